@@ -17,8 +17,8 @@ import (
 
 // The peers load a page as their users do: a context, a page in it, go there, the
 // content, and the context closed. They have the same Chromium, run as root
-// without a sandbox and without a door, and are told what to wait for where the
-// pool is not.
+// without a sandbox and without a door, and get the text to wait for where the
+// pool does not.
 
 // peer is chromedp with a browser context for each call, with the same Chrome.
 func peer(b *testing.B) context.Context {

@@ -83,7 +83,8 @@ profiles: {pages: {browser: MODE, net: {mode: proxy, allow_private: ["site.examp
 	}
 }
 
-// A Chrome that does not start for another reason is none without a sandbox.
+// A Chrome that does not start for another reason does not count as one without
+// a sandbox.
 func TestNotDegraded(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces)
 	s, err := sandbox.New(sandbox.Config{})

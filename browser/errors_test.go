@@ -97,7 +97,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A certificate that nobody knows is told, and nothing is read.
+// A certificate that nobody knows is reported, and nothing is read.
 func TestBadTLS(t *testing.T) {
 	r := newRig(t, browser.Config{})
 	web := httptest.NewTLSServer(r.mux)

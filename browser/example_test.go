@@ -27,7 +27,7 @@ func Example() {
 	}
 
 	// The profile says whether there is a browser at all, and where it may go. A
-	// server on this machine is no public one, so it must be named.
+	// server on this machine is not public, so it must be named.
 	policy, err := policies.Parse("policy.yaml", fmt.Appendf(nil, `
 version: 1
 defaults: {decision: allow}

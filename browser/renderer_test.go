@@ -48,8 +48,8 @@ func TestTakenOver(t *testing.T) {
 	}()
 	wanted := []escape.Category{escape.Filesystem, escape.Proc, escape.Devices, escape.Credentials, escape.Namespaces, escape.Syscalls, escape.Network, escape.Tenants}
 	// The parts of Chrome's own sandbox are there, and TestNestedNamespaces shows what they
-	// cannot be used for. There is no workspace to find. How a CPU is shared is no matter
-	// of sight.
+	// cannot be used for. There is no workspace to find. How a CPU is shared cannot be
+	// seen.
 	other := []string{"N01", "N02", "N05", "N06", "F18", "T26"}
 	held := map[escape.Category]int{}
 	for _, p := range suite.Probes() {

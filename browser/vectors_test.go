@@ -25,7 +25,7 @@ func (v vector) framed() bool {
 // inline is a page that runs something.
 func inline(text string) string { return "<script>" + text + "</script>" }
 
-// registered is a page with a service worker, which is told to go on.
+// registered is a page that registers a service worker, and sends it a message once it is ready.
 const registered = `<script>navigator.serviceWorker.register("sw.js").then(() => navigator.serviceWorker.ready).then(r => { r.active.postMessage("go"); document.title = "registered" })</script>`
 
 var vectors = []vector{

@@ -181,8 +181,8 @@ func TestThePolicyChangesWhileAPersonThinks(t *testing.T) {
 	}
 }
 
-// A yes to a question of one policy is none to that of another, which may show
-// something else: the person is asked again.
+// A yes to a question of one policy does not answer that of another, which may
+// show something else: the person is asked again.
 func TestAYesHoldsForThePolicyThatAsked(t *testing.T) {
 	ask := policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1"}
 	gate := &judged{d: ask}

@@ -143,7 +143,7 @@ func TestAToolAsks(t *testing.T) {
 }
 
 // A client that says no in no time has shown the question to nobody: other people are
-// asked, and where there are none it is known who answered.
+// asked, and where there are no others the answer says that the client answered.
 func TestAClientAnswersItself(t *testing.T) {
 	for _, tt := range []struct {
 		name, action string

@@ -15,7 +15,8 @@ type listening struct {
 	next func() answer
 }
 
-// acknowledged checks the first message: which tasks are told.
+// acknowledged checks the first message, which names the tasks of the
+// subscription.
 func (l listening) acknowledged(want, subscription string) {
 	l.t.Helper()
 	a := l.next()
@@ -38,7 +39,7 @@ func (l listening) told(id, status, with, subscription string) {
 	}
 }
 
-// A client that listens is told how a task stands, and when that changes.
+// A client that listens gets the status of a task, and each change of it.
 func TestListenToTasks(t *testing.T) {
 	ty := newToy(t, impatient)
 	c := ty.connect(t)

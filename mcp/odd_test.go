@@ -211,7 +211,7 @@ var beforeHandshake = []odd{
 }
 
 // W2, W5, W6, W14, W22, C3, L1: text that is not UTF-8, a byte order mark, ids of all
-// kinds, missing params, messages that are none, and lines of 1 MiB and more.
+// kinds, missing params, JSON that is not a message, and lines of 1 MiB and more.
 func TestOddInput(t *testing.T) {
 	if n := len(afterHandshake) + len(batches) + len(beforeHandshake); n < 86 {
 		t.Errorf("the tables have %d rows, want at least 86", n)

@@ -261,9 +261,9 @@ func TestReceiptOfAClosedConnection(t *testing.T) {
 	tl.is(t, "after another call", map[string]bool{"a": false, "b": true})
 }
 
-// TestReceiptsOfRandomTalk: whatever a client does, the fate of each result is told
-// once, as arrived where a call followed that came after the result was there, and as
-// lost otherwise.
+// TestReceiptsOfRandomTalk: whatever a client does, the fate of each result is
+// reported once, as arrived where a call followed that came after the result was
+// there, and as lost otherwise.
 func TestReceiptsOfRandomTalk(t *testing.T) {
 	n, r := testenv.Cases(t, 40)
 	onToldWires(t, func(t *testing.T, s *site, tl *teller, first toldWire) {

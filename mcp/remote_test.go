@@ -422,7 +422,7 @@ func TestRemoteResultIsWholeLater(t *testing.T) {
 	}
 }
 
-// A text of an upstream that looks like a refusal is told from one by the name of the
+// A text of an upstream that looks like a refusal differs from a refusal by the name of the
 // upstream, which only a result of an upstream has.
 func TestRemoteResultsAreMarked(t *testing.T) {
 	for _, manner := range []string{"stdio", "stdio, through the sdk"} {

@@ -145,8 +145,8 @@ func TestRemoteListsInTheLegacyEra(t *testing.T) {
 	}
 }
 
-// Clients are notified of a list that has changed, and of none that has not. The list says
-// what upstreams tell of it, and how long it holds.
+// Clients are notified of a list that has changed, and not of one that has not. The list has the
+// text of upstreams about it, and says how long it is valid.
 func TestRemoteListChanges(t *testing.T) {
 	ty := newToy(t)
 	c, young := ty.connect(t), ty.connect(t)

@@ -19,7 +19,7 @@ func (h *handled) named(client string) (id string, w *httptest.ResponseRecorder)
 
 // Without tenants a client that forgets its sessions takes its own places and no
 // others: the one of its sessions that was idle the longest gives way, and where all
-// are in use it is told when to try again.
+// are in use the client reads when to try again.
 func TestSessionsOfOneClient(t *testing.T) {
 	for _, greedy := range []string{"greedy", ""} {
 		t.Run("named "+greedy, func(t *testing.T) { sessionsOfOneClient(t, greedy) })

@@ -48,8 +48,8 @@ func (b *bound) Use(_ context.Context, q mcp.Question, _ string) (bool, error) {
 
 // The files that a command meets are looked at again before a yes is used:
 // where one has changed since the person was asked, the yes is not good, and
-// they are asked about the files that are there now. The handler is told what
-// they saw.
+// they are asked about the files that are there now. The handler gets the
+// files that they saw.
 func TestSurvey(t *testing.T) {
 	for name, tt := range map[string]struct {
 		seen  scenes

@@ -252,7 +252,7 @@ func (o oneSession) Limits(tenant string) (mcp.TenantLimits, bool) {
 	return l, ok
 }
 
-// A principal for whom there is no room is told the quota of its own tenant.
+// A principal for whom there is no room reads the quota of its own tenant.
 func TestModernPrincipalsHaveTheQuota(t *testing.T) {
 	o, _ := newOffice(t, twoTenants)
 	s := newSite(t, func(c *mcp.Config) { c.Gate, c.Auth = o, oneSession{o} })
@@ -420,7 +420,7 @@ func TestRuleLimits(t *testing.T) {
 	}
 }
 
-// witness keeps the verdicts that it is told.
+// witness keeps the verdicts that it gets.
 type witness struct {
 	mu   sync.Mutex
 	seen []string

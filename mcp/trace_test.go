@@ -21,8 +21,8 @@ func (t *tracer) Traced(c mcp.Traced) {
 	t.got = append(t.got, c)
 }
 
-// A call belongs to the span that its _meta names, whichever way it came; what
-// is no traceparent is none.
+// A call belongs to the span that its _meta names, whichever way it came; a
+// text that is not a traceparent counts as missing.
 func TestTraceParent(t *testing.T) {
 	const trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	tr := &tracer{}

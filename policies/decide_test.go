@@ -328,7 +328,7 @@ rules:
 	}
 }
 
-// A variable that an argument sets is no better than one set in the script.
+// A variable that an argument sets proves no more than one set in the script.
 func TestVariablesAreNotProved(t *testing.T) {
 	p := parse(t, anchors)
 	for command, want := range map[string]policies.Verdict{"git status": ask, "rm x": deny} {

@@ -24,12 +24,12 @@ import (
 // BenchmarkScale measures a thousand idle boxes of many tenants: how fast they come,
 // what they hold, what a call in one of them costs, and how fast they go.
 //
-// A box is idle in two states. For the first minute it is awake, with its init
-// and its namespaces; then it is parked, and its next command builds it again
+// A box is idle in two states. For the first minute it is awake, with its init and
+// its namespaces; then it is parked, and its next command builds it again
 // (docs/decisions/2026-11-22-parking.md). The limit is for parked boxes, each of
-// which has run commands and left files: a server with a thousand quiet sessions
-// has those. What boxes hold that are awake is told beside it: all thousand are
-// only if each has run something within the minute.
+// which has run commands and left files: a server with a thousand quiet sessions has
+// those. The memory of boxes that are awake is reported beside it: all thousand are
+// awake only if each has run something within the minute.
 func BenchmarkScale(b *testing.B) {
 	const boxes, perTenant, calls = 1000, 10, 200
 	_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 1 << 16, Max: 1 << 16}) // as root, where the host allows few files

@@ -275,8 +275,8 @@ func option(level, name, value int) func(*place) (string, error) {
 	}
 }
 
-// listens wants a server at an address. Outside somebody is there already, who
-// is no door.
+// listens wants a server at an address. Outside, another server is there
+// already, which is not a door.
 func listens(at string) func(*place) (string, error) {
 	return func(p *place) (string, error) {
 		if p.Outside {

@@ -23,8 +23,8 @@ import (
 type bounded struct {
 	bypass
 	limits string
-	// records stands in the reason of a record, where what ends a connection
-	// is no refusal.
+	// records stands in the reason of a record, where the end of the connection
+	// does not count as a refusal.
 	records string
 }
 

@@ -35,7 +35,7 @@ type bypass struct {
 	// fails stands in the error inside.
 	fails string
 	// mute: where connections cannot be redirected, nobody listens there, so the
-	// kernel refuses it and nobody is told.
+	// kernel refuses it and the door learns nothing of it.
 	mute bool
 	// alone: outside there is nothing to be shown, because why.
 	alone string

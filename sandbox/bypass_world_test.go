@@ -470,7 +470,7 @@ func (n *internet) careless(host string) string {
 	return aton(host)
 }
 
-// aton reads numbers as inet_aton(3) does; what is none stays as it is.
+// aton reads numbers as inet_aton(3) does; any other text stays as it is.
 func aton(host string) string {
 	parts := strings.Split(host, ".")
 	if len(parts) > 4 {

@@ -317,8 +317,8 @@ func packages(t testing.TB) http.Handler {
 }
 
 // archive is a flat Debian repository (https://wiki.debian.org/DebianRepository/Format)
-// with one package, which is no package: apt only looks at its size and hash
-// when it fetches it.
+// with one file in place of a package: apt only looks at its size and hash when it
+// fetches it.
 func archive(t testing.TB) http.Handler {
 	t.Helper()
 	const deb = greeting + "\n"

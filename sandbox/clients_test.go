@@ -84,8 +84,8 @@ var clients = []program{
 
 func things(t ...testenv.Thing) []testenv.Thing { return t }
 
-// trusts has a box trust the authority of the servers, in the ways in which
-// its programs are told.
+// trusts has a box trust the authority of the servers, by the settings of
+// each of its programs.
 const trusts = `
 env:
   CA: /workspace/ca.pem
@@ -101,7 +101,8 @@ env:
 func TestClients(t *testing.T) { testClients(t, false) }
 
 // TestClientsIntercepted is TestClients where TLS is opened at the door. No
-// client is told whom to trust: the box is.
+// client gets an option that says whom to trust: the box trusts the
+// authority.
 func TestClientsIntercepted(t *testing.T) { testClients(t, true) }
 
 func testClients(t *testing.T, intercept bool) {

@@ -50,11 +50,11 @@ func (b *Box) WarmPid() int {
 	return int(b.table.warm.job.pid.Load())
 }
 
-// Landlock is the version of the kernel's Landlock interface; 0 is none.
+// Landlock is the version of the kernel's Landlock interface; 0 if it has none.
 func Landlock() int { return int(probeLandlock()) }
 
 // SetLandlock has boxes to come use no later version of Landlock's interface, as
-// on an older kernel; 0 is none.
+// on an older kernel; 0 means no Landlock.
 func (s *Supervisor) SetLandlock(version int) {
 	s.mustPrepare()
 	s.host.landlock = min(s.host.landlock, landlock(version))
@@ -164,8 +164,9 @@ func Listen(socket int, process *os.Process) []boxinit.Reply {
 // InitPid is the box's init on the host.
 func (b *Box) InitPid() int { return b.init.process.Pid }
 
-// Processes are the command lines of what runs in the box, without a warm
-// shell and without what has no memory any more, which is about to be gone.
+// Processes are the command lines of the processes in the box, without a warm
+// shell and without those that have no memory any more, since they are about to be
+// gone.
 func (b *Box) Processes() []string {
 	testenv.Until(5*time.Second, func() bool { return !b.warmingUp() })
 	b.table.coolDown()

@@ -104,7 +104,7 @@ func TestCheckScope(t *testing.T) {
 	}
 }
 
-// The reason that is found decides what is told to do about it.
+// The reason that is found decides which advice is given.
 func TestMend(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -24,8 +24,8 @@ import (
 
 var free = netip.MustParseAddrPort("127.0.0.1:0")
 
-// serves names the act that serves a port of the box until its end: it says
-// what it is told, to the end of that, and then goodbye.
+// serves names the act that serves a port of the box until its end: it repeats
+// all that it receives, to the end of that, and then says goodbye.
 const serves = "a server"
 
 func serveAll(*place) (string, error) {

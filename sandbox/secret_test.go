@@ -37,8 +37,8 @@ profiles:
       secrets: [{secret: token, host: api.example, paths: ["/repos/**"], header: Authorization, value: "Bearer ${secret:token}"}]
 `
 
-// disguise turns a value into one that is not found where the value is, and
-// back: who looks for it must not have it.
+// disguise turns a value into one that is not found where the value is, and back:
+// the program that looks for it must not contain it.
 func disguise(value []byte) []byte {
 	out := bytes.Clone(value)
 	for i := range out {

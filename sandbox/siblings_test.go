@@ -100,7 +100,7 @@ var depths = []struct {
 	}},
 }
 
-// toldLine is written what a command writes, and tells of its first line.
+// toldLine gets the output of a command, and reports its first line.
 type toldLine struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -78,8 +78,8 @@ func serveMocks(kind string) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// drawn has an engine answer a query, late or not at all, the same way for all
-// who ask it.
+// drawn makes an engine answer a query, late or not at all, in the same way for all
+// callers.
 func drawn(e searchtest.Engine, kind string, good searchtest.Behaviour) searchtest.Behaviour {
 	return func(w http.ResponseWriter, r *http.Request) {
 		tag := searchtest.Tag(r, "benchmark")

@@ -8,7 +8,7 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// Some engines take the query in the path, so nobody is told of paths.
+// Some engines take the query in the path, so records have no paths.
 func TestPathsAreNotTold(t *testing.T) {
 	p, err := policies.Parse("p.yaml", []byte(`
 version: 1

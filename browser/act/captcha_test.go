@@ -9,8 +9,8 @@ import (
 	"belljar.dev/browser/act"
 )
 
-// TestCaptcha: an agent is told of a CAPTCHA that people see, and of none that they do not
-// (BR-A50).
+// TestCaptcha: an agent reads of a CAPTCHA that people see, and of no CAPTCHA that they do
+// not see (BR-A50).
 func TestCaptcha(t *testing.T) {
 	s := open(t)
 	s.page("/test", `<div class="h-captcha" style="height:80px">test</div>`)

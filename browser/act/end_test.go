@@ -12,8 +12,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// TestParking: a seat that is not used gives its Chrome back; the next call is told its
-// addresses, and no document is loaded but by a step (BR19).
+// TestParking: a seat that is not used gives its Chrome back; the next call gets its addresses, and no
+// document is loaded but by a step (BR19).
 func TestParking(t *testing.T) {
 	s := resting(t, 0, time.Second)
 	s.page("/one", `<p>one</p>`)
@@ -190,8 +190,8 @@ func TestPagesThatStay(t *testing.T) {
 	}
 }
 
-// TestCrashes: a renderer that dies during a look, a PDF, an upload or a click is told, nothing
-// is repeated, and the other tabs go on (BR21, BR-A18).
+// TestCrashes: a renderer that dies during a look, a PDF, an upload or a click is reported, nothing is
+// repeated, and the other tabs go on (BR21, BR-A18).
 func TestCrashes(t *testing.T) {
 	s := open(t)
 	s.page("/", `<title>first</title><button onclick="document.title='clicked'">B</button><button onclick="window.open('http://other.example:PORT/other')">Window</button>`)
@@ -291,8 +291,8 @@ func TestDialogsWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestDownloadLinks: a link to a file is an act of its kind, and its file is no document that
-// anybody is asked about (BR31).
+// TestDownloadLinks: a link to a file is an act of its kind, and nobody is asked about its file as a document
+// (BR31).
 func TestDownloadLinks(t *testing.T) {
 	s := open(t)
 	s.page("/file", "the file")
@@ -318,8 +318,8 @@ func TestDownloadLinks(t *testing.T) {
 	}
 }
 
-// TestDialogsEverywhere: a dialog of any kind, from wherever it comes, is told, holds nothing but
-// its tab, and can be answered (BR16, BR-A14).
+// TestDialogsEverywhere: a dialog of any kind, from wherever it comes, is reported, holds nothing but its
+// tab, and can be answered (BR16, BR-A14).
 func TestDialogsEverywhere(t *testing.T) {
 	s := open(t)
 	kinds := map[string]string{"alert": `alert("words")`, "confirm": `confirm("words")`, "prompt": `prompt("words", "x")`}

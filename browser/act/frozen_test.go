@@ -23,7 +23,7 @@ import (
 )
 
 // TestFrozenSeat: a Chrome that stood still while its site closed the connections goes on, a call
-// meanwhile is answered, and the agent is told (BR-A42).
+// meanwhile is answered, and the agent reads why (BR-A42).
 func TestFrozenSeat(t *testing.T) {
 	s := open(t)
 	over, came := make(chan struct{}), make(chan struct{})

@@ -75,9 +75,9 @@ func (w *wired) say(t *testing.T, text string) {
 	}
 }
 
-// TestChromedpAttaches pins what chromedp asks Chrome for when it attaches to a page, in its
-// order, what it is told instead, and that its session is ended (BR46). A version that asks for
-// something else has to be looked at.
+// TestChromedpAttaches pins what chromedp asks Chrome for when it attaches to a page, in its order,
+// what it gets in place of an answer of Chrome, and that its session is ended (BR46). A version that
+// asks for something else has to be looked at.
 func TestChromedpAttaches(t *testing.T) {
 	w := wire(t)
 	var asked []string
@@ -189,8 +189,8 @@ func TestGovernorSurvivesAnything(t *testing.T) {
 	}
 }
 
-// TestLongAnswersAreRefused: a message of more than 64 MiB is not kept, and the call that it
-// answers is told at once (BR46, BR-A43).
+// TestLongAnswersAreRefused: a message of more than 64 MiB is not kept, and the call that it answers
+// fails at once (BR46, BR-A43).
 func TestLongAnswersAreRefused(t *testing.T) {
 	w := wire(t)
 	p := begin(w.governor, "", runtime.Evaluate, runtime.EvaluateParams{Expression: "0"})

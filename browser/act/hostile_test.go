@@ -71,7 +71,7 @@ func TestDocumentsAreJudged(t *testing.T) {
 	}
 }
 
-// TestAddressesThatAreNotOpened: what is no address of the web is refused before anybody is
+// TestAddressesThatAreNotOpened: an address that is not of the web is refused before anybody is
 // asked about it, and before Chrome sees it (BR-A32).
 func TestAddressesThatAreNotOpened(t *testing.T) {
 	s := open(t)
@@ -134,7 +134,7 @@ func TestWindows(t *testing.T) {
 		t.Errorf("%d tabs are open", n)
 	}
 	s.must(act.Step{Do: act.DoHover, Ref: s.ref(l, `button "One"`)})
-	// chromedp's session of the tab is no window either.
+	// chromedp's session of the tab is not a window either.
 	o = s.must(act.Step{Do: act.DoDrag, Ref: s.ref(l, `item "Drag"`), To: s.ref(l, `item "Drop"`)})
 	if len(o.Opened) != 0 || strings.Contains(o.Line, "window") {
 		t.Errorf("a drag ends as %+v", o)
@@ -144,7 +144,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestHangsAndCrashes: they are told, the session goes on, and nothing is repeated
+// TestHangsAndCrashes: a hang or a crash is reported, the session goes on, and nothing is repeated
 // (BR21, BR-A17).
 func TestHangsAndCrashes(t *testing.T) {
 	t.Parallel() // it waits most of the time

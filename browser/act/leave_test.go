@@ -103,7 +103,7 @@ func TestAddressesOfFieldsAreNotSeen(t *testing.T) {
 	}
 }
 
-// TestHistory: a tab goes back and forward, and the policy is told where to.
+// TestHistory: a tab goes back and forward, and the policy gets the address.
 func TestHistory(t *testing.T) {
 	s := open(t)
 	s.page("/a", `<!doctype html><title>a</title>first`)
@@ -265,8 +265,8 @@ for (const k of ["pointerdown", "mousedown", "click", "keydown", "input"]) addEv
 	}
 }
 
-// TestClicksOnPagesThatStay: a page that wants to be left at each move of the mouse, and stays since
-// what comes is no document, can be clicked.
+// TestClicksOnPagesThatStay: a page that wants to be left at each move of the mouse, and stays since the
+// answer is not a document, can be clicked.
 func TestClicksOnPagesThatStay(t *testing.T) {
 	s := open(t)
 	s.mux.HandleFunc("/none", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })

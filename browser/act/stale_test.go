@@ -99,9 +99,9 @@ func TestNoOtherElement(t *testing.T) {
 	}
 }
 
-// TestPublishedMistakes: what other tools were reported for (BR10): a number that was given
-// anew after the page was drawn again, a click that was told as done and did nothing, and a
-// message to another person since a list had moved.
+// TestPublishedMistakes: mistakes for which other tools were reported (BR10): a number that
+// was given anew after the page was drawn again, a click that counted as done and did nothing,
+// and a message to another person since a list had moved.
 func TestPublishedMistakes(t *testing.T) {
 	s := open(t)
 	s.page("/chat", `<!doctype html><title>none</title><ul id=l></ul><script>

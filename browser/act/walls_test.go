@@ -19,7 +19,7 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// TestPopups: windows of every kind are told, have a number, and those with a page can be acted in; the
+// TestPopups: windows of every kind are reported, have a number, and those with a page can be acted in; the
 // opener's numbers go on (BR35, BR-A16).
 func TestPopups(t *testing.T) {
 	s := open(t)

@@ -14,8 +14,8 @@ func post(before, between, after string) string {
 		paragraph + paragraph + between + paragraph + paragraph + paragraph + after + `</article></main>`
 }
 
-// TestArticleKeeps names, with words that also name what stands beside articles,
-// parts that are none of it: a name alone decides nothing.
+// TestArticleKeeps names parts of an article with words that also name things beside
+// articles: a name alone decides nothing.
 func TestArticleKeeps(t *testing.T) {
 	for _, part := range []string{
 		`<h2 id="related-work">Related work</h2>` + paragraph + `<h2>Next</h2>`,

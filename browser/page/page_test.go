@@ -329,8 +329,8 @@ func TestHostilePDFs(t *testing.T) {
 	}
 }
 
-// FuzzConvert looks for input that makes a conversion panic, write what is no
-// UTF-8, or lose a byte between parts.
+// FuzzConvert looks for input that makes a conversion panic, write bytes that
+// are not UTF-8, or lose a byte between parts.
 func FuzzConvert(f *testing.F) {
 	f.Add([]byte("<table><tr><td><ul><li>x<pre>a\nb</pre></table><p><b>x<p>y</b>"), "text/html")
 	f.Add([]byte("<dl><dt>a<dd>b<blockquote><pre>x\ny</blockquote><math><mfrac><mi>a"), "")

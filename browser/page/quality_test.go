@@ -223,8 +223,8 @@ func share(n [2]float64) float64 {
 
 type docParts struct{ code, rows, heads []string }
 
-// truthOf is the text of the content element of a page, and its parts. It is
-// made with the parser of x/net/html, which is none of the code under test.
+// truthOf is the text of the content element of a page, and its parts. It is made
+// with the parser of x/net/html, and not with the code under test.
 func truthOf(t *testing.T, src []byte, selector string) (string, docParts) {
 	t.Helper()
 	doc, err := html.Parse(bytes.NewReader(src))

@@ -261,7 +261,7 @@ func TestBombs(t *testing.T) {
 			t.Errorf("%s: got %v, %+v", name, err, info)
 		}
 	}
-	// A photo of 48 million pixels is no bomb.
+	// A photo of 48 million pixels is not a bomb.
 	if _, err := Examine(sof(0xc0, 8000, 6000, 0x22, 0x11, 0x11)); err != nil {
 		t.Errorf("a large photo: %v", err)
 	}

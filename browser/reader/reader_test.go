@@ -29,8 +29,8 @@ rules:
   - {id: not-here, match: {tool: ReadDocs, url: "*://denied.example/**"}, decision: deny, reason: It is not for agents.}
 `
 
-// rig is a reader on a network of its own, with a browser that is told what
-// pages become.
+// rig is a reader on a network of its own, with a browser that renders pages as
+// the test says.
 type rig struct {
 	*fetchtest.Net
 	r    *reader.Reader

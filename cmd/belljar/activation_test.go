@@ -65,8 +65,8 @@ func says(t *testing.T, log *bufio.Reader, text string) string {
 	}
 }
 
-// A server takes the sockets of its service manager by their names: its clients, who could
-// connect before it was there, and its probes. No program that it starts gets them.
+// A server takes the sockets of its service manager by their names: that of its clients,
+// which could connect before it was there, and that of its probes.
 func TestSocketActivation(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	clients, err := net.Listen("tcp", "127.0.0.1:0")

@@ -12,9 +12,9 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// TestServeSaysThatSomebodyWaits: whoever runs a server reads on its standard error that
-// a person is asked, and by which command they answer, over each transport; with
-// --announce=false nothing of it.
+// TestServeSaysThatSomebodyWaits: the person who runs a server reads on its standard
+// error that a person is asked, and by which command they answer, over each transport.
+// With --announce=false they read nothing of it.
 func TestServeSaysThatSomebodyWaits(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	t.Parallel()

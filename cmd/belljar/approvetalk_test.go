@@ -60,7 +60,7 @@ func (k *talk) plain() string {
 	return spoken.ReplaceAllString(text, "N $1")
 }
 
-// All that a person at `belljar approve` is told, as they read it.
+// The texts that a person at `belljar approve` reads.
 func TestApproveTalk(t *testing.T) {
 	t.Parallel()
 	k := &talk{asking: startAsking(t, "5m")}

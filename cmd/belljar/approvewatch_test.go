@@ -58,8 +58,8 @@ func TestApproveWatchTakesNoAnswerInAdvance(t *testing.T) {
 	p.ends("\x03")
 }
 
-// Only what holds for a question is offered for it and taken, and what is no
-// answer is asked again.
+// Only an answer that is valid for a question is offered for it and taken, and
+// after any other text the question is asked again.
 func TestApproveWatchAsksAgain(t *testing.T) {
 	t.Parallel()
 	a := startAsking(t, "5m")

@@ -125,7 +125,7 @@ var (
 const fourQuestions = `[{"text":"Which database?","options":[{"label":"SQLite (Recommended)","description":"one file"},{"label":"Postgres","preview":"host=db\nport=5432"}]},` +
 	`{"text":"Which checks?","multiSelect":true,"options":["unit","race","lint"]},{"text":"Now?","type":"yesno"},{"id":"name","text":"What is it called?\u001b[2J\u202e"}]`
 
-// All that a person at belljar ask is told, as they read it.
+// The texts that a person at belljar ask reads.
 func TestAskTalk(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	t.Parallel()

@@ -12,8 +12,7 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// The browsers of a server are listed while they run, and only they: a box of
-// commands is none.
+// The browsers of a server are listed while they run, and no other boxes are.
 func TestBrowserPs(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash, testenv.Chromium)
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

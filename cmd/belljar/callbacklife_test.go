@@ -27,7 +27,7 @@ const pendingURI = "callback://pending"
 // callbackTold is a message of a callback in a result, and how often it fired.
 var callbackTold = regexp.MustCompile(`^\[callback [0-7]\] (\S+)(?: \(fired (\d+) times)?`)
 
-// toldIn counts, by message, how often callbacks fired that the texts tell of.
+// toldIn counts, by message, how often callbacks fired, as the texts report it.
 func toldIn(texts []string, counts map[string]int) {
 	for _, text := range texts {
 		for line := range strings.Lines(text) {
@@ -180,8 +180,8 @@ func TestCallbacksOutliveTheServer(t *testing.T) {
 				DueMS   int64 `json:"due_ms"`
 			}
 		}
-		// The last was told when another call comes. It is told again where its client
-		// closed the connection before the server saw the answer through.
+		// The last callback was delivered with another call. It is delivered again where
+		// its client closed the connection before the server saw the answer through.
 		for range 5 {
 			c.texts(t, "TaskManager", map[string]any{"action": "list"})
 			var err error

@@ -252,7 +252,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// connectAs connects a client with a token, which is none where it is empty.
+// connectAs connects a client with a token, or without one where it is empty.
 func (s *serving) connectAs(t *testing.T, w wire, o *sdk.ClientOptions, token string) client {
 	t.Helper()
 	var transport sdk.Transport = &sdk.IOTransport{Reader: s.out, Writer: s.in}

@@ -179,7 +179,7 @@ func TestArgumentsWithoutACheck(t *testing.T) {
 	}
 }
 
-// A script whose variable is empty is told so, and gets no help for a page.
+// A script whose variable is empty gets an error that says so, and no help for a page.
 func TestReadAndSearchNeedWords(t *testing.T) {
 	for command, want := range map[string]string{"read": "URL", "search": "QUERY"} {
 		code, out, errs := ran(command)

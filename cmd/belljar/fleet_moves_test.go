@@ -308,7 +308,7 @@ func TestFleetPlaceFiles(t *testing.T) {
 	m.says(false, "not linked", "place", "move", "a", "--to", "w9")
 	m.says(false, "no linked worker has it", "place", "move", "b", "--to", other)
 	m.says(false, "not being moved", "place", "stop", "a")
-	// One that does not move keeps none of the others, and all is told.
+	// A place that does not move holds up none of the others, and the command reports all.
 	out, ok := m.belljar("place", "move", "b", "a", "--to", other)
 	if ok || !strings.Contains(out, "no linked worker has it") || !strings.Contains(out, "moved to worker "+other) {
 		t.Errorf("moved one of two: %v %s", ok, out)

@@ -88,8 +88,8 @@ func (g *netted) cable(worker int, toFront, toWorker nettest.Wire) {
 	g.net.Set(f, w, toWorker)
 }
 
-// A cable that is cut, in both directions or in one: callers are told, and the command goes on
-// once, as a background task that another front finds.
+// A cable that is cut, in both directions or in one: callers get an error, and the command goes
+// on once, as a background task that another front finds.
 func TestFleetCables(t *testing.T) {
 	// Fifteen links need a processor for their pings, and an emulated one is too slow for that.
 	workers, rounds := workersOfNet, 1

@@ -386,8 +386,8 @@ func quantile(all []time.Duration, part float64) time.Duration {
 	return all[min(int(float64(len(all))*part), len(all)-1)]
 }
 
-// A worker that is killed: every call is told at once that it is not known what it did, with
-// its own id, and none waits for ever. Its successor has the place.
+// When a worker is killed, every call gets an answer at once, with its own id, that it is not
+// known what the call did, and none waits for ever. Its successor has the place.
 func TestFleetWorkerKilled(t *testing.T) {
 	g := newGrid(t)
 	f := g.front("front")
@@ -501,8 +501,8 @@ func TestFleetWorkerFrozen(t *testing.T) {
 	}
 }
 
-// A worker that is told to stop answers the calls that have begun. Calls that come meanwhile
-// are kept for the next process of the worker, and none of them fails.
+// A worker that has to stop answers the calls that have begun. Calls that come meanwhile are
+// kept for the next process of the worker, and none of them fails.
 func TestFleetDrain(t *testing.T) {
 	g := newGrid(t)
 	f := g.front("front", "--workers", "w1")

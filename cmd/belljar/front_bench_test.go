@@ -78,8 +78,8 @@ func newFronted(b *testing.B) *fronted {
 	return f
 }
 
-// The calls go all the way but for the work of a tool, since the policy refuses them: what
-// a tool costs is no matter of the front.
+// The calls go all the way but for the work of a tool, since the policy refuses them: the front
+// has no part in what a tool costs.
 const (
 	plainCall  = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"WebSearch","arguments":{"query":"owls"}}}`
 	modernCall = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"WebSearch","arguments":{"query":"owls"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`

@@ -156,7 +156,7 @@ func TestOnlySyncHooksAreWaitedFor(t *testing.T) {
 	})
 }
 
-// read waits for who writes into a pipe.
+// read waits for a program that writes into a pipe.
 func read(t *testing.T, pipe string) {
 	t.Helper()
 	if text, err := os.ReadFile(pipe); err != nil || len(text) == 0 {
@@ -164,7 +164,7 @@ func read(t *testing.T, pipe string) {
 	}
 }
 
-// write waits for who reads from a pipe.
+// write waits for a program that reads from a pipe.
 func write(t *testing.T, pipe, text string) {
 	t.Helper()
 	if err := os.WriteFile(pipe, []byte(text), 0o600); err != nil {

@@ -88,7 +88,7 @@ func (o *operated) boxes() string {
 
 const sleeps = `{"command":"sleep 1000"}`
 
-// An operator sees what runs, ends a task and a session, and each agent is told.
+// An operator sees what runs, ends a task and a session, and each agent is notified.
 func TestOperatorEndsJobsAndSessions(t *testing.T) {
 	o := operate(t)
 	a, b := o.session("token-a"), o.session("token-b")

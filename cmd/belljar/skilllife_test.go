@@ -69,7 +69,7 @@ func TestSkillsOverEachWire(t *testing.T) {
 			t.Errorf("after that the file is %q, %v", text, err)
 		}
 
-		// Another one: clients are told, and find it in all three lists.
+		// Another skill: clients are notified, and find it in all three lists.
 		p.file(t, ".claude/skills/review/SKILL.md", "---\nname: review\ndescription: Reviews a change.\n---\nLook at it.\n")
 		await := func() {
 			t.Helper()

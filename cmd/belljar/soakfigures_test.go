@@ -213,7 +213,7 @@ func trend(sizes []int64) (from, to int64, grows bool) {
 	return from, to, to > from+max(from/5, 4<<20)
 }
 
-// A leak is told from the noise of a collector of garbage.
+// A leak can be distinguished from the noise of a garbage collector.
 func TestTrend(t *testing.T) {
 	var noise, leak []int64
 	for n := range int64(40) {

@@ -421,8 +421,8 @@ func TestFollowDoesNotWait(t *testing.T) {
 	<-over
 }
 
-// Where the book cannot be read, a revoked token would hold: none is accepted then, and
-// no client is told that its token is bad.
+// Where the book cannot be read, a revoked token would hold: none is accepted then, and no
+// client reads that its token is bad.
 func TestBookUnreadable(t *testing.T) {
 	b := openBook(t, t.TempDir(), nil)
 	_, token := mustCreate(t, b, Token{Tenant: "a"})

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestSeveralProcesses: a callback fires, and is told and posted, in the process
-// that set it; when that is gone, in exactly one of the others.
+// TestSeveralProcesses: a callback fires, and is delivered and posted, in the
+// process that set it; when that is gone, in exactly one of the others.
 func TestSeveralProcesses(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")
 	clock := time.Now()

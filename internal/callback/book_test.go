@@ -232,7 +232,7 @@ func TestTheClockGoesBack(t *testing.T) {
 }
 
 // TestWhoIsTold: tenants and places see their own callbacks only, and a session
-// that lives is told what it asked for.
+// that lives gets those that it set.
 func TestWhoIsTold(t *testing.T) {
 	clock := time.Now()
 	s := store.New(filepath.Join(t.TempDir(), "st"))
@@ -307,8 +307,8 @@ func TestNothingFiresAtTheBound(t *testing.T) {
 	}
 }
 
-// TestPostedAgain: a delivery that could not be carried further is carried by
-// who takes over.
+// TestPostedAgain: a delivery that could not be posted is posted by the process
+// that takes over.
 func TestPostedAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")
 	clock := time.Now()

@@ -206,7 +206,7 @@ func TestChromePlayer(t *testing.T) {
 	}
 }
 
-// Of a recording that does not have all, people are told why, and how much is missing.
+// Where a recording is not complete, people read why, and how much is missing.
 func TestChromeCutRecording(t *testing.T) {
 	browser := chrome(t)
 	for lost, want := range map[int64]string{5 << 20: "5.0 MiB of the output are missing at its end.", 0: "How much of the output is missing is not known."} {

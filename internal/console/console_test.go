@@ -439,8 +439,8 @@ func TestNamesOfNothing(t *testing.T) {
 	}
 }
 
-// The first answer counts, by whoever; a later one is told so, also an equal one. An answer
-// is for what was asked: WC14, WC-A18, WC-A19.
+// The first answer counts, whoever gives it; a later one gets a conflict, also an equal one. An
+// answer is for the version that was asked: WC14, WC-A18, WC-A19.
 func TestAnswers(t *testing.T) {
 	g := start(t)
 	token := g.login(Approver)

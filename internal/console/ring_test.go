@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A reader gets every event once, or is told that some are gone.
+// A reader gets every event once, or learns that some are gone.
 func TestRing(t *testing.T) {
 	r := newRing(time.UnixMicro(100))
 	read := func(after int64) (ids string, gap bool, now int64) {

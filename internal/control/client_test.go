@@ -41,7 +41,7 @@ func killed(t *testing.T, state string, pid int) {
 	}
 }
 
-// Whoever asks removes the sockets of servers that were killed, and not that of one
+// Any client removes the sockets of servers that were killed, and not that of one
 // that begins to answer at this moment.
 func TestNoServerIsLost(t *testing.T) {
 	state := t.TempDir()

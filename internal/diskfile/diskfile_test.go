@@ -23,7 +23,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// A text that cannot take its place leaves what was there, and nothing else.
+// A text that cannot take its place leaves the old file, and nothing else.
 func TestReplaceThatFails(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "a", "b"), 0o700); err != nil {

@@ -41,8 +41,8 @@ type room struct {
 	// acknowledged. No step is said twice, by no writer. It returns with the
 	// first error. tag is a word that no other writer has.
 	write func(ctx context.Context, at place, tag string, say func(step string)) error
-	// missing are the steps, out of those that were said, that did not happen as
-	// far as the place knows. A step that was done and not said is no loss.
+	// missing are the steps, out of those that were said, that did not happen as far as the place
+	// knows. A step that was done and not said does not count as lost.
 	missing func(ctx context.Context, at place, said []string) ([]string, error)
 	// slow says that a writer takes long to start, and that one at a time has the directory. It has
 	// boxes. A tenth as many of its writers are killed.
@@ -448,8 +448,8 @@ func writeRecords(ctx context.Context, at place, tag string, say func(string)) e
 	return <-failed
 }
 
-// missingRecords opens the log first, which mends what was cut, and checks the
-// chain: a crash must not look as if somebody had changed the log.
+// missingRecords opens the log first, which cuts off a part of a record, and checks the chain: a
+// crash must not look as if somebody had changed the log.
 func missingRecords(ctx context.Context, at place, said []string) ([]string, error) {
 	l, err := records(at)
 	if err == nil {

@@ -224,8 +224,8 @@ func TestAccessLogIsBroken(t *testing.T) {
 	}
 }
 
-// The file is opened again when it was renamed, and only a file that is none of others' is
-// opened at all.
+// The file is opened again when it was renamed, and only a file that belongs to nobody
+// else is opened at all.
 func TestAccessLogRotates(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "access")

@@ -143,7 +143,7 @@ func TestQuestionsThatAreRefused(t *testing.T) {
 	}
 }
 
-// A server of 2026-07-28 is told for each call whether its client can be asked.
+// A server of 2026-07-28 learns with each call whether its client can be asked.
 func TestServersAreToldWhoCanBeAsked(t *testing.T) {
 	g := gate(t, "", "", map[string]upstreams.Server{"s": {Modern: true, Rules: []upstreams.Rule{
 		{On: "tools/call", Has: `"io.modelcontextprotocol/clientCapabilities":{}`, Do: []upstreams.Act{upstreams.Fail(-32603, "nobody can be asked")}},

@@ -362,7 +362,7 @@ func TestServersAreOffered(t *testing.T) {
 		"bad":   {Tools: []upstreams.Tool{upstreams.Echo}},
 		"dead":  {Rules: upstreams.On(upstreams.Started, upstreams.Complain("no \x1b[1mkey\n"), upstreams.Exit(1))},
 	})
-	// An entry with a fault takes no other along, and clients are told.
+	// An entry with a fault takes no other along, and clients are notified.
 	text, err := os.ReadFile(filepath.Join(g.files, "mcp.json"))
 	if err != nil {
 		t.Fatal(err)

@@ -101,9 +101,9 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 const loginDir = "BELLJAR_TEST_LOGIN"
 
 // GW33: a person logs in at a remote server over TLS through the door, whose certificate this
-// machine trusts. Before, clients are told what to do. After, the server is there for the tenant who
-// has logged in, and for no other; the client sees nothing of the token. A second tenant logs in
-// through StartLogin, where the caller's own page receives the redirect.
+// machine trusts. Before, clients read what to do. After, the server is there for the tenant who has
+// logged in, and for no other; the client sees nothing of the token. A second tenant logs in through
+// StartLogin, where the caller's own page receives the redirect.
 func TestLoginThroughTheDoor(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces)
 	dir := os.Getenv(loginDir)

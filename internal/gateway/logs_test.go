@@ -39,7 +39,7 @@ func (c *client) messages() string {
 }
 
 // GW23: the log messages of a server reach the client that has set a level, if they reach that
-// level, with the name of the server and before the answer; the server is told the level.
+// level, with the name of the server and before the answer. The server gets the level.
 func TestLogsOfServers(t *testing.T) {
 	g := gate(t, "", "", map[string]upstreams.Server{"s": logging(
 		`{"level":"warning","data":{"a":[1]},"x":1}`, `{"level":"info","logger":"db\u001b[1m","data":"low"}`, `{"level":"odd","data":1}`, `{"level":"error"}`)})

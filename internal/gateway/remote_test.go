@@ -126,8 +126,8 @@ func TestRemoteServer(t *testing.T) {
 	e.refuse.Store(false) // or its session would stay open
 }
 
-// Without the policy's word a remote server is not reached, and clients are told what is
-// missing; nothing of it goes out.
+// Unless the policy allows a remote server, it is not reached, and clients read what is missing;
+// nothing goes out to it.
 func TestRemoteServerIsRefused(t *testing.T) {
 	e := newElsewhere(t)
 	for _, tt := range []struct{ keys, entry, want string }{

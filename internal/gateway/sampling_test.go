@@ -96,7 +96,7 @@ func TestNobodyIsAskedForACompletion(t *testing.T) {
 }
 
 // GW24: a client of 2026-07-28 gets the question for its model as the result of its call, and the
-// server goes on with the answer. An answer to a form is none of a model.
+// server goes on with the answer. An answer to a form does not answer a question for a model.
 func TestServersAskModelsInAResult(t *testing.T) {
 	g := gate(t, "servers: {s: {sampling: true}}", "", sampler(sampled))
 	g.names()
@@ -185,7 +185,7 @@ func TestQuestionsForModelsAreFew(t *testing.T) {
 	}
 }
 
-// GW24: with roots: true a server is told the directories of its box, and never those of the client.
+// GW24: with roots: true a server gets the directories of its box, and never those of the client.
 func TestServersAskForRoots(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

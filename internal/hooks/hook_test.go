@@ -177,8 +177,8 @@ func TestEventsAreBounded(t *testing.T) {
 }
 
 // TestOrderAndNames: hooks that are waited for come first, by name, until one
-// refuses; "_" and "." are off; what is no hook is shown with the reason. C21: any
-// name of an event is taken.
+// refuses; "_" and "." are off; a file that is not a hook is shown with the
+// reason. C21: any name of an event is taken.
 func TestOrderAndNames(t *testing.T) {
 	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "x.sh")
 	log := filepath.Join(t.TempDir(), "log")

@@ -86,7 +86,7 @@ func TestLinksLeadWhereTheirWordsSay(t *testing.T) {
 	}
 }
 
-// elsewhere are paths in documents that are none of this tree, and where they are.
+// elsewhere are paths in documents that are not in this tree, and where they are.
 var elsewhere = map[string]string{
 	"search/engines.json": "in the state directory",
 	"scripts/check.sh":    "in an example of a skill",

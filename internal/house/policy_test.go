@@ -67,9 +67,9 @@ func decodes(name string) bool {
 	return filepath.Dir(name) == "policies" && (strings.HasPrefix(base, "parse") || strings.HasPrefix(base, "schema_"))
 }
 
-// A value that a policy gives and nobody looks at is a rule that does not hold. What the decoder and
-// the schema do with it does not count. The test goes by names of fields, so it does not see a value
-// whose name another struct has too.
+// A value that a policy gives and nobody looks at is a rule that does not hold. The decoder and the
+// schema do not count as code that looks at it. The test goes by names of fields, so it does not see
+// a value whose name another struct has too.
 func TestEveryValueOfThePolicyIsLookedAt(t *testing.T) {
 	read := make(map[string]bool)
 	for _, name := range sources(t) {

@@ -269,8 +269,8 @@ profiles: {box: {fs: {system: true, workspace: rw}}}
 	}
 }
 
-// Agents are told that their questions can be answered at the console, but not by a webhook,
-// which knows yes and no only.
+// Agents read that their questions can be answered at the console, but not by a webhook, which
+// knows yes and no only.
 func TestQuestionsNameTheConsole(t *testing.T) {
 	e, _ := withConsole(t, estatePolicy)
 	e.ways.open(wayWebhook)

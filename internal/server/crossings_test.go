@@ -165,7 +165,7 @@ func (w *walker) id(kind string) string {
 	return kind + "none"
 }
 
-// request sends a modern request that is no call.
+// request sends a modern request other than a call.
 func (w *walker) request(tenant, path, method, name string, params map[string]any) string {
 	params["_meta"] = map[string]any{
 		"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": map[string]any{"name": "t", "version": "1"},

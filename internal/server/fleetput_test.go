@@ -110,8 +110,8 @@ func TestFrontReadsItsPolicyAgain(t *testing.T) {
 	}
 }
 
-// A process that is killed while it takes a policy leaves a draft, which is no policy, or the
-// whole one.
+// A process that is killed while it takes a policy leaves a draft, which does not count as a
+// policy, or the whole one.
 func TestDraftsOfPolicies(t *testing.T) {
 	state := t.TempDir()
 	f, _, err := openFleetPolicies(state, "own.yaml")

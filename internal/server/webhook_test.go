@@ -17,7 +17,8 @@ import (
 	"belljar.dev/internal/people/approval"
 )
 
-// receiver is the URL of a webhook that answers as it is told, and how often it was asked.
+// receiver is the URL of a webhook that answers as the test says, and how often it was
+// asked.
 func receiver(t *testing.T, answer func(n int64) int) (*httptest.Server, *atomic.Int64) {
 	t.Helper()
 	tries := &atomic.Int64{}

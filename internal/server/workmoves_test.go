@@ -82,7 +82,7 @@ func (m *mover) open() bool {
 func TestLateSteps(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	// The name of the directory is no pattern of file names.
+	// The name of the directory must not be read as a pattern of file names.
 	dir, policy := filepath.Join(t.TempDir(), "w[1]"), filepath.Join(t.TempDir(), "p.yaml")
 	put(t, policy, "version: 1\ndefaults: {decision: allow, profile: offline}\nprofiles: {offline: {fs: {system: true, workspace: rw}}}\ntenants: {a: {places: [site]}}\n")
 	s, m := openMover(t, dir, policy)

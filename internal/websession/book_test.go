@@ -73,7 +73,8 @@ func TestBook(t *testing.T) {
 	}
 }
 
-// A session of another workspace, or in a row of another format, is none.
+// A session of another workspace, or in a row of another format, does not
+// exist.
 func TestRowsThatAreNoSessions(t *testing.T) {
 	kept := store.New("")
 	defer kept.Close()

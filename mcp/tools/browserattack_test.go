@@ -11,7 +11,7 @@ import (
 )
 
 // A yes is for what was shown to the person: if the page has moved on by the time it is used,
-// nothing is done, and the agent is told (BR-A41).
+// nothing is done, and the agent reads why (BR-A41).
 func TestAYesIsForWhatWasShown(t *testing.T) {
 	change := func(f func(*act.Facts)) func(*page1) {
 		return func(p *page1) {

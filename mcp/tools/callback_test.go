@@ -126,8 +126,8 @@ func TestCallbacksOfAClient(t *testing.T) {
 	}
 }
 
-// TestCallbackWhoseResultIsLost: a callback is told again until a call shows that the
-// result with it arrived: to the next session, and after a restart.
+// TestCallbackWhoseResultIsLost: a callback is delivered again until a call shows
+// that the result with it arrived: to the next session, and after a restart.
 func TestCallbackWhoseResultIsLost(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "st")
 	list := map[string]any{"action": "list"}
@@ -170,8 +170,8 @@ func TestCallbackWhoseResultIsLost(t *testing.T) {
 	}
 }
 
-// TestCallbackIsTold: who subscribed to the resource is told when something
-// fires.
+// TestCallbackIsTold: a client that subscribed to the resource is notified when
+// something fires.
 func TestCallbackIsTold(t *testing.T) {
 	l := newLater(t, "", t.TempDir())
 	told := make(chan string, 16)

@@ -120,7 +120,7 @@ func leaves(v any, member string, see func(member, value string)) {
 	}
 }
 
-// A background task that ends at once, and one that is killed, tell what the network
+// A background task that ends at once, and one that is killed, say what the network
 // refused them, and where the output is that has no room in the text.
 func TestTasksTellAllThatTheyKnow(t *testing.T) {
 	b := boxes(t, "")

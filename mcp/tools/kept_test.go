@@ -9,8 +9,8 @@ import (
 	"belljar.dev/mcp"
 )
 
-// TestKeptIsTold: who subscribed to the list of todos or to a plan is told when
-// it changes, and that there is a new plan.
+// TestKeptIsTold: a client that subscribed to the list of todos or to a plan is
+// notified when it changes, and when there is a new plan.
 func TestKeptIsTold(t *testing.T) {
 	f := newFlow(t, &nod{state: mcp.ApprovalApproved})
 	told, anew := make(chan string, 16), make(chan struct{}, 16)

@@ -15,7 +15,7 @@ import (
 	"belljar.dev/mcp"
 )
 
-// probe tells of the box in which it runs, and remembers there that it has run.
+// probe reports on the box in which it runs, and remembers there that it has run.
 const probe = `#!/bin/bash
 cd /tmp
 ( exec 3<>/dev/tcp/host.belljar.internal/PORT && printf 'GET / HTTP/1.0\r\nHost: host.belljar.internal:PORT\r\n\r\n' >&3 && grep -q REACHED <&3 ) 2>/dev/null && echo reached

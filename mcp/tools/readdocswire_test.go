@@ -166,8 +166,8 @@ func TestDocsCancelReachesTheBrowser(t *testing.T) {
 	}
 }
 
-// A page that a browser draws is told of as any other: what is said of the call
-// only goes on, whichever way the call takes.
+// The progress of a page that a browser draws is reported as that of any other:
+// each line says more than the one before, whichever way the call takes.
 func TestDocsProgressOfTheBrowser(t *testing.T) {
 	l := newLibrary(t)
 	l.fake.Pages = map[string]*browser.Loaded{"http://a.example/": {Status: 200, HTML: "<title>App</title><h1>Drawn</h1><p>Words of the script.</p>"}}

@@ -425,8 +425,8 @@ func TestDoLooksAtTheGrant(t *testing.T) {
 	})
 }
 
-// Servers start side by side: of twenty, of which nineteen hang, the one is there within
-// the wait, and what comes later is told.
+// Servers start side by side: of twenty, of which nineteen hang, the one is there within the
+// wait, and a later one is reported.
 func TestGather(t *testing.T) {
 	w := newWorld(func(_ int, s upstream.Spec) act {
 		switch s.Server.Name {
@@ -695,8 +695,8 @@ func TestServerDiesUnderACall(t *testing.T) {
 	}
 }
 
-// Where principals share a server, none of them is told what it wrote to stderr: that may be
-// about the call of another one.
+// Where principals share a server, none of them reads what it wrote to stderr: that may be about
+// the call of another one.
 func TestSharedServerDiesUnderACall(t *testing.T) {
 	w := newWorld(always(act{dies: time.Second, exit: errors.New("exit status 3")}))
 	shared := server(t, "a")

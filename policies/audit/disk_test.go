@@ -27,9 +27,9 @@ func smallDisk(t *testing.T, kib string) string {
 	return dir
 }
 
-// A real disk that gets full: who waits for a record is told, what is lost is
-// counted, and with room again the log says how much it was and goes on, all of
-// it in one chain.
+// A real disk that gets full: a call that waits for a record gets an error, lost
+// records are counted, and with room again the log says how many they were and goes
+// on, all of it in one chain.
 func TestFullDisk(t *testing.T) {
 	disk := smallDisk(t, "256")
 	cfg := config(filepath.Join(disk, "audit"))

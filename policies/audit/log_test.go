@@ -641,7 +641,7 @@ func TestGatheredRecordsAreWritten(t *testing.T) {
 	})
 }
 
-// watched is a file whose writes are told first, and fail while they are to.
+// watched is a file whose writes are reported first, and fail while they are to.
 type watched struct {
 	file
 	write func() error

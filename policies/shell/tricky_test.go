@@ -12,7 +12,7 @@ import (
 //
 //nolint:dupword // some commands start themselves
 var tricky = []string{
-	// Quotes that are none where they stand.
+	// Quotes that do not quote where they stand.
 	`echo "${x:-'$(c1)'}"`,
 	`echo "${x:-'` + "`c1`" + `'}"`,
 	`echo ${x:-'$(c1)'}`,
@@ -47,7 +47,7 @@ var tricky = []string{
 	"cat <<E\n$(c1\nE\nc2)\nE",
 	"c1 <<E &&\nx\nE\nc2",
 
-	// Comments that are none, and the other way round.
+	// Texts that look like comments and are not, and the other way round.
 	"c1 # c2\nc3 a#b; c4 #",
 	"c1 $(c2 # )\n) ; c3",
 	"echo `c1 # x`; c2",
@@ -60,7 +60,7 @@ var tricky = []string{
 	"{ # }\nc1; }",
 	"x=( # )\na ); c1",
 
-	// Keywords that are none.
+	// Words that look like keywords and are not.
 	"echo if then; c1 do done; c2 } {; c3 esac",
 	"x=if; c1",
 	"\\if c1; c2", "'if'; c1",

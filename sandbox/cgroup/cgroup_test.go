@@ -289,7 +289,7 @@ func TestWatchOOMEndsWithItsBox(t *testing.T) {
 	}
 }
 
-// Of two leaves the one that holds more memory is told apart.
+// Of two leaves, the figures show which one holds more memory.
 func TestResident(t *testing.T) {
 	testenv.NeedCgroups(t)
 	testenv.Need(t, testenv.Perl)
@@ -343,8 +343,8 @@ func leafHolding(t *testing.T, g *Group, name string, bytes int) int64 {
 	return l.Resident()
 }
 
-// On v1 the memory of one box is told of to all of its tenant when the
-// tenant's runs out; only the one that lost a process hears of a kill.
+// On v1 all boxes of a tenant learn that the tenant's memory runs out; only the one
+// that lost a process hears of a kill.
 func TestTenantOOMIsToldToTheBoxThatPays(t *testing.T) {
 	testenv.NeedCgroups(t)
 	testenv.Need(t, testenv.Perl)

@@ -288,7 +288,7 @@ func TestInterleave(t *testing.T) {
 	}
 }
 
-// stuck is a resolver that answers nothing until it is told to stop.
+// stuck is a resolver that answers nothing until its context ends.
 type stuck struct{ asked chan struct{} }
 
 func (s stuck) LookupNetIP(ctx context.Context, _, _ string) ([]netip.Addr, error) {

@@ -179,7 +179,8 @@ func TestSecretInWebsocket(t *testing.T) {
 	}
 }
 
-// TestSecretInMalformedAnswer has it come back in what is no answer at all.
+// TestSecretInMalformedAnswer has the secret come back in bytes that are not an
+// answer at all.
 func TestSecretInMalformedAnswer(t *testing.T) {
 	for _, head := range []string{"SECRET", "200 OK\r\nContent-Length: SECRET", "200 OK\r\nSECRET", "200 OK\r\nTransfer-Encoding: SECRET"} {
 		s := serve(t, saying(t, func(*http.Request) (string, string) { return head, "" }), withToken)

@@ -162,9 +162,9 @@ func TestHTTP10ClientGetsNoChunks(t *testing.T) {
 	}
 }
 
-// smuggling are attempts to have the server see another request than the one
-// that was judged, or another host. Each is followed by a request that must be
-// seen by the server only where the attempt is none.
+// smuggling are attempts to have the server see another request than the one that was judged,
+// or another host. Each is followed by a request, which the server must see only where the
+// attempt did not work.
 func smuggling(host string) map[string]struct {
 	send   string
 	status int
@@ -180,7 +180,7 @@ func smuggling(host string) map[string]struct {
 	inner := "GET /smuggled HTTP/1.1\r\nHost: evil.example\r\n\r\n"
 	n := strconv.Itoa(len(inner))
 	rows := map[string]row{
-		// These are what they say, whoever reads them.
+		// All readers agree about these.
 		"a request in a body":            {post + "Content-Length: " + n + "\r\n\r\n" + inner, 200, []string{"POST /x " + strings.TrimSpace(inner)}},
 		"a request in a chunk":           {post + "Transfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(inner), inner), 200, []string{"POST /x " + strings.TrimSpace(inner)}},
 		"a request in a chunk extension": {post + "Transfer-Encoding: chunked\r\n\r\n1;a=\"GET /smuggled HTTP/1.1\"\r\nz\r\n0\r\n\r\n", 200, []string{"POST /x z"}},

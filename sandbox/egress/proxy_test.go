@@ -257,7 +257,7 @@ func TestProxyIsNoServer(t *testing.T) {
 			t.Errorf("%q: got %s %q; want 400", send, resp.Status, body)
 		}
 	}
-	// A connection that asks for nothing is nothing to tell of.
+	// A connection that asks for nothing is not recorded.
 	before := len(s.records.list())
 	reach(t, s.proxy).Close()
 	s.d.Close()

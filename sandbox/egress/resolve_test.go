@@ -40,7 +40,7 @@ func TestLookups(t *testing.T) {
 			t.Errorf("got %d addresses of many, %v", len(addrs), err)
 		}
 
-		// An answer is remembered for a while, that there is none is not.
+		// An answer is remembered for a while, and a missing one is not.
 		for step, want := range []int{3, 3, 4, 4, 5, 6} {
 			switch step {
 			case 1:

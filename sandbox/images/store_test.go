@@ -317,7 +317,7 @@ func TestConcurrentImports(t *testing.T) {
 	}
 }
 
-// A store that others can change is none.
+// A store that others can change is not opened.
 func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {

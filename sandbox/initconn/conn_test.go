@@ -116,8 +116,8 @@ func TestTurnIsAlone(t *testing.T) {
 	}
 }
 
-// An init that ends in somebody's turn, who does not see it, has ended for the
-// listener after that.
+// An init can end while somebody has the turn, and that reader does not see it.
+// Then it has ended for the listener, who comes after.
 func TestHangUpInATurn(t *testing.T) {
 	for range 200 { // it depends on who is faster
 		c, theirs, err := Pair()

@@ -1139,8 +1139,8 @@ func TestPinsHold(t *testing.T) {
 	}
 }
 
-// The reason why pins are looked at as well: who replaces a file on the host
-// takes the pin of every box away with it.
+// The reason why pins are looked at as well: a person who replaces a file on the
+// host takes the pin of every box away with it.
 func TestAHostThatReplacesAFileEndsItsPin(t *testing.T) {
 	testenv.Need(t, testenv.Root)
 	p, dir := guarded(t, func(dir string) { put(t, dir+"/.git/config", "[core]\n\tbare = false\n") })

@@ -62,8 +62,8 @@ func TestApplyMakesTheBaseTheSet(t *testing.T) {
 	if n, err := unix.Getxattr(base+"/attr", "user.note", buf); err != nil || string(buf[:n]) != "y" {
 		t.Errorf("attribute: %q, %v", buf[:max(n, 0)], err)
 	}
-	// A change that was applied is no change any more, and nothing is left of
-	// the work.
+	// A change that was applied is not a change any more, and nothing is left
+	// of the work.
 	if d := cmp.Diff([]string{"added fifo fifo: a fifo is never applied"}, diff(t, s, "set")); d != "" {
 		t.Errorf("after apply: want (-), got (+):\n%s", d)
 	}

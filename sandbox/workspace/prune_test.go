@@ -78,8 +78,8 @@ func TestFullStoreNamesPrune(t *testing.T) {
 	}
 }
 
-// A file that a box changed and a person deleted is a conflict, and one that
-// the box made, renamed or that Apply removed is none.
+// A file that a box changed and a person deleted is a conflict. One that the
+// box made or renamed, or that Apply removed, is not.
 func TestDeletedByAPerson(t *testing.T) {
 	s, base := store(t)
 	for _, name := range []string{"edited", "saved", "renamed", "gone", "d/deep", "kept", "again"} {
@@ -117,7 +117,8 @@ func TestDeletedByAPerson(t *testing.T) {
 	}
 }
 
-// A file that Apply removed itself, after it had been seen, is none either.
+// A file that Apply removed itself, after it had been seen, is not a conflict
+// either.
 func TestDeletedByApply(t *testing.T) {
 	s, base := store(t)
 	put(t, base+"/the-file", "old")

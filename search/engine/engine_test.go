@@ -58,8 +58,7 @@ func TestBundledEnginesSayWhatTheyAre(t *testing.T) {
 	}
 }
 
-// An engine that changed its page is mended by one line of a file, while
-// belljar runs.
+// An engine that changed its page is fixed by one line of a file, while belljar runs.
 func TestDriftIsMendedByOneLine(t *testing.T) {
 	text, err := bundled.ReadFile("engines/brave.yaml")
 	if err != nil {

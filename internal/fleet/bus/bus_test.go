@@ -60,7 +60,7 @@ func TestConnectRefuses(t *testing.T) {
 	}
 }
 
-// The kinds of credentials are told apart by what is in the file.
+// The contents of a file decide which kind of credentials it has.
 func TestCredentials(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "pair")
 	if err := os.WriteFile(name, []byte("front:pass:word\n"), 0o600); err != nil {

@@ -30,7 +30,7 @@ func TestArgumentsOf(t *testing.T) {
 	}
 }
 
-// A person is told that not all is shown, also of the input of a command and of equal lines.
+// A person reads that not all is shown, also of the input of a command and of equal lines.
 func TestCut(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

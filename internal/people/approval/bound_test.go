@@ -177,9 +177,9 @@ func (g calls) other(f policies.Facts) (what string, o policies.Facts) {
 	return what, filled(o)
 }
 
-// Whatever changes what runs is shown, and is part of what a yes holds for: of
-// two calls that differ in one such thing a person reads two texts, and a yes to
-// the one is none to the other.
+// Everything that changes what runs is shown, and is part of what a yes holds
+// for: of two calls that differ in one such thing a person reads two texts, and
+// a yes to the one does not answer the other.
 func TestWhatIsShownIsWhatIsBound(t *testing.T) {
 	count, random := testenv.Cases(t, 200)
 	d := opened(t, "")

@@ -91,9 +91,9 @@ func TestNobodyAnswers(t *testing.T) {
 	})
 }
 
-// TestWhatDoesNotFit has what else is told of questions and answers that cannot be
-// taken, as agents and people read it; most stands in the golden files of the tool
-// and of belljar ask.
+// TestWhatDoesNotFit has the other messages about questions and answers that
+// cannot be taken, as agents and people read them; most stand in the golden files
+// of the tool and of belljar ask.
 func TestWhatDoesNotFit(t *testing.T) {
 	long := strings.Repeat("x", maxText+1)
 	var got strings.Builder

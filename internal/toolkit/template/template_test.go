@@ -96,7 +96,7 @@ func TestEveryTemplateComesOut(t *testing.T) {
 	}
 }
 
-// Each boolean changes what comes out, or it is no parameter of the template.
+// Each boolean changes the files, or it is not a parameter of the template.
 func TestEveryParameterMatters(t *testing.T) {
 	for _, one := range all() {
 		for _, p := range one.Parameters {

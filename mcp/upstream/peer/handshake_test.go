@@ -197,7 +197,8 @@ func TestSubscription(t *testing.T) {
 		if len(got) != 2 {
 			t.Errorf("got %v", got)
 		}
-		// It is no call: an answer with a wrong id is still for the only one.
+		// This notification is not a call: an answer with a wrong id is still for
+		// the only call.
 		done := invoke(t.Context(), c, "x", `{}`, CallOptions{})
 		s.want("x")
 		s.say(`{"jsonrpc":"2.0","id":0,"result":{"x":1}}`)

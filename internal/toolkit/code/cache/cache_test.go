@@ -63,7 +63,8 @@ func TestWhatIsKeptComesBack(t *testing.T) {
 	}
 }
 
-// same reports whether two files are equal, where an empty list is none.
+// same reports whether two files are equal. An empty list and a missing one are
+// equal.
 func same(a, b *code.File) bool { return fmt.Sprintf("%+v", a) == fmt.Sprintf("%+v", b) }
 
 // Each member of a file is kept: one that a later version adds, too.

@@ -420,7 +420,7 @@ func TestHashesAreNotTrusted(t *testing.T) {
 	}
 }
 
-// The same text in two languages is no clone, unless they share their syntax.
+// The same text in two languages is not a clone, unless they share their syntax.
 func TestLanguagesAreApart(t *testing.T) {
 	text := "a = b(c, d)\n"
 	for range 30 {
@@ -539,7 +539,7 @@ func TestGapsKeepTheThreshold(t *testing.T) {
 	}
 }
 
-// A function is no clone of what it holds.
+// A function is not a clone of a function inside it.
 func TestNestedFunctions(t *testing.T) {
 	body := sum[strings.Index(sum, "	total := 0"):strings.LastIndex(sum, "}")]
 	text := "package a\n\nfunc f() {\n	g(func(list []int, limit int) (int, error) {\n" + body + "	})\n}\n"

@@ -223,7 +223,7 @@ func TestLargeGraphsHaveGaps(t *testing.T) {
 	if m := measured(t, graphOf(100_000, star, nil)); m.Clustering == nil || len(m.Cycles) != 0 {
 		t.Errorf("gaps %v of a star", m.Gaps)
 	}
-	// A long cycle is no deep recursion.
+	// A long cycle does not lead to a deep recursion.
 	ring := append(pairs, [2]int{n - 1, 0})
 	if m := measured(t, graphOf(n, ring, nil)); len(m.Cycles) != 1 || len(m.Cycles[0]) != n {
 		t.Errorf("%d cycles of a ring", len(m.Cycles))

@@ -99,7 +99,8 @@ func TestMeasureIsTheSumOfGitLog(t *testing.T) {
 		deleted, _ := strconv.Atoi(f[1])
 		want[path] = sum{s.commits + 1, s.added + added, s.deleted + deleted}
 	}
-	// The one rename, from a.txt to "b c.txt", is no deletion and no addition.
+	// The one rename, from a.txt to "b c.txt", is neither a deletion nor an
+	// addition.
 	want["a.txt"] = sum{2, 12, 2}
 	want["b c.txt"] = sum{1, 0, 0}
 	got := map[string]sum{}
@@ -203,7 +204,7 @@ func TestSubdirectory(t *testing.T) {
 	if err != nil || len(changes) != 1 || changes[0].Path != "in.txt" || len(changes[0].Ranges) != 1 {
 		t.Errorf("got %+v, %v, want in.txt alone", changes, err)
 	}
-	// Where the repository is outside of what may be read, there is none.
+	// Where the repository is outside of what may be read, there is no history.
 	h, err = Measure(t.Context(), runGit, filepath.Join(w.dir, "sub"), filepath.Join(w.dir, "sub"), unixTime(0))
 	if err != nil || len(h.Files) != 0 || len(h.Gaps) != 1 {
 		t.Errorf("got %+v, %v, want a gap alone", h, err)

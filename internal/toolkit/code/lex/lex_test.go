@@ -127,7 +127,7 @@ func check(t *testing.T, f *code.File) {
 	}
 }
 
-// Nothing is said of what is no text of a program, but why.
+// Of a text that is not a program, the result only says why.
 func TestParseRefuses(t *testing.T) {
 	for want, text := range map[string]string{
 		"larger than 5 MiB":                              strings.Repeat(" ", MaxText+1),

@@ -31,7 +31,7 @@ var pythonFunctions = []struct {
 	{"def f(): return [lambda: x if y else z for q in r if s and t]\n", []string{"f 1-1 p0 n0 1 3"}},
 	// try is 1 for mccabe; each except: 1; the if in it: 2; finally does not count for mccabe.
 	{"def f():\n  try:\n    a()\n  except A:\n    if b: pass\n  except (B, C) as e:\n    pass\n  finally:\n    if d: pass\n", []string{"f 1-9 p0 n2 5 5"}},
-	// match: 1; a case with anything is no path.
+	// match: 1; a case with anything does not count as a path.
 	{"def f(match):\n  match match:\n    case 1 | 2 if a:\n      return match(1)\n    case [x, *_]: pass\n    case _:\n      if b: pass\n", []string{"f 1-7 p1 n3 4 3"}},
 	{"match = 1\nmatch.x = match[2]\nmatch(a)\ncase = type = 3\ntype X = int\n", nil},
 	// A function that calls itself: 1, however often.
