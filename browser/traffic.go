@@ -12,7 +12,7 @@ const (
 // guards it.
 type traffic struct {
 	requests map[string]request // that are under way, by their ids
-	counted  int                // of requests that a page is not settled with
+	counted  int                // number of requests for which the page has to settle
 	last     time.Time          // when one of them began or ended
 	active   bool               // scripts of the page asked for more
 	refused  []Refused

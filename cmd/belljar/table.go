@@ -16,7 +16,7 @@ import (
 )
 
 // columns is the width of the terminal that w is; 0 where w is a file or a pipe,
-// whose lines may have any length. COLUMNS says another width than the terminal.
+// whose lines may have any length. The variable COLUMNS overrides the width of the terminal.
 func columns(w io.Writer) int {
 	f, ok := printable.Raw(w).(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {

@@ -28,7 +28,7 @@ func TestStack(t *testing.T) {
 	}
 }
 
-// As with defer, what panics is not all that is released, and the panic goes on.
+// As with defer, the other functions run although one panics, and the panic goes on.
 func TestStackReleasesAllInAPanic(t *testing.T) {
 	var c Stack
 	order := ""

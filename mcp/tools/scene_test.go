@@ -109,7 +109,7 @@ rules: [{id: scripts, match: {command: ["bash *", "git **", "pwd"]}, decision: a
 		t.Errorf("approved in /workspace/a it runs in %s", words(r))
 	}
 
-	// A link is not followed, and that is said; tasks that run are too.
+	// A link is not followed, and the scene says so. It also counts the tasks that run.
 	person.use, person.asked = func() {}, nil
 	b.call("BackgroundBash", map[string]any{"command": "sleep 100"})
 	b.call("Bash", map[string]any{"command": "bash link.sh", "cwd": "/workspace"})
@@ -118,8 +118,8 @@ rules: [{id: scripts, match: {command: ["bash *", "git **", "pwd"]}, decision: a
 	}
 }
 
-// A command that begins deep enough names a script by a path that is too long for
-// anybody else. That is said, and the answer is unsure.
+// A command that begins in a deep directory names a script by a path that is too long to
+// be opened from elsewhere. The question says so, as a doubt.
 func TestAScriptTooDeepToLookAtIsADoubt(t *testing.T) {
 	person := &consents{use: func() {}}
 	b := boxes(t, `
@@ -146,7 +146,7 @@ rules: [{id: scripts, match: {command: ["bash *"]}, decision: ask}]
 	}
 }
 
-// A place of the system that a profile lets boxes write is not the system's.
+// A program in a system directory is shown if the profile lets boxes write to that directory.
 func TestWritableMountsAreShown(t *testing.T) {
 	dir := t.TempDir()
 	person := &consents{use: func() {}}

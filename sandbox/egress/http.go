@@ -176,9 +176,9 @@ func (x *exchange) deny(status int, h head, path, rule, reason, instead string) 
 	tell(x.client, status, refused.Record.Refusal())
 }
 
-// socketMethod is the method by which a websocket is judged besides the GET that it begins
-// with: what goes over it afterwards is not a request, and a rule that lets a program read alone
-// would let it send.
+// socketMethod is the method by which a WebSocket is judged, besides the GET that it begins with.
+// Its messages are not requests. A rule that allows only GET would otherwise let a program send
+// data over it.
 const socketMethod = "WEBSOCKET"
 
 // serve judges one request and answers it. It reports whether another one may
@@ -271,8 +271,8 @@ func (x *exchange) carry(q request, fields []field) (bool, error) {
 		err := x.goOn(q, resp)
 		return false, err
 	}
-	// Where the server answers before it has all of the body, what follows on
-	// the client's connection is the rest of that.
+	// Where the server answers before it has all of the body, the next bytes on
+	// the client's connection are the rest of the body.
 	whole := b == nil || b.read.Load()
 	last := q.last() || resp.Close || !whole
 	received, err := x.give(q, resp, last)
@@ -317,8 +317,8 @@ func (q request) write(scheme string, fields []field, websocket bool) []byte {
 	return w.Bytes()
 }
 
-// answer reads the head of the answer. An interim answer before it is handed on where the client
-// waits for it.
+// answer reads the head of the answer. It hands on an interim answer that comes first, if the
+// client waits for one.
 func (x *exchange) answer(q request, websocket bool) (*http.Response, error) {
 	const maxInterim = 16
 	for range maxInterim {

@@ -23,8 +23,8 @@ import (
 // behind more directories than are looked at. So the places of what is known by
 // its inode are written down, in the state directory, where no box can write.
 
-// maxSearched bounds the directories among which a home is looked for that is
-// not where it was.
+// maxSearched bounds the directories that are searched for a home that is not
+// where it was.
 const maxSearched = 1 << 20
 
 // record is the form of the file.
@@ -52,9 +52,9 @@ func recordFile(state, workspace string) string {
 	return filepath.Join(state, "protected", fmt.Sprintf("%x.json", sha256.Sum256([]byte(workspace))))
 }
 
-// load takes over what earlier servers knew. A path that is not where it was is
-// looked for; where that does not come to an end, nobody may work in the
-// workspace.
+// load takes over the homes that earlier servers knew. It searches the workspace
+// for a home that is not where it was. If the search does not end within its
+// bound, nobody may work in the workspace.
 func (k *knowledge) load() error {
 	if k.record == "" {
 		return nil
@@ -143,8 +143,8 @@ func (k *knowledge) search(missing map[uint64]recordEntry) error {
 	return nil
 }
 
-// save writes down what is known, if it has changed. Another server in the
-// workspace may know more: what is still where it says stays.
+// save writes the known homes to the record, if they have changed. Another server
+// in the workspace may know more: its entries stay if their homes are still there.
 func (k *knowledge) save() error {
 	if k.record == "" || !k.unsaved {
 		return nil
