@@ -32,8 +32,8 @@ func (w *warden) After(_ context.Context, c mcp.Call, _ policies.Facts, o mcp.Ou
 	return mcp.Beside{Content: []mcp.Content{{Text: "by the way"}}}
 }
 
-// TestAround: what stands round a call refuses it, adds to its result, and is
-// told the end of each call, of one that panics as well.
+// TestAround: code around a call can refuse it and add to its result. It learns of the end
+// of each call, also of one that panics.
 func TestAround(t *testing.T) {
 	w := &warden{}
 	ty := newToy(t, func(c *mcp.Config) { c.Around = w })

@@ -7,8 +7,8 @@ type detachKey struct{}
 
 // WithDetach returns the context of a request that goes on without its caller once ch is
 // closed: then the end of the context does not cancel its call, and a command that runs goes
-// to the background, where the caller finds it. For a front of a fleet that is gone: what it
-// was asked is not known to be unwanted.
+// to the background, where the caller finds it. It is for a worker whose front is gone: the
+// front's client may still want the answer.
 func WithDetach(ctx context.Context, ch <-chan struct{}) context.Context {
 	return context.WithValue(ctx, detachKey{}, ch)
 }

@@ -14,8 +14,8 @@ type tool struct {
 	args []argument
 }
 
-// argument is one of them. A table of these is part of the program; maps would be made
-// whenever it starts.
+// argument is one argument of a tool. It is a struct because the compiler lays out a table
+// of structs in the program; maps would be made at every start.
 type argument struct {
 	name string
 	is   cond.Type
@@ -30,7 +30,7 @@ var knownTools = func() (all []string) {
 	return all
 }()
 
-// toolArgs are the arguments of each.
+// toolArgs returns the arguments of each tool, by its name.
 var toolArgs = sync.OnceValue(func() map[string]cond.Args {
 	all := make(map[string]cond.Args)
 	for _, t := range toolTable {

@@ -122,7 +122,7 @@ func (l *linter) opensCommand(i, number int, g glob) {
 		if slices.ContainsFunc(strings.Fields(risk.programs), e.names) {
 			l.add(i, at, "open-options", LintWarning,
 				fmt.Sprintf("rule %s allows %s with any options", r.id, firstOf(strings.Fields(risk.programs), e.names)),
-				risk.why, "list the options that are harmless under flags; programs have more of the others than anybody forbids")
+				risk.why, "list the options that are harmless under flags; nobody can list all the options of a program that do harm")
 			return
 		}
 	}
@@ -134,11 +134,11 @@ func (l *linter) opensFlags(i int) {
 	if len(r.match.anyFlag) > 0 {
 		l.add(i, l.at(i, -1, "match", "any_flag"), "any-flag", LintWarning,
 			fmt.Sprintf("rule %s allows commands that have one of these options, and any others", r.id),
-			"any_flag wants one of them to be there; flags wants none but them", "write flags")
+			"any_flag wants at least one of these options; flags allows only these options", "write flags")
 	}
 	if len(r.unless.anyFlag) > 0 && len(r.match.flags) == 0 {
 		l.add(i, l.at(i, -1, "unless", "any_flag"), "any-flag", LintWarning,
-			fmt.Sprintf("rule %s allows all options but those that it thought of", r.id),
+			fmt.Sprintf("rule %s allows all options but those in its unless", r.id),
 			"programs have more options that write or run something, and take them in more spellings, than a list names", "list the options that are harmless under flags of match")
 	}
 	for _, risk := range risks {
@@ -193,8 +193,8 @@ func (l *linter) upstreams() {
 	}
 }
 
-// upstream looks at the keys of one server, whose node may be nil. Findings call the
-// server who.
+// upstream looks at the keys of one server, whose node may be nil. who stands for the server
+// in the texts of findings.
 func (l *linter) upstream(who string, n *yaml.Node, u upstream) {
 	l.reaches("of "+who, valueOf(n, "profile"), u.run.Egress())
 	warn := func(at *yaml.Node, check, message, why, instead string) {

@@ -237,8 +237,8 @@ func (e *Egress) secretPorts(m hostMatch) []uint16 {
 }
 
 // ownHeaders are the headers that say where a message goes, where it ends and
-// how its connection goes on (RFC 9110, 7.6.1; RFC 9112, 6): a value of
-// somebody else there would change which request it is.
+// how its connection goes on (RFC 9110, 7.6.1; RFC 9112, 6). With the value of a
+// secret in one of them, the server could read another request.
 var ownHeaders = []string{
 	"Host", "Content-Length", "Content-Encoding", "Content-Type", "Transfer-Encoding", "Connection", "Keep-Alive", "Upgrade", "Te", "Trailer", "Expect", "Range",
 	"Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Http2-Settings", "Date", "Via", "Forwarded",

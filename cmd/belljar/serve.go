@@ -22,7 +22,7 @@ import (
 // serveName is the command that keeps an audit log unasked.
 const serveName = "serve"
 
-// serveOptions is what `serve` was asked.
+// serveOptions are the options of `serve`.
 type serveOptions struct {
 	setup
 
@@ -43,7 +43,7 @@ func serveCommand() *cobra.Command {
 		Long: `serve speaks MCP on standard input and output, as an MCP client starts it; it
 opens no port. With --http it serves Streamable HTTP at /mcp instead, with a
 session for each connection, and at /w/NAME/mcp for each --place. On an address
-that others than this machine reach, it needs TLS (--tls-cert and --tls-key) or
+that other machines can reach, it needs TLS (--tls-cert and --tls-key) or
 a proxy with TLS before it (--behind-proxy), and a policy that names tenants;
 docs/front.md says more.
 
@@ -74,10 +74,10 @@ server starts, can be connected to, reads the policy again and stops.
 	c.Flags().StringVar(&s.Callbacks.Inbox, "inbox", "", "`directory` that gets a file for each message of a callback")
 	s.logs.flags(c)
 	c.Flags().BoolVar(&s.Service.Watch, "watch", true, "read the policy again when its files change, and not at SIGHUP only")
-	c.Flags().BoolVar(&s.Tools.TrustClients, "trust-client", false, "take what a client answers to a question sooner than a person can read it")
+	c.Flags().BoolVar(&s.Tools.TrustClients, "trust-client", false, "accept a client's answer that comes sooner than a person can read the question")
 	c.Flags().BoolVar(&s.Tools.Structured, "structured", false, "give structured results and output schemas to every client, beside the texts")
 	c.Flags().BoolVar(&s.Tools.Toolkit, "toolkit", false, "add the tools that analyze code and those for templates of project files")
-	c.Flags().StringArrayVar(&s.Upstreams, "upstreams", nil, "`file` that says which MCP servers of other people clients get the tools of, in the form of any client")
+	c.Flags().StringArrayVar(&s.Upstreams, "upstreams", nil, "`file` that names other MCP servers whose tools clients get, in the form that any MCP client uses")
 	httpFlags(c, &s.http, &s.places, &s.Service.Transports)
 	adminFlag(c, &s.Service.Admin)
 	consoleFlags(c, s.Service)
@@ -88,7 +88,7 @@ server starts, can be connected to, reads the policy again and stops.
 func (s *serveOptions) run(c *cobra.Command) error {
 	ctx, cancel := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM) // until the process has gone: none cuts the closing short
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM) // for good: no further signal cuts the closing short
 	ctx, end := context.WithCancel(ctx)                                     // unlike cancel, it leaves the signals to us
 	defer end()
 	hup := make(chan os.Signal, 1) // a signal that waits serves for all that come meanwhile
@@ -133,7 +133,7 @@ func (s *serveOptions) run(c *cobra.Command) error {
 	if s.Service.HTTP != nil {
 		watching.Go(func() { handOvers(ctx, usr2, srv, env, end) })
 	}
-	defer end() // first, or neither would end; signals stay ours until all is closed
+	defer end() // runs before the waits above, which need it; signals stay ours until all is closed
 	if s.Service.HTTP != nil {
 		return failure(srv.ServeHTTP(ctx, func(url string) {
 			if err := managerOf(os.Getenv).ready(); err != nil {
@@ -195,7 +195,7 @@ func handOver(ctx context.Context, srv *server.Server, env []string) (err error)
 	if err := mayHandOver(os.Getenv); err != nil {
 		return err
 	}
-	path := os.Args[0] // by its own name a new version is found, also behind a link
+	path := os.Args[0] // this name, which may be a link, leads to a new version
 	if !filepath.IsAbs(path) {
 		if path, err = os.Executable(); err != nil {
 			return err

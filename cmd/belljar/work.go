@@ -56,7 +56,7 @@ At SIGHUP, and a second after its files were changed, it reads the policy again.
 	c.Flags().BoolVar(&o.Service.Watch, "watch", true, "read the policy again when its files change, and not at SIGHUP only")
 	c.Flags().BoolVar(&o.Tools.Structured, "structured", false, "give structured results and output schemas to every client, beside the texts")
 	c.Flags().BoolVar(&o.Tools.Toolkit, "toolkit", false, "add the tools that analyze code and those for templates of project files")
-	c.Flags().StringArrayVar(&o.Upstreams, "upstreams", nil, "`file` that says which MCP servers of other people clients get the tools of, in the form of any client")
+	c.Flags().StringArrayVar(&o.Upstreams, "upstreams", nil, "`file` that names other MCP servers whose tools clients get, in the form that any MCP client uses")
 	c.Flags().BoolVar(&o.link.Console, "console", false, "let people see this worker, and decide about its calls, at the consoles of its fronts")
 	c.Flags().BoolVar(&o.link.FleetPolicy, fleetPolicyName, false, "take the policy that the fronts give: their operator then decides what this worker allows")
 	adminFlag(c, &o.Service.Admin)

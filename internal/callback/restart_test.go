@@ -8,8 +8,8 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// TestARestartKeepsCallbacks: what was set is there in the next program, and
-// what was due meanwhile fires once, one a second, and not all at once.
+// TestARestartKeepsCallbacks: callbacks are there in the next program. Those
+// that were due meanwhile fire once, one a second, and not all at once.
 func TestARestartKeepsCallbacks(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")
 	clock := time.Now()

@@ -75,7 +75,7 @@ func (c *Console) place(cfg *Config) (public string, err error) {
 		lacks = append(lacks, "people in the policy (console: {people: ...}), each with a token of `belljar console token`, or a provider")
 	}
 	if len(lacks) > 0 {
-		return "", fmt.Errorf("--console: listen on %q: others than this machine could reach it, so it needs %s; or use 127.0.0.1, and from elsewhere a tunnel such as ssh -L", cfg.Addr, strings.Join(lacks, "; and "))
+		return "", fmt.Errorf("--console: listen on %q: other machines could reach it, so it needs %s; or use 127.0.0.1, and from elsewhere a tunnel such as ssh -L", cfg.Addr, strings.Join(lacks, "; and "))
 	}
 	return public, nil
 }

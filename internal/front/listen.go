@@ -36,7 +36,7 @@ func (cfg *Config) checkAddr(login bool) error {
 		lacks = append(lacks, "a policy with tenants, so that clients log in with tokens")
 	}
 	if len(lacks) > 0 {
-		return fmt.Errorf("listen on %q: others than this machine can reach it, so it needs %s", cfg.Addr, strings.Join(lacks, "; and "))
+		return fmt.Errorf("listen on %q: other machines can reach it, so it needs %s", cfg.Addr, strings.Join(lacks, "; and "))
 	}
 	return nil
 }

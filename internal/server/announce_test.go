@@ -11,8 +11,8 @@ import (
 	"belljar.dev/internal/people/question"
 )
 
-// TestAnnouncements: what waits is said once, with the command that answers, in
-// printable text, and no agent can fill what nobody reads.
+// TestAnnouncements: each question that waits is announced once, with the command that
+// answers it, in printable text. No agent can fill an output that nobody reads.
 func TestAnnouncements(t *testing.T) {
 	var out bytes.Buffer
 	to := &ways{state: "/st ate"}

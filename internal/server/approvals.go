@@ -11,7 +11,7 @@ import (
 	"belljar.dev/internal/people/question"
 )
 
-// handle adds what `belljar approve` and `belljar ask` ask for. place is the workspace of
+// handle adds the routes for `belljar approve` and `belljar ask`. place is the workspace of
 // the server's own place.
 func (w *ways) handle(mux *http.ServeMux, place string) {
 	asked := func(ctx context.Context, all bool) ([]question.Asked, error) { return w.listQuestions(ctx, all, nil) }
@@ -99,8 +99,8 @@ func briefly(list []question.Asked) any {
 	return list
 }
 
-// handleDesk adds the list of a desk below a path, and one of it. brief makes of a list
-// what fits into an answer.
+// handleDesk adds two routes below a path: the list of a desk, and one entry of it. brief
+// shortens a list so that it fits into an answer.
 func handleDesk[Q any](mux *http.ServeMux, path string, list func(context.Context, bool) ([]Q, error), get func(context.Context, string) (Q, error), brief func([]Q) any) {
 	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
 		list, err := list(r.Context(), r.URL.Query().Get("all") != "")

@@ -73,7 +73,7 @@ type Service struct {
 	Routes    *Routes          // this is a front of a fleet, which has no places; nil for none
 }
 
-// Link is what a worker of a fleet is.
+// Link is the configuration of a worker of a fleet.
 type Link struct {
 	Name        string   // of the worker
 	Fronts      []string // https://HOST:PORT
@@ -84,7 +84,7 @@ type Link struct {
 	FleetPolicy bool          // its fronts may give it another policy
 }
 
-// Routes is what a front of a fleet is.
+// Routes is the configuration of a front of a fleet.
 type Routes struct {
 	Addr        string // where workers connect
 	Credentials fleet.Credentials

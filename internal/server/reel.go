@@ -21,7 +21,7 @@ const (
 // reel records the steps of a call of a browser.
 type reel struct{ *audit.Reel }
 
-// reel is what records what a call of a browser does, where its level is full.
+// reel returns the recorder of a call of a browser, if the audit level of the call is full.
 func (l *ledger) reel(call mcp.Call) tools.Reel {
 	if l == nil || !l.records(call.Audit) {
 		return nil

@@ -131,8 +131,8 @@ func TestWitnessWithoutALog(t *testing.T) {
 	}
 }
 
-// Where there are too many workers, the one is forgotten that nothing has come of for the
-// longest time, and no other.
+// Where there are too many workers, only the one that has sent nothing for the longest time
+// is forgotten.
 func TestWitnessForgetsOne(t *testing.T) {
 	var w witness
 	for i := range maxWitnessed {

@@ -23,8 +23,8 @@ const patience = 3 * time.Second
 // if something is left: a goroutine, a file descriptor, a child process, a
 // cgroup directory or a mount of belljar. It belongs at the end of TestMain.
 //
-// Goroutines whose stack contains one of the names in stays may live on, as
-// one that a package keeps for the life of the process by design.
+// Goroutines whose stack contains one of the names in stays may live on, for
+// example one that a package keeps for the life of the process by design.
 func Main(m *testing.M, stays ...string) {
 	os.Exit(Checked(m, stays...).Run())
 }
@@ -43,7 +43,7 @@ type checked struct {
 	stays []string
 }
 
-// Run runs the tests and the check, and is the exit status of both.
+// Run runs the tests and the check, and returns the exit status of both.
 func (c *checked) Run() int {
 	before := take(c.stays)
 	code := c.m.Run()
@@ -73,8 +73,8 @@ func wait(before map[string]string, stays []string, long time.Duration) (left []
 	return left
 }
 
-// take is all that there is now: a key that tells one thing from another, and
-// a text for the reader.
+// take lists all that there is now: for each thing a key that differs from all
+// others, and a text for the reader.
 func take(stays []string) map[string]string {
 	all := make(map[string]string)
 	goroutines(all, stays)

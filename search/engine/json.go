@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// json is the value of the body, or the one behind the text that a names.
+// json returns the value of the body, or the value behind the text a.after.
 func (b *body) json(a *answer) (any, bool) {
 	if a != nil && a.after != "" {
 		_, text, _ := strings.Cut(b.text, a.after)
@@ -20,8 +20,8 @@ func (b *body) json(a *answer) (any, bool) {
 	return b.value, b.broken == nil
 }
 
-// decode reads one JSON value, and where alone is set that nothing stands
-// behind it.
+// decode reads one JSON value. With alone set, text behind the value is an
+// error.
 func decode(text string, alone bool) (any, error) {
 	dec := json.NewDecoder(strings.NewReader(text))
 	dec.UseNumber()

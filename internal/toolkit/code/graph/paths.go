@@ -37,8 +37,8 @@ func family(l code.Language) code.Language {
 	return l
 }
 
-// words returns the text of the tokens of a file but comments and what stands for the
-// ends of lines, up to a number of tokens.
+// words returns the text of at most so many tokens of a file, without comments and the
+// tokens for ends of lines.
 func words(f *code.File, most int) (all []string) {
 	for _, t := range f.Tokens {
 		if len(all) == most {
@@ -56,7 +56,7 @@ func below(dir, parent string) bool {
 	return parent == "" || dir == parent || strings.HasPrefix(dir, parent+"/")
 }
 
-// shape is what of a name is compared first: its ends and its length.
+// shape returns the part of a name that is compared first: its ends and its length.
 func shape(name string) uint16 {
 	if name == "" {
 		return 0
