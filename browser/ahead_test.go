@@ -11,7 +11,7 @@ import (
 )
 
 // A page is read out as it is when it has settled, and not as its load event found
-// it: what its own listeners of that change comes after the look ahead.
+// it: changes by its own listeners of that event come after the look ahead.
 func TestLooksAgain(t *testing.T) {
 	r := newRig(t, browser.Config{})
 	const hidden = "data-belljar-hidden"

@@ -36,8 +36,8 @@ func processes(t testing.TB) map[string][]int {
 	return found
 }
 
-// healed waits until the pool loads a page again, and sees that it goes on so: what was killed may
-// fail the next load as well.
+// healed waits until the pool loads a page again, and sees that it goes on so: the cause of the
+// fault may fail the next load as well.
 func (r *rig) healed(t *testing.T) {
 	t.Helper()
 	var l *browser.Loaded

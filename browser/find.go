@@ -15,7 +15,7 @@ import (
 // quarter of the time of the whole browser for a page and half of its memory.
 var names = []string{"chromium-headless-shell", "chrome-headless-shell", "headless_shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome"}
 
-// places are where distributions put the program itself; what is in PATH is
+// places are where distributions put the program itself; a program in PATH is
 // often a script that starts it.
 var places = []string{
 	"/usr/lib/chromium/chromium-headless-shell", "/usr/lib/chromium/headless_shell", "/usr/lib64/chromium-browser/headless_shell",

@@ -54,8 +54,8 @@ func newTab(ctx context.Context, ch *chrome) (_ *tab, err error) {
 			ch.mu.Unlock()
 		}
 	}()
-	// All at once, and every answer awaited: what is not acknowledged when the
-	// page moves to another process is lost.
+	// All at once, and every answer awaited: a command that is not acknowledged
+	// when the page moves to another process is lost.
 	pageOn := begin(c, t.session, page.Enable, page.EnableParams{})
 	netOn := begin(c, t.session, network.Enable, network.EnableParams{MaxTotalBufferSize: new(int64(1)), MaxResourceBufferSize: new(int64(1))})
 	crashOn := begin(c, t.session, inspector.Enable, cdp.Empty{})

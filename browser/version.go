@@ -21,8 +21,8 @@ const (
 // errVersion is the cause where there is a Chrome, and not one that works here.
 var errVersion = errors.New("that version does not work here")
 
-// errNotNested is the cause where Chrome says itself that it cannot have a
-// sandbox of its own. Nothing else is a reason to do without one: what was slow
+// errNotNested is the cause where Chrome says itself that it cannot have a sandbox
+// of its own. Nothing else is a reason to do without one: a Chrome that was slow
 // once, or ran out of memory, may have one the next time.
 var errNotNested = errors.New("no namespaces nest in a box on this host")
 

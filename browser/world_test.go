@@ -374,8 +374,8 @@ func (w *world) redirect(path, to string) {
 	w.mux.HandleFunc(path, func(o http.ResponseWriter, q *http.Request) { http.Redirect(o, q, to, http.StatusFound) })
 }
 
-// grant lets every name through: what keeps a page from a private address then
-// is what it is, and no list.
+// grant lets every name through, so that only the kind of a private address
+// keeps a page from it, and no list does.
 func (w *world) grant(tenant, more string) policies.Grant {
 	w.t.Helper()
 	return policytest.GrantFor(w.t, fmt.Sprintf(`version: 1

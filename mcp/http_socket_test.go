@@ -506,7 +506,7 @@ func TestWebSocketBytesInFlight(t *testing.T) {
 	}
 }
 
-// A client that goes away wants no answers: what runs is cancelled.
+// A client that goes away wants no answers: its calls are cancelled.
 func TestWebSocketGoesAway(t *testing.T) {
 	for name, away := range map[string]func(*sock){
 		"with a word":    func(c *sock) { c.write(frame(fin|closing, "\x03\xe9bye")); c.end() },

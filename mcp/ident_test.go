@@ -14,8 +14,8 @@ import (
 // lineMost is the longest line of the connection on which malformed ones are sent.
 const lineMost = 16 << 10
 
-// harmless are faults that leave no doubt which request a line is: what stands
-// beside its id, or the whole of it, is refused.
+// harmless are faults that leave no doubt which request a line is: a request that
+// has them beside its id, or whose line has them, is refused.
 var harmless = []func(r *rand.Rand, m []string) []string{
 	member(`"method":"ping"`), member(`"jsonrpc":"2.0"`), member(`"\u006dethod":"ping"`),
 	member(`"x":{"a":1,"a":2}`), member(`"x":[{"id":1,"id":2}]`), member(`"x":{"id":5},"x":1`),

@@ -32,7 +32,7 @@ func TestPanicEndsOneCall(t *testing.T) {
 	}
 }
 
-// W17: what a tool says is content, with isError.
+// W17: the texts of a tool are content, with isError.
 func TestErrorIsToldToTheAgent(t *testing.T) {
 	c := newToy(t).connect(t)
 	c.greet(revLegacy)
@@ -200,7 +200,7 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// W12, L5: what runs is waited for.
+// W12, L5: calls that run are waited for.
 func TestDrainAtEOF(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ty := newToy(t)

@@ -18,8 +18,8 @@ func (c *sock) stall() {
 	synctest.Wait()
 }
 
-// A client that does not read costs others nothing: what they are notified of does not
-// wait for it, and is not lost.
+// A client that does not read costs others nothing: their notifications do not wait for
+// it, and are not lost.
 func TestUnreadWebSocketStallsNobody(t *testing.T) {
 	const other = "Authorization: Bearer token-b"
 	subscribe := `{"jsonrpc":"2.0","id":7,"method":"resources/subscribe","params":{"uri":"note://7"}}`

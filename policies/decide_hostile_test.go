@@ -100,10 +100,9 @@ func prototype() []hostile {
 	}
 }
 
-// second are 45 commands that were written against the rules once these stood.
-// The last two are allowed: what a name of git means, and what the code of a
-// directory does, no reading of the command can tell. bundled.txtar of
-// cmd/belljar shows what a box leaves of them.
+// second are 45 commands that were written against the rules once these stood. The last two
+// are allowed: no reading of the command can tell what a name of git means, or what the
+// code of a directory does.
 func second() []hostile {
 	tests := []string{
 		// Options cut short, and several in one word.

@@ -193,8 +193,8 @@ func (l *linter) upstreams() {
 	}
 }
 
-// upstream looks at the keys of one server, whose node may be nil. who stands for the server
-// in the texts of findings.
+// upstream looks at the keys of one server, whose node may be nil. The texts of findings name
+// the server by the text in who.
 func (l *linter) upstream(who string, n *yaml.Node, u upstream) {
 	l.reaches("of "+who, valueOf(n, "profile"), u.run.Egress())
 	warn := func(at *yaml.Node, check, message, why, instead string) {

@@ -584,7 +584,7 @@ func (c *lateContext) Err() error {
 }
 
 // A command that has started is never reported as one that did not run, however late its
-// caller gave up: what it wrote would be lost.
+// caller gave up: otherwise its output would be lost.
 func TestStartedCommandIsReturned(t *testing.T) {
 	b, dir := openBox(t, policytest.Grant(t))
 	ctx := &lateContext{Context: t.Context(), box: b, begun: filepath.Join(dir, "begun")}

@@ -49,8 +49,8 @@ func changeables(t *testing.T) (mounts string, all []changeable) {
 }
 
 // TestRandomExecsChange has a box execute a harmless program and then, by the same
-// name and at once, one that is denied: what the first one was must not be
-// remembered of any name that leads to what a box can change.
+// name and at once, one that is denied: the kind of the first one must not be
+// remembered of any name that leads to a file that a box can change.
 func TestRandomExecsChange(t *testing.T) {
 	cases, r := testenv.Cases(t, 40)
 	mounts, places := changeables(t)

@@ -16,7 +16,7 @@ import (
 // longestURL bounds the address of a result.
 const longestURL = 2048
 
-// spot is where a result lies: what two engines mean by one page has one key.
+// spot is where a result lies: two URLs that engines use for one page have one key.
 type spot struct {
 	url  string // to show, and to be opened by whoever wants to
 	host string // lower case

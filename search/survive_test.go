@@ -101,8 +101,8 @@ func TestSurvivors(t *testing.T) {
 		all.Wait()
 		eventually(t, "the last flight", func() bool { return r.fan.Underway() == 0 })
 	}
-	// The caches of answers are bounded, and are full for this: what is counted
-	// is what grows for ever.
+	// The caches of answers are bounded, and are full for this: only memory
+	// that grows for ever counts.
 	round(0, n/3)
 	goroutines, memory := settled(t, r), resident(t)
 	round(n/3, n)

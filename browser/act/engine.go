@@ -340,7 +340,7 @@ func (t *tab) equip(ctx context.Context, session, top string, waits bool) error 
 	t.e.mu.Unlock()
 	hear, lost := t.e.hears.session(t)
 	g.listen(session, bind(session, hear), func(method string) { lost(session, method) })
-	// All at once, and every answer awaited: what is not acknowledged when the page
+	// All at once, and every answer awaited: a command that is not acknowledged when the page
 	// moves to another process is lost.
 	pageOn := begin(g, session, page.Enable, page.EnableParams{})
 	judge := begin(g, session, fetch.Enable, fetch.EnableParams{

@@ -339,8 +339,8 @@ func TestDownloadsOfEveryKind(t *testing.T) {
 	}
 }
 
-// TestDownloadsThatBreakOff: what came of a download that broke off takes no room from the next
-// ones, also where Chrome would keep it in order to resume it (BR31).
+// TestDownloadsThatBreakOff: the part of a download that broke off takes no room from the next ones, also
+// where Chrome would keep it in order to resume it (BR31).
 func TestDownloadsThatBreakOff(t *testing.T) {
 	s := open(t)
 	s.mux.HandleFunc("/half", func(w http.ResponseWriter, _ *http.Request) {

@@ -274,8 +274,8 @@ type callTime struct {
 	slowest       time.Duration
 }
 
-// callLimit is what a call takes at most of a page that does not answer: what it waits for
-// its look, for what is in it, and for Chrome.
+// callLimit is the longest time of a call to a page that does not answer: it waits for its look, for
+// the contents of the look, and for Chrome.
 const callLimit = 3 * act.LookPatience
 
 // time does a call and notes how long it took.

@@ -215,8 +215,7 @@ func TestLongAnswersAreRefused(t *testing.T) {
 	}
 }
 
-// TestCallsFailWithTheirChrome: what waits fails when the pipe ends, and so does what comes
-// later (BR46).
+// TestCallsFailWithTheirChrome: calls that wait fail when the pipe ends, and so do later ones (BR46).
 func TestCallsFailWithTheirChrome(t *testing.T) {
 	w := wire(t)
 	p := begin(w.governor, "", runtime.Enable, cdp.Empty{})
@@ -229,9 +228,9 @@ func TestCallsFailWithTheirChrome(t *testing.T) {
 	}
 }
 
-// TestEventsAreCounted: of what a page can make at will, a session has 200 in a second, and of
-// all events 2,000, and each that is dropped is counted; what a tab cannot go on without is never
-// dropped (BR22, BR46, BR-A19).
+// TestEventsAreCounted: of the events that a page can make at will, a session has 200 in a second, and
+// of all events 2,000, and each that is dropped is counted. Events without which a tab cannot go on
+// are never dropped (BR22, BR46, BR-A19).
 func TestEventsAreCounted(t *testing.T) {
 	g := newGovernor(&browser.Seat{})
 	heard, lost := map[string]int{}, map[string]int{}

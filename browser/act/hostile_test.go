@@ -247,8 +247,8 @@ func TestLostLinesAreCounted(t *testing.T) {
 	}
 }
 
-// TestHiddenAndForged: what people do not see is left out and counted, and no line of a
-// page can be taken for ours (BR38, BR39, BR-A11 to A13, A49).
+// TestHiddenAndForged: text that people do not see is left out and counted, and no line of a page
+// can be taken for ours (BR38, BR39, BR-A11 to A13, A49).
 func TestHiddenAndForged(t *testing.T) {
 	s := open(t)
 	hide := []string{
@@ -384,8 +384,8 @@ z.ondragover = (e) => e.preventDefault();</script>`)
 	}
 }
 
-// TestReachable: what cannot be hit is refused in time, with what is in front (BR11,
-// BR-A46).
+// TestReachable: a control that cannot be hit is refused in time, and the text names the thing in
+// front of it (BR11, BR-A46).
 func TestReachable(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	s := open(t)
@@ -504,7 +504,7 @@ func TestSeatsAreApart(t *testing.T) {
 	}
 }
 
-// TestOthersKnowNothing: what one seat has, another one cannot name: no tab, download, part of a
+// TestOthersKnowNothing: one seat cannot name the things of another: no tab, download, part of a
 // look, control, dialog or point of a picture (BR-A39).
 func TestOthersKnowNothing(t *testing.T) {
 	s := open(t)
@@ -634,8 +634,8 @@ const ask = setInterval(async () => { if (document.title === "none" && await (aw
 	}
 }
 
-// TestNoWordsInNames: what an agent writes into the name of a host leaves by no question for that
-// name (BR-A34).
+// TestNoWordsInNames: words that an agent writes into the name of a host do not leave by a question
+// for that name (BR-A34).
 func TestNoWordsInNames(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>none</title><a href="http://the-words.evil-names.example/">Link</a><button onclick="fetch('http://the-words.evil-names.example/').catch(() => { document.title = 'refused' })">Fetch</button><link rel=dns-prefetch href="http://the-words.evil-names.example/"><link rel=preconnect href="http://the-words.evil-names.example/">`)

@@ -8,7 +8,7 @@ import (
 	"belljar.dev/browser/act"
 )
 
-// TestPlaces: what stands in shadows and frames is seen, and can be clicked, filled and given a
+// TestPlaces: controls in shadows and frames are seen, and can be clicked, filled and given a
 // file (BR8).
 func TestPlaces(t *testing.T) {
 	s := open(t)

@@ -204,9 +204,8 @@ func TestOnlyReads(t *testing.T) {
 	}
 }
 
-// TestNothingOfTheDevice: what a page may ask people or the machine for is denied without a
-// question, no scheme but those of the web is opened by a click, and nothing hangs (BR36,
-// BR-A31, BR-A44).
+// TestNothingOfTheDevice: a page that asks people or the machine for something is denied without a question,
+// no scheme but those of the web is opened by a click, and nothing hangs (BR36, BR-A31, BR-A44).
 func TestNothingOfTheDevice(t *testing.T) {
 	s := newStage(t)
 	s.secure() // without TLS a page has none of these interfaces

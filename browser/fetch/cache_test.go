@@ -77,8 +77,8 @@ func TestCache(t *testing.T) {
 	step("/missing", "answer 9", false, 9)
 }
 
-// A kept redirect is judged again: what was allowed a moment ago may not be
-// allowed now.
+// A kept redirect is judged again: an address that was allowed a moment ago may
+// not be allowed now.
 func TestCachedRedirectIsJudged(t *testing.T) {
 	r := newRig(t)
 	r.Serve(t, "a.example", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

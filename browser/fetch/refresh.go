@@ -8,9 +8,9 @@ import (
 	"golang.org/x/net/html"
 )
 
-// maxHead bounds how far into a page a meta refresh is looked for, and
-// maxRefresh is the longest delay of one that is taken for a redirect: what
-// waits longer shows the page first.
+// maxHead bounds how far into a page a meta refresh is looked for, and maxRefresh
+// is the longest delay of one that is taken for a redirect: a page with a longer
+// delay is shown first.
 const (
 	maxHead    = 64 << 10
 	maxRefresh = 5 // seconds

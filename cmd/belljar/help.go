@@ -166,9 +166,9 @@ func spelt(f *pflag.Flag) string {
 	return text
 }
 
-// placeholder is what stands for the value of a flag: what the flag's text has in
-// backquotes, as in pflag.UnquoteUsage, else the flag's name in capitals. It is
-// empty for a flag that is on or off.
+// placeholder returns the text that stands for the value of a flag: the part of
+// the flag's text in backquotes, as in pflag.UnquoteUsage, else the flag's name in
+// capitals. It is empty for a flag that is on or off.
 func placeholder(f *pflag.Flag) string {
 	if f.NoOptDefVal != "" {
 		return ""

@@ -473,8 +473,8 @@ func TestLargeListsAreWarnedOf(t *testing.T) {
 	}
 }
 
-// GW-A52: what the audit log has of a call of a server's tool is cut, and has no secrets, wherever
-// in the arguments they are; and its chain verifies.
+// GW-A52: the record of a call of a server's tool is cut, and has no secrets, wherever in the arguments
+// they are; and the chain of the log verifies.
 func TestUpstreamArgumentsInTheAuditLog(t *testing.T) {
 	t.Parallel()
 	u := startUpstreaming(t, "")

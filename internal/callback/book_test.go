@@ -16,8 +16,8 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// TestTexts holds the published texts (L7, L9): what is set, listed and
-// cancelled reads as agents know it.
+// TestTexts holds the published texts (L7, L9): the answers to set, list and
+// cancel read as agents know them.
 func TestTexts(t *testing.T) {
 	clock := time.Now()
 	b := opened(t, "", func(c *Config) { c.Now = func() time.Time { return clock } })
@@ -56,7 +56,8 @@ func TestTexts(t *testing.T) {
 	golden.Equal(t, "texts.golden", got.String())
 }
 
-// TestBadRequests: what cannot be is refused in words, and changes nothing.
+// TestBadRequests: a request that cannot be met is refused in words, and
+// changes nothing.
 func TestBadRequests(t *testing.T) {
 	b := opened(t, "", nil)
 	for i := range Slots {
@@ -163,8 +164,8 @@ func TestUntakenCountsUp(t *testing.T) {
 	})
 }
 
-// TestFiresOnlyWhenIdle: what was missed in a busy time is not made up for, and
-// what became due together comes one a second.
+// TestFiresOnlyWhenIdle: repetitions that were missed in a busy time are not
+// made up for, and callbacks that became due together come one a second.
 func TestFiresOnlyWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -274,7 +275,8 @@ func TestWhoIsTold(t *testing.T) {
 	}
 }
 
-// TestNothingFiresAtTheBound: what nobody takes has a bound, and is not lost.
+// TestNothingFiresAtTheBound: deliveries that nobody takes have a bound, and
+// are not lost.
 func TestNothingFiresAtTheBound(t *testing.T) {
 	clock := time.Now()
 	b := opened(t, "", func(c *Config) { c.Now = func() time.Time { return clock } })

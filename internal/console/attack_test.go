@@ -179,8 +179,8 @@ func TestYesAndNoAtOnce(t *testing.T) {
 	}
 }
 
-// WC-A29: what an earlier program on the port left in the browser is removed by the login, and
-// only by that: an answer that agents can cause must not do it.
+// WC-A29: the login removes the data that an earlier program on the port left in the browser, and
+// nothing else does: an answer that agents can cause must not do it.
 func TestStorageIsCleared(t *testing.T) {
 	g := start(t)
 	_, code, _ := strings.Cut(first(g.Link("ann", Viewer)), "#")

@@ -112,8 +112,7 @@ func TestChromeFocusStays(t *testing.T) {
 	}
 }
 
-// Many events mean few requests: what changes is collected for a moment, and is asked for once:
-// WC-A8.
+// Many events mean few requests: changes are collected for a moment, and asked for once: WC-A8.
 func TestChromeManyEvents(t *testing.T) {
 	g := start(t, full)
 	p := g.open(chrome(t))

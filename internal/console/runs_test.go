@@ -116,7 +116,8 @@ func TestOutputInParts(t *testing.T) {
 			t.Errorf("from=%s: got %d", text, got.status)
 		}
 	}
-	// One that goes on: what is shown of it never changes when more comes.
+	// The output of a task that goes on: the part that is shown never changes when more
+	// comes.
 	f.gone, f.over = 0, false
 	all := f.output[:200_000]
 	got.Reset()

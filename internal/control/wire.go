@@ -25,7 +25,7 @@ type Box struct {
 	Published []Published `json:"published"`
 	Browser   bool        `json:"browser,omitempty"` // a Chrome runs in it
 
-	// The resources that it uses.
+	// The resources that it uses. A number that the host cannot tell is zero, and absent.
 	Memory      int64 `json:"memory,omitempty"`       // bytes, now
 	MemoryLimit int64 `json:"memory_limit,omitempty"` // bytes
 	CPU         int64 `json:"cpu_ms,omitempty"`       // processor time since it was opened

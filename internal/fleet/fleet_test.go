@@ -382,7 +382,7 @@ func TestCancelAgainstLoss(t *testing.T) {
 	}
 }
 
-// A worker that drains takes nothing more: what comes waits for its next process.
+// A worker that drains takes nothing more: a call that comes waits for its next process.
 func TestDrain(t *testing.T) {
 	r := newRig(t, nil)
 	files := r.cert("w1", WorkerDNS("w1"))

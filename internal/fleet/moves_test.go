@@ -550,8 +550,8 @@ func TestNumbersOfMoves(t *testing.T) {
 	}
 }
 
-// A worker that has another front says so also while it drains: what this front decides alone, the
-// other one does not know.
+// A worker that has another front says so also while it drains: the other front does not know what
+// this front decides alone.
 func TestDrainingWorkerOfTwoFronts(t *testing.T) {
 	r := movingRig(t, nil, map[string]*mover{})
 	other := &rig{t: t, dir: r.dir, log: r.log, other: r}

@@ -31,8 +31,8 @@ const (
 	maxLinks      = 1024
 )
 
-// maxSkew is how far the clock of a worker may be off that gets new places: what expires is
-// decided by the clock.
+// maxSkew is how far the clock of a worker may be off that gets new places: a clock decides
+// what has expired.
 const maxSkew = time.Minute
 
 // link is one worker that is linked.

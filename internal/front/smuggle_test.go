@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A request that may end at two places is the last of its connection: what a proxy takes for
-// the rest of its body is never read as a request of another client.
+// A request that may end at two places is the last of its connection: bytes that a proxy
+// takes for the rest of its body are never read as a request of another client.
 func TestNoRequestHidesInAnother(t *testing.T) {
 	const second = "GET /.well-known/oauth-protected-resource HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	const chunked = "Transfer-Encoding: chunked\r\n"

@@ -10,7 +10,8 @@ import (
 )
 
 // Values of arguments of prompts and of variables of templates come from the server, which gets
-// its own names; what it does not offer, or the policy denies, is completed by nobody.
+// its own names; nobody completes an argument that the server does not offer, or that the
+// policy denies.
 func TestCompletions(t *testing.T) {
 	values := `"` + strings.Repeat("x", 5000) + `","` + strings.Join(strings.Fields(strings.Repeat("v ", 120)), `","`) + `"`
 	answer := func(values string) upstreams.Act {

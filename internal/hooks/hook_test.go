@@ -67,9 +67,9 @@ func event(data map[string]any) Event {
 	return Event{Name: ToolUse, Session: "s-1", Tenant: "local", Time: time.Unix(1700000000, 0), Data: data}
 }
 
-// TestOutcomes: what a hook that is waited for does to a call, whatever it does.
-// Each text is one that an agent or an operator reads. L9: 30 s where nothing else
-// is said.
+// TestOutcomes shows the effect on a call of each thing that a hook can do, if the
+// call waits for the hook. Each text is one that an agent or an operator reads.
+// L9: 30 s where nothing else is said.
 func TestOutcomes(t *testing.T) {
 	var got strings.Builder
 	for _, tt := range []struct{ name, script string }{

@@ -260,9 +260,9 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft: what a program started is gone when Run returns, whether it
-// ended by itself or ran out of time, with each kind of fence that this user has.
-// A writer holds the pipe open for as long as it lives.
+// TestNothingIsLeft: processes that a program started are gone when Run returns,
+// whether the program ended by itself or ran out of time, with each kind of fence
+// that this user has. A writer holds the pipe open for as long as it lives.
 func TestNothingIsLeft(t *testing.T) {
 	kinds := map[string]string{"a namespace or a group": ""}
 	if dir := testenv.CgroupDir(t); dir != "" {

@@ -268,7 +268,7 @@ func TestTwoProcesses(t *testing.T) {
 }
 
 // A server that was handed over ends its sessions, while those of the same ids go on in the
-// next one: what runs there is not lost.
+// next one: jobs that run there are not lost.
 func TestASessionGoesOnInAnotherProcess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")
 	lives := func(c *Config) { c.Alive = func(string) bool { return true } }

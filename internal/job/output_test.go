@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// An output is a ring: what is read back is its end, wherever that began.
+// An output is a ring: its end can be read back, wherever that began.
 func TestOutputIsARing(t *testing.T) {
 	b := opened(t, t.TempDir(), "me")
 	j := Job{ID: 1, Output: "aaaaaaaa"}

@@ -177,7 +177,7 @@ func TestRetry(t *testing.T) {
 }
 
 // A collector that does not answer keeps neither Add nor, beyond its deadline,
-// Close waiting; what finds no room is counted.
+// Close waiting; spans that find no room are counted.
 func TestBounds(t *testing.T) {
 	asked, release := make(chan struct{}, 64), make(chan struct{})
 	c := newCollector(t, func(int, http.ResponseWriter) bool {

@@ -142,8 +142,8 @@ func TestLookSeesChanges(t *testing.T) {
 	}
 }
 
-// TestBadSkills: what cannot be a skill is a fault in words, which an agent that
-// asks for it gets as well, and the others are there.
+// TestBadSkills: a folder that cannot be a skill is a fault in words, which an
+// agent that asks for it gets as well, and the other skills are there.
 func TestBadSkills(t *testing.T) {
 	p, c := made(t, nil)
 	outside := t.TempDir()

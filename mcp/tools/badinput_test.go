@@ -193,10 +193,10 @@ func (w *whole) kept() string {
 
 var callIDs = regexp.MustCompile(`c-[A-Z2-7]{8}`)
 
-// TestBadInput has what each tool says of input that cannot be meant: what was
-// wrong, that nothing came of it, and what to do instead. Nothing is lost by it.
-// The session plans, so that it has more to lose.
-// G2: where nobody can be asked, a question ends at once.
+// TestBadInput has the answer of each tool to input that cannot be meant: what was
+// wrong, that nothing came of it, and what to do instead. Nothing is lost by it. The
+// session plans, so that it has more to lose. G2: where nobody can be asked, a
+// question ends at once.
 func TestBadInput(t *testing.T) {
 	w := newWhole(t)
 	before := w.kept()

@@ -271,7 +271,7 @@ func TestBrowserSteps(t *testing.T) {
 	golden.Equal(t, "browser.golden", out.String())
 }
 
-// Each step that was begun is recorded with what the browser shows then, without secrets; what
+// Each step that was begun is recorded with what the browser shows then, without secrets; a step that
 // the policy has refused is in the log alone (BR41).
 func TestBrowserReel(t *testing.T) {
 	for name, tt := range map[string]struct {

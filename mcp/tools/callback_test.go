@@ -78,9 +78,9 @@ func say(t *testing.T, c *sdk.ClientSession, tool string, args map[string]any) s
 	return strings.Join(texts, "\n| ")
 }
 
-// TestCallbacksOfAClient: what fires comes with the next result, once, and stands
-// in the resource; a restart keeps it. L7: 1 to 3600 s. L9: 8 slots, 2048
-// characters, 20 times.
+// TestCallbacksOfAClient: a callback that fires comes with the next result, once,
+// and stands in the resource; a restart keeps it. L7: 1 to 3600 s. L9: 8 slots,
+// 2048 characters, 20 times.
 func TestCallbacksOfAClient(t *testing.T) {
 	state, folder := filepath.Join(t.TempDir(), "st"), t.TempDir()
 	l := newLater(t, state, folder)

@@ -36,7 +36,7 @@ var published = []struct{ tool, text, file string }{
 	{"SetCallback", "Cancelled 2 callbacks.", "../../internal/callback/testdata/texts.golden"},
 }
 
-// TestPublishedTexts: what agents know by its words, they find by its words.
+// TestPublishedTexts: texts that agents know word for word are the same here.
 func TestPublishedTexts(t *testing.T) {
 	for _, p := range published {
 		text, err := os.ReadFile(p.file)

@@ -521,8 +521,8 @@ func TestBrokenBoxIsReplaced(t *testing.T) {
 	}
 }
 
-// A box that is open gets no more than it was opened with: what needs more has a
-// box of its own, and the first one stays as it is.
+// A box that is open gets no more than it was opened with: a call that needs
+// more has a box of its own, and the first one stays as it is.
 func TestWiderGrantHasItsOwnBox(t *testing.T) {
 	b := boxes(t, `
 version: 1

@@ -43,8 +43,8 @@ func TestAllowance(t *testing.T) {
 	}
 }
 
-// Two doors have one allowance: what goes through the one is not left for the other, and a
-// third, of another tenant, does not notice.
+// Two doors have one allowance: bytes that go through the one are not left for the other,
+// and a third, of another tenant, does not notice.
 func TestDoorsShareAnAllowance(t *testing.T) {
 	p := echo(t)
 	var shared, other Allowance

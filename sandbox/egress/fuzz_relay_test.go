@@ -170,8 +170,8 @@ func withExtension(raw []byte, number uint16, data []byte) []byte {
 	return append([]byte{raw[0], raw[1], raw[2], byte(len(message) >> 8), byte(len(message))}, message...)
 }
 
-// FuzzHello holds the parser against crypto/tls: what that would serve by a
-// name, this one has read by the same name, or refused.
+// FuzzHello holds the parser against crypto/tls: a hello that crypto/tls would
+// serve by a name, this parser has read by the same name, or refused.
 func FuzzHello(f *testing.F) {
 	plain := helloOf(site, nil)
 	f.Add(plain)

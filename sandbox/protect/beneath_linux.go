@@ -85,8 +85,8 @@ func identOf(st *unix.Stat_t) ident { return ident{st.Dev, st.Ino} }
 
 // readAt reads a regular file whole, if it has no more bytes than most.
 func readAt(dir *os.File, path string, most int64) ([]byte, error) {
-	// O_NONBLOCK: what was a file a moment ago may be a FIFO by now, and
-	// opening that would wait for a writer (fifo(7)).
+	// O_NONBLOCK: a file may have become a FIFO a moment ago, and opening that
+	// would wait for a writer (fifo(7)).
 	fd, err := openBeneath(int(dir.Fd()), path, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err

@@ -684,8 +684,8 @@ func TestAnUnreadableEndIsKept(t *testing.T) {
 	}
 }
 
-// A directory of many repositories is a workspace too: what is not pinned of
-// them is watched, and nothing of them is taken for new.
+// A directory of many repositories is a workspace too: repositories that are not
+// pinned are watched, and none of them is taken for new.
 func TestManyRepositories(t *testing.T) {
 	const many = maxGitDirs
 	p, dir := guarded(t, func(dir string) {

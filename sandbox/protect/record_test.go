@@ -184,7 +184,7 @@ func TestALivingServerFollowsAKilledOne(t *testing.T) {
 
 // Servers that begin while another one still runs commands, and are killed, leave a
 // file each. The last that lives takes them all away, also where nothing changed
-// since its last look; what they made in the depth it has judged by then.
+// since its last look; it has judged by then all that they made in the depth.
 func TestTheLastServerClearsUpAfterKilledOnes(t *testing.T) {
 	dir, record := t.TempDir(), t.TempDir()+"/record"
 	put(t, dir+"/a/b/x", "")

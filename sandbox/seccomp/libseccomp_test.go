@@ -17,8 +17,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// Two compilers, one table: what ours writes decides as what libseccomp
-// writes, for every number and at the borders of every argument.
+// Two compilers, one table: the program of ours decides as that of libseccomp,
+// for every number and at the borders of every argument.
 //
 // Where they differ on purpose:
 //   - A number that is not in the table gives ENOSYS, as a kernel without the

@@ -49,7 +49,7 @@ func openDir(dir *os.File, path string) (*os.File, error) {
 
 // openFile opens a regular file beneath dir to read it.
 func openFile(dir *os.File, path string) (*os.File, error) {
-	// O_NONBLOCK: what was a file a moment ago may be a FIFO by now.
+	// O_NONBLOCK: a file may have become a FIFO a moment ago.
 	fd, err := openBeneath(dir, path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}

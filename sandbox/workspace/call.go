@@ -42,7 +42,7 @@ type Calls struct {
 	rest int   // number of further calls that get no checkpoint
 }
 
-// Calls begins to make checkpoints: what changes from here on counts.
+// Calls begins to make checkpoints: a change from here on counts.
 func (l *Lease) Calls() *Calls {
 	c := &Calls{lease: l, most: callBytes}
 	c.last, _ = l.Mark() // else the first checkpoint says what is wrong

@@ -36,8 +36,8 @@ const (
 	refills    = 16          // claims that are written at once into such a store
 )
 
-// Shared is the claims of several fronts. Claims that are known are answered from memory,
-// also while the store is away; what is new is agreed on in the store. Close it.
+// Shared is the claims of several fronts. Claims that are known are answered from memory, also
+// while the store is away; a new claim is agreed on in the store. Close it.
 type Shared struct {
 	store  Store
 	kept   *Journal

@@ -529,8 +529,8 @@ func TestAnErrorNamesNoLongMembers(t *testing.T) {
 	})
 }
 
-// Notifications that wait, and progress that was not shown, keep their params alone: what
-// stands beside those in the message counts nowhere.
+// Notifications that wait, and progress that was not shown, keep their params alone: other
+// members of the message do not count.
 func TestWhatWaitsKeepsNoMessages(t *testing.T) {
 	line := []byte(`{"jsonrpc":"2.0","x":"` + strings.Repeat("x", 1000) + `","method":"notifications/message","params":{"data":1}}`)
 	params := line[bytes.LastIndexByte(line, '{') : len(line)-1]

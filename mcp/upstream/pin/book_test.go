@@ -819,7 +819,8 @@ func TestLogIsPruned(t *testing.T) {
 	held(t, "an entry that was kept", opened(t, dir), ErrBroken, "does not follow")
 }
 
-// The pins, decisions and questions of tenants and workspaces are their own.
+// The pins, decisions and questions of tenants and workspaces are their own. The control is a book
+// for each of them.
 func TestTenantsAreApart(t *testing.T) {
 	n, r := testenv.Cases(t, 150)
 	places := []Server{{"a", "", "s"}, {"b", "", "s"}, {"a", "w", "s"}, {"a", "", "s2"}, {"a w", "", "s"}}

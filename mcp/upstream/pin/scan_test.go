@@ -140,7 +140,7 @@ func TestNamesOfTheServersOwnTools(t *testing.T) {
 	}
 }
 
-// A server cannot make the scan cost more than its bounds: what is beyond them waits for a
+// A server cannot make the scan cost more than its bounds: a definition beyond them waits for a
 // person.
 func TestScanIsBounded(t *testing.T) {
 	var tools []string
