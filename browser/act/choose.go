@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// choose selects an option by its text, with the keys of its list. Of a list of several,
-// text has one a line.
+// choose selects an option by its text, with the keys of its list. If the list allows several options,
+// text has one per line.
 func (t hand) choose(ctx context.Context, p *plan, text string) error {
 	if strings.Contains(text, "\n") {
 		return t.chooseSeveral(ctx, p, strings.Split(text, "\n"))

@@ -173,7 +173,8 @@ func (t hand) click(ctx context.Context, a aim, button string) error {
 	return nil
 }
 
-// missedElement is what a step says whose input was kept from what stood in the place of its element.
+// missedElement is the text of a step whose input was withheld, because something else stood in the
+// place of its element.
 const missedElement = " was covered, moved, changed or left in the last moment, and what stood there got nothing"
 
 // maxMoves is how often the mouse is moved to an element that is elsewhere after each move.

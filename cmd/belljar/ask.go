@@ -171,8 +171,8 @@ func (a *questioning) ask(c *cobra.Command, lines *bufio.Reader, one question.As
 	return false, a.send(c, at, one.ID, said)
 }
 
-// get is a whole question, and a server that takes the answer: all of one state
-// directory do, and the one that waits hears of it.
+// get returns a whole question, and a server that takes the answer. Any server of the
+// same state directory takes it, and the one whose agent waits learns of it.
 func (a *questioning) get(ctx context.Context, found []control.From[[]question.Asked], id string) (one question.Asked, at *control.Client, err error) {
 	for _, seen := range found {
 		for _, brief := range seen.Said {

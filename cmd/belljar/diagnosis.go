@@ -10,8 +10,8 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// diagnosis is what doctor prints. Its JSON is an interface: keys may come,
-// none goes or changes its meaning.
+// diagnosis is what doctor prints. Its JSON is an interface: keys may be
+// added, and no key is removed or changes its meaning.
 type diagnosis struct {
 	OK       bool               `json:"ok"`
 	Kernel   string             `json:"kernel"`

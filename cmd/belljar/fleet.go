@@ -54,7 +54,7 @@ knows of its workers. docs/fleet.md says how to set up a fleet.
 		Use: "cert DIR NAME", Short: "make the certificate of a front or of a worker",
 		RunE: func(c *cobra.Command, args []string) error { return o.cert(c, args[0], args[1]) },
 	}
-	cert.Flags().StringSliceVar(&o.fronts, "front", nil, "it is for a front that workers reach by this `host`, a name or an address; after commas more")
+	cert.Flags().StringSliceVar(&o.fronts, "front", nil, "it is for a front that workers reach by this `host`, a name or an address; several with commas between them")
 	cert.Flags().BoolVar(&o.worker, "worker", false, "it is for the worker of that name; for NAME \"any\" it is good for every worker")
 	cert.Flags().IntVar(&o.days, "days", 365, "`days` that it holds")
 	status := &cobra.Command{Use: "status", Short: "list the workers and places that the front of this machine knows", RunE: func(c *cobra.Command, _ []string) error { return o.status(c) }}

@@ -10,8 +10,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// The types that the policy commands print with --json. It is an interface: keys may
-// come, none goes or changes its meaning. docs/commands.md describes it.
+// The types that the policy commands print with --json. They are an interface: keys may be
+// added, and no key is removed or changes its meaning. docs/commands.md describes them.
 
 // checkedPolicy is what `policy check --json` and `policy test --json` say of one policy.
 type checkedPolicy struct {

@@ -46,7 +46,7 @@ type tally struct {
 }
 
 // probed is what `doctor --probe` prints. Its JSON is an interface: keys may
-// come, none goes or changes its meaning.
+// be added, and no key is removed or changes its meaning.
 type probed struct {
 	OK         bool      `json:"ok"`
 	Policy     string    `json:"policy"`

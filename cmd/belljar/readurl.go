@@ -161,8 +161,8 @@ func printPart(out io.Writer, p pageRead, matter bool) error {
 	return nil
 }
 
-// pageEnd says at the end what a reader of the page should know of it, and is an
-// error for a page that the server did not mean to give.
+// pageEnd prints the notes about a page. It returns an error if the server answered with
+// one, or if this is only a part of the page.
 func pageEnd(errs io.Writer, p pageRead) error {
 	for _, note := range p.Notes {
 		fmt.Fprintf(errs, "belljar: %s\n", cell(note))

@@ -29,8 +29,8 @@ func init() {
 // Release is the version this source leads to.
 const Release = "0.1.0"
 
-// Info is what is known of this binary. Its JSON is an interface: keys may come,
-// none goes or changes its meaning.
+// Info is what is known of this binary. Its JSON is an interface: keys may be
+// added, and no key is removed or changes its meaning.
 type Info struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"` // the commit; empty where the build was not told

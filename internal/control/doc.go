@@ -5,5 +5,5 @@
 // internal/server answers: it has the handlers, and Listen checks who connects. The
 // commands ask: Clients finds the servers, Ask asks one and Each asks all. wire.go,
 // tenant.go, upstream.go and console.go have the messages; their JSON is what `--json` prints, so
-// keys may come, and none goes or changes its meaning.
+// keys may be added, and no key is removed or changes its meaning.
 package control

@@ -81,9 +81,9 @@ func (h *host) keys(ctx context.Context, engines *engine.Set) engine.Keys {
 	return keys
 }
 
-// spool is the directory for what boxes store and print while they run: that of
-// temporary files, unless an agent works there. It would see what other boxes
-// store.
+// spool is the directory for the storage and the output of boxes while they run. It is
+// the directory of temporary files, unless an agent works there: the agent would see the
+// data of other boxes.
 func (h *host) spool() (string, error) {
 	dir := os.TempDir()
 	err := h.boxes().Check(dir)
@@ -117,8 +117,8 @@ func (h *host) hookFolder(dir string) (hooks.Folder, error) {
 	return h.folderAt(path), nil
 }
 
-// folderAt is the folder at a path without links: one in a workspace is not left
-// by links, which an agent could make.
+// folderAt returns the folder at a path without links. A folder in a workspace is opened
+// so that no link leads out of the workspace, since an agent could make one.
 func (h *host) folderAt(path string) hooks.Folder {
 	for _, workspace := range h.places.layout.Load().all {
 		if rel, err := filepath.Rel(workspace, path); err == nil && config.Inside(path, workspace) {

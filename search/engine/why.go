@@ -43,8 +43,8 @@ func (b *body) why() (Outcome, string) {
 	return b.unproven()
 }
 
-// unproven is the end of why: nothing shows that there are no results, and
-// nothing that we were turned away.
+// unproven is the last step of why: nothing proves that there are no results, and
+// nothing proves that the engine blocked us.
 func (b *body) unproven() (Outcome, string) {
 	switch {
 	case b.items > 0:
@@ -129,8 +129,8 @@ func (b *body) prover(a *answer) func(proof) bool {
 		tree := b.tree().top
 		return func(p proof) bool {
 			n := p.inTree(tree, b.titles)
-			// Words on a page with links elsewhere may be those of results that
-			// are not found any more, wherever they stand.
+			// On a page with links to other sites, the words may be part of
+			// results that the selectors do not find any more.
 			return n != nil && (p.like == nil || b.format != formatHTML || b.tree().links(b) < driftLinks)
 		}
 	}
@@ -155,7 +155,7 @@ func (b *body) titles(n *html.Node) bool {
 	return slices.ContainsFunc(cascadia.QueryAll(n, anchors()), func(a *html.Node) bool { return b.elsewhere(a) != "" })
 }
 
-// cut reports whether the body ends before its end.
+// cut reports whether the end of the body is missing.
 func (b *body) cut() bool {
 	switch {
 	case b.resp.Truncated:

@@ -121,7 +121,8 @@ func origin(u *url.URL) string {
 
 // covers reports whether the resource that metadata name is the server, or a part of its
 // host with the server in it, whole segments of the path compared (RFC 9728, section 3.3).
-// A token for less than the server, or for something beside it, is a token of another.
+// A token for only a part of the server, or for something beside it, is a token for another
+// resource.
 func (r remote) covers(resource *url.URL) bool {
 	c := canonical(resource)
 	if origin(c) != origin(r.URL) || c.RawQuery != "" && c.RawQuery != r.RawQuery {

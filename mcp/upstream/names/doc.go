@@ -32,8 +32,8 @@
 //     calls alike.
 //
 // A server chooses the names of its tools, so it can make the name of another server's tool
-// ambiguous. It cannot take that name over, nor does a tool escape a rule about the name that
-// it lost: Shared has it.
+// ambiguous. It cannot take that name over. A tool does not escape a rule about a name that it
+// lost in this way: the field Shared of the tool lists such names for the policy.
 //
 //   - table.go builds a table, and finds and lists in it.
 //   - filter.go says which tools of a server are in it.
