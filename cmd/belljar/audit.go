@@ -73,7 +73,7 @@ func auditTailCommand() *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "tail",
-		Short: "show the last records, and those that come",
+		Short: "show the last records, and new ones as they come",
 		Long: `tail prints the last records, and with -f each one that is written, until it
 is interrupted.
 ` + exitHelp,
@@ -97,7 +97,7 @@ is interrupted.
 	a.flags(c)
 	a.filters(c)
 	c.Flags().IntVarP(&last, "lines", "n", 20, "records to begin with")
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with those that come")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "print new records as they come")
 	return c
 }
 

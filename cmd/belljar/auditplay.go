@@ -70,7 +70,7 @@ that do more to a terminal than move, colour and erase.
 		},
 	}
 	a.flags(c)
-	c.Flags().Float64Var(&speed, "speed", 1, "how many `times` as fast as it was")
+	c.Flags().Float64Var(&speed, "speed", 1, "speed, in `times` the original one")
 	c.Flags().DurationVar(&idle, "idle", 2*time.Second, "longest pause, a `time`")
 	return c
 }

@@ -96,7 +96,7 @@ is UNKNOWN, with --witness some witnesses contradict what others say.`,
 	a.flags(c)
 	c.Flags().StringVar(&key, "key", "", "`file` with the public key of the log, kept elsewhere (default: audit.pub of the log)")
 	c.Flags().StringVar(&checkpoint, "checkpoint", "", "`file` with an earlier checkpoint, kept elsewhere, that the log must still contain")
-	c.Flags().StringArrayVar(&witnesses, "witness", nil, "`directory` of the log of another worker, that has checkpoints of this one; again for more")
+	c.Flags().StringArrayVar(&witnesses, "witness", nil, "`directory` of the log of another worker, that has checkpoints of this one; may be repeated")
 	c.Flags().BoolVar(&fleet, "fleet", false, "have all workers of the front of --state verify their logs")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the findings as JSON")
 	return c

@@ -34,7 +34,7 @@ func completionCommand() *cobra.Command {
 	terse := false
 	c := &cobra.Command{
 		Use:   "completion SHELL",
-		Short: "print what completes commands in a shell",
+		Short: "print a script that completes commands in a shell",
 		Long: `completion prints a script that has a shell complete belljar's commands, flags,
 and values such as profiles, approvals, sets and boxes. SHELL is bash, zsh or
 fish. In bash, for this shell:
@@ -59,7 +59,7 @@ docs/commands.md says how to have it in every shell.
 			return misused(c, "got the shell %q, want bash, zsh or fish", args[0])
 		},
 	}
-	c.Flags().BoolVar(&terse, "no-descriptions", false, "complete without saying what the values are")
+	c.Flags().BoolVar(&terse, "no-descriptions", false, "complete without descriptions of the values")
 	return c
 }
 

@@ -51,7 +51,7 @@ func consoleFlags(c *cobra.Command, s *server.Service) {
 	c.Flags().StringVar(&s.Console, "console", "", "show people this server in a browser, on this `address`, such as 127.0.0.1:8931; \"belljar console\" prints the link")
 	c.Flags().StringVar(&s.ConsoleRemote.URL, "console-url", "", "`URL` of the console as browsers know it, such as https://belljar.example/console/ at a proxy")
 	c.Flags().StringVar(&s.ConsoleRemote.Cert, "console-cert", "", "`file` with the certificate of --console in PEM, read again when it changes")
-	c.Flags().StringVar(&s.ConsoleRemote.Key, "console-key", "", "`file` with its key")
+	c.Flags().StringVar(&s.ConsoleRemote.Key, "console-key", "", "`file` with the key of that certificate")
 }
 
 func consoleTokenCommand() *cobra.Command {

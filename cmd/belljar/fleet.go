@@ -56,11 +56,11 @@ knows of its workers. docs/fleet.md says how to set up a fleet.
 	}
 	cert.Flags().StringSliceVar(&o.fronts, "front", nil, "it is for a front that workers reach by this `host`, a name or an address; several with commas between them")
 	cert.Flags().BoolVar(&o.worker, "worker", false, "it is for the worker of that name; for NAME \"any\" it is good for every worker")
-	cert.Flags().IntVar(&o.days, "days", 365, "`days` that it holds")
+	cert.Flags().IntVar(&o.days, "days", 365, "`days` for which the certificate is valid")
 	status := &cobra.Command{Use: "status", Short: "list the workers and places that the front of this machine knows", RunE: func(c *cobra.Command, _ []string) error { return o.status(c) }}
 	doctor := &cobra.Command{Use: "doctor", Short: "say what is wrong with a fleet, and how to fix it", RunE: func(c *cobra.Command, _ []string) error { return o.doctor(c) }}
 	forget := &cobra.Command{
-		Use: "forget PLACE", Short: "have a place made anew whose worker will not come back",
+		Use: "forget PLACE", Short: "make a place anew if its worker will not come back",
 		Long: `forget takes back the claim of a worker that will not come back. The next request
 for the place has another worker make it, without its files.
 ` + exitHelp,

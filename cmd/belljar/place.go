@@ -55,7 +55,7 @@ the front that runs as you on this machine; docs/fleet.md says what holds meanwh
 }
 
 func (o *placeOptions) listCommand() *cobra.Command {
-	c := &cobra.Command{Use: "list", Short: "say where each place is, and how far those are that move", RunE: func(c *cobra.Command, _ []string) error { return o.list(c) }}
+	c := &cobra.Command{Use: "list", Short: "list the places, and how far each move has come", RunE: func(c *cobra.Command, _ []string) error { return o.list(c) }}
 	c.Flags().BoolVar(&o.asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&o.moving, "moving", false, "only places that are on their way")
 	c.Flags().StringVar(&o.from, "worker", "", "only places of this `worker`")

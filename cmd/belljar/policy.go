@@ -31,7 +31,7 @@ func policyCheckCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "check FILE...",
-		Short: "say all that is wrong with policy files",
+		Short: "report all faults of policy files",
 		Long: `check reads each file and prints every fault with its line and column. A test
 of the file that fails is a fault too, and so is each fault of a file that the
 policy names. For a file with faults it names the running servers that still use the
@@ -56,7 +56,7 @@ func policyTestCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "test FILE...",
-		Short: "show what the tests in policy files come to",
+		Short: "run the tests in policy files",
 		Long: `test runs the tests that stand in each file under "tests:", and prints the
 verdict and the rule of each.
 

@@ -26,7 +26,7 @@ func policyLintCommand() *cobra.Command {
 	var l linting
 	c := &cobra.Command{
 		Use:   "lint FILE...",
-		Short: "find rules that decide nothing, or open more than they show",
+		Short: "find rules that decide nothing, or allow more than they seem to",
 		Long: `lint looks for rules that can decide nothing, for allows that open more than
 they show, and for denies that only the sandbox can enforce, in the policy and in the
 files that it names. Each finding has an id, its place, why it matters and what to

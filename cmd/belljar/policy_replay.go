@@ -66,7 +66,7 @@ faults, or a log cannot be read; 2 the command line makes no sense.`,
 		},
 		RunE: func(c *cobra.Command, args []string) error { return r.run(c, args) },
 	}
-	c.Flags().BoolVar(&r.recorded, "recorded", false, "hold NEW against what the log says was decided; there is no OLD")
+	c.Flags().BoolVar(&r.recorded, "recorded", false, "compare NEW with the decisions in the log; there is no OLD")
 	c.Flags().StringVar(&r.workspace, "workspace", "", "the `directory` that is the workspace, for what the policies say of projects (default: the current one)")
 	c.Flags().IntVar(&r.examples, "examples", 3, "how many calls of each group to show, as a `number`")
 	c.Flags().BoolVar(&r.fail, "fail", false, "exit with 1 if a decision changes")

@@ -28,7 +28,7 @@ func searchDoctorCommand() *cobra.Command {
 	dir := ""
 	c := &cobra.Command{
 		Use:   "doctor [ENGINE...]",
-		Short: "say whether the engines' files fit what the engines answer",
+		Short: "check whether the files of the engines fit their answers",
 		Long: `doctor parses recorded answers with the engines' files as they are now, and says
 of each whether it means what it should. It reads the few that come with belljar
 and needs no network.

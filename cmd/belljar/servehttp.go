@@ -23,7 +23,7 @@ func httpFlags(c *cobra.Command, cfg *front.Config, places *placeFlag, also *ser
 	listenFlags(of, cfg)
 	of.BoolVar(&also.SSE, "legacy-sse", false, "serve clients of 2024-11-05 as well, at /sse")
 	of.BoolVar(&also.Sockets, "websocket", false, "serve WebSockets as well, at /mcp")
-	of.Var(places, "place", "a further place, `NAME=DIR`: clients work in the directory DIR at /w/NAME/mcp; again for more; not with a policy that names tenants, which says itself where they work")
+	of.Var(places, "place", "a further place, `NAME=DIR`: clients work in the directory DIR at /w/NAME/mcp; may be repeated; not with a policy that names tenants, which says itself where they work")
 	of.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{httpFlag: {"true"}} })
 	c.Flags().AddFlagSet(of)
 }
@@ -36,8 +36,8 @@ func listenFlags(of *pflag.FlagSet, cfg *front.Config) {
 	of.StringVar(&cfg.ClientCA, "tls-client-ca", "", "`file` with the authorities of clients; each client must have a certificate of one of them")
 	of.StringSliceVar(&cfg.Proxies, "behind-proxy", nil, "`network` of the proxies before this server, such as 10.0.0.0/8, and after commas more; without TLS, others get no answer")
 	of.StringVar(&cfg.PublicURL, "public-url", "", "`URL` by which clients know this server, such as https://belljar.example")
-	of.StringArrayVar(&cfg.Hosts, "host", nil, "further `name` of this server in the Host header; again for more")
-	of.StringArrayVar(&cfg.Origins, "origin", nil, "`origin` of web pages that may use this server, such as https://app.example; again for more")
+	of.StringArrayVar(&cfg.Hosts, "host", nil, "further `name` of this server in the Host header; may be repeated")
+	of.StringArrayVar(&cfg.Origins, "origin", nil, "`origin` of web pages that may use this server, such as https://app.example; may be repeated")
 	of.Var((*countFlag)(&cfg.Connections), "connections", "`number` of connections that one address may have open, loopback and proxies aside")
 	of.StringVar(&cfg.AccessLog, "access-log", "", "`file` that gets a line of JSON for each request, or - for standard output; SIGHUP opens it again")
 }

@@ -24,7 +24,7 @@ func (s *setup) flags(c *cobra.Command) {
 	c.Flags().StringVar(&s.Workspace, "workspace", ".", "`directory` the boxes see as /workspace")
 	c.Flags().StringVar(&s.State, "state", "", "`directory` for what outlives the program (default: $XDG_STATE_HOME/belljar)")
 	c.Flags().StringVar(&s.Policy, "policy", "", "policy `file`, or a bundled one by its name, which \"belljar policy list\" prints (default: $XDG_CONFIG_HOME/belljar/policy.yaml, else the built-in default)")
-	c.Flags().StringArrayVar(&s.HostEnv, "host-env", nil, "`name` of a variable that programs outside boxes (commands of secrets, trusted hooks) get too; again for more")
+	c.Flags().StringArrayVar(&s.HostEnv, "host-env", nil, "`name` of a variable that programs outside boxes (commands of secrets, trusted hooks) get too; may be repeated")
 }
 
 // tenantFlag adds the flag --tenant.

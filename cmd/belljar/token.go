@@ -44,14 +44,14 @@ refuses a revoked one within a second, and ends the sessions of that one.
 	}
 	c.PersistentFlags().StringVar(&t.state, stateName, "", "state `directory` of the servers (default: $XDG_STATE_HOME/belljar)")
 	list := &cobra.Command{
-		Use: "list", Short: "list the tokens that hold",
+		Use: "list", Short: "list the valid tokens",
 		RunE: func(c *cobra.Command, _ []string) error { return t.printList(c) },
 	}
 	list.Flags().StringVar(&t.tenant, "tenant", "", "only those of this `tenant`")
-	list.Flags().BoolVar(&t.all, "all", false, "those too that were revoked or have expired")
+	list.Flags().BoolVar(&t.all, "all", false, "also list tokens that were revoked or have expired")
 	list.Flags().BoolVar(&t.asJSON, "json", false, "print JSON")
 	revoke := &cobra.Command{
-		Use: "revoke [ID...]", Short: "make tokens worthless",
+		Use: "revoke [ID...]", Short: "revoke tokens",
 		Long: `revoke makes tokens worthless: those with the given ids, or all of a tenant. The id is
 the second part of a token, which may be given as a whole. Servers that run refuse a
 token within a second after it was revoked, and end its sessions.
@@ -97,7 +97,7 @@ for, and a scope that it does not have is good for nothing.
 		},
 	}
 	c.Flags().StringVar(&made.Tenant, "tenant", "", "the `tenant` of the policy whose clients have the token")
-	c.Flags().StringArrayVar(&made.Scopes, "scope", nil, "`name` of what the token is good for; again for more (default: all that the tenant may do)")
+	c.Flags().StringArrayVar(&made.Scopes, "scope", nil, "`name` of a scope that the token has; may be repeated (default: all that the tenant may do)")
 	c.Flags().Var((*spanFlag)(&expires), "expires", "`time` after which the token is not accepted, such as 90d or 12h (default: never)")
 	c.Flags().StringVar(&made.Note, "note", "", "`text` that list shows")
 	c.Flags().StringVar(&policy, "policy", "", "`file` of the servers' policy, to check the tenant")

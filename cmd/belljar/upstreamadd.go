@@ -45,10 +45,10 @@ belong in the file: name one of the policy as ${secret:NAME}.
 		RunE: func(c *cobra.Command, args []string) error { return a.add(c, args[0], args[1:]) },
 	}
 	toFlag(c, &a.to)
-	c.Flags().StringArrayVar(&a.env, "env", nil, "`NAME=VALUE` is a variable of the server; NAME alone is that of belljar; again for more")
+	c.Flags().StringArrayVar(&a.env, "env", nil, "`NAME=VALUE` is a variable of the server; NAME alone is that of belljar; may be repeated")
 	c.Flags().StringVar(&a.cwd, "cwd", "", "`directory` of the box in which the command starts")
 	c.Flags().StringVar(&a.url, "url", "", "`address` of a remote server, in place of a command")
-	c.Flags().StringArrayVar(&a.headers, "header", nil, "`header` for a remote server, with its name, a colon and its value; again for more")
+	c.Flags().StringArrayVar(&a.headers, "header", nil, "`header` for a remote server, with its name, a colon and its value; may be repeated")
 	c.Flags().BoolVar(&a.sse, "sse", false, "the remote server speaks HTTP with SSE, of 2024-11-05")
 	return c
 }

@@ -13,8 +13,8 @@ type webhookFlags server.Webhook
 
 func (h *webhookFlags) flags(c *cobra.Command) {
 	c.Flags().StringVar(&h.URL, "webhook", "", "`URL` that gets each question to a person")
-	c.Flags().StringVar(&h.Secret, "webhook-secret", "", "`secret` that signs that: env:NAME or file:PATH")
-	c.Flags().StringVar(&h.Answers, "webhook-answers", "", "loopback `address` that takes answers to it, such as 127.0.0.1:8931")
+	c.Flags().StringVar(&h.Secret, "webhook-secret", "", "`secret` that signs what goes to --webhook: env:NAME or file:PATH")
+	c.Flags().StringVar(&h.Answers, "webhook-answers", "", "loopback `address` that takes answers of the webhook, such as 127.0.0.1:8931")
 	c.Flags().BoolVar(&h.Private, "webhook-private", false, "the webhook may be on this machine or in a private network")
 }
 

@@ -29,7 +29,7 @@ func workCommand() *cobra.Command {
 	o.Service = &server.Service{Link: &o.link}
 	c := &cobra.Command{
 		Use:   "work",
-		Short: "be a worker of a fleet",
+		Short: "run a worker of a fleet",
 		Long: `work connects to the fronts of a fleet ("belljar front") and serves the places that
 it has: it decides by its policy, opens the boxes and writes the audit log. It
 opens no port. Everything that it keeps is below --places; whoever has that
@@ -45,13 +45,13 @@ At SIGHUP, and a second after its files were changed, it reads the policy again.
 ` + exitHelp,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
-	c.Flags().StringArrayVar(&o.link.Fronts, "front", nil, "`URL` of a front's --link, such as https://front.example:8444; again for more")
+	c.Flags().StringArrayVar(&o.link.Fronts, "front", nil, "`URL` of a front's --link, such as https://front.example:8444; may be repeated")
 	c.Flags().StringVar(&o.link.Places, "places", "", "`directory` for the places of this worker, and all else that it keeps")
 	c.Flags().StringVar(&o.link.Name, "name", "", "`name` of the worker (default: the first label of this host's name)")
 	c.Flags().DurationVar(&o.link.Drain, "drain", 30*time.Second, "how long running calls have to end once the worker stops, at most 10m")
 	linkFlags(c, &o.link.Credentials)
 	c.Flags().StringVar(&o.Policy, "policy", "", "policy `file`, the same at all workers (default: $XDG_CONFIG_HOME/belljar/policy.yaml)")
-	c.Flags().StringArrayVar(&o.HostEnv, "host-env", nil, "`name` of a variable that programs outside boxes (commands of secrets, trusted hooks) get too; again for more")
+	c.Flags().StringArrayVar(&o.HostEnv, "host-env", nil, "`name` of a variable that programs outside boxes (commands of secrets, trusted hooks) get too; may be repeated")
 	hookFlags(c, o.Hooks)
 	c.Flags().BoolVar(&o.Service.Watch, "watch", true, "read the policy again when its files change, and not at SIGHUP only")
 	c.Flags().BoolVar(&o.Tools.Structured, "structured", false, "give structured results and output schemas to every client, beside the texts")
