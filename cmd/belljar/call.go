@@ -33,12 +33,12 @@ pairs such as command=ls timeout=5000. Where the tool takes a text, the value is
 that text; elsewhere a value that is a JSON number, boolean, array or object
 counts as that. KEY:=VALUE takes any JSON.
 
-A session that is over takes along what it runs and plans. So call waits for a
-task that BackgroundBash or on_timeout=background leaves running, and prints the
-rest of its output; and PlanMode enter, which would narrow no call but this one,
-is refused. The list of TaskManager and what SetCallback schedules belong to the
-workspace and are kept; a message that is due comes with the result of the
-next call there. Ctrl-C ends the command and shows what it wrote until then.
+The end of a session ends its tasks and its plan. So call waits for a task that
+BackgroundBash or on_timeout=background leaves running, and prints the rest of its
+output; and PlanMode enter, which would narrow no call but this one, is refused. The
+list of TaskManager and what SetCallback schedules belong to the workspace and are kept;
+a message that is due comes with the result of the next call there. Ctrl-C ends the
+command and shows what it wrote until then.
 
   belljar call Bash command='ls -l'
   belljar call Bash '{"command": "sleep 5", "timeout": 1000}'

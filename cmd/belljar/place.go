@@ -157,7 +157,8 @@ func (o *placeOptions) importCommand() *cobra.Command {
 		Long: `import makes a place that does not exist, with the name that it had or another one that
 the policy names. Under another name it has the files, and nothing else: sessions and tasks
 belong to the name. The file is checked against its digest before the place is put to
-work. The digest finds damage and no forger: import files that you trust.
+work. The digest finds damage, but whoever forges a file makes its digest, too: import
+only files that you trust.
 ` + exitHelp,
 		RunE: func(c *cobra.Command, args []string) error {
 			f, err := o.front(c.Context(), "place import")

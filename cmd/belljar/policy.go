@@ -18,8 +18,8 @@ func policyCommand() *cobra.Command {
 		Use:   "policy",
 		Short: "check, test, explain, lint, replay and rate policies",
 		Long: `policy checks and tests policies before they are used, and explains what they
-say. A policy is a file, or one of those that belljar brings along, by its name:
-a name that "belljar policy list" prints is never a file, which is written ./NAME.
+say. A policy is a file, or the name of a bundled policy, which "belljar policy
+list" prints. A file with such a name is written ./NAME.
 ` + exitHelp,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}

@@ -33,8 +33,8 @@ func tokenCommand() *cobra.Command {
 		Short: "make, list and revoke the tokens of clients over HTTP",
 		Long: `token makes the bearer tokens with which clients of "belljar serve --http" log in as a
 tenant of the policy. A token is printed once, when it is made; the state directory
-has what recognizes it, and not the token. A running server accepts a new token and
-refuses a revoked one within a second, and ends the sessions of that one.
+has its digest, and not the token. A running server accepts a new token and refuses a
+revoked one within a second, and ends the sessions of the revoked one.
 
   belljar token create --tenant ci --expires 90d --note 'the build server'
   belljar token list
@@ -52,7 +52,7 @@ refuses a revoked one within a second, and ends the sessions of that one.
 	list.Flags().BoolVar(&t.asJSON, "json", false, "print JSON")
 	revoke := &cobra.Command{
 		Use: "revoke [ID...]", Short: "revoke tokens",
-		Long: `revoke makes tokens worthless: those with the given ids, or all of a tenant. The id is
+		Long: `revoke revokes the tokens with the given ids, or all of a tenant. The id is
 the second part of a token, which may be given as a whole. Servers that run refuse a
 token within a second after it was revoked, and end its sessions.
 

@@ -26,8 +26,8 @@ func upstreamCommand() *cobra.Command {
 		Use:   "upstream",
 		Short: "list other people's MCP servers, and decide which of them are there and trusted",
 		Long: `upstream shows the MCP servers of other people whose tools your running servers offer,
-and what of them waits for a person: what a server runs and lists is compared with
-what was trusted before, and what differs is held.
+and their definitions that wait for a person: what a server runs and lists is compared
+with what was trusted before, and a difference is held.
 
   belljar upstream import claude-desktop
   belljar upstream list

@@ -27,11 +27,12 @@ func decideCommand(u *upstreams, trust bool) *cobra.Command {
 	d := &deciding{pinning: pinning{upstreams: u}, trust: trust}
 	c := &cobra.Command{
 		Use: "approve NAME [ITEM...]", Short: "trust what a server runs and lists now",
-		Long: `approve shows what of a server waits for a decision, as "belljar upstream pins diff"
-does, and asks whether it is trusted. An ITEM is the name of a tool, prompt or template,
-or a definition as diff names it. Without one, the decision is about all that waits and
-can be shown whole. The answer is for what was shown: if the server offers something
-else meanwhile, nothing is recorded. A server that runs follows at once. Without a terminal, --yes is the answer.
+		Long: `approve shows the definitions of a server that wait for a decision, as "belljar upstream
+pins diff" does, and asks whether they are trusted. An ITEM is the name of a tool, prompt
+or template, or a definition as diff names it. Without one, the decision is about all
+that waits and can be shown whole. The answer is for what was shown: if the server offers
+something else meanwhile, nothing is recorded. A server that runs follows at once. Without
+a terminal, --yes is the answer.
 
   belljar upstream approve files
   belljar upstream approve files read_file
@@ -40,8 +41,8 @@ else meanwhile, nothing is recorded. A server that runs follows at once. Without
 	}
 	if !trust {
 		c.Use, c.Short = "deny NAME [ITEM...]", "refuse what a server runs or lists now"
-		c.Long = `deny shows what of a server waits for a decision and asks whether it is refused. What is
-refused stays held, and is not asked about again until the server offers something else.
+		c.Long = `deny shows the definitions of a server that wait for a decision, and asks whether they are
+refused. A refused definition stays held, and is not asked about again until it changes.
 An ITEM may also be something that is trusted: then the trust is taken back.
 
   belljar upstream deny files

@@ -101,7 +101,7 @@ func pinsCommand(u *upstreams) *cobra.Command {
 	p := &pinning{upstreams: u}
 	c := &cobra.Command{
 		Use: "pins [NAME]", Short: "look at what of servers is trusted, and keep it in files",
-		Long: `pins prints what of servers is trusted: the digest of what each runs, and of each
+		Long: `pins prints the trusted definitions of servers: the digest of what each runs, and of each
 definition that it lists. It works on the state directory, whether a server runs or not.
 Pins of an entry in a file that agents can write are those of that workspace.
 

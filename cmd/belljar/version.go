@@ -14,7 +14,7 @@ func versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "print the version",
 		Long: `version prints belljar's version, the Go version it was built with, the platform
-and the commit it was built from, with a word where files differed from that.
+and the commit it was built from, with a note if files differed from it.
 ` + exitHelp,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if asJSON {

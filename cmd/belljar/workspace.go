@@ -34,7 +34,7 @@ func workspaceListCommand() *cobra.Command {
 		Use:   "list [SET]",
 		Short: "list the sets with their directories and checkpoints",
 		Long: `list prints the sets: whose each is, when it was made, how many paths it changes,
-how it stands and its directory. For a SET it prints its checkpoints, the oldest first,
+its state and its directory. For a SET it prints its checkpoints, the oldest first,
 each with the call after which it was made.
 ` + exitHelp,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -25,9 +25,9 @@ each as it was or as it is to be, and apply run again does the rest. A PATH is a
 file, a directory or a pattern such as src/**/*.go; without one all is applied, and
 the set begins anew.
 
-With --as and the digest that diff ended with, just what that showed is applied,
-and nothing where the set is another now. While a box works in the set one of
---as and --live is needed.
+With --as and the digest that diff ended with, only the changes that diff showed are
+applied, and nothing if the set has changed since. While a box works in the set one
+of --as and --live is needed.
 
 Where the directory changed as well since the set was made, nothing is applied.
 Protected paths, such as git's hooks and configuration and the settings of editors and

@@ -21,8 +21,8 @@ func workspacePruneCommand() *cobra.Command {
 		Short: "throw away sets that nobody used for long, or that changed nothing",
 		Long: `prune removes sets with all their changes, like discard: with
 --empty those that changed nothing and have no checkpoint, with --older-than those
-that no box, fork, checkpoint or apply used for so long, with both those that are
-both. Sets that a box works in are kept, and those with an interrupted apply.
+that no box, fork, checkpoint or apply used for so long, with both flags the sets
+that both select. Sets that a box works in are kept, and those with an interrupted apply.
 
   belljar workspace prune --older-than 30d --dry-run
 ` + exitHelp,
