@@ -118,7 +118,14 @@ func (m modernPost) read(h http.Header) *directCall {
 		return nil
 	}
 	c, ok := m.w.server.readCall(m.session, m.message)
-	if !ok || !c.bare && h.Get(wire.NameHeader) != c.name {
+	if !ok {
+		return nil
+	}
+	name := c.name
+	if c.bare {
+		name = "" // the method says it, and a proxy that reads this header might be told another one
+	}
+	if h.Get(wire.NameHeader) != name {
 		return nil
 	}
 	return c

@@ -125,6 +125,14 @@ func TestToolsAsMethods(t *testing.T) {
 			t.Errorf("%s: got %s", where, got.raw)
 		}
 	}
+	// A method has no name beside itself: a proxy that reads the header would see another tool.
+	for _, name := range []string{"say", "echo"} {
+		before := site.gate.calls.Load()
+		r := site.do("POST", modern("8", "say", `"text":"hi",`), modernHeaders("say", name)...)
+		if r.status < 400 || r.last().Error == nil || site.gate.calls.Load() != before {
+			t.Errorf("with the name %s in its header: %d %s", name, r.status, r.raw)
+		}
+	}
 	// A client that knows tasks gets the answer at once.
 	young.send(strings.Replace(modern("7", "say", `"text":"hi",`), `"io.modelcontextprotocol/clientCapabilities":{`, `"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}`, 1))
 	if got := young.next(); !strings.Contains(got.raw, `"said":"hi"`) {
