@@ -47,11 +47,11 @@ func doctorOf(t *testing.T, at string, flags ...string) (found map[string]webche
 func TestDoctorOfServers(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "access.log")
-	w, _, dir := servedWithAdmin(t, "--access-log", log, "--host", "proxy.example")
+	w, _, dir := servedWithAdmin(t, "--access-log", log, "--host", "proxy.example", "--websocket")
 	token := filepath.Join(dir, "plain")
 	put(t, token, "one\n")
 	found, ok := doctorOf(t, w.url, "--token-file", token, "--access-log", log)
-	if !ok || len(found) < 16 {
+	if !ok || len(found) < 17 {
 		t.Errorf("the server by itself: %+v", found)
 	}
 	for name, f := range found {
@@ -149,6 +149,17 @@ func TestDoctorOfServers(t *testing.T) {
 				w.WriteHeader(http.StatusRequestEntityTooLarge)
 				return
 			}
+			next.ServeHTTP(w, r)
+		})},
+		{"WebSocket", around(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Upgrade") != "" {
+				w.WriteHeader(http.StatusBadGateway)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})},
+		{"", around(func(next http.Handler, w http.ResponseWriter, r *http.Request) { // as nginx is by itself: it may be meant
+			r.Header.Del("Upgrade")
 			next.ServeHTTP(w, r)
 		})},
 		{"stream", around(func(next http.Handler, w http.ResponseWriter, r *http.Request) {

@@ -154,6 +154,32 @@ func (t *target) stream(ctx context.Context) Finding {
 	return found(name, "", "it begins at once, and was open for %v; comments: %d", t.Idle, alive)
 }
 
+// webSocket begins a WebSocket and leaves it. A server without --websocket says so with 404.
+func (t *target) webSocket(ctx context.Context) Finding {
+	const name, fix = "WebSocket", "if clients use WebSockets, let the proxy pass the headers Upgrade and Connection on (nginx: proxy_set_header Upgrade $http_upgrade, proxy_set_header Connection upgrade)"
+	if t.login && t.Token == "" {
+		return needsToken(name)
+	}
+	res, err := t.send(ctx, t.client, request{method: http.MethodGet, login: true, header: map[string]string{
+		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "YmVsbGphciBkb2N0b3IgIQ==", "Sec-WebSocket-Protocol": "mcp",
+	}})
+	if err != nil {
+		return found(name, fix, "%v", err)
+	}
+	defer res.Body.Close()
+	switch offered := res.Header.Get("Sec-WebSocket-Protocol"); {
+	case res.StatusCode == http.StatusNotFound:
+		return found(name, "", "none: the server has them with --websocket only")
+	case res.StatusCode == http.StatusMethodNotAllowed: // belljar's answer to a GET that is no handshake
+		return unknown(name, fix, "the server got no handshake")
+	case res.StatusCode != http.StatusSwitchingProtocols:
+		return found(name, fix, "the handshake is answered with %s", res.Status)
+	case offered != "mcp":
+		return found(name, "let the proxy pass the header Sec-WebSocket-Protocol on", "the subprotocol is %q, and not mcp", offered)
+	}
+	return found(name, "", "a WebSocket opens")
+}
+
 // leave ends the session.
 func (t *target) leave(ctx context.Context) {
 	if t.session != "" {

@@ -77,7 +77,7 @@ func Run(ctx context.Context, cfg Config) ([]Finding, error) {
 	}
 	checks := []func(context.Context) Finding{
 		t.address, t.encryption, t.host, t.origin, t.preflight, t.strangers, t.metadata, t.wrongToken, t.tokenInURL, t.operatorsPaths, t.twoLengths,
-		t.legacy, t.modern, t.largeBody, t.tooLargeBody, t.forwarded,
+		t.legacy, t.modern, t.largeBody, t.tooLargeBody, t.webSocket, t.forwarded,
 	}
 	slow := []func(context.Context) Finding{t.stream, t.slowHeaders} // together, since they take their time
 	found := make([]Finding, 0, len(checks)+len(slow))
