@@ -132,6 +132,40 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 	}
 }
 
+// unread is a body that must not be read.
+type unread struct{ reads int }
+
+func (b *unread) Read([]byte) (int, error) {
+	b.reads++
+	return 0, io.EOF
+}
+
+// Nothing of a body is read before the name and the page are known.
+func TestRefusedBodiesAreNotRead(t *testing.T) {
+	f := start(t, Config{Proxies: []string{"10.0.0.0/8"}})
+	for name, tt := range map[string]struct {
+		change func(r *http.Request)
+		status int
+		reads  bool
+	}{
+		"own name":       {func(*http.Request) {}, 200, true},
+		"foreign name":   {func(r *http.Request) { r.Host = "evil.example" }, 403, false},
+		"foreign page":   {func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, 403, false},
+		"past the proxy": {func(r *http.Request) { r.RemoteAddr = "198.51.100.7:5" }, 403, false},
+		"no route":       {func(r *http.Request) { r.URL.Path = "/nowhere" }, 404, false},
+	} {
+		body := &unread{}
+		r := httptest.NewRequest("POST", "http://localhost/mcp", body)
+		r.RemoteAddr = "127.0.0.1:5"
+		tt.change(r)
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, r)
+		if w.Code != tt.status || (body.reads > 0) != tt.reads {
+			t.Errorf("%s: %d, and its body was read %d times", name, w.Code, body.reads)
+		}
+	}
+}
+
 func TestPreflight(t *testing.T) {
 	f := start(t, Config{PublicURL: "https://belljar.example", Origins: []string{"https://app.example"}})
 	ask := func(method, page string, more ...string) *http.Response {
@@ -246,10 +280,12 @@ func TestMistakes(t *testing.T) {
 		"everybody, no TLS":     {Config{Addr: "0.0.0.0:0"}, "needs TLS (--tls-cert and --tls-key), or a proxy"},
 		"everybody, by default": {Config{Addr: ":0"}, "needs TLS"},
 		"every address of v6":   {Config{Addr: "[::]:0"}, "needs TLS"},
+		"TLS and no login":      {Config{Addr: "0.0.0.0:0", Cert: "c", Key: "k"}, "needs a policy with tenants"},
+		"a proxy and no login":  {Config{Addr: "0.0.0.0:0", Proxies: []string{"10.0.0.0/8"}}, "needs a policy with tenants"},
 	} {
 		cfg := tt.cfg
 		cfg.Log = slog.New(slog.DiscardHandler)
-		f, err := Open(t.Context(), cfg, true)
+		f, err := Open(t.Context(), cfg, !strings.HasSuffix(name, "no login"))
 		if err == nil {
 			f.Close()
 		}

@@ -2,13 +2,22 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"belljar.dev/internal/front"
+	"belljar.dev/mcp"
+	"belljar.dev/policies"
 )
 
 // selector is a metric in an expression, with its matchers if it has any.
@@ -124,4 +133,70 @@ func TestMetricsAreDocumented(t *testing.T) {
 			t.Errorf("docs/front.md lists %s, which does not exist", name)
 		}
 	}
+}
+
+// A server whose labels have all the values that they may have has as few series as the page says.
+func TestSeriesOfAFullServer(t *testing.T) {
+	e := newEstate(t)
+	put(t, e.policy, estatePolicy+e.tenants(""))
+	cfg := e.config()
+	cfg.Service.Admin = "unix:" + filepath.Join(t.TempDir(), "admin.sock")
+	e.serve(cfg)
+	m := e.monitor.meters
+	server, err := mcp.New(mcp.Config{Gate: e.gate})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := server.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	said := func(v policies.Verdict) policies.Decision { return policies.Decision{Verdict: v} }
+	for i := range mostTools + 1 {
+		for _, c := range []mcp.Traced{
+			{Decision: said(policies.Allow), Result: &mcp.Result{}},
+			{Decision: said(policies.Allow), Result: &mcp.Result{IsError: true}},
+			{Decision: said(policies.Allow), Err: io.EOF},
+			{Decision: said(policies.Deny), Result: &mcp.Result{IsError: true}},
+			{Decision: said(policies.Ask), Result: &mcp.Result{IsError: true}},
+			{Decision: said(policies.Deny), Err: io.EOF},
+		} {
+			c.Call = mcp.Call{Tool: fmt.Sprint("tool", i), Session: session}
+			m.Traced(c)
+		}
+	}
+	for i := range mostTenants + 1 {
+		for _, verdict := range []string{"allow", "deny", "ask", "none"} {
+			m.byTenant.Add(1, fmt.Sprint("tenant", i), verdict)
+		}
+	}
+	for _, route := range append(e.front.Routes(), "") {
+		for _, method := range []string{"GET", "POST", "DELETE", "OPTIONS", "HEAD", "PUT", "PATCH", "CONNECT", "TRACE", "_other"} {
+			m.Answered(front.Answered{HTTP: method, Route: route, Status: 403}) // which anybody can have
+		}
+		for _, method := range []string{"GET", "POST", "DELETE"} {
+			m.Answered(front.Answered{HTTP: method, Route: route, Status: 200})
+			m.Answered(front.Answered{HTTP: method, Route: route, Status: 503})
+		}
+	}
+	for i := range mostWords {
+		word := fmt.Sprint("word", i)
+		m.phases.Add(1, word)
+		m.logins.Add(1, word)
+		m.limits.Add(1, word)
+	}
+	w := httptest.NewRecorder()
+	m.registry.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	// Sessions of each tenant by three transports, their calls, and boxes, of which there are none here.
+	series := (mostTenants + 1) * (3 + 1 + 1)
+	for line := range strings.Lines(w.Body.String()) {
+		if !strings.HasPrefix(line, "#") {
+			series++
+		}
+	}
+	if series < 2000 || series >= 3000 {
+		t.Errorf("%d series, want fewer than 3,000", series)
+	}
+	t.Logf("%d series", series)
 }

@@ -2,12 +2,18 @@ package server
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/config"
 	"belljar.dev/internal/testenv"
 )
 
@@ -37,6 +43,17 @@ func TestFaults(t *testing.T) {
 		return false
 	}
 	draining, state := "it stops", e.config().State
+	// A directory takes the place of the current file of the audit log, and gives it back.
+	current := filepath.Join(config.AuditDir(state), "audit.jsonl")
+	exchange := func() {
+		t.Helper()
+		if err := os.Mkdir(current+".away", 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			t.Fatal(err)
+		}
+		if err := unix.Renameat2(unix.AT_FDCWD, current, unix.AT_FDCWD, current+".away", unix.RENAME_EXCHANGE); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, tt := range []struct {
 		what, why string
 		fatal     bool
@@ -52,6 +69,19 @@ func TestFaults(t *testing.T) {
 			"policy", "the one before holds", false,
 			func() error { put(t, e.policy, "version: 1\nprofiles: nothing\n"); e.Reload(); return nil },
 			func() error { put(t, e.policy, estatePolicy+e.tenants("")+"# again\n"); e.Reload(); return nil },
+		},
+		{
+			"audit", "could not be written since", false,
+			func() error {
+				exchange()
+				e.call("a", "/mcp", "TaskManager", map[string]any{"action": "list"})
+				return nil
+			},
+			func() error {
+				exchange()
+				e.call("a", "/mcp", "TaskManager", map[string]any{"action": "list"})
+				return nil
+			},
 		},
 		{
 			"draining", draining, true,

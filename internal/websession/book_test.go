@@ -124,6 +124,37 @@ func TestRoomOfATenant(t *testing.T) {
 	}
 }
 
+// All together have a bound as well.
+func TestRoomOfAll(t *testing.T) {
+	kept := store.New("")
+	defer kept.Close()
+	b := NewBook(store.Config{Store: kept, Place: "/p"})
+	keep := func(id string) {
+		t.Helper()
+		if err := b.Keep(t.Context(), mcp.KeptSession{ID: id, Tenant: "t", Revision: "2025-11-25", Initialize: []byte(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep("first")
+	err := b.kept.Write(t.Context(), func(tx *sql.Tx) error { // as if so many others had come, of 32 tenants
+		_, err := tx.ExecContext(t.Context(), `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+			INSERT INTO websessions_all SELECT CAST('d' || i AS BLOB), format, place, 't' || (i % 32), principal, revision, initialize, level, subscriptions, created, used
+			FROM n, websessions_all`, maxSessions)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep("last")
+	var all int
+	err = b.kept.Read(t.Context(), func(tx *sql.Tx) error {
+		return tx.QueryRowContext(t.Context(), "SELECT count(*) FROM websessions_all").Scan(&all)
+	})
+	if _, found, _ := b.Find(t.Context(), "last"); err != nil || all != maxSessions || !found {
+		t.Errorf("%d sessions are kept, the last one: %t, %v; want %d", all, found, err, maxSessions)
+	}
+}
+
 // A tenant that begins sessions without end pushes out its own.
 func TestRoomIsShared(t *testing.T) {
 	kept := store.New("")
