@@ -161,6 +161,8 @@ func TestAttacksOnSessions(t *testing.T) {
 		{"the header has invalid base64", "POST", young, append(mine, "Mcp-Name", "=?base64?%%%?="), 400, "-32020"},
 		{"the header names no tool", "POST", young, append(mine, "Mcp-Name", ""), 400, "-32020"},
 		{"the header and _meta name two revisions", "POST", young, append(mine, "Mcp-Protocol-Version", "2027-01-01"), 400, ""},
+		{"a modern method that does not exist", "POST", modern("1", "no/such", ""), append(modernHeaders("no/such", ""), as("a/ann")...), 404, "-32601"},
+		{"a modern revision that does not exist", "POST", strings.Replace(young, "2026-07-28", "2099-01-01", 1), append(mine, "Mcp-Protocol-Version", "2099-01-01"), 400, `"supported":["2026-07-28"`},
 		{"the owner again, after all of that", "POST", say, in(id, "a/ann"), 200, `"hi"`},
 	} {
 		before := ran.Load()

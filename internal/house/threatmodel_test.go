@@ -115,6 +115,11 @@ func TestEveryRowThatACommentNamesIsOnItsPage(t *testing.T) {
 	}
 }
 
+// So is each row of the HTTP front.
+func TestEveryRowOfTheFrontNamesItsTest(t *testing.T) {
+	everyRow(t, "docs/front-rows.md", map[string]int{"HF": 36, "HF-A": 52})
+}
+
 // everyRow checks that a page has each row once: that many of each kind.
 func everyRow(t *testing.T, page string, kinds map[string]int) {
 	t.Helper()

@@ -170,7 +170,7 @@ func (t *target) webSocket(ctx context.Context) Finding {
 	switch offered := res.Header.Get("Sec-WebSocket-Protocol"); {
 	case res.StatusCode == http.StatusNotFound:
 		return found(name, "", "none: the server has them with --websocket only")
-	case res.StatusCode == http.StatusMethodNotAllowed: // belljar's answer to a GET that is no handshake
+	case res.StatusCode == http.StatusMethodNotAllowed: // belljar's answer to a GET that is not a handshake
 		return unknown(name, fix, "the server got no handshake")
 	case res.StatusCode != http.StatusSwitchingProtocols:
 		return found(name, fix, "the handshake is answered with %s", res.Status)
