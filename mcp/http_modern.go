@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -95,7 +96,20 @@ func (m modernPost) listen(ctx context.Context, rw http.ResponseWriter, r *http.
 		return err
 	}))
 	events.KeepAlive()
+	served := make(chan struct{})
+	var ending sync.WaitGroup
+	ending.Go(func() { // the sdk ends a request whose context has ended without an answer
+		select {
+		case <-m.session.Done():
+			_, _ = aside.Write(sse.Event("", listenedFrame(m.id))) // which never fails
+			aside.Stop()
+			gone()
+		case <-served:
+		}
+	})
 	m.forward(ctx, aside, r, listenBody(m.body))
+	close(served)
+	ending.Wait()
 }
 
 // forward has the go-sdk forward the request.

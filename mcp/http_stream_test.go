@@ -357,6 +357,25 @@ func TestStreamsAreLastAnswers(t *testing.T) {
 	}
 }
 
+// A subscription begins with its acknowledgement, and ends with its result when the server does.
+func TestSubscriptionsEndWithTheServer(t *testing.T) {
+	s := newSite(t)
+	l := s.stream("POST", strings.NewReader(modern(`"l"`, "subscriptions/listen", `"notifications":{"toolsListChanged":true},`)), modernHeaders("subscriptions/listen", "")...)
+	defer l.close()
+	l.has("notifications/subscriptions/acknowledged")
+	<-s.endNow()
+	<-l.over
+	var got []string
+	for line := range strings.Lines(l.text()) {
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			got = append(got, data)
+		}
+	}
+	if len(got) != 2 || !strings.Contains(got[0], "acknowledged") || strings.TrimSpace(got[1]) != `{"jsonrpc":"2.0","id":"l","result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":"l"}}}` {
+		t.Errorf("the messages are %q, want the acknowledgement and the result", got)
+	}
+}
+
 // A refusal of a server that stops differs from one of a server that works: only the former can be
 // sent to the next server at once.
 func TestNotStartedIsMarked(t *testing.T) {

@@ -205,6 +205,12 @@ func withTaskIDs(params json.RawMessage) json.RawMessage {
 	return raw
 }
 
+// listenedFrame is the result of a subscription, with which it ends.
+func listenedFrame(id []byte) []byte {
+	result := append([]byte(`{"resultType":"complete","_meta":{"`+subscriptionKey+`":`), id...)
+	return wire.ResultFrame(id, append(result, `}}`...))
+}
+
 // listenBody returns the body of a listen request with its params from withTaskIDs.
 func listenBody(body []byte) []byte {
 	var all map[string]json.RawMessage
