@@ -19,6 +19,7 @@ type Served struct {
 	Limit             string // the name of the limit that it was above; empty for none
 	Session           string // the id, where the request does not have it in a header
 
+	span *servedSpan                // of the request itself; nil where nothing is traced
 	call atomic.Pointer[servedCall] // which may run on when the handler has returned
 
 	hijackedBytes atomic.Int64 // of the answer, sent after the handler returned
@@ -28,8 +29,11 @@ type Served struct {
 	then     func() // guarded by mu: what WhenOver is to call; nil for nothing
 }
 
-// servedCall is the ids of a call.
-type servedCall struct{ id, trace string }
+// servedCall is the ids of a call, and what its client says that it belongs to.
+type servedCall struct {
+	id, trace string
+	parent    TraceParent
+}
 
 // Call returns the ids of the call that the request made, and of its trace: its audit
 // record and its span have them as well. They are empty for no call; of a batch they are
@@ -127,10 +131,10 @@ func servedIn(ctx context.Context) *Served {
 	return s
 }
 
-// began notes the call of a request.
-func (s *Served) began(c Call) {
+// began notes the call of a request, with the parent that is in its _meta.
+func (s *Served) began(c Call, parent TraceParent) {
 	if s != nil {
-		s.call.Store(&servedCall{c.ID, c.TraceID})
+		s.call.Store(&servedCall{c.ID, c.TraceID, parent})
 	}
 }
 

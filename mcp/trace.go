@@ -1,9 +1,11 @@
 package mcp
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -47,12 +49,13 @@ const (
 // maxPhases bounds the phases of a call.
 const maxPhases = 32
 
-// TraceParent is the span that a request belongs to, from the request's _meta
-// (SEP-414, W3C Trace Context).
+// TraceParent is the span that a request belongs to: from the request's _meta
+// (SEP-414, W3C Trace Context), or else that of the HTTP request.
 type TraceParent struct {
 	TraceID, SpanID string // in lower-case hexadecimal digits; empty for none
 	Sampled         bool
 	State           string // tracestate, unread
+	Local           bool   // the span is of this process
 }
 
 // maxTraceState bounds what is taken of a tracestate: the 512 bytes that all
@@ -87,6 +90,66 @@ func readTraceParent(text, state string) TraceParent {
 	return TraceParent{TraceID: trace, SpanID: span, Sampled: bits[0]&1 != 0, State: state}
 }
 
+// Span is an HTTP request that brought a call. It has no sign of what was asked.
+type Span struct {
+	TraceID, SpanID string
+	Parent          TraceParent // zero for a client that sent none
+}
+
+// servedSpan is the span of an HTTP request, before it is known whether it brings a call.
+type servedSpan struct {
+	id, trace string      // trace is that of the parent, or a new one
+	parent    TraceParent // from the headers
+	used      bool        // guarded by Served.mu: a call belongs to it
+	over      bool        // guarded by Served.mu: the request is
+}
+
+// Trace has the calls of a POST belong to a span of the request, whose parent is in its headers
+// (W3C Trace Context, section 3). A call with a parent in its _meta belongs to that instead. It is
+// called before the handler is.
+func (s *Served) Trace(r *http.Request) {
+	if r.Method != http.MethodPost {
+		return // a WebSocket is no call
+	}
+	parent := readTraceParent(r.Header.Get("Traceparent"), strings.Join(r.Header.Values("Tracestate"), ","))
+	s.span = &servedSpan{id: newTraceID(8), trace: cmp.Or(parent.TraceID, newTraceID(16)), parent: parent}
+}
+
+// Span returns the span of a request that is over. ok is false if it brought no call, or if the
+// beginner of the trace did not sample it.
+func (s *Served) Span() (_ Span, ok bool) {
+	if s.span == nil {
+		return Span{}, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.span.over = true
+	span, c := Span{TraceID: s.span.trace, SpanID: s.span.id, Parent: s.span.parent}, s.call.Load()
+	switch {
+	case c == nil && !s.span.used:
+		return Span{}, false
+	case c != nil && span.Parent.TraceID == "": // it belongs where the call does
+		span.TraceID, span.Parent = c.trace, c.parent
+	}
+	return span, span.Parent.TraceID == "" || span.Parent.Sampled
+}
+
+// parentOf returns the span that a call belongs to whose _meta has parent. A call that begins
+// when its request is over, since its client went away, belongs to none.
+func (s *Served) parentOf(parent TraceParent) TraceParent {
+	if parent.TraceID != "" || s == nil || s.span == nil {
+		return parent
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.span.over {
+		return parent
+	}
+	s.span.used = true
+	from := s.span.parent
+	return TraceParent{TraceID: s.span.trace, SpanID: s.span.id, Sampled: from.TraceID == "" || from.Sampled, State: from.State, Local: true}
+}
+
 // trace gathers the phases of a call. A nil one gathers none.
 type trace struct {
 	mu     sync.Mutex
@@ -97,10 +160,15 @@ type trace struct {
 func startTrace(c *Call) {
 	c.trace = new(trace)
 	if c.TraceID == "" {
-		id := make([]byte, 16)
-		rand.Read(id)
-		c.TraceID = hex.EncodeToString(id)
+		c.TraceID = newTraceID(16)
 	}
+}
+
+// newTraceID returns n random bytes: 16 for a trace, 8 for a span.
+func newTraceID(n int) string {
+	id := make([]byte, n)
+	rand.Read(id)
+	return hex.EncodeToString(id)
 }
 
 // Phase begins a part of the call, for whoever traces it, and returns what ends

@@ -1,11 +1,17 @@
 package mcp_test
 
 import (
+	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"belljar.dev/internal/testenv"
 	"belljar.dev/mcp"
 )
 
@@ -54,6 +60,94 @@ func TestTraceParent(t *testing.T) {
 			}
 			if len(got.Phases) != 1 || got.Phases[0].Name != mcp.PhaseDecide || got.Start.After(got.Phases[0].Start) || got.End.Before(got.Phases[0].End) {
 				t.Errorf("%q: got %+v", parent, got.Phases)
+			}
+		}
+	}
+}
+
+// A call over HTTP belongs to the span of its request, and that to the span in its headers, in both
+// eras. What a client puts into _meta comes first.
+func TestSpanOfTheRequest(t *testing.T) {
+	const trace, other, span, far = "4bf92f3577b34da6a3ce929d0e0e4736", "0af7651916cd43dd8448eb211c80319c", "00f067aa0ba902b7", "b7ad6b7169203331"
+	header, meta := "00-"+trace+"-"+span+"-01", "00-"+other+"-"+far+"-01"
+	up, aside := mcp.TraceParent{TraceID: trace, SpanID: span, Sampled: true}, mcp.TraceParent{TraceID: other, SpanID: far, Sampled: true}
+	tr := &tracer{}
+	var mu sync.Mutex
+	var spans []mcp.Span
+	ty := newToy(t, func(cfg *mcp.Config) { cfg.Trace = tr })
+	h := ty.Handler()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, served := mcp.WithServed(r.Context())
+		served.Trace(r)
+		h.ServeHTTP(w, r.WithContext(ctx))
+		if span, ok := served.Span(); ok {
+			mu.Lock()
+			defer mu.Unlock()
+			spans = append(spans, span)
+		}
+	}))
+	defer func() {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // at once
+		_ = ty.Shutdown(ctx)
+		server.Close()
+		http.DefaultClient.CloseIdleConnections()
+	}()
+	at := &site{toy: ty, t: t, url: server.URL}
+	for era, headers := range map[string][]string{"legacy": at.greet(), "modern": modernHeaders("tools/call", "echo")} {
+		message := call("1", "echo", `{"text":"hi"}`)
+		if era == "modern" {
+			message = modern("1", "tools/call", `"name":"echo","arguments":{"text":"hi"},`)
+		}
+		for name, tt := range map[string]struct {
+			header, meta string
+			parent       mcp.TraceParent // of the span of the request
+			nested       bool            // the call belongs to that span
+			spans        int
+		}{
+			"nothing":           {"", "", mcp.TraceParent{}, true, 1},
+			"a header":          {header, "", up, true, 1},
+			"not sampled":       {header[:len(header)-1] + "0", "", mcp.TraceParent{}, true, 0},
+			"a bad header":      {"00-x", "", mcp.TraceParent{}, true, 1},
+			"_meta":             {"", meta, aside, false, 1},
+			"a header and meta": {header, meta, up, false, 1},
+		} {
+			mu.Lock()
+			spans = nil
+			mu.Unlock()
+			sent, with := message, headers
+			if tt.header != "" {
+				with = append(slices.Clone(headers), "Traceparent", tt.header)
+			}
+			switch {
+			case tt.meta != "" && era == "modern":
+				sent = strings.Replace(message, `"_meta":{`, `"_meta":{"traceparent":"`+tt.meta+`",`, 1)
+			case tt.meta != "":
+				sent = strings.Replace(message, `"params":{`, `"params":{"_meta":{"traceparent":"`+tt.meta+`"},`, 1)
+			}
+			if r := at.do("POST", sent, with...); !strings.Contains(r.raw, "hi") {
+				t.Fatalf("%s, %s: %d %s", era, name, r.status, r.raw)
+			}
+			tr.mu.Lock()
+			call := tr.got[len(tr.got)-1]
+			tr.mu.Unlock()
+			testenv.Until(10*time.Second, func() bool { // the handler returns when its client has the answer
+				mu.Lock()
+				defer mu.Unlock()
+				return len(spans) >= tt.spans
+			})
+			mu.Lock()
+			if len(spans) != tt.spans {
+				t.Errorf("%s, %s: got %d spans, want %d", era, name, len(spans), tt.spans)
+			}
+			for _, s := range spans {
+				if s.Parent != tt.parent || tt.nested != (call.Parent.SpanID == s.SpanID && call.Parent.Local && call.Call.TraceID == s.TraceID) {
+					t.Errorf("%s, %s: got %+v of a call %+v", era, name, s, call.Parent)
+				}
+			}
+			mu.Unlock()
+			if tt.meta != "" && call.Parent != aside {
+				t.Errorf("%s, %s: the call belongs to %+v, want %+v", era, name, call.Parent, aside)
 			}
 		}
 	}

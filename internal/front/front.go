@@ -88,6 +88,7 @@ type Front struct {
 	public   string        // the origin by which clients know the server
 	access   *accessLog    // nil for none
 	meter    Meter         // nil for none
+	traced   func(Traced)  // nil for none
 	warnings *rate.Limiter // of connections that were closed at once
 	streams  *tally        // of requests over HTTP/2
 	closing  atomic.Bool
@@ -297,7 +298,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		defer leave()
 	}
-	if f.access != nil || f.meter != nil {
+	if f.access != nil || f.meter != nil || f.traced != nil {
 		f.observed(w, r)
 		return
 	}
@@ -306,11 +307,14 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.begins(http.StatusOK)
 }
 
-// observed serves a request, and gives what became of it to the access log and the
-// meter.
+// observed serves a request, and gives what became of it to the access log, the meter and
+// the tracer.
 func (f *Front) observed(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	ctx, served := mcp.WithServed(r.Context())
+	if f.traced != nil {
+		served.Trace(r)
+	}
 	r = r.WithContext(ctx)
 	session := r.Header.Get("Mcp-Session-Id")
 	a := f.answer(w)
@@ -323,7 +327,7 @@ func (f *Front) observed(w http.ResponseWriter, r *http.Request) {
 	a.begins(http.StatusOK) // net/http sends it now, if nothing was sent
 }
 
-// over gives a request to the access log and the meter whose answer has ended.
+// over gives a request to the access log, the meter and the tracer whose answer has ended.
 func (f *Front) over(e entry, served *mcp.Served, began time.Time, streaming bool) {
 	if f.meter != nil {
 		if streaming {
@@ -334,10 +338,28 @@ func (f *Front) over(e entry, served *mcp.Served, began time.Time, streaming boo
 			f.meter.Limited(served.Limit)
 		}
 	}
+	if f.traced != nil {
+		if span, ok := served.Span(); ok {
+			f.traced(Traced{Span: span, HTTP: e.HTTP, Route: e.Route, Status: e.Status, Start: began, End: time.Now()})
+		}
+	}
 	if f.access != nil {
 		f.access.add(e.of(served, began))
 	}
 }
+
+// Traced is a request that brought a call, with its answer. Nothing in it is made up by a client
+// but the parent of the span.
+type Traced struct {
+	mcp.Span
+	HTTP, Route string // as in Answered
+	Status      int
+	Start, End  time.Time
+}
+
+// Trace has each request that brings a call be a span, which to gets when the answer has ended. It
+// is called before Serve; to is called from many goroutines, and must not block.
+func (f *Front) Trace(to func(Traced)) { f.traced = to }
 
 // serve is the chain behind the access log.
 func (f *Front) serve(w http.ResponseWriter, r *http.Request) {

@@ -154,6 +154,9 @@ func (s *Server) openFront(ctx context.Context) (err error) {
 func (s *Server) ServeHTTP(ctx context.Context, ready func(url string)) (err error) {
 	ctx, prepared := preparing(ctx, s)
 	defer func() { err = cmp.Or(prepared(), err) }()
+	if s.tracer != nil {
+		s.front.Trace(s.tracer.requested)
+	}
 	places := s.places.handler(s.home)
 	for _, path := range mcp.Paths {
 		s.front.Handle(path, places)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"os"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 
 	"belljar.dev/internal/buildinfo"
 	"belljar.dev/internal/control"
+	"belljar.dev/internal/front"
 	"belljar.dev/internal/otlp"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
@@ -133,7 +135,7 @@ func (t *tracer) Traced(c mcp.Traced) {
 		return // a trace ID is always valid
 	}
 	if _, err := hex.Decode(s.Parent[:], []byte(c.Parent.SpanID)); err == nil && c.Parent.SpanID != "" {
-		s.Remote = true
+		s.Remote = !c.Parent.Local
 	}
 	if kind := errorType(c); kind != "" {
 		s.Failed = true
@@ -147,6 +149,29 @@ func (t *tracer) Traced(c mcp.Traced) {
 		})
 	}
 	t.exporter.Add(spans...)
+}
+
+// requested makes the span of an HTTP request that brought a call.
+func (t *tracer) requested(r front.Traced) {
+	s := otlp.Span{
+		State: r.Parent.State, Name: strings.TrimSpace(r.HTTP + " " + r.Route), Kind: otlp.Server, Start: r.Start, End: r.End,
+		Failed: r.Status >= http.StatusInternalServerError,
+		Attrs: []otlp.Attr{
+			{Key: "http.request.method", Value: r.HTTP},
+			{Key: "http.route", Value: r.Route},
+			{Key: "http.response.status_code", Value: int64(r.Status)},
+		},
+	}
+	for id, text := range map[*[8]byte]string{&s.ID: r.SpanID, &s.Parent: r.Parent.SpanID} {
+		if _, err := hex.Decode(id[:], []byte(text)); err != nil {
+			return // the id of a span is always valid
+		}
+	}
+	if _, err := hex.Decode(s.TraceID[:], []byte(r.TraceID)); err != nil {
+		return
+	}
+	s.Remote = r.Parent.SpanID != ""
+	t.exporter.Add(s)
 }
 
 // attributes returns the attributes of a call's span. An agent writes none of them

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"belljar.dev/internal/control"
+	"belljar.dev/internal/front"
 	"belljar.dev/internal/otlp"
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
@@ -63,11 +64,18 @@ audit: {otlp: "`+collector.URL+`"}
 			t.Fatal(err)
 		}
 	}
+	const trace, span, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", "b7ad6b7169203331"
+	tr.requested(front.Traced{
+		Span: mcp.Span{TraceID: trace, SpanID: span, Parent: mcp.TraceParent{TraceID: trace, SpanID: parent, Sampled: true}},
+		HTTP: "POST", Route: "/mcp", Status: http.StatusOK,
+	})
 	tr.close(t.Context(), log)
 	session.Close()
 	text := got.String()
 	for want, n := range map[string]int{
-		`"name":"tools/call say"`: 2, `"name":"policy.decide"`: 2, `"name":"sandbox.run"`: 1, `"parentSpanId"`: 3,
+		`"name":"tools/call say"`: 2, `"name":"policy.decide"`: 2, `"name":"sandbox.run"`: 1, `"parentSpanId"`: 4,
+		`"name":"POST /mcp"`: 1, `"traceId":"` + trace + `","spanId":"` + span + `"`: 1, `"parentSpanId":"` + parent + `"`: 1,
+		`{"key":"http.response.status_code","value":{"intValue":"200"}}`:         1,
 		`{"key":"gen_ai.operation.name","value":{"stringValue":"execute_tool"}}`: 2,
 		`{"key":"mcp.method.name","value":{"stringValue":"tools/call"}}`:         2,
 		`{"key":"network.transport","value":{"stringValue":"pipe"}}`:             2,
