@@ -16,7 +16,7 @@ import (
 // a principal share. Here the POST is the whole life of a request: if its client goes away,
 // the request is cancelled.
 func (w *web) serveModern(rw http.ResponseWriter, r *http.Request, p posted) {
-	if bad := p.named(r.Header.Get(wire.NameHeader)); bad != nil {
+	if bad := w.mirrors(r, p); bad != nil {
 		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
 		return
 	}

@@ -175,16 +175,50 @@ func (w *web) parseBatch(r *http.Request, p *posted) (bad *wire.Error) {
 	return bad
 }
 
-// named refuses a request about a task if its header names another task. The sdk
-// checks this header of all other requests.
-func (p *posted) named(header string) *wire.Error {
-	if header == "" || !strings.HasPrefix(p.method, "tasks/") {
-		return nil
+// mirrors refuses a modern request whose headers say something else than its body, and leaves
+// in the header of its name what that stands for. The sdk compares this header with the body of
+// most requests, and the method and the revision of all.
+func (w *web) mirrors(r *http.Request, p posted) *wire.Error {
+	sent := r.Header.Get(wire.NameHeader)
+	name, ok := wire.DecodeHeader(sent)
+	if !ok {
+		return wire.Errorf(wire.HeaderMismatch, "the header %s is not valid base64 of UTF-8", wire.NameHeader)
 	}
-	if id := wire.Text(wire.Member(wire.Member(p.body, "params"), "taskId")); header != id {
+	if name != sent {
+		r.Header.Set(wire.NameHeader, name)
+	}
+	switch {
+	case p.message == nil:
+	case p.method == "tools/call":
+		return w.repeats(r, p.message.Params)
+	case name != "" && strings.HasPrefix(p.method, "tasks/") && name != wire.Text(wire.Member(p.message.Params, "taskId")):
 		return wire.Errorf(wire.HeaderMismatch, "the header %s and params.taskId must name the same task", wire.NameHeader)
 	}
 	return nil
+}
+
+// repeats refuses the call of an upstream's tool if headers that repeat arguments say something
+// else than the body. A client that did not get the tool from a list cannot know these headers.
+func (w *web) repeats(r *http.Request, params []byte) (bad *wire.Error) {
+	name := wire.Text(wire.Member(params, "name"))
+	t, known := w.server.tools.find(w.server.cfg.callerOf(r.Context()).Tenant, name)
+	if !known || t.repeats == nil {
+		return nil
+	}
+	wire.Repeated(t.repeats, wire.Member(params, "arguments"), func(header string, argument []byte) bool {
+		values := r.Header.Values(header)
+		says, ok := wire.DecodeHeader(r.Header.Get(header))
+		_, could := wire.HeaderText(argument)
+		switch {
+		case len(values) == 0 && (!could || t.unlisted || name != t.info.Name):
+		case len(values) == 0:
+			bad = wire.Errorf(wire.HeaderMismatch, "the header %s is missing: the tool wants its argument there as well", header)
+		case len(values) > 1 || !ok || !wire.HeaderSays(says, argument):
+			bad = wire.Errorf(wire.HeaderMismatch, "the header %s and its argument must say the same", header)
+		}
+		return bad == nil
+	})
+	return bad
 }
 
 // withBody gives a request its body back, for the go-sdk.

@@ -170,7 +170,7 @@ func (u *upstream) newTool(
 		return nil, err
 	}
 	return &tool{
-		info: Tool{Name: r.Name}, upstream: u, aliases: aliases[:min(len(aliases), aliasMost)], names: names, hints: d.hints,
+		info: Tool{Name: r.Name}, upstream: u, aliases: aliases[:min(len(aliases), aliasMost)], names: names, hints: d.hints, repeats: d.repeats,
 		listed: func(_ bool, in wire.Era) json.RawMessage {
 			if in == wire.Legacy {
 				return d.legacy

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -285,6 +286,74 @@ const wholeDefinition = `{
 	"execution": {"taskSupport": "optional"},
 	"_meta": {"example.com/x": {"y": 1}, "anthropic/maxResultSizeChars": 500000}
 }`
+
+// A tool of an upstream may have arguments that headers repeat, for those that judge a call on its
+// way: none runs that is not what they have read.
+func TestHeadersRepeatArguments(t *testing.T) {
+	ran := 0
+	tool := func(name string) mcp.Remote {
+		r := farEcho(name)
+		r.Definition = json.RawMessage(`{"inputSchema":{"type":"object","properties":{"text":{"type":"string","x-mcp-header":"Text"},"n":{"type":"integer","x-mcp-header":"N"}}}}`)
+		r.Aliases = []string{name + "_again"}
+		r.Run = func(context.Context, mcp.Call, json.RawMessage) (*mcp.Result, error) {
+			ran++
+			return mcp.Text("ran"), nil
+		}
+		return r
+	}
+	s := newSite(t)
+	s.set(t, "far", mcp.Remotes{Tools: []mcp.Remote{tool("mcp_far_go")}})
+	s.set(t, "found", mcp.Remotes{Tools: []mcp.Remote{tool("mcp_found_go")}, Search: "mcp_found_search"})
+	const textHeader, numberHeader, deferrable = "Mcp-Param-Text", "Mcp-Param-N", `"x-unknown":1,`
+	for _, tt := range []struct {
+		name, tool, args string
+		headers          []string
+		runs             bool
+	}{
+		{"the same", "mcp_far_go", `{"text":"a"}`, []string{textHeader, "a"}, true},
+		{"the same in base64", "mcp_far_go", `{"text":"世"}`, []string{textHeader, "=?base64?5LiW?="}, true},
+		{"another form of a number", "mcp_far_go", `{"n":42}`, []string{numberHeader, "4.2e1"}, true},
+		{"no argument", "mcp_far_go", `{}`, nil, true},
+		{"null", "mcp_far_go", `{"text":null}`, nil, true},
+		{"a text that is too long for a header", "mcp_far_go", `{"text":"` + strings.Repeat("x", 8<<10+1) + `"}`, nil, true},
+		{"a header of nothing", "mcp_far_go", `{}`, []string{"Mcp-Param-Other", "a"}, true},
+		{"another text", "mcp_far_go", `{"text":"a"}`, []string{textHeader, "b"}, false},
+		{"the header is missing", "mcp_far_go", `{"text":"a"}`, nil, false},
+		{"the header is empty", "mcp_far_go", `{"text":"a"}`, []string{textHeader, ""}, false},
+		{"the argument is missing", "mcp_far_go", `{}`, []string{textHeader, "a"}, false},
+		{"the argument is null", "mcp_far_go", `{"text":null}`, []string{textHeader, "null"}, false},
+		{"the argument is an object", "mcp_far_go", `{"text":{}}`, []string{textHeader, "{}"}, false},
+		{"invalid base64", "mcp_far_go", `{"text":"a"}`, []string{textHeader, "=?base64?%%%?="}, false},
+		{"a number that is too large", "mcp_far_go", `{"n":42}`, []string{numberHeader, "1e400"}, false},
+		{"a number that is too large in both", "mcp_far_go", `{"n":1e400}`, []string{numberHeader, "1e400"}, false},
+		{"another number", "mcp_far_go", `{"n":42}`, []string{numberHeader, "43"}, false},
+		{"one of two is another", "mcp_far_go", `{"text":"a","n":42}`, []string{textHeader, "a", numberHeader, "43"}, false},
+		{"an alias, whose definition no list shows", "mcp_far_go_again", `{"text":"a"}`, nil, true},
+		{"an alias, and another text", "mcp_far_go_again", `{"text":"a"}`, []string{textHeader, "b"}, false},
+		{"a tool that a search finds", "mcp_found_go", `{"text":"a"}`, nil, true},
+		{"a tool that a search finds, and another text", "mcp_found_go", `{"text":"a"}`, []string{textHeader, "b"}, false},
+	} {
+		for _, more := range []string{"", deferrable} { // which the go-sdk reads
+			before := ran
+			r := s.do("POST", modern("1", "tools/call", more+`"name":"`+tt.tool+`","arguments":`+tt.args+`,`), append(modernHeaders("tools/call", tt.tool), tt.headers...)...)
+			if runs := ran > before; runs != tt.runs || !runs && (r.status != 400 || r.last().short() != "1: -32020") {
+				t.Errorf("%s, %q: ran %t; %d %s", tt.name, more, runs, r.status, r.raw)
+			}
+		}
+	}
+	// A header that is given twice has two meanings.
+	w, r := httptest.NewRecorder(), request(t.Context(), "POST", "/mcp", modern("1", "tools/call", `"name":"mcp_far_go","arguments":{"text":"a"},`))
+	setHeaders(r, modernHeaders("tools/call", "mcp_far_go")...)
+	r.Header[textHeader] = []string{"a", "b"}
+	before := ran
+	if s.Handler().ServeHTTP(w, r); w.Code != 400 || ran > before {
+		t.Errorf("two headers: %d %s", w.Code, w.Body)
+	}
+	// The legacy era knows no such headers.
+	if r := s.do("POST", call("1", "mcp_far_go", `{"text":"a"}`), s.greet()...); r.last().text() != "ran" {
+		t.Errorf("a legacy call: %d %s", r.status, r.raw)
+	}
+}
 
 // The definition of an upstream's tool is listed whole, in both eras; only the name is ours.
 func TestRemoteDefinitionIsWhole(t *testing.T) {

@@ -189,6 +189,7 @@ func TestPreflight(t *testing.T) {
 	}{
 		{"named page", ask("OPTIONS", "https://app.example", wants, "POST"), 204, true},
 		{"own page", ask("OPTIONS", "https://belljar.example", wants, "POST"), 204, true},
+		{"page that repeats arguments", ask("OPTIONS", "https://app.example", wants, "POST", "Access-Control-Request-Headers", "content-type,mcp-param-region, cookie,x-mcp-param-x"), 204, true},
 		{"foreign page", ask("OPTIONS", "https://evil.example", wants, "POST"), 403, false},
 		{"page of nobody", ask("OPTIONS", "null", wants, "POST"), 403, false},
 		{"page of a public network", ask("OPTIONS", "https://app.example", wants, "POST", "Access-Control-Request-Private-Network", "true"), 403, false},
@@ -216,6 +217,9 @@ func TestPreflight(t *testing.T) {
 				if !slices.Contains(strings.Split(h.Get("Access-Control-Allow-Headers"), ", "), header) {
 					t.Errorf("%s: %s may not be sent", tt.name, header)
 				}
+			}
+			if got := h.Get("Access-Control-Allow-Headers"); strings.Contains(got, "Mcp-Param-Region") != strings.Contains(tt.name, "repeats") || strings.Contains(strings.ToLower(got), "cookie") || strings.Contains(got, "X-") {
+				t.Errorf("%s: headers %s", tt.name, got)
 			}
 			if got := h.Get("Access-Control-Allow-Methods"); got != "GET, POST, DELETE" {
 				t.Errorf("%s: methods %s", tt.name, got)

@@ -8,6 +8,7 @@
 //     twice in an object. It reads members and elements without decoding the rest, and
 //     quotes texts.
 //   - message.go reads a JSON-RPC message out of checked JSON.
+//   - header.go has the headers that repeat parts of a request.
 //   - name.go has the headers and the members of _meta that both sides read and write.
 //   - ident.go finds the id of a request or an answer in a line that was refused.
 //   - batch.go gathers the answers to a batch.

@@ -20,7 +20,7 @@
 //   - http.go is the Transport over HTTP: Streamable HTTP, and the HTTP+SSE before it.
 //   - post.go sends one message over HTTP and reads what comes back.
 //   - events.go reads a stream of events.
-//   - header.go writes the headers that mirror a message.
+//   - header.go writes the headers that repeat parts of a message.
 //   - errors.go has the errors that callers get.
 //   - tail.go keeps the last lines of a stream, such as the stderr of a server.
 //

@@ -1,0 +1,132 @@
+package wire
+
+import (
+	"encoding/base64"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Headers of the modern era repeat parts of a request, for those that route or judge it on its
+// way and do not read its body (2026-07-28, "Request Metadata"). What they say must be what the
+// body says: otherwise one request is judged, and another one runs.
+
+// ParamHeader begins the names of the headers that repeat arguments.
+const ParamHeader = "Mcp-Param-"
+
+const (
+	mostHeader    = 8 << 10 // bytes of a text in a header
+	deepestHeader = 16      // nesting of the properties among which arguments with a header are looked for
+	safeInteger   = 1<<53 - 1
+	encodedStart  = "=?base64?"
+	encodedEnd    = "?="
+)
+
+// Repeated calls yield with each argument that a header repeats, because its property in the
+// schema of the tool names one by x-mcp-header, until yield says no. The argument is nil if
+// the call does not have it.
+func Repeated(schema, arguments []byte, yield func(header string, argument []byte) bool) {
+	repeated(schema, arguments, deepestHeader, yield)
+}
+
+func repeated(schema, arguments []byte, depth int, yield func(header string, argument []byte) bool) (goOn bool) {
+	properties, goOn := Member(schema, "properties"), true
+	if depth == 0 || !IsObject(properties) {
+		return true
+	}
+	Members(properties, func(name, property []byte) bool {
+		if !IsObject(property) {
+			return true
+		}
+		var argument []byte
+		if IsObject(arguments) {
+			argument = Member(arguments, string(name))
+		}
+		if header := Text(Member(property, "x-mcp-header")); isToken(header) {
+			goOn = yield(ParamHeader+header, argument)
+		}
+		goOn = goOn && repeated(property, argument, depth-1, yield)
+		return goOn
+	})
+	return goOn
+}
+
+// HeaderText returns the text of an argument that a header can repeat: a string that is not too
+// long, a whole number or a truth value. It returns false for another one.
+func HeaderText(argument []byte) (text string, ok bool) {
+	if len(argument) == 0 {
+		return "", false
+	}
+	switch argument[0] {
+	case '"':
+		text = Text(argument)
+		return text, len(text) <= mostHeader
+	case 't', 'f':
+		return string(argument), true
+	case 'n', '{', '[':
+		return "", false
+	}
+	n, ok := safe(string(argument))
+	return strconv.FormatInt(n, 10), ok
+}
+
+// safe returns a whole number that every client can write exactly, in whatever form it is written.
+func safe(text string) (n int64, ok bool) {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > safeInteger {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// HeaderSays reports whether the decoded value of a header is what an argument says. Numbers have
+// several forms.
+func HeaderSays(value string, argument []byte) bool {
+	want, ok := HeaderText(argument)
+	if !ok || value == want {
+		return ok
+	}
+	if argument[0] != '-' && (argument[0] < '0' || argument[0] > '9') {
+		return false
+	}
+	n, ok := safe(value)
+	return ok && strconv.FormatInt(n, 10) == want
+}
+
+// isToken reports whether a text can be a part of a header's name (RFC 9110, section 5.6.2).
+func isToken(text string) bool {
+	for _, b := range []byte(text) {
+		letter := '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
+		if !letter && strings.IndexByte("!#$%&'*+-.^_`|~", b) < 0 {
+			return false
+		}
+	}
+	return text != "" && len(text) <= 128
+}
+
+// EncodeHeader returns a text as the value of a header: in base64 if it cannot stand there as
+// it is.
+func EncodeHeader(text string) string {
+	encoded := strings.HasPrefix(text, encodedStart) && strings.HasSuffix(text, encodedEnd)
+	plain := !encoded && text == strings.Trim(text, " \t")
+	for _, b := range []byte(text) {
+		plain = plain && (b >= ' ' && b < 0x7f || b == '\t')
+	}
+	if plain {
+		return text
+	}
+	return encodedStart + base64.StdEncoding.EncodeToString([]byte(text)) + encodedEnd
+}
+
+// DecodeHeader returns the text that the value of a header stands for. It returns false for one
+// that is not valid base64, or not UTF-8.
+func DecodeHeader(value string) (text string, ok bool) {
+	encoded, starts := strings.CutPrefix(value, encodedStart)
+	encoded, ends := strings.CutSuffix(encoded, encodedEnd)
+	if !starts || !ends {
+		return value, true
+	}
+	raw, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	return string(raw), err == nil && utf8.Valid(raw)
+}
