@@ -294,10 +294,17 @@ func TestSlowClients(t *testing.T) {
 	s := newSite(t, func(c *mcp.Config) { c.Limits.Body = 100 * time.Millisecond })
 	var slow sync.WaitGroup
 	defer slow.Wait()
-	for name, head := range map[string]string{
-		"a body that does not come":   "Content-Length: 100\r\n\r\n{",
-		"chunks that do not end":      "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
-		"a body shorter than it says": "Content-Length: 5\r\n\r\n{}",
+	const waits, ends = 408, 400
+	for name, tt := range map[string]struct {
+		head string
+		want int
+	}{
+		"a body that does not come":       {"Content-Length: 100\r\n\r\n{", waits},
+		"chunks that do not end":          {"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n", waits},
+		"a body shorter than it says":     {"Content-Length: 5\r\n\r\n{}", waits},
+		"a body that ends too early":      {"Content-Length: 5\r\n\r\n{}", ends},
+		"a chunk that ends too early":     {"Transfer-Encoding: chunked\r\n\r\n5\r\n{}", ends},
+		"chunks that end without the end": {"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n", ends},
 	} {
 		slow.Go(func() {
 			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
@@ -308,12 +315,15 @@ func TestSlowClients(t *testing.T) {
 			defer conn.Close()
 			_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 			began := time.Now()
-			if _, err := io.WriteString(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+head); err != nil {
+			if _, err := io.WriteString(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+tt.head); err != nil {
 				t.Error(err)
 			}
+			if half, ok := conn.(*net.TCPConn); ok && tt.want == ends {
+				_ = half.CloseWrite() // the client says that nothing more comes
+			}
 			raw, err := io.ReadAll(conn)
-			if took := time.Since(began); !strings.HasPrefix(string(raw), "HTTP/1.1 408 ") || took < 100*time.Millisecond {
-				t.Errorf("%s: after %v: %.100q, want 408 after 100 ms", name, took, raw)
+			if took := time.Since(began); !strings.HasPrefix(string(raw), fmt.Sprintf("HTTP/1.1 %d ", tt.want)) || tt.want == waits && took < 100*time.Millisecond {
+				t.Errorf("%s: after %v: %.100q, want %d, and 408 after 100 ms", name, took, raw, tt.want)
 			}
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("%s: the connection is open after its answer", name)

@@ -89,6 +89,7 @@ func TestAccessLogOfRefusals(t *testing.T) {
 		r.Header.Set("Mcp-Session-Id", "CANARY")
 		r.Header.Set("Authorization", "Bearer CANARY")
 		r.Header.Set("Cookie", "CANARY")
+		r.Header.Set("Sec-WebSocket-Protocol", "mcp, mcp.auth.CANARY")
 	})
 	ask("POST", "http://localhost/mcp", func(r *http.Request) { r.RemoteAddr = "198.51.100.7:5" })
 	f.end()

@@ -32,6 +32,13 @@ func TestNoRequestHidesInAnother(t *testing.T) {
 		{"two lengths in a line", "Content-Length: 0, 74\r\n", second, false},
 		{"a length with a sign", "Content-Length: +0\r\n", second, false},
 		{"chunks without a length", chunked, "0\r\n\r\n" + second, false},
+		{"line feeds alone between the chunks", chunked, "2\n{}\n0\n\n" + second, false},
+		{"a line feed alone behind the size of a chunk", chunked, "0\n\r\n" + second, false},
+		{"a line feed alone in the extension of a chunk", chunked, "2;a\n{}\r\n0\r\n\r\n" + second, false},
+		{"a chunk that is longer than it says", chunked, "2\r\n{}}}\r\n0\r\n\r\n" + second, false},
+		{"the size of a chunk with a sign", chunked, "+0\r\n\r\n" + second, false},
+		{"the size of a chunk as in a program", chunked, "0x0\r\n\r\n" + second, false},
+		{"a length in a trailer", chunked, "0\r\nContent-Length: 79\r\n\r\n" + second, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := start(t, Config{})
