@@ -22,12 +22,18 @@ import (
 // certificate writes a certificate for loopback that signs itself, and its key.
 func certificate(t *testing.T, cert, key string) *x509.CertPool {
 	t.Helper()
+	return certificateUntil(t, cert, key, time.Now().Add(time.Hour))
+}
+
+// certificateUntil is certificate with a time at which it expires.
+func certificateUntil(t *testing.T, cert, key string, expires time.Time) *x509.CertPool {
+	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	of := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: expires,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, of, of, k.Public(), k)
@@ -103,6 +109,41 @@ func TestServesTLS(t *testing.T) {
 	if res.StatusCode != http.StatusBadRequest || !strings.Contains(text, "HTTPS") {
 		t.Errorf("in clear text: %s %s", res.Status, text)
 	}
+}
+
+// What is wrong with the certificate is said at /readyz, and clients come in meanwhile.
+func TestCertificateDegrades(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cert, key, socket := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), "unix:"+filepath.Join(dir, "admin.sock")
+	pool := certificate(t, cert, key)
+	w := serveTenant(t, "one", "--tls-cert", cert, "--tls-key", key, "--admin", socket)
+	a := adminAt(t, socket)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
+	says := func(want string) {
+		t.Helper()
+		a.until(`belljar_fault{what="certificate"}`, 1)
+		if status, r := a.ready(); status != http.StatusOK || !r.Ready || len(r.Degraded) != 1 || r.Degraded[0].What != "certificate" || !strings.Contains(r.Degraded[0].Why, want) {
+			t.Errorf("it says %d %+v, want %q", status, r, want)
+		}
+	}
+	connects := func(want bool) {
+		t.Helper()
+		res, err := client.Get(w.url)
+		if err == nil {
+			res.Body.Close()
+		}
+		if (err == nil) != want {
+			t.Errorf("a client of the certificate before: %v, want it let in: %t", err, want)
+		}
+	}
+	certificate(t, filepath.Join(dir, "other.pem"), key)
+	says("are not a pair")
+	connects(true)
+	certificateUntil(t, cert, key, time.Now().Add(-time.Minute))
+	w.wait("clients will refuse the certificate")
+	says("it expired on")
+	connects(false) // it has the one that the operator has put there
 }
 
 // postTo sends hello to another address.
