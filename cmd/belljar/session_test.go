@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -264,8 +265,19 @@ func TestTenantThatIsTakenOutEnds(t *testing.T) {
 			running = running || s.Calls == 1
 		}
 	}
+	ofA, ofB := o.stream(a), o.stream(b)
+	defer ofA.Close()
+	defer ofB.Close()
 	put(t, o.policy, tenantsPolicy)
 	o.wait(`msg="a session was ended, with its box and its background tasks" session=` + control.ShortID(b["Mcp-Session-Id"]) + " tenant=b")
+	if _, err := io.Copy(io.Discard, ofB); err != nil {
+		t.Errorf("the stream of the tenant ends with %v", err)
+	}
+	aEnds := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, ofA)
+		aEnds <- err
+	}()
 	if text := <-told; !strings.Contains(text, "the policy does not name its tenant any more") {
 		t.Errorf("the call that ran gets %s", text)
 	}
@@ -280,6 +292,11 @@ func TestTenantThatIsTakenOutEnds(t *testing.T) {
 	}
 	if text := o.tool(a, "ReadBgOutput", `{"task_id":1}`); !strings.Contains(text, "status=running") {
 		t.Errorf("the task of the other tenant: %s", text)
+	}
+	select {
+	case err := <-aEnds:
+		t.Errorf("the stream of the other tenant ends too: %v", err)
+	default:
 	}
 	o.recorded("ended", 1, "the policy")
 }
