@@ -130,7 +130,8 @@ soak:
 	BELLJAR_TEST_SOAK=$(SOAK) $(GO) test -count=1 -v -run 'TestSoak$$' -timeout 0 ./cmd/belljar
 
 # A thousand calls a second through five hand-overs, of which none may fail; and CASES random calls of
-# two tenants, of which none may find what the other left.
+# two tenants, of which none may find what the other tenant left. There is one test of cases, so it can
+# have more of them than each of the properties below.
 .PHONY: test-front
 test-front: CASES = 10000
 test-front:

@@ -74,8 +74,8 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 	if !ok {
 		return nil, g.tools.unknown(session.tenant, call.name, func(t *tool) bool { return g.hides(ctx, session, t) })
 	}
-	said, served := call.parent, servedIn(ctx)
-	call.parent = served.parentOf(said)
+	sent, served := call.parent, servedIn(ctx) // the span of the request needs the parent that its client sent
+	call.parent = served.parentOf(sent)
 	c := g.newCall(ctx, session, t, call)
 	call.out.called()
 	if call.cancel == nil {
@@ -89,7 +89,7 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 	if call.progress != nil {
 		c.Progress = call.progress.until(ctx)
 	}
-	served.began(c, said)
+	served.began(c, sent)
 	res, d, err := g.decodeAndRun(ctx, t, c, call.args)
 	g.report(ctx, Traced{Call: c, Decision: d, Result: res, Err: err, Start: started, Parent: call.parent})
 	return g.finalResult(ctx, c, call, d, res, err)

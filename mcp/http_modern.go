@@ -16,7 +16,7 @@ import (
 // a principal share. Here the POST is the whole life of a request: if its client goes away,
 // the request is cancelled.
 func (w *web) serveModern(rw http.ResponseWriter, r *http.Request, p posted) {
-	if bad := w.mirrors(r, p); bad != nil {
+	if bad := w.checkRepeats(r, p); bad != nil {
 		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
 		return
 	}
@@ -98,11 +98,10 @@ func (m modernPost) listen(ctx context.Context, rw http.ResponseWriter, r *http.
 	events.KeepAlive()
 	served := make(chan struct{})
 	var ending sync.WaitGroup
-	ending.Go(func() { // the sdk ends a request whose context has ended without an answer
+	ending.Go(func() { // the sdk gives no answer once the context has ended
 		select {
 		case <-m.session.Done():
-			_, _ = aside.Write(sse.Event("", listenedFrame(m.id))) // which never fails
-			aside.Stop()
+			aside.StopWith(sse.Event("", listenedFrame(m.id)))
 			gone()
 		case <-served:
 		}

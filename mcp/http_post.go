@@ -175,10 +175,10 @@ func (w *web) parseBatch(r *http.Request, p *posted) (bad *wire.Error) {
 	return bad
 }
 
-// mirrors refuses a modern request whose headers say something else than its body, and leaves
+// checkRepeats refuses a modern request whose headers say something else than its body, and leaves
 // in the header of its name what that stands for. The sdk compares this header with the body of
 // most requests, and the method and the revision of all.
-func (w *web) mirrors(r *http.Request, p posted) *wire.Error {
+func (w *web) checkRepeats(r *http.Request, p posted) *wire.Error {
 	sent := r.Header.Get(wire.NameHeader)
 	name, ok := wire.DecodeHeader(sent)
 	if !ok {
@@ -190,16 +190,16 @@ func (w *web) mirrors(r *http.Request, p posted) *wire.Error {
 	switch {
 	case p.message == nil:
 	case p.method == "tools/call":
-		return w.repeats(r, p.message.Params)
+		return w.checkParamHeaders(r, p.message.Params)
 	case name != "" && strings.HasPrefix(p.method, "tasks/") && name != wire.Text(wire.Member(p.message.Params, "taskId")):
 		return wire.Errorf(wire.HeaderMismatch, "the header %s and params.taskId must name the same task", wire.NameHeader)
 	}
 	return nil
 }
 
-// repeats refuses the call of an upstream's tool if headers that repeat arguments say something
+// checkParamHeaders refuses the call of an upstream's tool if headers that repeat arguments say something
 // else than the body. A client that did not get the tool from a list cannot know these headers.
-func (w *web) repeats(r *http.Request, params []byte) (bad *wire.Error) {
+func (w *web) checkParamHeaders(r *http.Request, params []byte) (bad *wire.Error) {
 	name := wire.Text(wire.Member(params, "name"))
 	t, known := w.server.tools.find(w.server.cfg.callerOf(r.Context()).Tenant, name)
 	if !known || t.repeats == nil {
@@ -211,6 +211,7 @@ func (w *web) repeats(r *http.Request, params []byte) (bad *wire.Error) {
 		_, could := wire.HeaderText(argument)
 		switch {
 		case len(values) == 0 && (!could || t.unlisted || name != t.info.Name):
+			// No header can have this argument, or the client has not seen the schema.
 		case len(values) == 0:
 			bad = wire.Errorf(wire.HeaderMismatch, "the header %s is missing: the tool wants its argument there as well", header)
 		case len(values) > 1 || !ok || !wire.HeaderSays(says, argument):

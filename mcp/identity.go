@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,7 +118,7 @@ func (c *Config) holds(ctx context.Context) bool {
 func tokenInMeta(meta []byte) *wire.Error {
 	found := false
 	wire.Members(meta, func(name, _ []byte) bool {
-		found = len(name) <= longestTokenName && tokenName(string(name))
+		found = tokenName(string(name))
 		return !found
 	})
 	if !found {
@@ -126,14 +127,10 @@ func tokenInMeta(meta []byte) *wire.Error {
 	return wire.Errorf(wire.InvalidRequest, "invalid request: there is a token in _meta: send it in the header Authorization of the HTTP request, and have it replaced")
 }
 
-// longestTokenName is the length of the longest name that tokenName knows.
-const longestTokenName = len("authorization")
+// tokenNames are the names by which clients send tokens where none may be, in any case.
+var tokenNames = []string{"access_token", "authorization", "api_key", "apikey", "bearer", "bearer_token"}
 
-// tokenName reports whether a parameter, cookie or member of a name holds a token.
+// tokenName reports whether the parameter, cookie or member with this name holds a token.
 func tokenName(name string) bool {
-	switch strings.ToLower(name) {
-	case "access_token", "authorization", "api_key", "apikey", "bearer", "bearer_token":
-		return true
-	}
-	return false
+	return slices.ContainsFunc(tokenNames, func(known string) bool { return strings.EqualFold(known, name) })
 }

@@ -50,7 +50,7 @@ const (
 const maxPhases = 32
 
 // TraceParent is the span that a request belongs to: from the request's _meta
-// (SEP-414, W3C Trace Context), or else that of the HTTP request.
+// (SEP-414, W3C Trace Context), or else the span of the HTTP request itself.
 type TraceParent struct {
 	TraceID, SpanID string // in lower-case hexadecimal digits; empty for none
 	Sampled         bool
@@ -90,7 +90,8 @@ func readTraceParent(text, state string) TraceParent {
 	return TraceParent{TraceID: trace, SpanID: span, Sampled: bits[0]&1 != 0, State: state}
 }
 
-// Span is an HTTP request that brought a call. It has no sign of what was asked.
+// Span is the span of an HTTP request that brought a call. It contains no part of the request but
+// the trace context.
 type Span struct {
 	TraceID, SpanID string
 	Parent          TraceParent // zero for a client that sent none
@@ -101,23 +102,23 @@ type servedSpan struct {
 	id, trace string      // trace is that of the parent, or a new one
 	parent    TraceParent // from the headers
 	used      bool        // guarded by Served.mu: a call belongs to it
-	over      bool        // guarded by Served.mu: the request is
+	over      bool        // guarded by Served.mu: the answer has ended
 }
 
-// Trace has the calls of a POST belong to a span of the request, whose parent is in its headers
-// (W3C Trace Context, section 3). A call with a parent in its _meta belongs to that instead. It is
-// called before the handler is.
-func (s *Served) Trace(r *http.Request) {
+// StartSpan has the calls of a POST belong to a span of the request, whose parent is in its headers
+// (W3C Trace Context, section 3). A call with a parent in its _meta belongs to that instead.
+// StartSpan is called before the handler is.
+func (s *Served) StartSpan(r *http.Request) {
 	if r.Method != http.MethodPost {
-		return // a WebSocket is no call
+		return // streams and WebSockets outlive their calls
 	}
 	parent := readTraceParent(r.Header.Get("Traceparent"), strings.Join(r.Header.Values("Tracestate"), ","))
-	s.span = &servedSpan{id: newTraceID(8), trace: cmp.Or(parent.TraceID, newTraceID(16)), parent: parent}
+	s.span = &servedSpan{id: newID(8), trace: cmp.Or(parent.TraceID, newID(16)), parent: parent}
 }
 
-// Span returns the span of a request that is over. ok is false if it brought no call, or if the
-// beginner of the trace did not sample it.
-func (s *Served) Span() (_ Span, ok bool) {
+// EndSpan returns the span of a request whose answer has ended. ok is false if it brought no call,
+// or if the beginner of the trace did not sample it. Calls that begin later belong to no request.
+func (s *Served) EndSpan() (_ Span, ok bool) {
 	if s.span == nil {
 		return Span{}, false
 	}
@@ -128,7 +129,7 @@ func (s *Served) Span() (_ Span, ok bool) {
 	switch {
 	case c == nil && !s.span.used:
 		return Span{}, false
-	case c != nil && span.Parent.TraceID == "": // it belongs where the call does
+	case !s.span.used && span.Parent.TraceID == "": // only its calls have a parent: it is that of the request, too
 		span.TraceID, span.Parent = c.trace, c.parent
 	}
 	return span, span.Parent.TraceID == "" || span.Parent.Sampled
@@ -160,12 +161,12 @@ type trace struct {
 func startTrace(c *Call) {
 	c.trace = new(trace)
 	if c.TraceID == "" {
-		c.TraceID = newTraceID(16)
+		c.TraceID = newID(16)
 	}
 }
 
-// newTraceID returns n random bytes: 16 for a trace, 8 for a span.
-func newTraceID(n int) string {
+// newID returns n random bytes: 16 for a trace, 8 for a span.
+func newID(n int) string {
 	id := make([]byte, n)
 	rand.Read(id)
 	return hex.EncodeToString(id)

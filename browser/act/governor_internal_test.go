@@ -76,7 +76,7 @@ func (w *wired) say(t *testing.T, text string) {
 }
 
 // TestChromedpAttaches pins what chromedp asks Chrome for when it attaches to a page, in its order,
-// what it gets in place of an answer of Chrome, and that its session is ended (BR46). A version that
+// what it gets in place of an answer of Chrome, and that its session is ended (BR43). A version that
 // asks for something else has to be looked at.
 func TestChromedpAttaches(t *testing.T) {
 	w := wire(t)
@@ -190,7 +190,7 @@ func TestGovernorSurvivesAnything(t *testing.T) {
 }
 
 // TestLongAnswersAreRefused: a message of more than 64 MiB is not kept, and the call that it answers
-// fails at once (BR46, BR-A43).
+// fails at once (BR43, BR-A43).
 func TestLongAnswersAreRefused(t *testing.T) {
 	w := wire(t)
 	p := begin(w.governor, "", runtime.Evaluate, runtime.EvaluateParams{Expression: "0"})
@@ -215,7 +215,7 @@ func TestLongAnswersAreRefused(t *testing.T) {
 	}
 }
 
-// TestCallsFailWithTheirChrome: calls that wait fail when the pipe ends, and so do later ones (BR46).
+// TestCallsFailWithTheirChrome: calls that wait fail when the pipe ends, and so do later ones (BR43).
 func TestCallsFailWithTheirChrome(t *testing.T) {
 	w := wire(t)
 	p := begin(w.governor, "", runtime.Enable, cdp.Empty{})
@@ -230,7 +230,7 @@ func TestCallsFailWithTheirChrome(t *testing.T) {
 
 // TestEventsAreCounted: of the events that a page can make at will, a session has 200 in a second, and
 // of all events 2,000, and each that is dropped is counted. Events without which a tab cannot go on
-// are never dropped (BR22, BR46, BR-A19).
+// are never dropped (BR22, BR43, BR-A19).
 func TestEventsAreCounted(t *testing.T) {
 	g := newGovernor(&browser.Seat{})
 	heard, lost := map[string]int{}, map[string]int{}
@@ -255,7 +255,7 @@ func TestEventsAreCounted(t *testing.T) {
 }
 
 // TestGuestsHearLittle: of all that happens in a page, chromedp gets the events of guestEvents in
-// its own sessions alone. They fill about half of its queue at most, so that answers have room (BR46).
+// its own sessions alone. They fill about half of its queue at most, so that answers have room (BR43).
 func TestGuestsHearLittle(t *testing.T) {
 	g := newGovernor(&browser.Seat{})
 	g.guests["guest"] = true

@@ -181,7 +181,7 @@ func TestHangsAndCrashes(t *testing.T) {
 }
 
 // TestFlood: a page that makes events without end costs a bounded amount of memory, and
-// calls are answered (BR22, BR46, BR-A19).
+// calls are answered (BR22, BR43, BR-A19).
 func TestFlood(t *testing.T) {
 	s := open(t)
 	s.page("/", `<title>f</title><button>B</button><p id=p></p><script>

@@ -18,20 +18,11 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// relinks and relays are the floor of a call through a front and a worker, as programs: a reverse
-// proxy of net/http, and behind it a server that gives each body back over HTTP/2 and TLS. Both
-// trust the certificate that package httptest has for all tests. The argument of relays is the
-// URL of the other one.
-func relinks() {
-	s := httptest.NewUnstartedServer(http.HandlerFunc(echoed))
-	s.EnableHTTP2 = true
-	s.StartTLS()
-	fmt.Fprintf(os.Stderr, " url=%s\n", s.URL)
-	select {}
-}
-
-func relays() {
-	s := httptest.NewUnstartedServer(nil)
+// proxies and echoesTLS are the floor of a call through a front and a worker: a reverse proxy of
+// net/http, whose argument is the URL of the other one, and a server that gives each body back over
+// HTTP/2 and TLS.
+func proxies() {
+	s := httptest.NewUnstartedServer(nil) // for its client only, which trusts the certificate of all such servers
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	to, err := url.Parse(os.Args[1])
@@ -42,11 +33,20 @@ func relays() {
 	serveFloor(proxy.ServeHTTP)
 }
 
+func echoesTLS() {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(echoed))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	tellURL(s.URL)
+	select {}
+}
+
 // BenchmarkFleet measures a call through a front and a worker against the same call of a server
 // without a fleet, in turns, with client and servers on one machine: how much time the way
 // adds, and how many of the calls of a direct server it can serve; and the same for the floor.
 func BenchmarkFleet(b *testing.B) {
 	const turns = 9
+	const fleet, direct, proxied, echo = 0, 1, 2, 3 // rivals
 	g := newGrid(b)
 	refused := strings.Replace(gridPolicy, "tenants:", "rules: [{id: no-web, match: {tool: \"Web*\"}, decision: deny, reason: There is no web.}]\ntenants:", 1)
 	refused = strings.Replace(refused, "burst: 100000}", "calls: 1000000/s, burst: 1000000}", 1)
@@ -60,20 +60,20 @@ func BenchmarkFleet(b *testing.B) {
 	if err := os.Mkdir(g.path("ws"), 0o700); err != nil {
 		b.Fatal(err)
 	}
-	direct := g.start("direct", "serve", "--http", "127.0.0.1:0", "--policy", g.path("direct.yaml"), "--workspace", g.path("ws"), "--state", g.path("direct"), "--connections", "4096")
+	straight := g.start("direct", "serve", "--http", "127.0.0.1:0", "--policy", g.path("direct.yaml"), "--workspace", g.path("ws"), "--state", g.path("direct"), "--connections", "4096")
 	ready := regexp.MustCompile(`clients can connect" url=(\S+)`)
 	if !testenv.Until(20*time.Second, func() bool { return ready.MatchString(g.log("direct")) }) {
 		b.Fatal(g.log("direct"))
 	}
 	directURL := ready.FindStringSubmatch(g.log("direct"))[1]
-	echo, _ := floor(b, "echoes")
-	_, behind := floor(b, "relinks")
-	proxied, _ := floor(b, "relays", behind)
+	echoing, _ := floor(b, "echoes")
+	_, behind := floor(b, "echoesTLS")
+	proxying, _ := floor(b, "proxies", behind)
 	for _, window := range []int{1, 16} {
 		name := map[int]string{1: "inflight=1", 16: "inflight=16"}[window]
 		b.Run(name, func(b *testing.B) {
 			n := max(b.N, window)
-			rivals := []*testenv.Rival{overHTTP(b, f.cmd.Process.Pid, f.url+"/mcp", "one"), overHTTP(b, direct.cmd.Process.Pid, directURL, "one"), proxied, echo}
+			rivals := []*testenv.Rival{overHTTP(b, f.cmd.Process.Pid, f.url+"/mcp", "one"), overHTTP(b, straight.cmd.Process.Pid, directURL, "one"), proxying, echoing}
 			var took [4][]float64 // of all calls, in µs
 			var rate [4][]float64 // calls a second, of each slice
 			for turn := range turns + 1 {
@@ -92,19 +92,19 @@ func BenchmarkFleet(b *testing.B) {
 				return took[i][int(float64(len(took[i])-1)*part)]
 			}
 			if window == 1 {
-				b.ReportMetric(at(0, 0.5)-at(1, 0.5), "added-p50-µs")
+				b.ReportMetric(at(fleet, 0.5)-at(direct, 0.5), "added-p50-µs")
 				b.ReportMetric(200, "added-p50-µs-limit")
-				b.ReportMetric(at(0, 0.99)-at(1, 0.99), "added-p99-µs")
+				b.ReportMetric(at(fleet, 0.99)-at(direct, 0.99), "added-p99-µs")
 				b.ReportMetric(1000, "added-p99-µs-limit")
-				b.ReportMetric(at(2, 0.5)-at(3, 0.5), "proxy-added-p50-µs")
-				b.ReportMetric(at(2, 0.99)-at(3, 0.99), "proxy-added-p99-µs")
-				b.ReportMetric((at(0, 0.5)-at(1, 0.5))/(at(2, 0.5)-at(3, 0.5)), "of-proxy-x")
+				b.ReportMetric(at(proxied, 0.5)-at(echo, 0.5), "proxy-added-p50-µs")
+				b.ReportMetric(at(proxied, 0.99)-at(echo, 0.99), "proxy-added-p99-µs")
+				b.ReportMetric((at(fleet, 0.5)-at(direct, 0.5))/(at(proxied, 0.5)-at(echo, 0.5)), "of-proxy-x")
 				return
 			}
-			b.ReportMetric(pairs(rate[0], rate[1]), "of-direct")
+			b.ReportMetric(pairs(rate[fleet], rate[direct]), "of-direct")
 			b.ReportMetric(0.25, "of-direct-limit")
-			b.ReportMetric(pairs(rate[2], rate[3]), "proxy-of-direct")
-			b.ReportMetric(testenv.Median(rate[0]), "calls/s")
+			b.ReportMetric(pairs(rate[proxied], rate[echo]), "proxy-of-direct")
+			b.ReportMetric(testenv.Median(rate[fleet]), "calls/s")
 		})
 	}
 }

@@ -34,10 +34,13 @@ func serveFloor(handler http.HandlerFunc) {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Fprintf(os.Stderr, " url=http://%s\n", l.Addr())
+	tellURL("http://" + l.Addr().String())
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: handler}
 	_ = server.Serve(l)
 }
+
+// tellURL tells the benchmark where a floor serves.
+func tellURL(url string) { fmt.Fprintf(os.Stderr, " url=%s\n", url) }
 
 // fronted is belljar as an operator has it on a network: clients log in with tokens of an
 // issuer, a policy with rules decides, and each call is in the audit log.

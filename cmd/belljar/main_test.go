@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	sandbox.Init()
 	escape.Main()
 	testenv.Parallel(8)
-	testscript.Main(testenv.Checked(m), map[string]func(){"belljar": main, path.Base(toolkit.Program): main, "filtered": filtered, "listener": listener, "unnested": unnested, "echoes": echoes, "relinks": relinks, "relays": relays, sdkServerName: sdkServer, relayName: relay})
+	testscript.Main(testenv.Checked(m), map[string]func(){"belljar": main, path.Base(toolkit.Program): main, "filtered": filtered, "listener": listener, "unnested": unnested, "echoes": echoes, "echoesTLS": echoesTLS, "proxies": proxies, sdkServerName: sdkServer, relayName: relay})
 }
 
 func TestScripts(t *testing.T) { runScripts(t, "testdata") }

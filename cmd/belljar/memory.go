@@ -39,7 +39,7 @@ func tendMemory(ctx context.Context) {
 	made, live := readMemory()
 	m := memory{made, live, made}
 	for set := 0; ; {
-		if now := m.percent(); now != set { // which stops the world
+		if now := m.percent(); now != set { // SetGCPercent stops the world
 			collect(now)
 			set = now
 		}
@@ -55,9 +55,9 @@ func tendMemory(ctx context.Context) {
 // tendEvery is how often a server looks at its memory.
 const tendEvery = 2 * time.Second
 
-// A server that makes less than restingMost bytes between two looks rests. To give memory back
-// takes the time of a collection, so it is done for worthwhile bytes of garbage at least, and for a
-// quarter of what is live.
+// A server that allocates less than restingMost bytes between two looks rests. To give memory back
+// takes the time of a collection, so it is done only when worthwhile bytes were allocated since, and a
+// quarter of what is live: garbage is at most that.
 const (
 	restingMost = 1 << 20
 	worthwhile  = 4 << 20
@@ -65,12 +65,12 @@ const (
 
 // memory is what a server knows of its own.
 type memory struct {
-	made     uint64 // bytes that were made before the last look
+	made     uint64 // bytes that were allocated before the last look
 	live     uint64 // bytes that the last collection left
 	released uint64 // made, when garbage was last given back
 }
 
-// look reports whether the server rests and has garbage to give back.
+// look reports whether the server rests and may have garbage to give back.
 func (m *memory) look(made, live uint64) bool {
 	rests := made-m.made < restingMost
 	m.made, m.live = made, live
@@ -81,13 +81,13 @@ func (m *memory) look(made, live uint64) bool {
 	return true
 }
 
-// percent is the GOGC for what is live: as much garbage as that may pile up, or headroom. To
-// collect seldom is a twelfth of the CPU of a call over HTTP.
+// percent returns the GOGC for what is live: garbage may take as much as that, or headroom if that
+// is more. It is at most gcStarting.
 func (m *memory) percent() int {
 	return int(max(headroom*100/max(m.live, headroom*100/gcStarting), gcDefault))
 }
 
-// readMemory reads how many bytes this process has ever made, and how many are live (see
+// readMemory reads how many bytes this process has ever allocated, and how many are live (see
 // package runtime/metrics).
 func readMemory() (made, live uint64) {
 	samples := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}

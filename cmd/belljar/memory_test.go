@@ -1,6 +1,20 @@
 package main
 
-import "testing"
+import (
+	"runtime/debug"
+	"testing"
+)
+
+// Who sets GOGC has it.
+func TestGOGCOfTheEnvironmentStays(t *testing.T) {
+	was := debug.SetGCPercent(70)
+	defer debug.SetGCPercent(was)
+	t.Setenv("GOGC", "70")
+	collect(gcStarting)
+	if got := debug.SetGCPercent(70); got != 70 {
+		t.Errorf("got %d, want 70 as before", got)
+	}
+}
 
 func TestMemoryIsGivenBackAtRest(t *testing.T) {
 	const kib, mib = 1 << 10, 1 << 20

@@ -223,6 +223,14 @@ func TestServerSettles(t *testing.T) {
 	if r := s.receive(t); r.Error != nil || !strings.Contains(string(r.Result), "42") {
 		t.Errorf("afterwards a command got %s %+v", r.Result, r.Error)
 	}
+	for range 400 {
+		s.send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+		s.receive(t)
+	}
+	busy := s.resident(t)
+	if !testenv.Until(30*time.Second, func() bool { return s.resident(t) < busy-4<<20 }) {
+		t.Errorf("at rest it has %d MiB, and had %d MiB after 400 lists; want 4 MiB less", s.resident(t)>>20, busy>>20)
+	}
 	s.in.Close()
 	if err := s.cmd.Wait(); err != nil {
 		t.Error(err)

@@ -39,15 +39,15 @@ func (f *Front) preflight(w http.ResponseWriter, r *http.Request) (done bool) {
 		return false
 	}
 	h.Set("Access-Control-Allow-Methods", strings.Join(corsMethods, ", "))
-	h.Set("Access-Control-Allow-Headers", strings.Join(slices.Concat(corsHeaders, repeating(r)), ", "))
+	h.Set("Access-Control-Allow-Headers", strings.Join(slices.Concat(corsHeaders, paramHeaders(r)), ", "))
 	h.Set("Access-Control-Max-Age", "600")
 	w.WriteHeader(http.StatusNoContent)
 	return true
 }
 
-// repeating are the headers that a page wants to send which repeat arguments of a call: tools of
+// paramHeaders are the headers that a page wants to send which repeat arguments of a call: tools of
 // other people's servers give them their names.
-func repeating(r *http.Request) (names []string) {
+func paramHeaders(r *http.Request) (names []string) {
 	for name := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
 		name = http.CanonicalHeaderKey(strings.TrimSpace(name))
 		if strings.HasPrefix(name, "Mcp-Param-") {

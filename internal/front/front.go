@@ -85,10 +85,10 @@ type Front struct {
 	keyPair  *keyPair     // nil without TLS
 	guard    origin.Guard
 	proxies  []netip.Prefix
-	public   string        // the origin by which clients know the server
-	access   *accessLog    // nil for none
-	meter    Meter         // nil for none
-	traced   func(Traced)  // nil for none
+	public   string     // the origin by which clients know the server
+	access   *accessLog // nil for none
+	meter    Meter      // nil for none
+	traced   func(RequestSpan)
 	warnings *rate.Limiter // of connections that were closed at once
 	streams  *tally        // of requests over HTTP/2
 	closing  atomic.Bool
@@ -313,7 +313,7 @@ func (f *Front) observed(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	ctx, served := mcp.WithServed(r.Context())
 	if f.traced != nil {
-		served.Trace(r)
+		served.StartSpan(r)
 	}
 	r = r.WithContext(ctx)
 	session := r.Header.Get("Mcp-Session-Id")
@@ -327,7 +327,7 @@ func (f *Front) observed(w http.ResponseWriter, r *http.Request) {
 	a.begins(http.StatusOK) // net/http sends it now, if nothing was sent
 }
 
-// over gives a request to the access log, the meter and the tracer whose answer has ended.
+// over reports a request whose answer has ended to the access log, the meter and the tracer.
 func (f *Front) over(e entry, served *mcp.Served, began time.Time, streaming bool) {
 	if f.meter != nil {
 		if streaming {
@@ -339,8 +339,8 @@ func (f *Front) over(e entry, served *mcp.Served, began time.Time, streaming boo
 		}
 	}
 	if f.traced != nil {
-		if span, ok := served.Span(); ok {
-			f.traced(Traced{Span: span, HTTP: e.HTTP, Route: e.Route, Status: e.Status, Start: began, End: time.Now()})
+		if span, ok := served.EndSpan(); ok {
+			f.traced(RequestSpan{Span: span, HTTP: e.HTTP, Route: e.Route, Status: e.Status, Start: began, End: time.Now()})
 		}
 	}
 	if f.access != nil {
@@ -348,18 +348,18 @@ func (f *Front) over(e entry, served *mcp.Served, began time.Time, streaming boo
 	}
 }
 
-// Traced is a request that brought a call, with its answer. Nothing in it is made up by a client
-// but the parent of the span.
-type Traced struct {
+// RequestSpan is a request that brought a call, with its answer. Nothing in it is made up by a client
+// but the id of the trace and the parent.
+type RequestSpan struct {
 	mcp.Span
 	HTTP, Route string // as in Answered
 	Status      int
 	Start, End  time.Time
 }
 
-// Trace has each request that brings a call be a span, which to gets when the answer has ended. It
-// is called before Serve; to is called from many goroutines, and must not block.
-func (f *Front) Trace(to func(Traced)) { f.traced = to }
+// OnSpan has to called with each request that brought a call, when its answer has ended. OnSpan is
+// called before Serve; to is called from many goroutines, and must not block.
+func (f *Front) OnSpan(to func(RequestSpan)) { f.traced = to }
 
 // serve is the chain behind the access log.
 func (f *Front) serve(w http.ResponseWriter, r *http.Request) {

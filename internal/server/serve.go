@@ -155,7 +155,7 @@ func (s *Server) ServeHTTP(ctx context.Context, ready func(url string)) (err err
 	ctx, prepared := preparing(ctx, s)
 	defer func() { err = cmp.Or(prepared(), err) }()
 	if s.tracer != nil {
-		s.front.Trace(s.tracer.requested)
+		s.front.OnSpan(s.tracer.requested)
 	}
 	places := s.places.handler(s.home)
 	for _, path := range mcp.Paths {

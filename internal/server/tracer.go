@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -152,7 +153,7 @@ func (t *tracer) Traced(c mcp.Traced) {
 }
 
 // requested makes the span of an HTTP request that brought a call.
-func (t *tracer) requested(r front.Traced) {
+func (t *tracer) requested(r front.RequestSpan) {
 	s := otlp.Span{
 		State: r.Parent.State, Name: strings.TrimSpace(r.HTTP + " " + r.Route), Kind: otlp.Server, Start: r.Start, End: r.End,
 		Failed: r.Status >= http.StatusInternalServerError,
@@ -162,13 +163,11 @@ func (t *tracer) requested(r front.Traced) {
 			{Key: "http.response.status_code", Value: int64(r.Status)},
 		},
 	}
-	for id, text := range map[*[8]byte]string{&s.ID: r.SpanID, &s.Parent: r.Parent.SpanID} {
-		if _, err := hex.Decode(id[:], []byte(text)); err != nil {
-			return // the id of a span is always valid
-		}
-	}
-	if _, err := hex.Decode(s.TraceID[:], []byte(r.TraceID)); err != nil {
-		return
+	_, bad := hex.Decode(s.TraceID[:], []byte(r.TraceID))
+	_, badID := hex.Decode(s.ID[:], []byte(r.SpanID))
+	_, badParent := hex.Decode(s.Parent[:], []byte(r.Parent.SpanID)) // none is zero
+	if errors.Join(bad, badID, badParent) != nil {
+		return // they are always valid
 	}
 	s.Remote = r.Parent.SpanID != ""
 	t.exporter.Add(s)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"belljar.dev/internal/control"
@@ -65,7 +66,7 @@ audit: {otlp: "`+collector.URL+`"}
 		}
 	}
 	const trace, span, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", "b7ad6b7169203331"
-	tr.requested(front.Traced{
+	tr.requested(front.RequestSpan{
 		Span: mcp.Span{TraceID: trace, SpanID: span, Parent: mcp.TraceParent{TraceID: trace, SpanID: parent, Sampled: true}},
 		HTTP: "POST", Route: "/mcp", Status: http.StatusOK,
 	})
@@ -92,6 +93,44 @@ audit: {otlp: "`+collector.URL+`"}
 
 // The variables of OpenTelemetry say where spans go, where the policy leaves it
 // to them.
+// A server over HTTP sends the span of a request that brought a call, above that of the call.
+func TestRequestsAreTraced(t *testing.T) {
+	var mu sync.Mutex
+	parents := make(map[string][2]string) // of a span by its name: its own id, and that of its parent
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var sent struct {
+			ResourceSpans []struct {
+				ScopeSpans []struct {
+					Spans []struct{ Name, SpanID, ParentSpanID string }
+				}
+			}
+		}
+		if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
+			t.Error(err)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, s := range sent.ResourceSpans[0].ScopeSpans[0].Spans {
+			parents[s.Name] = [2]string{s.SpanID, s.ParentSpanID}
+		}
+	}))
+	defer collector.Close()
+	e := newEstate(t)
+	put(t, e.policy, estatePolicy+e.tenants("")+`audit: {otlp: "`+collector.URL+`"}`)
+	cfg := e.config()
+	cfg.Trace = true
+	e.serve(cfg)
+	if got := e.call("a", "/mcp", "ListBgTasks", map[string]any{}); !strings.Contains(got, "task") {
+		t.Fatal(got)
+	}
+	e.closed()
+	request, call := parents["POST /mcp"], parents["tools/call ListBgTasks"]
+	if request[0] == "" || request[1] != "" || call[1] != request[0] {
+		t.Errorf("got %v, want the call below its request", parents)
+	}
+}
+
 func TestCollector(t *testing.T) {
 	for want, env := range map[string]map[string]string{
 		"http://localhost:4318/v1/traces":   {},

@@ -167,15 +167,16 @@ func (t *target) webSocket(ctx context.Context) Finding {
 		return found(name, fix, "%v", err)
 	}
 	defer res.Body.Close()
-	switch offered := res.Header.Get("Sec-WebSocket-Protocol"); {
-	case res.StatusCode == http.StatusNotFound:
+	chosen := res.Header.Get("Sec-WebSocket-Protocol")
+	switch {
+	case res.StatusCode == http.StatusNotFound: // the checks before have found the path
 		return found(name, "", "none: the server has them with --websocket only")
 	case res.StatusCode == http.StatusMethodNotAllowed: // belljar's answer to a GET that is not a handshake
 		return unknown(name, fix, "the server got no handshake")
 	case res.StatusCode != http.StatusSwitchingProtocols:
 		return found(name, fix, "the handshake is answered with %s", res.Status)
-	case offered != "mcp":
-		return found(name, "let the proxy pass the header Sec-WebSocket-Protocol on", "the subprotocol is %q, and not mcp", offered)
+	case chosen != "mcp":
+		return found(name, "let the proxy pass the header Sec-WebSocket-Protocol on", "the subprotocol is %q, and not mcp", chosen)
 	}
 	return found(name, "", "a WebSocket opens")
 }

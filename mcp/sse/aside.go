@@ -55,11 +55,19 @@ func (a *Aside) FlushError() error { return nil }
 // Stop writes the last event that waits, which is the answer, and ends the Aside. The ones
 // before it are lost: a client that reads a little would keep us for long. It must be
 // called before Writer.Stop.
-func (a *Aside) Stop() {
+func (a *Aside) Stop() { a.stop(func() { a.queue = a.queue[max(0, len(a.queue)-1):] }) }
+
+// StopWith is Stop with another answer than the last event that waits.
+func (a *Aside) StopWith(event []byte) { a.stop(func() { a.queue = [][]byte{event} }) }
+
+// stop ends the Aside, unless it has ended. keep leaves in the queue what is written still.
+func (a *Aside) stop(keep func()) {
 	a.mu.Lock()
-	a.over = true
-	a.queue = a.queue[max(0, len(a.queue)-1):]
-	a.poke()
+	if !a.over {
+		a.over = true
+		keep()
+		a.poke()
+	}
 	a.mu.Unlock()
 	<-a.done
 }

@@ -16,8 +16,8 @@ import (
 const ParamHeader = "Mcp-Param-"
 
 const (
-	mostHeader    = 8 << 10 // bytes of a text in a header
-	deepestHeader = 16      // nesting of the properties among which arguments with a header are looked for
+	mostHeader    = 8 << 10 // bytes of a text in a header: half of what all headers may have
+	deepestHeader = 16      // levels of nested properties in which arguments with a header are looked for
 	safeInteger   = 1<<53 - 1
 	encodedStart  = "=?base64?"
 	encodedEnd    = "?="
@@ -67,14 +67,15 @@ func HeaderText(argument []byte) (text string, ok bool) {
 	case 'n', '{', '[':
 		return "", false
 	}
-	n, ok := safe(string(argument))
+	n, ok := wholeNumber(string(argument))
 	return strconv.FormatInt(n, 10), ok
 }
 
-// safe returns a whole number that every client can write exactly, in whatever form it is written.
-func safe(text string) (n int64, ok bool) {
+// wholeNumber returns the whole number that a text stands for, in any form of JSON, if every client
+// can write it exactly.
+func wholeNumber(text string) (n int64, ok bool) {
 	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || f != math.Trunc(f) || math.Abs(f) > safeInteger {
+	if err != nil || strings.Trim(text, "-+.0123456789eE") != "" || strings.HasPrefix(text, "+") || f != math.Trunc(f) || math.Abs(f) > safeInteger {
 		return 0, false
 	}
 	return int64(f), true
@@ -90,7 +91,7 @@ func HeaderSays(value string, argument []byte) bool {
 	if argument[0] != '-' && (argument[0] < '0' || argument[0] > '9') {
 		return false
 	}
-	n, ok := safe(value)
+	n, ok := wholeNumber(value)
 	return ok && strconv.FormatInt(n, 10) == want
 }
 

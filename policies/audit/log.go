@@ -21,9 +21,9 @@ const (
 )
 
 // Records for which nobody waits are gathered: each write to the file takes a lock and four
-// system calls, which is more than the rest of a record. The first write of a process also
-// compares the log with its checkpoint, and so comes after a server has answered its client. A
-// process that is killed loses the records that it has gathered.
+// system calls, which is more than the rest of a record. They are gathered for so long that the first
+// write of a process, which also compares the log with its checkpoint, usually comes after the first
+// answer of a server. A process that is killed loses the records that it has gathered.
 const (
 	gather     = 5 * time.Millisecond
 	gatherMost = 256 // records

@@ -66,7 +66,7 @@ func (w *writer) missing() error {
 	case c.Seq == w.seq && c.Hash != w.head:
 		return w.own(KindMissing, missingLine{string(text), "the last record is not the one that the checkpoint signs"})
 	}
-	w.signed = max(w.signed, c.Seq) // or a log of many records would be signed at each start
+	w.signed = c.Seq // or a log of many records would be signed at each start
 	return nil
 }
 

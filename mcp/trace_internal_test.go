@@ -1,0 +1,29 @@
+package mcp
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// A request with several calls keeps the trace that one of them has from it, whatever the others say;
+// and a call that begins when its request is over does not belong to it.
+func TestSpanOfSeveralCalls(t *testing.T) {
+	_, served := WithServed(t.Context())
+	served.StartSpan(httptest.NewRequest(http.MethodPost, "/mcp", nil))
+	sent := TraceParent{TraceID: strings.Repeat("1", 32), SpanID: strings.Repeat("2", 16), Sampled: true}
+	first := served.parentOf(TraceParent{})
+	served.began(Call{ID: "c-1", TraceID: first.TraceID}, TraceParent{})
+	if got := served.parentOf(sent); got != sent {
+		t.Errorf("got %+v, want what the client says", got)
+	}
+	served.began(Call{ID: "c-2", TraceID: sent.TraceID}, sent)
+	span, ok := served.EndSpan()
+	if !ok || span.TraceID != first.TraceID || span.SpanID != first.SpanID || span.Parent != (TraceParent{}) {
+		t.Errorf("got %+v, want the span that the first call belongs to: %+v", span, first)
+	}
+	if got := served.parentOf(TraceParent{}); got != (TraceParent{}) {
+		t.Errorf("after the end: got %+v, want none", got)
+	}
+}
