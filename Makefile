@@ -30,17 +30,20 @@ run:
 	@bin/belljar doctor
 	@exec bin/belljar serve --http 127.0.0.1:$(PORT) $(if $(CONSOLE),--console "$(CONSOLE)") --workspace "$(WORKSPACE)"
 
+TRIMPATH := -trimpath
 build:
-	$(GO) build -trimpath -buildvcs=$(VCS) -o bin/belljar ./cmd/belljar
+	$(GO) build $(TRIMPATH) -buildvcs=$(VCS) -o bin/belljar ./cmd/belljar
 
 # The manual pages, in bin/man.
 man: build
 	bin/belljar man bin/man/man1
 
 # Test binaries run once and need no DWARF, which takes an eighth of the processor time of their
-# build. lint has the same flags, so it finds what test has compiled. With = and not :=, go is asked
-# for its flags only by these targets.
-test test-user lint: export GOFLAGS = $(shell $(GO) env GOFLAGS) -gcflags=all=-dwarf=false -ldflags=-w
+# build. lint and conformance have the same flags, so they find what test has compiled, and so does
+# the binary of conformance, which keeps the paths of its sources for that. With = and not :=, go is
+# asked for its flags only by these targets.
+conformance: TRIMPATH :=
+test test-user lint conformance: export GOFLAGS = $(shell $(GO) env GOFLAGS) -gcflags=all=-dwarf=false -ldflags=-w
 
 # The linters collect garbage at 80 by themselves, which takes more time than they have to.
 lint: export GOGC = 200
