@@ -13,7 +13,7 @@ import (
 type definition struct {
 	modern, legacy json.RawMessage // for clients of each era
 	hints          map[string]bool // those of its annotations that policies know
-	repeats        []byte          // its input schema, if headers repeat some arguments; else nil
+	repeats        *wire.Repeats   // the arguments that headers repeat
 }
 
 // kinds are what the members of a definition must be that common clients check. They drop
@@ -73,10 +73,7 @@ func readDefinition(raw json.RawMessage, name string) (*definition, error) {
 	case !isObjectSchema(schema):
 		return nil, errors.New("its inputSchema is not the schema of an object")
 	}
-	wire.Repeated(schema, nil, func(string, []byte) bool {
-		d.repeats = bytes.Clone(schema) // without the rest of what the upstream has sent
-		return false
-	})
+	d.repeats = wire.ReadRepeats(schema)
 	for in, to := range map[wire.Era]*json.RawMessage{wire.Legacy: &d.legacy, wire.Modern: &d.modern} {
 		var line bytes.Buffer
 		if err := json.Compact(&line, append(all[in], '}')); err != nil {

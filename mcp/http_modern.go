@@ -40,6 +40,10 @@ func (w *web) serveModern(rw http.ResponseWriter, r *http.Request, p posted) {
 		return
 	}
 	defer leave()
+	if bad := w.checkParamHeaders(ctx, session, r.Header, p); bad != nil {
+		w.refuse(rw, http.StatusBadRequest, p.id, p.era, bad)
+		return
+	}
 	m := modernPost{w, session, p, out}
 	if c := m.read(r.Header); c != nil {
 		m.call(ctx, rw, c)
@@ -98,17 +102,20 @@ func (m modernPost) listen(ctx context.Context, rw http.ResponseWriter, r *http.
 	events.KeepAlive()
 	served := make(chan struct{})
 	var ending sync.WaitGroup
+	defer ending.Wait()
+	defer close(served)
 	ending.Go(func() { // the sdk gives no answer once the context has ended
-		select {
-		case <-m.session.Done():
-			aside.StopWith(sse.Event("", listenedFrame(m.id)))
-			gone()
-		case <-served:
+		for _, next := range []<-chan struct{}{m.session.Done(), aside.Begun()} { // the acknowledgement comes first
+			select {
+			case <-next:
+			case <-served:
+				return
+			}
 		}
+		aside.StopWith(sse.Event("", listenedFrame(m.id)))
+		gone()
 	})
 	m.forward(ctx, aside, r, listenBody(m.body))
-	close(served)
-	ending.Wait()
 }
 
 // forward has the go-sdk forward the request.

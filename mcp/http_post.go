@@ -187,31 +187,31 @@ func (w *web) checkRepeats(r *http.Request, p posted) *wire.Error {
 	if name != sent {
 		r.Header.Set(wire.NameHeader, name)
 	}
-	switch {
-	case p.message == nil:
-	case p.method == "tools/call":
-		return w.checkParamHeaders(r, p.message.Params)
-	case name != "" && strings.HasPrefix(p.method, "tasks/") && name != wire.Text(wire.Member(p.message.Params, "taskId")):
+	if p.message != nil && name != "" && strings.HasPrefix(p.method, "tasks/") && name != wire.Text(wire.Member(p.message.Params, "taskId")) {
 		return wire.Errorf(wire.HeaderMismatch, "the header %s and params.taskId must name the same task", wire.NameHeader)
 	}
 	return nil
 }
 
-// checkParamHeaders refuses the call of an upstream's tool if headers that repeat arguments say something
-// else than the body. A client that did not get the tool from a list cannot know these headers.
-func (w *web) checkParamHeaders(r *http.Request, params []byte) (bad *wire.Error) {
-	name := wire.Text(wire.Member(params, "name"))
-	t, known := w.server.tools.find(w.server.cfg.callerOf(r.Context()).Tenant, name)
-	if !known || t.repeats == nil {
+// checkParamHeaders refuses the call of an upstream's tool if headers that repeat arguments say
+// something else than the body. It looks for the tool where the call does, and reads all
+// arguments, so it is part of the request's turn. A client that did not get the tool from a list
+// cannot know these headers.
+func (w *web) checkParamHeaders(ctx context.Context, session *Session, h http.Header, p posted) (bad *wire.Error) {
+	if p.message == nil || p.method != "tools/call" {
 		return nil
 	}
-	wire.Repeated(t.repeats, wire.Member(params, "arguments"), func(header string, argument []byte) bool {
-		values := r.Header.Values(header)
-		says, ok := wire.DecodeHeader(r.Header.Get(header))
-		_, could := wire.HeaderText(argument)
+	gate, name := w.server.gate, wire.Text(wire.Member(p.message.Params, "name"))
+	t, known := gate.find(ctx, session, name)
+	if !known || t.repeats == nil || gate.hides(ctx, session, t) {
+		return nil // a tool that is hidden is refused like one that is not there
+	}
+	unknowing := t.unlisted || name != t.info.Name
+	t.repeats.Each(wire.Member(p.message.Params, "arguments"), func(header string, argument []byte) bool {
+		values := h.Values(header)
+		says, ok := wire.DecodeHeader(h.Get(header))
 		switch {
-		case len(values) == 0 && (!could || t.unlisted || name != t.info.Name):
-			// No header can have this argument, or the client has not seen the schema.
+		case len(values) == 0 && (unknowing || len(argument) == 0 || argument[0] == 'n'):
 		case len(values) == 0:
 			bad = wire.Errorf(wire.HeaderMismatch, "the header %s is missing: the tool wants its argument there as well", header)
 		case len(values) > 1 || !ok || !wire.HeaderSays(says, argument):

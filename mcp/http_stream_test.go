@@ -370,6 +370,27 @@ func TestStreamsAreLastAnswers(t *testing.T) {
 	}
 }
 
+// A session that ends while a subscription begins: if there is an answer of events, it begins with
+// its acknowledgement.
+func TestSubscriptionsBeginWhileTheServerEnds(t *testing.T) {
+	for range 100 {
+		h := newHandled(t)
+		listen := request(t.Context(), "POST", "/mcp", modern("1", "subscriptions/listen", `"notifications":{"toolsListChanged":true},`))
+		setHeaders(listen, modernHeaders("subscriptions/listen", "")...)
+		w, ended := newPage(), make(chan struct{})
+		go func() {
+			defer close(ended)
+			h.Shutdown(t.Context())
+		}()
+		h.handler.ServeHTTP(w, listen)
+		<-ended
+		text := w.text()
+		if at := strings.Index(text, "data: "); at >= 0 && !strings.Contains(strings.SplitN(text[at:], "\n", 2)[0], "acknowledged") || at < 0 && w.status == http.StatusOK {
+			t.Fatalf("%d %v: %s", w.status, w.header, text)
+		}
+	}
+}
+
 // A subscription begins with its acknowledgement, and ends with its result when the server does.
 func TestSubscriptionsEndWithTheServer(t *testing.T) {
 	s := newSite(t)

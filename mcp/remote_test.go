@@ -315,7 +315,9 @@ func TestHeadersRepeatArguments(t *testing.T) {
 		{"another form of a number", "mcp_far_go", `{"n":42}`, []string{numberHeader, "4.2e1"}, true},
 		{"no argument", "mcp_far_go", `{}`, nil, true},
 		{"null", "mcp_far_go", `{"text":null}`, nil, true},
-		{"a text that is too long for a header", "mcp_far_go", `{"text":"` + strings.Repeat("x", 8<<10+1) + `"}`, nil, true},
+		{"a long text without its header", "mcp_far_go", `{"text":"` + strings.Repeat("x", 8<<10+1) + `"}`, nil, false},
+		{"an array without a header", "mcp_far_go", `{"text":["a"]}`, nil, false},
+		{"a fraction without a header", "mcp_far_go", `{"n":1.5}`, nil, false},
 		{"a header of nothing", "mcp_far_go", `{}`, []string{"Mcp-Param-Other", "a"}, true},
 		{"another text", "mcp_far_go", `{"text":"a"}`, []string{textHeader, "b"}, false},
 		{"the header is missing", "mcp_far_go", `{"text":"a"}`, nil, false},
@@ -340,6 +342,18 @@ func TestHeadersRepeatArguments(t *testing.T) {
 				t.Errorf("%s, %q: ran %t; %d %s", tt.name, more, runs, r.status, r.raw)
 			}
 		}
+	}
+	// The first call of a server may be what has its upstream gathered.
+	var late *site
+	var once sync.Once
+	late = newSite(t, func(cfg *mcp.Config) {
+		cfg.Gather = func(context.Context, *mcp.Session) {
+			once.Do(func() { late.set(t, "far", mcp.Remotes{Tools: []mcp.Remote{tool("mcp_far_go")}}) })
+		}
+	})
+	first := ran
+	if r := late.do("POST", modern("1", "tools/call", `"name":"mcp_far_go","arguments":{"text":"a"},`), append(modernHeaders("tools/call", "mcp_far_go"), textHeader, "b")...); r.status != 400 || ran > first {
+		t.Errorf("the first call: %d %s", r.status, r.raw)
 	}
 	// A header that is given twice has two meanings.
 	w, r := httptest.NewRecorder(), request(t.Context(), "POST", "/mcp", modern("1", "tools/call", `"name":"mcp_far_go","arguments":{"text":"a"},`))

@@ -158,7 +158,7 @@ type tool struct {
 	names    []string        // by which rules see the tool of an upstream, besides its own; never changed
 	hints    map[string]bool // its annotations, for policies; never changed
 	unlisted bool            // no list shows it: a search finds it
-	repeats  []byte          // the input schema of the tool of an upstream, if headers repeat some of its arguments; else nil
+	repeats  *wire.Repeats   // the arguments of the tool of an upstream that headers repeat
 	schemas  func() schemas  // nil for the tool of an upstream
 	// listed returns the tool as clients list it, with its output schema if they asked for
 	// structured results.

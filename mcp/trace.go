@@ -136,7 +136,7 @@ func (s *Served) EndSpan() (_ Span, ok bool) {
 }
 
 // parentOf returns the span that a call belongs to whose _meta has parent. A call that begins
-// when its request is over, since its client went away, belongs to none.
+// when its request is over, since its client went away, belongs where the request did.
 func (s *Served) parentOf(parent TraceParent) TraceParent {
 	if parent.TraceID != "" || s == nil || s.span == nil {
 		return parent
@@ -144,7 +144,7 @@ func (s *Served) parentOf(parent TraceParent) TraceParent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.span.over {
-		return parent
+		return s.span.parent
 	}
 	s.span.used = true
 	from := s.span.parent

@@ -8,7 +8,7 @@ import (
 )
 
 // A request with several calls keeps the trace that one of them has from it, whatever the others say;
-// and a call that begins when its request is over does not belong to it.
+// and a call that begins when its request is over belongs where the request did.
 func TestSpanOfSeveralCalls(t *testing.T) {
 	_, served := WithServed(t.Context())
 	served.StartSpan(httptest.NewRequest(http.MethodPost, "/mcp", nil))
@@ -25,5 +25,16 @@ func TestSpanOfSeveralCalls(t *testing.T) {
 	}
 	if got := served.parentOf(TraceParent{}); got != (TraceParent{}) {
 		t.Errorf("after the end: got %+v, want none", got)
+	}
+
+	r := httptest.NewRequest(http.MethodPost, "/mcp", nil)
+	r.Header.Set("Traceparent", "00-"+sent.TraceID+"-"+sent.SpanID+"-00")
+	_, late := WithServed(t.Context())
+	late.StartSpan(r)
+	if _, ok := late.EndSpan(); ok {
+		t.Error("a request without a call has a span")
+	}
+	if got := late.parentOf(TraceParent{}); got.TraceID != sent.TraceID || got.Sampled {
+		t.Errorf("a late call belongs to %+v, want the parent of its request, which is not sampled", got)
 	}
 }

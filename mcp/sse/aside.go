@@ -17,7 +17,10 @@ type Aside struct {
 	wake chan struct{} // gets a token when there is something to do
 	done chan struct{}
 
+	begun chan struct{} // closed by the first event
+
 	mu    sync.Mutex
+	taken bool     // guarded by mu: the first event is written, or is about to be
 	queue [][]byte // guarded by mu: what is not written
 	bytes int      // guarded by mu: of those
 	over  bool     // guarded by mu: nothing more comes
@@ -25,7 +28,7 @@ type Aside struct {
 
 // NewAside starts an Aside. It calls gone when the client cannot be written to any more.
 func NewAside(to *Writer, gone func()) *Aside {
-	a := &Aside{to: to, gone: gone, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	a := &Aside{to: to, gone: gone, wake: make(chan struct{}, 1), done: make(chan struct{}), begun: make(chan struct{})}
 	go a.run()
 	return a
 }
@@ -42,12 +45,18 @@ func (a *Aside) Write(event []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.over && a.bytes <= backlog {
+		if !a.taken && len(a.queue) == 0 {
+			close(a.begun)
+		}
 		a.queue = append(a.queue, bytes.Clone(event))
 		a.bytes += len(event)
 		a.poke()
 	}
 	return len(event), nil
 }
+
+// Begun returns a channel that is closed when there is a first event.
+func (a *Aside) Begun() <-chan struct{} { return a.begun }
 
 // FlushError does nothing: each event is flushed when it is written.
 func (a *Aside) FlushError() error { return nil }
@@ -57,8 +66,16 @@ func (a *Aside) FlushError() error { return nil }
 // called before Writer.Stop.
 func (a *Aside) Stop() { a.stop(func() { a.queue = a.queue[max(0, len(a.queue)-1):] }) }
 
-// StopWith is Stop with another answer than the last event that waits.
-func (a *Aside) StopWith(event []byte) { a.stop(func() { a.queue = [][]byte{event} }) }
+// StopWith is Stop with another answer than the last event that waits. The first event of all is
+// not lost.
+func (a *Aside) StopWith(event []byte) {
+	a.stop(func() {
+		if a.taken {
+			a.queue = nil
+		}
+		a.queue = append(a.queue[:min(1, len(a.queue))], event)
+	})
+}
 
 // stop ends the Aside, unless it has ended. keep leaves in the queue what is written still.
 func (a *Aside) stop(keep func()) {
@@ -108,7 +125,7 @@ func (a *Aside) next() (event []byte, over bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.queue) > 0 {
-		event, a.queue = a.queue[0], a.queue[1:]
+		event, a.queue, a.taken = a.queue[0], a.queue[1:], true
 		a.bytes -= len(event)
 	}
 	return event, a.over

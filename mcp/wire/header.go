@@ -23,33 +23,66 @@ const (
 	encodedEnd    = "?="
 )
 
-// Repeated calls yield with each argument that a header repeats, because its property in the
-// schema of the tool names one by x-mcp-header, until yield says no. The argument is nil if
-// the call does not have it.
-func Repeated(schema, arguments []byte, yield func(header string, argument []byte) bool) {
-	repeated(schema, arguments, deepestHeader, yield)
+// Repeats are the arguments of a tool that headers repeat, because their properties in its input
+// schema have x-mcp-header. A nil one has none.
+type Repeats struct {
+	header string // of this argument; empty for none
+	names  []string
+	below  map[string]*Repeats // by the names of the properties of this argument
 }
 
-func repeated(schema, arguments []byte, depth int, yield func(header string, argument []byte) bool) (goOn bool) {
-	properties, goOn := Member(schema, "properties"), true
-	if depth == 0 || !IsObject(properties) {
+// ReadRepeats reads an input schema.
+func ReadRepeats(schema []byte) *Repeats { return readRepeats(schema, "", deepestHeader) }
+
+func readRepeats(schema []byte, header string, depth int) *Repeats {
+	r := &Repeats{header: header, below: make(map[string]*Repeats)}
+	if properties := Member(schema, "properties"); depth > 0 && IsObject(properties) {
+		Members(properties, func(name, property []byte) bool {
+			if !IsObject(property) {
+				return true
+			}
+			own := Text(Member(property, "x-mcp-header"))
+			if isToken(own) {
+				own = ParamHeader + own
+			} else {
+				own = ""
+			}
+			if one := readRepeats(property, own, depth-1); one != nil {
+				r.names = append(r.names, string(name))
+				r.below[string(name)] = one
+			}
+			return true
+		})
+	}
+	if header == "" && len(r.names) == 0 {
+		return nil
+	}
+	return r
+}
+
+// Each calls yield with each argument that a header repeats, until yield says no. The argument
+// is nil if the call does not have it. It reads each byte of the arguments once for each level of
+// properties at most.
+func (r *Repeats) Each(arguments []byte, yield func(header string, argument []byte) bool) (goOn bool) {
+	if r == nil {
 		return true
 	}
-	Members(properties, func(name, property []byte) bool {
-		if !IsObject(property) {
+	found := make(map[string][]byte)
+	if len(r.names) > 0 && IsObject(arguments) {
+		Members(arguments, func(name, value []byte) bool {
+			if r.below[string(name)] != nil {
+				found[string(name)] = value
+			}
 			return true
+		})
+	}
+	for _, name := range r.names {
+		one := r.below[name]
+		if one.header != "" && !yield(one.header, found[name]) || !one.Each(found[name], yield) {
+			return false
 		}
-		var argument []byte
-		if IsObject(arguments) {
-			argument = Member(arguments, string(name))
-		}
-		if header := Text(Member(property, "x-mcp-header")); isToken(header) {
-			goOn = yield(ParamHeader+header, argument)
-		}
-		goOn = goOn && repeated(property, argument, depth-1, yield)
-		return goOn
-	})
-	return goOn
+	}
+	return true
 }
 
 // HeaderText returns the text of an argument that a header can repeat: a string that is not too
@@ -81,18 +114,23 @@ func wholeNumber(text string) (n int64, ok bool) {
 	return int64(f), true
 }
 
-// HeaderSays reports whether the decoded value of a header is what an argument says. Numbers have
-// several forms.
+// HeaderSays reports whether the decoded value of a header is what an argument says. A whole number
+// has several forms. No header says what an object, an array, null or another number says.
 func HeaderSays(value string, argument []byte) bool {
-	want, ok := HeaderText(argument)
-	if !ok || value == want {
-		return ok
-	}
-	if argument[0] != '-' && (argument[0] < '0' || argument[0] > '9') {
+	if len(argument) == 0 {
 		return false
 	}
-	n, ok := wholeNumber(value)
-	return ok && strconv.FormatInt(n, 10) == want
+	switch argument[0] {
+	case '"':
+		return value == Text(argument)
+	case 't', 'f':
+		return value == string(argument)
+	case 'n', '{', '[':
+		return false
+	}
+	want, ok := wholeNumber(string(argument))
+	got, is := wholeNumber(value)
+	return ok && is && got == want
 }
 
 // isToken reports whether a text can be a part of a header's name (RFC 9110, section 5.6.2).

@@ -59,7 +59,7 @@ func TestHeaderSays(t *testing.T) {
 		{"42", `"42"`, true},
 		{"42.0", `"42"`, false},
 		{strings.Repeat("x", 8<<10), `"` + strings.Repeat("x", 8<<10) + `"`, true},
-		{strings.Repeat("x", 8<<10+1), `"` + strings.Repeat("x", 8<<10+1) + `"`, false},
+		{strings.Repeat("x", 8<<10+1), `"` + strings.Repeat("x", 8<<10+1) + `"`, true},
 		{"1.5", `1.5`, false},
 		{"true", `true`, true},
 		{"1", `true`, false},
@@ -74,7 +74,7 @@ func TestHeaderSays(t *testing.T) {
 }
 
 // Only properties name headers, to a depth, and only headers that there can be.
-func TestRepeated(t *testing.T) {
+func TestRepeats(t *testing.T) {
 	deep := `{"x-mcp-header":"Deepest"}`
 	for range deepestHeader {
 		deep = `{"properties":{"in":` + deep + `}}`
@@ -83,7 +83,7 @@ func TestRepeated(t *testing.T) {
 		"in":{"properties":{"e":{"x-mcp-header":"E"}}},"f":{"items":{"x-mcp-header":"F"}},"g":{"x-mcp-header":"` + strings.Repeat("g", 200) + `"}}}`
 	read := func(schema, arguments string, most int) string {
 		var all []string
-		Repeated([]byte(schema), []byte(arguments), func(header string, argument []byte) bool {
+		ReadRepeats([]byte(schema)).Each([]byte(arguments), func(header string, argument []byte) bool {
 			all = append(all, fmt.Sprintf("%s=%s", header, argument))
 			return len(all) < most
 		})
@@ -107,5 +107,20 @@ func TestRepeated(t *testing.T) {
 		if got := read(tt.schema, tt.arguments, tt.most); got != want {
 			t.Errorf("%.80s with %s: got %q, want %q", tt.schema, tt.arguments, got, want)
 		}
+	}
+	// Many properties and large arguments: one look at the arguments for each would take minutes.
+	var wide, arguments strings.Builder
+	wide.WriteString(`{"properties":{"x":{"x-mcp-header":"X"}`)
+	for i := range 15_000 {
+		fmt.Fprintf(&wide, `,"p%d":{"x-mcp-header":"P%d"}`, i, i)
+	}
+	wide.WriteString("}}")
+	arguments.WriteString(`{"x":"a"`)
+	for i := range 100_000 {
+		fmt.Fprintf(&arguments, `,"o%d":0`, i)
+	}
+	arguments.WriteString("}")
+	if got := strings.Count(read(wide.String(), arguments.String(), 1<<20), "="); got != 15_001 {
+		t.Errorf("got %d arguments, want 15,001", got)
 	}
 }

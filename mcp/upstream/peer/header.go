@@ -28,7 +28,7 @@ func (w *web) mirrored(cl *call, line []byte) http.Header {
 		h.Set(wire.NameHeader, wire.EncodeHeader(wire.Text(wire.Member(params, "uri"))))
 	}
 	if cl.method == "tools/call" && wire.IsObject(cl.tool) && wire.CheckJSON(cl.tool, deepestAnswer) == nil {
-		wire.Repeated(wire.Member(cl.tool, "inputSchema"), wire.Member(params, "arguments"), func(header string, argument []byte) bool {
+		wire.ReadRepeats(wire.Member(cl.tool, "inputSchema")).Each(wire.Member(params, "arguments"), func(header string, argument []byte) bool {
 			if text, ok := wire.HeaderText(argument); ok {
 				h.Set(header, wire.EncodeHeader(text))
 			}
