@@ -117,7 +117,7 @@ func (s *Served) StartSpan(r *http.Request) {
 }
 
 // EndSpan returns the span of a request whose answer has ended. ok is false if it brought no call,
-// or if the beginner of the trace did not sample it. Calls that begin later belong to no request.
+// or if the beginner of the trace did not sample it. A call that begins later does not belong to it.
 func (s *Served) EndSpan() (_ Span, ok bool) {
 	if s.span == nil {
 		return Span{}, false

@@ -22,7 +22,7 @@ const (
 	mostStarting = 32 << 20
 )
 
-// tendMemory has a server use little memory: at first it gives back what only the start
+// tendMemory keeps the memory of a server small: at first it gives back what only the start
 // used, garbage and pages of the program, but not before clients have had their first
 // answers. Then it gives back what calls have left as garbage whenever no more come, and sets
 // GOGC by what the server holds. It returns at the end of ctx.

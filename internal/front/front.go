@@ -85,12 +85,12 @@ type Front struct {
 	keyPair  *keyPair     // nil without TLS
 	guard    origin.Guard
 	proxies  []netip.Prefix
-	public   string     // the origin by which clients know the server
-	access   *accessLog // nil for none
-	meter    Meter      // nil for none
-	traced   func(RequestSpan)
-	warnings *rate.Limiter // of connections that were closed at once
-	streams  *tally        // of requests over HTTP/2
+	public   string            // the origin by which clients know the server
+	access   *accessLog        // nil for none
+	meter    Meter             // nil for none
+	traced   func(RequestSpan) // nil for none
+	warnings *rate.Limiter     // of connections that were closed at once
+	streams  *tally            // of requests over HTTP/2
 	closing  atomic.Bool
 
 	succeeded   atomic.Bool
@@ -357,9 +357,9 @@ type RequestSpan struct {
 	Start, End  time.Time
 }
 
-// OnSpan has to called with each request that brought a call, when its answer has ended. OnSpan is
-// called before Serve; to is called from many goroutines, and must not block.
-func (f *Front) OnSpan(to func(RequestSpan)) { f.traced = to }
+// OnSpan sets what gets each request that brought a call, when its answer has ended. It comes before
+// Serve. The function is called from many goroutines, and must not block.
+func (f *Front) OnSpan(get func(RequestSpan)) { f.traced = get }
 
 // serve is the chain behind the access log.
 func (f *Front) serve(w http.ResponseWriter, r *http.Request) {
