@@ -218,6 +218,8 @@ func (s *spawner) mapUsers(pid, uid int) error {
 	return nil
 }
 
+// sendScript sends the init its script, and the one of commands in namespaces of their own. The caller
+// reads the answer.
 func sendScript(conn *initconn.Conn, script *boxinit.Script, files []int, patience time.Duration) error {
 	text, err := script.Encode()
 	if err != nil {
@@ -226,10 +228,13 @@ func sendScript(conn *initconn.Conn, script *boxinit.Script, files []int, patien
 	if err := conn.Send(text, files, patience); err != nil {
 		return fmt.Errorf("send script: %w", err)
 	}
-	if script.Nested != nil {
-		return sendScript(conn, script.Nested, nil, patience)
+	if script.Nested == nil {
+		return nil
 	}
-	return nil
+	if err := sendScript(conn, script.Nested, nil, patience); !errors.Is(err, unix.EPIPE) {
+		return err
+	}
+	return nil // the first script has failed meanwhile: the answer of the init, which is read next, says why
 }
 
 // cwdScript is sourced by every shell of a box before it runs its text

@@ -156,9 +156,9 @@ func BenchmarkFleetIdle(b *testing.B) {
 }
 
 // listen opens a stream over a connection of its own, which ends with the benchmark.
-func listen(b *testing.B, url, token string) error {
+func listen(b *testing.B, address, token string) error {
 	const body = `{"jsonrpc":"2.0","id":"l","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
-	to := strings.TrimPrefix(url, "http://")
+	to := strings.TrimPrefix(address, "http://")
 	host, path, _ := strings.Cut(to, "/")
 	c, err := net.Dial("tcp", host)
 	if err != nil {

@@ -54,7 +54,7 @@ func (o *operated) says(want string, args ...string) string {
 	return string(out)
 }
 
-// completes completes the last word of a command line of the operator, as a shell would.
+// completes answers for the last word of a command line of the operator, as a shell would.
 func (o *operated) completes(want string, command []string, last ...string) {
 	o.t.Helper()
 	cmd := exec.CommandContext(o.t.Context(), os.Args[0])
