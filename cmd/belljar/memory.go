@@ -60,7 +60,7 @@ const tendEvery = 2 * time.Second
 // quarter of what is live: garbage is at most that.
 const (
 	restingMost = 1 << 20
-	worthwhile  = 4 << 20
+	worthwhile  = 8 << 20
 )
 
 // memory is what a server knows of its own.

@@ -27,10 +27,10 @@ func TestMemoryIsGivenBackAtRest(t *testing.T) {
 		{110 * mib, 0, false},         // it works
 		{110*mib + kib, 0, true},
 		{110*mib + 2*kib, 0, false}, // which was given back
-		{112 * mib, 0, false},
-		{114 * mib, 0, false},
-		{114*mib + 4*kib, 20 * mib, false}, // too little for so much that is live
-		{114*mib + 8*kib, 12 * mib, true},
+		{116 * mib, 0, false},
+		{120 * mib, 0, false},
+		{120*mib + 4*kib, 60 * mib, false}, // too little for so much that is live
+		{120*mib + 8*kib, 36 * mib, true},
 	} {
 		if got := m.look(tt.made, tt.live); got != tt.back {
 			t.Errorf("look %d: got %v, want %v", i, got, tt.back)
