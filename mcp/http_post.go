@@ -212,6 +212,7 @@ func (w *web) checkParamHeaders(ctx context.Context, session *Session, h http.He
 		says, ok := wire.DecodeHeader(h.Get(header))
 		switch {
 		case len(values) == 0 && (unknowing || len(argument) == 0 || argument[0] == 'n'):
+			// There is nothing to repeat, or the client has not seen the schema.
 		case len(values) == 0:
 			bad = wire.Errorf(wire.HeaderMismatch, "the header %s is missing: the tool wants its argument there as well", header)
 		case len(values) > 1 || !ok || !wire.HeaderSays(says, argument):

@@ -24,7 +24,7 @@ type writer struct {
 	head  hash        // of the last record
 
 	compared bool   // the log was compared with its checkpoint
-	signed   uint64 // the last record that needs no new checkpoint: one is of it, or it is one of ours
+	signed   uint64 // the last record that a checkpoint signs, or that is itself a checkpoint of ours
 	news     bool   // something is to be signed, besides records about the logs of others
 	dirty    bool   // something written is not on the disk
 	buf      []byte // lines on their way
