@@ -12,8 +12,9 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// TestWhatIsKeptIsBounded: of all that a page makes (lines, requests, frames, notes, files, addresses,
-// elements), a tab keeps a bounded number, each of a bounded length (BR22, BR-A19, BR-A20).
+// TestWhatIsKeptIsBounded checks that a tab keeps a bounded number of everything that a
+// page makes (lines, requests, frames, notes, files, addresses, elements), each of a
+// bounded length (BR22, BR-A19, BR-A20).
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	e := &engine{opts: &Options{Downloads: 1 << 20}, masks: new(masks)}
 	of := &tab{
@@ -21,7 +22,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 		going: going{underway: map[string]bool{}}, secret: map[string]string{},
 	}
 	e.tabs = []*tab{of}
-	const rounds = 5 * maxKnownFrames / 2 // more than any bound that a round adds one to
+	const rounds = 5 * maxKnownFrames / 2 // larger than the bound of every list that gets an entry in each round
 	for n := range rounds {
 		long := ""
 		switch { // frames and files keep their first entries, the console and the requests their last
@@ -52,7 +53,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 		"frames": {len(of.frames), maxKnownFrames}, "notes": {len(of.notes), maxNotes}, "numbers": {len(of.refs.byNum), 2 * MaxRefs}, "keys of numbers": {len(of.refs.numbers), 2 * MaxRefs},
 		"addresses": {len(e.seen.all), maxSeenURLs}, "files": {len(e.files.all), MaxDownloads}, "lines of files": {len(e.files.begun), maxNotes}, "unwanted files": {len(e.unwanted.guids), maxUnwanted},
 	} {
-		// Of files no more begin than MaxDownloads.
+		// At most MaxDownloads files begin, so there may be fewer lines of files.
 		if size[0] > size[1] || size[0] < size[1]/2 && what != "lines of files" {
 			t.Errorf("%d %s are kept, want at most %d and not much less", size[0], what, size[1])
 		}

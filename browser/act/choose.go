@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// choose selects an option by its text, with the keys of its list. If the list allows several options,
-// text has one per line.
+// choose selects an option by its text, with the keys of the list. If the list allows
+// several options, text may name several, one per line.
 func (t hand) choose(ctx context.Context, p *plan, text string) error {
 	if strings.Contains(text, "\n") {
 		return t.chooseSeveral(ctx, p, strings.Split(text, "\n"))
@@ -41,7 +41,7 @@ func (t hand) choose(ctx context.Context, p *plan, text string) error {
 	}
 	now, err := t.option(ctx, p.aim, plain(text))
 	if err == nil && !now.Selected {
-		t.settle(ctx, time.Second) // the list may take it after the key
+		t.settle(ctx, time.Second) // the page may change the selection later than the key
 		now, err = t.option(ctx, p.aim, plain(text))
 	}
 	if err != nil && !inputOver(err) {
@@ -53,14 +53,14 @@ func (t hand) choose(ctx context.Context, p *plan, text string) error {
 	return nil
 }
 
-// optionOf is an option of a list, by its text.
+// optionOf is an option of a list that was looked up by its text.
 type optionOf struct {
-	N        int      `json:"n"` // its number; 0 for none
+	N        int      `json:"n"` // number of the option; 0 if the list does not have it
 	Text     string   `json:"text"`
-	Selected bool     `json:"selected"` // it alone
-	Steps    int      `json:"steps"`    // keys that lead to it from the first, or -1 where none does
-	Some     []string `json:"some"`     // of the list
-	Several  bool     `json:"several"`  // are shown at once
+	Selected bool     `json:"selected"` // whether only this option is selected
+	Steps    int      `json:"steps"`    // number of keys from the first option to this one, or -1 if no key leads to it
+	Some     []string `json:"some"`     // texts of the first options of the list
+	Several  bool     `json:"several"`  // whether the list shows several options at the same time
 }
 
 // option finds the option of a list by its text.
@@ -81,7 +81,8 @@ func (p *plan) selectOne(ctx context.Context, l optionOf) (tally, error) {
 	return guard(t).during(ctx, p.aim, g, func(touched) error { return keyboard(t).press(ctx, p.aim.frame.session, keys...) })
 }
 
-// chooseSeveral selects these options of a list that takes several, and no others.
+// chooseSeveral selects the options with these texts, and no others, in a list that allows
+// several.
 func (t hand) chooseSeveral(ctx context.Context, p *plan, texts []string) error {
 	if !p.raw.Multiple {
 		return &Refusal{Reason: ReasonArgument, Message: t.nameOf(p.aim) + " takes one option", Next: "write one"}
@@ -89,7 +90,8 @@ func (t hand) chooseSeveral(ctx context.Context, p *plan, texts []string) error 
 	for i, text := range texts {
 		texts[i] = plain(text)
 	}
-	// Options are named by their places among those that keys reach, in their order.
+	// An option is identified by its index among the options that keys reach, in their
+	// order.
 	var r struct {
 		Places []int `json:"places"`
 		None   int   `json:"none"` // index of a text that no option has, or -1
@@ -108,7 +110,7 @@ func (t hand) chooseSeveral(ctx context.Context, p *plan, texts []string) error 
 	if _, err := t.reachable(ctx, p.aim); err != nil {
 		return err
 	}
-	// The first is selected alone, and the others are added.
+	// The first option is selected alone, and the others are added to it.
 	keys := slices.Concat(keysOf("Home"), slices.Repeat(keysOf("ArrowDown"), min(r.Places[0], maxOptions)))
 	for i, at := range r.Places[1:] {
 		keys = slices.Concat(keys, slices.Repeat(keysOf("Control+ArrowDown"), min(at-r.Places[i], maxOptions)), keysOf("Control+Space"))
@@ -131,7 +133,7 @@ func (t hand) chooseSeveral(ctx context.Context, p *plan, texts []string) error 
 	}
 	is, err := selected()
 	if err == nil && !is {
-		t.settle(ctx, time.Second) // the list may take it after the keys
+		t.settle(ctx, time.Second) // the page may change the selection later than the keys
 		is, err = selected()
 	}
 	if err != nil && !inputOver(err) {
@@ -143,8 +145,8 @@ func (t hand) chooseSeveral(ctx context.Context, p *plan, texts []string) error 
 	return nil
 }
 
-// maxOptions is how far keys go in a list.
+// maxOptions is the largest number of options that keys move over in a list.
 const maxOptions = 2000
 
-// onList takes hold of a list whose options keys select.
+// onList is the grip for a list whose options keys select.
 var onList = grip{Keys: true, Focus: true}

@@ -7,7 +7,8 @@ import (
 	"belljar.dev/browser/act"
 )
 
-// TestEvalReadsNoCookie: neither of the document nor through a frame of its origin (BR34).
+// TestEvalReadsNoCookie checks that an expression cannot read a cookie, neither from the
+// document nor through a frame of its origin (BR34).
 func TestEvalReadsNoCookie(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>c</title><script>document.cookie = "sid=canary"; document.title = document.cookie</script><iframe></iframe><iframe src="/inner"></iframe>`)

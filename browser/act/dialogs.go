@@ -7,12 +7,13 @@ import (
 	"github.com/chromedp/cdproto/page"
 )
 
-// Of the dialogs of a document, maxAlerts alerts are written down, and the first maxAsked wait for the
-// agent; the rest is counted and dismissed.
+// An alert is written down if it is among the first maxAlerts dialogs of a document. Any
+// other dialog waits for the agent if it is among the first maxAsked. All other dialogs are
+// counted and dismissed.
 const maxAlerts, maxAsked = 5, 20
 
-// dialogOpens handles a dialog that the page opens. An alert is closed at once and written down. The
-// others wait for the agent, or until DialogTime has passed.
+// dialogOpens handles a dialog that the page opens. An alert is closed immediately and
+// written down. Other dialogs wait for the agent, or until DialogTime has passed.
 func (t ear) dialogOpens(session string, v dialogEvent) {
 	text := cut(escaped(t.e.masks.hide(v.Message[:min(len(v.Message), 64<<10)])), MaxDialogText)
 	answer := func(accept bool) func() {
@@ -35,13 +36,13 @@ func (t ear) dialogOpens(session string, v dialogEvent) {
 			h := &held{Dialog: Dialog{Kind: v.Type, Text: text}, session: session, before: v.Type == "beforeunload"}
 			h.timer = time.AfterFunc(DialogTime, func() { t.e.errand(answer(false)) })
 			t.dialog = h
-			forgetQuestions(t.tab) // it answers when the dialog is answered
+			forgetQuestions(t.tab) // the page answers once the dialog is answered
 			t.block()
 		}
 	})
 }
 
-// dialogCloses notes that it is answered. t.mu is held.
+// dialogCloses notes that the dialog was answered. t.mu is held.
 func (t ear) dialogCloses() {
 	if t.dialog != nil && t.dialog.timer != nil {
 		t.dialog.timer.Stop()

@@ -14,7 +14,7 @@ import (
 	"github.com/chromedp/cdproto/target"
 )
 
-// do carries a step out whose facts were read again.
+// do carries out a step after its facts were read again.
 func (p *plan) do(ctx context.Context, s Step) (*Outcome, error) {
 	t := p.t
 	t.mu.Lock()
@@ -34,8 +34,8 @@ func (p *plan) do(ctx context.Context, s Step) (*Outcome, error) {
 	return out, err
 }
 
-// told adds to out what else became of the step, such as a dialog or a new page. The agent reads it
-// unless the step failed.
+// told adds to out the other effects of the step, such as a dialog or a new page. The agent
+// reads out unless the step failed.
 func (p *plan) told(out *Outcome, commits int, failed error) {
 	t, e := p.t, p.e
 	if d := t.waiting(); d != nil {
@@ -67,10 +67,10 @@ func (p *plan) told(out *Outcome, commits int, failed error) {
 	out.URL = shownURL(e.masks.hide(t.url()))
 }
 
-// goes reports whether a step is for another document.
+// goes reports whether a step with this verb loads a document.
 func goes(v Verb) bool { return v == DoOpen || v == DoBack || v == DoForward || v == DoReload }
 
-// act does it.
+// act carries out one step.
 func (p *plan) act(ctx context.Context, s Step, out *Outcome) error {
 	t := p.t
 	name := p.facts.Shown
@@ -180,7 +180,7 @@ func (p *plan) navigate(ctx context.Context, s Step, out *Outcome) error {
 		}
 		if err == nil && r.LoaderID == "" && r.ErrorText == "" {
 			out.Line = "now at that place of the page"
-			return nil // the same document
+			return nil // the document stays the same
 		}
 	case reloads:
 		_, err = leaving(ctx, t, begin(t.e.g, t.session(), page.Reload, page.ReloadParams{}))
@@ -195,7 +195,7 @@ func (p *plan) navigate(ctx context.Context, s Step, out *Outcome) error {
 		return nil
 	}
 	ended := func() bool { return t.dialog != nil || t.failure != "" || t.files != files }
-	unheld(t, func(most time.Duration) bool { // until the page is left: a script of the next one may take its time
+	unheld(t, func(most time.Duration) bool { // only until the page is left: a script of the next page may run for long
 		return t.until(ctx, most, func() bool { return t.commits != commits || ended() }) || ctx.Err() != nil || t.over()
 	})
 	came := t.until(ctx, OpenTime, func() bool { return t.commits != commits && t.loaded || ended() })
@@ -216,10 +216,10 @@ func (p *plan) navigate(ctx context.Context, s Step, out *Outcome) error {
 	return nil
 }
 
-// isError reports whether the top document is Chrome's own, about an error.
+// isError reports whether the top document is an error page of Chrome.
 func (t hand) isError() bool { return strings.HasPrefix(t.url(), "chrome-error:") }
 
-// notLoaded is why a page is not there.
+// notLoaded returns a refusal that says why a page was not loaded.
 func (t hand) notLoaded(failure string) error {
 	t.mu.Lock()
 	if strings.HasPrefix(t.failure, "refused: ") {
@@ -241,7 +241,7 @@ func (t hand) notLoaded(failure string) error {
 	return r
 }
 
-// lastAsked is the last document that was asked for.
+// lastAsked returns the URL of the document that was requested last.
 func (t hand) lastAsked() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -253,7 +253,8 @@ func (t hand) lastAsked() string {
 	return ""
 }
 
-// check clicks a box if it is not as it is to be, and sees that it is then.
+// check clicks a checkbox if it does not have the wanted state, and checks that it has it
+// afterwards.
 func (p *plan) check(ctx context.Context, s Step, name string, out *Outcome) error {
 	t := p.t
 	state := func() (on bool, err error) {
@@ -286,7 +287,7 @@ func (p *plan) check(ctx context.Context, s Step, name string, out *Outcome) err
 	return nil
 }
 
-// turnWheel is input.DispatchMouseEvent with deltas that are sent where they are zero.
+// turnWheel is input.DispatchMouseEvent with deltas that are sent even if they are zero.
 var turnWheel = cdp.Command[wheel, cdp.Empty]{Method: input.DispatchMouseEvent.Method}
 
 type wheel struct {
@@ -394,7 +395,7 @@ func (p *plan) answer(ctx context.Context, s Step, out *Outcome) error {
 	return nil
 }
 
-// close closes a tab. A page that wants to keep people is not asked.
+// close closes a tab. The page is not asked, so it cannot keep its tab open.
 func (p *plan) close(ctx context.Context, s Step, out *Outcome) error {
 	t := p.t
 	if s.Text != "" {
@@ -430,7 +431,7 @@ func (t hand) shut(ctx context.Context) error {
 	if h != nil {
 		begin(t.e.g, h.session, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true}).drop()
 	}
-	// A tab that is closed before it runs leaves its opener waiting for good.
+	// If a tab is closed before it runs, its opener waits forever.
 	t.until(ctx, time.Second, func() bool { return t.runs })
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

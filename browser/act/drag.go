@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// drag drags an element to another by chromedp, which knows the drags of HTML5.
+// drag drags one element to another through chromedp, which implements the drags of HTML5.
 func (t hand) drag(ctx context.Context, p *plan) error {
 	from, err := t.reachable(ctx, p.aim)
 	if err != nil {
@@ -20,7 +20,7 @@ func (t hand) drag(ctx context.Context, p *plan) error {
 	if err != nil {
 		return err
 	}
-	if from, err = t.reachable(ctx, p.aim); err != nil { // the other may have scrolled it
+	if from, err = t.reachable(ctx, p.aim); err != nil { // scrolling to the other element may have moved this one
 		return err
 	}
 	session := p.aim.frame.session
@@ -34,7 +34,7 @@ func (t hand) drag(ctx context.Context, p *plan) error {
 			return err
 		}
 		if err = context.Cause(watched); errors.Is(err, context.DeadlineExceeded) {
-			awake(ctx, t.tab, session) // so that the page answers what comes
+			awake(ctx, t.tab, session) // the page then answers the commands below
 		}
 		return err
 	}
@@ -47,7 +47,8 @@ func (t hand) drag(ctx context.Context, p *plan) error {
 		return ended(chromedp.Do(guest, chromedp.DragAndDropXY(from.x, from.y, to.x, to.y)))
 	})
 	if err != nil {
-		// A drag that goes on would take all input of the mouse. The button is let go where nothing is.
+		// A drag that is not cancelled would take all input of the mouse. The button is
+		// released outside the page.
 		begin(t.e.g, session, input.DispatchDragEvent, input.DispatchDragEventParams{Type: input.DispatchDragEventTypeDragCancel, X: to.x, Y: to.y, Data: &input.DragData{Items: []*input.DragDataItem{}, DragOperationsMask: 1}}).drop()
 		begin(t.e.g, session, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseReleased, X: -1, Y: -1, Button: input.MouseButtonLeft, ClickCount: 1}).drop()
 	}
@@ -64,9 +65,10 @@ func (t hand) drag(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// watch returns a context that ends if the page of a session does not answer a question within
-// answerTime, or after twice answerTime, with the cause DeadlineExceeded; and if a dialog opens or the page crashes,
-// with the cause errBlocked. The caller must call done, which waits for the goroutine.
+// watch returns a context that ends with the cause DeadlineExceeded after twice answerTime,
+// or if the page of a session does not answer a question within answerTime. It ends with
+// the cause errBlocked if a dialog opens or the page crashes. The caller must call done,
+// which waits for the goroutine.
 func (t hand) watch(ctx context.Context, session string) (_ context.Context, done func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	ctx, cancel := context.WithTimeout(ctx, 2*answerTime)

@@ -12,8 +12,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// TestParking: a seat that is not used gives its Chrome back; the next call gets its addresses, and no
-// document is loaded but by a step (BR19).
+// TestParking checks that a seat that is not used ends its Chrome, that the next call gets
+// the addresses of its tabs, and that only steps load documents (BR19).
 func TestParking(t *testing.T) {
 	s := resting(t, 0, time.Second)
 	s.page("/one", `<p>one</p>`)
@@ -45,9 +45,10 @@ func TestParking(t *testing.T) {
 	}
 }
 
-// TestIdleSeatsStandStill: all processes of a Chrome that nobody uses are stopped, whatever its page
-// does, so it needs no processor time; the next call and a person who watches have it go on (BR19). One
-// that loads a file goes on, and one that stands still can be closed.
+// TestIdleSeatsStandStill checks that all processes of a Chrome that nobody uses are
+// stopped, whatever its page does, so they use no processor time. The next call, or a
+// person who watches, lets them run again (BR19). A Chrome that loads a file is not
+// stopped, and a Chrome that is stopped can be closed.
 func TestIdleSeatsStandStill(t *testing.T) {
 	s := resting(t, time.Second, 0)
 	s.page("/", `<title>0</title><button onclick="p.textContent = 'clicked'">B</button><p id=p>none</p><a download href="/file">F</a><iframe src="http://other.example:PORT/busy"></iframe>
@@ -63,7 +64,7 @@ func TestIdleSeatsStandStill(t *testing.T) {
 		case <-q.Context().Done():
 		}
 	})
-	// running are the processes of Chrome that are not stopped.
+	// running returns the names of the processes of Chrome that are not stopped.
 	running := func() (names []string) {
 		for _, p := range testenv.Below(testenv.Processes(), os.Getpid()) {
 			if strings.HasPrefix(p.Name, "chrom") && p.State != "T" && p.State != "Z" {
@@ -112,7 +113,8 @@ func TestIdleSeatsStandStill(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft: of a seat that is closed, in whatever state, no process is left (BR18).
+// TestNothingIsLeft checks that no process is left of a closed seat, whatever state the
+// seat was in (BR18).
 func TestNothingIsLeft(t *testing.T) {
 	s := newStage(t)
 	const html = `<title>x</title><iframe src="http://other.example:PORT/in"></iframe><button onclick="confirm('stay?')">C</button><a href="/endless">File</a><script>addEventListener("beforeunload", (e) => { e.preventDefault() })</script>`
@@ -157,15 +159,15 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// TestPagesThatStay: a page that wants to be stayed on holds neither its tab nor its session
-// (BR-A15).
+// TestPagesThatStay checks that a page that asks people to stay (beforeunload) can keep
+// neither its tab nor its session open (BR-A15).
 func TestPagesThatStay(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // the test waits most of the time
 	s := open(t)
 	s.page("/", `<title>stays</title><button>B</button><script>addEventListener("beforeunload", (e) => { e.preventDefault(); e.returnValue = "stay" }); addEventListener("unload", () => { while (true); })</script>`)
 	s.page("/next", `<p>next</p>`)
 	l := s.goTo(s.url("site", "/"))
-	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "B"`)}) // without it, nobody is asked
+	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "B"`)}) // without a click, Chrome shows no beforeunload dialog
 	o := s.must(act.Step{Do: act.DoOpen, URL: s.url("site", "/next")})
 	if o.Dialog == nil || o.Dialog.Kind != "beforeunload" {
 		t.Fatalf("the outcome is %+v", o)
@@ -177,7 +179,7 @@ func TestPagesThatStay(t *testing.T) {
 	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "B"`)})
 	start := time.Now()
 	s.must(act.Step{Do: act.DoClose})
-	if d := time.Since(start); d > act.DialogTime/2 { // as long as a question would wait
+	if d := time.Since(start); d > act.DialogTime/2 { // the time in which a dialog would wait for an answer
 		t.Errorf("the page held its tab for %v", d)
 	}
 	if l := s.goTo(s.url("site", "/next")); !strings.Contains(l, "next") {
@@ -190,8 +192,8 @@ func TestPagesThatStay(t *testing.T) {
 	}
 }
 
-// TestCrashes: a renderer that dies during a look, a PDF, an upload or a click is reported, nothing is
-// repeated, and the other tabs go on (BR21, BR-A18).
+// TestCrashes checks that a renderer that dies during a look, a PDF, an upload or a click
+// is reported, that nothing is repeated, and that the other tabs still work (BR21, BR-A18).
 func TestCrashes(t *testing.T) {
 	s := open(t)
 	s.page("/", `<title>first</title><button onclick="document.title='clicked'">B</button><button onclick="window.open('http://other.example:PORT/other')">Window</button>`)
@@ -209,8 +211,8 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// crashBefore crashes a page before a step, and returns false where Chrome has died with the page, or
-// when it was closed: on a busy machine, Chrome 156 does so once in a while.
+// crashBefore crashes a page before a step. It returns false if Chrome died with the page,
+// or died when the page was closed: on a busy machine, Chrome 156 sometimes does so.
 func (s *stage) crashBefore(name string, step act.Step) bool {
 	s.t.Helper()
 	l := s.goTo(s.url("site", "/"))
@@ -249,7 +251,7 @@ func (s *stage) crashBefore(name string, step act.Step) bool {
 	died := false
 	s.wait(func() bool {
 		l, err := s.seat.Look(s.ctx(), act.LookRequest{At: act.AtTabs})
-		died = err == nil && !strings.Contains(l.Text, "/other") // another Chrome
+		died = err == nil && !strings.Contains(l.Text, "/other") // the tabs are those of another Chrome
 		return died || err == nil && strings.Contains(l.Text, "crashed")
 	})
 	if died {
@@ -268,8 +270,9 @@ func (s *stage) crashBefore(name string, step act.Step) bool {
 	return true
 }
 
-// TestDialogsWithoutEnd: a page that opens dialogs in a loop gets its first ones shown to the agent. The rest
-// is dismissed, so the page goes on and can be left (BR16, BR-A14).
+// TestDialogsWithoutEnd checks that the agent gets the first dialogs of a page that opens
+// dialogs in a loop. The rest is dismissed, so the page goes on and can be left (BR16,
+// BR-A14).
 func TestDialogsWithoutEnd(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>none</title><button onclick="for (let i = 0; i < 1000; i++) prompt(i); document.title = 'asked'">Ask</button><script>addEventListener("unload", () => { alert("stay"); confirm("stay"); prompt("stay") })</script>`)
@@ -291,8 +294,8 @@ func TestDialogsWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestDownloadLinks: a link to a file is an act of its kind, and nobody is asked about its file as a document
-// (BR31).
+// TestDownloadLinks checks that a click on a link to a file is an act of KindDownload, and
+// that its file is judged as a file, not as a document (BR31).
 func TestDownloadLinks(t *testing.T) {
 	s := open(t)
 	s.page("/file", "the file")
@@ -311,15 +314,16 @@ func TestDownloadLinks(t *testing.T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, n := range s.asks {
-		// In Chrome, a link to another origin is one to a document, whatever it says.
+		// In Chrome, a link to another origin leads to a document, even with the attribute
+		// download.
 		if want := strings.Contains(n.URL, "?a") || strings.Contains(n.URL, "?b"); n.File != want {
 			t.Errorf("%s was judged as a file %t, want %t", n.URL, n.File, want)
 		}
 	}
 }
 
-// TestDialogsEverywhere: a dialog of any kind, from wherever it comes, is reported, holds nothing but its
-// tab, and can be answered (BR16, BR-A14).
+// TestDialogsEverywhere checks that a dialog of any kind and of any origin is reported,
+// blocks only its tab, and can be answered (BR16, BR-A14).
 func TestDialogsEverywhere(t *testing.T) {
 	s := open(t)
 	kinds := map[string]string{"alert": `alert("words")`, "confirm": `confirm("words")`, "prompt": `prompt("words", "x")`}
@@ -365,7 +369,7 @@ func TestDialogsEverywhere(t *testing.T) {
 					switch {
 					case err == nil:
 						d = k.Dialog
-					case act.ReasonOf(err) != act.ReasonDialog: // it came while the page was looked at
+					case act.ReasonOf(err) != act.ReasonDialog: // the dialog opened during the look
 						t.Fatalf("%s: %v", name, err)
 					}
 				}

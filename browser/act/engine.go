@@ -25,8 +25,8 @@ import (
 	"belljar.dev/browser"
 )
 
-// grantPermissions grants those of a list and denies all others. cdproto has left it
-// out since a newer one denies them one by one.
+// grantPermissions grants the permissions of a list and denies all others. cdproto has
+// dropped this command, because a newer command denies them one by one.
 var grantPermissions = cdp.Command[permissions, cdp.Empty]{Method: "Browser.grantPermissions"}
 
 type permissions struct {
@@ -37,21 +37,22 @@ type permissions struct {
 // world is the name of the isolated world that our scripts run in.
 const world = "belljar"
 
-// The window of a tab, in CSS pixels. A picture of it is below MaxPicture.
+// Size of the window of a tab, in CSS pixels. A picture of it has fewer than MaxPicture
+// pixels.
 const windowWidth, windowHeight = 1280, 800
 
 const (
-	maxErrands = 2048 // commands that nobody waits for
-	maxEquips  = 128  // sessions that are being made ready
-	judges     = 8    // documents that are decided on at once
-	maxJudged  = 256  // documents that wait to be decided on
+	maxErrands = 2048 // bound of the queued commands whose answers nobody waits for
+	maxEquips  = 128  // bound of the sessions that are being made ready
+	judges     = 8    // number of documents that are judged at the same time
+	maxJudged  = 256  // bound of the documents that wait to be judged
 	equipTime  = 10 * time.Second
 )
 
 // engine is one Chrome of a seat, from its start to its end.
 type engine struct {
 	lease   *browser.Seat
-	cpu     func() time.Duration // processor time that its processes have had
+	cpu     func() time.Duration // returns the processor time that its processes have used
 	g       *governor
 	opts    *Options
 	masks   *masks
@@ -64,10 +65,10 @@ type engine struct {
 
 	errands chan func()
 	judged  chan func()
-	came    chan struct{} // a page that was asked for; room for one
-	equips  chan struct{} // room for what is being made ready
+	came    chan struct{} // signals that a requested page has appeared; room for one
+	equips  chan struct{} // one entry for each session that is being made ready
 
-	unwanted remover // of files that were downloaded
+	unwanted remover // removes downloaded files that nobody can save
 
 	mu sync.Mutex
 	windows
@@ -75,24 +76,24 @@ type engine struct {
 	seen  seenURLs
 }
 
-// windows are the tabs of an engine. Guarded by its mu.
+// windows contains the tabs of an engine. It is guarded by the engine's mu.
 type windows struct {
 	tabs     []*tab
 	bySess   map[string]*tab
 	lastTab  int
-	current  string // name of a tab
+	current  string // name of the current tab
 	opened   []string
-	fresh    map[string]attachEvent // pages that came while some were asked for
-	creating int                    // pages that were asked for and have not come
-	front    *tab                   // that is before the others, as far as is known
+	fresh    map[string]attachEvent // pages that appeared while a page was requested, by their id
+	creating int                    // number of pages that were requested and have not appeared
+	front    *tab                   // tab in front of the others, as far as is known; may be nil
 }
 
-// hears makes what hears the events of a browser, and of a tab's sessions. lost gets the method of
-// each event that was dropped, since too many came in a second.
+// hears makes the functions that handle the events of a browser and of a tab's sessions.
+// lost gets the method of each event that was dropped because too many came in a second.
 type hears struct {
 	browser func(*engine) func(method string, params []byte)
 	session func(*tab) (hear func(session, method string, params []byte), lost func(session, method string))
-	window  func(*engine, attachEvent) // takes a window that a page opened
+	window  func(*engine, attachEvent) // handles a window that a page opened
 }
 
 // startEngine starts a Chrome with one tab. The caller must close it.
@@ -159,10 +160,10 @@ func (s *seenURLs) has(u string) bool {
 	return ok
 }
 
-// seenSeed is random, so that no page can make two addresses that are one here.
+// seenSeed is random, so that no page can make two addresses with the same hash.
 var seenSeed = maphash.MakeSeed()
 
-// work does what is queued until the end.
+// work runs the queued functions until the engine ends.
 func (e *engine) work(queue chan func()) {
 	for {
 		select {
@@ -174,9 +175,9 @@ func (e *engine) work(queue chan func()) {
 	}
 }
 
-// prepare denies what Chrome would ask people for, and opens the first tab.
+// prepare denies everything that Chrome would ask people for, and opens the first tab.
 func (e *engine) prepare(ctx context.Context) error {
-	// In the context that Chrome begins with, a page can open no window.
+	// In the context that Chrome begins with, a page cannot open a window.
 	made, err := call(ctx, e.g, "", target.CreateBrowserContext, target.CreateBrowserContextParams{})
 	if err != nil {
 		return fmt.Errorf("make browser context: %w", err)
@@ -188,7 +189,7 @@ func (e *engine) prepare(ctx context.Context) error {
 		behavior.Behavior, behavior.DownloadPath = cdpbrowser.SetDownloadBehaviorBehaviorAllowAndName, downloadDir
 	}
 	down := begin(e.g, "", cdpbrowser.SetDownloadBehavior, behavior)
-	// A window that a page opens waits as well until its documents are decided on.
+	// A window that a page opens also waits until its documents are judged.
 	windows := begin(e.g, "", target.SetAutoAttach, target.SetAutoAttachParams{
 		AutoAttach: true, WaitForDebuggerOnStart: true, Flatten: new(true), Filter: target.Filter{{Type: "page"}, {Exclude: true}},
 	})
@@ -234,8 +235,8 @@ func discard(t *tab) {
 	t.e.dropTab(t)
 }
 
-// made notes that a page that was asked for is there, or does not come. A page that came meanwhile
-// without saying who opened it is a window of a page.
+// made notes that a requested page has appeared, or will not appear. If no other request is
+// open, the pages that appeared meanwhile without naming an opener are windows of a page.
 func (e *engine) made() {
 	var windows []attachEvent
 	e.mu.Lock()
@@ -249,7 +250,7 @@ func (e *engine) made() {
 	}
 }
 
-// sessionOf waits for the session of a page that was asked for.
+// sessionOf waits for a requested page and returns its session.
 func (e *engine) sessionOf(ctx context.Context, id string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, equipTime)
 	defer cancel()
@@ -271,7 +272,7 @@ func (e *engine) sessionOf(ctx context.Context, id string) (string, error) {
 	}
 }
 
-// addTab makes the next tab known.
+// addTab adds a tab with the next name.
 func (e *engine) addTab(id, opener string) *tab {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -312,7 +313,7 @@ func (e *engine) dropTab(t *tab) {
 	}
 }
 
-// tab is one by its name; empty is the current one.
+// tab returns the tab with this name; the empty name is the current tab.
 func (e *engine) tab(name string) (*tab, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -327,9 +328,9 @@ func (e *engine) tab(name string) (*tab, error) {
 	return nil, &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("tab %s does not exist", quoted(name, 20)), Next: "look at the tabs"}
 }
 
-// equip makes a session ready: what happens in it is heard, its documents are decided
-// on before they are asked for, and its frames and windows wait until the same was
-// done for them. Only then does it run.
+// equip makes a session ready before it runs: its events are handled, its documents are
+// judged before they are requested, and its frames and windows wait until the same was done
+// for them.
 func (t *tab) equip(ctx context.Context, session, top string, waits bool) error {
 	g := t.e.g
 	t.mu.Lock()
@@ -340,8 +341,8 @@ func (t *tab) equip(ctx context.Context, session, top string, waits bool) error 
 	t.e.mu.Unlock()
 	hear, lost := t.e.hears.session(t)
 	g.listen(session, bind(session, hear), func(method string) { lost(session, method) })
-	// All at once, and every answer awaited: a command that is not acknowledged when the page
-	// moves to another process is lost.
+	// All commands are sent before the first answer, and every answer is awaited: a command
+	// that is not acknowledged when the page moves to another process is lost.
 	pageOn := begin(g, session, page.Enable, page.EnableParams{})
 	judge := begin(g, session, fetch.Enable, fetch.EnableParams{
 		Patterns: []*fetch.RequestPattern{{ResourceType: network.ResourceTypeDocument, RequestStage: fetch.RequestStageRequest}}, HandleAuthRequests: new(true),
@@ -353,12 +354,13 @@ func (t *tab) equip(ctx context.Context, session, top string, waits bool) error 
 	chooser := begin(g, session, page.SetInterceptFileChooserDialog, page.SetInterceptFileChooserDialogParams{Enabled: true, Cancel: new(true)})
 	crash := begin(g, session, inspector.Enable, cdp.Empty{})
 	requests := begin(g, session, network.Enable, network.EnableParams{MaxTotalBufferSize: new(int64(1)), MaxResourceBufferSize: new(int64(1))})
-	// A worker of the page would answer in place of a request that is judged.
+	// A service worker of the page would answer a request in place of the server, so the
+	// request would not be judged.
 	bypass := begin(g, session, network.SetBypassServiceWorker, network.SetBypassServiceWorkerParams{Bypass: true})
 	focus := begin(g, session, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	domOn := begin(g, session, dom.Enable, dom.EnableParams{})
-	// The browser answers this one. Some of the others are for a renderer that answers
-	// once it runs, and does what was sent before in its order.
+	// The browser answers this command. Some of the others are for a renderer, which
+	// answers once it runs, and carries out commands in the order in which they were sent.
 	if _, err := judge.wait(ctx); err != nil {
 		return fmt.Errorf("prepare page: %w", err)
 	}
@@ -373,7 +375,7 @@ func (t *tab) equip(ctx context.Context, session, top string, waits bool) error 
 		return fmt.Errorf("prepare page: %w", err)
 	}
 	tree := begin(g, session, page.GetFrameTree, cdp.Empty{})
-	// Not every kind of page has these.
+	// Not every kind of page has these commands.
 	_, _ = chooser.wait(ctx)
 	_, _ = crash.wait(ctx)
 	_, _ = requests.wait(ctx)
@@ -386,12 +388,12 @@ func (t *tab) equip(ctx context.Context, session, top string, waits bool) error 
 		return nil //nolint:nilerr // its frames are heard of when they come
 	}
 	t.change(func() { t.seed(session, r.FrameTree) })
-	// Its frames are known by now, and what it says of their worlds finds them.
+	// The frames are known by now, so the events about their worlds find them.
 	_, _ = call(ctx, g, session, runtime.Enable, cdp.Empty{})
 	return nil
 }
 
-// seed notes the frames that are there. t.mu is held.
+// seed notes the frames that exist already. t.mu is held.
 func (t *tab) seed(session string, tree *page.FrameTree) {
 	if tree.Frame != nil {
 		f := tree.Frame
@@ -404,8 +406,8 @@ func (t *tab) seed(session string, tree *page.FrameTree) {
 	}
 }
 
-// ready does in the background what takes a while, such as what a new session needs. Where
-// too many come at once, the rest never runs.
+// ready runs f in the background. It is for work that takes long, such as the preparation
+// of a new session. If maxEquips functions run already, f never runs.
 func (e *engine) ready(f func(context.Context)) {
 	select {
 	case e.equips <- struct{}{}:
@@ -424,8 +426,8 @@ func (e *engine) ready(f func(context.Context)) {
 	})
 }
 
-// errand has a command sent without anybody waiting, which takes no longer than the pipe
-// does. A Chrome that brings up more than can be done loses the rest.
+// errand queues f, which sends a command whose answer nobody waits for, so it takes no
+// longer than the pipe does. If the queue is full, f never runs.
 func (e *engine) errand(f func()) {
 	select {
 	case e.errands <- f:
@@ -433,7 +435,7 @@ func (e *engine) errand(f func()) {
 	}
 }
 
-// alive is an error once the Chrome has ended.
+// alive returns an error once the Chrome has ended.
 func (e *engine) alive() error {
 	select {
 	case <-e.g.done:
@@ -443,7 +445,7 @@ func (e *engine) alive() error {
 	}
 }
 
-// close ends the Chrome and waits until nothing of it is left. Twice is fine.
+// close ends the Chrome and waits until nothing of it is left. It may be called twice.
 func (e *engine) close() {
 	e.stop()
 	e.g.end(errGone)

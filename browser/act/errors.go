@@ -10,12 +10,12 @@ type Reason string
 
 // The reasons.
 const (
-	ReasonArgument Reason = "argument"  // the request cannot be
+	ReasonArgument Reason = "argument"  // the request is not valid
 	ReasonUnknown  Reason = "unknown"   // no such tab, reference, download or dialog
-	ReasonStale    Reason = "stale"     // the reference is not what it was
-	ReasonNotReady Reason = "not_ready" // covered, disabled, out of sight, moving
-	ReasonChanged  Reason = "changed"   // the facts are not those that were prepared
-	ReasonPolicy   Reason = "policy"    // the caller's Judge, or a seat's options
+	ReasonStale    Reason = "stale"     // the element of the reference has changed or is gone
+	ReasonNotReady Reason = "not_ready" // the element is covered, disabled, out of sight or moving
+	ReasonChanged  Reason = "changed"   // the facts differ from those that were prepared
+	ReasonPolicy   Reason = "policy"    // the caller's Judge or the options of the seat do not allow it
 	ReasonSecret   Reason = "secret"    // a condition for typing a secret does not hold
 	ReasonDialog   Reason = "dialog"    // a dialog waits for an answer
 	ReasonLimit    Reason = "limit"     // a bound was reached
@@ -28,23 +28,23 @@ const (
 	ReasonHeld     Reason = "held"      // a person has stopped the acts of the seat
 )
 
-// Refusal is why nothing, or not all, was done. Every error of this package's
-// exported functions is one.
+// Refusal says why nothing, or not everything, was done. Every error of this package's
+// exported functions is a Refusal.
 type Refusal struct {
 	Reason Reason
-	// Message says what was wrong, for the agent. It contains nothing of a page but
+	// Message says what was wrong, for the agent. It contains no text of a page except
 	// cleaned and quoted words.
 	Message string
 	// Next is the one thing to do instead, as an imperative.
 	Next string
 	// Ran reports whether input may have reached the page.
 	Ran bool
-	// Err is the cause, for the operator's log; may be nil.
+	// Err is the cause, for the operator's log; it may be nil.
 	Err error
 }
 
-// Error is the text for the agent: what was wrong, whether anything was done, and
-// the next step.
+// Error returns the text for the agent: what was wrong, whether anything was done, and the
+// next step.
 func (r *Refusal) Error() string {
 	done := "nothing was done"
 	if r.Ran {
@@ -53,10 +53,11 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("%s; %s; %s", r.Message, done, r.Next)
 }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// ReasonOf is the reason of an error of this package, and ReasonFailed for any other.
+// ReasonOf returns the reason of an error of this package, and ReasonFailed for any other
+// error.
 func ReasonOf(err error) Reason {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r.Reason

@@ -10,8 +10,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// eval evaluates one expression that changes nothing, in a world of its own: Chrome
-// ends it at the first effect.
+// eval evaluates one expression that changes nothing, in a world of its own: Chrome ends
+// the evaluation at the first side effect.
 func (t eye) eval(ctx context.Context, expression string) (string, error) {
 	refuse := func(r Reason, what, next string) (string, error) {
 		return "", &Refusal{Reason: r, Message: what, Next: next}
@@ -60,7 +60,8 @@ func (t eye) eval(ctx context.Context, expression string) (string, error) {
 	return strings.ToValidUTF8(value, "?"), nil
 }
 
-// evaluation is what evaluates an expression of the agent in a world.
+// evaluation returns the parameters that evaluate an expression of the agent in the world
+// w.
 func evaluation(w, expression string) runtime.EvaluateParams {
 	// The script contains the expression itself, so no function of the page evaluates it.
 	script := "(" + strings.TrimRight(strings.TrimSpace(expression), ";") + "\n)"
@@ -72,20 +73,20 @@ func evaluation(w, expression string) runtime.EvaluateParams {
 // readingWorld is the name of the worlds for expressions of the agent.
 const readingWorld = "reading"
 
-// readingWorldOf is the world of a document for expressions of the agent, apart from that of our
-// scripts, in which neither cookies nor passwords can be read. Its identity is its own in all
-// processes: when the document is left, its number may be that of a world of the next page, where
-// they can be read.
+// readingWorldOf returns the ID of a document's world for expressions of the agent. It is
+// not the world of our scripts, and neither cookies nor passwords can be read in it. The ID
+// is unique in all processes: when the document is left, a world of the next page, in which
+// they can be read, may have the same number.
 func (t eye) readingWorldOf(ctx context.Context, f frame) (string, error) {
 	_, err := call(ctx, t.e.g, f.session, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: cdp.FrameID(f.id), WorldName: readingWorld})
 	if err != nil {
 		return "", t.cause(err)
 	}
-	now, _ := t.frameOf(f.id) // it hears of the world before
+	now, _ := t.frameOf(f.id) // the tab was notified of the world before the answer
 	if now.reading == "" || now.loader != f.loader {
 		return "", errLeft
 	}
-	// A frame of the same origin has the same cookies, and prototypes of its own.
+	// A frame of the same origin has the same cookies, but prototypes of its own.
 	const shut = `(() => {
   const shut = (w, depth) => {
     const no = (proto, name, get) => w.Object.defineProperty(proto, name, { get, configurable: false });

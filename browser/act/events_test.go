@@ -20,7 +20,7 @@ import (
 	"belljar.dev/browser/act"
 )
 
-// TestDialogs: a call returns at once with the words of a dialog (BR16).
+// TestDialogs checks that a call returns immediately with the words of a dialog (BR16).
 func TestDialogs(t *testing.T) {
 	s := open(t)
 	s.page("/", `<title>d</title><button onclick="document.title = confirm('Sure? [34] <<end')">C</button><button onclick="document.title = prompt('Name?')">P</button>
@@ -197,7 +197,8 @@ const h = document.createElement("div"); h.style = o.style.cssText; h.attachShad
 	}
 }
 
-// TestDownloads: a file is held, named, bounded and read once (BR31, BR-A20).
+// TestDownloads checks that a downloaded file waits to be saved, has a cleaned name and a
+// bounded size, and is read once (BR31, BR-A20).
 func TestDownloads(t *testing.T) {
 	s := open(t)
 	file := func(name, text string) http.HandlerFunc {
@@ -275,7 +276,7 @@ func TestDownloadsHaveNoRoom(t *testing.T) {
 		}
 		select {
 		case sent <- all:
-		default: // Chrome has asked twice
+		default: // Chrome has requested the file twice
 		}
 	})
 	s.page("/", `<title>f</title><a href="/some">Some</a> <a href="/endless">Endless</a>`)
@@ -285,7 +286,7 @@ func TestDownloadsHaveNoRoom(t *testing.T) {
 	s.wait(func() bool { return s.seat.Stored() == maxDownloads-1<<20 })
 	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `link "Endless"`)})
 	select {
-	case all := <-sent: // most of this is in buffers on the way
+	case all := <-sent: // most of these bytes are in buffers between the server and Chrome
 		if all > maxDownloads+20<<20 {
 			t.Errorf("the server sent %d bytes of a file, and there is room for %d", all, 1<<20)
 		}
@@ -297,9 +298,9 @@ func TestDownloadsHaveNoRoom(t *testing.T) {
 	}
 }
 
-// TestDownloadsOfEveryKind: empty files and those of data: and blob: are held as others are. A file whose
-// Content-Length is above the bound is cancelled at once, and so is each one after MaxDownloads (BR31,
-// BR-A20).
+// TestDownloadsOfEveryKind checks that empty files and files of data: and blob: URLs wait
+// to be saved like others. A file whose Content-Length is above the bound is cancelled
+// immediately, and so is each file after MaxDownloads (BR31, BR-A20).
 func TestDownloadsOfEveryKind(t *testing.T) {
 	s := open(t)
 	s.mux.HandleFunc("/empty", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Disposition", "attachment") })
@@ -308,7 +309,7 @@ func TestDownloadsOfEveryKind(t *testing.T) {
 		w.Header().Set("Content-Length", strconv.Itoa(maxDownloads+1))
 		_, _ = w.Write(make([]byte, 64<<10))
 		_ = http.NewResponseController(w).Flush()
-		<-q.Context().Done() // the rest never comes
+		<-q.Context().Done() // the rest of the file is never sent
 	})
 	s.page("/", `<!doctype html><title>f</title><a href="/empty">Empty</a> <a href="/large">Large</a> <a download=d.txt href="data:text/plain,data">Data</a> <a download=b.txt id=b>Blob</a><script>b.href = URL.createObjectURL(new Blob(["blob"]))</script>`)
 	l := s.goTo(s.url("site", "/"))
@@ -326,21 +327,22 @@ func TestDownloadsOfEveryKind(t *testing.T) {
 		_ = o.File.Content.Close()
 	}
 	click("Large")
-	// The line ends there: it does not say that the file still takes room.
+	// The line ends here: it does not say that the file still takes room.
 	s.until(act.LookRequest{At: act.AtDownloads}, "cancelled, since all files that wait to be saved may have 4.0 MiB together; save the others first\n")
 	told := ""
 	for range act.MaxDownloads + 1 {
 		told += click("Empty").Line
 	}
 	s.until(act.LookRequest{At: act.AtDownloads}, fmt.Sprintf("1 more were cancelled, since %d may wait", act.MaxDownloads))
-	told += s.must(act.Step{Do: act.DoWait, MS: 1}).Line // on a busy machine the last click does not know of it yet
+	// on a busy machine, the outcome of the last click may not report the file yet
+	told += s.must(act.Step{Do: act.DoWait, MS: 1}).Line
 	if n := strings.Count(s.look(act.LookRequest{At: act.AtDownloads}), ": ready"); n != act.MaxDownloads || !strings.Contains(told, fmt.Sprintf("a download was cancelled, since %d wait to be saved", act.MaxDownloads)) {
 		t.Errorf("%d files wait, and the steps said %q", n, told)
 	}
 }
 
-// TestDownloadsThatBreakOff: the part of a download that broke off takes no room from the next ones, also
-// where Chrome would keep it in order to resume it (BR31).
+// TestDownloadsThatBreakOff checks that the part of a download that broke off takes no room
+// from later downloads, even if Chrome would keep the part in order to resume it (BR31).
 func TestDownloadsThatBreakOff(t *testing.T) {
 	s := open(t)
 	s.mux.HandleFunc("/half", func(w http.ResponseWriter, _ *http.Request) {
@@ -398,8 +400,8 @@ func TestUploads(t *testing.T) {
 	}
 }
 
-// TestLargeUploads: a file that is too large for scripts reaches the page as it is, by a file in
-// Chrome's box, and these are bounded (BR32, BR33).
+// TestLargeUploads checks that a file that is too large for scripts reaches the page
+// unchanged, through a file in Chrome's box, and that such files are bounded (BR32, BR33).
 func TestLargeUploads(t *testing.T) {
 	const size = 12 << 20
 	s := open(t, func(o *act.Options) { o.Uploads = size })
@@ -419,7 +421,7 @@ func TestLargeUploads(t *testing.T) {
 	if err := give(size); err != nil {
 		t.Fatal(err, cause(err))
 	}
-	sum := int32(-1) // where no byte is 1, and each that is added is 0
+	sum := int32(-1) // the page computes the same sum of a file of zeros
 	for range size / 4096 {
 		sum *= 31
 	}
@@ -464,7 +466,7 @@ func TestPDF(t *testing.T) {
 	}
 }
 
-// TestEvalOnlyReads (BR34).
+// TestEvalOnlyReads checks that an expression of the agent can only read (BR34).
 func TestEvalOnlyReads(t *testing.T) {
 	s := open(t)
 	s.page("/", `<title>e</title><input type=password id=p value=top><script>document.cookie = "k=v"; localStorage.x = 1; var own = () => { document.title = "ran" }; Object.defineProperty(window, "trap", {get() { document.title = "ran"; return 1 }})</script>`)
@@ -496,8 +498,8 @@ func TestEvalOnlyReads(t *testing.T) {
 	}
 }
 
-// TestOtherWaysOfFiles: a field for a directory gets one file, and a place to drop files is no
-// field for them (BR-A25).
+// TestOtherWaysOfFiles checks that a field for a directory gets one file, and that an
+// upload to a place where files are dropped is refused (BR-A25).
 func TestOtherWaysOfFiles(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>none</title><label>Dir <input type=file webkitdirectory id=f></label><div id=d onclick="0" style="width:200px;height:30px">Drop here</div><script>
@@ -520,7 +522,8 @@ for (const k of ["drop", "paste"]) addEventListener(k, (e) => { e.preventDefault
 	}
 }
 
-// TestTallPages: a picture is of the window, however large the page (BR37, BR-A48).
+// TestTallPages checks that a picture shows only the window, however tall the page is
+// (BR37, BR-A48).
 func TestTallPages(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>t</title><div style="width:50000px;height:50000px;background:linear-gradient(red,blue)"></div>`)

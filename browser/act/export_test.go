@@ -81,7 +81,7 @@ func (s *Seat) SendInput(x, y float64) {
 	}
 }
 
-// Collect has the current tab throw away what nothing holds.
+// Collect makes the current tab collect its garbage.
 func (s *Seat) Collect() {
 	t := s.tab()
 	if _, err := call(t.e.ctx, t.e.g, t.session(), heapprofiler.CollectGarbage, cdp.Empty{}); err != nil {
@@ -89,8 +89,8 @@ func (s *Seat) Collect() {
 	}
 }
 
-// RefOfLeftDocument returns a ref as a late look would give it: of an element of the previous
-// document, at the place and with the name of the element n.
+// RefOfLeftDocument returns a ref such as a look that was too late would return: it is for
+// an element of the previous document that has the place and the name of the element n.
 func (s *Seat) RefOfLeftDocument(n int) int {
 	t := s.tab()
 	t.mu.Lock()
@@ -103,22 +103,22 @@ func (s *Seat) RefOfLeftDocument(n int) int {
 	return left
 }
 
-// Insert puts a text into the field n as a secret is put there, after it was taken hold of. Its
-// document may have been left since.
+// Insert puts a text into the field n in the way in which a secret is put into a field that
+// was taken hold of. If left is true, the document of the field was left before.
 func (s *Seat) Insert(ctx context.Context, n int, text string, left bool) error {
 	return hand{s.tab()}.insert(ctx, s.aim(n, left), "", text)
 }
 
-// BeginScript sends a script that puts a text into the field n, as steps send all scripts. end waits until
-// it has run.
+// BeginScript sends a script that puts a text into the field n, in the way in which steps
+// send all scripts. end waits until the script has run.
 func (s *Seat) BeginScript(ctx context.Context, n int, text string) (end func() error) {
 	a := s.aim(n, false)
 	script := beginScript(ctx, s.tab(), a.frame, fmt.Sprintf("belljar.insert(%d, %s, %s)", a.local, argument(""), argument(text)))
 	return func() error { return script.wait(ctx, nil) }
 }
 
-// Reading returns what sends an expression of the agent to the current document, which may be left meanwhile.
-// end waits for its value.
+// Reading returns begins, which sends an expression of the agent to the current document;
+// the document may be left before it is sent. end waits for the value of the expression.
 func (s *Seat) Reading(ctx context.Context) (begins func(expression string) (end func() (string, error)), err error) {
 	t := eye{s.tab()}
 	f, _ := t.frameOf(t.target)
@@ -135,7 +135,8 @@ func (s *Seat) Reading(ctx context.Context) (begins func(expression string) (end
 	}, err
 }
 
-// HoldNavigations has the current tab hear of new documents only when let is closed, as on a busy machine.
+// HoldNavigations delays the events about new documents of the current tab until let is
+// closed, as on a busy machine.
 func (s *Seat) HoldNavigations(let <-chan struct{}) {
 	t := s.tab()
 	session := t.session()
@@ -147,7 +148,8 @@ func (s *Seat) HoldNavigations(let <-chan struct{}) {
 	}, func(method string) { ear{t}.lost(session, method) })
 }
 
-// TakesInput says why a step has not begun its input in the document of the element n.
+// TakesInput returns an error if a step that has not begun its input must not send it to
+// the document of the element n.
 func (s *Seat) TakesInput(n int, left bool) error {
 	return hand{s.tab()}.takesInput(s.aim(n, left).frame)
 }

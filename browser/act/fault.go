@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// fault is an error of Chrome or a script, as a refusal.
+// fault returns an error of Chrome or of a script as a refusal.
 func (t *tab) fault(err error, ran bool) error {
 	if err == nil {
 		return nil
@@ -38,8 +38,8 @@ func (t *tab) fault(err error, ran bool) error {
 	return r
 }
 
-// refusal is err as a refusal. If the page did not answer in time, awake sees first whether it hangs,
-// and the refusal says whether a script was stopped.
+// refusal returns err as a refusal. If the page did not answer in time, awake first checks
+// whether the page hangs, and the refusal says whether a script was stopped.
 func refusal(ctx context.Context, t *tab, err error, ran bool) error {
 	late := errors.Is(err, context.DeadlineExceeded)
 	if late {
@@ -58,13 +58,14 @@ func (t *tab) isCrashed() bool {
 	return t.crashed
 }
 
-// facing is a URL as facts have it: without fragment and without secrets.
+// facing returns a URL in the form that facts contain: without its fragment and without
+// secrets.
 func (t *tab) facing(u string) string {
 	u, _, _ = strings.Cut(u, "#")
 	return t.e.masks.hide(u)
 }
 
-// unknown is the refusal of a number. t.mu is held.
+// unknown returns the refusal of a number that the tab does not know. t.mu is held.
 func (t *tab) unknown(n int) error {
 	if n > 0 && n <= t.refs.last {
 		return &Refusal{Reason: ReasonStale, Message: fmt.Sprintf("[%d] is of a page that was left", n), Next: "look again"}
@@ -72,7 +73,7 @@ func (t *tab) unknown(n int) error {
 	return &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("[%d] was never shown in tab %s", n, t.name), Next: "look, and use a number of that"}
 }
 
-// viewTop is the frame at the top of a session.
+// viewTop returns the id of the top frame of a session.
 func (t *tab) viewTop(session string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,7 +83,7 @@ func (t *tab) viewTop(session string) string {
 	return ""
 }
 
-// held is the refusal of anything else while a dialog waits.
+// held returns the refusal of any other step while a dialog waits.
 func (d *Dialog) held() *Refusal {
 	return &Refusal{
 		Reason: ReasonDialog, Message: fmt.Sprintf("a dialog waits for an answer: %s %s", cut(plain(d.Kind), 20), quoted(d.Text, MaxDialogText)),

@@ -17,40 +17,41 @@ import (
 	"belljar.dev/policies"
 )
 
-// downloadDir is where Chrome puts files, in its own box. Their names there are
-// Chrome's; what a server calls them is only shown. It is a file system that has room
-// for about Options.Downloads: the events that say how much has come may be
-// late, but a write without room fails at once, and Chrome stops reading then.
+// downloadDir is the directory in Chrome's box where Chrome stores files. Chrome chooses
+// their names there; the name that a server gives a file is only shown. The directory is a
+// file system with room for about Options.Downloads: the events that report how much was
+// received may be late, but a write without room fails immediately, and Chrome then stops
+// reading.
 const downloadDir = policies.BrowserDownloads
 
-// files are the downloads of an engine. Guarded by its mu.
+// files contains the downloads of an engine. It is guarded by the engine's mu.
 type files struct {
 	last  int
 	all   []*download
-	begun []string // lines for the next outcome
-	lost  int      // that were cancelled since there were too many
-	given int64    // bytes of large uploads, which are kept
+	begun []string // lines about new downloads for the next outcome
+	lost  int      // number of downloads that were cancelled because there were too many
+	given int64    // bytes of the large uploads, whose files are kept
 }
 
-// loads reports whether a file is on its way.
+// loads reports whether a download is in progress.
 func (f *files) loads() bool {
 	return slices.ContainsFunc(f.all, func(d *download) bool { return d.state == "on its way" })
 }
 
-// download is a file on its way, or there.
+// download is a file that is being downloaded or was downloaded.
 type download struct {
-	name  string // d1
+	name  string // such as d1
 	guid  string
-	shown string // what the server called it, cleaned
-	from  string // URL, masked
+	shown string // name that the server gave the file, cleaned
+	from  string // URL of the file, masked
 	size  int64
-	state string // on its way, ready, cancelled
+	state string // "on its way", "ready" or "cancelled"
 	why   string
-	left  bool // it was cancelled, and its file may still be there
+	left  bool // whether the download was cancelled and its file may still exist
 }
 
-// lastWrite is how much Chrome writes of a download at once at most. Where a write finds no
-// room, none of it counts as received.
+// lastWrite is the largest number of bytes of a download that Chrome writes in one call. If
+// the write finds no room, none of these bytes counts as received.
 const lastWrite = 1 << 20
 
 type downloadEvent struct {
@@ -63,7 +64,7 @@ type downloadEvent struct {
 	TotalBytes    float64 `json:"totalBytes"`
 }
 
-// fileName is a stranger's name of a file, to be shown.
+// fileName returns a file name that a stranger chose, in a form that can be shown.
 func fileName(raw string) string {
 	name := path.Base(strings.ReplaceAll(plain(raw), `\`, "/"))
 	name = strings.Map(func(r rune) rune {
@@ -94,7 +95,7 @@ func (e *engine) fileBegins(v downloadEvent) {
 		from = "data:"
 	}
 	shown := fileName(e.masks.hide(v.Suggested[:min(len(v.Suggested), 4096)]))
-	if len(e.files.all) >= MaxDownloads { // nobody can save those that were cancelled
+	if len(e.files.all) >= MaxDownloads { // nobody can save a cancelled download, so its entry is dropped
 		e.files.all = slices.DeleteFunc(e.files.all, func(d *download) bool { return d.state == "cancelled" && !d.left })
 	}
 	line := ""
@@ -137,7 +138,8 @@ func (e *engine) cancel(guid string) {
 	})
 }
 
-// fileGoesOn counts what has come of a download, and ends what is too much.
+// fileGoesOn counts the bytes that a download has received, and cancels a download that is
+// too large.
 func (e *engine) fileGoesOn(v downloadEvent) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -154,7 +156,7 @@ func (e *engine) fileGoesOn(v downloadEvent) {
 	}
 	over := v.State == "completed" || v.State == "canceled"
 	if d == nil || d.state != "on its way" {
-		if over && (d == nil || d.state == "cancelled") { // Chrome may have written until now
+		if over && (d == nil || d.state == "cancelled") { // Chrome may have written to the file until now
 			e.unwanted.add(v.GUID)
 		}
 		return
@@ -183,7 +185,7 @@ func (e *engine) fileGoesOn(v downloadEvent) {
 	}
 }
 
-// file is a download by its name.
+// file returns the download with this name.
 func (e *engine) file(name string) (download, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -201,7 +203,7 @@ func (e *engine) file(name string) (download, error) {
 	return download{}, &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("download %s does not exist", quoted(name, 20)), Next: next}
 }
 
-// take opens a download that has come in full.
+// take opens a download that is complete.
 func (e *engine) take(ctx context.Context, name string) (*File, error) {
 	d, err := e.file(name)
 	if err != nil {
@@ -233,8 +235,8 @@ func (e *engine) drop(d download) {
 	e.mu.Unlock()
 }
 
-// bounded is a file that is read up to the size that it had when it was opened. Once
-// it was read in full and is closed, the download is forgotten.
+// bounded is a file that is read up to the size that it had when it was opened. The
+// download is forgotten once the file was read in full and is closed.
 type bounded struct {
 	r    io.Reader
 	f    *os.File
@@ -256,7 +258,7 @@ func (b *bounded) Close() error {
 	return b.f.Close()
 }
 
-// fileLines are the downloads, for the agent.
+// fileLines returns one line for each download, for the agent.
 func (e *engine) fileLines() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

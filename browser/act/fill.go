@@ -44,7 +44,7 @@ func (t hand) fill(ctx context.Context, p *plan, text string) error {
 	return nil
 }
 
-// inField takes hold of a field whose text is replaced by keys.
+// inField is the grip for a field whose text is replaced by keys.
 var inField = grip{Keys: true, Focus: true, Select: true, Ask: true}
 
 // same refuses a field if the page changed it to another field when it got the focus.
@@ -78,16 +78,16 @@ func (p *plan) fillSecret(ctx context.Context, text string) error {
 	return t.insert(ctx, p.aim, typ, text)
 }
 
-// dateForm is how the value of a field of dates or times is written, and the keys that type
-// it: Chrome shows such a field in parts, in the order of its locale, and each part takes
-// its own digits.
+// dateForm describes how the value of a field for dates or times is written, and which keys
+// type it: Chrome shows such a field in parts, in the order of its locale, and each part
+// takes its own digits.
 type dateForm struct {
 	value string // layout of the value of the field, for package time
 	keys  string // layout of what is typed, in the order of en-US
 }
 
-// dateForms are the forms of fields of dates and times, by the role of the field, the usual
-// form first.
+// dateForms contains the forms of the fields for dates and times, by the role of the field,
+// the usual form first.
 var dateForms = map[string][]dateForm{
 	"date":     {{"2006-01-02", "01022006"}},
 	"time":     {{"15:04", "0304PM"}},

@@ -8,8 +8,9 @@ import (
 	"belljar.dev/browser/act"
 )
 
-// A page may refuse what is typed, and then a step does not say that the field is filled. A page
-// may also write by itself what it makes of the keys, as those do that put a hyphen into a number.
+// If a page refuses the text that is typed, the step does not report that the field is
+// filled. A page may also change the text itself, for example to put a hyphen into a
+// number.
 func TestRefusedText(t *testing.T) {
 	s := open(t)
 	s.page("/", `<title>t</title>

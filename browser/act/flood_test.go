@@ -14,36 +14,40 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// demands are how hostile a page has to have been, as the web's server counts it: the page says
-// there what it has done, which no look and no step of the browser tells.
+// demands says how hostile a page must have been. The web server of the test counts it: the
+// page reports to the server what it has done, which no look and no step of the browser
+// reports.
 type demands struct {
-	long    time.Duration // of the first phase: changes
-	pause   time.Duration // of its script, after 12 ms of work
-	lines   int           // of the console
-	rate    int           // changes of the tree in a second of that phase
-	windows int           // that it asked for
-	dialogs int           // that it had open and saw closed
-	end     time.Duration // of the session at most
+	long    time.Duration // length of the first phase, in which the page changes its tree
+	pause   time.Duration // pause of the page's script after each 12 ms of work
+	lines   int           // number of lines on the console
+	rate    int           // changes of the tree per second in the first phase
+	windows int           // number of windows that the page asked for
+	dialogs int           // number of dialogs that the page opened and saw closed
+	end     time.Duration // longest time that the end of the session may take
 }
 
 // minFiles is how many downloads of 2 GiB the page has to have begun.
 const minFiles = 1
 
-// fileSize is how large the files are that the page loads, and maxSent how much of one is sent at most:
-// what Chrome may keep of it, and what the kernel has on its way, which differs between kernels.
+// fileSize is the size of the files that the page loads. maxSent is the largest number of
+// bytes of one file that may be sent: Chrome may keep some of them, and some are in the
+// buffers of the kernel, which differ between kernels.
 const fileSize, maxSent = 2 << 30, fileSize / 8
 
-// pageCounts is what the page says that it has done. Guarded by the mu of the stage.
+// pageCounts contains what the page reports that it has done. It is guarded by the mu of
+// the stage.
 type pageCounts struct {
-	// 1 it changes, 2 it writes lines, 3 it opens windows, 4 it adds the frame that asks, 5 that
-	// asks. Files are loaded in all of them.
+	// phase is the current phase: in 1 the page changes its tree, in 2 it writes lines, in
+	// 3 it opens windows, in 4 it adds the frame that opens dialogs, in 5 that frame opens
+	// dialogs. Files are loaded in all phases.
 	phase                   int
-	lines, changes, ms      int // ms is how long the first phase took
+	lines, changes, ms      int // ms is the length of the first phase in milliseconds
 	windows, dialogs, files int
-	sent                    int64 // bytes of the file of which most was sent
+	sent                    int64 // largest number of bytes that were sent of one file
 }
 
-// hostile serves the pages of the test, the first at /.
+// hostile serves the pages of the test, the first page at /, and returns what they report.
 func (s *stage) hostile(want demands) *pageCounts {
 	var d pageCounts
 	s.mux.HandleFunc("/told", func(_ http.ResponseWriter, q *http.Request) {
@@ -126,11 +130,12 @@ tell(); setTimeout(work, 300);
 	return &d
 }
 
-// TestHostilePage: a page that changes its tree, writes lines, opens windows and asks, one after the
-// other so that none of them slows the others down, and loads files all the while, costs a bounded
-// amount of memory, every call is answered in its time, and nothing is left after the session (BR22,
-// BR-A16, BR-A19, BR-A20). BELLJAR_TEST_HOSTILE makes it longer, and has the page do as much as the
-// acceptance of the browser wants.
+// TestHostilePage checks that a hostile page costs a bounded amount of memory, that every
+// call is answered in its time, and that nothing is left after the session (BR22, BR-A16,
+// BR-A19, BR-A20). The page changes its tree, writes lines, opens windows and opens
+// dialogs, one after the other so that none of them slows the others down, and it loads
+// files all the time. With BELLJAR_TEST_HOSTILE the test takes longer, and the page must do
+// as much as the acceptance of the browser demands.
 func TestHostilePage(t *testing.T) {
 	want := demands{long: 2 * time.Second, pause: 12 * time.Millisecond, lines: 2000, rate: 5000, windows: 30, dialogs: 20, end: 5 * time.Second}
 	if text := os.Getenv("BELLJAR_TEST_HOSTILE"); text != "" {
@@ -167,11 +172,11 @@ func TestHostilePage(t *testing.T) {
 			return err
 		})
 	}
-	var began [6]time.Time // of each phase, as far as was seen
+	var began [6]time.Time // time at which each phase began, as far as the test saw it
 	now := func() pageCounts {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.hits, s.asks = nil, nil // are the test's own
+		s.hits, s.asks = nil, nil // these belong to the test and must not count as memory
 		if began[d.phase].IsZero() {
 			began[d.phase] = time.Now()
 		}
@@ -179,13 +184,13 @@ func TestHostilePage(t *testing.T) {
 	}
 	first := act.Step{Do: act.DoOpen, URL: s.url("site", "/")}
 	step(first)
-	// On a busy machine, the page takes longer for as much.
+	// On a busy machine, the page needs longer to do the same.
 	for limit := time.Now().Add(max(time.Minute, 9*want.long) * testenv.Patience(t)); time.Now().Before(limit); {
 		if n := now(); n.phase == 5 && n.dialogs >= want.dialogs && dialogs > 0 && cancelled > 0 && closed > 0 {
 			break
 		}
 		if now().phase > 2 {
-			step(act.Step{Do: act.DoSwitch, Text: "t1"}) // and not a window that was opened
+			step(act.Step{Do: act.DoSwitch, Text: "t1"}) // look at the first tab, not at a window that was opened
 		}
 		for _, q := range []act.LookRequest{{}, {At: act.AtTabs}, {At: act.AtConsole}, {At: act.AtNetwork}, {At: act.AtDownloads}, {At: act.AtPicture}} {
 			var k *act.Look
@@ -202,7 +207,8 @@ func TestHostilePage(t *testing.T) {
 			case q.At == "" && strings.Contains(k.Text, `button "B"`):
 				page++
 				button = s.ref(k.Text, `button "B"`)
-			case q.At == "" && strings.Contains(k.Text, "about:blank"): // it died: on a busy machine, a page that does not answer is ended
+			// Chrome died: on a busy machine, a page that does not answer is ended
+			case q.At == "" && strings.Contains(k.Text, "about:blank"):
 				step(first)
 			case q.At == act.AtTabs:
 				tabs = strings.Count(k.Text, "\nt")
@@ -265,7 +271,7 @@ func TestHostilePage(t *testing.T) {
 	a.log(t)
 }
 
-// callTimes are the times of calls.
+// callTimes contains how long each call took.
 type callTimes struct{ all []callTime }
 
 type callTime struct {
@@ -274,11 +280,11 @@ type callTime struct {
 	slowest       time.Duration
 }
 
-// callLimit is the longest time of a call to a page that does not answer: it waits for its look, for
-// the contents of the look, and for Chrome.
+// callLimit is the longest time of a call to a page that does not answer: the call waits
+// for its look, for the contents of the look, and for Chrome.
 const callLimit = 3 * act.LookPatience
 
-// time does a call and notes how long it took.
+// time runs a call and notes how long the call took.
 func (a *callTimes) time(t *testing.T, call string, f func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*callLimit*testenv.Patience(t))

@@ -22,8 +22,9 @@ import (
 	"belljar.dev/browser/act"
 )
 
-// TestFrozenSeat: a Chrome that stood still while its site closed the connections goes on, a call
-// meanwhile is answered, and the agent reads why (BR-A42).
+// TestFrozenSeat checks that a Chrome that was stopped while its site closed the
+// connections runs on, that a call meanwhile is answered, and that the agent reads the
+// reason (BR-A42).
 func TestFrozenSeat(t *testing.T) {
 	s := open(t)
 	over, came := make(chan struct{}), make(chan struct{})
@@ -63,8 +64,8 @@ func TestFrozenSeat(t *testing.T) {
 	}
 }
 
-// TestManyWatch: however many people watch and however fast, the agent's steps go on, and nobody
-// waits longer than a picture has time (BR-A47).
+// TestManyWatch checks that the agent's steps go on however many people watch and however
+// fast they ask, and that nobody waits longer than a picture may take (BR-A47).
 func TestManyWatch(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>0</title><button onclick="document.title = +document.title + 1">B</button>`)
@@ -105,8 +106,9 @@ func TestManyWatch(t *testing.T) {
 	t.Logf("%d pictures, %d told to try again", shown.Load(), refused.Load())
 }
 
-// TestServiceWorkers: a worker of a site answers neither what is judged nor anything else in its
-// place, in no tab, and is gone with the seat (BR-A35).
+// TestServiceWorkers checks that a service worker of a site answers no request in place of
+// the server, whether the request is judged or not, in no tab, and that it is gone with the
+// seat (BR-A35).
 func TestServiceWorkers(t *testing.T) {
 	s := newStage(t)
 	s.secure()
@@ -130,7 +132,7 @@ navigator.serviceWorker.register("/worker.js").then(() => navigator.serviceWorke
 		if l := s.goTo(s.url("site", "/plain")); !strings.Contains(l, "from the server") {
 			t.Errorf("the page is\n%s", l)
 		}
-		s.must(act.Step{Do: act.DoClose}) // another tab comes in its place
+		s.must(act.Step{Do: act.DoClose}) // another tab is opened in its place
 	}
 	count := func() string {
 		s.goTo(s.url("site", "/count"))
@@ -149,8 +151,8 @@ navigator.serviceWorker.register("/worker.js").then(() => navigator.serviceWorke
 	}
 }
 
-// secure has the stage's site serve TLS, which the door opens, with a certificate of the
-// authority of this package's tests.
+// secure makes the stage's site serve TLS, which the egress door decrypts, with a
+// certificate of the authority of this package's tests.
 func (s *stage) secure() {
 	s.t.Helper()
 	pair, err := tls.X509KeyPair(issue("site.example"))
@@ -166,7 +168,7 @@ func (s *stage) secure() {
 	s.scheme, s.net = "https", `net: {mode: proxy, tls: intercept, allow_private: [NAMES]}`
 }
 
-// authority is a key and a certificate that the doors of this package's tests believe.
+// authority is a key and a certificate that the doors of this package's tests trust.
 var authority = sync.OnceValues(func() (*ecdsa.PrivateKey, *x509.Certificate) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -202,8 +204,8 @@ func issue(name string) (cert, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
 }
 
-// believe has the doors of this process verify servers by the authority of these tests. They read
-// the roots of the system once, and that is here.
+// believe makes the doors of this process verify servers with the authority of these tests.
+// A process reads the roots of the system only once, and it does so here.
 func believe() {
 	_, ca := authority()
 	dir, err := os.MkdirTemp("", "roots")

@@ -26,14 +26,14 @@ import (
 type governor struct {
 	seat *browser.Seat
 
-	writing sync.Mutex // one message at a time
+	writing sync.Mutex // held while one message is written
 
 	mu       sync.Mutex
 	last     int64             // the number of our newest command
 	waiting  map[int64]awaited // the answers to our commands, by their numbers
 	sessions map[string]*listener
 	guests   map[string]bool // sessions of chromedp
-	err      error           // why it has ended
+	err      error           // why the governor has ended
 
 	guest chan *cdproto.Message // the queue from which chromedp reads
 	done  chan struct{}         // closed when it has ended
@@ -43,8 +43,8 @@ const (
 	// firstID is where the numbers of our own commands begin; those of chromedp are
 	// below it. Chrome takes numbers of 32 bits only.
 	firstID = 1 << 30
-	// guestQueue is how many messages wait for chromedp at most. The queue is full
-	// only if chromedp has stopped reading.
+	// guestQueue is the largest number of messages that may wait for chromedp. The queue is
+	// full only if chromedp has stopped reading.
 	guestQueue    = 1024
 	writePatience = 5 * time.Second
 	// maxEvents bounds the events of one session in a second, and maxPageMade those
@@ -81,14 +81,14 @@ var faked = map[string]string{
 	"DOM.getDocument": `{"root":{"nodeId":1,"backendNodeId":1,"nodeType":9,"nodeName":"#document","localName":"","nodeValue":""}}`,
 }
 
-// listener hears the events of one session.
+// listener handles the events of one session.
 type listener struct {
-	hear func(method string, params []byte) // must not block
-	lost func(method string)                // is called with each event that was dropped, unless it is nil; must not block
+	hear func(method string, params []byte) // handles an event; must not block
+	lost func(method string)                // gets the method of each event that was dropped; may be nil; must not block
 
-	second int64 // the second in which the events below came
+	second int64 // second in which the events below arrived
 	events int
-	made   int // those of pageMade among them
+	made   int // number of these events that are of pageMade
 }
 
 // awaited is the answer to a command of a session.
@@ -122,7 +122,7 @@ func newGovernor(s *browser.Seat) *governor {
 	}
 }
 
-// serve hands on what Chrome says until its pipe ends.
+// serve passes on the messages of Chrome until its pipe ends.
 func (g *governor) serve() {
 	for {
 		text, err := browser.ReadMessage(g.seat.From)
@@ -140,10 +140,10 @@ func (g *governor) serve() {
 	}
 }
 
-// dispatch takes one message.
+// dispatch handles one message of Chrome.
 func (g *governor) dispatch(text []byte, second int64) {
 	if method, session, ok := glance(text); ok && slices.Contains(pageMade, method) {
-		// Most of these are dropped, which does not need their whole text decoded.
+		// Most of these events are dropped, so their whole text is not decoded.
 		g.mu.Lock()
 		e := g.sessions[session]
 		room := e != nil && e.hasRoom(second)
@@ -158,7 +158,7 @@ func (g *governor) dispatch(text []byte, second int64) {
 	h, ok := headOf(text)
 	switch {
 	case !ok:
-		return // not what Chrome says; each caller that waits has a deadline
+		return // Chrome sends no such message; each caller that waits has a deadline
 	case h.id >= firstID:
 		var m struct {
 			Result jsonv2.Value `json:"result"`
@@ -264,16 +264,17 @@ func (g *governor) end(err error) {
 	}
 }
 
-// listen calls hear with each event of a session, and lost with the method of each that was
-// dropped; neither may block. A lost of nil means that nobody counts them. The empty session is the browser's own.
+// listen calls hear with each event of a session, and lost with the method of each event
+// that was dropped; neither may block. If lost is nil, dropped events are not counted. The
+// empty session is the browser's own.
 func (g *governor) listen(session string, hear func(string, []byte), lost func(string)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.sessions[session] = &listener{hear: hear, lost: lost}
 }
 
-// leave ends listen, since the session has ended. Chrome does not answer commands that wait in an
-// ended session, so they fail here.
+// leave ends listen when the session has ended. Chrome does not answer the commands that
+// wait in an ended session, so leave makes them fail.
 func (g *governor) leave(session string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -311,12 +312,13 @@ func (g *governor) write(text []byte) error {
 // pending is a command that was sent; R is the type of its answer.
 type pending[R any] struct{ sending }
 
-// sending is a pending of any answer. The code of its methods is made once, and not for each R.
+// sending is a pending for any type of answer. Its methods are compiled once, and not once
+// for each R.
 type sending struct {
 	g       *governor
 	id      int64
 	answer  <-chan answer
-	back    chan<- answer // the same channel, to put an answer back
+	back    chan<- answer // the channel of answer, to put an answer back
 	session string
 	method  string
 	err     error
@@ -328,7 +330,7 @@ func begin[P, R any](g *governor, session string, cmd cdp.Command[P, R], params 
 	return pending[R]{g.send(session, cmd.Method, params)}
 }
 
-// send is begin for any command.
+// send is begin for any type of command.
 func (g *governor) send(session, method string, params any) sending {
 	p := sending{g: g, session: session, method: method}
 	to := make(chan answer, 1)
@@ -370,7 +372,8 @@ func (p sending) drop() {
 // wait waits for the answer.
 func (p pending[R]) wait(ctx context.Context) (R, error) { return p.waitOr(ctx, nil) }
 
-// errBlocked is the cause where a dialog or a crash keeps the page from answering.
+// errBlocked is the error of a command that the page cannot answer because of a dialog or a
+// crash.
 var errBlocked = errors.New("the page is held by a dialog, or gone")
 
 // waitOr waits for the answer, or until stop is closed.
@@ -393,14 +396,14 @@ func (p sending) read(ctx context.Context, stop <-chan struct{}, result any) err
 		return fmt.Errorf("%s: %w", p.method, context.Cause(ctx))
 	case <-stop:
 		select {
-		case a = <-p.answer: // it came first
+		case a = <-p.answer: // the answer came first
 		default:
 			p.drop()
 			return fmt.Errorf("%s: %w", p.method, errBlocked)
 		}
 	case <-p.g.done:
 		select {
-		case a = <-p.answer: // it came before the end
+		case a = <-p.answer: // the answer came before the end
 		default:
 			p.drop()
 			return fmt.Errorf("%s: %w", p.method, errGone)
@@ -420,11 +423,12 @@ func (p sending) read(ctx context.Context, stop <-chan struct{}, result any) err
 	return nil
 }
 
-// answered reports whether the answer is here, or the command was not sent. It leaves the answer for wait.
+// answered reports whether the answer has arrived, or the command was not sent. It leaves
+// the answer for wait.
 func (p sending) answered() bool { return p.err != nil || len(p.answer) > 0 }
 
-// came waits for the answer, at most for most, and reports whether waiting is over: the answer
-// is here, or will never come. It leaves the answer for wait.
+// came waits for the answer, no longer than most, and reports whether waiting is over: the
+// answer has arrived, or will never arrive. It leaves the answer for wait.
 func (p sending) came(ctx context.Context, stop <-chan struct{}, most time.Duration) bool {
 	if p.err != nil {
 		return true
@@ -448,7 +452,7 @@ func call[P, R any](ctx context.Context, g *governor, session string, cmd cdp.Co
 	return begin(g, session, cmd, params).wait(ctx)
 }
 
-// Read is a method of chromedp's Transport.
+// Read implements chromedp's Transport.
 func (g *governor) Read(ctx context.Context, m *cdproto.Message) error {
 	select {
 	case next := <-g.guest:
@@ -461,7 +465,7 @@ func (g *governor) Read(ctx context.Context, m *cdproto.Message) error {
 	}
 }
 
-// Write is a method of chromedp's Transport.
+// Write implements chromedp's Transport.
 func (g *governor) Write(_ context.Context, m *cdproto.Message) error {
 	if m.ID <= 0 || m.ID >= firstID {
 		return fmt.Errorf("chromedp's command has the number %d", m.ID)

@@ -21,7 +21,7 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// wired is a governor and the two ends of its pipe that a Chrome has.
+// wired is a governor with the two ends of its pipe that belong to Chrome.
 type wired struct {
 	*governor
 	commands *bufio.Reader
@@ -75,9 +75,10 @@ func (w *wired) say(t *testing.T, text string) {
 	}
 }
 
-// TestChromedpAttaches pins what chromedp asks Chrome for when it attaches to a page, in its order,
-// what it gets in place of an answer of Chrome, and that its session is ended (BR43). A version that
-// asks for something else has to be looked at.
+// TestChromedpAttaches pins the commands that chromedp sends when it attaches to a page,
+// their order, and the answers that it gets in place of Chrome's, and checks that its
+// session is ended (BR43). A version of chromedp that sends other commands must be
+// reviewed.
 func TestChromedpAttaches(t *testing.T) {
 	w := wire(t)
 	var asked []string
@@ -135,7 +136,7 @@ func TestChromedpAttaches(t *testing.T) {
 	}
 }
 
-// hostile are what a Chrome that a page has taken over may say.
+// hostile returns a message that a Chrome may send after a page has taken it over.
 func hostile(r *rand.Rand) string {
 	one := []string{
 		"", "garbage", "{", "null", "[]", `"x"`, "\x01\x02", `{"id":1}`, `{"id":-5,"result":{}}`, `{"id":"x"}`, `{"id":1e99}`, `{"id":9223372036854775808}`,
@@ -152,8 +153,8 @@ func hostile(r *rand.Rand) string {
 	return strings.ReplaceAll(text, "\x00", "")
 }
 
-// TestGovernorSurvivesAnything: whatever comes out of the pipe, calls are answered or fail,
-// each at most once, and what waits is bounded (BR-A43).
+// TestGovernorSurvivesAnything checks that, whatever comes out of the pipe, each call is
+// answered or fails, at most once, and that the queues are bounded (BR-A43).
 func TestGovernorSurvivesAnything(t *testing.T) {
 	n, r := testenv.Cases(t, 400)
 	w := wire(t)
@@ -162,17 +163,17 @@ func TestGovernorSurvivesAnything(t *testing.T) {
 	for range n {
 		w.say(t, hostile(r))
 	}
-	w.listen("over", func(string, []byte) { close(read) }, nil) // of a session with events to spare
+	w.listen("over", func(string, []byte) { close(read) }, nil) // this session has used none of its events
 	w.say(t, `{"method":"Test.over","sessionId":"over"}`)
 	<-read
-	// It still answers.
+	// The governor still passes on answers.
 	go func() {
 		for {
 			c, ok := w.command()
 			if !ok {
 				return
 			}
-			for range 3 { // and is told so more than once
+			for range 3 { // send each answer more than once
 				_, _ = fmt.Fprintf(w.answers, `{"id":%d,"result":{"result":{"type":"number","value":4}}}`+"\x00", c.ID)
 			}
 		}
@@ -189,8 +190,8 @@ func TestGovernorSurvivesAnything(t *testing.T) {
 	}
 }
 
-// TestLongAnswersAreRefused: a message of more than 64 MiB is not kept, and the call that it answers
-// fails at once (BR43, BR-A43).
+// TestLongAnswersAreRefused checks that a message of more than 64 MiB is not kept, and that
+// the call that it answers fails immediately (BR43, BR-A43).
 func TestLongAnswersAreRefused(t *testing.T) {
 	w := wire(t)
 	p := begin(w.governor, "", runtime.Evaluate, runtime.EvaluateParams{Expression: "0"})
@@ -228,9 +229,9 @@ func TestCallsFailWithTheirChrome(t *testing.T) {
 	}
 }
 
-// TestEventsAreCounted: of the events that a page can make at will, a session has 200 in a second, and
-// of all events 2,000, and each that is dropped is counted. Events without which a tab cannot go on
-// are never dropped (BR22, BR43, BR-A19).
+// TestEventsAreCounted checks that a session gets at most 200 events a second of the kinds
+// that a page can make at will, and 2,000 of all kinds, and that each dropped event is
+// counted. Events that a tab cannot work without are never dropped (BR22, BR43, BR-A19).
 func TestEventsAreCounted(t *testing.T) {
 	g := newGovernor(&browser.Seat{})
 	heard, lost := map[string]int{}, map[string]int{}
@@ -254,8 +255,9 @@ func TestEventsAreCounted(t *testing.T) {
 	}
 }
 
-// TestGuestsHearLittle: of all that happens in a page, chromedp gets the events of guestEvents in
-// its own sessions alone. They fill about half of its queue at most, so that answers have room (BR43).
+// TestGuestsHearLittle checks that chromedp gets only the events of guestEvents, and only
+// in its own sessions. They fill at most about half of its queue, so that answers have room
+// (BR43).
 func TestGuestsHearLittle(t *testing.T) {
 	g := newGovernor(&browser.Seat{})
 	g.guests["guest"] = true

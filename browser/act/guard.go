@@ -9,34 +9,37 @@ import (
 	"time"
 )
 
-// guard is a tab whose pages take input from a step alone.
+// guard is a tab whose pages take input only from a step.
 type guard struct{ *tab }
 
-// grip is how an element is taken hold of for input.
+// grip describes how an element is taken hold of for input.
 type grip struct {
-	Guard  bool `json:"guard"`  // the guard is armed for it
-	Keys   bool `json:"keys"`   // for input of keys, and not of the mouse
-	Focus  bool `json:"focus"`  // it gets the focus
-	Select bool `json:"select"` // what is in it is selected, too
-	Ask    bool `json:"ask"`    // what it is then is read
-	// Expected is what the element has to be before it is taken hold of, as it was read when
-	// the step was prepared. Enter reports that it was read for a step that presses Enter.
+	Guard  bool `json:"guard"`  // whether the guard is armed for the element
+	Keys   bool `json:"keys"`   // whether the input is from keys, not from the mouse
+	Focus  bool `json:"focus"`  // whether the element gets the focus
+	Select bool `json:"select"` // whether the content of the element is selected as well
+	Ask    bool `json:"ask"`    // whether the facts of the element are read then
+	// Expected is what the element has to be before it is taken hold of: the facts that
+	// were read when the step was prepared. Enter reports that they were read for a step
+	// that presses Enter.
 	Expected *touched `json:"expected,omitempty"`
 	Enter    bool     `json:"enter"`
-	// Option is the number of the option that the key which comes selects, and Text its text.
+	// Option is the number of the option that the next key selects, and Text is its text.
 	Option int    `json:"option,omitempty"`
 	Text   string `json:"text,omitempty"`
 
-	// Ups is how many keys are struck; the guard is disarmed when the last one comes up.
+	// Ups is the number of keys that are pressed; the guard is disarmed when the last one
+	// is released.
 	Ups int `json:"ups,omitempty"`
 	// has reports that the element had the focus when it was read.
 	has bool
-	// taken waits until Chrome says that the page has taken the keys, where the last of them does
-	// not come up in the page.
+	// taken waits until Chrome reports that the page has taken the keys. It is called if
+	// the page does not report that the last key was released.
 	taken func(context.Context) error
 }
 
-// grip takes hold of an element, and returns what it is then, where g asks for it.
+// grip takes hold of an element. It returns the facts of the element at that time, if g
+// asks for them.
 func (t guard) grip(ctx context.Context, a aim, g grip) (touched, error) {
 	var r struct {
 		OK      bool    `json:"ok"`
@@ -48,7 +51,7 @@ func (t guard) grip(ctx context.Context, a aim, g grip) (touched, error) {
 		return r.F, t.fault(err, g.Focus && errors.Is(err, context.DeadlineExceeded))
 	}
 	switch {
-	case r.Changed: // it, or what it does
+	case r.Changed: // the element, or what it does, has changed
 		if _, err := hand(t).touch(ctx, a, false, g.Enter); err != nil {
 			return r.F, err
 		}
@@ -59,16 +62,17 @@ func (t guard) grip(ctx context.Context, a aim, g grip) (touched, error) {
 	return r.F, nil
 }
 
-// tally is what became of input.
+// tally says what happened to the input of a step.
 type tally struct {
 	Hits   int  `json:"hits"`   // events that reached the element
-	Misses int  `json:"misses"` // events that were kept from others
-	Took   bool `json:"took"`   // the field has taken a text, or has another one than before
-	Empty  bool `json:"empty"`  // it has none
-	Left   bool `json:"-"`      // its document was left, or waits for a dialog, before this could be read
+	Misses int  `json:"misses"` // events that were kept from other elements
+	Took   bool `json:"took"`   // whether the field has taken a text, or has another text than before
+	Empty  bool `json:"empty"`  // whether the field has no text
+	Left   bool `json:"-"`      // whether the document was left, or waits for a dialog, before the tally could be read
 }
 
-// lostFocus is what a step says whose keys did not all come to their element, and empty if they did.
+// lostFocus returns the message of a step whose keys did not all reach their element; it is
+// empty if they all did.
 func (t tally) lostFocus(name string) string {
 	if t.Misses == 0 {
 		return ""
@@ -76,11 +80,12 @@ func (t tally) lostFocus(name string) string {
 	return name + " lost the focus or was left while it was used, and the rest of the keys went nowhere"
 }
 
-// endOf says how a step ends whose input became so; err is what ended the input. Where some of it
-// was kept from what was not the element, missed says what happened, unless it does not matter and
-// missed is empty. That comes first: a document that took the place of another may have kept all
-// of it from itself. over reports that the step ends here, as it also does without an error where
-// the input has led to a dialog or another document.
+// endOf decides how a step ends: became is the tally of its input, and err is the error
+// that ended the input. If input was kept from another element, missed says what happened;
+// missed is empty if that does not matter. A message in missed comes before err: a document
+// that replaced another may have kept all input from itself. over reports that the step
+// ends here. It is also true, without an error, if the input has led to a dialog or another
+// document.
 func (t guard) endOf(became tally, err error, missed, next string) (over bool, _ error) {
 	switch {
 	case missed != "":
@@ -93,11 +98,11 @@ func (t guard) endOf(became tally, err error, missed, next string) (over bool, _
 	return false, nil
 }
 
-// during takes hold of an element, arms the guard in all documents of the tab, does f, and
-// returns what became of its input. f gets what the element is, where g asks for it.
+// during takes hold of an element, arms the guard in all documents of the tab, calls f, and
+// returns the tally of its input. f gets the facts of the element, if g asks for them.
 func (t guard) during(ctx context.Context, a aim, g grip, f func(touched) error) (own tally, err error) {
 	others := slices.DeleteFunc(t.tree(), func(fr frame) bool { return fr.id == a.frame.id })
-	// A frame that does not answer keeps nobody from the others.
+	// A frame that does not answer must not delay the others.
 	all := func(ctx context.Context, f func(context.Context, frame)) {
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
@@ -141,8 +146,8 @@ func (t guard) during(ctx context.Context, a aim, g grip, f func(touched) error)
 	return own, err
 }
 
-// held takes hold of an element, does f, and lets go. left says that a dialog or another document
-// keeps the page from saying what became of the input.
+// held takes hold of an element, calls f, and lets go. left reports that a dialog or
+// another document keeps the page from returning the tally of the input.
 func (t guard) held(ctx context.Context, a aim, g grip, f func(touched) error) (own tally, left bool, err error) {
 	after := running{err: errLeft}
 	is, err := t.grip(ctx, a, g)
@@ -163,10 +168,10 @@ func (t guard) held(ctx context.Context, a aim, g grip, f func(touched) error) (
 	return own, left, err
 }
 
-// stroke strikes keys in an element that has the focus, and does not wait for the page to have taken
-// hold of it: a guard that is not armed lets no key through. So where the element is another one by
-// now, or the keys were faster, nothing was done. retry reports that
-// nothing was done, so held may try.
+// stroke sends keys to an element that has the focus, and does not wait until the page has
+// taken hold of the element: a guard that is not armed lets no key through. So nothing was
+// done if the element is another one by now, or if the keys came before the guard was
+// armed. retry reports that nothing was done, so held may try.
 func (t guard) stroke(ctx context.Context, a aim, g grip, f func(touched) error) (own tally, left, retry bool, err error) {
 	if err := hand(t).takesInput(a.frame); err != nil {
 		return own, false, false, err
@@ -183,14 +188,14 @@ func (t guard) stroke(ctx context.Context, a aim, g grip, f func(touched) error)
 		err = g.taken(ctx)
 	}
 	left = t.disarm(context.WithoutCancel(ctx), a, script, came, &own) != nil
-	if came && !left && own.Hits == 0 { // keys that are still on their way may not come when they are struck again
+	if came && !left && own.Hits == 0 { // keys that are still on their way must not arrive after the keys are sent again
 		err = g.taken(ctx)
 	}
 	return own, left, !left && own.Hits == 0 && err == nil, err
 }
 
-// strays is how much input came to the document that took the place of another in a frame. Its
-// guard is closed from its first moment, so the page itself got none of it.
+// strays returns how many input events came to the document that replaced another in a
+// frame. Its guard is closed from the start, so the page itself got none of them.
 func (t guard) strays(ctx context.Context, id string) int {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -201,11 +206,12 @@ func (t guard) strays(ctx context.Context, id string) int {
 	return r.Misses
 }
 
-// maxFrameDepth is how many frames around an element are looked at.
+// maxFrameDepth is the largest number of frames around an element that are checked.
 const maxFrameDepth = 20
 
-// navigations is how often the documents of a frame, and of those around it, have asked for another
-// one in their place. over reports that none of these requests is under way. t.mu is held.
+// navigations returns how often the documents of a frame, and of the frames around it, have
+// asked for another document in their place. over reports that none of these requests is in
+// progress. t.mu is held.
 func (t guard) navigations(id string) (n int, over bool) {
 	over = true
 	for f, depth := t.frames[id], 0; f != nil && depth < maxFrameDepth; f, depth = t.frames[f.parent], depth+1 {
@@ -215,10 +221,11 @@ func (t guard) navigations(id string) (n int, over bool) {
 	return n, over
 }
 
-// stillHit reports whether an element is still hit where the mouse was moved to. It refuses a click
-// before its first press if the page has navigated since before counted its navigations, unless
-// it stays where it is, as for a file. The page answers the first only after it has reported what it
-// asked for.
+// stillHit reports whether an element is still hit at the place to which the mouse was
+// moved. before is the number of navigations at an earlier time. If the page has navigated
+// since, stillHit refuses the click before its first press, unless the page stays where it
+// is, for example because the answer is a file. The page answers the question about the
+// element only after it has reported the navigations that it asked for.
 func (t guard) stillHit(ctx context.Context, a aim, before int, at spot) (hit bool, err error) {
 	if err := t.run(ctx, a.frame, fmt.Sprintf("belljar.hits(%d, %v, %v)", a.local, at.frameX, at.frameY), &hit); err != nil {
 		return false, t.fault(err, false)
@@ -245,11 +252,12 @@ func (t guard) stillHit(ctx context.Context, a aim, before int, at spot) (hit bo
 // stayTime is how long a click waits at most to see whether the page stays where it is.
 const stayTime = time.Second
 
-// upTime is how long a key may take to come up where its element is, before Chrome is asked for it.
-// It comes up elsewhere if the page has moved the focus into another frame.
+// upTime is how long the release of a key may take to reach its element before Chrome is
+// asked for it. The release goes elsewhere if the page has moved the focus into another
+// frame.
 const upTime = 50 * time.Millisecond
 
-// disarm disarms the guard in the frame of an element, unless after has done it.
+// disarm disarms the guard in the frame of an element, unless the script after has done so.
 func (t guard) disarm(ctx context.Context, a aim, after running, came bool, own *tally) error {
 	switch {
 	case came && after.wait(ctx, own) == nil:

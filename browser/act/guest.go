@@ -9,34 +9,34 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// attacher hands chromedp the Chrome that a seat owns. It starts and ends nothing.
+// attacher gives chromedp the Chrome that a seat owns. It starts and ends nothing.
 type attacher struct{ wire *tap }
 
-// Allocate is of chromedp's Allocator.
+// Allocate implements chromedp's Allocator.
 func (a attacher) Allocate(ctx context.Context, opts ...chromedp.BrowserOption) (*chromedp.Browser, error) {
 	return chromedp.NewBrowserTransport(ctx, a.wire, opts...)
 }
 
-// Wait is of chromedp's Allocator.
+// Wait implements chromedp's Allocator.
 func (attacher) Wait() {}
 
-// Attaches tells chromedp that the browser runs already.
+// Attaches reports to chromedp that the browser runs already.
 func (attacher) Attaches() bool { return true }
 
 // tap is the governor as the transport of one context of chromedp.
 type tap struct {
 	*governor
-	closed chan struct{} // by chromedp when it has stopped to write
+	closed chan struct{} // closed by chromedp when it has stopped writing
 }
 
-// Close is of chromedp's Transport. The seat owns the pipe, so it stays open.
+// Close implements chromedp's Transport. The seat owns the pipe, so the pipe stays open.
 func (t *tap) Close() error {
 	close(t.closed)
 	return nil
 }
 
-// guest is a context in which chromedp drives a page, with a session of its own. The
-// caller ends it by done, which waits until chromedp neither reads nor writes.
+// guest returns a context in which chromedp drives a page, with a session of its own. The
+// caller must call done, which waits until chromedp neither reads nor writes.
 func (e *engine) guest(ctx context.Context, page string) (_ context.Context, done func(), err error) {
 	wire := &tap{e.g, make(chan struct{})}
 	ctx, stop := chromedp.NewAllocatorContext(ctx, attacher{wire})
@@ -59,8 +59,8 @@ func (e *engine) guest(ctx context.Context, page string) (_ context.Context, don
 	return ctx, done, nil
 }
 
-// forgetGuests ends the sessions of chromedp, which leaves them, and drops what is left for
-// it.
+// forgetGuests ends the sessions of chromedp, which does not end them itself, and drops the
+// messages that still wait for it.
 func (g *governor) forgetGuests() {
 	g.mu.Lock()
 	left := slices.Collect(maps.Keys(g.guests))

@@ -6,15 +6,15 @@ import (
 	"github.com/chromedp/cdproto/cdp/jsonv2"
 )
 
-// head is what decides where a message of Chrome goes.
+// head contains the parts of a message of Chrome that decide where the message goes.
 type head struct {
 	id      int64
 	method  string
 	session string
-	params  []byte // not decoded
+	params  []byte // JSON that is not decoded
 }
 
-// headOf reads the head of a message, of a cut one as much as is there.
+// headOf reads the head of a message. If the message was cut, it reads as much as there is.
 func headOf(text []byte) (h head, ok bool) {
 	var m struct {
 		ID        int64        `json:"id"`
@@ -23,7 +23,7 @@ func headOf(text []byte) (h head, ok bool) {
 		Params    jsonv2.Value `json:"params"`
 	}
 	err := jsonv2.Unmarshal(text, &m, jsonOptions)
-	// The beginning of a cut message was read, and the number stands there.
+	// A cut message is not valid, but its number is at the beginning and was read.
 	return head{m.ID, m.Method, m.SessionID, m.Params}, err == nil || m.ID >= firstID
 }
 

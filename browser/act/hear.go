@@ -19,8 +19,8 @@ import (
 	"github.com/chromedp/cdproto/target"
 )
 
-// The parts that are read of Chrome's events. Its own types have ten times as many,
-// and a page can make thousands.
+// These types contain only the parts of Chrome's events that are read. The types of cdproto
+// have ten times as many fields, and a page can make thousands of events.
 
 type frameEvent struct {
 	Frame struct {
@@ -99,7 +99,7 @@ type dialogEvent struct {
 	URL     string `json:"url"`
 }
 
-// hearing calls take with one event, if it can be decoded.
+// hearing calls take with an event, if the event can be decoded.
 func hearing[E any](params []byte, take func(E)) {
 	var e E
 	if jsonv2.Unmarshal(params, &e, jsonOptions) == nil {
@@ -107,7 +107,7 @@ func hearing[E any](params []byte, take func(E)) {
 	}
 }
 
-// hear takes the events of the browser itself. It must not block.
+// hear handles the events of the browser itself. It must not block.
 func (e *engine) hear(method string, params []byte) {
 	switch method {
 	case cdpbrowser.DownloadWillBegin.Method:
@@ -121,8 +121,9 @@ func (e *engine) hear(method string, params []byte) {
 	}
 }
 
-// appears handles the session of a new page: one that was asked for, or a window that a page opened.
-// Both wait. The session of a tab, to which chromedp has attached, needs nothing.
+// appears handles the session of a new page: a page that was requested, or a window that a
+// page opened. Both wait. The session of a tab to which chromedp has attached needs
+// nothing.
 func (e *engine) appears(v attachEvent) {
 	e.mu.Lock()
 	if slices.ContainsFunc(e.tabs, func(t *tab) bool { return t.target == v.TargetInfo.TargetID }) {
@@ -154,13 +155,14 @@ func (e *engine) window(v attachEvent) {
 		}
 	}
 	full := len(e.tabs) >= MaxTabs
-	// A window may hide which page opened it.
+	// A window may hide which page opened it. It then counts as a window of the current
+	// tab.
 	for _, t := range e.tabs {
 		if opener == nil && v.TargetInfo.OpenerID == "" && t.name == e.current {
 			opener = t
 		}
 	}
-	e.front = nil // it comes before the others, also where it does not stay
+	e.front = nil // the window comes to the front, even if it is closed
 	e.mu.Unlock()
 	if full || opener == nil {
 		closeUnwanted(e, v)
@@ -183,11 +185,12 @@ func (e *engine) window(v attachEvent) {
 	opener.change(func() {})
 }
 
-// closeUnwanted closes a window at once. Its opener may wait in the same process until the window
-// runs, and a window that was closed before never does: so it runs first, and its requests
-// are held before, so that nothing that it asks for is sent. A window that cannot reach its opener has
-// a process of its own, and nobody waits for it to run. So it is closed at once: it would run only when
-// the first of these requests was answered.
+// closeUnwanted closes a window immediately. If the window can reach its opener, the opener
+// may wait in the same process until the window runs, and a window that is closed before
+// never runs. So the window runs first, and its requests are held before that, so that none
+// of them is sent. A window that cannot reach its opener has a process of its own, and
+// nobody waits for it to run. It is closed without the command that holds its requests,
+// because Chrome would answer that command only once the window runs.
 func closeUnwanted(e *engine, v attachEvent) {
 	shut := func() {
 		begin(e.g, "", target.CloseTarget, target.CloseTargetParams{TargetID: target.ID(v.TargetInfo.TargetID)}).drop()
@@ -204,7 +207,7 @@ func closeUnwanted(e *engine, v attachEvent) {
 	})
 }
 
-// hear takes the events of a session of the tab. It must not block.
+// hear handles the events of a session of the tab. It must not block.
 func (t ear) hear(session, method string, params []byte) {
 	switch method {
 	case page.FrameNavigated.Method:
@@ -322,7 +325,7 @@ func (t ear) lost(session, method string) {
 	defer t.mu.Unlock()
 	v := t.views[session]
 	switch method {
-	case runtime.ConsoleAPICalled.Method: // it may be an error: nothing but its method is known
+	case runtime.ConsoleAPICalled.Method: // this may be an error, but only its method is known
 	case runtime.ExceptionThrown.Method:
 		t.errors++
 	case network.RequestWillBeSent.Method:
@@ -342,23 +345,24 @@ func (t ear) lost(session, method string) {
 	}
 }
 
-// slowDown has the page of a session slowed down for a while, unless it is. t.mu is held.
+// slowDown slows down the page of a session for slowTime, unless it is slowed down already.
+// t.mu is held.
 func (t ear) slowDown(v *view) {
 	if v.flood.slowing || t.e.ctx.Err() != nil {
 		return
 	}
 	v.flood.slowing = true
 	t.e.wg.Go(func() {
-		t.throttle(t.e.ctx, v.session) // ends with the session
+		t.throttle(t.e.ctx, v.session) // returns when the session ends
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		v.flood.slowing, v.flood.level = false, 0
 	})
 }
 
-// throttle has Chrome run the scripts of a session slower for slowTime. That begins when the answer
-// is here, and with it all that was reported before. A script that floods on and does not come to an
-// end before, as one that writes lines without a pause, is stopped as one that hangs.
+// throttle makes Chrome run the scripts of a session slower for slowTime. The time begins
+// when Chrome has answered; by then all events before the answer have arrived. A script
+// that keeps flooding until then without a pause is stopped like a script that hangs.
 func (t ear) throttle(ctx context.Context, session string) {
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
@@ -385,7 +389,7 @@ func (t ear) throttle(ctx context.Context, session string) {
 		case <-ctx.Done():
 		}
 	}
-	if !errors.Is(err, errSessionEnded) { // it may still become slower
+	if !errors.Is(err, errSessionEnded) { // the session may still be slowed down
 		_, _ = set(1).wait(ctx)
 	}
 }
@@ -400,7 +404,7 @@ func (t ear) attached(parent string, v attachEvent) {
 			n := len(t.views)
 			t.mu.Unlock()
 			if n >= MaxFrames {
-				return // it never runs
+				return // the frame never runs
 			}
 			t.change(func() {
 				if f := t.frames[v.TargetInfo.TargetID]; f != nil {
@@ -412,11 +416,11 @@ func (t ear) attached(parent string, v attachEvent) {
 			}
 		})
 	default:
-		// A worker: no document, and its requests meet the door.
+		// A worker has no document, and its requests go through the egress door.
 		e.errand(func() {
 			begin(e.g, v.SessionID, runtime.RunIfWaitingForDebugger, cdp.Empty{}).drop()
 			if v.TargetInfo.Type == "service_worker" {
-				return // one that is left at once never starts
+				return // a service worker that is left immediately never starts
 			}
 			begin(e.g, parent, target.DetachFromTarget, target.DetachFromTargetParams{SessionID: target.SessionID(v.SessionID)}).drop()
 		})
@@ -429,10 +433,10 @@ func (e *engine) detached(v attachEvent) {
 	t := e.bySess[v.SessionID]
 	delete(e.bySess, v.SessionID)
 	if t == nil {
-		e.front = nil // it may be of a window that was closed at once, and not of chromedp
+		e.front = nil // this may be the session of a window that was closed, and not of chromedp
 	}
 	e.mu.Unlock()
-	defer e.g.leave(v.SessionID) // last: it fails open questions, and the page has not answered those
+	defer e.g.leave(v.SessionID) // last: leave makes open questions fail, and that is not an answer of the page
 	if t == nil {
 		return
 	}
@@ -452,11 +456,11 @@ func (e *engine) detached(v attachEvent) {
 	t.change(func() {})
 }
 
-// paused handles a request for a document that Chrome has paused. The decision is made elsewhere, since
-// that may take a moment.
+// paused handles a request for a document that Chrome has paused. Another goroutine decides
+// about it, since that may take long.
 func (t ear) paused(session string, v pausedEvent) {
 	e := t.e
-	refuse := func() { // aborted, so that the page stays where it is
+	refuse := func() { // the request is aborted, so that the page stays where it is
 		begin(e.g, session, fetch.FailRequest, fetch.FailRequestParams{RequestID: fetch.RequestID(v.RequestID), ErrorReason: network.ErrorReasonAborted}).drop()
 	}
 	job := func() {
@@ -484,7 +488,7 @@ func (t ear) paused(session string, v pausedEvent) {
 	}
 }
 
-// judge decides about a document.
+// judge returns an error if a document must not be loaded.
 func (t ear) judge(v pausedEvent) error {
 	u, err := url.Parse(v.Request.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
@@ -508,8 +512,9 @@ func (t ear) judge(v pausedEvent) error {
 	return t.e.opts.Judge(ctx, Navigation{URL: v.Request.URL, Method: v.Request.Method, From: from, Frame: v.FrameID != t.target, File: v.isFile()})
 }
 
-// isFile reports whether a request is for a file that is not shown, whatever comes. Chrome
-// makes none of the page's network requests of it, and a page cannot set this header.
+// isFile reports whether the answer to a request is saved as a file and not shown, whatever
+// it contains. Chrome does not count such a request as a network request of the page, and a
+// page cannot set the header Upgrade-Insecure-Requests.
 func (v pausedEvent) isFile() bool { return v.NetworkID == "" && v.Request.Headers.Document == "" }
 
 // challenged answers a server that asks for a user and a password. Nobody is asked.

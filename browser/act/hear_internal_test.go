@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestJudgeOfSchemes: a document that is not of the web is refused before anybody is asked about it,
-// also where Chrome would load it (BR25, BR36, BR-A32).
+// TestJudgeOfSchemes checks that a document that is not of the web is refused before the
+// Judge is called, even if Chrome would load it (BR25, BR36, BR-A32).
 func TestJudgeOfSchemes(t *testing.T) {
 	asked := 0
 	e := &engine{ctx: t.Context(), opts: &Options{Judge: func(context.Context, Navigation) error { asked++; return nil }}}
@@ -34,9 +34,9 @@ func TestJudgeOfSchemes(t *testing.T) {
 	}
 }
 
-// TestDownloadsEndAtTheirBound: a download is cancelled as soon as Chrome reports that it and the files that
-// wait are larger than Options.Downloads, or that it alone will be. The full file system is the second
-// line (BR31).
+// TestDownloadsEndAtTheirBound checks that a download is cancelled as soon as Chrome
+// reports that the download and the files that wait are larger than Options.Downloads, or
+// that the download alone will be. The size of the file system is the second bound (BR31).
 func TestDownloadsEndAtTheirBound(t *testing.T) {
 	for name, tt := range map[string]struct {
 		event downloadEvent

@@ -8,11 +8,11 @@ import (
 // maxHolder is how many characters of a person's name are kept.
 const maxHolder = 120
 
-// Hold stops the acts of a seat until Release, on behalf of by: steps are refused, and looks go
-// on. What a page does by itself is not stopped. Hold returns once no step is under way; if ctx
-// ends before, or the seat's call does not, the acts are stopped all the same, and one may still
-// be under way. A seat that is held already stays with whoever stopped it first. The errors are
-// Refusals.
+// Hold stops the acts of a seat until Release, in the name of the person by: steps are
+// refused, and looks still work. What a page does by itself is not stopped. Hold returns
+// once no step is in progress. If ctx ends before that, the acts are stopped all the same,
+// but a step may still be in progress. If the seat is held already, its holder stays the
+// person who stopped it first. The errors are Refusals.
 func (s *Seats) Hold(ctx context.Context, id, by string) (Info, error) {
 	seat := s.seat(id)
 	if seat == nil {
@@ -34,7 +34,7 @@ func (s *Seats) Hold(ctx context.Context, id, by string) (Info, error) {
 	return seat.info(), nil
 }
 
-// Release lets the acts of a seat go on. A seat that is not held stays as it is.
+// Release allows the acts of a seat again. A seat that is not held stays as it is.
 func (s *Seats) Release(id string) (Info, error) {
 	seat := s.seat(id)
 	if seat == nil {

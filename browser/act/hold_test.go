@@ -9,8 +9,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// TestHeld: while a person has stopped a seat no step of it is done, also one that was prepared
-// before, and looks go on (BR42).
+// TestHeld checks that no step of a seat is done while a person has stopped it, not even a
+// step that was prepared before, and that looks still work (BR42).
 func TestHeld(t *testing.T) {
 	s := open(t)
 	came, let := make(chan struct{}), make(chan struct{})

@@ -20,8 +20,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// TestDocumentsAreJudged: whatever leads to a document, it is decided on before the
-// server is asked (BR25, BR-A6, BR-A7, BR-A33).
+// TestDocumentsAreJudged checks that a document is judged before the server is asked for
+// it, whatever leads to the document (BR25, BR-A6, BR-A7, BR-A33).
 func TestDocumentsAreJudged(t *testing.T) {
 	s := open(t)
 	evil := "http://evil.example:PORT/refused"
@@ -71,8 +71,8 @@ func TestDocumentsAreJudged(t *testing.T) {
 	}
 }
 
-// TestAddressesThatAreNotOpened: an address that is not of the web is refused before anybody is
-// asked about it, and before Chrome sees it (BR-A32).
+// TestAddressesThatAreNotOpened checks that an address that is not of the web is refused
+// before the Judge is called and before Chrome sees the address (BR-A32).
 func TestAddressesThatAreNotOpened(t *testing.T) {
 	s := open(t)
 	s.page("/", "<p>here")
@@ -95,7 +95,7 @@ func TestAddressesThatAreNotOpened(t *testing.T) {
 	}
 }
 
-// judged is how often the seat's judge was asked about a path.
+// judged returns how often the seat's judge was asked about a URL that contains part.
 func (s *stage) judged(part string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,8 +113,8 @@ func (s *stage) forget() {
 	s.mu.Unlock()
 }
 
-// TestWindows: a window that a page opens is a tab, the ninth is closed, and the
-// opener's numbers go on (BR35, BR-A16).
+// TestWindows checks that a window that a page opens becomes a tab, that the ninth tab is
+// closed, and that the numbers of the opener stay valid (BR35, BR-A16).
 func TestWindows(t *testing.T) {
 	s := open(t)
 	s.page("/", `<title>w</title><button onclick="window.open('/child')">One</button><div draggable=true>Drag</div><div onclick="0">Drop</div>`)
@@ -147,7 +147,7 @@ func TestWindows(t *testing.T) {
 // TestHangsAndCrashes: a hang or a crash is reported, the session goes on, and nothing is repeated
 // (BR21, BR-A17).
 func TestHangsAndCrashes(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // the test waits most of the time
 	s := open(t)
 	s.page("/", `<title>h</title><button onclick="while (true);">Hang</button>`)
 	s.page("/getter", `<title>g</title><p>text<script>setTimeout(() => { while (true); }, 300)</script>`)
@@ -158,7 +158,7 @@ func TestHangsAndCrashes(t *testing.T) {
 	if l := s.goTo(s.url("site", "/?2")); !strings.Contains(l, "Hang") {
 		t.Errorf("the session does not go on:\n%s", l)
 	}
-	if n, _ := testenv.Cases(t, 1); n > 1 { // it takes its time
+	if n, _ := testenv.Cases(t, 1); n > 1 { // this part takes long
 		s.must(act.Step{Do: act.DoOpen, URL: s.url("site", "/getter")})
 		s.must(act.Step{Do: act.DoWait, MS: 400})
 		if _, err := s.seat.Look(s.ctx(), act.LookRequest{}); err == nil {
@@ -200,7 +200,8 @@ setTimeout(work, 500)
 	slowest := time.Duration(0)
 	for time.Now().Before(end) {
 		start := time.Now()
-		// On a busy machine the page leaves no time for an answer; then that is said in time.
+		// On a busy machine the page leaves no time for an answer; then the look reports
+		// that in time.
 		if _, err := s.seat.Look(s.ctx(), act.LookRequest{}); err != nil && act.ReasonOf(err) != act.ReasonTimeout {
 			t.Fatal(err)
 		}
@@ -219,8 +220,9 @@ setTimeout(work, 500)
 	}
 }
 
-// TestLostLinesAreCounted: a look at the console accounts for each line that the page wrote, also
-// for those that were dropped unread, and where it shows no other line (BR22).
+// TestLostLinesAreCounted checks that a look at the console accounts for each line that the
+// page wrote, including the lines that were dropped unread, even if the look shows no other
+// line (BR22).
 func TestLostLinesAreCounted(t *testing.T) {
 	s := open(t)
 	const all = 5000
@@ -308,7 +310,8 @@ func TestHiddenAndForged(t *testing.T) {
 	}
 }
 
-// TestNothingClicksByScript: input comes from Chrome's input alone (BR12).
+// TestNothingClicksByScript checks that all input is sent by Chrome's own input commands
+// (BR12).
 func TestNothingClicksByScript(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -329,7 +332,7 @@ func TestNothingClicksByScript(t *testing.T) {
 		if m := bad.Find(text); m != nil {
 			t.Errorf("%s has %s", f, m)
 		}
-		// Chrome is given one path, of its own box (BR33).
+		// Chrome gets only one path, and it is in its own box (BR33).
 		if strings.Contains(string(text), "SetFileInputFiles") && (f != "upload.go" || strings.Count(string(text), "Files: []string{name}") != 1 || !strings.Contains(string(text), `name := uploadDir + "/" + nonce() + "/" + fileName(`)) {
 			t.Errorf("%s gives Chrome paths", f)
 		}
@@ -339,7 +342,8 @@ func TestNothingClicksByScript(t *testing.T) {
 	}
 }
 
-// TestInputIsReal (BR12, BR14).
+// TestInputIsReal checks that a page gets only trusted events from the input of a step
+// (BR12, BR14).
 func TestInputIsReal(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>i</title><style>div{width:100px;height:40px;border:1px solid}</style><button id=b>B</button><input id=t aria-label=T><div id=d draggable=true>Drag</div><div id=z onclick="0">Drop</div><button id=q onclick="fetch('/slow').then(() => document.title = 'came')">Q</button><script>
@@ -387,7 +391,7 @@ z.ondragover = (e) => e.preventDefault();</script>`)
 // TestReachable: a control that cannot be hit is refused in time, and the text names the thing in
 // front of it (BR11, BR-A46).
 func TestReachable(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // the test waits most of the time
 	s := open(t)
 	s.page("/", `<!doctype html><title>none</title><body onclick="document.title='hit'"><button disabled>Off</button><div style="position:relative;width:200px;height:40px"><button>Under</button><div role=dialog style="position:absolute;inset:0;background:#eee">Cookies</div></div>
 <button id=m>Moves</button><script>const move = () => { m.style.marginLeft = Math.random() * 200 + "px"; requestAnimationFrame(move) }; move()</script><iframe style="position:absolute;top:200px;left:0" width=300 height=60 src="http://other.example:PORT/in"></iframe><div style="position:absolute;top:190px;left:0;width:400px;height:90px;background:#ccc">Over the frame</div>`)
@@ -408,8 +412,9 @@ func TestReachable(t *testing.T) {
 	}
 }
 
-// TestPoints: a point of a picture hits what stands there, also where the page is scrolled and in a
-// frame of another site, and one of an older picture is refused (BR37, BR-A46).
+// TestPoints checks that a point of a picture hits the element at that place, also in a
+// page that is scrolled and in a frame of another site. A point of an older picture is
+// refused (BR37, BR-A46).
 func TestPoints(t *testing.T) {
 	s := open(t)
 	var b strings.Builder
@@ -466,8 +471,8 @@ func TestPoints(t *testing.T) {
 	}
 }
 
-// TestSeatsAreApart: nothing of one seat is seen in another, and no more are open than
-// may be (BR17, BR20).
+// TestSeatsAreApart checks that nothing of one seat is seen in another, and that no more
+// seats are open than allowed (BR17, BR20).
 func TestSeatsAreApart(t *testing.T) {
 	s := open(t)
 	s.page("/set", `<script>document.cookie = "canary=1"; localStorage.canary = 1; document.title = "set"</script>`)
@@ -492,7 +497,7 @@ func TestSeatsAreApart(t *testing.T) {
 			t.Errorf("a seat of another tenant: %v", err)
 		}
 	}
-	// ctx is over, so Open does not wait.
+	// ctx has ended, so Open does not wait.
 	if _, err := s.seats.Open(ctx, s.grant("v"), act.Options{}); act.ReasonOf(err) != act.ReasonFull || !strings.Contains(err.Error(), "another session that has one ends") {
 		t.Errorf("a seat too many of all: %v", err)
 	}
@@ -504,8 +509,8 @@ func TestSeatsAreApart(t *testing.T) {
 	}
 }
 
-// TestOthersKnowNothing: one seat cannot name the things of another: no tab, download, part of a
-// look, control, dialog or point of a picture (BR-A39).
+// TestOthersKnowNothing checks that one seat cannot name the things of another: neither a
+// tab, download, part of a look or control, nor a dialog or a point of a picture (BR-A39).
 func TestOthersKnowNothing(t *testing.T) {
 	s := open(t)
 	s.mux.HandleFunc("/file", func(w http.ResponseWriter, _ *http.Request) {
@@ -586,7 +591,7 @@ func TestHandlersThatAreSwapped(t *testing.T) {
 	s.answer("/word", word)
 	for i, way := range []struct {
 		js       string
-		document bool // the policy is asked, and else the door refuses alone
+		document bool // whether the policy is asked; otherwise only the door refuses
 	}{
 		{`location = "http://evil.example:PORT/hit"`, true},
 		{`location = "/hit"`, true},
@@ -618,7 +623,7 @@ const ask = setInterval(async () => { if (document.title === "none" && await (aw
 		}
 		if way.document {
 			s.wait(func() bool { return asked.Load() > 0 })
-		} else { // what was refused was sent, and what it has sent by now comes before this
+		} else { // wait until the refused request has failed, and then for everything that was sent before
 			s.wait(func() bool {
 				if strings.Contains(way.js, "WebSocket") { // WebSockets are not requests of the network look
 					return s.eval("document.body.dataset.refused") == `"1"`
@@ -634,8 +639,8 @@ const ask = setInterval(async () => { if (document.title === "none" && await (aw
 	}
 }
 
-// TestNoWordsInNames: words that an agent writes into the name of a host do not leave by a question
-// for that name (BR-A34).
+// TestNoWordsInNames checks that words that an agent writes into a host name do not leave
+// in a DNS query for that name (BR-A34).
 func TestNoWordsInNames(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>none</title><a href="http://the-words.evil-names.example/">Link</a><button onclick="fetch('http://the-words.evil-names.example/').catch(() => { document.title = 'refused' })">Fetch</button><link rel=dns-prefetch href="http://the-words.evil-names.example/"><link rel=preconnect href="http://the-words.evil-names.example/">`)

@@ -12,13 +12,15 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// When a page, or a frame of another site, that does not answer counts as hung. On a busy machine it may
-// not have run at all meanwhile, so what counts is the processor time that its Chrome got: after hungWork
-// for each page and frame, of MaxTabs at most, its script is stopped. After as much again Chrome is ended,
-// or the script that runs in a frame then is stopped. Neither is done before hungTime, since other threads
-// of the Chrome use processors too. What it gets while the page floods its console does not count, up to
-// floodWork times as much, since the answer may wait behind the lines. A page that waits for something
-// else than a processor has stopTime, and endTime from then on.
+// These times say when a page, or a frame of another site, that does not answer counts as
+// hung. On a busy machine it may not have run at all meanwhile, so what counts is the
+// processor time that its Chrome got: its script is stopped after hungWork for each page
+// and frame, MaxTabs of them at most. After the same time again, Chrome is ended, or, for a
+// frame, the script that runs then is stopped. Neither is done before hungTime, since other
+// threads of the Chrome use processors too. Processor time while the page floods its
+// console does not count, up to floodWork times as much, since the answer may wait behind
+// the lines. A page that waits for something other than a processor has stopTime until its
+// script is stopped, and endTime from then on.
 const (
 	hungWork  = time.Second
 	hungTime  = answerTime - askTime
@@ -45,11 +47,12 @@ type question struct {
 	work    time.Duration // processor time of its Chrome at since
 	seen    time.Duration // processor time of its Chrome when hung was called last
 	flooded time.Duration // part of the processor time since work that does not count: a flood of events
-	stopped bool          // its script was stopped
-	givenUp bool          // the call that runs waits for its answer no longer
+	stopped bool          // whether its script was stopped
+	givenUp bool          // whether the call that runs no longer waits for its answer
 }
 
-// restart has the time of the page begin now; work is the processor time of its Chrome.
+// restart makes the time of the page begin at now; work is the processor time of its Chrome
+// then.
 func (q *question) restart(now time.Time, work time.Duration) {
 	q.since, q.work, q.seen, q.flooded = now, work, work, 0
 }
@@ -57,7 +60,8 @@ func (q *question) restart(now time.Time, work time.Duration) {
 // open reports whether the question was asked and has no answer yet.
 func (q *question) open() bool { return q != nil && !q.answered() }
 
-// ask asks the page of a session whether it answers, unless it was asked before and has not answered.
+// ask asks the page of a session whether it answers, and returns the question. If the page
+// has not answered an earlier question yet, ask returns that question.
 func ask(t *tab, session string) *question {
 	t.mu.Lock()
 	v := t.views[session]
@@ -72,7 +76,7 @@ func ask(t *tab, session string) *question {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch v := t.views[session]; {
-	case v == nil: // the session has ended, and nobody asks it again
+	case v == nil: // the session has ended, so nobody asks it again
 	case v.asked.open(): // another caller has asked it meanwhile
 		q.drop()
 		return v.asked
@@ -83,9 +87,9 @@ func ask(t *tab, session string) *question {
 	return q
 }
 
-// answerOf waits for what a page answers itself, and not Chrome for it. Where that takes long, it calls
-// slow, unless that is nil, and asks the page whether it answers at all. It does not wait for a page
-// that was given up.
+// answerOf waits for an answer that the page itself gives, not Chrome in its place. If that
+// takes longer than askTime, it calls slow, unless slow is nil, and asks the page whether
+// it answers at all. It does not wait for a page that was given up.
 func answerOf[R any](ctx context.Context, t *tab, sent pending[R], slow func()) (R, error) {
 	if hopeless(t, sent.session) && !sent.came(ctx, t.stop(), awakeTick) {
 		timedOut(ctx, t, sent.session)
@@ -108,9 +112,9 @@ func answerOf[R any](ctx context.Context, t *tab, sent pending[R], slow func()) 
 	return r, err
 }
 
-// timedOut handles a page that did not answer its caller in time. If it may be known by now that the page
-// hangs, awake looks at it. Otherwise a frame of another site is given up, so that it keeps nobody from
-// the others.
+// timedOut handles a page that did not answer its caller in time. If enough time has passed
+// to know whether the page hangs, awake checks it. Otherwise a frame of another site is
+// given up, so that it does not delay the other frames.
 func timedOut(ctx context.Context, t *tab, session string) {
 	q := ask(t, session)
 	t.mu.Lock()
@@ -123,14 +127,15 @@ func timedOut(ctx context.Context, t *tab, session string) {
 	}
 }
 
-// leaving waits for an answer of Chrome that comes once it has begun to leave the page.
+// leaving waits for an answer that Chrome sends once it has begun to leave the page.
 func leaving[R any](ctx context.Context, t *tab, sent pending[R]) (R, error) {
 	unheld(t, func(most time.Duration) bool { return sent.came(ctx, t.stop(), most) })
 	return sent.waitOr(ctx, t.stop())
 }
 
-// unheld calls over until that reports that waiting is over, and frees the tab from a page or frame that
-// hangs: each may keep Chrome from leaving it, by what it does when it is left. over waits for most.
+// unheld calls over until over reports that waiting has ended, and frees the tab from a
+// page or frame that hangs: each of them may keep Chrome from leaving it, by the handlers
+// that run when it is left. over waits no longer than most.
 func unheld(t *tab, over func(most time.Duration) bool) {
 	if over(askTime) {
 		return
@@ -151,15 +156,15 @@ func unheld(t *tab, over func(most time.Duration) bool) {
 	}
 }
 
-// giveUp has the call that runs wait no longer for the page that was asked.
+// giveUp makes the call that runs wait no longer for the page that was asked.
 func giveUp(t *tab, q *question) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	q.givenUp = true
 }
 
-// givenUp reports whether the call that runs has given up the page of a session, which has not
-// answered since.
+// givenUp reports whether the call that runs has given up the page of a session, and the
+// page has not answered since.
 func givenUp(t *tab, session string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -167,8 +172,8 @@ func givenUp(t *tab, session string) bool {
 	return v != nil && v.asked.open() && v.asked.givenUp
 }
 
-// hopeless reports whether a session is of a frame whose script was stopped, and which has not answered
-// since.
+// hopeless reports whether a session is of a frame whose script was stopped and that has
+// not answered since.
 func hopeless(t *tab, session string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -176,8 +181,8 @@ func hopeless(t *tab, session string) bool {
 	return v != nil && v.top != t.target && v.asked.open() && v.asked.stopped
 }
 
-// freed reports whether a script of the tab was stopped, after which its page or frame answered, and
-// the agent was not told so far.
+// freed reports whether a script of the tab was stopped, its page or frame has answered
+// since, and the agent was not told yet.
 func freed(t *tab) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -185,7 +190,7 @@ func freed(t *tab) bool {
 	return t.freed
 }
 
-// tellFreed is freed for one who tells the agent.
+// tellFreed is freed for a caller that tells the agent. It resets the state.
 func tellFreed(t *tab) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -194,7 +199,7 @@ func tellFreed(t *tab) bool {
 	return t.freed
 }
 
-// wasStopped is how the agent hears of it.
+// wasStopped is what the agent is told about such a script.
 const wasStopped = "a script that ran without end was stopped"
 
 // eachTab calls f with each tab, with the tab's mu held.
@@ -208,8 +213,8 @@ func eachTab(e *engine, f func(*tab)) {
 	}
 }
 
-// listenAnew begins a call, which waits also for the pages that the call before has given up. t.mu is
-// held.
+// listenAnew begins a call, which waits again for the pages that the call before has given
+// up. t.mu is held.
 func listenAnew(t *tab) {
 	forgetAnswers(t)
 	for _, v := range t.views {
@@ -219,7 +224,7 @@ func listenAnew(t *tab) {
 	}
 }
 
-// forgetQuestions has no page of a tab counted as one that has not answered. t.mu is held.
+// forgetQuestions forgets that pages of a tab have not answered. t.mu is held.
 func forgetQuestions(t *tab) {
 	forgetAnswers(t)
 	for _, v := range t.views {
@@ -227,9 +232,10 @@ func forgetQuestions(t *tab) {
 	}
 }
 
-// hung reports whether the page has had its time: until its script is stopped, and from then on
-// until Chrome is ended. work is the processor time of its Chrome by now, which sessions share.
-// What it has had since hung was asked last does not count if the page is flooding, within bounds.
+// hung reports whether the page has used up its time: first the time until its script is
+// stopped, and then the time until Chrome is ended. work is the processor time of its
+// Chrome by now, which all sessions share. While the page is flooding, the processor time
+// since the last call of hung does not count, within a bound.
 func (q *question) hung(now time.Time, work time.Duration, sessions int, flooding bool) bool {
 	most := stopTime
 	if q.stopped {
@@ -272,10 +278,11 @@ func terminate(g *governor, session string) {
 	begin(g, session, runtime.TerminateExecution, cdp.Empty{}).drop()
 }
 
-// awake waits at most awakeTime for the page of a session. It stops a script that runs without end. If
-// the page does not answer after that either, it ends Chrome, and the next call starts another and says
-// so; of a frame of another site it stops the script that runs then. It gives the page up for the rest
-// of the call.
+// awake waits at most awakeTime for the page of a session, and stops a script that runs
+// without end. If the page still does not answer after that, awake ends Chrome, and the
+// next call starts another Chrome and reports that. If the page is a frame of another site,
+// awake stops the script that runs then, and does not end Chrome. It gives the page up for
+// the rest of the call.
 func awake(ctx context.Context, t *tab, session string) {
 	if givenUp(t, session) {
 		return

@@ -11,14 +11,15 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// A page is hung after hungWork of processor time for each session that shares its Chrome, of MaxTabs
-// at most, but not before hungTime by the clock; or after stopTime by the clock alone. Its script is
-// stopped then. The same times hold again until Chrome is ended, with endTime in place of stopTime.
+// TestHung checks that a page is hung after hungWork of processor time for each session
+// that shares its Chrome, of MaxTabs at most, but not before hungTime by the clock; or
+// after stopTime by the clock alone. Then its script is stopped. The same times hold again
+// until Chrome is ended, with endTime in place of stopTime.
 func TestHung(t *testing.T) {
 	begun := time.Now()
 	for _, tt := range []struct {
 		stopped  bool
-		after    time.Duration // by the clock
+		after    time.Duration // time by the clock
 		work     time.Duration
 		sessions int
 		want     bool
@@ -42,8 +43,8 @@ func TestHung(t *testing.T) {
 	}
 }
 
-// A page floods once maxFlood more lines were dropped than floodDrain a second, until it drops none for
-// floodTime.
+// A page floods once maxFlood lines more than floodDrain a second were dropped. It stops
+// flooding when no line is dropped for floodTime.
 func TestFloodGoesOn(t *testing.T) {
 	var f flood
 	now := time.Now()
@@ -72,13 +73,14 @@ func TestFloodGoesOn(t *testing.T) {
 	}
 }
 
-// TestHungPagesThatFlood: the processor time that a page gets while it floods does not count, up to a
-// bound. All other time counts, also after a flood and where a line is dropped now and then (BR21).
+// TestHungPagesThatFlood checks that the processor time that a page gets while it floods
+// does not count, up to a bound. All other time counts, also after a flood, and if only a
+// line is dropped now and then (BR21).
 func TestHungPagesThatFlood(t *testing.T) {
 	const tick = 100 * time.Millisecond
 	for name, tt := range map[string]struct {
 		burst, each int           // lines that are dropped at first, and at each tick
-		want        time.Duration // until the page counts as hung
+		want        time.Duration // processor time until the page counts as hung
 	}{
 		"quiet":              {0, 0, hungWork},
 		"a line at times":    {0, 1, hungWork},
@@ -86,7 +88,7 @@ func TestHungPagesThatFlood(t *testing.T) {
 		"a flood":            {maxFlood + 300, 1000, (floodWork + 1) * hungWork},
 	} {
 		begun := time.Now()
-		v := &view{flood: flood{slowing: true}} // Chrome does not answer that it is slower
+		v := &view{flood: flood{slowing: true}} // as before Chrome answers that the page is slower
 		page := ear{&tab{views: map[string]*view{"s": v}}}
 		q, after := question{since: begun.Add(-hungTime)}, time.Duration(0)
 		for n := tt.burst; ; n = tt.each {
@@ -104,8 +106,9 @@ func TestHungPagesThatFlood(t *testing.T) {
 	}
 }
 
-// TestFloodSlowsThePage: a page whose lines come much faster than they are kept is slowed down. It gets
-// its full speed back soon after all that it reported was read (BR22, BR-A19).
+// TestFloodSlowsThePage checks that a page whose lines arrive much faster than they are
+// kept is slowed down. It gets its full speed back soon after everything that it reported
+// was read (BR22, BR-A19).
 func TestFloodSlowsThePage(t *testing.T) {
 	w := wire(t)
 	e := &engine{g: w.governor, ctx: t.Context(), cpu: func() time.Duration { return 0 }}
@@ -199,7 +202,8 @@ func TestHungFramesEndNoChrome(t *testing.T) {
 		if got := hopeless(page, tt.session); got != tt.hopeless || givenUp(page, tt.session) {
 			t.Errorf("%+v: for the next call it is hopeless %v, given up %v", tt, got, givenUp(page, tt.session))
 		}
-		begin(w.governor, "page", emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{}) // the last command
+		// sent last, to end the loop below
+		begin(w.governor, "page", emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{})
 		var got []string
 		for len(got) == 0 || got[len(got)-1] != emulation.SetCPUThrottlingRate.Method {
 			if tt.ends && len(got) == 1 {
@@ -217,8 +221,9 @@ func TestHungFramesEndNoChrome(t *testing.T) {
 	}
 }
 
-// TestFreedIsTold: an agent reads once that a script was stopped, even if the page answers only after
-// the call that stopped the script. It does not read it once the page was left (BR21).
+// TestFreedIsTold checks that an agent is told once that a script was stopped, even if the
+// page answers only after the call that stopped the script. The agent is not told after the
+// page was left (BR21).
 func TestFreedIsTold(t *testing.T) {
 	w := wire(t)
 	page := &tab{
@@ -259,8 +264,8 @@ func TestFreedIsTold(t *testing.T) {
 	}
 }
 
-// TestDialogsStopNothing: a page that waits for a dialog is not taken for one that hangs, and has all
-// its time again once the dialog is answered (BR21).
+// TestDialogsStopNothing checks that a page that waits for a dialog does not count as one
+// that hangs, and that its time begins again once the dialog is answered (BR21).
 func TestDialogsStopNothing(t *testing.T) {
 	page := &tab{target: "top", views: map[string]*view{"page": {session: "page", top: "top"}}}
 	page.e = &engine{cpu: func() time.Duration { return time.Hour }, windows: windows{tabs: []*tab{page}}}

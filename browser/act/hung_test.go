@@ -11,13 +11,13 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// stopProcesses has all processes that the test has started stand still until goOn is called.
+// stopProcesses stops all processes that the test has started until goOn is called.
 func stopProcesses(t *testing.T) (goOn func()) {
 	t.Helper()
 	all := descendants()
 	signal := func(sig unix.Signal) {
 		for _, pid := range all {
-			_ = unix.Kill(pid, sig) // of Chrome; one may have ended
+			_ = unix.Kill(pid, sig) // the process is of Chrome, and may have ended
 		}
 	}
 	signal(unix.SIGSTOP)
@@ -26,8 +26,9 @@ func stopProcesses(t *testing.T) (goOn func()) {
 	return goOn
 }
 
-// stops sees that a call whose page begins a script without end stops that, and says so. On a busy
-// machine the script may get too little processor time to be known for one, and is begun again.
+// stops checks that a call whose page begins a script without end stops the script and
+// reports that. On a busy machine the script may get too little processor time to count as
+// hung; then it is begun again.
 func (s *stage) stops(url string, hang func(look string) error) {
 	s.t.Helper()
 	const tries = 6
@@ -55,8 +56,9 @@ func (s *stage) stops(url string, hang func(look string) error) {
 	}
 }
 
-// TestStarvedPage: a Chrome that gets no processor time for longer than a call has is not ended,
-// and the script of its page is not stopped: it goes on when it gets some (BR21).
+// TestStarvedPage checks that a Chrome that gets no processor time for longer than a call
+// may take is not ended, and that the script of its page is not stopped: it goes on when
+// Chrome gets processor time (BR21).
 func TestStarvedPage(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>0</title><button>B</button><script>const work = () => { for (let i = 0; i < 5e7; i++); document.title = +document.title + 1; setTimeout(work) }; work()</script>`)
@@ -73,8 +75,8 @@ func TestStarvedPage(t *testing.T) {
 	s.wait(func() bool { return s.eval("document.title") != was })
 }
 
-// TestHungPageIsLeft: a tab leaves a page whose script runs without end, also where its Chrome has
-// had too little processor time since to say that it hangs (BR21).
+// TestHungPageIsLeft checks that a tab leaves a page whose script runs without end, even if
+// its Chrome has had too little processor time since to know that the page hangs (BR21).
 func TestHungPageIsLeft(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>h</title><button onclick="setTimeout(() => { navigator.sendBeacon('/began'); while (true); }, 1000)">Hang</button>`)
@@ -91,8 +93,9 @@ func TestHungPageIsLeft(t *testing.T) {
 	}
 }
 
-// TestHungPage: a page that does not answer while its Chrome gets processor time, and does not
-// end its script, is waited for once in a call, and ended with its Chrome, and the session goes on (BR21).
+// TestHungPage checks that a page that does not answer while its Chrome gets processor
+// time, and whose script does not end, is waited for once in a call and then ended with its
+// Chrome. The session goes on (BR21).
 func TestHungPage(t *testing.T) {
 	s := open(t)
 	came, let := make(chan struct{}), make(chan struct{})
@@ -118,7 +121,7 @@ func TestHungPage(t *testing.T) {
 	s.goTo(s.url("site", "/spins"))
 }
 
-// soon waits for what takes processor time that a busy machine may not have.
+// soon waits for something that needs processor time, which a busy machine may not have.
 func (s *stage) soon(what string, ok func() bool) {
 	s.t.Helper()
 	if !testenv.Until(time.Minute*testenv.Patience(s.t), ok) {
@@ -126,11 +129,11 @@ func (s *stage) soon(what string, ok func() bool) {
 	}
 }
 
-// TestHungFrames: the script of a frame of another site that runs without end is stopped, by the step
-// that has begun it or by one of the next calls, which say so. Until then a look shows the rest of the
-// page (BR21).
+// TestHungFrames checks that a script without end in a frame of another site is stopped, by
+// the step that has begun it or by one of the next calls, which report that. Until then a
+// look shows the rest of the page (BR21).
 func TestHungFrames(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // the test waits most of the time
 	s := open(t)
 	const told = "a script that ran without end was stopped"
 	s.page("/", `<!doctype html><title>o</title><button>Own</button><iframe src="http://evil.example:PORT/hangs"></iframe>`)
@@ -165,7 +168,7 @@ func TestHungFrames(t *testing.T) {
 		t.Errorf("afterwards, the look is\n%s", l)
 	}
 
-	if n, _ := testenv.Cases(t, 1); n == 1 { // the rest takes its time
+	if n, _ := testenv.Cases(t, 1); n == 1 { // the rest of the test takes long
 		return
 	}
 	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "Later"`)})
@@ -175,10 +178,11 @@ func TestHungFrames(t *testing.T) {
 	})
 }
 
-// TestManyHungFrames: a look waits for all frames that hang together, and shows what is beside them. A
-// frame that hangs again before it has answered is stopped again (BR21).
+// TestManyHungFrames checks that a look waits for all hanging frames at the same time, and
+// shows the rest of the page. A frame that hangs again before it has answered is stopped
+// again (BR21).
 func TestManyHungFrames(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // the test waits most of the time
 	s := open(t)
 	s.page("/", `<!doctype html><title>o</title><iframe src="http://evil.example:PORT/hangs"></iframe><iframe src="http://other.example:PORT/hangs"></iframe><iframe src="http://third.example:PORT/hangs"></iframe><iframe src="http://shop.example:PORT/1"></iframe>`)
 	s.page("/hangs", `<button>Hangs</button><script>setTimeout(() => { navigator.sendBeacon('/began'); while (true); }, 1000)</script>`)
@@ -197,7 +201,7 @@ func TestManyHungFrames(t *testing.T) {
 	if !shown {
 		t.Error("while frames hang, no look shows what is beside them")
 	}
-	if n, _ := testenv.Cases(t, 1); n == 1 { // the rest takes its time
+	if n, _ := testenv.Cases(t, 1); n == 1 { // the rest of the test takes long
 		return
 	}
 	l := s.goFor(s.url("site", "/keys"), `text "Q"`)
@@ -207,10 +211,10 @@ func TestManyHungFrames(t *testing.T) {
 	s.soon("the field", func() bool { return strings.Contains(s.look(act.LookRequest{}), `text "Q"`) })
 }
 
-// TestFramesThatHangWhenLeft: a frame of another site keeps no tab on its page, and none from its next
-// one (BR21).
+// TestFramesThatHangWhenLeft checks that a frame of another site that hangs when it is left
+// can keep a tab neither on its page nor on the next page (BR21).
 func TestFramesThatHangWhenLeft(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // the test waits most of the time
 	s := open(t)
 	s.page("/", `<!doctype html><title>o</title><iframe src="http://evil.example:PORT/hangs"></iframe>`)
 	s.page("/hangs", `<button>Hangs</button><script>onbeforeunload = () => { while (true); }</script>`)
@@ -225,7 +229,8 @@ func TestFramesThatHangWhenLeft(t *testing.T) {
 	}
 }
 
-// TestDragsThatEndEarly: a drag that ends with a dialog leaves the mouse to the steps that come.
+// TestDragsThatEndEarly checks that after a drag that ended with a dialog, later steps can
+// use the mouse.
 func TestDragsThatEndEarly(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>d</title><div draggable=true ondragstart="event.dataTransfer.setData('text/plain', 'x')">Drag</div><div id=d onclick="0">Drop</div><button onclick="document.title = 'clicked'">B</button><script>

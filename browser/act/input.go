@@ -10,13 +10,13 @@ import (
 	"github.com/chromedp/cdproto/input"
 )
 
-// spot is where an element can be hit, in the view of its session.
+// spot is a place where an element can be hit, in coordinates of its session's view.
 type spot struct {
 	x, y           float64
 	frameX, frameY float64 // the same point in the frame of the element
 }
 
-// reachable waits until an element can be hit, and says where.
+// reachable waits until an element can be hit, and returns the place.
 func (t hand) reachable(ctx context.Context, a aim) (spot, error) {
 	ctx, cancel := context.WithTimeout(ctx, ReadyTime+2*time.Second)
 	defer cancel()
@@ -67,7 +67,7 @@ func (t hand) reachable(ctx context.Context, a aim) (spot, error) {
 	return t.place(ctx, a, spot{x: r.X, y: r.Y, frameX: r.X, frameY: r.Y}, r.Left, r.Top, r.Width, r.Height)
 }
 
-// place turns a point of a frame into one of its session, and sees that no frame
+// place converts a point of a frame into a point of its session, and checks that no frame
 // around it is covered there.
 func (t hand) place(ctx context.Context, a aim, p spot, left, top, width, height float64) (spot, error) {
 	if a.frame.id == t.target {
@@ -76,7 +76,7 @@ func (t hand) place(ctx context.Context, a aim, p spot, left, top, width, height
 	g := t.e.g
 	v := t.viewTop(a.frame.session)
 	out := p
-	if v != a.frame.id { // the frame stands within others of its process
+	if v != a.frame.id { // the frame is inside other frames of its process
 		defer t.release(a.frame.session)
 		e, err := object(ctx, t.tab, a.frame, fmt.Sprintf("belljar.element(%d)", a.local))
 		if err != nil {
@@ -92,8 +92,8 @@ func (t hand) place(ctx context.Context, a aim, p spot, left, top, width, height
 	return out, t.uncovered(ctx, a)
 }
 
-// uncovered sees for each frame around an element that its element is not covered:
-// input to a session of its own would reach what people do not see.
+// uncovered checks, for each frame around an element, that the element of the frame is not
+// covered: input to a session of its own would reach an element that people do not see.
 func (t hand) uncovered(ctx context.Context, a aim) error {
 	f := a.frame
 	for depth := 0; f.id != t.target && depth < maxFrameDepth; depth++ {
@@ -143,14 +143,14 @@ func (t hand) click(ctx context.Context, a aim, button string) error {
 	became, err := guard(t).during(ctx, a, grip{}, func(touched) error {
 		at, err := t.over(ctx, a, at)
 		if err != nil {
-			return err // nothing was pressed
+			return err // no button was pressed
 		}
 		for c := int64(1); c <= count; c++ {
 			m := input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMousePressed, X: at.x, Y: at.y, Button: b, Buttons: buttons[b], ClickCount: c}
 			err := send(ctx, t.tab, s, input.DispatchMouseEvent, m)
 			m.Type, m.Buttons = input.DispatchMouseEventTypeMouseReleased, 0
 			if err != nil {
-				begin(t.e.g, s, input.DispatchMouseEvent, m).drop() // the button does not stay down
+				begin(t.e.g, s, input.DispatchMouseEvent, m).drop() // release the button
 				return err
 			}
 			if err := send(ctx, t.tab, s, input.DispatchMouseEvent, m); err != nil {
@@ -162,7 +162,7 @@ func (t hand) click(ctx context.Context, a aim, button string) error {
 	missed := ""
 	if became.Hits == 0 && became.Misses > 0 {
 		missed = t.nameOf(a) + missedElement
-		became.Left = became.Left && count > 1 // a press comes to one document alone
+		became.Left = became.Left && count > 1 // a single press reaches only one document
 	}
 	if over, err := guard(t).endOf(became, err, missed, "look again"); over {
 		return err
@@ -173,15 +173,16 @@ func (t hand) click(ctx context.Context, a aim, button string) error {
 	return nil
 }
 
-// missedElement is the text of a step whose input was withheld, because something else stood in the
-// place of its element.
+// missedElement is the end of the message of a step whose input was withheld because
+// something else was in the place of its element.
 const missedElement = " was covered, moved, changed or left in the last moment, and what stood there got nothing"
 
 // maxMoves is how often the mouse is moved to an element that is elsewhere after each move.
 const maxMoves = 3
 
-// over moves the mouse to where an element can be hit, and returns where it can be hit then: many
-// controls look different under the mouse, and some have no size until their other picture has come.
+// over moves the mouse to a place where an element can be hit, and returns the place where
+// it can be hit then: many controls look different under the mouse, and some have no size
+// until their other picture has loaded.
 func (t hand) over(ctx context.Context, a aim, at spot) (spot, error) {
 	t.mu.Lock()
 	before, _ := guard(t).navigations(a.frame.id)
@@ -221,10 +222,11 @@ func (t hand) hover(ctx context.Context, a aim) error {
 	return nil
 }
 
-// insert puts a secret into a field that has the focus. Input that Chrome gets goes to the element
-// that has the focus when it comes, and a frame of another site can take the focus, in a document
-// that came after the guard was armed. A script of ours reaches its own document alone, and looks at
-// the field and fills it at once.
+// insert puts a secret into a field that has the focus. It sends no input to Chrome: input
+// goes to the element that has the focus when the input arrives, and a frame of another
+// site can take the focus, in a document that loaded after the guard was armed. A script of
+// ours reaches only its own document, and checks and fills the field without a pause
+// between.
 func (t hand) insert(ctx context.Context, a aim, fieldType, text string) error {
 	within, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -238,9 +240,9 @@ func (t hand) insert(ctx context.Context, a aim, fieldType, text string) error {
 	var ok bool
 	err := script.wait(within, &ok)
 	switch {
-	case errors.Is(err, errBlocked): // a handler of the field asks, and the field is filled
+	case errors.Is(err, errBlocked): // a handler of the field opened a dialog, so the field is filled
 		return nil
-	case err != nil: // one that was left may have been filled before
+	case err != nil: // a document that was left may have been filled before
 		return t.fault(err, true)
 	case !ok:
 		return &Refusal{Reason: ReasonNotReady, Message: t.nameOf(a) + " lost the focus or became another field before it was filled", Next: "look again"}

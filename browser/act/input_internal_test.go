@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestEndsOfInput: input that the next document kept from itself is not a step that was done, and
-// where the document before may have got some of it, the step does not say that nothing was done.
+// TestEndsOfInput checks that a step is not reported as done if the next document kept the
+// input from itself, and that the step does not say that nothing was done if the document
+// before may have got some of the input.
 func TestEndsOfInput(t *testing.T) {
 	t.Parallel()
 	missed := tally{Misses: 2}.lostFocus("it")

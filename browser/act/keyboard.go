@@ -9,10 +9,10 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// typedAtOnce is how many characters are sent before the page has taken them.
+// typedAtOnce is how many characters are sent before the page must have taken them.
 const typedAtOnce = 16
 
-// keyboard is a tab as keys are typed in it.
+// keyboard is a tab in which keys are typed.
 type keyboard struct{ *tab }
 
 // key presses a key in an element.
@@ -35,7 +35,7 @@ func (t keyboard) key(ctx context.Context, p *plan) error {
 	missed := ""
 	switch {
 	case became.Hits > 0 || became.Misses == 0:
-	case became.Left: // a key is several events
+	case became.Left: // a key is several events, and the page before may have got some
 		missed = "the page was left in the last moment, and the next page did not get the key; the page before it may have got it"
 	default:
 		missed = "the focus moved, or the element with the focus changed, in the last moment, and the page did not get the key"
@@ -44,9 +44,9 @@ func (t keyboard) key(ctx context.Context, p *plan) error {
 	return err
 }
 
-// typeKeys types text key by key into a field whose document takes input. A character that no
-// key types is inserted, and so is a line break: the key Enter sends a form or a message, and
-// that is another act than to fill a field.
+// typeKeys types text key by key into a field whose document takes input. A character that
+// no key types is inserted, and so is a line break: the key Enter would send a form or a
+// message, which is another act than to fill a field.
 func (t keyboard) typeKeys(ctx context.Context, a aim, text string) error {
 	var begun bool
 	for some := range slices.Chunk([]rune(text), typedAtOnce) {
@@ -69,10 +69,10 @@ func (t keyboard) typeKeys(ctx context.Context, a aim, text string) error {
 	return nil
 }
 
-// strike sends the events of one key, and waits for none. They come in their order, so the key
-// does not stay down whatever the page makes of the first.
+// strike sends the events of one key without waiting for them. They arrive in their order,
+// so the key does not stay down, whatever the page does with the first event.
 func (t keyboard) strike(session string, seq []*input.DispatchKeyEventParams) (sent []pending[cdp.Empty]) {
-	if len(seq) == 3 { // down, character and up; the first can bring the character
+	if len(seq) == 3 { // the events are down, character and up; down can contain the character
 		down := *seq[0]
 		down.Text, down.UnmodifiedText = seq[1].Text, seq[1].UnmodifiedText
 		seq = []*input.DispatchKeyEventParams{&down, seq[2]}
@@ -83,7 +83,8 @@ func (t keyboard) strike(session string, seq []*input.DispatchKeyEventParams) (s
 	return sent
 }
 
-// taken waits until the page has taken what was sent, or a dialog came, or the page was left.
+// taken waits until the page has taken the events that were sent, a dialog has opened, or
+// the page was left.
 func (t keyboard) taken(ctx context.Context, sent []pending[cdp.Empty]) (err error) {
 	for _, p := range sent {
 		if err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// key is a key to press, with those that are held.
+// key is a key to press, with its modifier keys.
 type key struct {
-	name string // Enter, a
-	text string // what it types; empty for none
+	name string // name of the key, such as Enter or a
+	text string // text that the key types; may be empty
 	mods int64
 	seq  []*input.DispatchKeyEventParams
 }
@@ -51,7 +51,7 @@ var namedKeys = sync.OnceValue(func() map[string]string {
 
 var modifiers = map[string]int64{"Alt": 1, "Control": 2, "Ctrl": 2, "Meta": 4, "Shift": 8}
 
-// parseKey reads a key such as Control+a; why says what is wrong.
+// parseKey reads a key such as Control+a. If the text is not a key, why says what is wrong.
 func parseKey(text string) (k key, why string) {
 	rest := text
 	for {
@@ -83,23 +83,23 @@ func parseKey(text string) (k key, why string) {
 	}
 	encode := kb.Encode
 	if !named && r > 0x7e {
-		encode = kb.EncodeUnidentified // kb has keys without a character of their own there
+		encode = kb.EncodeUnidentified // kb uses some of these characters for keys such as Alt
 	}
 	for _, e := range encode(r) {
 		p := *e
 		p.Modifiers |= k.mods
 		if p.Type == kb.KeyChar && k.mods&^8 != 0 {
-			continue // with Control or Alt it types nothing
+			continue // with Control or Alt, the key types nothing
 		}
 		k.seq = append(k.seq, &p)
 	}
 	return k, ""
 }
 
-// keysOf are the events of keys that have names.
+// keysOf returns the events of keys with these names, one slice for each key.
 func keysOf(names ...string) (all [][]*input.DispatchKeyEventParams) {
 	for _, name := range names {
-		k, _ := parseKey(name) // of our own names
+		k, _ := parseKey(name) // these names are our own, so they are valid
 		all = append(all, k.seq)
 	}
 	return all

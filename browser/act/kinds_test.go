@@ -6,7 +6,8 @@ import (
 	"belljar.dev/browser/act"
 )
 
-// TestControlsWithinControls: a click of a row is not one of a button in it.
+// TestControlsWithinControls checks that a click of a row does not click a button in the
+// row.
 func TestControlsWithinControls(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>none</title><form action="/del" method=post><div tabindex=0 style="width:400px;text-align:center" onclick="document.title = 'row'">Row <button>Delete</button></div>
@@ -24,7 +25,7 @@ func TestControlsWithinControls(t *testing.T) {
 	}
 }
 
-// TestStepsAreOfTheirKind: no step does what another kind of act does (BR23).
+// TestStepsAreOfTheirKind checks that no step has the effect of another kind of act (BR23).
 func TestStepsAreOfTheirKind(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>none</title><form id=f action="/first" method=post><input name=q aria-label=Q>

@@ -18,8 +18,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// TestSecretsKeepTheSite: a tab stays with the site of a secret until another document
-// is there (BR30).
+// TestSecretsKeepTheSite checks that a tab in which a secret was typed stays on the site of
+// the secret until a step opens another page in it (BR30).
 func TestSecretsKeepTheSite(t *testing.T) {
 	s := newStage(t)
 	origin := strings.TrimSuffix(s.url("shop", "/"), "/")
@@ -34,11 +34,11 @@ func TestSecretsKeepTheSite(t *testing.T) {
 	l := s.goTo(s.url("shop", "/login"))
 	away, window := s.ref(l, `link "Away"`), s.ref(l, `link "Window"`)
 	s.must(act.Step{Do: act.DoFill, Ref: s.ref(l, "password"), Secret: "pw"})
-	s.must(act.Step{Do: act.DoOpen, URL: s.url("shop", "/login") + "#there"}) // the same document
+	s.must(act.Step{Do: act.DoOpen, URL: s.url("shop", "/login") + "#there"}) // this stays in the same document
 	s.must(act.Step{Do: act.DoClick, Ref: away})
 	s.must(act.Step{Do: act.DoClick, Ref: window})
 	s.must(act.Step{Do: act.DoSwitch, Text: s.window()})
-	s.wait(func() bool { // until its document was decided about
+	s.wait(func() bool { // wait until its document was judged
 		return strings.Contains(s.must(act.Step{Do: act.DoWait, MS: 20}).Line, "a secret was typed") || s.heard("evil.example") > 0
 	})
 	if n := s.heard("evil.example"); n != 0 {
@@ -50,9 +50,9 @@ func TestSecretsKeepTheSite(t *testing.T) {
 	}
 }
 
-// TestScriptsStayInTheirDocument: a script for a document that is left runs in no other one before the tab
-// hears of that, also where the next one has worlds of the same numbers and functions of the same names
-// (BR28, BR-A27).
+// TestScriptsStayInTheirDocument checks that a script for a document that is left runs in
+// no other document before the tab is notified of that one, even if the next document has
+// worlds with the same numbers and functions with the same names (BR28, BR-A27).
 func TestScriptsStayInTheirDocument(t *testing.T) {
 	s := open(t)
 	ready, let := make(chan struct{}), make(chan struct{})
@@ -62,7 +62,7 @@ globalThis.belljar = { insert: (...a) => { fetch("/got?" + a[2]); return true } 
 for (let i = 0; i < 20; i++) { const f = document.createElement("iframe"); document.body.append(f); f.contentWindow.belljar = belljar }
 fetch("/ready")</script>`)
 	s.mux.HandleFunc("/ready", func(http.ResponseWriter, *http.Request) { close(ready) })
-	s.eval("1") // a world more, so that ours have the numbers of worlds of the next page
+	s.eval("1") // makes one more world, so that our worlds have numbers of the next page's worlds
 	l := s.goTo(s.url("shop", "/login"))
 	field, next := s.ref(l, "password"), s.ref(l, `link "Next"`)
 	s.must(act.Step{Do: act.DoClick, Ref: field})
@@ -89,7 +89,8 @@ fetch("/ready")</script>`)
 	}
 }
 
-// TestAddressesOfFieldsAreNotSeen: an agent that types an address has not seen it (BR27).
+// TestAddressesOfFieldsAreNotSeen checks that an address that an agent types into a field
+// does not count as seen by it (BR27).
 func TestAddressesOfFieldsAreNotSeen(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>s</title><input aria-label=Q><p>see http://site.example:PORT/said?x=1</p><a href="/linked?x=1">Link</a>`)
@@ -127,10 +128,11 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestHandlersThatHang: no handler of a page, and no frame, holds a step for ever (BR-A17).
+// TestHandlersThatHang checks that no handler of a page, and no frame, blocks a step
+// forever (BR-A17).
 func TestHandlersThatHang(t *testing.T) {
-	t.Parallel()          // it waits most of the time
-	const size = 12 << 20 // more than goes to a page without a file
+	t.Parallel()          // the test waits most of the time
+	const size = 12 << 20 // larger than MaxUploadParts, so the upload needs a file
 	s := open(t, func(o *act.Options) { o.Uploads = size })
 	s.page("/", `<!doctype html><title>h</title><input aria-label=Q onfocus="while (true);"><input type=file aria-label=F onchange="while (true);">
 <button onclick="setTimeout(() => { navigator.sendBeacon('/began'); while (true); }, 500)">Later</button><script>onbeforeunload = () => {}</script>`)
@@ -184,14 +186,14 @@ ask.ondrop = () => { confirm("sure?") };</script>`)
 	}
 }
 
-// TestClicksOnPagesThatAreLeft: where the mouse on its way to an element has the page, or its frame,
-// go elsewhere, nothing of the next document is clicked, and the step says that it clicked only if
-// the element was pressed (BR10, BR-A5).
+// TestClicksOnPagesThatAreLeft checks pages and frames that load another document when the
+// mouse moves to an element: nothing of the next document is clicked, and the step reports
+// a click only if the element was pressed (BR10, BR-A5).
 func TestClicksOnPagesThatAreLeft(t *testing.T) {
 	s := open(t)
 	s.mux.HandleFunc("/pressed", func(http.ResponseWriter, *http.Request) {})
 	s.mux.HandleFunc("/wrong", func(http.ResponseWriter, *http.Request) {})
-	// The synchronous request is heard before the press is over.
+	// The synchronous request arrives before the press is over.
 	s.page("/from", `<!doctype html><title>from</title><button style="position:absolute;inset:20px;width:300px;height:200px" onpointerdown="const x = new XMLHttpRequest(); x.open('GET', '/pressed?' + location.search.slice(1), false); x.send()">Pay</button><script>
 const [ms, to] = location.search.slice(1).split(","), go = () => { location = to };
 document.querySelector("button").addEventListener("mousemove", () => ms === "now" ? go() : setTimeout(go, ms), { once: true })</script>`)
@@ -230,7 +232,7 @@ document.querySelector("button").addEventListener("mousemove", () => ms === "now
 			}
 		}
 	}
-	s.must(act.Step{Do: act.DoWait, MS: 100}) // what was sent by now has come
+	s.must(act.Step{Do: act.DoWait, MS: 100}) // everything that was sent by now has arrived
 	if s.heard("/wrong") != 0 {
 		s.mu.Lock()
 		hits := slices.Clone(s.hits)
@@ -265,8 +267,8 @@ for (const k of ["pointerdown", "mousedown", "click", "keydown", "input"]) addEv
 	}
 }
 
-// TestClicksOnPagesThatStay: a page that wants to be left at each move of the mouse, and stays since the
-// answer is not a document, can be clicked.
+// TestClicksOnPagesThatStay checks that a page can be clicked if it requests another
+// document at each move of the mouse, and stays because the answer is not a document.
 func TestClicksOnPagesThatStay(t *testing.T) {
 	s := open(t)
 	s.mux.HandleFunc("/none", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
@@ -292,8 +294,9 @@ onmousemove = () => { location = decodeURIComponent(location.search.slice(1)) };
 	}
 }
 
-// TestPagesThatOpenAnew: a page that opens its document anew takes all listeners away, and a field
-// of it that takes what is typed and is empty then still counts as filled.
+// TestPagesThatOpenAnew checks a page that opens its document again, which removes all
+// listeners. A field of the page that handles what is typed and then empties itself still
+// counts as filled.
 func TestPagesThatOpenAnew(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><script>onload = () => { document.open(); document.write('<title>t</title><input aria-label=Tags oninput="document.title += this.value; this.value = String()">'); document.close() }</script>`)
@@ -306,9 +309,10 @@ func TestPagesThatOpenAnew(t *testing.T) {
 	}
 }
 
-// TestKeysInTheElementWithTheFocus: keys are struck at once in an element that has the focus. Each
-// key comes once, and only to the element that was shown: also if that loses the focus or becomes
-// another field between Prepare and Do (BR10, BR24). The slower way passes this test as well.
+// TestKeysInTheElementWithTheFocus checks keys that are sent without a wait to an element
+// that has the focus. Each key arrives once, and only at the element that was shown, even
+// if that element loses the focus or becomes another field between Prepare and Do (BR10,
+// BR24). The slower way passes this test as well.
 func TestKeysInTheElementWithTheFocus(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>k</title><input aria-label=A><input aria-label=B><script>

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// html is the document as it is now.
+// html returns the HTML of the document as it is now.
 func (t eye) html(ctx context.Context) (*Look, error) {
 	ctx, cancel := context.WithTimeout(ctx, LookPatience)
 	defer cancel()
@@ -23,7 +23,8 @@ func (t eye) html(ctx context.Context) (*Look, error) {
 	return &Look{Tab: t.name, URL: shownURL(hide(r.URL)), Title: cut(plain(hide(r.Title)), MaxName), HTML: r.HTML}, nil
 }
 
-// list is a look at what is kept beside the page.
+// list returns a look at the tabs, the downloads, the console or the network, which are
+// kept in addition to the page.
 func (t eye) list(q LookRequest) (*Look, error) {
 	var lines, missing []string
 	switch q.At {
@@ -46,7 +47,7 @@ func (t eye) list(q LookRequest) (*Look, error) {
 			lines = append(lines, t.e.masks.hide(r.String()))
 		}
 		t.mu.Unlock()
-	case AtPage, AtChanges, AtText, AtPicture: // are of the page itself
+	case AtPage, AtChanges, AtText, AtPicture: // these are looks at the page itself
 	}
 	if find := strings.ToLower(plain(q.Find)); find != "" {
 		kept := lines[:0]
@@ -63,7 +64,7 @@ func (t eye) list(q LookRequest) (*Look, error) {
 		head += m + "\n"
 	}
 	room := chars(q.MaxChars) - len(head) - len(foot) - 60
-	first := len(lines) // the newest are shown
+	first := len(lines) // index of the first line that is shown; the newest lines are shown
 	for first > 0 && room >= len(lines[first-1])+1 {
 		first--
 		room -= len(lines[first]) + 1
@@ -83,7 +84,7 @@ func (t eye) list(q LookRequest) (*Look, error) {
 	return &Look{Tab: t.name, URL: shownURL(t.e.masks.hide(t.url())), Text: b.String()}, nil
 }
 
-// tabLines are the tabs, for the agent.
+// tabLines returns one line for each tab, for the agent.
 func (e *engine) tabLines() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

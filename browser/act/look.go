@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// looked is what look.js says of a document.
+// looked is what look.js returns for a document.
 type looked struct {
 	Lines []struct {
 		View    int   `json:"v"`
@@ -30,17 +30,17 @@ type looked struct {
 	Captcha        bool   `json:"captcha"`
 	URL            string `json:"url"`
 	Title          string `json:"title"`
-	At             []int  `json:"at"` // scrolled x and y, window, page
+	At             []int  `json:"at"` // scrolled x and y, size of the window, size of the page
 }
 
-// lookOptions are those of look.js.
+// lookOptions are the options of look.js.
 type lookOptions struct {
 	In    int `json:"in"`
-	Most  int `json:"most"` // milliseconds
+	Most  int `json:"most"` // time for the pass, in milliseconds
 	Chars int `json:"chars"`
 	Refs  int `json:"refs"`
 	Depth int `json:"depth"`
-	Name  int `json:"name"` // characters of a name
+	Name  int `json:"name"` // characters of a name at most
 }
 
 // line is one line of a look.
@@ -49,14 +49,14 @@ type line struct {
 	view    bool
 	heading bool
 	shows   []showing
-	urls    []string // in the words of the page, and not in the value of a field
+	urls    []string // addresses in the text of the page, without those in values of fields
 }
 
 // showing is a control in a line: what the agent is shown of it.
 type showing struct {
 	n               int
 	role, name, row string
-	to              string // of a link
+	to              string // address of a link
 }
 
 // sight is one pass over a tab.
@@ -67,17 +67,17 @@ type sight struct {
 	url    string
 	title  string
 	at     [6]int
-	hidden int // characters
-	covert int // controls that are hidden
-	all    int // controls
+	hidden int // number of characters that are hidden
+	covert int // number of controls that are hidden
+	all    int // number of controls
 	cut    string
-	test   bool // whether a person is there, as a CAPTCHA is
+	test   bool // whether the page tests that a person is there, for example by a CAPTCHA
 }
 
-// looks are what is kept of a tab for the next part and for changes.
+// looks contains what is kept of a tab for the next part of a look and for its changes.
 type looks struct {
-	kept *sight   // the last one whose parts were given
-	last []string // lines that the agent knows of
+	kept *sight   // pass over the tab whose parts are returned
+	last []string // lines that the agent knows
 	url  string
 }
 
@@ -132,7 +132,7 @@ func (t eye) see(ctx context.Context, in *ref) (*sight, error) {
 			break
 		}
 	}
-	// Each frame's lines come where its element stands.
+	// The lines of a frame come at the place of its element.
 	within := map[string]map[int]frame{}
 	for _, f := range frames[1:] {
 		if seen[f.id] == nil || seen[f.parent] == nil {
@@ -156,8 +156,8 @@ func (t eye) see(ctx context.Context, in *ref) (*sight, error) {
 	return s, nil
 }
 
-// present gives up the frames of other sites that do not answer. All of them have frameTime and awakeTime
-// together, so that they keep nobody from the others.
+// present gives up the frames of other sites that do not answer. All of these frames share
+// one time, frameTime and awakeTime, so that they do not delay the other frames.
 func present(ctx context.Context, t *tab, frames []frame) {
 	asked := map[string]*question{}
 	for _, f := range frames {
@@ -198,7 +198,7 @@ func (t eye) seeFrame(ctx context.Context, f frame, o lookOptions) (*looked, err
 	return l, nil
 }
 
-// write adds the lines of a frame, and of those in it. t.mu is held.
+// write adds the lines of a frame, and of the frames in it. t.mu is held.
 func (t eye) write(s *sight, f frame, seen map[string]*looked, within map[string]map[int]frame, view bool, depth int) {
 	l := seen[f.id]
 	if l == nil || depth > 20 {
@@ -234,7 +234,7 @@ func (t eye) write(s *sight, f frame, seen map[string]*looked, within map[string
 	}
 }
 
-// lineOf writes the parts of a line. t.mu is held.
+// lineOf returns the text of a line from its parts. t.mu is held.
 func (t eye) lineOf(w *line, f frame, segs []any) string {
 	var b, said strings.Builder
 	defer func() {
@@ -282,7 +282,8 @@ func (t eye) lineOf(w *line, f frame, segs []any) string {
 			}
 			b.WriteString(quoted(name, MaxName))
 		}
-		// An agent could type an address into a field to have it shown here.
+		// The value of a field is left out: an agent could type an address into a field to
+		// have it shown here.
 		said.WriteString(" " + quoted(name, MaxName) + " ")
 		if num("l") == 1 {
 			b.WriteString(" (label)")
@@ -312,7 +313,7 @@ func (t eye) lineOf(w *line, f frame, segs []any) string {
 	return hide(strings.TrimSpace(b.String()))
 }
 
-// escaped2 is escaped text that keeps the space at its ends.
+// escaped2 returns escaped text that keeps the spaces at its ends.
 func escaped2(text string) string {
 	s := escaped(text)
 	if s == "" {
@@ -330,10 +331,10 @@ func escaped2(text string) string {
 	return s
 }
 
-// urls are the addresses in a text.
+// urls returns an expression that matches the addresses in a text.
 var urls = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`https?://[^\s"<>\\]+`) })
 
-// nonce marks what comes from a page. A page cannot know it.
+// nonce returns a random mark for text that comes from a page. A page cannot know it.
 func nonce() string {
 	b := make([]byte, 8)
 	_, _ = rand.Read(b) // never fails
@@ -344,13 +345,13 @@ func nonce() string {
 func (t eye) show(lines []line) {
 	for _, l := range lines {
 		for _, u := range l.urls {
-			if strings.Contains(l.text, u) { // or the line was cut before it
+			if strings.Contains(l.text, u) { // otherwise the line was cut before the address
 				t.e.seen.add(u)
 			}
 		}
 		for _, c := range l.shows {
 			if !strings.Contains(l.text, fmt.Sprintf("[%d] ", c.n)) {
-				continue // the line was cut before it
+				continue // the line was cut before the control
 			}
 			t.refs.show(c.n, c.role, c.name, c.row)
 			t.e.seen.add(c.to)
@@ -358,7 +359,7 @@ func (t eye) show(lines []line) {
 	}
 }
 
-// heading is the line above all that comes of a tab.
+// head returns the line above everything that a look shows of a tab.
 func (t eye) head(s *sight, mark string) string {
 	h := fmt.Sprintf("<<page %s %s %s tab %s, %dx%d at %s of %s px", mark, shownURL(s.url), quoted(s.title, MaxName), t.name,
 		s.at[2], s.at[3], thousands(s.at[1]), thousands(s.at[5]))
@@ -386,7 +387,7 @@ func (t eye) head(s *sight, mark string) string {
 	return h + ">>\n"
 }
 
-// look is what the agent gets of a page.
+// look returns what the agent gets of a page.
 func (t eye) look(ctx context.Context, q LookRequest) (*Look, error) {
 	if q.Offset > 0 {
 		t.mu.Lock()
@@ -406,7 +407,7 @@ func (t eye) look(ctx context.Context, q LookRequest) (*Look, error) {
 		if !errors.Is(err, errLeft) {
 			break
 		}
-		t.pause(ctx, 20*time.Millisecond) // another document comes
+		t.pause(ctx, 20*time.Millisecond) // another document is loading
 		s, err = t.see(ctx, in)
 	}
 	if err != nil {
@@ -424,7 +425,7 @@ func (t eye) look(ctx context.Context, q LookRequest) (*Look, error) {
 	return t.viewed(s, q)
 }
 
-// inside is the element that a look is confined to.
+// inside returns the element to which a look is confined; nil means the whole page.
 func (t eye) inside(n int) (*ref, error) {
 	if n == 0 {
 		return nil, nil //nolint:nilnil // the whole page
@@ -436,7 +437,7 @@ func (t eye) inside(n int) (*ref, error) {
 		return nil, t.unknown(n)
 	}
 	copied := *r
-	// A frame is looked at from within.
+	// A look at a frame begins inside the frame.
 	for _, f := range t.frames {
 		if f.parent == r.frame && f.owner == r.local && f.ownerLoader == r.loader {
 			return &ref{refKey: refKey{f.id, f.loader, 0}}, nil
@@ -460,7 +461,7 @@ func chars(most int) int {
 	return most
 }
 
-// viewed is what stands on the screen, with where the rest begins.
+// viewed returns the lines that are on the screen, and says where the rest begins.
 func (t eye) viewed(s *sight, q LookRequest) (*Look, error) {
 	first, last := -1, -1
 	for i, l := range s.lines {
@@ -517,14 +518,15 @@ func (t eye) viewed(s *sight, q LookRequest) (*Look, error) {
 	return out, nil
 }
 
-// beginning is what has room of a line that is too long for a look, and says how long the rest is.
+// beginning returns the beginning of a line that is too long for a look, and says how long
+// the rest is.
 func beginning(text string, room int) string {
 	begin := cut(text, max(room-60, 20))
-	left := utf8.RuneCountInString(text) - utf8.RuneCountInString(begin) + 1 // for its "…"
+	left := utf8.RuneCountInString(text) - utf8.RuneCountInString(begin) + 1 // 1 for the "…" at the end of begin
 	return fmt.Sprintf("%s %s more characters of this line: raise max_chars", begin, thousands(left))
 }
 
-// below says what comes after what was shown.
+// below returns a line about everything that follows the lines that were shown.
 func (t eye) below(s *sight, next, offset int) string {
 	controls := 0
 	var heads []string
@@ -543,7 +545,7 @@ func (t eye) below(s *sight, next, offset int) string {
 	return cut(text, 290) + "\n"
 }
 
-// part is a part of the whole text, or its lines that contain a word.
+// part returns a part of the whole text, or the lines that contain a word.
 func (t eye) part(s *sight, q LookRequest) (*Look, error) {
 	mark := nonce()
 	head, foot := t.head(s, mark), "<<end "+mark+">>"

@@ -31,7 +31,7 @@ addEventListener("keydown", (e) => { if (e.key === "F2") document.title = was ==
 	s.goTo(s.url("site", "/"))
 	s.until(act.LookRequest{Scope: act.ScopeAll}, `button "Inner"`)
 	s.look(act.LookRequest{At: act.AtPicture})
-	s.must(act.Step{Do: act.DoPress, Text: "F7"}) // to a place to which none of the looks before has scrolled
+	s.must(act.Step{Do: act.DoPress, Text: "F7"}) // scroll to a place to which none of the looks before has scrolled
 	s.must(act.Step{Do: act.DoPress, Text: "F4"})
 	before := s.heard("")
 	for _, q := range []act.LookRequest{
@@ -72,7 +72,7 @@ func TestPartsAreTheWhole(t *testing.T) {
 		path := fmt.Sprintf("/p%d", round)
 		s.page(path, "<!doctype html><title>t</title>"+b.String())
 		s.goTo(s.url("site", path))
-		most := 3000 + r.IntN(3000) // no line is as long
+		most := 3000 + r.IntN(3000) // longer than any line
 		lines := func(q act.LookRequest) []string {
 			var all []string
 			for {
@@ -86,7 +86,7 @@ func TestPartsAreTheWhole(t *testing.T) {
 				part := strings.Split(k.Text, "\n")
 				part = part[1 : len(part)-1]
 				if k.Next > 0 {
-					part = part[:len(part)-1] // how to go on
+					part = part[:len(part)-1] // drop the line that says how to go on
 				}
 				all = append(all, part...)
 				if q.Offset = k.Next; k.Next == 0 {
@@ -123,7 +123,8 @@ func TestPartsAreTheWhole(t *testing.T) {
 	}
 }
 
-// TestWhatCanBeClickedIsSeen: all that people can act on has a number (BR7).
+// TestWhatCanBeClickedIsSeen checks that everything that people can act on has a number
+// (BR7).
 func TestWhatCanBeClickedIsSeen(t *testing.T) {
 	s := open(t)
 	kinds := []string{
@@ -167,8 +168,8 @@ for (const e of document.querySelectorAll(".list")) e.addEventListener("click", 
 	}
 }
 
-// TestAfterAnAct: what the agent reads after a step: the changes, bounded, or the page where most
-// has changed; with what happened beside it (BR13).
+// TestAfterAnAct checks what the agent reads after a step: a bounded number of changes, or
+// the page if most of it has changed, and with them what else happened (BR13).
 func TestAfterAnAct(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>After</title><style>p{margin:0;height:40px}</style><button onclick="o.textContent='one line more'">One</button> <button onclick="o.innerHTML=Array.from({length:400},(_,i)=>'<p>row '+i+' of many rows that came</p>').join('')">Many</button>
@@ -205,7 +206,7 @@ func TestLargePages(t *testing.T) {
 		for _, q := range []act.LookRequest{{}, {Scope: act.ScopeAll, MaxChars: act.MaxChars}} {
 			k, err := s.seat.Look(s.ctx(), q)
 			if err != nil && (act.ReasonOf(err) == act.ReasonTimeout || act.ReasonOf(err) == act.ReasonCrashed) {
-				break // it was told, in time
+				break // the look failed in time
 			}
 			if err != nil {
 				t.Errorf("%s: %v (%v)", path, err, cause(err))

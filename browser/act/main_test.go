@@ -30,9 +30,9 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
-// local has every name of example lead to this machine.
+// local resolves every name of example to this machine.
 type local struct {
-	note func(name string) // is called with each name that is asked for
+	note func(name string) // called with each name that is looked up
 }
 
 func (l local) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
@@ -43,25 +43,26 @@ func (l local) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, err
 	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 }
 
-// stage is a web of one server by many names, a seat, and what the server heard.
+// stage is a web server with many names, a seat, and a record of the requests to the
+// server.
 type stage struct {
 	t           *testing.T
 	mux         *http.ServeMux
 	port        int
-	scheme, net string // of the site, and the network of a grant
+	scheme, net string // scheme of the site, and network of a grant
 	sup         *sandbox.Supervisor
 	pool        *browser.Pool
 	seats       *act.Seats
 	seat        *act.Seat
 
 	mu   sync.Mutex
-	hits []string // method, host, path and query of what came
+	hits []string // method, host, path and query of each request
 	asks []act.Navigation
-	// names of hosts that the door has asked for
+	// names contains the host names that the door has looked up.
 	names []string
 }
 
-// open is a stage whose seat lets everything through that the door does.
+// open returns a stage whose seat allows everything that the door allows.
 func open(t *testing.T, change ...func(*act.Options)) *stage {
 	t.Helper()
 	s := newStage(t)
@@ -103,7 +104,8 @@ func newStageWith(t *testing.T, log *slog.Logger) *stage {
 	return s
 }
 
-// resting is a stage with one seat whose Chrome is frozen and parked so soon.
+// resting returns a stage with one seat whose Chrome is frozen and parked after these
+// times.
 func resting(t *testing.T, freeze, park time.Duration) *stage {
 	t.Helper()
 	s := newStage(t)
@@ -116,7 +118,7 @@ func resting(t *testing.T, freeze, park time.Duration) *stage {
 	return s
 }
 
-// named notes a name that the door asked for.
+// named notes a name that the door has looked up.
 func (s *stage) named(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +127,7 @@ func (s *stage) named(name string) {
 	}
 }
 
-// closing closes something at the end of the test.
+// closing registers a function that closes something at the end of the test.
 func (s *stage) closing(close func() error) {
 	s.t.Cleanup(func() {
 		if err := close(); err != nil {
@@ -137,7 +139,7 @@ func (s *stage) closing(close func() error) {
 // maxDownloads is Options.Downloads of the seats.
 const maxDownloads = 4 << 20
 
-// another opens a seat more.
+// another opens one more seat.
 func (s *stage) another(change ...func(*act.Options)) *act.Seat {
 	s.t.Helper()
 	o := act.Options{Downloads: maxDownloads, Uploads: 1 << 20, Eval: true, Judge: func(_ context.Context, n act.Navigation) error {
@@ -165,8 +167,8 @@ func (s *stage) grant(tenant string) policies.Grant {
 	return s.grantOf(tenant, s.net)
 }
 
-// grantOf is a grant whose network is that of a line of a profile; NAMES are all names of the
-// stage.
+// grantOf returns a grant whose network is a line of a profile. NAMES in the line stands
+// for all names of the stage.
 func (s *stage) grantOf(tenant, network string) policies.Grant {
 	var names []string
 	for _, n := range []string{"site", "other", "third", "shop", "evil"} {
@@ -193,7 +195,7 @@ func (s *stage) url(host, path string) string {
 	return fmt.Sprintf("%s://%s.example:%d%s", s.scheme, host, s.port, path)
 }
 
-// heard are the requests that came for a path.
+// heard returns the number of requests whose method, host or path contains part.
 func (s *stage) heard(part string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,8 +245,8 @@ func (s *stage) must(step act.Step) *act.Outcome {
 	return o
 }
 
-// answered asks a page again that did not answer in time and did nothing: on a busy machine
-// it takes its time.
+// answered calls ask again if the page did not answer in time and did nothing: on a busy
+// machine, a page needs longer.
 func answered[T any](s *stage, ask func() (T, error)) (out T, err error) {
 	testenv.Until(20*time.Second*testenv.Patience(s.t), func() bool {
 		out, err = ask()
@@ -267,8 +269,8 @@ func (s *stage) goTo(url string) string {
 	return s.goFor(url, "")
 }
 
-// goFor opens a page and looks at it until it has something, such as a control of a frame that
-// is still to load.
+// goFor opens a page and looks at it until the look contains what, for example a control of
+// a frame that is still loading.
 func (s *stage) goFor(url, what string) (look string) {
 	s.t.Helper()
 	s.must(act.Step{Do: act.DoOpen, URL: url})
@@ -288,7 +290,7 @@ func (s *stage) look(q act.LookRequest) string {
 	return l.Text
 }
 
-// ref is the number of a control in a look, by what follows it there.
+// ref returns the number of a control in a look, by the text that follows the number.
 func (s *stage) ref(look, what string) int {
 	s.t.Helper()
 	m := regexp.MustCompile(`\[(\d+)\] ` + regexp.QuoteMeta(what)).FindStringSubmatch(look)
@@ -299,7 +301,7 @@ func (s *stage) ref(look, what string) int {
 	return n
 }
 
-// eval reads something of the page.
+// eval returns the value of an expression of the page.
 func (s *stage) eval(expression string) string {
 	s.t.Helper()
 	o, err := answered(s, func() (*act.Outcome, error) { return s.do(act.Step{Do: act.DoEval, Text: expression}) })
@@ -309,7 +311,7 @@ func (s *stage) eval(expression string) string {
 	return o.Value
 }
 
-// refs are the numbers of all controls in a look that are followed by something.
+// refs returns the numbers of all controls in a look that are followed by what.
 func refs(look, what string) (out []int) {
 	for _, m := range regexp.MustCompile(`\[(\d+)\] `+regexp.QuoteMeta(what)).FindAllStringSubmatch(look, -1) {
 		n, _ := strconv.Atoi(m[1])
@@ -318,7 +320,7 @@ func refs(look, what string) (out []int) {
 	return out
 }
 
-// answer serves what is sent, once, and else nothing.
+// answer serves each word once, and nothing while there is none to serve.
 func (s *stage) answer(path string, words <-chan string) {
 	s.mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 		select {
@@ -351,7 +353,8 @@ func (s *stage) wait(ok func() bool) {
 	}
 }
 
-// until looks until it sees a text. A look into a page that is left meanwhile fails, and is repeated.
+// until looks until a look contains a text. A look at a page that is left meanwhile fails,
+// and is repeated.
 func (s *stage) until(q act.LookRequest, text string) {
 	s.t.Helper()
 	s.wait(func() bool {
@@ -360,7 +363,7 @@ func (s *stage) until(q act.LookRequest, text string) {
 	})
 }
 
-// plainMarks is a look without what differs from run to run.
+// plainMarks returns a look without the parts that differ from run to run.
 func plainMarks(s *stage, text string) string {
 	text = regexp.MustCompile(`\b[0-9a-f]{16}\b`).ReplaceAllString(text, "MARK")
 	text = regexp.MustCompile(`of [\d,]+ px`).ReplaceAllString(text, "of N px")

@@ -10,16 +10,17 @@ import (
 	"sync"
 )
 
-// masks are the secrets that were typed in a seat. Every text that leaves it passes
-// through hide, as it is and in the forms that pages make of it.
+// masks contains the secrets that were typed in a seat. Every text that leaves the seat
+// passes through hide, which masks a secret as it is and in the forms that pages make of
+// it.
 type masks struct {
 	mu    sync.RWMutex
-	names map[string]string // by value
-	forms []string          // longest first
-	by    map[string]string // form: what is written instead
+	names map[string]string // names of the secrets, by their values
+	forms []string          // forms of all secrets, longest first
+	by    map[string]string // text that is written instead of a form, by the form
 }
 
-const maxSecret = 256 // bytes; names are cut only after they were masked
+const maxSecret = 256 // bytes of a secret; a name is cut only after it was masked
 
 func (m *masks) add(name, value string) {
 	m.mu.Lock()
@@ -41,13 +42,13 @@ func (m *masks) add(name, value string) {
 	slices.SortFunc(m.forms, func(a, b string) int { return len(b) - len(a) })
 }
 
-// formsOf are a value and what it is written as elsewhere.
+// formsOf returns a value and the forms in which it is written elsewhere.
 func formsOf(value string) []string {
 	runes := []rune(value)
 	slices.Reverse(runes)
 	forms := append(writings(value), writings(string(runes))...)
-	// As base64 it looks different by where it begins; what surrounds it decides about
-	// the letters at its ends.
+	// The base64 form of a value depends on the place where the value begins, and the
+	// letters at both ends depend on the text around it.
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for shift := range 3 {
 			text := enc.EncodeToString([]byte(strings.Repeat("\x00", shift) + value))
@@ -64,11 +65,13 @@ func formsOf(value string) []string {
 	return slices.DeleteFunc(slices.Compact(forms), func(s string) bool { return s == "" })
 }
 
-// writings are a text and what browsers and Go write of it in addresses and in HTML.
+// writings returns a text and the forms in which browsers and Go write it in addresses and
+// in HTML.
 func writings(value string) []string {
 	return []string{
 		value, html.EscapeString(value), url.QueryEscape(value), url.PathEscape(value),
-		// As a browser writes it: in HTML, by encodeURIComponent, of a form, in a query and in a path.
+		// These are forms of browsers: in HTML, by encodeURIComponent, in a form, in a
+		// query and in a path.
 		strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(value),
 		strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(value),
 		percent(value, "-_.!~*'()"),
@@ -78,7 +81,8 @@ func writings(value string) []string {
 	}
 }
 
-// percent is a text with all bytes but letters, digits and those of keep as %XX.
+// percent returns a text in which all bytes except letters, digits and those of keep are
+// written as %XX.
 func percent(text, keep string) string {
 	const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 	var b strings.Builder
@@ -110,7 +114,7 @@ func (m *masks) hide(text string) string {
 	return text
 }
 
-// spots are the places of the forms in a text, in bytes.
+// spots returns the places of the forms in a text, in bytes.
 func (m *masks) spots(text string) (at [][2]int) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

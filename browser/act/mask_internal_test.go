@@ -12,7 +12,7 @@ func TestMasksOfBrowsers(t *testing.T) {
 	m.add("pw", "p!w*1~&'<x> #[é")
 	for _, text := range []string{
 		"p!w*1~%26'%3Cx%3E%20%23%5B%C3%A9",       // encodeURIComponent
-		"p%21w*1%7E%26%27%3Cx%3E+%23%5B%C3%A9",   // of a form
+		"p%21w*1%7E%26%27%3Cx%3E+%23%5B%C3%A9",   // in a form
 		"p!w*1~&%27%3Cx%3E%20%23[%C3%A9",         // in a query
 		"p!w*1~&amp;'&lt;x&gt; #[é",              // in HTML
 		url.QueryEscape("p!w*1~&'<x> #[é") + "&", // by Go

@@ -8,8 +8,9 @@ import (
 	"belljar.dev/browser/act"
 )
 
-// TestNoOtherOption: whatever a page does to a list when it gets the focus, the page hears of one
-// change to the option that was asked for, or of none, and then nothing else is selected (BR10).
+// TestNoOtherOption checks that, whatever a page does to a list when the list gets the
+// focus, the page gets one change to the option that was asked for, or no change; then no
+// other option is selected (BR10).
 func TestNoOtherOption(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>t</title><select id=l aria-label=List></select><input aria-label=Way><script>
@@ -36,7 +37,7 @@ fresh();
 			if at == "/" {
 				return strings.Trim(s.eval(`document.title + "|" + l.value`), `"`)
 			}
-			// A frame of another site says it in its look.
+			// The value in a frame of another site is read from its look.
 			v := s.look(act.LookRequest{In: list})
 			return "?|" + v
 		}
@@ -54,7 +55,8 @@ fresh();
 			refusal := fmt.Sprint(err)
 			switch {
 			case err == nil && got == "Cleo|Cleo":
-			case way == "reset" && act.ReasonOf(err) == act.ReasonFailed && got == "Cleo|Anna": // the page took it, and it is not repeated
+			// the page took the option and reset it, and the step is not repeated
+			case way == "reset" && act.ReasonOf(err) == act.ReasonFailed && got == "Cleo|Anna":
 			case err != nil && strings.HasPrefix(got, "|") && !strings.Contains("Bert,Dora", got[1:]):
 			default:
 				t.Errorf("%s: %s, and the page heard of %s", way, refusal, got)

@@ -16,13 +16,14 @@ import (
 	"github.com/chromedp/cdproto/page"
 )
 
-// taken is the last picture of a tab: points of it are of this place of the page.
+// taken is the place of the page that the last picture of a tab shows. Points of that
+// picture refer to it.
 type taken struct {
 	loader string
 	x, y   int
 }
 
-// picture is the window as it is. Steps may name points of it.
+// picture returns a picture of the window as it is now. Steps may name points of it.
 func (t eye) picture(ctx context.Context) (*Look, error) {
 	out, of, err := t.shot(ctx)
 	if err != nil {
@@ -34,7 +35,8 @@ func (t eye) picture(ctx context.Context) (*Look, error) {
 	return out, nil
 }
 
-// shot is the window as it is, and which place of the page that is.
+// shot returns a picture of the window as it is now, and the place of the page that it
+// shows.
 func (t eye) shot(ctx context.Context) (*Look, *taken, error) {
 	ctx, cancel := context.WithTimeout(ctx, LookPatience)
 	defer cancel()
@@ -50,7 +52,8 @@ func (t eye) shot(ctx context.Context) (*Look, *taken, error) {
 	params := page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatJpeg, Quality: new(int64(70)), OptimizeForSpeed: new(true)}
 	var before []image.Rectangle
 	if secret {
-		// Painted before it is pressed: a JPEG of a secret would show through its edges.
+		// A secret is painted over before the picture is compressed, because in a JPEG it
+		// would show at the edges of the paint.
 		params.Format, params.Quality = page.CaptureScreenshotFormatPng, nil
 		if before, err = t.secretSpots(ctx); err != nil {
 			return nil, nil, t.fault(err, false)
@@ -84,7 +87,7 @@ func (t eye) shot(ctx context.Context) (*Look, *taken, error) {
 	return out, &taken{f.loader, at[0], at[1]}, nil
 }
 
-// pixels are the bytes of a picture.
+// pixels returns the bytes of a picture.
 func pixels[T ~[]byte | ~string](data T) ([]byte, error) {
 	b := []byte(data)
 	if len(b) > 3 && (b[0] == 0xff || b[0] == 0x89) {
@@ -93,7 +96,7 @@ func pixels[T ~[]byte | ~string](data T) ([]byte, error) {
 	return base64.StdEncoding.AppendDecode(nil, b)
 }
 
-// painted covers places of a PNG and makes a JPEG of it.
+// painted paints over places of a PNG and returns the result as a JPEG.
 func painted(data []byte, spots []image.Rectangle) ([]byte, error) {
 	src, err := png.Decode(bytes.NewReader(data))
 	if err != nil {
@@ -111,13 +114,14 @@ func painted(data []byte, spots []image.Rectangle) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// scrolled is how far the page is scrolled.
+// scrolled returns how far the page is scrolled.
 func (t eye) scrolled(ctx context.Context, f frame) (at [2]int, err error) {
 	err = t.run(ctx, f, "[Math.round(scrollX), Math.round(scrollY)]", &at)
 	return at, err
 }
 
-// freshPicture refuses points of a picture that is not of the page as it is now.
+// freshPicture refuses points of the last picture if it does not show the page as it is
+// now.
 func (t eye) freshPicture(ctx context.Context) error {
 	old := func(what string) error {
 		return &Refusal{Reason: ReasonStale, Message: what, Next: "take a picture with: at picture"}
@@ -141,17 +145,17 @@ func (t eye) freshPicture(ctx context.Context) error {
 	return nil
 }
 
-// run is a piece of text of a page, with its number there.
+// textRun is a piece of text of a page. The page knows it by its index.
 type textRun struct {
 	Text string     `json:"t"`
-	Box  [4]float64 `json:"b"` // of an input: left, top, width, height
+	Box  [4]float64 `json:"b"` // place of an input (left, top, width, height); zero for other text
 }
 
 const maxRuns = 5000
 
-// secretSpots are the places in the window where a secret stands. No secret is given
-// to a page for that: the texts come here. A frame whose place is not known is covered
-// as a whole.
+// secretSpots returns the places in the window where a secret is shown. No secret is sent
+// to a page for that: the page returns its texts, and they are searched here. A frame whose
+// texts cannot be read is covered as a whole.
 func (t eye) secretSpots(ctx context.Context) ([]image.Rectangle, error) {
 	var out []image.Rectangle
 	frames := t.tree()
@@ -163,7 +167,8 @@ func (t eye) secretSpots(ctx context.Context) ([]image.Rectangle, error) {
 		off, known := origin[f.id]
 		var box [4]float64
 		if i > 0 {
-			// If the frame is still there, its content has to be known.
+			// If the frame still exists, it may show a secret, so there is no picture
+			// without its place.
 			unplaced := func(err error) error {
 				if _, there := t.frameOf(f.id); !there {
 					return nil
@@ -224,10 +229,11 @@ func (t eye) secretSpots(ctx context.Context) ([]image.Rectangle, error) {
 	return out, nil
 }
 
-// spread finds secrets whose parts are in several runs, without the space between.
+// spread finds secrets that are spread over several runs, regardless of the space between
+// the runs.
 func (t eye) spread(runs []textRun) (ask [][3]int) {
 	var all []byte
-	var from []int // run of each byte
+	var from []int // index of the run of each byte
 	for k, r := range runs {
 		if r.Box != [4]float64{} {
 			continue

@@ -29,7 +29,7 @@ const got = []; addEventListener("message", (e) => { got.push(e.data); document.
 document.getElementById("open").attachShadow({mode: "open"}).innerHTML = `+"`"+controls("open")+"`"+`;
 document.getElementById("closed").attachShadow({mode: "closed"}).innerHTML = `+"`"+controls("closed")+"`"+`;
 </script>`)
-	l := s.goFor(s.url("site", "/"), `button "B deeper"`) // in the last frame to come
+	l := s.goFor(s.url("site", "/"), `button "B deeper"`) // this control is in the frame that loads last
 	for _, where := range []string{"open", "closed", "same", "srcdoc", "other", "deep", "deeper"} {
 		if !strings.Contains(l, `button "B `+where+`"`) {
 			t.Errorf("the look lacks %s:\n%s", where, l)
@@ -53,8 +53,9 @@ document.getElementById("closed").attachShadow({mode: "closed"}).innerHTML = `+"
 	}
 }
 
-// TestControlsUnderTheMouse: a control that looks different under the mouse is clicked once it is
-// there again, and where it is then; one that always gives way is not (BR-A5).
+// TestControlsUnderTheMouse checks that a control that looks different under the mouse is
+// clicked once it is shown again, at its new place. A control that always moves away is not
+// clicked (BR-A5).
 func TestControlsUnderTheMouse(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>none</title><style>button { position: absolute; left: 20px; width: 60px; height: 30px }</style>

@@ -14,18 +14,18 @@ import (
 	"github.com/chromedp/cdproto/page"
 )
 
-// plan is a step that was looked at.
+// plan is a step whose facts were read.
 type plan struct {
 	e     *engine
 	t     *tab
 	step  Step
 	aim   aim
-	to    aim // of drag
+	to    aim // element where a drag ends
 	facts Facts
-	raw   touched // as the page has it
-	entry int64   // of back and forward
-	enter bool    // it was read as what the key Enter is pressed in
-	has   bool    // the element had the focus then
+	raw   touched // facts of the element, as the page reports them
+	entry int64   // entry of the history, for back and forward
+	enter bool    // whether raw was read for the key Enter
+	has   bool    // whether the element had the focus when raw was read
 	used  bool
 }
 
@@ -33,16 +33,16 @@ type plan struct {
 type aim struct {
 	frame frame
 	local int
-	n     int        // its number; 0 for one that was not shown
-	at    [2]float64 // where in the frame, of a point
+	n     int        // number of the element; 0 if it was not shown
+	at    [2]float64 // place in the frame, for a point
 	point bool
-	looks bool // the page is only scrolled there, so it may be disabled
-	keys  bool // keys go there, so it does not have to be at rest
+	looks bool // whether the page is only scrolled to the element, so it may be disabled
+	keys  bool // whether keys go to the element, so it does not have to be at rest
 }
 
 func (a aim) key() refKey { return refKey{a.frame.id, a.frame.loader, a.local} }
 
-// touched is what touch.js says of an element.
+// touched contains the facts that touch.js returns for an element.
 type touched struct {
 	Gone      bool   `json:"gone"`
 	Role      string `json:"role"`
@@ -51,13 +51,13 @@ type touched struct {
 	Row       string `json:"row"`
 	Field     string `json:"field"`
 	URL       string `json:"url"`
-	Origin    string `json:"origin"` // of the document; "null" if it is sandboxed
+	Origin    string `json:"origin"` // origin of the document; "null" if it is sandboxed
 	Kind      string `json:"kind"`
 	To        string `json:"to"`
 	Method    string `json:"method"`
 	Holds     string `json:"holds"` // names and values of the fields of a form that is sent, as JSON
 	Editable  bool   `json:"editable"`
-	Lines     bool   `json:"lines"` // of text, and not one alone
+	Lines     bool   `json:"lines"` // whether the field takes several lines of text
 	Select    bool   `json:"select"`
 	Checkable bool   `json:"checkable"`
 	Multiple  bool   `json:"multiple"`
@@ -112,7 +112,7 @@ func (t hand) prepare(ctx context.Context, s Step) (*plan, error) {
 	return p, nil
 }
 
-// history is where back or forward lead.
+// history finds the document to which back or forward leads.
 func (p *plan) history(ctx context.Context) error {
 	t := p.t
 	h, err := call(ctx, p.e.g, t.session(), page.GetNavigationHistory, cdp.Empty{})
@@ -131,7 +131,7 @@ func (p *plan) history(ctx context.Context) error {
 	return nil
 }
 
-// look finds the element of a step and what it is.
+// look finds the element of a step and reads its facts.
 func (p *plan) look(ctx context.Context) (err error) {
 	t, s := p.t, p.step
 	if p.aim, err = (hand{t}).find(ctx, s.Ref, s.XY, s.Do == DoPress); err != nil {
@@ -139,7 +139,7 @@ func (p *plan) look(ctx context.Context) (err error) {
 	}
 	p.facts.Kind = KindPoint
 	if p.aim.local == 0 {
-		return nil // the page as a whole
+		return nil // the step is for the page as a whole
 	}
 	key, _ := parseKey(s.Text)
 	activates := s.Do == DoClick && s.Button != "right" && s.Button != "middle" || s.Do == DoCheck || s.Do == DoDrag
@@ -164,7 +164,7 @@ func (p *plan) look(ctx context.Context) (err error) {
 		}
 		if s.Do == DoCheck {
 			if f.Field = raw.Field; f.Kind == KindPress {
-				f.Kind = KindType // and not of a link or a button that calls itself a box
+				f.Kind = KindType // a link or a submit button that calls itself a checkbox keeps its kind
 			}
 			if !raw.Checkable {
 				return not("a box to check", "click it")
@@ -187,7 +187,8 @@ func (p *plan) look(ctx context.Context) (err error) {
 			return not("a field for text", "use click, check, select or upload")
 		}
 		if strings.ContainsAny(s.Text, "\r\n") && !raw.Lines {
-			return not("a field for several lines", "leave the line breaks out; press Enter as a step of its own") // where it sends a form
+			// in such a field, Enter sends the form
+			return not("a field for several lines", "leave the line breaks out; press Enter as a step of its own")
 		}
 		if s.Secret != "" {
 			f.Kind, f.Secret = KindSecret, s.Secret
@@ -219,9 +220,10 @@ func (p *plan) look(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		// A control that is taken and let go in the same place is clicked, so that is a drag only
-		// where a click has no name of its own, as on a drawing. What a page makes of any other
-		// drag is not known, as of a click.
+		// A drag that begins and ends in the same control clicks it. So such a drag is
+		// allowed only between points, and only if a click of the control is just a press,
+		// for example on a drawing. It is not known what a page does with any other drag,
+		// as it is not known what it does with a click.
 		f.Kind, f.Shown = KindPress, f.Shown+" to "+called(to.Role, hide(to.Name), hide(to.Row))
 		if p.to.key() == p.aim.key() && (raw.Kind != string(KindPress) || s.XY == nil || s.ToXY == nil) || raw.Kind != string(KindPress) && raw.Kind == to.Kind && raw.To == to.To && raw.Method == to.Method {
 			return &Refusal{Reason: ReasonArgument, Message: "the drag ends in the control where it begins", Next: "use click"}
@@ -238,7 +240,8 @@ func (p *plan) look(ctx context.Context) (err error) {
 	return nil
 }
 
-// sends is what a form holds, in words. Where some of it is cut, a digest stands for all.
+// sends returns the content of a form in words. If some of it is cut, a digest stands for
+// all of it.
 func sends(holds [][2]string, hide func(string) string) string {
 	const most = 1000
 	var all strings.Builder
@@ -264,7 +267,8 @@ func sends(holds [][2]string, hide func(string) string) string {
 	return " sends " + all.String()[2:]
 }
 
-// find is the element of a number or a point, or what has the focus.
+// find returns the element of a number or a point, or the element that has the focus, or
+// the whole page.
 func (t hand) find(ctx context.Context, n int, xy *Point, focused bool) (aim, error) {
 	switch {
 	case n != 0:
@@ -291,7 +295,7 @@ func (t hand) find(ctx context.Context, n int, xy *Point, focused bool) (aim, er
 	return aim{frame: top}, nil
 }
 
-// inner is the frame that an element of a frame holds.
+// inner returns the frame that an element of a frame contains.
 func (t hand) inner(ctx context.Context, f frame, local int) (frame, bool) {
 	for _, c := range t.tree() {
 		if c.parent == f.id && t.owner(ctx, c, f) == local {
@@ -301,7 +305,7 @@ func (t hand) inner(ctx context.Context, f frame, local int) (frame, bool) {
 	return frame{}, false
 }
 
-// focused is the element that keys go to.
+// focused returns the element to which keys go.
 func (t hand) focused(ctx context.Context) (aim, error) {
 	f, ok := t.frameOf(t.target)
 	for depth := 0; ok && depth < 20; depth++ {
@@ -318,7 +322,7 @@ func (t hand) focused(ctx context.Context) (aim, error) {
 	return aim{}, &Refusal{Reason: ReasonFailed, Message: "nothing has the focus", Next: "name a field by ref"}
 }
 
-// under is what stands at a point of the last picture.
+// under returns the element at a point of the last picture.
 func (t hand) under(ctx context.Context, xy Point) (aim, error) {
 	if err := eye(t).freshPicture(ctx); err != nil {
 		return aim{}, err
@@ -349,13 +353,14 @@ func (t hand) under(ctx context.Context, xy Point) (aim, error) {
 	return aim{}, &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("nothing stands at %d,%d", xy.X, xy.Y), Next: "take a picture, and write a point in it"}
 }
 
-// reading is what an element is, and whether it has the focus, which it may lose and still be that.
+// reading contains the facts of an element and whether it has the focus. An element may
+// lose the focus and still be the same.
 type reading struct {
 	touched
 	Has bool `json:"has"`
 }
 
-// ask reads what an element is.
+// ask reads the facts of an element.
 func (t hand) ask(ctx context.Context, a aim, click, enter bool) (reading, error) {
 	var r reading
 	o := struct {
@@ -373,7 +378,8 @@ func (t hand) ask(ctx context.Context, a aim, click, enter bool) (reading, error
 	return r, nil
 }
 
-// again takes hold of the element of a step only where it still is what was read.
+// again returns g, changed so that it takes hold of the element of a step only if the
+// element still is what was read.
 func (p *plan) again(g grip) grip {
 	if p.gripped() {
 		g.Expected, g.Enter = &p.raw, p.enter
@@ -381,25 +387,26 @@ func (p *plan) again(g grip) grip {
 	return g
 }
 
-// gripped reports whether a step takes hold of its element by one script, which reads the facts
-// again at once before it does.
+// gripped reports whether one script takes hold of the element of the step and reads its
+// facts again immediately before that.
 func (p *plan) gripped() bool {
 	s := p.step
 	return s.Ref != 0 && (s.Do == DoPress || s.Do == DoSelect || s.Do == DoFill && s.Secret == "")
 }
 
-// changedBetween refuses a step whose facts are not those that were decided about.
+// changedBetween returns the refusal of a step whose facts differ from the facts that were
+// decided about.
 func changedBetween() error {
 	return &Refusal{Reason: ReasonChanged, Message: "the page changed what the step would do, between the question and the act", Next: "look again"}
 }
 
-// touch reads what an element is, and refuses one that is not what was shown.
+// touch reads the facts of an element, and refuses an element that is not what was shown.
 func (t hand) touch(ctx context.Context, a aim, click, enter bool) (touched, error) {
 	r, err := t.touchAs(ctx, a, click, enter)
 	return r.touched, err
 }
 
-// touchAs is touch, and says whether the element has the focus.
+// touchAs is touch, and also reports whether the element has the focus.
 func (t hand) touchAs(ctx context.Context, a aim, click, enter bool) (reading, error) {
 	r, err := t.ask(ctx, a, click, enter)
 	if err != nil {
@@ -422,7 +429,7 @@ func (t hand) touchAs(ctx context.Context, a aim, click, enter bool) (reading, e
 	return r, nil
 }
 
-// nameOf is an element in the words of the look.
+// nameOf returns the name of an element in the words of the look.
 func (t hand) nameOf(a aim) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -5,32 +5,32 @@ import (
 	"hash/maphash"
 )
 
-// refs are the numbers of a tab. One stands for an element as it was shown: which
-// element, and what it was called. A number is never used for another, and is
-// forgotten with the document.
+// refs contains the numbers of a tab. A number stands for an element as it was shown: the
+// element itself, and what it was called. A number is never used for another element, and
+// is forgotten with the document.
 type refs struct {
 	last    int
 	numbers map[refKey]int
 	byNum   map[int]*ref
 }
 
-// refKey is an element: its document, and its number in our world of that document.
+// refKey identifies an element: its document, and its number in our world of that document.
 type refKey struct {
 	frame, loader string
 	local         int
 }
 
-// ref is what the agent was shown.
+// ref is what the agent was shown of an element.
 type ref struct {
 	refKey
 	shown bool
 	role  string
-	name  string // as it was shown
-	row   string // 80 characters of it
-	sum   uint64 // of name and row in full
+	name  string // name as it was shown, cut to MaxName characters
+	row   string // row as it was shown, cut to MaxName characters
+	sum   uint64 // hash of the role, the whole name and the whole row
 }
 
-// number is the number of an element; 0 where there are as many as may be.
+// number returns the number of an element; 0 if there are as many numbers as allowed.
 func (r *refs) number(k refKey) int {
 	if n, ok := r.numbers[k]; ok {
 		return n
@@ -47,7 +47,7 @@ func (r *refs) number(k refKey) int {
 	return r.last
 }
 
-// forget drops all of a frame.
+// forget drops all numbers of a frame.
 func (r *refs) forget(frame string) {
 	for k, n := range r.numbers {
 		if k.frame == frame {
@@ -64,15 +64,15 @@ func (r *refs) show(n int, role, name, row string) {
 	}
 }
 
-// meaning tells what an element is called from what it was called before. Its seed is
-// random, so that no page can make two names that are one here.
+// meaning returns a hash of what an element is called. Its seed is random, so that no page
+// can make two names with the same hash.
 func meaning(role, name, row string) uint64 {
 	return maphash.String(meaningSeed, fmt.Sprintf("%q %q %q", role, name, row))
 }
 
 var meaningSeed = maphash.MakeSeed()
 
-// called is the element in the words of a look.
+// called returns the name of an element in the words of a look.
 func called(role, name, row string) string {
 	s := role + " " + quoted(name, MaxName)
 	if row != "" && row != name {

@@ -12,8 +12,8 @@ import (
 	"belljar.dev/internal/golden"
 )
 
-// TestEveryRefusal: each says what was wrong, whether anything was done, and one thing to do
-// (BR40).
+// TestEveryRefusal checks that each refusal says what was wrong, whether anything was done,
+// and one thing to do (BR40).
 func TestEveryRefusal(t *testing.T) {
 	s := open(t, func(o *act.Options) {
 		o.Secrets = []act.Secret{{Name: "pw", Origin: "https://shop.example", Field: "password"}}

@@ -11,20 +11,21 @@ import (
 	"belljar.dev/internal/pause"
 )
 
-// maxUnwanted is how many files wait at most to be removed. The file system has room for fewer.
+// maxUnwanted is the largest number of files that wait to be removed. The file system has
+// room for fewer.
 const maxUnwanted = 256
 
 // removeAgain is the pause after a removal that failed.
 const removeAgain = time.Second
 
-// remover removes the files of downloads that nobody can save. Chrome keeps what has come of a
-// download that was interrupted, in order to resume it.
+// remover removes the files of downloads that nobody can save. Chrome keeps the received
+// part of an interrupted download in order to resume it.
 type remover struct {
 	lease *browser.Seat
-	came  chan struct{} // some files are unwanted; room for one
+	came  chan struct{} // signals that files wait to be removed; room for one
 
 	mu    sync.Mutex
-	guids []string // guarded by mu: of downloads whose files are to be removed
+	guids []string // names of the downloads whose files are to be removed; guarded by mu
 }
 
 // add has the file of a download removed.
@@ -38,7 +39,7 @@ func (r *remover) add(guid string) {
 	r.wake()
 }
 
-// wake has run look at the files that wait.
+// wake makes run remove the files that wait.
 func (r *remover) wake() {
 	select {
 	case r.came <- struct{}{}:
@@ -46,7 +47,8 @@ func (r *remover) wake() {
 	}
 }
 
-// run removes files until ctx ends, and calls removed for those that are gone.
+// run removes files until ctx ends, and calls removed with the names of the downloads whose
+// files are gone.
 func (r *remover) run(ctx context.Context, removed func(guids []string)) {
 	for {
 		select {
@@ -74,10 +76,10 @@ func (r *remover) run(ctx context.Context, removed func(guids []string)) {
 	}
 }
 
-// newest keeps as many files as may wait, the last ones.
+// newest returns the last maxUnwanted names.
 func newest(guids []string) []string { return guids[max(0, len(guids)-maxUnwanted):] }
 
-// isGUID reports whether a name is one that Chrome gives.
+// isGUID reports whether s looks like a name that Chrome gives to a download.
 func isGUID(s string) bool {
 	return len(s) >= 8 && len(s) <= 64 && strings.Trim(s, "0123456789abcdefABCDEF-") == ""
 }

@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// rings are the last lines of a tab's console and network.
+// rings contains the last lines of a tab's console and network.
 type rings struct {
 	console  ring[string]
-	errors   int // lines of the console that are errors
-	told     int // how many errors there were when the agent last heard of their number
+	errors   int // number of lines of the console that are errors
+	told     int // value of errors that the agent has read last
 	requests ring[requestLine]
 }
 
-// ring keeps the latest entries of many.
+// ring keeps the latest entries and drops the older ones.
 type ring[T any] struct {
 	all     []T
-	older   int // entries that made room for newer ones
-	skipped int // entries that were not kept at all, since too many came in a second
+	older   int // number of entries that made room for newer ones
+	skipped int // number of entries that were not kept at all, since too many came in a second
 }
 
-// missing says what the ring does not have, in the words of its lines.
+// missing returns lines about the entries that the ring does not have.
 func (r *ring[T]) missing(what string) (out []string) {
 	if r.older > 0 {
 		out = append(out, fmt.Sprintf("… %s older %s were dropped", thousands(r.older), what))
@@ -54,13 +54,13 @@ const (
 	maxRequestLine = 300
 )
 
-// counts reports whether a page is not settled while it waits for such a request.
+// counts reports whether a tab is not settled while a request of this kind is in progress.
 func counts(kind string) bool {
 	switch kind {
 	case "XHR", "Fetch", "Script", "Stylesheet", "Document":
 		return true
 	}
-	return false // pictures, and what never ends: streams, sockets, pings
+	return false // pictures, and requests that never end: streams, sockets, pings
 }
 
 // began adds a line for a request that the page has sent.

@@ -13,11 +13,11 @@ import (
 	"belljar.dev/policies"
 )
 
-// Seat is a Chrome for one session and profile. Looks and steps of one seat run one
-// at a time; its methods are safe for concurrent use. A seat that nobody used for a
-// while is frozen: its Chrome stands still until the next call. Later it is parked: its Chrome
-// ends, and the next call gets the addresses of its tabs.
-// No document is loaded again but by a step that was decided about.
+// Seat is a Chrome for one session and profile. Looks and steps of one seat run one at a
+// time; its methods are safe for concurrent use. A seat that nobody has used for some time
+// is frozen: the processes of its Chrome are stopped until the next call. Later it is
+// parked: its Chrome ends, and the next call gets the addresses of its tabs. A document is
+// loaded again only by a step that was decided about.
 type Seat struct {
 	pool   *browser.Pool
 	forget func(*Seat)
@@ -26,7 +26,7 @@ type Seat struct {
 	opts   Options
 	masks  masks
 
-	turn chan struct{} // one call at a time
+	turn chan struct{} // held by the one call that runs
 	quit chan struct{} // closed by Close
 	wg   sync.WaitGroup
 
@@ -36,13 +36,14 @@ type Seat struct {
 	closed bool
 	used   time.Time
 	since  time.Time
-	places []string // addresses of tabs after the last call
-	parked bool     // it has no Chrome since it was not used
-	word   string   // for the next look: what happened meanwhile
+	places []string // addresses of the tabs after the last call
+	parked bool     // whether its Chrome was ended because it was not used
+	word   string   // what happened meanwhile, for the next look
 	hold   hold     // the person who has stopped its acts
 }
 
-// hold is a person who has stopped the acts of a seat. The zero value is nobody.
+// hold is a person who has stopped the acts of a seat. The zero value means that nobody
+// has.
 type hold struct {
 	by    string
 	since time.Time
@@ -62,7 +63,7 @@ func (s *Seat) held() error {
 	}
 }
 
-// Look says what a tab shows. It changes nothing of a page.
+// Look returns what a tab shows. It does not change the page.
 func (s *Seat) Look(ctx context.Context, q LookRequest) (*Look, error) {
 	if q.MaxChars != 0 && (q.MaxChars < 500 || q.MaxChars > MaxChars) {
 		return nil, &Refusal{Reason: ReasonArgument, Message: fmt.Sprintf("max_chars is %d", q.MaxChars), Next: fmt.Sprintf("write 500 to %d", MaxChars)}
@@ -90,7 +91,7 @@ func (s *Seat) Look(ctx context.Context, q LookRequest) (*Look, error) {
 	return out, err
 }
 
-// lookAt is one look of one kind.
+// lookAt returns one look of one kind.
 func (t eye) lookAt(ctx context.Context, q LookRequest) (*Look, error) {
 	d := t.waiting()
 	mark := nonce()
@@ -115,7 +116,8 @@ func (t eye) lookAt(ctx context.Context, q LookRequest) (*Look, error) {
 	return t.look(ctx, q)
 }
 
-// Prepare reads, and only reads, what a step would do. An empty tab is the current one.
+// Prepare reads what a step would do, and does nothing else. An empty tab is the current
+// one.
 func (s *Seat) Prepare(ctx context.Context, tab string, step Step) (*Prepared, error) {
 	if err := step.Check(); err != nil {
 		return nil, err
@@ -149,11 +151,11 @@ func (s *Seat) Prepare(ctx context.Context, tab string, step Step) (*Prepared, e
 	return out, err
 }
 
-// Do carries out a step that was prepared, with the same step but for its File and
-// Unseen. It reads the facts again and does nothing if they are not those of p, nor if p
-// was used before. It returns once the page has settled, at most SettleTime after the act,
-// or at once with a dialog. Where it fails after it began, the Outcome says what became
-// of the tab.
+// Do carries out a step that was prepared. step must be the prepared step, except for its
+// File and Unseen. Do reads the facts again and does nothing if they differ from the facts
+// of p, or if p was used before. It returns once the page has settled, at most SettleTime
+// after the act, or immediately when a dialog opens. If it fails after it began, the
+// Outcome says what happened to the tab.
 func (s *Seat) Do(ctx context.Context, p *Prepared, step Step) (*Outcome, error) {
 	if p == nil || p.by != s || p.plan == nil || !p.plan.step.same(step) {
 		return nil, &Refusal{Reason: ReasonArgument, Message: "the step is not the one that was prepared", Next: "call again"}
@@ -179,7 +181,7 @@ func (s *Seat) Do(ctx context.Context, p *Prepared, step Step) (*Outcome, error)
 			}
 			now.t = t
 		} else if was.gripped() && p.Facts == was.facts && t.waiting() == nil {
-			rested(ctx, t) // and the facts are read again where the element is taken hold of
+			rested(ctx, t) // the facts are read again when the element is taken hold of
 		} else if now, err = (hand{t}).prepare(ctx, step); err != nil {
 			return t.fault(err, false)
 		} else if now.facts != was.facts || p.Facts != was.facts || now.aim.key() != was.aim.key() || now.to.key() != was.to.key() || now.entry != was.entry {
@@ -198,11 +200,12 @@ func (s *Seat) Do(ctx context.Context, p *Prepared, step Step) (*Outcome, error)
 	return out, err
 }
 
-// Mask replaces the values of secrets that were typed in this seat in a text.
+// Mask returns a text in which the values of secrets that were typed in this seat are
+// replaced.
 func (s *Seat) Mask(text string) string { return s.masks.hide(text) }
 
-// SecretsHere are the names of the secrets that may be typed in a document of a tab
-// as it is now.
+// SecretsHere returns the names of the secrets that may be typed in a document of a tab as
+// it is now.
 func (s *Seat) SecretsHere(tab string) []string {
 	s.mu.Lock()
 	e := s.e
@@ -217,13 +220,13 @@ func (s *Seat) SecretsHere(tab string) []string {
 	return hand{t}.secretsHere()
 }
 
-// instead opens a tab in the place of one that crashed.
+// instead opens a tab that replaces a tab that crashed, under its name.
 func (e *engine) instead(ctx context.Context, old *tab) (*tab, error) {
 	t, err := e.newTab(ctx)
 	if err != nil {
 		return old, err
 	}
-	_ = hand{old}.shut(ctx) // it is dropped in any case
+	_ = hand{old}.shut(ctx) // old is dropped in any case
 	e.mu.Lock()
 	t.name, e.current = old.name, old.name
 	t.refs.last = old.refs.last
@@ -282,7 +285,7 @@ func (s *Seat) told() {
 	s.mu.Unlock()
 }
 
-// why is an error as a refusal.
+// why returns an error as a refusal.
 func (s *Seat) why(err error) error {
 	if err == nil {
 		return nil
@@ -312,8 +315,8 @@ func (s *Seat) why(err error) error {
 	return r
 }
 
-// engine is the Chrome of the seat. One that died or was parked is started anew, and
-// its word says the addresses of its tabs.
+// engine returns the Chrome of the seat, and a word about what happened. A Chrome that died
+// or was parked is started again, and the word contains the addresses of its tabs.
 func (s *Seat) engine(ctx context.Context) (*engine, string, error) {
 	s.mu.Lock()
 	e, what := s.e, ""
@@ -322,7 +325,7 @@ func (s *Seat) engine(ctx context.Context) (*engine, string, error) {
 	}
 	s.mu.Unlock()
 	if e != nil && e.alive() == nil {
-		if e.lease.Frozen() { // what a page was asked before had no time for an answer
+		if e.lease.Frozen() { // a page that was asked before had no time to answer
 			eachTab(e, forgetQuestions)
 		}
 		e.lease.Thaw()
@@ -352,14 +355,14 @@ func (s *Seat) engine(ctx context.Context) (*engine, string, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, u := range s.places { // that the agent reads in that word
+	for _, u := range s.places { // the agent reads these addresses in the word
 		e.seen.add(u)
 	}
 	s.e, s.id = e, e.lease.ID()
 	return e, s.word, nil
 }
 
-// inhabited opens a tab where the last one has closed itself.
+// inhabited opens a tab if the last tab has closed itself.
 func inhabited(ctx context.Context, e *engine) error {
 	e.mu.Lock()
 	none := len(e.tabs) == 0
@@ -394,7 +397,7 @@ func (s *Seat) start(ctx context.Context) (*engine, error) {
 	return e, nil
 }
 
-// addresses are those of the tabs, for words.
+// addresses returns the addresses of the tabs, for word.
 func (e *engine) addresses() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -410,8 +413,8 @@ func (e *engine) addresses() []string {
 	return out
 }
 
-// Close ends the Chrome and waits until nothing of it is left. What other callers wait
-// for fails with ReasonClosed. Twice is fine.
+// Close ends the Chrome and waits until nothing of it is left. Other callers that wait get
+// an error with ReasonClosed. It may be called twice.
 func (s *Seat) Close() error {
 	s.mu.Lock()
 	if !s.closed {
@@ -419,7 +422,7 @@ func (s *Seat) Close() error {
 		close(s.quit)
 	}
 	s.mu.Unlock()
-	s.turn <- struct{}{} // calls end at once
+	s.turn <- struct{}{} // calls that run end immediately
 	s.mu.Lock()
 	e := s.e
 	s.e = nil

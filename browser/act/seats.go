@@ -14,17 +14,17 @@ import (
 	"belljar.dev/policies"
 )
 
-// Config is what Seats needs to know.
+// Config configures Seats.
 type Config struct {
 	// Pool starts the Chromes. Required.
 	Pool *browser.Pool
-	// Most and TenantMost are how many seats are open at once, of all tenants and of
-	// one; default MaxSeats and MaxTenantSeats.
+	// Most and TenantMost are how many seats may be open at the same time, of all tenants
+	// and of one tenant; the defaults are MaxSeats and MaxTenantSeats.
 	Most, TenantMost int
-	// Freeze and Park are how long a seat is not used before its Chrome stands still and before
-	// it ends; default FreezeAfter and ParkAfter.
+	// Freeze and Park are how long a seat is unused before its Chrome is frozen and before
+	// it ends; the defaults are FreezeAfter and ParkAfter.
 	Freeze, Park time.Duration
-	// Log gets what an operator should know; default none.
+	// Log gets what an operator should know. If it is nil, nothing is logged.
 	Log *slog.Logger
 }
 
@@ -37,10 +37,10 @@ type Seats struct {
 	mu     sync.Mutex
 	closed bool
 	all    []*Seat
-	freed  chan struct{} // closed and made anew when a seat is closed
+	freed  chan struct{} // closed and replaced when a seat is closed
 }
 
-// New prepares Seats. The caller must Close them before the Pool.
+// New returns Seats that have no seat yet. The caller must Close them before the Pool.
 func New(cfg Config) (*Seats, error) {
 	if cfg.Pool == nil {
 		return nil, errors.New("make seats: no pool")
@@ -62,8 +62,9 @@ func New(cfg Config) (*Seats, error) {
 
 func (s *Seats) log(what string, err error) { s.cfg.Log.Warn(what, "err", err) }
 
-// Open opens a seat for one session and profile. The caller must Close it. It waits
-// at most SeatPatience for a free one. Its Chrome starts with the first look or step.
+// Open opens a seat for one session and profile. The caller must Close it. Open waits at
+// most SeatPatience for a free seat. The Chrome of the seat starts with the first look or
+// step.
 func (s *Seats) Open(ctx context.Context, g policies.Grant, o Options) (*Seat, error) {
 	patience := time.NewTimer(SeatPatience)
 	defer patience.Stop()
@@ -117,7 +118,7 @@ func (s *Seats) drop(seat *Seat) {
 	}
 }
 
-// List are the seats that are open.
+// List returns the seats that are open.
 func (s *Seats) List() []Info {
 	s.mu.Lock()
 	all := slices.Clone(s.all)
@@ -144,7 +145,7 @@ func (s *Seats) attend() {
 		s.mu.Unlock()
 		for _, seat := range all {
 			if time.Since(seat.since) > MaxAge {
-				_ = seat.Close() // waits for its Chrome alone
+				_ = seat.Close() // waits only for the Chrome of this seat
 				continue
 			}
 			seat.rest(s.cfg.Freeze, cmp.Or(seat.opts.Park, s.cfg.Park))
@@ -152,12 +153,13 @@ func (s *Seats) attend() {
 	}
 }
 
-// rest has the Chrome of a seat that was not used for so long stand still, or ends it.
+// rest freezes the Chrome of a seat that was not used for the time freeze, and ends it
+// after the time park.
 func (s *Seat) rest(freeze, park time.Duration) {
 	select {
 	case s.turn <- struct{}{}:
 	default:
-		return // it is used
+		return // the seat is in use
 	}
 	defer func() { <-s.turn }()
 	s.mu.Lock()
@@ -168,7 +170,7 @@ func (s *Seat) rest(freeze, park time.Duration) {
 	case idle < park:
 		s.mu.Unlock()
 		e.mu.Lock()
-		if !e.files.loads() && len(e.equips) == 0 { // the agent waits for a file, and a frame for us
+		if !e.files.loads() && len(e.equips) == 0 { // otherwise the agent waits for a file, or a frame for us
 			e.lease.Freeze()
 		}
 		e.mu.Unlock()
@@ -179,7 +181,7 @@ func (s *Seat) rest(freeze, park time.Duration) {
 	}
 }
 
-// Close closes all seats and waits until nothing of them is left. Twice is fine.
+// Close closes all seats and waits until nothing of them is left. It may be called twice.
 func (s *Seats) Close() error {
 	s.mu.Lock()
 	if !s.closed {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// mayType says why a secret may not be typed into a field. It looks at the frame as Chrome committed it
-// and at what our script read in its document, never at what the page says.
+// mayType returns an error if a secret may not be typed into a field. It uses the frame as
+// Chrome committed it and what our script read in its document, never what the page says.
 func (t hand) mayType(a aim, raw touched, name string) error {
 	refuse := func(format string, args ...any) error {
 		return &Refusal{Reason: ReasonSecret, Message: fmt.Sprintf("secret %s may not be typed there: ", quoted(name, 60)) + fmt.Sprintf(format, args...), Next: "use it at the page and in the field that the policy names"}
@@ -78,8 +78,8 @@ func (e *engine) reveal(ctx context.Context, name string) (string, error) {
 	return value, nil
 }
 
-// secretsHere are the secrets whose site has a document in the tab. mayType decides whether one may be
-// typed there.
+// secretsHere returns the names of the secrets whose site has a document in the tab.
+// mayType decides whether a secret may be typed there.
 func (t hand) secretsHere() []string {
 	var out []string
 	frames := t.tree()

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestOriginsOfSecrets: a secret is for one origin, and for none that looks like it (BR28, BR-A27).
+// TestOriginsOfSecrets checks that a secret is only for its own origin, and not for an
+// origin that looks like it (BR28, BR-A27).
 func TestOriginsOfSecrets(t *testing.T) {
 	may := func(address, origin string) error {
 		e := &engine{opts: &Options{Secrets: []Secret{{Name: "pw", Origin: "https://shop.example", Field: "password"}}}}

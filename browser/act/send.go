@@ -8,8 +8,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 )
 
-// send sends input and waits until the page has taken it, or a dialog came, or the
-// page was left.
+// send sends input and waits until the page has taken it, a dialog has opened, or the page
+// was left.
 func send[P any](ctx context.Context, t *tab, session string, cmd cdp.Command[P, cdp.Empty], params P) error {
 	return took(ctx, t, begin(t.e.g, session, cmd, params))
 }
@@ -18,15 +18,15 @@ func send[P any](ctx context.Context, t *tab, session string, cmd cdp.Command[P,
 func took(ctx context.Context, t *tab, sent pending[cdp.Empty]) error {
 	within, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	// A window that was about to come has hidden the page meanwhile, and a hidden one takes no input.
+	// A window that was opening may have hidden the page, and a hidden page takes no input.
 	front := func() { begin(t.e.g, t.session(), page.BringToFront, cdp.Empty{}).drop() }
 	_, err := answerOf(within, t, sent, front)
 	return t.cause(err)
 }
 
-// takesInput refuses a step whose input would not reach the document of a frame any more: a dialog
-// waits, or the document was left. It is for before the first input of the step: an error after it
-// may be one that the input had as its effect.
+// takesInput refuses a step if its input would no longer reach the document of a frame,
+// because a dialog waits or the document was left. It is called before the first input of
+// the step: a later error may be an effect of the input.
 func (t hand) takesInput(f frame) error {
 	select {
 	case <-t.stop():

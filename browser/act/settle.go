@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	quietTime = 40 * time.Millisecond // without a change of the tree
+	quietTime = 40 * time.Millisecond // time without a change of the tree
 	leaveTime = 1500 * time.Millisecond
 )
 
-// settle waits until the tab is quiet after a step: no request under way that it waits
-// for, no change of its tree, and no document on its way. It gives up after most.
+// settle waits until the tab is quiet after a step: no request for which it waits is in
+// progress, its tree does not change, and no document is loading. It gives up after most.
 func (t *tab) settle(ctx context.Context, most time.Duration) {
 	end := time.Now().Add(most)
 	ctx, cancel := context.WithDeadline(ctx, end)
@@ -50,7 +50,8 @@ func (t *tab) settle(ctx context.Context, most time.Duration) {
 	}
 }
 
-// rest notes that the tab has to settle before it is read again, and has its page begin.
+// rest notes that the tab has to settle before it is read again, and makes its page begin
+// to settle.
 func (t *tab) rest(ctx context.Context) {
 	t.mu.Lock()
 	t.acted = time.Now()
@@ -62,7 +63,8 @@ func (t *tab) rest(ctx context.Context) {
 	}
 }
 
-// rested waits until the tab has settled after the last step, unless it was waited for.
+// rested waits until the tab has settled after the last step, unless a call has waited for
+// that already.
 func rested(ctx context.Context, t *tab) {
 	t.mu.Lock()
 	acted := t.acted
@@ -73,7 +75,7 @@ func rested(ctx context.Context, t *tab) {
 	}
 }
 
-// pause waits until something of the tab changed, or for a while.
+// pause waits until something of the tab has changed, or until d has passed.
 func (t *tab) pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -85,14 +87,15 @@ func (t *tab) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// over reports whether nothing more comes of the tab.
+// over reports whether the tab has crashed or was closed, or its Chrome has ended.
 func (t *tab) over() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.crashed || t.closed || t.e.alive() != nil
 }
 
-// until waits for ok, at most for a while, and reports whether it came.
+// until waits, no longer than most, until ok returns true, and reports whether it did. ok
+// is called with t.mu held.
 func (t *tab) until(ctx context.Context, most time.Duration, ok func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()

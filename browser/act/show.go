@@ -6,11 +6,12 @@ import (
 	"slices"
 )
 
-// Show is a picture of the tab that a seat shows now, for a person who watches. It does not
-// start a Chrome or keep one from being frozen or parked, and steps cannot name points of
-// this picture. Secrets are covered as they are for the agent. Show waits at most
-// LookPatience until a call of the agent has ended, and such a call for it as long. The errors
-// are Refusals; ReasonUnknown is for a seat that is not open or has no Chrome.
+// Show returns a picture of the tab that a seat shows now, for a person who watches. It
+// does not start a Chrome, and does not keep a Chrome from being frozen or parked. Steps
+// cannot name points of this picture. Secrets are covered as they are for the agent. Show
+// waits at most LookPatience until a call of the agent has ended, and a call of the agent
+// waits no longer than that for Show. The errors are Refusals; the reason is ReasonUnknown
+// if the seat is not open or has no Chrome.
 func (s *Seats) Show(ctx context.Context, id string) (*Look, error) {
 	seat := s.seat(id)
 	if seat == nil {
@@ -19,7 +20,7 @@ func (s *Seats) Show(ctx context.Context, id string) (*Look, error) {
 	return seat.Show(ctx)
 }
 
-// seat is the one of an id, or nil.
+// seat returns the open seat with this id, or nil.
 func (s *Seats) seat(id string) *Seat {
 	s.mu.Lock()
 	all := slices.Clone(s.all)
@@ -41,7 +42,7 @@ func (s *Seat) named(id string) bool {
 	return s.id == id && id != ""
 }
 
-// Show is a picture of the tab that the seat shows now, see Seats.Show.
+// Show returns a picture of the tab that the seat shows now; see Seats.Show.
 func (s *Seat) Show(ctx context.Context) (*Look, error) {
 	ctx, cancel := context.WithTimeout(ctx, LookPatience)
 	defer cancel()
@@ -72,7 +73,7 @@ func (s *Seat) Show(ctx context.Context) (*Look, error) {
 	return out, s.why(err)
 }
 
-// shown is the tab that is before the others, or nil.
+// shown returns the tab in front of the others, or else the current tab, or nil.
 func (e *engine) shown() (current *tab) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -87,7 +88,7 @@ func (e *engine) shown() (current *tab) {
 	return current
 }
 
-// info is the seat as List has it.
+// info returns the seat in the form that List returns.
 func (s *Seat) info() Info {
 	s.mu.Lock()
 	i := Info{ID: s.id, Tenant: s.grant.Tenant(), Profile: s.grant.Profile(), State: "new", HeldBy: s.hold.by, HeldSince: s.hold.since}

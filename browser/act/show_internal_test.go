@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// TestWatchersWait: Show takes no picture while a call of the agent has the turn, and gives its own turn
-// back (BR-A47).
+// TestWatchersWait checks that Show takes no picture while a call of the agent has the
+// turn, and that it returns its own turn (BR-A47).
 func TestWatchersWait(t *testing.T) {
 	seat := &Seat{turn: make(chan struct{}, 1), quit: make(chan struct{})}
-	seat.turn <- struct{}{} // of the agent
+	seat.turn <- struct{}{} // the turn of the agent
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := seat.Show(ctx); ReasonOf(err) != ReasonTimeout {

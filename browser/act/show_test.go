@@ -10,8 +10,9 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// A person sees what a seat shows, and the agent's work is not changed by it: no Chrome is
-// started, and no step can name a point of a picture that the agent has not seen.
+// TestShow checks that a person sees what a seat shows, and that this does not change the
+// agent's work: no Chrome is started, and no step can name a point of a picture that the
+// agent has not seen.
 func TestShow(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>0</title><body style="margin:0;background:#f00" onclick="document.title=1"><div style="height:3000px">`)

@@ -11,9 +11,9 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// wild is a list whose page changes it at random, by a seed, when F2 is pressed: at once, or
-// when the mouse comes, or when it is pressed. It knows which button was shown, and with what
-// words, and says what a click hit.
+// wild is a page with a list that the page changes at random, by a seed, when F2 is
+// pressed: immediately, when the mouse arrives at an element, or one frame later. The page
+// knows which button was shown, and with which words, and reports what a click hit.
 const wild = `<!doctype html><title>none</title><style>button{width:120px}li{height:24px}</style><ul id=l></ul><ul id=m><li><button>Other</button></ul><script>
 let s, X, was, undo = [];
 const rnd = (n) => { s = (s * 1664525 + 1013904223) >>> 0; return Math.floor(s / 4294967296 * n) };
@@ -61,9 +61,9 @@ addEventListener("keydown", (e) => { if (e.key === "F4") { for (const f of undo.
 draw();
 </script><input id=seed aria-label=Seed>`
 
-// TestNoOtherElement: whatever a page does to its elements between a look and a step, or
-// between the last check and the input, no step acts on one that is not the one that was shown
-// (BR10, BR-A1 to A3, A5).
+// TestNoOtherElement checks that, whatever a page does to its elements between a look and a
+// step, or between the last check and the input, no step acts on an element other than the
+// one that was shown (BR10, BR-A1 to A3, A5).
 func TestNoOtherElement(t *testing.T) {
 	s := open(t)
 	s.page("/list", wild)
@@ -99,9 +99,9 @@ func TestNoOtherElement(t *testing.T) {
 	}
 }
 
-// TestPublishedMistakes: mistakes for which other tools were reported (BR10): a number that
-// was given anew after the page was drawn again, a click that counted as done and did nothing,
-// and a message to another person since a list had moved.
+// TestPublishedMistakes checks mistakes that were reported for other tools (BR10): a number
+// that was given to another element after the page was drawn again, a click that counted as
+// done and did nothing, and a message to the wrong person because a list had moved.
 func TestPublishedMistakes(t *testing.T) {
 	s := open(t)
 	s.page("/chat", `<!doctype html><title>none</title><ul id=l></ul><script>
@@ -150,8 +150,8 @@ else addEventListener(when, (e) => { if (armed) if (e.type !== "focusin" || e.ta
 for (const k of ["click", "input", "change"]) addEventListener(k, (e) => { if (did) document.body.dataset.hit = k }, true);
 </script>`
 
-// TestSwappedBetweenPrepareAndDo: facts are read again, when a step is done and at its first
-// event (BR24, BR-A36).
+// TestSwappedBetweenPrepareAndDo checks that facts are read again when a step is done and
+// at its first event (BR24, BR-A36).
 func TestSwappedBetweenPrepareAndDo(t *testing.T) {
 	s := open(t)
 	s.page("/swap", swaps)
@@ -239,15 +239,16 @@ func TestSwappedBetweenPrepareAndDo(t *testing.T) {
 	t.Logf("%d swaps, nothing done", tried)
 }
 
-// nobody is a reader that nothing has to close.
+// nobody is a reader whose Close does nothing.
 type nobody struct{ *strings.Reader }
 
 func (nobody) Close() error { return nil }
 
 var numbered = regexp.MustCompile(`\[(\d+)\] button "(B\d+)"`)
 
-// TestNumbers: an element keeps its number while it lives, and no number is given twice in a
-// tab, whatever else happens to the page, and also after it was left for another (BR9).
+// TestNumbers checks that an element keeps its number as long as it exists, and that no
+// number is given twice in a tab, whatever else happens to the page, even after another
+// page was opened (BR9).
 func TestNumbers(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>n</title><div id=box></div><script>
@@ -260,9 +261,9 @@ addEventListener("keydown", (e) => { if (e.key === "F2") for (let i = 0; i < 500
 for (let i = 0; i < 20; i++) step();
 </script>`)
 	n, _ := testenv.Cases(t, 6)
-	given := map[string]string{} // the button of a number, and the number of a button
+	given := map[string]string{} // button of each number, and number of each button
 	for round := range min(n, 20) {
-		if round%2 == 0 { // another document, with buttons of its own names
+		if round%2 == 0 { // open another document, whose buttons have other names
 			s.must(act.Step{Do: act.DoOpen, URL: s.url("site", fmt.Sprintf("/?%d", round*10000))})
 		}
 		for range 2 {
@@ -281,7 +282,7 @@ for (let i = 0; i < 20; i++) step();
 			}
 		}
 		s.must(act.Step{Do: act.DoPress, Text: "F2"})
-		s.seat.Collect() // what Chrome can throw away does not decide
+		s.seat.Collect() // garbage collection must not change the numbers
 	}
 	t.Logf("%d buttons had a number of their own", len(given)/2)
 }

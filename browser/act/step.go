@@ -29,15 +29,15 @@ const (
 
 var fieldNames = []string{"ref", "xy", "to", "url", "text", "secret", "clear", "path", "download", "accept", "button", "ms"}
 
-// verb is what a verb needs and allows. Of needs one has to be there; ref says that a
-// number has to be there as well.
+// verb says which fields a verb needs and allows. A step must have at least one of the
+// fields of needs; ref says that it must have a number as well.
 type verb struct {
 	is            Verb
 	needs, allows field
 	ref           bool
 }
 
-// verbs are the verbs that work, in the order of the constants.
+// verbs contains the supported verbs, in the order of the constants.
 var verbs = []verb{
 	{DoOpen, fURL, fURL, false},
 	{DoBack, 0, 0, false},
@@ -61,7 +61,7 @@ var verbs = []verb{
 	{DoClose, 0, fText, false},
 }
 
-// Verbs are the verbs that work, in the order of the constants.
+// Verbs returns the supported verbs, in the order of the constants.
 func Verbs() (all []Verb) {
 	for _, v := range verbs {
 		all = append(all, v.is)
@@ -69,7 +69,7 @@ func Verbs() (all []Verb) {
 	return all
 }
 
-// given are the fields of a step that are there.
+// given returns the fields that a step has.
 func (s Step) given() (f field) {
 	for i, there := range []bool{
 		s.Ref != 0, s.XY != nil, s.To != 0 || s.ToXY != nil, s.URL != "", s.Text != "", s.Secret != "", s.Clear, s.Path != "",
@@ -92,7 +92,7 @@ func namesOf(f field) string {
 	return strings.Join(out, ", ")
 }
 
-// Check says what of a step cannot be, before anything of it runs.
+// Check returns an error if a step is not valid, before any part of it runs.
 func (s Step) Check() error {
 	refuse := func(next, format string, args ...any) error {
 		return &Refusal{Reason: ReasonArgument, Message: fmt.Sprintf(format, args...), Next: next}
@@ -155,8 +155,8 @@ func verbNames() string {
 	return strings.Join(out, ", ")
 }
 
-// checkURL says why an address is not opened. It refuses what Chrome would read as
-// another one, since a check before may have read it literally.
+// checkURL returns the reason why an address is not opened, or "". It refuses an address
+// that Chrome would read as another one, since an earlier check may have read it literally.
 func checkURL(raw string) string {
 	if len(raw) > MaxURL {
 		return "is longer than 16 KiB"
@@ -183,7 +183,8 @@ func checkURL(raw string) string {
 	return ""
 }
 
-// same reports whether two steps are one, but for the content of a file and who looks.
+// same reports whether two steps are equal, except for the content of a file and for
+// Unseen.
 func (s Step) same(o Step) bool {
 	s.File, o.File = nil, nil
 	s.Unseen, o.Unseen = false, false
@@ -199,5 +200,5 @@ func (s Step) same(o Step) bool {
 		(s.Accept == nil) == (o.Accept == nil) && (s.Accept == nil || *s.Accept == *o.Accept)
 }
 
-// yes is what Accept says; nothing said is yes.
+// yes returns the value of Accept; nil means true.
 func (s Step) yes() bool { return s.Accept == nil || *s.Accept }

@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// Bounds of what is kept of a tab, beside those of limits.go.
+// Bounds of what is kept of a tab, in addition to those of limits.go.
 const (
 	maxKnownFrames = 1000
 	maxUnderway    = 2048
@@ -19,74 +19,75 @@ const (
 // tab is one page of a seat.
 type tab struct {
 	e       *engine
-	name    string        // t1
-	target  string        // its id in Chrome, which is also the id of its top frame
+	name    string        // name such as t1
+	target  string        // id in Chrome, which is also the id of the top frame
 	opener  string        // name of the tab that opened it
-	changed chan struct{} // something below changed; room for one
+	changed chan struct{} // signals that something below has changed; room for one
 
 	mu      sync.Mutex
 	blocked chan struct{}     // closed while a dialog waits, and after a crash
-	views   map[string]*view  // by session
-	frames  map[string]*frame // by identity
+	views   map[string]*view  // by their sessions
+	frames  map[string]*frame // by their ids
 	crashed bool
 	closed  bool
 	dialog  *held
-	alerts  int // dialogs of the document
+	alerts  int // number of dialogs of the document
 	notes   []string
-	secret  map[string]string // loader of a document in which a secret was typed: its origin
+	secret  map[string]string // origin of each document in which a secret was typed, by its loader
 	going
 	rings
 	refs  refs
 	looks looks
-	last  *taken // picture
+	last  *taken // last picture
 }
 
-// going is how far a tab is. Guarded by its mu.
+// going contains the progress of a tab. It is guarded by the tab's mu.
 type going struct {
-	runs     bool            // it was told to run, and waits no longer
-	leaving  time.Time       // since when a frame of it is on its way to another document
-	commits  int             // documents of the top frame
-	method   string          // the method of the request for the top document
-	loaded   bool            // the top document is parsed
-	files    int             // downloads that began in it
+	runs     bool            // whether the tab was told to run, and no longer waits
+	leaving  time.Time       // time since when a frame of the tab is loading another document
+	commits  int             // number of documents of the top frame so far
+	method   string          // method of the request for the top document
+	loaded   bool            // whether the top document is parsed
+	files    int             // number of downloads that began in the tab
 	failure  string          // why the last document of the top frame was not loaded
-	opening  string          // address that a step opens now
-	openID   string          // of its request, which redirects have too
-	own      bool            // a step has opened a document in it
-	freed    bool            // a script was stopped, its page answered, and the agent was not told
-	acted    time.Time       // when a step was done after which it has not settled; zero for none
-	underway map[string]bool // requests; true for those that it is not settled with
-	counted  int             // the requests of underway that are true
+	opening  string          // address that a step is opening
+	openID   string          // id of the request for opening, which its redirects share
+	own      bool            // whether a step has opened a document in the tab
+	freed    bool            // whether a script was stopped, its page answered, and the agent was not told
+	acted    time.Time       // time of the last step if the tab has not settled since; otherwise zero
+	underway map[string]bool // requests in progress; true if the tab is not settled before they end
+	counted  int             // number of requests of underway that are true
 }
 
-// ear is a tab as it hears what happens in it.
+// ear is a tab whose events are handled.
 type ear struct{ *tab }
 
-// eye is a tab as it is looked at.
+// eye is a tab that is looked at.
 type eye struct{ *tab }
 
-// hand is a tab as it is acted on.
+// hand is a tab that is acted on.
 type hand struct{ *tab }
 
-// view is one session: that of the page, or of a frame of another site.
+// view is one session: of the page, or of a frame of another site.
 type view struct {
 	session string
-	top     string // identity of the frame at its top
+	top     string // id of its top frame
 	flood   flood
-	asked   *question // the last one; nil for none. Guarded by the tab's mu.
+	asked   *question // last question to it, or nil; guarded by the tab's mu
 }
 
-// flood is how far lines of the console and exceptions come faster than they are kept. Guarded by
-// the tab's mu.
+// flood measures how much faster lines of the console and exceptions arrive than they are
+// kept. It is guarded by the tab's mu.
 type flood struct {
-	level   float64 // of those that were dropped; it falls by floodDrain a second
+	level   float64 // number of dropped lines, less floodDrain a second
 	last    time.Time
-	slowing bool // its page is being slowed down, or is slowed down
+	slowing bool // whether its page is slowed down, or is being slowed down
 }
 
-// A page whose lines come much faster than they are kept is slowed down by slowRate for slowTime:
-// Chrome queues what a page writes without a bound, and the answer to a call waits behind all of it.
-// It floods no more once none was dropped for floodTime.
+// A page whose lines arrive much faster than they are kept is slowed down by the factor
+// slowRate for slowTime: Chrome queues what a page writes without a bound, and the answer
+// to a call waits behind all of it. The page no longer floods once no line was dropped for
+// floodTime.
 const (
 	maxFlood   = 3000
 	floodDrain = 100
@@ -101,28 +102,30 @@ func (f *flood) drop(now time.Time) {
 	f.last = now
 }
 
-// goesOn reports whether lines come much faster than they are kept.
+// goesOn reports whether lines still arrive much faster than they are kept.
 func (f *flood) goesOn(now time.Time) bool {
 	return f.level >= maxFlood && now.Sub(f.last) < floodTime
 }
 
-// frame is one document's place.
+// frame is the place of one document.
 type frame struct {
 	id, parent string
 	session    string
 	url        string
 	loader     string
-	// How often its documents have asked for another one in their place; how many of these requests
-	// had been made when the loading began that was the last to begin, and to end.
+	// navigations is how often the frame's documents have asked for another document in
+	// their place. begun is the value of navigations at the start of the loading that began
+	// last. over is its value at the start of the loading that ended last.
 	navigations, begun, over int
 	// The world of our scripts in the document of worldLoader.
 	world       runtime.ExecutionContextID
-	ours        runtime.RemoteObjectID     // belljar in it
-	main        runtime.ExecutionContextID // the page's own
-	reading     string                     // the world for expressions of the agent, if there is one
+	ours        runtime.RemoteObjectID     // object belljar in that world
+	main        runtime.ExecutionContextID // world of the page itself
+	reading     string                     // world for expressions of the agent; empty if it does not exist
 	worldLoader string
-	heard       map[int64]bool // elements of it that our scripts know to have listeners; guarded by the tab's mu
-	// The number of its element in the world of its parent, in the document of ownerLoader.
+	heard       map[int64]bool // elements in the document that our scripts know to have listeners; guarded by the tab's mu
+	// owner is the number of the frame's element in the world of its parent, in the
+	// document of ownerLoader.
 	owner       int
 	ownerLoader string
 }
@@ -132,17 +135,17 @@ type held struct {
 	Dialog
 	session string
 	timer   *time.Timer
-	before  bool // beforeunload
+	before  bool // whether it is a beforeunload dialog
 }
 
-// stop is closed when the page will not answer what is asked of it now.
+// stop returns a channel that is closed while the page cannot answer.
 func (t *tab) stop() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.blocked
 }
 
-// block has those that wait for the page give up. t.mu is held.
+// block makes all callers that wait for the page give up. t.mu is held.
 func (t *tab) block() {
 	select {
 	case <-t.blocked:
@@ -151,7 +154,7 @@ func (t *tab) block() {
 	}
 }
 
-// change changes the state and wakes who waits for it.
+// change calls f with t.mu held, and wakes the caller that waits for a change.
 func (t *tab) change(f func()) {
 	t.mu.Lock()
 	f()
@@ -169,7 +172,7 @@ func (t *tab) note(line string) {
 	}
 }
 
-// takeNotes are the notes since the last time.
+// takeNotes returns the notes since its last call.
 func (t *tab) takeNotes() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -178,7 +181,7 @@ func (t *tab) takeNotes() []string {
 	return n
 }
 
-// waiting is the dialog that waits for an answer, or nil.
+// waiting returns the dialog that waits for an answer, or nil.
 func (t *tab) waiting() *Dialog {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -189,7 +192,7 @@ func (t *tab) waiting() *Dialog {
 	return &d
 }
 
-// session is that of the tab's page.
+// session returns the session of the tab's page.
 func (t *tab) session() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -201,7 +204,7 @@ func (t *tab) session() string {
 	return ""
 }
 
-// url is that of the top document.
+// url returns the URL of the top document.
 func (t *tab) url() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -211,7 +214,8 @@ func (t *tab) url() string {
 	return ""
 }
 
-// tree are the frames from the top down, a frame before those in it, at most MaxFrames.
+// tree returns the frames from the top down, at most MaxFrames. A frame comes before the
+// frames in it.
 func (t *tab) tree() []frame {
 	const most = MaxFrames
 	t.mu.Lock()
@@ -236,7 +240,7 @@ func (t *tab) tree() []frame {
 	return out
 }
 
-// frameOf is a copy of a frame.
+// frameOf returns a copy of a frame.
 func (t *tab) frameOf(id string) (frame, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -289,7 +293,7 @@ func forgetAnswers(t *tab) {
 	}
 }
 
-// gone takes a frame out, with those in it. t.mu is held.
+// gone removes a frame and the frames in it. t.mu is held.
 func (t *tab) gone(id string) {
 	for _, f := range t.frames {
 		if f.parent == id && f.id != id {
@@ -303,8 +307,8 @@ func (t *tab) gone(id string) {
 	t.refs.forget(id)
 }
 
-// flooding reports whether the page of a session writes lines much faster than they are kept, so
-// that an answer of it may wait behind them.
+// flooding reports whether the page of a session writes lines much faster than they are
+// kept, so that its answers may wait behind the lines.
 func (t ear) flooding(session string, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -312,8 +316,9 @@ func (t ear) flooding(session string, now time.Time) bool {
 	return v != nil && v.flood.goesOn(now)
 }
 
-// sites are the origins that the tab has to stay with: of the documents that are still there in
-// which a secret was typed, in the tab and in those that it was opened from.
+// sites returns the origins with which the tab has to stay: the origins of existing
+// documents in which a secret was typed, in the tab and in the tabs from which it was
+// opened.
 func (t ear) sites() (out []string) {
 	t.e.mu.Lock()
 	byName := map[string]*tab{}
@@ -329,15 +334,15 @@ func (t ear) sites() (out []string) {
 		own := o.own
 		o.mu.Unlock()
 		if own {
-			break // it shows what a step opened
+			break // the tab shows what a step opened
 		}
 		o = byName[o.opener]
 	}
 	return out
 }
 
-// opens reports whether a document is the one that a step opens now, which leaves what was
-// there. t.mu is held.
+// opens reports whether a document is the one that a step is opening, which replaces what
+// the tab shows. t.mu is held.
 func (t ear) opens(v pausedEvent) bool {
 	if v.FrameID != t.target || t.opening == "" {
 		return false
@@ -349,7 +354,7 @@ func (t ear) opens(v pausedEvent) bool {
 	return t.openID != "" && v.NetworkID == t.openID
 }
 
-// secretive reports whether a secret was typed in a document that is still there.
+// secretive reports whether a secret was typed in a document that still exists.
 func (t eye) secretive() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

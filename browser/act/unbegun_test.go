@@ -7,8 +7,8 @@ import (
 	"belljar.dev/browser/act"
 )
 
-// TestClicksThatAreNotBegun: a dialog that the mouse brings about on its way to an element is not
-// the effect of a click, and the step does not say that it clicked.
+// TestClicksThatAreNotBegun checks that a dialog that opens while the mouse moves to an
+// element is not an effect of a click, and that the step does not report a click.
 func TestClicksThatAreNotBegun(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>none</title><button onclick="fetch('/hit')">Pay</button><script>document.querySelector("button").addEventListener("mousemove", () => confirm("sure?"), { once: true })</script>`)
@@ -18,11 +18,11 @@ func TestClicksThatAreNotBegun(t *testing.T) {
 		t.Errorf("the click was done, or failed by %v", err)
 	}
 	s.must(act.Step{Do: act.DoDialog, Accept: new(false)})
-	s.must(act.Step{Do: act.DoWait, MS: 100}) // what was sent by now has come
+	s.must(act.Step{Do: act.DoWait, MS: 100}) // everything that was sent by now has arrived
 	if n := s.heard("/hit"); n != 0 {
 		t.Errorf("the server heard %d clicks", n)
 	}
-	if err := clicked(s, l); err != nil { // now the mouse brings nothing about
+	if err := clicked(s, l); err != nil { // now the mouse opens no dialog
 		t.Errorf("with the dialog answered: %v", err)
 	}
 	s.wait(func() bool { return s.heard("/hit") == 1 })
@@ -33,8 +33,9 @@ func clicked(s *stage, look string) error {
 	return err
 }
 
-// TestInputThatIsNotBegun: where a dialog waits or the document was left before the first input of
-// a step, the step is refused, and nothing is typed; a dialog that input brings about is its effect.
+// TestInputThatIsNotBegun checks that a step is refused, and nothing is typed, if a dialog
+// waits or the document was left before its first input. A dialog that the input opens is
+// an effect of the input.
 func TestInputThatIsNotBegun(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>none</title><input aria-label=Plain><input aria-label=Asks oninput="confirm('sure?')"><button onclick="confirm('first')">Ask</button>`)

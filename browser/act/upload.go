@@ -38,7 +38,7 @@ func tooLarge(most int64) error {
 	return &Refusal{Reason: ReasonLimit, Message: "the file has more than " + bytesOf(most), Next: "upload a smaller file"}
 }
 
-// counted counts what is read.
+// counted counts the bytes that are read.
 type counted struct {
 	io.Reader
 	n int64
@@ -69,7 +69,8 @@ func (p *plan) uploadLarge(ctx context.Context, s Step, from io.Reader) error {
 	e.mu.Unlock()
 	switch {
 	case c.n > most:
-		e.ready(func(ctx context.Context) { _ = e.lease.Remove(ctx, name) }) // what cannot be removed goes with the box
+		// a file that cannot be removed is gone with the box
+		e.ready(func(ctx context.Context) { _ = e.lease.Remove(ctx, name) })
 		return tooLarge(most)
 	case err != nil:
 		return &Refusal{Reason: ReasonFailed, Message: "the file could not be written into the browser's box", Next: "try again, or upload a smaller file", Err: err}
@@ -92,7 +93,7 @@ func (p *plan) uploadLarge(ctx context.Context, s Step, from io.Reader) error {
 	return nil
 }
 
-// takesNone is the refusal for a field that no longer accepts a file.
+// takesNone returns the refusal for a field that no longer accepts a file.
 func (p *plan) takesNone() error {
 	return &Refusal{Reason: ReasonStale, Message: hand{p.t}.nameOf(p.aim) + " no longer accepts a file", Next: "look again"}
 }

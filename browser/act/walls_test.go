@@ -19,8 +19,9 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// TestPopups: windows of every kind are reported, have a number, and those with a page can be acted in; the
-// opener's numbers go on (BR35, BR-A16).
+// TestPopups checks that windows of every kind are reported and have a number, that windows
+// with a page can be acted in, and that the numbers of the opener stay valid (BR35,
+// BR-A16).
 func TestPopups(t *testing.T) {
 	s := open(t)
 	s.page("/child", `<title>child</title><button onclick="document.title='in child'">In</button><script>addEventListener("mousedown", () => { document.title = "struck" }, true)</script>`)
@@ -46,7 +47,7 @@ func TestPopups(t *testing.T) {
 		if strings.Contains(way, "/child") {
 			s.must(act.Step{Do: act.DoSwitch, Text: window})
 			s.until(act.LookRequest{}, `button "In"`)
-			s.seat.SendInput(20, 20) // of no step: the guard of this window stops it
+			s.seat.SendInput(20, 20) // input of no step: the guard of this window stops it
 			if got := s.eval("document.title"); got != `"child"` {
 				t.Errorf("%s: before a step the window says %s", way, got)
 			}
@@ -81,7 +82,7 @@ func TestWindowsThatCloseTheirOpener(t *testing.T) {
 	step := act.Step{Do: act.DoClick, Ref: s.ref(s.look(act.LookRequest{}), `button "Another"`)}
 	_, _ = s.do(step) // the tab may be gone before Chrome answers
 	s.wait(func() bool {
-		l, err := s.seat.Look(s.ctx(), act.LookRequest{At: act.AtTabs}) // it fails in the tab that is about to go
+		l, err := s.seat.Look(s.ctx(), act.LookRequest{At: act.AtTabs}) // a look fails in the tab that is about to close
 		return err == nil && !strings.Contains(l.Text, "/middle") && strings.Contains(l.Text, "/closes")
 	})
 	if _, err := s.seat.Prepare(s.ctx(), middle, step); act.ReasonOf(err) != act.ReasonUnknown {
@@ -96,7 +97,7 @@ func TestWindowsThatCloseTheirOpener(t *testing.T) {
 	}
 }
 
-// window waits until a page has opened one, and is its tab.
+// window waits until a page has opened a window, and returns the name of its tab.
 func (s *stage) window() (tab string) {
 	s.t.Helper()
 	s.wait(func() bool {
@@ -109,9 +110,9 @@ func (s *stage) window() (tab string) {
 	return tab
 }
 
-// TestWindowsWhileTabsChange: a window that hides its opener is a tab, too, when it comes while
-// another is being opened, switched to or closed; and a session whose last tab closes itself
-// goes on.
+// TestWindowsWhileTabsChange checks that a window that hides its opener becomes a tab even
+// if it opens while another tab is opened, switched to or closed. A session whose last tab
+// closes itself goes on.
 func TestWindowsWhileTabsChange(t *testing.T) {
 	s := open(t)
 	s.page("/child", `<title>child</title><button onclick="window.close()">End</button>`)
@@ -121,7 +122,7 @@ func TestWindowsWhileTabsChange(t *testing.T) {
 	s.must(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "Later"`)})
 	s.must(act.Step{Do: act.DoSwitch, Text: "t2"})
 	s.must(act.Step{Do: act.DoClose, Text: "t1"})
-	// Each that the server gave is seen, and none that is seen is kept from it.
+	// Each window that the server served is seen, and no other window is.
 	s.wait(func() bool {
 		n := s.heard("/child?")
 		return n > 0 && strings.Count(s.look(act.LookRequest{At: act.AtTabs}), "/child?") == n
@@ -136,7 +137,7 @@ func TestWindowsWhileTabsChange(t *testing.T) {
 	})
 	s.must(act.Step{Do: act.DoSwitch, Text: "t2"})
 	l = s.look(act.LookRequest{})
-	// A tab that closes itself may be gone before Chrome says that it was clicked.
+	// A tab that closes itself may be gone before Chrome reports that it was clicked.
 	_, _ = s.do(act.Step{Do: act.DoClick, Ref: s.ref(l, `button "End"`)})
 	s.wait(func() bool { return !strings.Contains(s.look(act.LookRequest{At: act.AtTabs}), "/child") })
 	if l := s.goTo(s.url("site", "/")); !strings.Contains(l, "Later") {
@@ -144,8 +145,8 @@ func TestWindowsWhileTabsChange(t *testing.T) {
 	}
 }
 
-// TestOnlyReads: under methods GET and HEAD no request of another method leaves, whatever sends
-// it (BR26, BR-A8).
+// TestOnlyReads checks that a seat with the methods GET and HEAD sends no request of
+// another method, whatever causes the request (BR26, BR-A8).
 func TestOnlyReads(t *testing.T) {
 	s := newStage(t)
 	grant := s.grantOf("t", strings.ReplaceAll(`net: {mode: proxy, allow: [{host: site.example, ports: [PORT], methods: [GET, HEAD]}, {host: other.example, ports: [PORT], methods: [GET, HEAD]}], tls: intercept, allow_private: ["site.example:PORT", "other.example:PORT"]}`, "PORT", fmt.Sprint(s.port)))
@@ -249,7 +250,7 @@ const run = async (n) => { `+strings.ReplaceAll(b.String(), "if (n", "\nif (n")+
 	}
 	from(0)
 	for i, what := range slices.Concat(asks, schemes) {
-		// Where Chrome starts a renderer of graphics first, that can take longer than a step.
+		// If Chrome first starts a renderer of graphics, this can take longer than a step.
 		start := time.Now()
 		if _, err := s.do(act.Step{Do: act.DoPress, Ref: field, Text: "F2"}); err != nil {
 			t.Logf("%s: %v (%v), after %v", what, err, cause(err), time.Since(start))
@@ -295,12 +296,12 @@ const run = async (n) => { `+strings.ReplaceAll(b.String(), "if (n", "\nif (n")+
 	}
 }
 
-// TestServersThatAsk: basic auth is cancelled and told, and a certificate that is not valid
-// cannot be clicked through (BR-A45).
+// TestServersThatAsk checks that basic auth is cancelled and reported, and that a click
+// cannot get past a certificate that is not valid (BR-A45).
 func TestServersThatAsk(t *testing.T) {
 	s := newStage(t)
 	hidden := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<p>behind")) }))
-	hidden.Config.ErrorLog = log.New(io.Discard, "", 0) // of what Chrome says to its certificate
+	hidden.Config.ErrorLog = log.New(io.Discard, "", 0) // drop the lines about Chrome's view of the certificate
 	hidden.StartTLS()
 	defer hidden.Close()
 	_, port, _ := strings.Cut(hidden.Listener.Addr().String(), ":")
@@ -329,7 +330,7 @@ func TestServersThatAsk(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "certificate is not valid") {
 		t.Errorf("a certificate of nobody: %v", err)
 	}
-	for _, c := range "thisisunsafe" { // what people type there
+	for _, c := range "thisisunsafe" { // people type this to ignore a certificate that is not valid
 		_, _ = s.do(act.Step{Do: act.DoPress, Text: string(c)})
 	}
 	if l := s.look(act.LookRequest{}); strings.Contains(l, "behind") {
@@ -337,9 +338,9 @@ func TestServersThatAsk(t *testing.T) {
 	}
 }
 
-// TestFramesThatLeave: a frame of another site that goes to another document of the same address
-// between the question and the act gets nothing, where the facts are read again before the act and where they
-// are read with it (BR-A37).
+// TestFramesThatLeave checks that a frame of another site gets no input if it loads another
+// document of the same address between Prepare and Do. This holds for steps that read the
+// facts again before the act and for steps that read them with the act (BR-A37).
 func TestFramesThatLeave(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>none</title><iframe width=400 height=100 src="http://other.example:PORT/in"></iframe>`)
@@ -372,15 +373,16 @@ func TestFramesThatLeave(t *testing.T) {
 		if _, err := s.seat.Do(s.ctx(), p, step); act.ReasonOf(err) != act.ReasonStale && act.ReasonOf(err) != act.ReasonChanged {
 			t.Errorf("%s: the act was done, or failed by %v", step.Do, err)
 		}
-		s.must(act.Step{Do: act.DoWait, MS: 50}) // what was sent by now has come
+		s.must(act.Step{Do: act.DoWait, MS: 50}) // everything that was sent by now has arrived
 	}
 	if n := s.heard("/hit"); n != 0 {
 		t.Errorf("the server heard %d events of controls", n)
 	}
 }
 
-// TestNumbersOfALeftDocument: a look that is under way while a document is left gives numbers of
-// that document, and they stand for nothing in the next one (BR-A37, BR10).
+// TestNumbersOfALeftDocument checks that a look that runs while a document is left returns
+// numbers of that document, and that these numbers stand for nothing in the next one
+// (BR-A37, BR10).
 func TestNumbersOfALeftDocument(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>none</title><button onclick="document.title = 'clicked'">Pay</button>`)
@@ -398,8 +400,8 @@ func TestNumbersOfALeftDocument(t *testing.T) {
 	s.must(act.Step{Do: act.DoClick, Ref: now})
 }
 
-// TestOneAtATime: calls of one seat wait for each other, and one that is cancelled lets the
-// button of the mouse go (BR-A38).
+// TestOneAtATime checks that calls of one seat wait for each other, and that a call that is
+// cancelled releases the button of the mouse (BR-A38).
 func TestOneAtATime(t *testing.T) {
 	s := open(t)
 	s.page("/", `<!doctype html><title>none</title><style>div{width:100px;height:40px;border:1px solid}</style><button id=b>B</button><input aria-label=T><div id=d draggable=true>Drag</div><div id=z onclick="0">Drop</div><button onclick="document.title='clicked'">Other</button><script>
@@ -441,7 +443,7 @@ addEventListener("keydown", (e) => { if (e.key === "F2") slow = true });
 		_, err = s.seat.Do(ctx, p, step)
 		cancel()
 		if err == nil {
-			continue // a busy machine had not begun, or was done
+			continue // on a busy machine, the step had not begun, or was done
 		}
 		if r, _ := errors.AsType[*act.Refusal](err); r == nil {
 			t.Errorf("%s: %v", step.Do, err)

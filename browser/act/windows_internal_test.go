@@ -11,8 +11,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// hearUntilClosed answers all commands until one closes a target. It returns their methods and
-// sessions, and calls closing with the last.
+// hearUntilClosed answers all commands until a command closes a target, and calls closing
+// at that command. asked returns the methods and sessions of the commands.
 func (w *wired) hearUntilClosed(closing func()) (asked func() []string) {
 	var all []string
 	heard := make(chan struct{})
@@ -39,11 +39,11 @@ func (w *wired) hearUntilClosed(closing func()) (asked func() []string) {
 	}
 }
 
-// TestRefusedWindows: a window for which there is no room runs before it is closed, and all
-// that it asks for is held before it runs. Its opener may wait in the same process until it runs, so
-// one that was closed first would hang the page that opened it (BR21). One that cannot reach its
-// opener is closed without a wait: it does not run while its requests are held, and a page could
-// have hundreds of them wait.
+// TestRefusedWindows checks that a window for which there is no room runs before it is
+// closed, and that its requests are held before it runs. Its opener may wait in the same
+// process until the window runs, so closing it first would hang the page that opened it
+// (BR21). A window that cannot reach its opener is closed without that: it does not run
+// while its requests are held, and a page could have hundreds of such windows wait.
 func TestRefusedWindows(t *testing.T) {
 	for reaches, want := range map[string][]string{
 		"true":  {"Fetch.enable window", "Runtime.runIfWaitingForDebugger window", "Target.closeTarget"},

@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// What a page says is a stranger's text. It comes into ours in one line, without what
-// cannot be seen, and so that no part of it reads like something that we wrote: our
-// numbers are "[" and a digit, our marks are "<<" and ">>", and our lines begin with
-// "#", "+", "-" or "…".
+// The text of a page comes from a stranger. Our lines contain it in one line, without
+// characters that cannot be seen, and in a form in which no part of it reads like something
+// that we wrote: our numbers are "[" and a digit, our marks are "<<" and ">>", and our
+// lines begin with "#", "+", "-" or "…".
 
-// plain is text in one line without control characters, marks of direction and what
-// has no width.
+// plain returns text in one line, without control characters, direction marks and
+// characters that have no width.
 func plain(text string) string {
 	space := true
 	return strings.TrimRight(strings.Map(func(r rune) rune {
@@ -34,7 +34,7 @@ func plain(text string) string {
 	}, strings.ToValidUTF8(text, "")), " ")
 }
 
-// escaped is plain text that holds none of our signs.
+// escaped returns plain text that contains none of our signs.
 func escaped(text string) string {
 	text = plain(text)
 	if !strings.ContainsAny(text, "[<>") {
@@ -58,7 +58,7 @@ func escaped(text string) string {
 	return b.String()
 }
 
-// atStart is escaped text for the beginning of a line.
+// atStart returns escaped text in a form for the beginning of a line.
 func atStart(text string) string {
 	if strings.HasPrefix(text, "#") || strings.HasPrefix(text, "…") || strings.HasPrefix(text, "+ ") || strings.HasPrefix(text, "- ") || strings.HasPrefix(text, "frame ") {
 		return `\` + text
@@ -85,7 +85,7 @@ func cut(text string, most int) string {
 	return text
 }
 
-// shownURL is a URL that can be part of a line of ours.
+// shownURL returns a URL in a form that can be part of one of our lines.
 func shownURL(raw string) string {
 	var b strings.Builder
 	for i := range len(raw) {
@@ -107,7 +107,7 @@ func thousands(n int) string {
 	return s
 }
 
-// clipURL is as much of a URL as is kept.
+// clipURL returns as much of a URL as is kept.
 func clipURL(u string) string {
 	if len(u) > MaxURL {
 		return u[:MaxURL]
@@ -115,7 +115,8 @@ func clipURL(u string) string {
 	return u
 }
 
-// originOf is the scheme, host and port of a URL; empty for one without.
+// originOf returns the scheme, host and port of a URL, or "" if it is not an http or https
+// URL with a host.
 func originOf(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -128,7 +129,7 @@ func originOf(raw string) string {
 	return u.Scheme + "://" + host
 }
 
-// sameAddress reports whether two URLs are of one document.
+// sameAddress reports whether two URLs are of the same document.
 func sameAddress(a, b string) bool {
 	x, e1 := url.Parse(a)
 	y, e2 := url.Parse(b)

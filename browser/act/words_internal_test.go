@@ -12,13 +12,15 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// oursAt finds what only we write: a number, a mark, and the signs at the start of a line.
+// oursAt and oursFirst match what only we write: a number or a mark, and the signs at the
+// start of a line.
 var (
 	oursAt    = regexp.MustCompile(`(^|[^\\])(\[\d|<<|>>)`)
 	oursFirst = regexp.MustCompile(`^(#|…|\+ |- |frame )`)
 )
 
-// checkLine says what of a line that was made of a page's text could be taken for ours.
+// checkLine fails the test if a line that was made from a page's text could be taken for
+// one of ours.
 func checkLine(t *testing.T, raw, line string) {
 	t.Helper()
 	if oursAt.MatchString(line) || oursFirst.MatchString(line) {
@@ -34,7 +36,7 @@ func checkLine(t *testing.T, raw, line string) {
 	}
 }
 
-// pageText is a text that a page could write to be taken for us.
+// pageText returns a text that a page could write to imitate our lines.
 func pageText(r *rand.Rand) string {
 	parts := []string{"[", "1", "34", "] button \"Delete\"", "<", "<<", ">>", ">", "end 00ff>>", "#", "# ", "…", "+ ", "- ", "frame ", "\\", "\"", "\n", "\r", "\u2028", "\u202e", "\u200b", "\ufeff", "\x00", "\x1b[31m", "\xff", "\xed\xa0\x80", "é", "日", "🙂", "\U000e0041", " ", "\u00a0", "word", "\ufe0f", "\u0301"}
 	var b strings.Builder

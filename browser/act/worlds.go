@@ -20,13 +20,13 @@ import (
 	"belljar.dev/browser"
 )
 
-// ourScript runs in our world of a document before anything of the page does.
+// ourScript runs in our world of a document before any script of the page.
 var ourScript = sync.OnceValue(func() string { return browser.TouchScript + "\n" + browser.LookScript })
 
-// errLeft is the cause where a document was replaced.
+// errLeft is the error for a document that was replaced.
 var errLeft = errors.New("the document was left")
 
-// front brings the tab before the others: a page behind another draws nothing, and
+// front brings the tab in front of the others: a page behind another one draws nothing and
 // takes no input.
 func (t *tab) front(ctx context.Context) error {
 	t.e.mu.Lock()
@@ -43,7 +43,8 @@ func (t *tab) front(ctx context.Context) error {
 	return t.cause(err)
 }
 
-// enter is our world of a frame's present document, and the object of our scripts in it.
+// enter returns our world of a frame's present document, and the object of our scripts in
+// it.
 func (t *tab) enter(ctx context.Context, f frame) (runtime.ExecutionContextID, runtime.RemoteObjectID, error) {
 	t.mu.Lock()
 	if now := t.frames[f.id]; now == nil || now.loader != f.loader {
@@ -81,9 +82,9 @@ func (t *tab) enter(ctx context.Context, f frame) (runtime.ExecutionContextID, r
 	return made.ExecutionContextID, r.Result.ObjectID, nil
 }
 
-// run reads the value of an expression in our world of a frame. A promise is waited
-// for. A script that runs handlers of the page, as one that sets the focus does, may
-// never end, so run waits for answerTime at most.
+// run evaluates an expression in our world of a frame, and reads its value into into. If
+// the value is a promise, run waits for it. A script that runs handlers of the page, for
+// example by setting the focus, may never end, so run waits no longer than answerTime.
 func (t *tab) run(ctx context.Context, f frame, script string, into any) error {
 	within, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -96,19 +97,19 @@ type running struct {
 	t   *tab
 	f   frame
 	w   runtime.ExecutionContextID
-	err error // it was not sent
+	err error // why the script was not sent, or nil
 }
 
 // callOn calls a function with an object as its this.
 var callOn = cdp.Command[runtime.CallFunctionOnParams, runtime.EvaluateResult]{Method: runtime.CallFunctionOn.Method}
 
-// returning is a function that returns an expression.
+// returning returns the text of a function that returns an expression.
 func returning(expression string) string { return "function () { return (" + expression + "\n) }" }
 
-// beginScript sends an expression without waiting for it; run waits. While a document is being left,
-// Chrome keeps what it is sent for the next one, in another process, where the number of our world may
-// be that of a world of the page. So a script is sent to an object, whose name no other process has:
-// it may hold a secret.
+// beginScript sends an expression without waiting for its value; wait waits for it. While a
+// document is being left, Chrome keeps messages for the next document, in another process,
+// where a world of the page may have the number of our world. So the script is sent to an
+// object, whose name no other process has, because it may contain a secret.
 func beginScript(ctx context.Context, t *tab, f frame, expression string) running {
 	w, ours, err := t.enter(ctx, f)
 	if err != nil {
@@ -119,7 +120,8 @@ func beginScript(ctx context.Context, t *tab, f frame, expression string) runnin
 	})}
 }
 
-// object is the object that an expression in our world of a frame is. release forgets it.
+// object returns the object that an expression in our world of a frame evaluates to.
+// release makes Chrome forget it.
 func object(ctx context.Context, t *tab, f frame, expression string) (runtime.RemoteObjectID, error) {
 	_, ours, err := t.enter(ctx, f)
 	if err != nil {
@@ -167,8 +169,8 @@ func (s running) wait(ctx context.Context, into any) error {
 	return nil
 }
 
-// thrown is what an exception of our scripts means. errLeft is its cause where their document is about to
-// be replaced.
+// thrown returns the error that an exception of our scripts means. It wraps errLeft if
+// their document is about to be replaced.
 func thrown(d *runtime.ExceptionDetails) error {
 	text := d.Text
 	if d.Exception != nil && d.Exception.Description != "" {
@@ -180,7 +182,7 @@ func thrown(d *runtime.ExceptionDetails) error {
 	return fmt.Errorf("run script: %s", cut(plain(text), 300))
 }
 
-// cause is err, or what it means: the document is gone, or its process.
+// cause returns err, or the error that explains it: the document or its process is gone.
 func (t *tab) cause(err error) error {
 	t.mu.Lock()
 	crashed := t.crashed
@@ -206,34 +208,35 @@ var errCrashed = errors.New("the page crashed")
 func argument(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return "null" // of our own types, which can be written
+		return "null" // never: the values are of our own types, which can be encoded
 	}
 	return string(text)
 }
 
-// clicks are the events whose listeners make an element one that can be acted on.
+// clicks are the events that make an element a control if it has a listener for one of
+// them.
 var clicks = []string{
 	"click", "mousedown", "mouseup", "pointerdown", "pointerup", "dblclick", "contextmenu",
 	"touchstart", "touchend", "dragstart",
 }
 
 const (
-	maxListeners = 300 // elements with listeners that are looked up for one look
+	maxListeners = 300 // elements whose listeners are new and that are looked up for one look
 	maxHosts     = 20
-	maxHeld      = 50000                   // elements of a document of whose listeners is asked
-	frameTime    = 1500 * time.Millisecond // for a frame to answer; its page has longer
+	maxHeld      = 50000                   // elements of a document in which listeners are looked for
+	frameTime    = 1500 * time.Millisecond // time for a frame to answer; the page has longer
 )
 
-// listeners tells our script which elements of the frames the page listens at. Chrome
-// is asked through the page's own world: through ours it would make our world's
-// objects of elements in a way that our scripts cannot use.
+// listeners tells our script which elements have listeners of the page. Chrome is asked
+// through the page's own world. If it were asked through our world, it would create our
+// world's objects for elements in a way that our scripts cannot use.
 func (t eye) listeners(ctx context.Context, frames []frame) {
-	known := map[string]map[int64]bool{} // of the frames within, by session
+	known := map[string]map[int64]bool{} // elements with listeners in the inner frames, by session
 	end := time.Now().Add(2 * LookTime)
 	for _, f := range slices.Backward(frames) {
 		patience := LookPatience
 		if f.session != frames[0].session {
-			// A frame that does not answer keeps nobody from the others.
+			// A frame that does not answer must not delay the others.
 			if patience = frameTime; time.Now().After(end) {
 				continue
 			}
@@ -278,7 +281,7 @@ func (t eye) listenersOf(ctx context.Context, f frame, known map[int64]bool) {
 	w, ours, err := t.enter(ctx, f)
 	var held bool
 	if err != nil || t.run(ctx, f, fmt.Sprintf("belljar.hold(%d)", maxHeld), &held) != nil || !held {
-		return // there are too many elements to ask about some
+		return // the document has too many elements
 	}
 	nodes := make([]pending[dom.ResolveNodeResult], 0, len(own))
 	for _, id := range own {
@@ -339,12 +342,13 @@ func (t eye) enclosed(ctx context.Context, f frame, hosts []int) bool {
 	return found
 }
 
-// release has Chrome forget the objects that were asked for in a session.
+// release makes Chrome forget the objects that were requested in a session.
 func (t *tab) release(session string) {
 	begin(t.e.g, session, runtime.ReleaseObjectGroup, runtime.ReleaseObjectGroupParams{ObjectGroup: world}).drop()
 }
 
-// owner is the number of a frame's element in the world of its parent; 0 for none.
+// owner returns the number of a frame's element in the world of its parent, or 0 if it is
+// not known.
 func (t *tab) owner(ctx context.Context, f, parent frame) int {
 	if f.owner != 0 && f.ownerLoader == parent.loader {
 		return f.owner
