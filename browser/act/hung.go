@@ -190,7 +190,7 @@ func freed(t *tab) bool {
 	return t.freed
 }
 
-// tellFreed is freed for a caller that tells the agent. It resets the state.
+// tellFreed is freed for a caller that notifies the agent. It resets the state.
 func tellFreed(t *tab) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -199,7 +199,7 @@ func tellFreed(t *tab) bool {
 	return t.freed
 }
 
-// wasStopped is what the agent is told about such a script.
+// wasStopped is the text about such a script for the agent.
 const wasStopped = "a script that ran without end was stopped"
 
 // eachTab calls f with each tab, with the tab's mu held.

@@ -167,8 +167,8 @@ func (t eye) secretSpots(ctx context.Context) ([]image.Rectangle, error) {
 		off, known := origin[f.id]
 		var box [4]float64
 		if i > 0 {
-			// If the frame still exists, it may show a secret, so there is no picture
-			// without its place.
+			// If the frame still exists, it may show a secret, so the picture needs
+			// its place.
 			unplaced := func(err error) error {
 				if _, there := t.frameOf(f.id); !there {
 					return nil
