@@ -8,8 +8,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// aheadNodes is how many elements a page may have to be read by a look ahead:
-// where it turns out that its scripts are at work still, that was in vain.
+// aheadNodes is the largest number of elements of a page that a look ahead reads out. If
+// the scripts of the page still run afterwards, that work was in vain.
 const aheadNodes = 5000
 
 // ahead is a look at a page that the page itself begins. Each document gets the
@@ -17,13 +17,13 @@ const aheadNodes = 5000
 // to start it. The script sees changes of the document's tree, but not the network
 // requests of its scripts, so its answer counts only if the network is quiet, too.
 type ahead struct {
-	loader string // of the document
+	loader string // loader of the document that the look is at
 	world  pending[page.CreateIsolatedWorldResult]
 	look   pending[runtime.EvaluateResult]
 }
 
-// greet is the first that a call asks of a page: to look at the documents that
-// come, or only for a sign. The answer may be dropped.
+// greet sends the first command that a call sends to a page: to look at each new document,
+// or only to give a sign of life. The answer may be dropped.
 func (v *visit) greet(ctx context.Context, r Request) (answer <-chan message, drop func()) {
 	if r.Until != UntilSettled {
 		sign := v.sign()
@@ -42,7 +42,7 @@ func (v *visit) greet(ctx context.Context, r Request) (answer <-chan message, dr
 	return told.answer, told.drop
 }
 
-// lookAhead asks for the result of the look at the present document.
+// lookAhead requests the result of the look at the present document.
 func (v *visit) lookAhead(r Request) {
 	if r.Until != UntilSettled {
 		return
@@ -58,19 +58,19 @@ func (v *visit) lookAhead(r Request) {
 	v.ahead.world = v.enter()
 }
 
-// enter goes on in the world of the document. The look is null where the document
-// was there before it could be told.
+// enter requests the look in the world of the document. The look is null if the document
+// loaded before it got the script.
 func (a *ahead) enter(t *tab, m message) {
 	world, err := a.world.read(m)
 	a.world = pending[page.CreateIsolatedWorldResult]{}
 	if err != nil {
-		return // the ordinary look will find the same, or another document
+		return // the ordinary look will find the same error, or another document
 	}
 	a.look = t.run(world.ExecutionContextID, "globalThis.belljar?.look ?? null")
 }
 
-// takeLook returns the look, once. A look at a document without a load event would
-// never end.
+// takeLook returns the look, once. It drops the look of a document without a load event,
+// which would never end.
 func (v *visit) takeLook() pending[runtime.EvaluateResult] {
 	v.mu.Lock()
 	stopped := v.stopped
@@ -83,7 +83,7 @@ func (v *visit) takeLook() pending[runtime.EvaluateResult] {
 	return look
 }
 
-// drop gives the look up.
+// drop gives up the look.
 func (a *ahead) drop() {
 	a.world.drop()
 	a.look.drop()

@@ -10,8 +10,9 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// A page is read out as it is when it has settled, and not as its load event found
-// it: changes by its own listeners of that event come after the look ahead.
+// TestLooksAgain checks that a page is read out as it is after it has settled, and not as
+// it was at its load event: changes by its own listeners of that event are made after the
+// look ahead.
 func TestLooksAgain(t *testing.T) {
 	r := newRig(t, browser.Config{})
 	const hidden = "data-belljar-hidden"
@@ -35,7 +36,7 @@ func TestLooksAgain(t *testing.T) {
 		})
 	}
 	t.Run("rewritten", func(t *testing.T) {
-		// This takes the listeners of the document away.
+		// document.open removes the listeners of the document.
 		r.mux.HandleFunc("/late.png", func(_ http.ResponseWriter, q *http.Request) { testenv.Delay(q.Context(), 300*time.Millisecond) })
 		r.page("/rewritten", `<!doctype html><title>t</title><p>before<img src=/late.png><script>setTimeout(() => { document.open(); document.write("<p>after"); document.close() }, 50)</script>`)
 		if l := r.must(browser.Request{URL: r.url("/rewritten")}); !strings.Contains(l.HTML, "<p>after") || l.Partial != "" {

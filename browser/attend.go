@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// replaceAgain is how long after a failed start of its successor a Chrome goes
-// on.
+// replaceAgain is how long a Chrome is kept after the start of its successor has failed.
 const replaceAgain = time.Minute
 
-// attend looks after a Chrome as long as it lives: it makes the pages that calls
-// will want, ends it when it does not answer or nobody wants it, and has
-// another take its place in time. ctx ends only with the Pool.
+// attend manages a Chrome as long as it lives: it makes the pages that later calls need,
+// ends the Chrome when it does not answer or nobody uses it, and replaces it in time. ctx
+// ends only with the Pool.
 func (p *Pool) attend(ctx context.Context, ch *chrome) {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
@@ -26,7 +25,7 @@ func (p *Pool) attend(ctx context.Context, ch *chrome) {
 			p.bereaved(ch)
 			return
 		case <-p.quit:
-			return // Close ends it
+			return // Close ends the Chrome
 		case <-ch.poke:
 		case <-tick.C:
 			beats = true
@@ -46,7 +45,7 @@ func (p *Pool) attend(ctx context.Context, ch *chrome) {
 			continue
 		}
 		if retired {
-			continue // its last pages still want to be looked after
+			continue // its last pages must still be watched
 		}
 		if beats && live == 0 && !worn && time.Now().After(ch.stay) {
 			worn = ch.box.Used().Memory > p.cfg.Memory
@@ -55,7 +54,8 @@ func (p *Pool) attend(ctx context.Context, ch *chrome) {
 			p.replace(ctx, ch)
 			continue
 		}
-		// Not all at once: a call that comes meanwhile wants the CPU.
+		// Pages are not all made at the same time: a call that arrives meanwhile needs the
+		// CPU.
 		if missing > 0 && (live == 0 || !beats) {
 			p.fill(ctx, ch)
 		}
@@ -73,7 +73,7 @@ func (p *Pool) bereaved(ch *chrome) {
 	p.retire(ch)
 }
 
-// fill makes one page more for a call to come.
+// fill makes one more page for a later call.
 func (p *Pool) fill(ctx context.Context, ch *chrome) {
 	ctx, cancel := context.WithTimeout(ctx, beatPatience)
 	defer cancel()
@@ -91,7 +91,7 @@ func (p *Pool) fill(ctx context.Context, ch *chrome) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	ch.ready = append(ch.ready, t) // goes with its Chrome, if that is retired by now
+	ch.ready = append(ch.ready, t) // the page ends with its Chrome, if that is retired by now
 	if len(ch.ready)+ch.live < p.cfg.Slots {
 		select {
 		case ch.poke <- struct{}{}:
@@ -100,8 +100,8 @@ func (p *Pool) fill(ctx context.Context, ch *chrome) {
 	}
 }
 
-// replace starts a Chrome of the next generation, with pages ready, and lets it
-// take the place of one that goes on until then: no call waits for it.
+// replace starts a Chrome of the next generation, with pages ready, and puts it in the
+// place of old, which is used until then: no call waits for the new Chrome.
 func (p *Pool) replace(ctx context.Context, old *chrome) {
 	p.mu.Lock()
 	p.names++
@@ -124,7 +124,7 @@ func (p *Pool) replace(ctx context.Context, old *chrome) {
 	ch.key, ch.used = old.key, time.Now()
 	p.all[ch] = ch.used
 	if p.closed || p.current[old.key] != old {
-		p.retire(ch) // somebody else did it, or all is over
+		p.retire(ch) // old was replaced or retired already, or the pool is closed
 		return
 	}
 	p.stats.Recycled++

@@ -10,8 +10,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// BenchmarkCancel measures the time from the end of a call's context until Chrome says
-// that the page is no more.
+// BenchmarkCancel measures the time from the end of a call's context until Chrome reports
+// that the page is closed.
 func BenchmarkCancel(b *testing.B) {
 	for _, tt := range []struct{ name, html string }{
 		{"waits", `<!doctype html><p>one<img src=/never>`},
@@ -31,7 +31,7 @@ func BenchmarkCancel(b *testing.B) {
 			r.page("/plain", "<!doctype html><p>plain")
 			var took []time.Duration
 			for b.Loop() {
-				r.must(browser.Request{URL: r.url("/plain")}) // there is a Chrome, and it is well
+				r.must(browser.Request{URL: r.url("/plain")}) // makes sure that a Chrome runs and works
 				closed := r.pool.Closings()
 				ctx, cancel := context.WithCancel(b.Context())
 				done := make(chan error, 1)
@@ -40,9 +40,9 @@ func BenchmarkCancel(b *testing.B) {
 					done <- err
 				}()
 				<-begun
-				testenv.Delay(b.Context(), 100*time.Millisecond) // the page is in the middle of it
+				testenv.Delay(b.Context(), 100*time.Millisecond) // so that the page is loading
 				for len(closed) > 0 {
-					<-closed // of the page before
+					<-closed // the page of the load before
 				}
 				start := time.Now()
 				cancel()

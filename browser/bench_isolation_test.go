@@ -10,9 +10,9 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// BenchmarkIsolation measures the CPU time of a page by all processes that have a part
-// in it, in a box and behind a door as the pool has it, against a Chrome with
-// neither and without its own sandbox.
+// BenchmarkIsolation measures the CPU time that all processes involved need for a page: in
+// a box and behind a door as in the pool, and in a Chrome that has neither and has no
+// sandbox of its own.
 func BenchmarkIsolation(b *testing.B) {
 	const slots = 1
 	r := newRig(b, browser.Config{Slots: slots})
@@ -60,7 +60,7 @@ func BenchmarkIsolation(b *testing.B) {
 	held(b, "x-bare", in.Seconds()/out.Seconds(), 1.05)
 }
 
-// cpu is the CPU time of this process and all below it, with what those used that
+// cpu returns the CPU time of this process and all its descendants, including those that
 // have ended.
 func cpu() (total time.Duration) {
 	for _, p := range testenv.Below(testenv.Processes(), os.Getpid()) {

@@ -15,10 +15,10 @@ import (
 	"belljar.dev/browser"
 )
 
-// The peers load a page as their users do: a context, a page in it, go there, the
-// content, and the context closed. They have the same Chromium, run as root
-// without a sandbox and without a door, and get the text to wait for where the
-// pool does not.
+// The peers load a page as their users do: they make a context and a page in it, load the
+// URL, read the content, and close the context. They use the same Chromium, run as root
+// without a sandbox and without a door. They are given the text to wait for, which the pool
+// does not need.
 
 // peer is chromedp with a browser context for each call, with the same Chrome.
 func peer(b *testing.B) context.Context {
@@ -57,7 +57,7 @@ func peerLoad(ctx context.Context, b *testing.B, url, selector string) string {
 	return html
 }
 
-// startPlaywright starts the other peer, and is nil where it is not installed
+// startPlaywright starts the other peer. It returns nil if playwright is not installed
 // (scripts/peers).
 func startPlaywright(b *testing.B) func(url, selector string) time.Duration {
 	b.Helper()
@@ -88,7 +88,7 @@ func startPlaywright(b *testing.B) func(url, selector string) time.Duration {
 		_ = c.Wait()
 	})
 	lines := bufio.NewScanner(out)
-	lines.Scan() // ready
+	lines.Scan() // the peer is ready
 	return func(url, selector string) time.Duration {
 		fmt.Fprintf(in, "%s %s\n", url, selector)
 		if !lines.Scan() {

@@ -21,21 +21,21 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// held reports a figure, and how much of its limit that is.
+// held reports a figure, and its ratio to its limit.
 func held(b *testing.B, what string, got, limit float64) {
 	b.Helper()
 	b.ReportMetric(got, what)
 	b.ReportMetric(got/limit, fmt.Sprintf("%s/limit-of-%v", what, limit))
 }
 
-// quantile is how long the fastest of so many hundredths took at most, in
-// milliseconds.
+// quantile returns the time, in milliseconds, within which this many hundredths of the
+// loads were done.
 func quantile(took []time.Duration, hundredths int) float64 {
 	s := slices.Sorted(slices.Values(took))
 	return s[min(len(s)*hundredths/100, len(s)-1)].Seconds() * 1e3
 }
 
-// script is a page of about 32 KB whose article a script writes.
+// script returns a page of about 32 KB whose article is written by a script.
 func script() string {
 	var b strings.Builder
 	for i := range 60 {
@@ -44,8 +44,8 @@ func script() string {
 	return "<!doctype html><title>Script</title><main id=main></main><script>document.getElementById('main').innerHTML = " + fmt.Sprintf("%q", b.String()) + "</script>"
 }
 
-// rested waits until nothing of the calls before goes on behind the next one: it
-// would be time of the peer that is measured then.
+// rested waits until no work of the calls before is left: it would take time from the peer
+// that is measured next.
 func (r *rig) rested(slots int) {
 	if !testenv.Until(time.Minute, func() bool { s := r.pool.Stats(); return s.Busy == 0 && s.Warm >= slots }) {
 		r.t.Fatalf("the pool does not come to rest: %+v", r.pool.Stats())
@@ -63,7 +63,7 @@ func BenchmarkPaired(b *testing.B) {
 	ctx, playwright := peer(b), startPlaywright(b)
 	for _, tt := range []struct {
 		name, path, selector, want string
-		most                       float64 // milliseconds; 0 for the ratios to count
+		most                       float64 // limit in milliseconds; 0 if the ratios are measured
 	}{
 		{"script", "/script", "", "Part 59", 0},
 		{"app", "/app", "p.item:nth-child(100)", "item 99", 200},
@@ -71,7 +71,7 @@ func BenchmarkPaired(b *testing.B) {
 		b.Run(tt.name, func(b *testing.B) {
 			local := fmt.Sprintf("http://127.0.0.1:%d%s", r.port, tt.path)
 			var ours, theirs, play []time.Duration
-			r.must(browser.Request{URL: r.url(tt.path)}) // the Chrome is there then
+			r.must(browser.Request{URL: r.url(tt.path)}) // from here on, the Chrome runs
 			for b.Loop() {
 				r.rested(slots)
 				if playwright != nil {
@@ -107,8 +107,8 @@ func BenchmarkPaired(b *testing.B) {
 	}
 }
 
-// BenchmarkStatic measures a page of 32 KB through the static lane: door, request and
-// conversion.
+// BenchmarkStatic measures a page of 32 KB through the static lane: the door, the request
+// and the conversion.
 func BenchmarkStatic(b *testing.B) {
 	net := fetchtest.New(b)
 	f := fetch.New(fetch.Config{Door: net.Door, Burst: 1 << 30})
@@ -133,7 +133,7 @@ rules:
 `, "local", "http://x.example/")
 	var took []time.Duration
 	for b.Loop() {
-		for range 10 { // a page is soon read
+		for range 10 { // a page is read fast, so each round reads ten
 			start := time.Now()
 			if _, err := r.Read(b.Context(), g, reader.Query{URL: "http://a.example/"}); err != nil {
 				b.Fatal(err)
@@ -145,7 +145,8 @@ rules:
 	held(b, "ms-p50", quantile(took, 50), 10)
 }
 
-// BenchmarkVersion measures the start of the program, with all of this in it.
+// BenchmarkVersion measures the start of the program, which contains this package and all
+// others.
 func BenchmarkVersion(b *testing.B) {
 	program := filepath.Join(b.TempDir(), "belljar")
 	build := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-o", program, "../cmd/belljar")
@@ -210,7 +211,7 @@ func BenchmarkCallers(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory measures what a Chrome holds, and a page more that waits.
+// BenchmarkMemory measures the memory of a Chrome, and of one more page that waits.
 func BenchmarkMemory(b *testing.B) {
 	var used [2]int64
 	for i, slots := range []int{1, 9} {
@@ -221,7 +222,7 @@ func BenchmarkMemory(b *testing.B) {
 		used[i] = r.sup.Boxes()[0].Used().Memory
 		r.pool.Close()
 	}
-	for b.Loop() { // measured once
+	for b.Loop() { // the memory is measured once, above
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(used[0])/(1<<20), "MiB/chrome")

@@ -14,9 +14,9 @@ import (
 
 // Load loads one page and reads it out. Errors are of type *Error.
 //
-// It returns no later than the request's timeout or the end of ctx, plus a moment
-// for what must be ended: with the page, with as much of it as has loaded
-// (Loaded.Partial), or with an error. The end of ctx closes the page at once.
+// It returns at the request's timeout or at the end of ctx, or shortly after, because some
+// work must first be ended. It returns the page, the part of the page that has loaded
+// (Loaded.Partial), or an error. The end of ctx closes the page immediately.
 func (p *Pool) Load(ctx context.Context, g policies.Grant, r Request) (*Loaded, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -54,10 +54,10 @@ func progress(r Request, s Stage) {
 	}
 }
 
-// lend has work done with a page, once more if the page or its Chrome died. Neither a
-// Chrome that dies before the page exists nor a page that does not answer counts as a
-// try, but three of them end the call. lend returns how long the caller waited for the
-// page.
+// lend calls work with a page, and once more if the page or its Chrome died. A Chrome that
+// dies before the page exists does not count as a try, and neither does a page that does
+// not answer, but three of these faults end the call. lend returns how long the caller
+// waited for the page.
 func (p *Pool) lend(ctx context.Context, g policies.Grant, offline bool, timeout time.Duration, tell func(Stage), work func(ctx context.Context, t *tab, attempt int, cold bool) error) (queue time.Duration, err error) {
 	if !p.enter() {
 		return 0, errClosed()
@@ -115,8 +115,8 @@ func (p *Pool) lend(ctx context.Context, g policies.Grant, offline bool, timeout
 	}
 }
 
-// worthAgain reports whether the same call may come to another end, in another
-// Chrome or another kind of box.
+// worthAgain reports whether the same call may succeed in another Chrome or another kind of
+// box.
 func (p *Pool) worthAgain(err error, box, g policies.Grant) bool {
 	kind := KindOf(err)
 	if kind == KindAbsent {
@@ -134,7 +134,7 @@ func (p *Pool) worthAgain(err error, box, g policies.Grant) bool {
 	return kind == KindCrashed || errors.Is(err, errGone) || errors.Is(err, sandbox.ErrClosed)
 }
 
-// final is the error for the caller.
+// final returns the error for the caller.
 func (p *Pool) final(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*Error](context.Cause(ctx)); ok {
 		return e // the pool is closed
@@ -158,7 +158,8 @@ func (p *Pool) givenUp(err error) error {
 	return &Error{Kind: KindTimedOut, Message: "the time was up before a browser was free for the page; call again in a moment", Err: err}
 }
 
-// boxGrant is the grant of the box that the page is loaded in. It sets b.Nested itself.
+// boxGrant returns the grant of the box in which the page is loaded. It sets b.Nested
+// itself.
 func (p *Pool) boxGrant(g policies.Grant, b policies.BrowserBox) (policies.Grant, error) {
 	p.mu.Lock()
 	b.Nested = p.bare == nil || g.Browser() != policies.BrowserDegraded
@@ -180,10 +181,10 @@ func (p *Pool) enter() bool {
 	return !p.closed
 }
 
-// alive is a context that ends with the pool too.
+// alive returns a context that also ends when the pool closes.
 func (p *Pool) alive(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	p.wg.Go(func() { // of a call, so that Close does not wait yet
+	p.wg.Go(func() { // the call has entered, so Close does not wait yet
 		select {
 		case <-p.quit:
 			cancel(errClosed())
@@ -193,8 +194,8 @@ func (p *Pool) alive(ctx context.Context) (context.Context, context.CancelCauseF
 	return ctx, cancel
 }
 
-// release gives a page back, and its turn once that is done: a caller does not
-// wait for it, and no more pages are open than have turns.
+// release returns a page to the pool, and its turn after that. The caller does not wait for
+// it, and no more pages are open than there are turns.
 func (p *Pool) release(ctx context.Context, t *tab) {
 	p.wg.Go(func() {
 		defer p.turns.give()
@@ -202,11 +203,11 @@ func (p *Pool) release(ctx context.Context, t *tab) {
 	})
 }
 
-// schemes are those of URLs that may be loaded. With others Chrome would read the files
-// of its box, or show pages of its own.
+// schemes are the schemes of URLs that may be loaded. For other schemes, Chrome would read
+// the files of its box, or show pages of its own.
 var schemes = []string{"http", "https"}
 
-// check refuses a request that makes no sense, and sets the defaults.
+// check refuses a request that is not valid, and sets the defaults.
 func (r *Request) check() error {
 	refuse := func(format string, args ...any) error {
 		return &Error{Kind: KindRefused, Message: fmt.Sprintf(format, args...)}

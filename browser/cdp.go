@@ -16,19 +16,19 @@ import (
 	"github.com/chromedp/cdproto/cdp/jsonv2"
 )
 
-// The DevTools protocol over Chrome's debugging pipe: JSON messages, each with
-// a NUL behind it. Chrome believes whoever holds the pipe, and its pages can
-// say a great deal in what it sends, so all that is read here is bounded.
+// The DevTools protocol over Chrome's debugging pipe: JSON messages, each followed by a
+// NUL. Chrome trusts any process that has the pipe, and its pages can put a lot of data
+// into what it sends, so every read here is bounded.
 
 const (
-	// maxMessage bounds one message of Chrome, in bytes. A longer one is skipped:
-	// the call that it would have answered fails, an event is lost.
+	// maxMessage bounds one message of Chrome, in bytes. A longer message is skipped: if it
+	// is an answer, its call fails; if it is an event, the event is lost.
 	maxMessage = 64 << 20
 	// writePatience is how long Chrome may leave its end of the pipe full.
 	writePatience = 5 * time.Second
 )
 
-// jsonOptions let pass what pages hold: half of a surrogate pair, a name twice.
+// jsonOptions allow what pages may contain: half of a surrogate pair.
 var jsonOptions = jsonv2.JoinOptions(jsonv2.DefaultOptionsV2(), jsonv2.AllowInvalidUTF8(true))
 
 // protocolError is a command that Chrome answered with an error.
@@ -40,8 +40,8 @@ type protocolError struct {
 
 func (e *protocolError) Error() string { return e.Method + ": " + e.Message }
 
-// errGone says that the pipe has ended: Chrome died, or was ended. Commands that wait for
-// an answer then fail with it.
+// errGone means that the pipe has ended: Chrome died, or was ended. Commands that wait for
+// an answer then fail with this error.
 var errGone = errors.New("the browser's pipe has ended")
 
 // conn is the connection to one Chrome.
@@ -49,15 +49,15 @@ type conn struct {
 	in  *os.File // from Chrome
 	out *os.File // to Chrome
 
-	writing sync.Mutex // one message at a time
+	writing sync.Mutex // held while one message is written
 
 	mu       sync.Mutex
 	last     int64
-	waiting  map[int64]chan message // the caller that waits for an answer
+	waiting  map[int64]chan message // channels of the callers that wait for an answer
 	sessions map[string]func(method string, params []byte)
-	err      error // why it has ended
+	err      error // why the connection has ended
 
-	done chan struct{} // closed when it has ended
+	done chan struct{} // closed when the connection has ended
 }
 
 // message is one message of Chrome: an answer or an event.
@@ -70,7 +70,8 @@ type message struct {
 	Error     *protocolError `json:"error"`
 }
 
-// newConn takes both files over. The caller must run serve, and close it.
+// newConn returns a connection that owns both files. The caller must run serve and close
+// the connection.
 func newConn(in, out *os.File) *conn {
 	return &conn{
 		in: in, out: out, waiting: map[int64]chan message{}, done: make(chan struct{}),
@@ -78,7 +79,7 @@ func newConn(in, out *os.File) *conn {
 	}
 }
 
-// serve hands on what Chrome says until the pipe ends.
+// serve handles the messages of Chrome until the pipe ends.
 func (c *conn) serve() {
 	r := bufio.NewReaderSize(c.in, 64<<10)
 	var err error
@@ -96,8 +97,8 @@ func (c *conn) serve() {
 
 var errTooLong = errors.New("message too long")
 
-// readMessage reads up to the next NUL. Of a message above most bytes it reads
-// all and returns the beginning, and errTooLong.
+// readMessage reads up to the next NUL. If a message has more than most bytes, it reads the
+// whole message and returns its beginning, and errTooLong.
 func readMessage(r *bufio.Reader, most int) ([]byte, error) {
 	var text []byte
 	over := false
@@ -125,7 +126,7 @@ func readMessage(r *bufio.Reader, most int) ([]byte, error) {
 func (c *conn) dispatch(text []byte) {
 	var m message
 	if err := jsonv2.Unmarshal(text, &m, jsonOptions); err != nil {
-		return // not what Chrome says; each caller that waits has a deadline
+		return // Chrome sends no such message; each caller that waits has a deadline
 	}
 	if m.ID != 0 {
 		c.answer(m)
@@ -145,12 +146,12 @@ func (c *conn) answer(m message) {
 	delete(c.waiting, m.ID)
 	c.mu.Unlock()
 	if to != nil {
-		to <- m // there is room: it is answered once
+		to <- m // there is room: a command is answered once
 	}
 }
 
-// skipped fails the call that a message was for which was too long. Chrome
-// writes the number first.
+// skipped fails the call whose answer was too long. In such a message, the number comes
+// first.
 func (c *conn) skipped(head []byte) {
 	digits, ok := bytes.CutPrefix(head, []byte(`{"id":`))
 	if !ok {
@@ -164,7 +165,7 @@ func (c *conn) skipped(head []byte) {
 	}
 }
 
-// end makes all that waits fail.
+// end makes all waiting calls fail.
 func (c *conn) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,15 +180,15 @@ func (c *conn) end(err error) {
 	close(c.done)
 }
 
-// close ends the connection. Twice is fine.
+// close ends the connection. It may be called twice.
 func (c *conn) close() {
 	c.end(nil)
 	c.in.Close()
 	c.out.Close()
 }
 
-// listen has the events of a session handed to hear, which must not block. With a nil
-// hear, they are dropped from then on. The empty session is the browser's own.
+// listen makes hear handle the events of a session; hear must not block. With a nil hear,
+// the events are dropped from then on. The empty session is the browser's own.
 func (c *conn) listen(session string, hear func(method string, params []byte)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -198,7 +199,7 @@ func (c *conn) listen(session string, hear func(method string, params []byte)) {
 	c.sessions[session] = hear
 }
 
-// command is what is sent.
+// command is a command as it is sent.
 type command struct {
 	ID        int64  `json:"id"`
 	Method    string `json:"method"`
@@ -206,7 +207,7 @@ type command struct {
 	SessionID string `json:"sessionId,omitempty"`
 }
 
-// send sends a command and returns where its answer comes to.
+// send sends a command and returns its number and the channel for its answer.
 func (c *conn) send(session, method string, params any) (int64, <-chan message, error) {
 	answer := make(chan message, 1)
 	c.mu.Lock()
@@ -251,7 +252,8 @@ func (c *conn) forget(id int64) {
 // pending is a command that was sent; R is the type of its answer.
 type pending[R any] struct{ sending }
 
-// sending is a pending of any answer. The code of its methods is made once, and not for each R.
+// sending is a pending for any type of answer. Its methods are compiled once, and not once
+// for each R.
 type sending struct {
 	c      *conn
 	id     int64
@@ -267,7 +269,7 @@ func begin[P, R any](c *conn, session string, cmd cdp.Command[P, R], params P) p
 	return pending[R]{sending{c, id, answer, cmd.Method, err}}
 }
 
-// drop gives the answer up, if there is to be one.
+// drop gives up the answer, if the command was sent.
 func (p sending) drop() {
 	if p.answer != nil {
 		p.c.forget(p.id)
@@ -284,7 +286,7 @@ func (p pending[R]) wait(ctx context.Context) (R, error) {
 	return p.read(m)
 }
 
-// message waits for the message that is the answer.
+// message waits for the message with the answer.
 func (p sending) message(ctx context.Context) (m message, err error) {
 	if p.err != nil {
 		return m, p.err
@@ -296,7 +298,7 @@ func (p sending) message(ctx context.Context) (m message, err error) {
 		return m, fmt.Errorf("%s: %w", p.method, context.Cause(ctx))
 	case <-p.c.done:
 		select {
-		case m = <-p.answer: // it came before the end
+		case m = <-p.answer: // the answer came before the end
 		default:
 			p.c.forget(p.id)
 			return m, fmt.Errorf("%s: %w", p.method, p.c.err)
@@ -305,7 +307,7 @@ func (p sending) message(ctx context.Context) (m message, err error) {
 	return m, nil
 }
 
-// read is what an answer says.
+// read returns the result of an answer.
 func (p pending[R]) read(m message) (R, error) {
 	var result R
 	err := p.decode(m, &result)

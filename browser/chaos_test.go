@@ -18,8 +18,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// processes are the Chromes below this process, by what they are for: "" is the
-// browser itself.
+// processes returns the PIDs of the Chrome processes below this process, by their type; the
+// browser process has the type "".
 func processes(t testing.TB) map[string][]int {
 	t.Helper()
 	found := map[string][]int{}
@@ -36,8 +36,8 @@ func processes(t testing.TB) map[string][]int {
 	return found
 }
 
-// healed waits until the pool loads a page again, and sees that it goes on so: the cause of the
-// fault may fail the next load as well.
+// healed checks that the pool loads a page again, and then two more: the cause of the fault
+// may fail the next load as well.
 func (r *rig) healed(t *testing.T) {
 	t.Helper()
 	var l *browser.Loaded
@@ -118,7 +118,7 @@ func TestChaos(t *testing.T) {
 				select {
 				case <-asked:
 					begun = true
-				case e := <-done: // on a busy machine its time may be over before
+				case e := <-done: // on a busy machine, the time of the call may end before that
 					if browser.KindOf(e.err) != browser.KindTimedOut || tries == 3 {
 						t.Fatalf("before it asked for the page: %+v, %v", e.l, e.err)
 					}
@@ -136,7 +136,7 @@ func TestChaos(t *testing.T) {
 				select {
 				case e = <-done:
 					waiting = false
-				case <-asked: // once more
+				case <-asked: // the page was requested once more
 				case release <- struct{}{}:
 				}
 			}
@@ -163,7 +163,7 @@ func TestChaos(t *testing.T) {
 	r.gone(t)
 }
 
-// gone closes the pool and looks for what is left.
+// gone closes the pool and checks that nothing of it is left.
 func (r *rig) gone(t *testing.T) {
 	t.Helper()
 	if err := r.pool.Close(); err != nil {
@@ -183,7 +183,8 @@ func (r *rig) gone(t *testing.T) {
 	}
 }
 
-// Pages that want all of the machine take none from others.
+// TestHostilePages checks that pages that use up the machine do not keep other pages from
+// loading.
 func TestHostilePages(t *testing.T) {
 	r := newRig(t, browser.Config{})
 	r.page("/plain", "<!doctype html><p>plain")
@@ -206,13 +207,14 @@ func TestHostilePages(t *testing.T) {
 		}
 	})
 	g := r.grantWith("t", "limits: {memory: 700MiB, pids: 256}")
-	const timeout = 4 * time.Second // most of these pages take all of it
+	const timeout = 4 * time.Second // most of these pages use all of this time
 	for _, path := range []string{"/memory", "/strings", "/workers", "/tabs", "/alerts", "/spin", "/nodes", "/deep", "/frames", "/moves", "/huge"} {
 		start := time.Now()
 		l, err := r.pool.Load(t.Context(), g, browser.Request{URL: r.url(path), Timeout: timeout})
 		outcome(t, path, time.Since(start), timeout, l, err)
 		start = time.Now()
-		// In time for one that waits: the machine may have others' work to do.
+		// The next load is in time if it loads within this longer timeout: the machine may
+		// do other work.
 		l, err = r.pool.Load(t.Context(), g, browser.Request{URL: r.url("/plain"), Timeout: 5 * timeout})
 		if err != nil || !strings.Contains(l.HTML, "plain") {
 			t.Errorf("after %s: %+v, %v", path, l, err)
@@ -223,7 +225,8 @@ func TestHostilePages(t *testing.T) {
 	r.gone(t)
 }
 
-// Many callers get their pages, tenants in turn, while Chromes are replaced.
+// TestManyPages checks that many callers get their pages, with the tenants in turn, while
+// Chromes are replaced.
 func TestManyPages(t *testing.T) {
 	pages := 64
 	if n, err := strconv.Atoi(os.Getenv("BELLJAR_TEST_PAGES")); err == nil {
@@ -261,8 +264,8 @@ func TestManyPages(t *testing.T) {
 	r.gone(t)
 }
 
-// A page that was made for a call and hangs is given up for another one; one that
-// takes its time, or whose server does, is not.
+// TestHungPage checks that a page that was made for a call and hangs is replaced by another
+// page. A page that is slow, or whose server is slow, is not.
 func TestHungPage(t *testing.T) {
 	r := newRig(t, browser.Config{Slots: 1})
 	r.page("/plain", "<!doctype html><p>plain")
@@ -297,7 +300,7 @@ func TestHungPage(t *testing.T) {
 		}, 1},
 		{"dead page", unix.SIGKILL, func() error { _, err := r.load(browser.Request{URL: r.url("/plain")}); return err }, 0},
 	} {
-		if err := tt.load(); err != nil { // so that there is a Chrome
+		if err := tt.load(); err != nil { // so that a Chrome runs
 			t.Errorf("%s: %v", tt.name, err)
 		}
 		var before browser.Stats

@@ -17,46 +17,47 @@ import (
 )
 
 const (
-	startPatience = 20 * time.Second // for Chrome to answer for the first time
-	deathPatience = 3 * time.Second  // for a Chrome whose pipe has ended to exit, so that its last output can be read
-	closePatience = time.Second      // for a browser context to be disposed of
+	startPatience = 20 * time.Second // time for Chrome's first answer
+	// time for Chrome to exit after its pipe has ended, so that its last output can be read
+	deathPatience = 3 * time.Second
+	closePatience = time.Second // time to dispose of a browser context
 	// beat is how often a Chrome that loads pages is asked whether it is alive.
 	// beatPatience is how long its answer may take: it shares its CPUs with its pages.
 	beat         = time.Second
 	beatPatience = 5 * time.Second
-	maxErrands   = 256 // commands that nobody waits for, of one Chrome
+	maxErrands   = 256 // queued commands of one Chrome that nobody waits for
 )
 
 // chrome is one Chrome in its box.
 type chrome struct {
-	grant    policies.Grant // of its box
+	grant    policies.Grant // grant of its box
 	box      *sandbox.Box
 	job      *sandbox.Job
 	conn     *conn
 	version  string
-	degraded bool // without its own sandbox: namespaces do not nest in its box
+	degraded bool // whether it runs without its own sandbox, because namespaces do not nest in its box
 	started  time.Time
-	errands  chan func() // send commands whose answers nobody waits for
+	errands  chan func() // functions that send commands whose answers nobody waits for
 	wg       sync.WaitGroup
 	closing  sync.Once
 	gone     chan struct{} // closed when its box is closed and its goroutines have ended
 
 	mu   sync.Mutex
-	tabs map[string]*tab // by frame
+	tabs map[string]*tab // by their frames
 
 	lending // guarded by the pool's mu
 }
 
-// lending is what the pool knows of a Chrome whose pages it lends.
+// lending is what the pool knows about a Chrome whose pages it lends.
 type lending struct {
 	key     string
-	live    int // pages lent
-	pages   int // pages lent since its start
+	live    int // number of pages that are lent now
+	pages   int // number of pages that were lent since its start
 	ready   []*tab
-	retired bool          // it gets no more pages
-	used    time.Time     // when a page was last given back, or the pool got the Chrome
-	stay    time.Time     // until then the pool does not replace it
-	poke    chan struct{} // wakes attend: a page was given back, or more are to be made; buffered
+	retired bool          // whether it gets no more pages
+	used    time.Time     // time when a page was last returned, or when the pool got the Chrome
+	stay    time.Time     // time until which the pool does not replace it
+	poke    chan struct{} // wakes attend: a page was returned, or more pages are needed; buffered
 }
 
 // startChrome starts a Chrome in a box of its own. The caller must close it.
@@ -99,7 +100,7 @@ func startChrome(ctx context.Context, s *sandbox.Supervisor, id, program string,
 	ch.wg.Go(ch.run)
 	ch.wg.Go(func() {
 		select {
-		case <-ch.job.Done(): // the other end of the pipe is not Chrome's any more
+		case <-ch.job.Done(): // Chrome no longer has the other end of the pipe
 			ch.conn.close()
 		case <-ch.conn.done:
 		}
@@ -112,7 +113,7 @@ func startChrome(ctx context.Context, s *sandbox.Supervisor, id, program string,
 	return ch, nil
 }
 
-// greet waits until Chrome answers and looks at its version.
+// greet waits until Chrome answers, and reads its version.
 func (ch *chrome) greet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
@@ -127,7 +128,7 @@ func (ch *chrome) greet(ctx context.Context) error {
 	return nil
 }
 
-// run does the errands until the connection ends.
+// run runs the errands until the connection ends.
 func (ch *chrome) run() {
 	for {
 		select {
@@ -148,7 +149,7 @@ func errand[P, R any](ch *chrome, session string, cmd cdp.Command[P, R], params 
 	}
 }
 
-// hear takes events of the browser itself.
+// hear handles the events of the browser itself.
 func (ch *chrome) hear(method string, params []byte) {
 	if method != browser.DownloadWillBegin.Method {
 		return
@@ -194,19 +195,19 @@ func (ch *chrome) dead() bool {
 	}
 }
 
-// close ends Chrome and its box and waits for the goroutines. Twice is fine.
+// close ends Chrome and its box and waits for the goroutines. It may be called twice.
 func (ch *chrome) close() {
 	ch.closing.Do(func() {
 		ch.conn.close()
-		_ = ch.box.Close() // kills all that is in it
+		_ = ch.box.Close() // kills all processes in it
 		ch.wg.Wait()
 		close(ch.gone)
 	})
 	<-ch.gone
 }
 
-// dispose closes the browser context of a tab, with all of its pages, and reports
-// whether Chrome did it in time.
+// dispose closes the browser context of a tab, with all of its pages, and reports whether
+// Chrome did so in time.
 func (ch *chrome) dispose(ctx context.Context, t *tab) bool {
 	ch.mu.Lock()
 	delete(ch.tabs, string(t.frame))

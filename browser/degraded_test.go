@@ -15,13 +15,14 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// unnestedEnv tells the test that it runs in a process to which the host allows
-// boxes, and no namespaces like those of Chrome's own sandbox.
+// unnestedEnv is set for a test process in which the host allows boxes, but not namespaces
+// such as those of Chrome's own sandbox.
 const unnestedEnv = "BELLJAR_TEST_UNNESTED"
 
-// Where Chrome's own sandbox cannot work, a page is loaded only if the policy
-// takes that, is marked, and is behind the walls of its box; and the doctor says
-// so. Where it can, degraded is no other word for off.
+// TestDegraded checks a host on which Chrome's own sandbox cannot work: a page is loaded
+// only if the policy allows that, the result is marked as degraded, the box has all of its
+// walls, and the doctor reports it. If the sandbox can work, it is used also with the
+// policy degraded.
 func TestDegraded(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Chromium)
 	unnested := os.Getenv(unnestedEnv) != ""
@@ -83,8 +84,8 @@ profiles: {pages: {browser: MODE, net: {mode: proxy, allow_private: ["site.examp
 	}
 }
 
-// A Chrome that does not start for another reason does not count as one without
-// a sandbox.
+// TestNotDegraded checks that a Chrome that does not start for another reason does not
+// count as a Chrome without a sandbox.
 func TestNotDegraded(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces)
 	s, err := sandbox.New(sandbox.Config{})

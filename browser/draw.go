@@ -15,13 +15,13 @@ import (
 // Bounds of a drawing.
 const (
 	maxSVG        = 8 << 20 // bytes
-	maxDrawSide   = 8192    // pixels
+	maxDrawSide   = 8192    // pixels of one side
 	maxDrawPixels = 32_000_000
-	ownSide       = 1024 // pixels, for a drawing without a size
+	ownSide       = 1024 // pixels of one side, for a drawing without a size
 )
 
-// drawScript shows an image and waits until it can be drawn. As an image an SVG
-// runs no script and fetches nothing.
+// drawScript shows an image and waits until it can be drawn. An SVG that is loaded as an
+// image runs no script and fetches nothing.
 const drawScript = `(async (source, w, h) => {
   const img = new Image();
   img.src = source;
@@ -35,7 +35,7 @@ const drawScript = `(async (source, w, h) => {
   return { width: w, height: h };
 })`
 
-// Draw makes a PNG of a drawing, in a Chrome without any network. Errors are of
+// Draw returns a drawing as a PNG. The Chrome that draws it has no network. Errors are of
 // type *Error.
 func (p *Pool) Draw(ctx context.Context, g policies.Grant, d Drawing) (*Drawn, error) {
 	orElse(&d.Timeout, DefaultTimeout)

@@ -6,34 +6,34 @@ import (
 	"strings"
 )
 
-// Kind is what went wrong with a call. It decides what its caller does next.
+// Kind is the kind of an error of a call. It decides what the caller does next.
 type Kind int
 
 // The kinds of errors. Every Error has one.
 const (
 	// KindBroken is every other error: a fault of belljar or Chrome.
 	KindBroken Kind = iota
-	// KindAbsent: this host has no Chrome that can run here. Static reading works.
+	// KindAbsent: no Chrome can run on this host. Static reading works.
 	KindAbsent
 	// KindForbidden: the grant allows no browser.
 	KindForbidden
-	// KindRefused: the request was not made, since its URL or an option cannot be.
+	// KindRefused: the request was not made, since its URL or an option is not valid.
 	KindRefused
-	// KindUnreachable: the server was not reached, or the door did not let it: see
-	// Error.Net.
+	// KindUnreachable: the server was not reached, or the egress door refused the
+	// connection; see Error.Net.
 	KindUnreachable
 	// KindUnauthorized: the server asks for a user and a password.
 	KindUnauthorized
-	// KindBadTLS: the server's certificate is not valid for it.
+	// KindBadTLS: the server's certificate is not valid for the server.
 	KindBadTLS
-	// KindDownload: the URL leads to a file for the disk, and not to a page.
+	// KindDownload: the URL leads to a file to be saved, and not to a page.
 	KindDownload
-	// KindCrashed: the page, or its Chrome, died, and did so again when the call was
-	// tried once more.
+	// KindCrashed: the page or its Chrome died, and died again when the call was tried once
+	// more.
 	KindCrashed
-	// KindTimedOut: nothing of the page was there when the time was up.
+	// KindTimedOut: no part of the page had arrived when the time was up.
 	KindTimedOut
-	// KindFull: as many calls wait as may.
+	// KindFull: no more calls may wait.
 	KindFull
 	// KindClosed: the Pool is closed.
 	KindClosed
@@ -43,7 +43,7 @@ var kinds = [...]string{
 	"broken", "absent", "forbidden", "refused", "unreachable", "unauthorized", "bad_tls", "download", "crashed", "timed_out", "full", "closed",
 }
 
-// String is the kind's name, for logs and for structured content.
+// String returns the kind's name, for logs and for structured content.
 func (k Kind) String() string {
 	if k < 0 || int(k) >= len(kinds) {
 		return fmt.Sprintf("kind(%d)", int(k))
@@ -51,20 +51,20 @@ func (k Kind) String() string {
 	return kinds[k]
 }
 
-// Error is why a page could not be read. Message is for the agent: what was wrong and
+// Error says why a page could not be read. Message is for the agent: what was wrong and
 // what to do instead; Err is the cause, for the operator's log.
 type Error struct {
 	Kind    Kind
 	Message string
-	// Net is Chrome's name of a network error, such as net::ERR_CONNECTION_REFUSED,
-	// where it gave one.
+	// Net is Chrome's name of a network error, such as net::ERR_CONNECTION_REFUSED; it is
+	// empty if Chrome named none.
 	Net string
-	// URL is where it was met, if that is not the URL of the request.
+	// URL is the URL that failed, if that is not the URL of the request.
 	URL string
 	Err error
 }
 
-// Error is the message with the cause behind it.
+// Error returns the message, followed by the cause.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return e.Message
@@ -72,10 +72,10 @@ func (e *Error) Error() string {
 	return e.Message + ": " + e.Err.Error()
 }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf is the kind of an error of this package, and KindBroken for any other.
+// KindOf returns the kind of an error of this package, and KindBroken for any other error.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind

@@ -97,7 +97,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A certificate that nobody knows is reported, and nothing is read.
+// TestBadTLS checks that a certificate of an unknown authority is reported, and that
+// nothing is read.
 func TestBadTLS(t *testing.T) {
 	r := newRig(t, browser.Config{})
 	web := httptest.NewTLSServer(r.mux)
@@ -109,8 +110,8 @@ func TestBadTLS(t *testing.T) {
 	}
 }
 
-// The part of a page that is there when the time is up comes back, and the result says
-// that it is a part.
+// TestPartial checks that the part of a page that has loaded when the time is up is
+// returned, and that the result says that it is only a part.
 func TestPartial(t *testing.T) {
 	r := newRig(t, browser.Config{})
 	r.mux.HandleFunc("/slow", func(w http.ResponseWriter, q *http.Request) {
@@ -123,7 +124,8 @@ func TestPartial(t *testing.T) {
 	if l := r.must(browser.Request{URL: r.url("/clock")}); l.Partial != "" || !strings.Contains(l.HTML, "<p") {
 		t.Errorf("clock: %+v", l)
 	}
-	// Each of these takes all of its time. Now the browser runs, and needs little of it.
+	// Each of these loads takes all of its time. The browser runs by now, so little is
+	// needed.
 	l := r.must(browser.Request{URL: r.url("/slow"), Timeout: 5 * time.Second})
 	if l.Partial == "" || !strings.Contains(l.HTML, "first part") || l.Title != "Slow" || l.Status != 200 {
 		t.Errorf("got %+v", l)
@@ -158,7 +160,7 @@ func TestNotes(t *testing.T) {
 	t.Logf("save: %q", l.Notes)
 }
 
-// Headers go to the origin of the page and to no other.
+// TestHeaders checks that headers are sent to the origin of the page, and to no other.
 func TestHeaders(t *testing.T) {
 	r := newRig(t, browser.Config{})
 	got := make(chan string, 16)
@@ -196,7 +198,7 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
-// Without a Chrome nothing starts and the error says what to do.
+// TestAbsent checks that, without a Chrome, nothing starts and the error says what to do.
 func TestAbsent(t *testing.T) {
 	s, err := sandbox.New(sandbox.Config{})
 	if err != nil {

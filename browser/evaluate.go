@@ -11,8 +11,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// evaluate runs a script in our world of the page's document and reads what it
-// says. A promise is waited for.
+// evaluate runs a script in our world of the page's document and reads its value into into.
+// If the value is a promise, evaluate waits for it.
 func (t *tab) evaluate(ctx context.Context, script string, into any) error {
 	ours, err := t.enter().wait(ctx)
 	if err != nil {
@@ -21,7 +21,7 @@ func (t *tab) evaluate(ctx context.Context, script string, into any) error {
 	return t.result(ctx, t.run(ours.ExecutionContextID, script), into)
 }
 
-// enter asks for our world of the present document.
+// enter requests our world of the present document.
 func (t *tab) enter() pending[page.CreateIsolatedWorldResult] {
 	return begin(t.ch.conn, t.session, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: t.frame, WorldName: world})
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/chromedp/cdproto/cdp/jsonv2"
 )
 
-// The parts that are read of Chrome's events. Its own types have ten times as
-// many, and a page can have thousands of requests.
+// These types contain only the parts of Chrome's events that are read. The types of cdproto
+// have ten times as many fields, and a page can have thousands of requests.
 
 type frameNavigated struct {
 	Frame frameInfo `json:"frame"`
@@ -25,7 +25,7 @@ type frameInfo struct {
 type frameMoved struct {
 	FrameID string  `json:"frameId"`
 	URL     string  `json:"url"`
-	Delay   float64 `json:"delay"` // seconds
+	Delay   float64 `json:"delay"` // in seconds
 }
 
 type dialogOpening struct {
@@ -118,7 +118,7 @@ func (t *tab) began(e requestWillBeSent) {
 	t.change(func() { t.traffic.begin(e.RequestID, e.Request.URL, e.Type, t.dom) })
 }
 
-// answered notes the head of an answer.
+// answered notes the status and headers of an answer.
 func (t *tab) answered(params []byte) {
 	var head responseHead
 	if decode(params, &head) != nil || !t.isDocument(head.RequestID, head.LoaderID, head.FrameID, head.Type) {
@@ -150,7 +150,7 @@ func (t *tab) ended(e loadingEnded) {
 
 func canonical(name string) string { return http.CanonicalHeaderKey(name) }
 
-// originOf is the scheme, host and port of a URL.
+// originOf returns the scheme, host and port of a URL.
 func originOf(raw string) (string, error) {
 	u, err := url.Parse(raw)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// Examine tries what the pool needs of this host: that there is a Chrome, that
-// it starts in a box, with its own sandbox and if need be without, and that it
-// draws. The grant must be of a profile with browser: degraded, so that both can
-// be tried. program is Config.Program.
+// Examine checks what the pool needs of this host: that there is a Chrome, that it starts
+// in a box, with its own sandbox and if necessary without it, and that it draws. The grant
+// must be of a profile with browser: degraded, so that both can be tried. program is
+// Config.Program.
 func Examine(ctx context.Context, s *sandbox.Supervisor, g policies.Grant, program string) []sandbox.Check {
 	found := sandbox.Check{Name: "Chromium"}
 	own := sandbox.Check{Name: "its own sandbox"}
@@ -62,7 +62,7 @@ func Examine(ctx context.Context, s *sandbox.Supervisor, g policies.Grant, progr
 	return []sandbox.Check{found, own, draws}
 }
 
-// withoutChrome is what a host without Chrome lacks.
+// withoutChrome says what a host without Chrome lacks.
 const withoutChrome = "pages are read as the server sends them, and what their scripts would write is not there; SVG images are not drawn"
 
 func firstLine(err error) string {
@@ -73,11 +73,11 @@ func firstLine(err error) string {
 	return clip(text, 400)
 }
 
-// insulated says whether the renderers of a Chrome are behind walls of its own:
-// a user namespace that is not the box's, and a system call filter more. Where
-// they cannot be seen Chrome's word is taken, which was started with a sandbox.
+// insulated reports whether the renderers of a Chrome are behind walls of its own: a user
+// namespace other than the box's, and one more system call filter. If the renderers cannot
+// be seen, it trusts Chrome, which was started with its sandbox.
 func insulated(ctx context.Context, ch *chrome) (bool, string) {
-	t, err := newTab(ctx, ch) // so that there is one
+	t, err := newTab(ctx, ch) // so that a renderer runs
 	if err != nil {
 		return false, firstLine(err)
 	}
@@ -96,8 +96,8 @@ done`})
 		return false, firstLine(err)
 	}
 	if len(cut.Text) == 0 {
-		// Each command has a pid namespace of its own where the host has no
-		// writable cgroup v2.
+		// If the host has no writable cgroup v2, each command has a pid namespace of its
+		// own.
 		return true, "it starts, and without one it would not; commands see no other's processes on this host, so its renderers were not looked at"
 	}
 	for line := range strings.SplitSeq(strings.TrimSpace(string(cut.Text)), "\n") {

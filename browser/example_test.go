@@ -12,8 +12,8 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// A program that starts boxes calls sandbox.Init first thing in its main. (The
-// TestMain of this package does so for this example.)
+// A program that starts boxes must call sandbox.Init first in its main. (The TestMain of
+// this package does so for this example.)
 func Example() {
 	// A page that is empty until its script has run.
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -26,7 +26,7 @@ func Example() {
 		return
 	}
 
-	// The profile says whether there is a browser at all, and where it may go. A
+	// The profile says whether there is a browser at all, and which servers it may reach. A
 	// server on this machine is not public, so it must be named.
 	policy, err := policies.Parse("policy.yaml", fmt.Appendf(nil, `
 version: 1
@@ -62,8 +62,8 @@ profiles:
 	}
 	fmt.Println(page.Status, page.Title)
 
-	// A host that the profile does not name cannot be reached, by the page or by
-	// its URL.
+	// A host that the profile does not name cannot be reached, neither by the page nor by a
+	// call for its URL.
 	_, err = pool.Load(context.Background(), grant, browser.Request{URL: "http://localhost:1/"})
 	fmt.Println(err != nil)
 	// Output:

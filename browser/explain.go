@@ -13,7 +13,7 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// explain is the error of a call whose page did not load, for the agent.
+// explain returns the error, for the agent, of a call whose page did not load.
 func (t *tab) explain(ctx context.Context, err error, r Request) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
@@ -49,7 +49,7 @@ func (t *tab) explain(ctx context.Context, err error, r Request) error {
 	return &Error{Kind: KindBroken, URL: at, Err: err, Message: "the browser could not load the page"}
 }
 
-// netFault is an error of Chrome's network.
+// netFault returns an error of Chrome's network.
 func (t *tab) netFault(name, at string, doc document) *Error {
 	e := &Error{Kind: KindUnreachable, Net: name, URL: at, Err: &netError{name}}
 	if line := t.door(doc.url); line != "" && (strings.Contains(name, "TUNNEL") || strings.Contains(name, "PROXY") || strings.Contains(name, "EMPTY") || strings.Contains(name, "RESET")) {
@@ -60,8 +60,8 @@ func (t *tab) netFault(name, at string, doc document) *Error {
 	case name == "net::ERR_ABORTED" && (doc.status == http.StatusNoContent || doc.status == http.StatusResetContent):
 		e.Message = fmt.Sprintf("the server answered %d, so no page can be read", doc.status)
 	case name == "net::ERR_ABORTED":
-		// One that is known to be a file has its own text; a process of the
-		// browser that was lost ends a load so, too.
+		// A load that is known to be a file has its own text. A load also ends like this if
+		// a process of the browser was lost.
 		e.Message = "the load was given up: it may be a file for the disk, or the browser met a fault; call again, or read another page"
 	case strings.HasPrefix(name, "net::ERR_CERT"), strings.HasPrefix(name, "net::ERR_SSL"), name == "net::ERR_BAD_SSL_CLIENT_AUTH_CERT":
 		e.Kind = KindBadTLS
@@ -80,7 +80,7 @@ func (t *tab) netFault(name, at string, doc document) *Error {
 	return e
 }
 
-// refusal is an error for an answer that is not a page.
+// refusal returns an error if the answer is not a page.
 func (t *tab) refusal(r Request) error {
 	t.mu.Lock()
 	doc := t.doc
@@ -101,8 +101,8 @@ func (t *tab) refusal(r Request) error {
 	return nil
 }
 
-// door is what the egress door said to connections to the host of a URL: the
-// line for the agent, or nothing.
+// door returns the line, for the agent, with which the egress door refused connections to
+// the host of a URL, or "".
 func (t *tab) door(raw string) string { return doorLine(t.ch.box, raw) }
 
 func doorLine(box *sandbox.Box, raw string) string {

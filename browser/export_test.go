@@ -25,23 +25,23 @@ func (p *Pool) Cut() {
 	}
 }
 
-// Tried is what is said of a version, and NewestTried the one that the tests were
-// written with.
+// Tried says whether a version was tried, and NewestTried is the version that the tests
+// were written with.
 var Tried = tried
 
 const NewestTried = newestTried
 
-// Turns is who may load a page.
+// Turns decides which calls may load a page.
 type Turns struct{ q *turns }
 
-// NewTurns has so many slots, and queues of so many calls.
+// NewTurns returns Turns with this many slots, and queues of at most this many calls.
 func NewTurns(slots, most int) Turns { return Turns{newTurns(slots, most)} }
 
-// Take and Give are those of the pool.
+// Take and Give are the methods of the pool.
 func (t Turns) Take(ctx context.Context, tenant string) error { return t.q.take(ctx, tenant) }
 func (t Turns) Give()                                         { t.q.give() }
 
-// Major is the major version of the Chromes that run, or 0.
+// Major returns the major version of the Chromes that run, or 0.
 func (p *Pool) Major() (major int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,7 +53,8 @@ func (p *Pool) Major() (major int) {
 	return major
 }
 
-// Closings has a word for each page that Chrome has closed from now on.
+// Closings returns a channel that delivers once for each page that Chrome closes from now
+// on.
 func (p *Pool) Closings() <-chan bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,15 +71,15 @@ func (p *Pool) Closings() <-chan bool {
 	return closed
 }
 
-// Bare is a Chrome without a box, without a door and without a sandbox of its
-// own, which does what the pool has one do.
+// Bare is a Chrome without a box, without a door and without a sandbox of its own. It does
+// what the pool makes a Chrome do.
 type Bare struct {
 	ch   *chrome
 	cmd  *exec.Cmd
 	next *tab
 }
 
-// StartBare starts one that keeps what it writes in dir. The caller must Close it.
+// StartBare starts a Bare that stores its files in dir. The caller must Close it.
 func StartBare(ctx context.Context, program, dir string) (*Bare, error) {
 	toChrome, in, err := os.Pipe()
 	if err != nil {
@@ -113,7 +114,7 @@ func (b *Bare) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// Load loads a page, ends it, and makes the next.
+// Load loads a page, closes it, and makes the next page.
 func (b *Bare) Load(ctx context.Context, r Request) (*Loaded, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -125,7 +126,7 @@ func (b *Bare) Load(ctx context.Context, r Request) (*Loaded, error) {
 	return l, errors.Join(err, b.prepare(ctx))
 }
 
-// Close ends it.
+// Close ends the Chrome.
 func (b *Bare) Close() error {
 	begin(b.ch.conn, "", browser.Close, cdp.Empty{})
 	<-b.ch.conn.done
@@ -134,5 +135,5 @@ func (b *Bare) Close() error {
 	return b.cmd.Wait()
 }
 
-// FindChecked is where a Chrome is found if check says what cannot be relied on.
+// FindChecked returns the path of a Chrome; check says which paths cannot be relied on.
 func FindChecked(check func(path string) error) (string, error) { return find(check) }

@@ -11,32 +11,30 @@ import (
 	"strings"
 )
 
-// names are what Chromium is called, the headless shell first: it takes a
-// quarter of the time of the whole browser for a page and half of its memory.
+// names are the program names of Chromium. The headless shell comes first: for a page, it
+// takes a quarter of the time of the whole browser and half of its memory.
 var names = []string{"chromium-headless-shell", "chrome-headless-shell", "headless_shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome"}
 
-// places are where distributions put the program itself; a program in PATH is
-// often a script that starts it.
+// places are the paths where distributions install the program itself; the program in PATH
+// is often a script that starts it.
 var places = []string{
 	"/usr/lib/chromium/chromium-headless-shell", "/usr/lib/chromium/headless_shell", "/usr/lib64/chromium-browser/headless_shell",
 	"/usr/lib/chromium-browser/headless_shell", "/usr/lib/chromium/chromium", "/usr/lib64/chromium-browser/chromium-browser",
 	"/usr/lib/chromium-browser/chromium-browser",
 }
 
-// Install is how a system gets a Chrome that can run here.
+// Install says how to install a Chrome that can run here.
 const Install = "apt-get install chromium-headless-shell (Debian, Ubuntu: the package of Debian, not the snap), dnf install chromium-headless (Fedora), apk add chromium (Alpine), pacman -S chromium (Arch)"
 
-// errAbsent is the cause where there is no Chrome.
+// errAbsent means that there is no Chrome that can run here.
 var errAbsent = errors.New("no Chromium is installed where a box can see it")
 
-// Find is the path of the Chrome that a Pool uses by default: the
-// program itself, in a directory that boxes can see. The error says how to get
-// one.
+// Find returns the path of the Chrome that a Pool uses by default: the program itself, in a
+// directory that boxes can see. The error says how to get one.
 func Find() (string, error) { return find(nil) }
 
-// find is Find where check says why a path cannot be relied on. A program on
-// the PATH may lie in a workspace, and a workspace in one of those
-// directories.
+// find is Find, except that check says why a path cannot be relied on. A program on the
+// PATH may be in a workspace, and a workspace may be in one of the directories of visible.
 func find(check func(string) error) (string, error) {
 	candidates := slices.Clone(places[:4])
 	for _, name := range names {
@@ -53,10 +51,11 @@ func find(check func(string) error) (string, error) {
 	return "", fmt.Errorf("%w; install it with: %s", errAbsent, Install)
 }
 
-// visible are the directories of the host that the box of a browser has.
+// visible are the directories of the host that the box of a browser contains.
 var visible = []string{"/usr/", "/bin/", "/lib/", "/lib64/", "/nix/store/"}
 
-// program is the file that is executed in the end, or why a box cannot.
+// program returns the file that is executed in the end, or an error if a box cannot execute
+// it.
 func program(path string) (string, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// TestFindReliesOnNoWorkspace: a Chrome that a box can write is not taken, where the
+// TestFindReliesOnNoWorkspace checks that a Chrome that a box can write is not used if the
 // workspace's programs are on the PATH.
 func TestFindReliesOnNoWorkspace(t *testing.T) {
 	testenv.Need(t, testenv.Chromium)

@@ -6,18 +6,17 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// flags are what Chrome is started with. It opens no debugging port: the pipe
-// is descriptors 3 and 4, and nobody else has it.
+// flags returns the command line flags of Chrome. It opens no debugging port: the pipe is
+// descriptors 3 and 4, and no other process has it.
 //
-// The door is the wall, and the network of a box leads nowhere else. That Chrome
-// asks it as a proxy keeps names out of the box's resolver and gives the door
-// the name that was meant; the flags about WebRTC and QUIC keep Chrome from
-// trying what cannot work.
+// The door is the wall, and the network of a box leads nowhere else. Chrome uses the door
+// as a proxy, which keeps names out of the box's resolver and gives the door the name that
+// was meant. The flags about WebRTC and QUIC keep Chrome from trying what cannot work.
 //
-// pin is of the key with which the door opens TLS, if it does. The shell reads no
-// store of authorities, and an authority would be the wrong thing to name: a
-// server that shows its certificate in a chain would do, while one that shows
-// this key must have it. Names and times are then the door's to check, which
+// pin is the pin of the key with which the door decrypts TLS, if it does. The headless
+// shell reads no store of authorities, and an authority would be the wrong thing to trust:
+// then a server could pass by showing the authority's certificate in its chain, whereas a
+// server that shows this key must have it. Names and times are checked by the door, which
 // knows the server.
 func flags(degraded bool, pin string) []string {
 	f := []string{
@@ -26,7 +25,7 @@ func flags(degraded bool, pin string) []string {
 		"--user-data-dir=/tmp/profile",
 		"--disk-cache-dir=/tmp/cache",
 		"--proxy-server=http://" + sandbox.Proxy,
-		"--proxy-bypass-list=<-loopback>", // or loopback and link-local would be dialled without asking
+		"--proxy-bypass-list=<-loopback>", // without it, loopback and link-local addresses would be dialled directly
 		"--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
 		"--disable-quic",
 		"--no-pings",
@@ -59,10 +58,10 @@ func flags(degraded bool, pin string) []string {
 		"--disable-features=" + strings.Join([]string{
 			"Translate", "OptimizationHints", "MediaRouter", "DialMediaRouteProvider", "InterestFeedContentSuggestions",
 			"CertificateTransparencyComponentUpdater", "AutofillServerCommunication", "PrivacySandboxSettings4",
-			// One page is loaded, none is gone back to. And the document that a
-			// page begins with gives its frame and its view to what is loaded,
-			// which is 10 ms less to make; renderers and sites are kept apart
-			// by others.
+			// One page is loaded, and Chrome never goes back to an earlier one. Without
+			// RenderDocument, the first document of a page passes its frame and its view on
+			// to the next document, which saves 10 ms; other features keep renderers and
+			// sites apart.
 			"BackForwardCache", "RenderDocument",
 			"Prerender2", "NetworkPrediction", "WebUSB", "WebBluetooth", "WebHID", "Serial",
 		}, ","),

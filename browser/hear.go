@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/cdproto/target"
 )
 
-// hear takes the events of the page. It must not block.
+// hear handles the events of the page. It must not block.
 func (t *tab) hear(method string, params []byte) {
 	switch method {
 	case network.RequestWillBeSent.Method:
@@ -58,14 +58,14 @@ func (t *tab) hear(method string, params []byte) {
 	}
 }
 
-// barred reports whether Chrome lets no page go to a URL; it says so nowhere but
+// barred reports whether Chrome refuses to load a URL for a page. Chrome reports that only
 // in the page's console.
 func barred(url string) bool {
 	scheme, _, _ := strings.Cut(url, ":")
 	return slices.Contains([]string{"file", "chrome", "devtools", "view-source"}, strings.ToLower(scheme))
 }
 
-// hearing calls take with one event, if it can be decoded.
+// hearing calls take with an event, if the event can be decoded.
 func hearing[E any](params []byte, take func(E)) {
 	var e E
 	if decode(params, &e) == nil {
@@ -83,8 +83,8 @@ func (t *tab) closePopup(e attachedToTarget) {
 	t.change(func() { t.note("a pop-up was closed: %s", e.TargetInfo.URL) })
 }
 
-// resume lets a request go on, with the headers of the call if it is for the
-// origin that they are for.
+// resume lets a request continue. If the request is for the origin of the call's headers,
+// it gets these headers.
 func (t *tab) resume(e requestPaused) {
 	p := fetch.ContinueRequestParams{RequestID: fetch.RequestID(e.RequestID)}
 	if o, err := originOf(e.Request.URL); err == nil && o == t.origin {
@@ -100,5 +100,6 @@ func (t *tab) resume(e requestPaused) {
 	errand(t.ch, t.session, fetch.ContinueRequest, p)
 }
 
-// scheduledNavigation is deprecated, and the only word of a refresh to come.
+// scheduledNavigation is a deprecated event, but no other event reports a refresh before it
+// happens.
 const scheduledNavigation = "Page.frameScheduledNavigation"

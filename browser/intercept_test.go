@@ -9,9 +9,9 @@ import (
 	"belljar.dev/browser"
 )
 
-// Where the door opens TLS, pages load as they do elsewhere, and the door still
-// verifies their servers. Where it does not, Chrome does by roots of its own,
-// which the authority of these servers is not among.
+// TestIntercept checks that, if the door decrypts TLS, pages load as usual and the door
+// still verifies their servers. If it does not, Chrome verifies them with its own roots,
+// which do not contain the authority of these servers.
 func TestIntercept(t *testing.T) {
 	if !inWorld(t) {
 		return
@@ -43,9 +43,9 @@ func TestIntercept(t *testing.T) {
 	}
 }
 
-// Chrome is told to trust a key and not an authority. An authority would be
-// good for anyone who shows its certificate, since that is public and Chrome
-// looks no further.
+// TestTrustedKey checks that Chrome is told to trust a key and not an authority. An
+// authority would work for anyone who shows its certificate, since the certificate is
+// public and Chrome checks nothing else.
 func TestTrustedKey(t *testing.T) {
 	if !inWorld(t) {
 		return
@@ -94,8 +94,8 @@ func TestTrustedKey(t *testing.T) {
 	}
 }
 
-// Workers that would go on for ever end with their call, and no later call of
-// the same tenant is answered by them.
+// TestWorkersEnd checks that workers without end are ended with their call, and that they
+// answer no later call of the same tenant.
 func TestWorkersEnd(t *testing.T) {
 	if !inWorld(t) {
 		return

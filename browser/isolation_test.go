@@ -12,9 +12,9 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// census prints what a command in the box of a page sees of the host and of
-// others. Nothing that it starts runs while it lists processes, so that of them
-// only Chrome's, the init of the box and the shell itself are there.
+// census prints what a command in the box of a page sees of the host and of others. It
+// starts nothing while it lists processes, so only Chrome's processes, the init of the box
+// and the shell itself are listed.
 const census = `ls -d /workspace /root /home/* /etc/shadow /tmp/profile/DevToolsActivePort 2>/dev/null
 echo "user $UID"
 for p in /proc/[0-9]*; do
@@ -28,8 +28,8 @@ while read -r _ address _ state _; do
 done <<<"$listeners"
 true`
 
-// inTheCensus is all that may be in it: its home, its own user, its own
-// processes, and the door's listeners for names, connections and proxy clients.
+// inTheCensus contains all that the census may print: the home, the user and the processes
+// of the box, and the door's listeners for names, connections and proxy clients.
 var inTheCensus = []string{
 	"/home/agent",
 	"listens FEFF13C6:0001", "listens FEFF13C6:0002", "listens FEFF13C6:0035",
@@ -37,8 +37,8 @@ var inTheCensus = []string{
 	"user 1000",
 }
 
-// No later call sees anything that a page leaves behind, neither a call of its
-// tenant nor of another, and the box holds nothing of the host.
+// TestIsolation checks that no later call, of the same tenant or of another, sees anything
+// that a page leaves behind, and that the box contains nothing of the host.
 func TestIsolation(t *testing.T) {
 	r := newRig(t, browser.Config{})
 	r.page("/set", `<!doctype html><p id=p>set<script>document.cookie = "a=secret; max-age=1000"; localStorage.a = "secret"; indexedDB.open("secret"); caches?.open("secret");</script>`)
@@ -70,7 +70,7 @@ func TestIsolation(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := strings.Split(strings.TrimSpace(string(cut.Text)), "\n")
-		slices.Sort(got)                  // by name: what Chrome runs comes and goes
+		slices.Sort(got)                  // by name, since Chrome's processes start and end
 		if testenv.Root.Missing() != "" { // each command may have a pid namespace of its own
 			got = append(got, "process chrome")
 			slices.Sort(got)

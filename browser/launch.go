@@ -30,7 +30,7 @@ func (p *Pool) ready(ctx context.Context, ch *chrome) *tab {
 }
 
 // distrust retires the Chrome of a page that gave no sign of life. It gets no more calls,
-// since the pages and renderers that it keeps for them may be no better.
+// since the pages and renderers that it has ready may be no better.
 func (p *Pool) distrust(ch *chrome) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +42,7 @@ func (p *Pool) distrust(ch *chrome) {
 	p.retire(ch)
 }
 
-// launch starts a Chrome, or says why it cannot.
+// launch starts a Chrome. The error says why it cannot.
 func (p *Pool) launch(ctx context.Context, id string, g policies.Grant) (*chrome, error) {
 	program, err := p.suits(g)
 	if err != nil {
@@ -55,7 +55,8 @@ func (p *Pool) launch(ctx context.Context, id string, g policies.Grant) (*chrome
 	return ch, nil
 }
 
-// suits is the program of Chrome, if there is one and a box of the grant has room for it.
+// suits returns the path of Chrome, or an error if there is no Chrome or a box of the grant
+// is too small for it.
 func (p *Pool) suits(g policies.Grant) (string, error) {
 	p.mu.Lock()
 	program := p.program
@@ -76,7 +77,7 @@ func (p *Pool) suits(g policies.Grant) (string, error) {
 	return program, nil
 }
 
-// startError is the error of a Chrome that did not start, for the agent.
+// startError returns the error, for the agent, of a Chrome that did not start.
 func startError(err error) error {
 	if r, ok := errors.AsType[*limit.Refusal](err); ok {
 		return &Error{Kind: KindAbsent, Err: err, Message: "no box for a browser could be opened: " + r.Message}
@@ -91,8 +92,8 @@ func (p *Pool) find() (string, error) {
 	return find(p.cfg.Check)
 }
 
-// retire takes a Chrome out of use, and ends it when its last page is back.
-// p.mu is held.
+// retire takes a Chrome out of use, and ends it when its last page was returned. p.mu is
+// held.
 func (p *Pool) retire(ch *chrome) {
 	if p.current[ch.key] == ch {
 		delete(p.current, ch.key)

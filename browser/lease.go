@@ -14,11 +14,11 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// Seat is a Chrome in a box of its own, for one session and never lent to another.
-// Its holder speaks the DevTools protocol over its pipe.
+// Seat is a Chrome in a box of its own, for one session and never lent to another. Its
+// owner uses the DevTools protocol over its pipe.
 type Seat struct {
-	From *bufio.Reader // what Chrome says: see ReadMessage
-	To   *os.File      // commands: JSON, each with a NUL behind it
+	From *bufio.Reader // messages of Chrome: see ReadMessage
+	To   *os.File      // commands: JSON, each followed by a NUL
 
 	forget  func(*Seat)
 	box     *sandbox.Box
@@ -32,29 +32,30 @@ type Seat struct {
 	frozen bool
 }
 
-// Version is what Chrome calls itself.
+// Version returns the name and version that Chrome reports.
 func (s *Seat) Version() string { return s.version }
 
-// ID is the name of its box.
+// ID returns the name of its box.
 func (s *Seat) ID() string { return s.box.ID() }
 
-// Done is closed when its Chrome has ended, for whatever reason.
+// Done returns a channel that is closed when its Chrome has ended, for whatever reason.
 func (s *Seat) Done() <-chan struct{} { return s.job.Done() }
 
-// Memory is how many bytes of memory its processes have.
+// Memory returns how many bytes of memory its processes use.
 func (s *Seat) Memory() int64 { return s.box.Used().Memory }
 
-// CPU is how much processor time its processes have had since it was started.
+// CPU returns how much processor time its processes have used since the start.
 func (s *Seat) CPU() time.Duration { return s.box.Used().CPU }
 
-// Freeze stops the processes of its Chrome: they need no processor time and answer nothing until
-// Thaw (SIGSTOP and SIGCONT of signal(7)). Twice is fine, and Close needs no Thaw.
+// Freeze stops the processes of its Chrome: they use no processor time and answer nothing
+// until Thaw (SIGSTOP and SIGCONT of signal(7)). It may be called twice, and Close needs no
+// Thaw.
 func (s *Seat) Freeze() { s.freeze(true) }
 
-// Thaw has the processes of its Chrome go on.
+// Thaw lets the processes of its Chrome run again.
 func (s *Seat) Thaw() { s.freeze(false) }
 
-// Frozen reports whether its Chrome stands still.
+// Frozen reports whether the processes of its Chrome are stopped.
 func (s *Seat) Frozen() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,17 +72,16 @@ func (s *Seat) freeze(frozen bool) {
 	if frozen {
 		signal = unix.SIGSTOP
 	}
-	if s.job.Signal(signal) == nil { // else it has ended
+	if s.job.Signal(signal) == nil { // otherwise Chrome has ended
 		s.frozen = frozen
 	}
 }
 
-// Refused is what the egress door said last to a connection to the host of a URL: the
-// line for the agent, or nothing.
+// Refused returns the line, for the agent, with which the egress door last refused a
+// connection to the host of a URL, or "".
 func (s *Seat) Refused(url string) string { return doorLine(s.box, url) }
 
-// Open opens a file of its box, such as a download, to read it. See
-// sandbox.Box.OpenFile.
+// Open opens a file of its box, such as a download, for reading. See sandbox.Box.OpenFile.
 func (s *Seat) Open(ctx context.Context, name string) (*os.File, error) {
 	return s.box.OpenFile(ctx, name)
 }
@@ -98,7 +98,7 @@ func (s *Seat) Put(ctx context.Context, name string, from io.Reader) error {
 	return err
 }
 
-// Remove removes files of its box, where they are there.
+// Remove removes files of its box, if they exist.
 func (s *Seat) Remove(ctx context.Context, names ...string) error {
 	r, err := s.box.Run(ctx, sandbox.Cmd{Grant: s.box.Grant(), Timeout: 5 * time.Second, Argv: append([]string{"rm", "-f", "--"}, names...), Dir: "/tmp"})
 	if err == nil && r.Code != 0 {
@@ -107,8 +107,8 @@ func (s *Seat) Remove(ctx context.Context, names ...string) error {
 	return err
 }
 
-// Close ends the Chrome with all that is in its box, and waits until nothing of it is
-// left. Twice is fine, concurrent is fine.
+// Close ends the Chrome and everything in its box, and waits until nothing of it is left.
+// It may be called twice and concurrently.
 func (s *Seat) Close() {
 	s.forget(s)
 	s.close()
@@ -122,16 +122,16 @@ func (s *Seat) close() {
 		if s.from != nil {
 			s.from.Close()
 		}
-		_ = s.box.Close() // kills all that is in it
+		_ = s.box.Close() // kills all processes in it
 		close(s.gone)
 	})
 	<-s.gone
 }
 
-// ErrTooLong is what ReadMessage returns with the beginning of a message that was too
-// long to be kept.
+// ErrTooLong is the error that ReadMessage returns with the beginning of a message that was
+// too long to be kept.
 var ErrTooLong = errTooLong
 
-// ReadMessage reads up to the next NUL. Of a message above 64 MiB it reads all and
-// returns the beginning, and ErrTooLong.
+// ReadMessage reads up to the next NUL. If a message has more than 64 MiB, it reads the
+// whole message and returns its beginning, and ErrTooLong.
 func ReadMessage(r *bufio.Reader) ([]byte, error) { return readMessage(r, maxMessage) }

@@ -16,41 +16,41 @@ import (
 )
 
 const (
-	// quietTime is how long a page whose scripts did something must do nothing
-	// before it counts as settled; quickTime is the same for a page whose
-	// scripts did nothing.
+	// quietTime is how long a page whose scripts have changed it must be quiet before it
+	// counts as settled; quickTime is the same for a page whose scripts have changed
+	// nothing.
 	quietTime = 60 * time.Millisecond
 	quickTime = 4 * time.Millisecond
-	// bareTime is how long a page with next to no text may take: its scripts may
-	// wait for a clock.
+	// bareTime is how long a page with almost no text may take to get text: its scripts may
+	// wait for a timer.
 	bareTime = 1200 * time.Millisecond
 	// mostSettle is the longest wait for a page to settle, from its load event: pages
 	// that poll, or show a clock, never settle.
 	mostSettle = 2500 * time.Millisecond
-	// longestRefresh is how late a refresh by <meta> may come to be followed.
+	// longestRefresh is the longest delay of a refresh by <meta> that is followed.
 	longestRefresh = 3 * time.Second
 	leavePatience  = 2 * time.Second
-	firstPart      = 1 << 20   // characters of the HTML that come with its length
+	firstPart      = 1 << 20   // characters of the HTML that are returned with its length
 	partSize       = 4 << 20   // characters of each part that follows
-	maxNodes       = 1_000_000 // that are read of a page
+	maxNodes       = 1_000_000 // nodes of a page that are read
 	maxFrames      = 32
-	readTime       = 10 * time.Second // for the walk over a page, at most half of what is left
+	readTime       = 10 * time.Second // time for the walk over a page, but at most half of the time that is left
 )
 
-// errCrashed is the cause where a page died.
+// errCrashed is the error of a page that has died.
 var errCrashed = errors.New("the page crashed")
 
-// visit is what one call does with a page that it was lent: the page is loaded, waited
+// visit is the work of one call with a page that it was lent: the page is loaded, waited
 // for and read.
 type visit struct {
 	*tab
 	ahead ahead
 	early *read // the page as it was when it settled
-	lazy  lazy  // how it may become more when it is scrolled, from then
+	lazy  lazy  // how the page may grow when it is scrolled after that
 }
 
-// load loads the page of a request and reads it. All of it ends with ctx; if
-// loading is out of time, the part that has loaded is read in the rest of the time.
+// load loads the page of a request and reads it. Everything ends with ctx. If loading is
+// out of time, the part that has loaded is read in the rest of the time.
 func (v *visit) load(ctx context.Context, r Request, loading time.Time) (*Loaded, error) {
 	start := time.Now()
 	until, cancel := context.WithDeadline(ctx, loading)
@@ -124,8 +124,8 @@ func (v *visit) prepare(ctx context.Context, r Request) error {
 	return err
 }
 
-// arrive has Chrome go to the page, and waits until it is there as far as the
-// request says.
+// arrive makes Chrome load the page, and waits until it has loaded as far as the request
+// says.
 func (v *visit) arrive(ctx context.Context, r Request) error {
 	sign, drop := v.greet(ctx, r)
 	defer drop()
@@ -134,8 +134,8 @@ func (v *visit) arrive(ctx context.Context, r Request) error {
 		return sent.err
 	}
 	defer v.ch.conn.forget(sent.id)
-	// The renderer must react promptly twice: to the command, and when the document
-	// arrives. Between the two, the server has until ctx ends.
+	// The renderer must react quickly twice: to the command, and when the document arrives.
+	// Between the two, the server has time until ctx ends.
 	hung := v.hung()
 	for answer := sent.answer; ; {
 		select {
@@ -163,7 +163,7 @@ func (v *visit) arrive(ctx context.Context, r Request) error {
 		case <-v.changed:
 			v.lookAhead(r)
 		case <-v.patience():
-			v.ahead.drop() // it may have gone on since then
+			v.ahead.drop() // the page may have changed since then
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-v.ch.conn.done:
@@ -175,8 +175,8 @@ func (v *visit) arrive(ctx context.Context, r Request) error {
 	}
 }
 
-// lateDownload waits a moment for the word that what did not become a page is a
-// file for the disk: it comes by another way.
+// lateDownload waits at most a tenth of a second for the event that says that the URL led
+// to a file: the event arrives on another path than the answer.
 func (v *visit) lateDownload(ctx context.Context) {
 	end := time.NewTimer(100 * time.Millisecond)
 	defer end.Stop()
@@ -197,13 +197,13 @@ func (v *visit) lateDownload(ctx context.Context) {
 	}
 }
 
-// netError is an error of the network as Chrome names it.
+// netError is an error of the network with the name that Chrome gives it.
 type netError struct{ name string }
 
 func (e *netError) Error() string { return e.name }
 
-// settle waits until the page is quiet, for as long as the request says at least, and
-// scrolls it. It returns why the page is not complete, if it is not.
+// settle waits until the page is quiet, at least as long as the request says, and scrolls
+// the page. It returns why the page is not complete, if it is not.
 func (v *visit) settle(ctx context.Context, r Request) (partial string, err error) {
 	since := time.Now()
 	if v.mu.Lock(); !v.loadedAt.IsZero() {
@@ -226,12 +226,12 @@ func (v *visit) settle(ctx context.Context, r Request) (partial string, err erro
 	return partial, err
 }
 
-// rooted runs the code after it as soon as the document has an element: a new document
-// has none until its first part is parsed.
+// rooted waits until the document has an element before the code after it runs: a new
+// document has none until its first part is parsed.
 const rooted = "(document.documentElement ? Promise.resolve() : new Promise((f) => {" +
 	"new MutationObserver(f).observe(document, { childList: true }); setTimeout(f, 100); })).then(() => "
 
-// read reads the document out.
+// read reads the document.
 func (v *visit) read(ctx context.Context, r Request, l *Loaded) error {
 	d, err := v.early, error(nil)
 	for i := 0; d == nil && i < 3; i++ {
@@ -242,7 +242,7 @@ func (v *visit) read(ctx context.Context, r Request, l *Loaded) error {
 		if d = nil; !moved(err) {
 			return err
 		}
-		// It moved on to another page just now.
+		// The page has just moved on to another document.
 		if err := v.again(ctx, r.Until, time.Now().Add(leavePatience)); err != nil {
 			return err
 		}
@@ -275,9 +275,9 @@ func (v *visit) read(ctx context.Context, r Request, l *Loaded) error {
 	return nil
 }
 
-// nothing is why there is nothing of a page, if that is a fault: a document is
-// there from its first header on, and its text may never come; and one that went
-// astray while it was read has left Chrome's own page about that.
+// nothing returns an error if the page has no content because of a fault: a document exists
+// from its first header on, but its text may never arrive; and a page that failed to load
+// another document while it was read shows Chrome's own error page.
 func (v *visit) nothing(l *Loaded) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -293,7 +293,7 @@ func (v *visit) nothing(l *Loaded) error {
 	return nil
 }
 
-// report adds what is known of the page.
+// report adds to l what is known about the page.
 func (v *visit) report(l *Loaded) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
-// names has every name stand for this machine, but for some.
+// names resolves every name of example to this machine, except the names that it contains.
 type names map[string]string
 
 func (n names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
@@ -42,7 +42,7 @@ func (n names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, err
 	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 }
 
-// rig is a web, and a pool that can reach it.
+// rig is a web server, and a pool that can reach it.
 type rig struct {
 	t    testing.TB
 	mux  *http.ServeMux
@@ -96,10 +96,10 @@ func (r *rig) page(path, html string) {
 	})
 }
 
-// url is a path of the web, by the name site.example.
+// url returns the URL of a path of the web server, with the name site.example.
 func (r *rig) url(path string) string { return fmt.Sprintf("http://site.example:%d%s", r.port, path) }
 
-// grant lets the names site, other and cdn of the web through, and no others.
+// grant allows the names site, other and cdn of the web server, and no others.
 func (r *rig) grant(tenant string) policies.Grant { return r.grantWith(tenant, "") }
 
 func (r *rig) grantWith(tenant, more string) policies.Grant {

@@ -12,19 +12,19 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// nameserver answers for all names, on port 53 of all addresses, with a time to
-// live of zero, and what it answers may change from one question to the next.
+// nameserver answers for all names, on port 53 of all addresses, with a time to live of
+// zero. Its answer may change from one question to the next.
 type nameserver struct {
 	net.Resolver
 
 	mu    sync.Mutex
-	known map[string][]string // answers in turn, of which the last stays
+	known map[string][]string // answers of each name, in turn; the last stays
 	asked map[string]int
-	given map[netip.Addr]int // addresses in answers
+	given map[netip.Addr]int // how often each address was in an answer
 }
 
-// newNameserver starts one. A question of a browser counts as a hit as well: of the
-// name, by DNS.
+// newNameserver starts a nameserver. A DNS question of a browser for a name counts as a hit
+// of that name as well.
 func newNameserver(t *testing.T, w *world) *nameserver {
 	t.Helper()
 	n := &nameserver{known: map[string][]string{}, asked: map[string]int{}, given: map[netip.Addr]int{}}
@@ -51,35 +51,35 @@ func newNameserver(t *testing.T, w *world) *nameserver {
 	return n
 }
 
-// LookupNetIP asks as the door's own resolver does: with a closing dot, and so
+// LookupNetIP asks in the same way as the door's own resolver: with a closing dot, so
 // without search domains.
 func (n *nameserver) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
 	return n.Resolver.LookupNetIP(ctx, network, host+".")
 }
 
-// set sets the answers for a name: addresses, or "cname:" and another name. They are
-// given in turn; a turn ends with a question for an IPv4 address.
+// set sets the answers for a name: addresses, or "cname:" and another name. They are used
+// in turn; a turn ends with a question for an IPv4 address.
 func (n *nameserver) set(name string, turns ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.known[name], n.asked[name] = turns, 0
 }
 
-// questions is how often a name was asked for.
+// questions returns how often a name was asked for.
 func (n *nameserver) questions(name string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.asked[name]
 }
 
-// answers is how often an address was in an answer.
+// answers returns how often an address was in an answer.
 func (n *nameserver) answers(addr netip.Addr) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.given[addr]
 }
 
-// answer is the answer to one question.
+// answer returns the answer to one question.
 func (n *nameserver) answer(packet []byte) ([]byte, error) {
 	var m dnsmessage.Message
 	if err := m.Unpack(packet); err != nil || len(m.Questions) != 1 {
@@ -93,7 +93,7 @@ func (n *nameserver) answer(packet []byte) ([]byte, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	at := q.Name
-	for range 8 { // of aliases
+	for range 8 { // at most 8 aliases
 		name := strings.ToLower(strings.TrimSuffix(at.String(), "."))
 		n.asked[name]++
 		turns := n.known[name]

@@ -13,8 +13,8 @@ import (
 	"github.com/chromedp/cdproto/target"
 )
 
-// newTab makes a context, a page in it, and has it tell what happens. All of
-// that can be done before there is a call.
+// newTab makes a browser context and a page in it, and makes Chrome report what happens in
+// the page. All of that can be done before there is a call.
 func newTab(ctx context.Context, ch *chrome) (_ *tab, err error) {
 	c := ch.conn
 	made, err := call(ctx, c, "", target.CreateBrowserContext, target.CreateBrowserContextParams{DisposeOnDetach: new(true)})
@@ -54,8 +54,8 @@ func newTab(ctx context.Context, ch *chrome) (_ *tab, err error) {
 			ch.mu.Unlock()
 		}
 	}()
-	// All at once, and every answer awaited: a command that is not acknowledged
-	// when the page moves to another process is lost.
+	// All commands are sent before the first answer, and every answer is awaited: a command
+	// that is not acknowledged when the page moves to another process is lost.
 	pageOn := begin(c, t.session, page.Enable, page.EnableParams{})
 	netOn := begin(c, t.session, network.Enable, network.EnableParams{MaxTotalBufferSize: new(int64(1)), MaxResourceBufferSize: new(int64(1))})
 	crashOn := begin(c, t.session, inspector.Enable, cdp.Empty{})
@@ -79,9 +79,8 @@ func newTab(ctx context.Context, ch *chrome) (_ *tab, err error) {
 	return t, nil
 }
 
-// warm has the renderer of a page do once what takes it longest the first time: to
-// find fonts, lay out, draw, and run our scripts. The page that this needs is
-// removed again.
+// warm makes the renderer of a page do, once, what takes longest the first time: find
+// fonts, lay out, draw, and run our scripts. The page that this needs is removed again.
 func (t *tab) warm(ctx context.Context) error {
 	return t.evaluate(ctx, ourScript()+warmScript+"("+argument(settleOptions{Most: 20, By: by(ctx)})+")", nil)
 }

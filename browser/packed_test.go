@@ -8,8 +8,8 @@ import (
 	"belljar.dev/browser"
 )
 
-// Pages that are sent in brotli whoever asks are read here and nowhere else: by
-// TLS, for which Chrome asks for it. By plain HTTP it takes none.
+// TestBrotli checks pages that are sent in brotli to every client. Only the browser reads
+// them, and only over TLS, because Chrome does not accept brotli over plain HTTP.
 func TestBrotli(t *testing.T) {
 	if !inWorld(t) {
 		return

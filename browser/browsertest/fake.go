@@ -1,5 +1,5 @@
-// Package browsertest has a browser without a browser, for the tests of what
-// uses one.
+// Package browsertest contains a browser without a Chrome, for the tests of code that uses
+// a browser.
 package browsertest
 
 import (
@@ -13,22 +13,23 @@ import (
 	"belljar.dev/policies"
 )
 
-// Fake answers Load as its fields say. The zero Fake knows no page. Its fields must
+// Fake answers Load according to its fields. The zero Fake knows no page. Its fields must
 // not be changed while it is used; its methods are safe for concurrent use.
 type Fake struct {
-	// Pages is what each URL becomes.
+	// Pages contains the result for each URL.
 	Pages map[string]*browser.Loaded
-	// Errors is what goes wrong with each URL; it is looked at first.
+	// Errors contains the error for each URL. It is used before Pages.
 	Errors map[string]error
-	// Block, where set, is what every call waits for, or for its context.
+	// Block makes every call wait until it is closed or the context of the call ends. If it
+	// is nil, no call waits.
 	Block <-chan struct{}
 
 	mu       sync.Mutex
 	requests []browser.Request
 }
 
-// Load is what Pages or Errors say of the URL, and KindUnreachable for any other.
-// A context that ends first gives KindTimedOut.
+// Load returns what Pages or Errors contain for the URL, and an error of KindUnreachable
+// for any other URL. If the context ends first, it returns an error of KindTimedOut.
 func (f *Fake) Load(ctx context.Context, _ policies.Grant, r browser.Request) (*browser.Loaded, error) {
 	f.mu.Lock()
 	f.requests = append(f.requests, r)
@@ -63,14 +64,14 @@ func (f *Fake) Load(ctx context.Context, _ policies.Grant, r browser.Request) (*
 	return &copied, nil
 }
 
-// Requests are those of the calls so far, in order.
+// Requests returns the requests of the calls so far, in order.
 func (f *Fake) Requests() []browser.Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]browser.Request(nil), f.requests...)
 }
 
-// Draw is always a picture of one transparent pixel.
+// Draw always returns a picture of one transparent pixel.
 func (f *Fake) Draw(context.Context, policies.Grant, browser.Drawing) (*browser.Drawn, error) {
 	var png bytes.Buffer
 	if err := pngs.Encode(&png, image.NewNRGBA(image.Rect(0, 0, 1, 1))); err != nil {

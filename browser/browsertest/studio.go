@@ -19,12 +19,12 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// Studio is a web of one server, and what reads pages of it: a Fetcher and a
-// real Chrome. Tests without one are skipped.
+// Studio is a web server, with a Fetcher and a real Chrome that read its pages. A test that
+// needs it is skipped if the host has no Chrome.
 type Studio struct {
 	Fetch *fetch.Fetcher
 	Pool  *browser.Pool
-	Base  string // of URLs, such as http://site.example:PORT; other.example is the same server
+	Base  string // beginning of its URLs, such as http://site.example:PORT; other.example is the same server
 }
 
 // NewStudio opens a Studio until the end of the test.
@@ -58,7 +58,7 @@ func NewStudio(t testing.TB, h http.Handler) *Studio {
 	return &Studio{f, pool, "http://site.example:" + port}
 }
 
-// Policy is one that allows every call, with a browser and the studio's server.
+// Policy returns a policy that allows every call, with a browser and the studio's server.
 func (s *Studio) Policy() string {
 	port := s.Base[strings.LastIndexByte(s.Base, ':')+1:]
 	return fmt.Sprintf(`version: 1
@@ -70,13 +70,13 @@ profiles:
 `, port)
 }
 
-// Grant is what the policy gives to a call of ReadDocs.
+// Grant returns the grant of the policy for a call of ReadDocs.
 func (s *Studio) Grant(t testing.TB) policies.Grant {
 	t.Helper()
 	return policytest.GrantFor(t, s.Policy(), policies.Facts{Tenant: "t", Tool: "ReadDocs"})
 }
 
-// local has every name of example lead to this machine.
+// local resolves every name of example to this machine.
 type local struct{}
 
 func (local) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {

@@ -16,18 +16,18 @@ import (
 	"belljar.dev/policies"
 )
 
-// maxWindow bounds what one zstd stream may ask the unpacker to hold.
+// maxWindow bounds the memory in bytes that one zstd stream may make the unpacker use.
 const maxWindow = 8 << 20
 
-// errPacked is a body that is larger on the wire than it may be unpacked.
+// errPacked means that a body is larger on the wire than it may be when unpacked.
 var errPacked = errors.New("more bytes came than the page may have")
 
-// errUnasked is an encoding that the request did not name.
+// errUnasked means that a body has an encoding that the request did not name.
 var errUnasked = errors.New("which was not asked for")
 
-// read reads the body within its bounds: unpacked, and before that, since
-// there are streams that unpack to nothing for ever. The part that came before
-// the time was up or the connection broke is kept.
+// read reads the body within two bounds: one for the unpacked bytes, and one for the packed
+// bytes, since there are streams that unpack to nothing without end. If the time is up or
+// the connection breaks, the part that came before is kept.
 func (h *hop) read(ctx context.Context, u *url.URL, resp *http.Response) error {
 	wire := &meter{r: resp.Body, left: int64(h.most) + 1<<20}
 	src, done, err := unpack(wire, resp.Header.Values("Content-Encoding"))
@@ -50,7 +50,7 @@ func (h *hop) read(ctx context.Context, u *url.URL, resp *http.Response) error {
 	if n := resp.ContentLength; n > 0 && len(resp.Header.Values("Content-Encoding")) == 0 {
 		size = min(n+1, int64(h.most)+1)
 	}
-	h.body = make([]byte, 0, min(size, 1<<20)) // a length is a claim
+	h.body = make([]byte, 0, min(size, 1<<20)) // the server may claim any length
 	for {
 		if len(h.body) == cap(h.body) {
 			h.body = append(h.body, 0)[:len(h.body)]
@@ -69,7 +69,7 @@ func (h *hop) read(ctx context.Context, u *url.URL, resp *http.Response) error {
 	}
 }
 
-// broken makes a page of what there is, or an error of nothing.
+// broken returns nil if a part of the body can be used as the page, or else an error.
 func (h *hop) broken(ctx context.Context, u *url.URL, err error) error {
 	cause := context.Cause(ctx)
 	switch {
@@ -89,7 +89,7 @@ func (h *hop) broken(ctx context.Context, u *url.URL, err error) error {
 	return nil
 }
 
-// meter bounds what is read, and remembers how that ended.
+// meter bounds what is read, and remembers how the reading ended.
 type meter struct {
 	r    io.Reader
 	left int64
@@ -111,7 +111,7 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unpack undoes the encodings of a body. done frees what that takes.
+// unpack undoes the encodings of a body. done releases the memory for that.
 func unpack(r io.Reader, encodings []string) (_ io.Reader, done func(), err error) {
 	done = func() {}
 	var names []string
@@ -135,7 +135,7 @@ func unpack(r io.Reader, encodings []string) (_ io.Reader, done func(), err erro
 			return nil, nil, fmt.Errorf("as gzip, and is not: %w", err)
 		}
 		return z, done, nil
-	case "deflate": // with its wrapping, as RFC 9110, 8.4.1.2, wants it
+	case "deflate": // deflate in the zlib format, as RFC 9110, 8.4.1.2, requires
 		z, err := zlib.NewReader(r)
 		if err != nil {
 			return nil, nil, fmt.Errorf("as deflate, and is not: %w", err)

@@ -11,33 +11,33 @@ import (
 // The bounds of one tenant's cache.
 const (
 	cacheFor     = 15 * time.Minute // how long an answer is fresh
-	cacheKept    = 2 * time.Hour    // how long the server can be asked whether it still holds (ETag)
+	cacheKept    = 2 * time.Hour    // how long the server can be asked whether an answer is still valid (ETag)
 	cacheEntries = 256
 	cacheBytes   = 64 << 20
 	cacheEach    = 16 << 20
 )
 
-// cache keeps answers, the redirects among them: each URL is judged whenever it
-// is come to, wherever its answer is from. It is safe for concurrent use.
+// cache keeps answers, including redirects: each URL is judged whenever a call reaches it,
+// whether its answer is kept or not. It is safe for concurrent use.
 type cache struct {
 	mu    sync.Mutex
 	all   map[string]*list.Element
-	order *list.List // of *cached; the newest use first
+	order *list.List // of *cached, the most recently used first
 	bytes int
 }
 
-// cached is one answer. It is not changed.
+// cached is one answer. It is never changed.
 type cached struct {
 	key      string
 	hop      *hop
-	until    time.Time // it is fresh
+	until    time.Time // time until which it is fresh
 	etag     string
 	modified string
 }
 
 func newCache() *cache { return &cache{all: make(map[string]*list.Element), order: list.New()} }
 
-// get is what is kept, fresh or not.
+// get returns an answer that is kept, whether fresh or not.
 func (c *cache) get(key string, now time.Time) (*cached, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +54,7 @@ func (c *cache) get(key string, now time.Time) (*cached, bool) {
 	return k, now.Before(k.until)
 }
 
-// put keeps an answer that may be kept.
+// put keeps an answer, if it may be kept.
 func (c *cache) put(key string, h *hop, now time.Time) {
 	k := &cached{key: key, hop: h, until: now.Add(freshFor(h)), etag: h.header.Get("ETag"), modified: h.header.Get("Last-Modified")}
 	if !h.keepable() || len(h.body) > cacheEach || k.etag == "" && k.modified == "" && !k.until.After(now) {
@@ -90,13 +90,13 @@ func (h *hop) keepable() bool {
 	return h.partial == "" && !strings.Contains(control, "no-store") && h.header.Get("Vary") != "*"
 }
 
-// freshFor returns how long an answer counts as fresh. One with no-cache never does.
+// freshFor returns how long an answer counts as fresh. An answer with no-cache never does.
 func freshFor(h *hop) time.Duration {
 	if strings.Contains(strings.ToLower(h.header.Get("Cache-Control")), "no-cache") {
 		return 0
 	}
 	if h.status == http.StatusNotFound || h.status == http.StatusGone {
-		return time.Minute // it may be there in a moment
+		return time.Minute // the page may exist soon
 	}
 	return cacheFor
 }

@@ -14,8 +14,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// An answer is kept for a quarter of an hour, for its tenant and its policy,
-// and asked about by its ETag after that.
+// TestCache checks that an answer is kept for a quarter of an hour, for its tenant and its
+// policy, and that the server is asked about its ETag after that.
 func TestCache(t *testing.T) {
 	r := newRig(t)
 	var asked, unchanged atomic.Int64
@@ -54,7 +54,7 @@ func TestCache(t *testing.T) {
 	}
 	step("/etag", "answer 1", false, 1)
 	step("/etag", "answer 1", true, 1)
-	step("/moved", "answer 1", true, 2) // the redirect was asked for
+	step("/moved", "answer 1", true, 2) // only the redirect was requested
 	step("/moved", "answer 1", true, 2)
 	if resp, err := r.getAs(t.Context(), two, "http://a.example/etag"); err != nil || string(resp.Body) != "answer 3" || resp.Cached {
 		t.Errorf("another tenant got %v, %+v", err, resp)
@@ -77,8 +77,8 @@ func TestCache(t *testing.T) {
 	step("/missing", "answer 9", false, 9)
 }
 
-// A kept redirect is judged again: an address that was allowed a moment ago may
-// not be allowed now.
+// TestCachedRedirectIsJudged checks that a kept redirect is judged again: an address that
+// was allowed when it was kept may not be allowed now.
 func TestCachedRedirectIsJudged(t *testing.T) {
 	r := newRig(t)
 	r.Serve(t, "a.example", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -112,7 +112,7 @@ func TestHostIsNotAskedTooOften(t *testing.T) {
 	if strings.Count(waited, "before a.example is asked again") != 1 {
 		t.Errorf("got %q", waited)
 	}
-	// Other hosts and other tenants do not wait for that.
+	// Requests to other hosts and of other tenants do not wait for that.
 	other := fetchtest.Grant(t, fmt.Sprintf(open, ""), "another", "http://x.example/")
 	for i, ask := range []struct {
 		g   policies.Grant
@@ -234,8 +234,8 @@ func FuzzMetaRefresh(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, page []byte) { fetch.MetaRefresh(page) })
 }
 
-// BenchmarkGet measures a page of 32 KB through the door, over a connection that
-// stands.
+// BenchmarkGet measures a page of 32 KB through the door, over a connection that is open
+// already.
 func BenchmarkGet(b *testing.B) {
 	r := &rig{Net: fetchtest.New(b)}
 	r.f = fetch.New(fetch.Config{Door: r.Door, Burst: 1 << 30})

@@ -17,34 +17,34 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// Kind is what went wrong.
+// Kind is the kind of an error.
 type Kind int
 
 // The kinds of errors. Every Error has one.
 const (
-	KindBroken      Kind = iota // none of the others: a fault of belljar
-	KindURL                     // the URL or an option makes no sense
-	KindClosed                  // the grant lets nothing out, or the Fetcher is closed
-	KindRefused                 // the egress door did not let it through: see Error.Refused
-	KindRobots                  // robots.txt keeps it from robots, and the policy wants that respected
-	KindBusy                    // the host was asked too often, by us
+	KindBroken      Kind = iota // any other error: a fault of belljar
+	KindURL                     // the URL or an option is not valid
+	KindClosed                  // the grant allows no network, or the Fetcher is closed
+	KindRefused                 // the egress door refused the connection: see Error.Refused
+	KindRobots                  // robots.txt forbids the page, and the policy wants that respected
+	KindBusy                    // belljar has asked the host too often
 	KindName                    // the name has no address
-	KindUnreachable             // no connection
+	KindUnreachable             // no connection was made
 	KindTLS                     // the certificate is not valid for the host
-	KindAuth                    // the server asks who we are
+	KindAuth                    // the server requires authentication
 	KindLimited                 // the server asks to come back later
 	KindLoop                    // redirects without an end
-	KindTimeout                 // the time was up before there was anything
-	KindProtocol                // what the server sent is no HTTP, or not packed as it says
-	KindType                    // what the server has is nothing to read
-	KindPacked                  // it is packed as nobody asked for, which a browser may read
+	KindTimeout                 // the time was up before any part of the page came
+	KindProtocol                // the answer is not valid HTTP, or is not packed as it says
+	KindType                    // the answer is neither text nor an image
+	KindPacked                  // the answer has an encoding that was not asked for, which a browser may read
 )
 
 var kinds = [...]string{
 	"broken", "url", "closed", "refused", "robots", "busy", "name", "unreachable", "tls", "auth", "limited", "loop", "timeout", "protocol", "type", "packed",
 }
 
-// String is the kind's name, for logs and for structured content.
+// String returns the kind's name, for logs and for structured content.
 func (k Kind) String() string {
 	if k < 0 || int(k) >= len(kinds) {
 		return fmt.Sprintf("kind(%d)", int(k))
@@ -52,22 +52,22 @@ func (k Kind) String() string {
 	return kinds[k]
 }
 
-// Error is why a page could not be read. Message and Instead are for the agent; Err is
+// Error says why a page could not be read. Message and Instead are for the agent; Err is
 // the cause, for the operator's log.
 type Error struct {
 	Kind      Kind
-	Message   string // which side said no, and why; without a full stop
-	Instead   string // one thing that can be done; may be empty
-	URL       string // where it was met, if that is not the URL of the request
-	Type      string // the media type, of KindType
-	Profile   string // of KindClosed
+	Message   string // which side refused, and why; without a full stop
+	Instead   string // one thing that the agent can do; may be empty
+	URL       string // URL that failed, if that is not the URL of the request
+	Type      string // media type of the answer, for KindType
+	Profile   string // profile of the call, for KindClosed
 	Retry     time.Duration
 	Refused   *egress.Refused
-	Redirects []Redirect // on the way there
+	Redirects []Redirect // redirects before the error
 	Err       error
 }
 
-// Error is the message with the cause behind it.
+// Error returns the message, followed by the cause.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return e.Message
@@ -75,11 +75,10 @@ func (e *Error) Error() string {
 	return e.Message + ": " + e.Err.Error()
 }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// parse reads a URL as the policy does, and lets only those through that are
-// fetched.
+// parse reads a URL as the policy does, and refuses a URL that is not fetched.
 func parse(s string) (*url.URL, error) {
 	if len(s) > MaxURL {
 		return nil, &Error{Kind: KindURL, Message: fmt.Sprintf("the URL has %d bytes, more than %d", len(s), MaxURL), Instead: "shorten it"}
@@ -107,7 +106,7 @@ func parse(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// explain puts a request that got no answer into words.
+// explain returns the error of a request that got no answer, with a message for the agent.
 func explain(ctx context.Context, u *url.URL, err error) error {
 	e := &Error{Kind: KindBroken, URL: u.String(), Err: err}
 	host := u.Host
@@ -158,7 +157,8 @@ func explain(ctx context.Context, u *url.URL, err error) error {
 	return e
 }
 
-// explainTLS puts a connection that cannot be trusted into words.
+// explainTLS sets the message for a connection that cannot be trusted, and reports whether
+// err is such an error.
 func explainTLS(e *Error, host string, err error) bool {
 	why := ""
 	var alert tls.AlertError

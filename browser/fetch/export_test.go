@@ -2,7 +2,7 @@ package fetch
 
 import "time"
 
-// SetClock has a fetcher tell the time by now.
+// SetClock makes a fetcher use now as its clock.
 func (f *Fetcher) SetClock(now func() time.Time) { f.cfg.now = now }
 
 var (
@@ -12,5 +12,5 @@ var (
 	RefreshAfter = refreshTarget
 )
 
-// Allows is what robots rules say to a path.
+// Allows reports whether the rules of robots.txt allow a path.
 func (r *robots) Allows(path string) bool { return r.allows(path) }

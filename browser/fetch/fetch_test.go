@@ -32,7 +32,7 @@ rules:
   - {id: asks, match: {tool: ReadDocs, url: "http://ask.example/**"}, decision: ask}
 `
 
-// rig is a fetcher on a network of its own.
+// rig is a fetcher with a network of its own.
 type rig struct {
 	*fetchtest.Net
 	f *fetch.Fetcher
@@ -100,7 +100,8 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// Each of these is refused, with a text that says by whom, and nothing is asked.
+// TestURLsThatAreNotFetched checks that each of these URLs is refused, with a text that
+// says by whom, and that no server is asked.
 func TestURLsThatAreNotFetched(t *testing.T) {
 	r := newRig(t)
 	r.Lead("private.example", "10.0.0.1")
@@ -188,8 +189,8 @@ func TestRedirects(t *testing.T) {
 	own := func(q *fetch.Request) { q.Headers = map[string]string{"X-Own": "mine"} }
 	for _, test := range []struct {
 		from, read string
-		body       string // of the page
-		stop       string // or why it was not followed
+		body       string // body of the page
+		stop       string // why the redirect was not followed
 		steps      int
 	}{
 		{"http://a.example/?to=/y", "", `/y "mine"`, "", 1},
@@ -229,9 +230,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// A body that unpacks to more than a page may have is cut, and so is a body that
-// is itself too long. Both results say so, and neither body is kept in memory
-// whole.
+// TestBombs checks that a body is cut if it unpacks to more than a page may have, or if it
+// is too long itself. The results say so, and no such body is kept in memory as a whole.
 func TestBombs(t *testing.T) {
 	r := newRig(t)
 	zeros := make([]byte, 1<<20)
@@ -317,8 +317,8 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// A page that never ends, or comes too slowly, is what there was of it; where
-// there was nothing, that is said.
+// TestDeadline checks that the result of a page that never ends, or arrives too slowly, is
+// the part that has arrived. If nothing has arrived, the error says so.
 func TestDeadline(t *testing.T) {
 	r := newRig(t)
 	come := make(chan struct{}, 1)
@@ -336,7 +336,7 @@ func TestDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	r.ServeListener("loris.example", l) // before the door knows its ports
+	r.ServeListener("loris.example", l) // this is set before the door knows its ports
 	g := fetchtest.Grant(t, fmt.Sprintf(open, ""), "local", "http://x.example/")
 	for path, partial := range map[string]bool{"/streams": true, "/silent": false} {
 		ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
@@ -350,7 +350,7 @@ func TestDeadline(t *testing.T) {
 			t.Errorf("%s: got %v", path, err)
 		}
 	}
-	// One byte of a header now and then holds nothing longer than the deadline.
+	// A header that arrives one byte at a time keeps a call no longer than the deadline.
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -374,7 +374,7 @@ func TestDeadline(t *testing.T) {
 	}
 	<-done
 
-	// A call that is cancelled ends with its cause, and closes its connection.
+	// A call that is cancelled returns its cause, and closes its connection.
 	why := errors.New("not wanted any more")
 	stopped, stop := context.WithCancelCause(t.Context())
 	go func() {
@@ -435,8 +435,8 @@ func TestBrokenServers(t *testing.T) {
 
 	for _, test := range []struct {
 		path  string
-		kind  fetch.Kind // -1 for an answer
-		want  string     // in the error or the body
+		kind  fetch.Kind // kind of the error; -1 if there is an answer
+		want  string     // part of the error or of the body
 		asked int64
 	}{
 		{"/auth", fetch.KindAuth, "wants to know who asks (Basic)", 1},

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// hop is what one URL answered. It is not changed once it is made.
+// hop is the answer of one URL. It is not changed once it is made.
 type hop struct {
 	status    int
 	header    http.Header
 	body      []byte
-	most      int    // bytes that were wanted at most
-	truncated bool   // there is more
+	most      int    // largest number of bytes that was wanted
+	truncated bool   // whether the body is not complete
 	partial   string // why the rest is missing
 	fetched   time.Time
 }
@@ -63,7 +63,7 @@ func (t *trip) once(ctx context.Context, kept *cached) (*hop, error) {
 	return h, nil
 }
 
-// someOf are the headers that are looked at later.
+// someOf returns the headers that are used later.
 func someOf(all http.Header) http.Header {
 	some := make(http.Header)
 	for _, name := range []string{
@@ -76,7 +76,7 @@ func someOf(all http.Header) http.Header {
 	return some
 }
 
-// redirects reports whether a status is one that leads on.
+// redirects reports whether the status leads to another URL.
 func (h *hop) redirects() bool {
 	switch h.status {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
@@ -85,7 +85,7 @@ func (h *hop) redirects() bool {
 	return false
 }
 
-// hasBody reports whether what follows the header is to be read.
+// hasBody reports whether the body of the answer is to be read.
 func (h *hop) hasBody() bool {
 	switch h.status {
 	case http.StatusNoContent, http.StatusResetContent, http.StatusNotModified, http.StatusUnauthorized, http.StatusProxyAuthRequired:
@@ -94,8 +94,8 @@ func (h *hop) hasBody() bool {
 	return !h.redirects()
 }
 
-// leadsTo is where an answer leads by HTTP or by a meta element, and the
-// status; empty where it is the page.
+// leadsTo returns the URL to which an answer leads, by HTTP or by a meta element, and the
+// status; to is empty if the answer is the page itself.
 func (h *hop) leadsTo(at *url.URL) (to string, status int) {
 	if h.redirects() {
 		return resolve(at, h.header.Get("Location")), h.status
@@ -110,13 +110,13 @@ func (h *hop) leadsTo(at *url.URL) (to string, status int) {
 		}
 	}
 	if to = resolve(at, target); to == at.String() {
-		return "", 0 // a page that renews itself
+		return "", 0 // the page only reloads itself
 	}
 	return to, 0
 }
 
-// resolve returns a reference from a page as a URL. A reference that cannot be
-// read stays as it is, for the message.
+// resolve returns a reference from a page as a URL. A reference that is not valid is
+// returned unchanged, for the message.
 func resolve(at *url.URL, ref string) string {
 	ref = strings.TrimSpace(ref)
 	u, err := url.Parse(ref)
@@ -131,8 +131,8 @@ func resolve(at *url.URL, ref string) string {
 	return u.String()
 }
 
-// askAgain reports whether an answer is likely to be another in a moment, and
-// how long that is.
+// askAgain reports whether a second request is likely to get another answer, and how long
+// to wait before it.
 func (h *hop) askAgain(now time.Time) (time.Duration, bool) {
 	after, named := retryAfter(h.header.Get("Retry-After"), now)
 	switch h.status {
@@ -147,7 +147,7 @@ func (h *hop) askAgain(now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// retryAfter reads seconds or a date (RFC 9110, 10.2.3).
+// retryAfter parses seconds or a date (RFC 9110, 10.2.3).
 func retryAfter(s string, now time.Time) (time.Duration, bool) {
 	if n, err := strconv.Atoi(s); err == nil && n >= 0 && n < 1<<30 {
 		return time.Duration(n) * time.Second, true
@@ -165,8 +165,8 @@ func hungUp(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EPIPE)
 }
 
-// attachment is the file name of a Content-Disposition for the disk, "" for
-// one that is shown.
+// attachment returns the file name of a Content-Disposition with attachment, and "" for any
+// other.
 func attachment(s string) string {
 	kind, params, err := mime.ParseMediaType(s)
 	if err != nil || kind != "attachment" {

@@ -11,15 +11,15 @@ import (
 	"belljar.dev/internal/pause"
 )
 
-// How often one host is asked for one tenant, robots.txt and redirects counted.
+// How often one host may be asked for one tenant; robots.txt and redirects count as well.
 const (
-	hostRate  = 2.0 // a second
+	hostRate  = 2.0 // requests a second
 	hostBurst = 20
 	hostsMost = 1024
-	hostWait  = 10 * time.Second // longest that a call waits for its turn
+	hostWait  = 10 * time.Second // longest wait of a call for its turn
 )
 
-// hosts bounds how often each host is asked.
+// hosts bounds how often each host may be asked.
 type hosts struct {
 	burst int
 

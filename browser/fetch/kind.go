@@ -10,8 +10,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// MediaType is the media type of a Content-Type, in lower case; empty for one
-// that says nothing.
+// MediaType returns the media type of a Content-Type, in lower case; empty if the
+// Content-Type is empty.
 func MediaType(contentType string) string {
 	t, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
@@ -23,8 +23,8 @@ func MediaType(contentType string) string {
 // IsImage reports whether a media type is that of an image.
 func IsImage(mediaType string) bool { return strings.HasPrefix(mediaType, "image/") }
 
-// readable refuses a response before its body is read if it surely is neither
-// text nor an image. A response without a type is judged later.
+// readable refuses a response before its body is read if the body is certainly neither text
+// nor an image. A response without a type is judged later.
 func readable(u *url.URL, header http.Header) error {
 	t := MediaType(header.Get("Content-Type"))
 	what, instead := "", "look for a page that describes it"
@@ -58,8 +58,7 @@ func readable(u *url.URL, header http.Header) error {
 	}
 }
 
-// isHTML reports whether a body is HTML, by what was said of it or else by how
-// it begins.
+// isHTML reports whether a body is HTML: by its Content-Type, or else by its beginning.
 func isHTML(contentType string, body []byte) bool {
 	switch MediaType(contentType) {
 	case "text/html", "application/xhtml+xml":

@@ -8,17 +8,17 @@ import (
 	"golang.org/x/net/html"
 )
 
-// maxHead bounds how far into a page a meta refresh is looked for, and maxRefresh
-// is the longest delay of one that is taken for a redirect: a page with a longer
-// delay is shown first.
+// maxHead bounds how many bytes of a page are searched for a meta refresh. maxRefresh is
+// the longest delay, in seconds, of a refresh that counts as a redirect: a page with a
+// longer delay is shown first.
 const (
 	maxHead    = 64 << 10
 	maxRefresh = 5 // seconds
 )
 
-// metaRefresh returns the address to which a page sends its reader at once; empty
-// for a page that does not. It skips noscript elements, which are for browsers that
-// run no scripts, and templates, which are not shown.
+// metaRefresh returns the address to which a page immediately sends its reader, or "". It
+// skips noscript elements, which are for browsers that run no scripts, and templates, which
+// are not shown.
 func metaRefresh(page []byte) string {
 	page = page[:min(len(page), maxHead)]
 	if !bytes.Contains(bytes.ToLower(page), []byte("http-equiv")) {
@@ -52,7 +52,7 @@ func metaRefresh(page []byte) string {
 	}
 }
 
-// refreshOf is the target of one meta element.
+// refreshOf returns the target of one meta element.
 func refreshOf(z *html.Tokenizer, more bool) string {
 	refresh, content := false, ""
 	for more {
@@ -71,8 +71,8 @@ func refreshOf(z *html.Tokenizer, more bool) string {
 	return refreshTarget(content)
 }
 
-// refreshTarget reads "0; url=..." (HTML, "shared declarative refresh steps");
-// empty where the page only renews itself, or later.
+// refreshTarget reads "0; url=..." (HTML, "shared declarative refresh steps"). It returns
+// "" if the page only reloads itself, or if the delay is too long.
 func refreshTarget(s string) string {
 	s = strings.TrimLeft(s, " \t\r\n\f")
 	end := 0

@@ -17,15 +17,15 @@ const (
 	robotsBytes = 512 << 10
 	robotsRules = 500
 	robotsPath  = 256  // bytes of a pattern
-	robotsURL   = 2048 // of a path that is matched
+	robotsURL   = 2048 // bytes of a path that is matched
 	robotsFor   = time.Hour
 	robotsHosts = 256
 	robotsName  = "belljar"
 )
 
-// robots are the rules of one host that concern us.
+// robots contains the rules of one host that concern belljar.
 type robots struct {
-	closed bool // there was no answer: everything is closed (2.3.1.4)
+	closed bool // everything is forbidden, since there was no answer (2.3.1.4)
 	rules  []robotsRule
 }
 
@@ -34,8 +34,8 @@ type robotsRule struct {
 	pattern string
 }
 
-// allows reports whether a path, with its query, may be fetched: the longest
-// pattern decides, and of two equals the one that allows (2.2.2).
+// allows reports whether a path, with its query, may be fetched: the longest pattern
+// decides, and of two equally long ones the pattern that allows it (2.2.2).
 func (r *robots) allows(path string) bool {
 	if path == "/robots.txt" {
 		return true
@@ -55,9 +55,9 @@ func (r *robots) allows(path string) bool {
 	return allow
 }
 
-// robotsMatch matches a pattern with * and a closing $ (2.2.3) with the
-// beginning of a path. It goes back to the last * only, so its time is bounded
-// by the product of both lengths.
+// robotsMatch matches a pattern with * and a closing $ (2.2.3) with the beginning of a
+// path. It backtracks only to the last *, so its time is bounded by the product of both
+// lengths.
 func robotsMatch(pattern, path string) bool {
 	end := strings.HasSuffix(pattern, "$")
 	pattern = strings.TrimSuffix(pattern, "$")
@@ -82,7 +82,7 @@ func robotsMatch(pattern, path string) bool {
 	}
 }
 
-// parseRobots reads the groups of us, or else those of everybody (2.2.1).
+// parseRobots reads the groups for belljar, or else those for every robot (2.2.1).
 func parseRobots(text []byte) *robots {
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	var ours, all robots
@@ -127,7 +127,7 @@ func parseRobots(text []byte) *robots {
 	return &all
 }
 
-// robotsCache keeps the rules of hosts.
+// robotsCache keeps the rules of the hosts.
 type robotsCache struct {
 	mu  sync.Mutex
 	all map[string]robotsEntry
@@ -158,7 +158,7 @@ func (c *robotsCache) put(origin string, r *robots, until time.Time) {
 	c.all[origin] = robotsEntry{r, until}
 }
 
-// robots are the rules of the host that is about to be asked.
+// robots returns the rules of the next host.
 func (t *trip) robots(ctx context.Context) (*robots, error) {
 	origin, now := t.at.Scheme+"://"+t.at.Host, t.f.cfg.now()
 	if r := t.room.robots.get(origin, now); r != nil {
@@ -166,10 +166,10 @@ func (t *trip) robots(ctx context.Context) (*robots, error) {
 	}
 	at := *t.at
 	at.Path, at.RawPath, at.RawQuery = "/robots.txt", "", ""
-	own := policies.Reading{} // not across hosts, and not asked about itself
+	own := policies.Reading{} // no other host, and no robots.txt for robots.txt
 	inner := &trip{f: t.f, g: t.g, room: t.room, at: &at, seen: map[string]bool{key(&at): true}, reading: own, r: Request{
 		MaxBytes: robotsBytes, Progress: t.r.Progress,
-		// The door judges it; no page of it is shown to anybody.
+		// The door judges it; nobody gets a page from it.
 		Judge: func(string) policies.Decision { return policies.Decision{Verdict: policies.Allow} },
 	}}
 	resp, err := inner.get(ctx)
@@ -177,7 +177,7 @@ func (t *trip) robots(ctx context.Context) (*robots, error) {
 	rules, until := &robots{closed: true}, now.Add(time.Minute)
 	switch e, ok := errors.AsType[*Error](err); {
 	case err != nil && (!ok || e.Kind == KindRefused || e.Kind == KindTLS || e.Kind == KindClosed || e.Kind == KindBusy || e.Kind == KindName || e.Kind == KindTimeout):
-		return nil, err // the page would meet the same
+		return nil, err // the page would get the same error
 	case err != nil && e.Kind == KindAuth, err == nil && resp.Stop != nil, err == nil && resp.Status >= 400 && resp.Status < 500 && resp.Status != http.StatusTooManyRequests:
 		rules, until = &robots{}, now.Add(robotsFor) // 2.3.1.3: not available
 	case err != nil || resp.Status >= 300:

@@ -9,8 +9,8 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// room is the door of a tenant and its grant, and what was learned through it.
-// A page that was fetched for one tenant is never given to another.
+// room contains the door of a tenant and its grant, and everything that was fetched through
+// it. A page that was fetched for one tenant is never given to another.
 type room struct {
 	door   Door
 	client *http.Client
@@ -19,7 +19,7 @@ type room struct {
 	robots *robotsCache
 }
 
-// newRoom opens the door of a grant, which opens no file and no connection.
+// newRoom opens the door of a grant. A door opens no file and no connection yet.
 func (f *Fetcher) newRoom(g policies.Grant) (*room, error) {
 	door, err := f.cfg.Door(g)
 	if err != nil {
@@ -33,7 +33,7 @@ func (f *Fetcher) newRoom(g policies.Grant) (*room, error) {
 // Close closes the door.
 func (m *room) Close() error { return m.door.Close() }
 
-// enter is the room of a grant, which is given back to f.rooms.
+// enter borrows the room of a grant; the caller must return it to f.rooms.
 func (f *Fetcher) enter(g policies.Grant) (*egress.Loan[*room], error) {
 	m, err := f.rooms.Take(g, f.cfg.now(), func() (*room, error) { return f.newRoom(g) })
 	switch {

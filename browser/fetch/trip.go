@@ -13,7 +13,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// trip is one call of Get, from its URL to where that leads.
+// trip is one call of Get, from its URL to the last redirect.
 type trip struct {
 	f       *Fetcher
 	g       policies.Grant
@@ -26,10 +26,10 @@ type trip struct {
 	tries   int
 }
 
-// key is a URL in the cache and among those that were seen.
+// key returns a URL in the form in which the cache and the list of seen URLs contain it.
 func key(u *url.URL) string { return u.String() }
 
-// get goes from URL to URL until one answers with more than another.
+// get follows URLs until one does not lead to another.
 func (t *trip) get(ctx context.Context) (*Response, error) {
 	for {
 		if err := t.allowedByRobots(ctx); err != nil {
@@ -58,7 +58,7 @@ func (t *trip) get(ctx context.Context) (*Response, error) {
 	}
 }
 
-// response is what the caller gets of the last hop.
+// response returns the last hop in the form for the caller.
 func (t *trip) response(h *hop, fromCache bool) *Response {
 	return &Response{
 		URL: t.at.String(), Status: h.status, ContentType: h.header.Get("Content-Type"), Language: h.header.Get("Content-Language"),
@@ -68,7 +68,7 @@ func (t *trip) response(h *hop, fromCache bool) *Response {
 	}
 }
 
-// lost adds to an error how it was come to.
+// lost adds to an error the redirects that led to it.
 func (t *trip) lost(err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		e.Redirects = t.way
@@ -79,8 +79,8 @@ func (t *trip) lost(err error) error {
 	return err
 }
 
-// follow judges where a page leads, and goes there, which is neither a Stop nor
-// an error, or says why not.
+// follow judges the URL to which a page leads, and goes there. If it does, it returns
+// neither a Stop nor an error; otherwise it returns one of them, which says why not.
 func (t *trip) follow(to string, status int) (*Stop, error) {
 	step := Redirect{From: t.at.String(), To: policies.Clip(to, 2000), Status: status}
 	next, err := parse(to)
@@ -110,13 +110,13 @@ func (t *trip) follow(to string, status int) (*Stop, error) {
 	t.seen[key(next)] = true
 	t.way = append(t.way, step)
 	if !sameOrigin(t.at, next) {
-		t.r.Headers = nil // they were for the first host
+		t.r.Headers = nil // the headers were for the first host
 	}
 	t.at = next
 	return nil, nil //nolint:nilnil // documented: it was followed
 }
 
-// mayGo is what stands against following a redirect, or nil.
+// mayGo returns the reason why a redirect is not followed, or nil.
 func (t *trip) mayGo(step Redirect, next *url.URL) *Stop {
 	again := "call again with that URL, if it is what you want to read"
 	switch {
@@ -139,8 +139,8 @@ func (t *trip) mayGo(step Redirect, next *url.URL) *Stop {
 	return &Stop{step, "The page leads to another URL.", again}
 }
 
-// sameSite reports whether two URLs are of one host, with www. before it or
-// not, and on the ports of their schemes or on the same one.
+// sameSite reports whether two URLs are of one host, with or without www. before it, and on
+// the ports of their schemes or on the same port.
 func sameSite(a, b *url.URL) bool {
 	name := func(u *url.URL) string { return strings.TrimPrefix(u.Hostname(), "www.") }
 	return name(a) == name(b) && (a.Port() == b.Port() && (a.Scheme == b.Scheme || a.Port() == "") || ownPort(a) && ownPort(b))
@@ -148,7 +148,7 @@ func sameSite(a, b *url.URL) bool {
 
 func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
-// ownPort reports whether a URL names the port of its scheme, or none.
+// ownPort reports whether a URL names the port of its scheme, or no port.
 func ownPort(u *url.URL) bool {
 	switch u.Port() {
 	case "":
@@ -161,7 +161,7 @@ func ownPort(u *url.URL) bool {
 	return false
 }
 
-// authError says that a page is not for everybody.
+// authError returns an error if the server requires authentication.
 func authError(u *url.URL, h *hop) error {
 	scheme, _, _ := strings.Cut(h.header.Get("WWW-Authenticate"), " ")
 	how := ""
@@ -174,7 +174,7 @@ func authError(u *url.URL, h *hop) error {
 	}
 }
 
-// allowedByRobots asks robots.txt of the host, where the policy wants that.
+// allowedByRobots asks robots.txt of the host, if the policy wants that.
 func (t *trip) allowedByRobots(ctx context.Context) error {
 	if !t.reading.Robots {
 		return nil
@@ -197,10 +197,10 @@ func (t *trip) allowedByRobots(ctx context.Context) error {
 	return &Error{Kind: KindRobots, Message: why + ", and the policy has it respected", Instead: "use another source, or tell the person you work for that they can read the page themselves"}
 }
 
-// hop is the answer of one URL: kept, or asked for.
+// hop returns the answer of one URL, from the cache or from the server.
 func (t *trip) hop(ctx context.Context) (*hop, bool, error) {
 	now := t.f.cfg.now()
-	plain := len(t.r.Headers) == 0 // what a call chose to send may have changed the answer
+	plain := len(t.r.Headers) == 0 // headers that a call chooses may change the answer
 	var kept *cached
 	if plain {
 		var fresh bool
@@ -225,18 +225,18 @@ func (t *trip) hop(ctx context.Context) (*hop, bool, error) {
 	return h, false, nil
 }
 
-// serves reports whether a kept answer has as many bytes as the caller asks for.
+// serves reports whether a kept answer has as many bytes as the caller wants.
 func (h *hop) serves(most int) bool { return !h.truncated && len(h.body) <= most || h.most == most }
 
-// retryWait is the longest that a server's Retry-After is waited for, and
-// retryMost how often a URL is asked again.
+// retryWait is the longest Retry-After of a server that is waited for. retryMost is how
+// often a URL is requested again.
 const (
 	retryWait = 10 * time.Second
 	retryMost = 2
 )
 
-// ask makes the request, again where the server says that a moment later will
-// do, or where it hung up.
+// ask makes the request. It repeats the request if the server says that a second one may
+// get another answer, or if it closed the connection.
 func (t *trip) ask(ctx context.Context, kept *cached) (*hop, error) {
 	for try := 0; ; try++ {
 		err := t.room.hosts.turn(ctx, t.at.Host, func(d time.Duration) {
@@ -271,7 +271,7 @@ func (t *trip) ask(ctx context.Context, kept *cached) (*hop, error) {
 	}
 }
 
-// timeUp makes a deadline that passed while nothing was asked an Error.
+// timeUp returns an Error if a deadline passed while no request was made.
 func timeUp(ctx context.Context, u *url.URL, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return explain(ctx, u, err)

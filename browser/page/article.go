@@ -8,11 +8,11 @@ import (
 	"golang.org/x/net/html"
 )
 
-// articleOf is the article of a page, or nil. Readability finds where it is;
-// before that goes what pages themselves name as furniture, and after it what
-// stands at the ends of an article and between its paragraphs without a name. Where
-// the article is a small part of the text besides furniture, the page is a list of
-// many, unless it calls itself an article. The document is changed.
+// articleOf returns the article of a page, or nil. First it removes the elements that the
+// page itself names as furniture. Then readability finds the article. Last it removes the
+// furniture without such a name, at the ends of the article and between its paragraphs. If
+// the article is a small part of the text without furniture, the page is a list of many,
+// unless it calls itself an article. The document is changed.
 func articleOf(doc *html.Node, base *url.URL, declared bool) *html.Node {
 	mass := paragraphs(doc)
 	dropLinkColumns(doc)
@@ -22,7 +22,7 @@ func articleOf(doc *html.Node, base *url.URL, declared bool) *html.Node {
 	left, cleaned := paragraphs(doc), clone(doc)
 	found := readable(doc, base)
 	if found == nil || paragraphs(found)*3 < mass {
-		// A name that looked like furniture was wrong, or there is little but
+		// Either a name that looked like furniture was wrong, or the page has little except
 		// furniture. The result of readability for the whole page shows which.
 		if more := readable(whole, base); more != nil && (found == nil || paragraphs(more) > 2*paragraphs(found)) {
 			found = more
@@ -43,11 +43,11 @@ func articleOf(doc *html.Node, base *url.URL, declared bool) *html.Node {
 	return found
 }
 
-// dropLinkColumns empties the cells of links beside the cell that has most of the
-// page's text. A table with such a cell places the parts of a page: no cell of data is
-// most of one. Tables in that cell may do the same.
+// dropLinkColumns empties the cells of links next to the cell that has most of the page's
+// text. A table with such a cell is used for layout: in a table of data, no cell has most
+// of the text. Tables in that cell may be used for layout as well.
 func dropLinkColumns(doc *html.Node) {
-	const levels = 8 // each is measured anew
+	const levels = 8 // each level is measured again
 	total, linked := measure(doc)
 	most := max(400, (total-linked)*6/10)
 	for level, at := 0, doc; level < levels && at != nil; level++ {
@@ -62,9 +62,9 @@ func dropLinkColumns(doc *html.Node) {
 	}
 }
 
-// placed is the cell of a table that has most of the text, or nil. The cells of links
-// beside it are empty then, but for one that is longer than the text: the page is a
-// list, and the text is about it.
+// placed returns the cell of a table that has most of the text, or nil. It empties the
+// cells of links next to that cell, except a cell that is longer than the text: then the
+// page is a list, and the text is about the list.
 func placed(table *html.Node, most int) (text *html.Node) {
 	type column struct {
 		cell *html.Node
@@ -96,9 +96,9 @@ func enumerate(doc *html.Node) {
 	}
 }
 
-// lead puts the first paragraph under the heading of the page before what was
-// found, with what stands between them, if it was left out: the question of a
-// page whose answers are longer.
+// lead puts the first paragraph under the heading of the page before found, with everything
+// between them, if found does not have that paragraph. It may be the question of a page
+// whose answers are longer.
 func lead(doc, found *html.Node) {
 	h1 := named(doc, "h1")
 	if len(h1) != 1 {
@@ -108,7 +108,7 @@ func lead(doc, found *html.Node) {
 	for _, n := range all(found, isParagraph) {
 		took[attr(n, numberAttr)] = true
 	}
-	var missing, taken *html.Node // paragraphs: the first under the heading, and the first that was found
+	var missing, taken *html.Node // paragraphs under the heading: the first that was left out, and the first that was found
 	passed := false
 	walk(doc, func(n *html.Node) bool {
 		passed = passed || n == h1[0]
@@ -148,7 +148,7 @@ func readable(doc *html.Node, base *url.URL) *html.Node {
 	p.KeepClasses = true
 	p.DisableJSONLD = true
 	p.MaxElemsToParse = 200_000
-	const level = "data-belljar-h1" // it makes h2 of every h1
+	const level = "data-belljar-h1" // marks every h1, since readability turns it into an h2
 	for _, h := range named(doc, "h1") {
 		setAttr(h, level, "")
 	}

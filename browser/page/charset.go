@@ -16,11 +16,11 @@ import (
 	"golang.org/x/text/encoding/unicode/utf32"
 )
 
-// decode makes UTF-8 of a document, and names the charset it was in: that of its
-// byte order mark, else of the Content-Type, else of a meta element or an XML
-// declaration, else UTF-8 if that fits, else what the bytes look like, which is a
-// guess. A charset that is named does not count where the bytes do not fit it.
-// Bytes that are wrong in their charset become U+FFFD.
+// decode converts a document to UTF-8, and returns the charset that it was in: that of its
+// byte order mark, or else of the Content-Type, or else of a meta element or an XML
+// declaration, or else UTF-8 if the bytes fit it, or else a guess from the bytes. A charset
+// that is named does not count if the bytes do not fit it. Bytes that are not valid in
+// their charset become U+FFFD.
 func decode(src []byte, contentType string, decoded bool) (text []byte, name string, guessed bool) {
 	switch {
 	case bytes.HasPrefix(src, []byte("\xef\xbb\xbf")):
@@ -72,8 +72,8 @@ func decode(src []byte, contentType string, decoded bool) (text []byte, name str
 	return valid(src), "utf-8", true
 }
 
-// fits reports whether a decoded text has few characters that its charset does
-// not have.
+// fits reports whether a decoded text has only a few bytes that are not valid in its
+// charset.
 func fits(text []byte) bool {
 	good, bad := 0, 0
 	for _, r := range string(text[:min(len(text), 1<<20)]) {
@@ -87,10 +87,10 @@ func fits(text []byte) bool {
 	return good >= 4*bad
 }
 
-// contradicted reports whether a document says that it is in an older charset,
-// and is plainly UTF-8: so are many pages whose server has a wrong default, or
-// that were moved without their meta element. No text of some length in
-// another charset is UTF-8 by chance.
+// contradicted reports whether a document names an older charset but is clearly UTF-8. Many
+// pages are like this because their server has a wrong default, or because their meta
+// element is out of date. A text of some length in another charset is not valid UTF-8 by
+// chance.
 func contradicted(src []byte, name string) bool {
 	if name == "utf-8" || strings.HasPrefix(name, "utf-16") || name == "iso-2022-jp" {
 		return false
@@ -117,9 +117,9 @@ func contradicted(src []byte, name string) bool {
 	return false
 }
 
-// declared is the charset that a document names in its XML declaration or in a
-// meta element, which the standard looks for in the first 1024 bytes and pages
-// have later. That of a script or a link is about another document.
+// declared returns the charset that a document names in its XML declaration or in a meta
+// element. The standard looks for it in the first 1024 bytes, but some pages have it later.
+// A charset in a script or a link is about another document.
 func declared(src []byte) string {
 	head := src[:min(len(src), 16<<10)]
 	known := func(name string) bool {
@@ -158,8 +158,8 @@ var (
 	charsetParam = pattern(`(?i)charset\s*=\s*["']?\s*([A-Za-z0-9._:-]{2,40})`)
 )
 
-// mostlyUTF8 reports whether a document is UTF-8 but for a few bytes: a page that
-// was cut, or put together of two, has such bytes.
+// mostlyUTF8 reports whether a document is UTF-8 except for a few bytes: a page that was
+// cut, or was put together from two, has such bytes.
 func mostlyUTF8(src []byte) bool {
 	good, bad := 0, 0
 	for i := 0; i < len(src); {
@@ -178,8 +178,9 @@ func mostlyUTF8(src []byte) bool {
 	return good > 20*bad
 }
 
-// guess tells the charsets of East Asia by what decodes without fault and into
-// the letters of the language, and those of one byte by the letters of theirs.
+// guess returns a charset of East Asia if the bytes decode without errors into letters of
+// its language, or a charset of one byte if they decode into the letters of one of its
+// languages.
 func guess(src []byte) (encoding.Encoding, string) {
 	sample := src[:min(len(src), 64<<10)]
 	name, most := inOneByte(sample)
@@ -206,9 +207,9 @@ func guess(src []byte) (encoding.Encoding, string) {
 	return e, name
 }
 
-// scattered reports whether the bytes outside of ASCII stand one by one among
-// letters of it, as the accents of Latin do. Other scripts write in rows of them,
-// though the second byte of a character may be a letter by itself.
+// scattered reports whether the bytes outside of ASCII stand one by one among ASCII
+// letters, as the accents of Latin languages do. Other scripts have rows of such bytes,
+// although the second byte of a character may be an ASCII letter.
 func scattered(sample []byte) bool {
 	const near = 4 // bytes on either side
 	high, company := 0, 0
@@ -223,11 +224,11 @@ func scattered(sample []byte) bool {
 			}
 		}
 	}
-	return (company-high)*3 < high*2*near // less than a third of their neighbours
+	return (company-high)*3 < high*2*near // less than a third of the bytes near them
 }
 
-// asian is the share of letters outside of ASCII that are what a language
-// mostly writes with, and less for what it rarely does.
+// asian returns the share of the letters outside of ASCII that are common in a language;
+// rare letters count less.
 func asian(text []byte, name string) float64 {
 	total, fit := 0.0, 0.0
 	for _, r := range string(text) {

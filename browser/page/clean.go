@@ -6,13 +6,13 @@ import (
 	"golang.org/x/net/html"
 )
 
-// never are elements that hold nothing to read, or nothing without a script.
+// never contains the elements that have nothing to read, or nothing without a script.
 var never = set(`script style template link meta base noscript object embed applet canvas map area dialog frameset frame noembed noframes plaintext
 	select datalist option optgroup input textarea progress meter`)
 
-// flatten puts the parts of a page that are written elsewhere in it where they
-// show: shadow roots with their slots filled, and frames whose document stands
-// in srcdoc, which is also how a browser hands over the frames it could read.
+// flatten moves the parts of a page that are written elsewhere to the place where they
+// show: shadow roots with their slots filled, and frames whose document is in srcdoc, which
+// is also how a browser delivers the frames that it could read.
 func flatten(t *tree, parseFrame func(src string) *html.Node) {
 	frames := 0
 	walk(t.doc, func(n *html.Node) bool {
@@ -33,8 +33,8 @@ func flatten(t *tree, parseFrame func(src string) *html.Node) {
 	})
 }
 
-// shadow puts what is in a shadow root in place of its host's children, which
-// go into its slots.
+// shadow replaces the children of a host with the content of its shadow root. The children
+// go into the slots of that content.
 func shadow(root *html.Node) {
 	host := root.Parent
 	host.RemoveChild(root)
@@ -64,7 +64,7 @@ func shadow(root *html.Node) {
 	}
 }
 
-// sweep removes what is never read. Images and frames stay for media.
+// sweep removes everything that is never read. Images and frames stay for media.
 func sweep(root *html.Node) {
 	walk(root, func(n *html.Node) bool {
 		switch {
@@ -88,8 +88,8 @@ func checkbox(n *html.Node) bool {
 	return strings.EqualFold(attr(n, "type"), "checkbox") && within(n, nil, "li") != nil
 }
 
-// holdsText reports whether a button is used as the frame of something long,
-// as the head of a section that folds.
+// holdsText reports whether a button contains something to read, for example the heading of
+// a section that folds.
 func holdsText(n *html.Node) bool {
 	return within(n, nil, "h1", "h2", "h3", "h4", "h5", "h6", "summary", "dt") != nil || first(n, isHeading) != nil
 }

@@ -6,16 +6,16 @@ import (
 	"golang.org/x/net/html"
 )
 
-// gutters are classes of line numbers and of other additions to a block of
-// code without being code.
+// gutters are classes of line numbers and of other additions to a block of code that are
+// not code.
 var gutters = []string{
 	"lineno", "linenos", "linenodiv", "line-number", "line-numbers", "line-numbers-rows", "linenumber", "linenumbers", "gutter", "lnt", "ln",
 	"blob-num", "hljs-ln-numbers", "rouge-gutter", "react-code-line-number", "lines-number", "code-line-number", "gl", "lntd-num",
 	"copy", "copybtn", "copy-button", "code-copy", "clipboard", "clipboard-copy", "btn-copy", "tooltip", "src-run",
 }
 
-// codeTables makes blocks of code of the tables in which highlighters put line
-// numbers beside the code, and a line in each row.
+// codeTables replaces tables with blocks of code, if a highlighter uses them to put line
+// numbers next to the code, or each line into a row.
 func codeTables(root *html.Node) {
 	for _, table := range named(root, "table") {
 		if table.Parent == nil {
@@ -39,13 +39,13 @@ func codeTables(root *html.Node) {
 		pre.AppendChild(textNode(strings.Join(lines, "\n")))
 		top := table
 		if p := within(table, nil, "pre"); p != nil {
-			top = p // chroma puts the table into a pre in some themes
+			top = p // some themes of chroma put the table into a pre
 		}
 		replace(top, pre)
 	}
 }
 
-// gutterTable reports whether a table has cells of line numbers, and the other
+// gutterTable reports whether a table has cells of line numbers, and returns the other
 // cells.
 func gutterTable(table *html.Node) (number bool, code []*html.Node) {
 	rows := named(table, "tr")
@@ -86,8 +86,8 @@ func isNumbers(n *html.Node) bool {
 	return found
 }
 
-// codeBlocks brings every block of code to one form: a pre with its text alone
-// and the language as a class.
+// codeBlocks gives every block of code the same form: a pre with only its text, and the
+// language as a class.
 func codeBlocks(root *html.Node) {
 	codeTables(root)
 	walk(root, func(n *html.Node) bool {
@@ -99,7 +99,7 @@ func codeBlocks(root *html.Node) {
 			return false
 		case is(n, "div") && hasClass(n, "fragment") && first(n, func(n *html.Node) bool { return hasClass(n, "line") }) != nil:
 			for _, tip := range all(n, func(n *html.Node) bool { return hasClass(n, "ttc") }) {
-				remove(tip) // doxygen's, shown over a name
+				remove(tip) // a tooltip of doxygen for a name
 			}
 			n.Data, n.DataAtom = "pre", atomOf("pre")
 			codeBlock(n)
@@ -133,7 +133,7 @@ func codeBlock(pre *html.Node) {
 	}
 }
 
-// numbersBeside reports whether a pre holds the line numbers of the next.
+// numbersBeside reports whether a pre contains the line numbers of the next pre.
 func numbersBeside(pre *html.Node) bool {
 	if !isNumbers(pre) || pre.Parent == nil || !strings.Contains(strings.TrimSpace(rawTextOf(pre)), "\n") {
 		return false
@@ -141,8 +141,8 @@ func numbersBeside(pre *html.Node) bool {
 	return hasClass(pre.Parent, gutters...) || hasClass(pre, gutters...)
 }
 
-// codeText is the text of a block of code, without line numbers and buttons.
-// Elements that show as lines are lines.
+// codeText returns the text of a block of code, without line numbers and buttons. Elements
+// that show as lines become lines.
 func codeText(n *html.Node) string {
 	var b strings.Builder
 	newline := func() {
@@ -181,12 +181,12 @@ func codeText(n *html.Node) string {
 	}
 	text := strings.ReplaceAll(b.String(), "\r\n", "\n")
 	text = strings.ReplaceAll(text, "\u00a0", " ")
-	text = strings.TrimPrefix(text, "\n") // as the parser of a browser does
+	text = strings.TrimPrefix(text, "\n") // the parser of a browser does the same
 	return strings.TrimRight(text, " \t\n")
 }
 
-// languageClass is the class that says the language of a block of code, or
-// nothing.
+// languageClass returns the class for the language of a block of code, or "" if the
+// language is not known.
 func languageClass(pre *html.Node) string {
 	if lang := languageOf(pre); lang != "" {
 		return "language-" + lang
@@ -194,8 +194,8 @@ func languageClass(pre *html.Node) string {
 	return ""
 }
 
-// languageOf is the language of a block of code: as its own attributes say, or
-// those of the code in it, or of the nearest elements around.
+// languageOf returns the language of a block of code: from its own attributes, or else from
+// those of the code element in it, or else from those of the nearest elements around it.
 func languageOf(pre *html.Node) string {
 	if lang := languageHere(pre); lang != "" {
 		return lang
@@ -245,7 +245,8 @@ func languageHere(n *html.Node) string {
 	}
 	for i, w := range words {
 		w = strings.ToLower(w)
-		// pandoc, highlight.js, rouge and rustdoc name the language as a word of its own.
+		// pandoc, highlight.js, rouge and rustdoc name the language as a separate word of
+		// the class.
 		marked := i > 0 && (words[0] == "sourceCode" || words[0] == "hljs" || words[0] == "highlight" || words[0] == "code" || words[0] == "src" || words[0] == "chroma" || words[0] == "prettyprint" || words[0] == "example-wrap" || words[0] == "programlisting")
 		if lang := languageName(w); known.has(lang) && (marked || is(n, "pre", "code") && len(words) <= 3) {
 			return lang
@@ -254,7 +255,8 @@ func languageHere(n *html.Node) string {
 	return ""
 }
 
-// languageName is the usual name of a language, or nothing for another word.
+// languageName returns the usual name of a language, or "" for a word that does not name
+// one.
 func languageName(s string) string {
 	s = strings.ToLower(strings.Trim(strings.TrimSpace(s), "{}.;'\""))
 	if i := strings.IndexAny(s, ",:;{[ ("); i >= 0 {
@@ -287,8 +289,8 @@ func languageName(s string) string {
 	return s
 }
 
-// known are languages that are believed where a class does not say that it
-// names one.
+// known contains the languages that are accepted even if the class does not say that the
+// word names a language.
 var known = set(`ada apache asm awk bash bat batch c c# clojure cmake cmd coffeescript console cpp crystal cs csharp css csv cython d dart
 	diff docker dockerfile elixir elm erlang fish fortran fsharp gherkin git go gradle graphql groovy haskell hcl html http ini
 	java javascript js json json5 jsonc jsx julia kotlin latex less lisp llvm lua make makefile markdown matlab md mdx mermaid

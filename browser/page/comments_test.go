@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestCommentsUnderAPage is what becomes of readers' words on pages that mark
+// TestCommentsUnderAPage checks what happens to the comments of readers on pages that mark
 // their content.
 func TestCommentsUnderAPage(t *testing.T) {
 	const said = "I tried this on my own machine, and the result was quite another one there."
@@ -43,8 +43,8 @@ func TestCommentsUnderAPage(t *testing.T) {
 	}
 }
 
-// TestNamesAloneRemoveNothing has prose in elements that are named as what is
-// there to find the way.
+// TestNamesAloneRemoveNothing checks that prose stays in elements whose names are those of
+// navigation.
 func TestNamesAloneRemoveNothing(t *testing.T) {
 	const prose = "A box in the text, which says what a reader of this chapter must know before he goes on to the next one."
 	code := strings.Repeat("<p>Some words of the chapter, which are many and go on.</p><pre>a line of code that is long</pre>", 8)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Boxes that ask for consent are no part of a page, whole or not; texts about
-// cookies are.
+// TestConsent checks that boxes that ask for consent are removed, also from a whole page,
+// and that texts about cookies stay.
 func TestConsent(t *testing.T) {
 	words := strings.Repeat("Words of the page that are worth reading. ", 10)
 	for box, gone := range map[string]bool{

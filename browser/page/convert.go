@@ -75,13 +75,13 @@ func convert(ctx context.Context, src []byte, o Options) (*Page, error) {
 	return p, nil
 }
 
-// convertText passes plain text through.
+// convertText uses plain text as it is, without characters that do not show.
 func convertText(p *Page, text []byte) {
 	s, hidden := visible(strings.ReplaceAll(string(text), "\r\n", "\n"))
 	p.Content, p.Hidden, p.Format = s, hidden, Text
 }
 
-// convertHTML does the steps that the package comment lists.
+// convertHTML does the steps for HTML that the package comment lists.
 func convertHTML(ctx context.Context, p *Page, text []byte, o Options) error {
 	t, err := parse(ctx, text)
 	if err != nil {
@@ -132,8 +132,8 @@ func convertHTML(ctx context.Context, p *Page, text []byte, o Options) error {
 	return write(ctx, p, n, base, o)
 }
 
-// choose is the part of the page that becomes the content: the way of the
-// router.
+// choose returns the part of the page that becomes the content. It is the router of the
+// package comment.
 func choose(t *tree, p *Page, base *url.URL, o Options, documentation, declared bool) (*html.Node, error) {
 	if o.Selector != "" {
 		return selected(t, p, o.Selector)
@@ -163,7 +163,7 @@ func selected(t *tree, p *Page, selector string) (*html.Node, error) {
 	walk(t.body, func(n *html.Node) bool {
 		if n.Type == html.ElementNode && sel.Match(n) {
 			found = append(found, n)
-			return false // what is in it comes with it
+			return false // everything in it comes with it
 		}
 		return true
 	})
@@ -193,7 +193,7 @@ func mainContent(t *tree, p *Page) *html.Node {
 		return n
 	}
 	title := titleBlock(t.body, n)
-	// Before a form is taken away, which tells what readers write.
+	// This must happen before forms are removed, since a form shows where readers write.
 	if dropComments(n) {
 		p.Notes = append(p.Notes, "What readers wrote under the page is left out; the whole page has it.")
 	}

@@ -11,10 +11,10 @@ import (
 // corpusRow is one line of testdata/pages.txt.
 type corpusRow struct {
 	op, text string
-	known    string // why it does not hold yet; empty: it must
+	known    string // why the page does not satisfy the row yet; empty if it must
 }
 
-// corpusRows reads testdata/pages.txt: the rows of each page by its name.
+// corpusRows reads testdata/pages.txt and returns the rows of each page, by its name.
 func corpusRows(t *testing.T) map[string][]corpusRow {
 	t.Helper()
 	src, err := os.ReadFile(filepath.Join("testdata", "pages.txt"))
@@ -45,7 +45,7 @@ func corpusRows(t *testing.T) map[string][]corpusRow {
 	return rows
 }
 
-// holds reports whether a page is as the row says.
+// holds reports whether a page satisfies the row.
 func (r corpusRow) holds(t *testing.T, p *Page) bool {
 	t.Helper()
 	switch r.op {
@@ -71,9 +71,9 @@ func (r corpusRow) holds(t *testing.T, p *Page) bool {
 	return strings.Count(p.Content, r.text) == n
 }
 
-// TestCorpus reads every page of a directory of pages on which readers were seen
-// to lose something or to let something through, and compares each with its rows
-// in testdata/pages.txt.
+// TestCorpus reads every page of a directory and compares it with its rows in
+// testdata/pages.txt. These are pages on which readers have lost something, or have let
+// something through.
 func TestCorpus(t *testing.T) {
 	dir := os.Getenv("BELLJAR_QUALITY_PAGES")
 	if dir == "" {

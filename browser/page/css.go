@@ -7,8 +7,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// hidingStyle reports whether a style makes its element invisible. The element
-// is asked for the background under it; nil is white.
+// hidingStyle reports whether a style makes its element n invisible. n is only needed to
+// find the background under it; nil means a white background.
 func hidingStyle(style string, n *html.Node) bool {
 	if !strings.Contains(style, ":") {
 		return false
@@ -32,7 +32,7 @@ func hidingStyle(style string, n *html.Node) bool {
 		return true
 	}
 	if f, unit, ok := number(d["top"]); ok && d["position"] == "fixed" && unit == "px" && f <= -300 {
-		return true // what is fixed cannot be scrolled to
+		return true // an element with a fixed position cannot be scrolled to
 	}
 	if far(d["margin-left"]) || far(d["margin-top"]) {
 		return true
@@ -40,7 +40,8 @@ func hidingStyle(style string, n *html.Node) bool {
 	return sameColour(d, n)
 }
 
-// declarations are the properties of a style, the last of each.
+// declarations returns the properties of a style. If a property is declared twice, the last
+// declaration counts.
 func declarations(style string) map[string]string {
 	d := make(map[string]string)
 	for decl := range strings.SplitSeq(style, ";") {
@@ -64,14 +65,15 @@ func firstOf(d map[string]string, keys ...string) string {
 	return ""
 }
 
-// sameColour reports whether text has the colour of what is under it.
+// sameColour reports whether text has the colour of its background.
 func sameColour(d map[string]string, n *html.Node) bool {
 	text, ok := colour(d["color"])
 	if !ok {
 		return false
 	}
 	if text.clear {
-		// Text under a gradient is clipped out of its background.
+		// Transparent text shows its background, such as a gradient, if the background is
+		// clipped to the text.
 		return !strings.Contains(firstOf(d, "background-clip", "-webkit-background-clip"), "text")
 	}
 	if back := firstOf(d, "background-color", "background"); back != "" {
@@ -81,9 +83,9 @@ func sameColour(d map[string]string, n *html.Node) bool {
 	if !text.near(white) || n == nil {
 		return false
 	}
-	// White text where no background is written is hidden only if nothing
-	// above has one by a class, which only a browser can tell; an agent's
-	// instructions in white are written in full on the element.
+	// White text without a declared background is hidden only if no element above has a
+	// background by a class, which only a browser knows. Instructions for an agent in white
+	// text are usually declared on the element itself.
 	for p := n; p != nil; p = p.Parent {
 		if p != n && (attr(p, "bgcolor") != "" || strings.Contains(attr(p, "style"), "background")) {
 			return isBackground(n, text)
@@ -95,8 +97,8 @@ func sameColour(d map[string]string, n *html.Node) bool {
 	return true
 }
 
-// isBackground reports whether the nearest background that is written in an
-// attribute above n is this colour; none written is white.
+// isBackground reports whether the nearest background that an attribute above n declares
+// has this colour. If none is declared, the background is white.
 func isBackground(n *html.Node, want rgb) bool {
 	for p := n.Parent; p != nil; p = p.Parent {
 		c := attr(p, "bgcolor")
@@ -111,7 +113,7 @@ func isBackground(n *html.Node, want rgb) bool {
 	return want.near(white)
 }
 
-// emptyMask reports whether a mask lets nothing through.
+// emptyMask reports whether a mask hides its whole element.
 func emptyMask(v string) bool {
 	_, stops, ok := strings.Cut(v, "gradient(")
 	if !ok {
@@ -135,7 +137,7 @@ func farTransform(v string) bool {
 	}
 	arguments, _, _ = strings.Cut(arguments, ")")
 	for a := range strings.FieldsFuncSeq(arguments, func(r rune) bool { return r == ',' || r == ' ' }) {
-		// A share of its own size moves an element that slides in, too.
+		// An element that slides in is also moved by a part of its own size.
 		if !strings.HasSuffix(a, "%") && far(a) {
 			return true
 		}
@@ -143,7 +145,7 @@ func farTransform(v string) bool {
 	return false
 }
 
-// piled reports whether letters stand on top of each other.
+// piled reports whether a letter spacing puts letters on top of each other.
 func piled(v string) bool {
 	f, unit, ok := number(v)
 	return ok && (unit == "em" && f <= -0.5 || unit == "px" && f <= -8)
@@ -180,7 +182,7 @@ func far(v string) bool {
 	return f <= -900 || f >= 9000
 }
 
-// rgb is a colour, or the lack of one.
+// rgb is a colour; clear means that it is transparent.
 type rgb struct {
 	r, g, b int
 	clear   bool
@@ -188,14 +190,14 @@ type rgb struct {
 
 var white = rgb{255, 255, 255, false}
 
-// near reports whether nobody can tell two colours apart.
+// near reports whether people cannot tell two colours apart.
 func (c rgb) near(o rgb) bool {
-	const most = 8 // of 255
+	const most = 8 // largest difference of a component, of 255
 	close := func(a, b int) bool { return a-b <= most && b-a <= most }
 	return !c.clear && !o.clear && close(c.r, o.r) && close(c.g, o.g) && close(c.b, o.b)
 }
 
-// colour reads the usual ways to write a colour.
+// colour parses the usual notations of a colour.
 func colour(v string) (rgb, bool) {
 	v = strings.ToLower(strings.TrimSpace(v))
 	switch v {

@@ -6,9 +6,10 @@ import (
 	"golang.org/x/net/html"
 )
 
-// disclosures makes text of the buttons that open what is under them (a FAQ has
-// one for each question), and returns what they and tabs open. A reader who clicks
-// sees it, so it is not hidden text, no more than that of a details element is. Hidden reports whether an element is not seen itself.
+// disclosures turns buttons that open the part under them into text (a FAQ has one for each
+// question), and returns the parts that buttons and tabs open. A reader who clicks sees
+// these parts, so they are not hidden text, just as the content of a details element is
+// not. hidden reports whether an element itself is not visible.
 func disclosures(root *html.Node, hidden func(*html.Node) bool) map[*html.Node]bool {
 	opened := make(map[*html.Node]bool)
 	for _, n := range all(root, func(n *html.Node) bool { return isPanel(n, hidden) }) {
@@ -43,8 +44,9 @@ func disclosures(root *html.Node, hidden func(*html.Node) bool) map[*html.Node]b
 	return opened
 }
 
-// panelOf is the part right after a button that it opens, or nil: the one that
-// it says it controls, or what follows where it only says that it can expand.
+// panelOf returns the part right after a button that the button opens, or nil: the part
+// that the button says it controls, or the next part if the button only says that it can
+// expand.
 func panelOf(b *html.Node) *html.Node {
 	id := firstFilled(attr(b, "aria-controls"), strings.TrimPrefix(firstFilled(attr(b, "data-bs-target"), attr(b, "data-target")), "#"))
 	if id == "" && !hasAttr(b, "aria-expanded") {

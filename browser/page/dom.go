@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// attr is the value of an attribute, empty if n lacks it.
+// attr returns the value of an attribute, or "" if n does not have it.
 func attr(n *html.Node, key string) string {
 	for i := range n.Attr {
 		if n.Attr[i].Key == key {
@@ -46,7 +46,7 @@ func is(n *html.Node, names ...string) bool {
 	return slices.Contains(names, n.Data)
 }
 
-// hasClass reports whether one of the words of class is one of these.
+// hasClass reports whether n has one of these classes.
 func hasClass(n *html.Node, names ...string) bool {
 	for word := range strings.FieldsSeq(attr(n, "class")) {
 		if slices.Contains(names, word) {
@@ -62,7 +62,7 @@ func remove(n *html.Node) {
 	}
 }
 
-// unwrap puts the children of n in its place.
+// unwrap replaces n with its children.
 func unwrap(n *html.Node) {
 	if n.Parent == nil {
 		return
@@ -83,7 +83,7 @@ func replace(n, other *html.Node) {
 	n.Parent.RemoveChild(n)
 }
 
-// empty removes what is in n.
+// empty removes the children of n.
 func empty(n *html.Node) {
 	for n.FirstChild != nil {
 		n.RemoveChild(n.FirstChild)
@@ -100,9 +100,9 @@ func element(name string, children ...*html.Node) *html.Node {
 
 func textNode(s string) *html.Node { return &html.Node{Type: html.TextNode, Data: s} }
 
-// walk calls visit for root and all under it, in the order of the document, as
-// long as visit says to go into what it got. Visit may remove or replace its
-// node, but none outside of it.
+// walk calls visit for root and all nodes under it, in the order of the document. It goes
+// into a node only if visit returns true for it. visit may remove or replace its node, but
+// no node outside of it.
 func walk(root *html.Node, visit func(*html.Node) bool) {
 	if !visit(root) {
 		return
@@ -114,7 +114,7 @@ func walk(root *html.Node, visit func(*html.Node) bool) {
 	}
 }
 
-// all are the elements under root that match, root left out.
+// all returns the elements under root that match, without root.
 func all(root *html.Node, match func(*html.Node) bool) []*html.Node {
 	var found []*html.Node
 	walk(root, func(n *html.Node) bool {
@@ -126,12 +126,12 @@ func all(root *html.Node, match func(*html.Node) bool) []*html.Node {
 	return found
 }
 
-// named are the elements under root with one of these names.
+// named returns the elements under root with one of these names.
 func named(root *html.Node, names ...string) []*html.Node {
 	return all(root, func(n *html.Node) bool { return is(n, names...) })
 }
 
-// first is the first element under root that matches, or nil.
+// first returns the first element under root that matches, or nil.
 func first(root *html.Node, match func(*html.Node) bool) *html.Node {
 	for c := root.FirstChild; c != nil; c = c.NextSibling {
 		if c.Type == html.ElementNode && match(c) {
@@ -144,7 +144,7 @@ func first(root *html.Node, match func(*html.Node) bool) *html.Node {
 	return nil
 }
 
-// within is the nearest ancestor of n, below top, that has one of these names.
+// within returns the nearest ancestor of n, below top, that has one of these names.
 func within(n, top *html.Node, names ...string) *html.Node {
 	for p := n.Parent; p != nil && p != top; p = p.Parent {
 		if is(p, names...) {
@@ -164,7 +164,7 @@ func contains(top, n *html.Node) bool {
 	return false
 }
 
-// rawTextOf is all text under n as it stands.
+// rawTextOf returns all text under n, unchanged.
 func rawTextOf(n *html.Node) string {
 	if n.Type == html.TextNode {
 		return n.Data
@@ -179,14 +179,14 @@ func rawTextOf(n *html.Node) string {
 	return b.String()
 }
 
-// lineOf is the text under n on one line.
+// lineOf returns the text under n on one line.
 func lineOf(n *html.Node) string { return oneLine(rawTextOf(n)) }
 
-// oneLine makes every run of white space one space.
+// oneLine replaces every run of white space with one space.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// length counts the characters of text under n, white space and what never
-// shows left out.
+// length counts the letters of text under n, without white space and without elements that
+// never show.
 func length(n *html.Node) int {
 	total := 0
 	walk(n, func(n *html.Node) bool {
@@ -198,8 +198,8 @@ func length(n *html.Node) int {
 	return total
 }
 
-// maxPart is the number of nodes up to which a part of a page is looked at as a
-// whole for each of its lines; beyond it that would take too long.
+// maxPart is the largest number of nodes of a part of a page that is looked at as a whole
+// for each of its lines. With more nodes, that would take too long.
 const maxPart = 2000
 
 // isSmall reports whether there are at most maxPart nodes under n.
@@ -217,8 +217,8 @@ func isSmall(n *html.Node) bool {
 	return count(n)
 }
 
-// letters measures how much a text says: its characters without white space,
-// those of East Asia twice, since they say more each.
+// letters measures how much a text says: the number of its characters without white space.
+// Characters of East Asia count twice, since each of them says more.
 func letters(s string) int {
 	total := 0
 	for _, r := range s {
@@ -232,7 +232,7 @@ func letters(s string) int {
 	return total
 }
 
-// clone is a copy of n and all under it.
+// clone returns a copy of n and everything under it.
 func clone(n *html.Node) *html.Node {
 	c := &html.Node{Type: n.Type, DataAtom: n.DataAtom, Data: n.Data, Namespace: n.Namespace}
 	c.Attr = append([]html.Attribute(nil), n.Attr...)

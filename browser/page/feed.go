@@ -12,17 +12,17 @@ import (
 // maxEntries bounds the entries of a feed that are shown.
 const maxEntries = 500
 
-// entry is one of a feed.
+// entry is one entry of a feed.
 type entry struct {
 	title, link, date, author string
 	body                      string // HTML or text
 }
 
-// feed is what RSS, Atom and JSON Feed have in common.
+// feed contains what RSS, Atom and JSON Feed have in common.
 type feed struct {
 	title, link, about, language string
 	entries                      []entry
-	more                         int // entries that were left out
+	more                         int // number of entries that were left out
 }
 
 // convertFeed writes a feed as a page: a heading and a section for each entry.
@@ -100,7 +100,7 @@ func filled(values ...string) []string {
 	return out
 }
 
-// local is the name of an element without its prefix.
+// local returns the name of an element without its prefix.
 func local(n *html.Node) string {
 	if i := strings.IndexByte(n.Data, ':'); i >= 0 {
 		return n.Data[i+1:]
@@ -108,7 +108,7 @@ func local(n *html.Node) string {
 	return n.Data
 }
 
-// child is the first child of this name, or nil.
+// child returns the first child of this name, or nil.
 func child(n *html.Node, name string) *html.Node {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		if c.Type == html.ElementNode && c.Data == name {
@@ -123,7 +123,7 @@ func child(n *html.Node, name string) *html.Node {
 	return nil
 }
 
-// value is the text of the first child with one of these names that has any.
+// value returns the text of the first child with one of these names that has text.
 func value(n *html.Node, names ...string) string {
 	for _, name := range names {
 		if c := child(n, name); c != nil {
@@ -167,7 +167,7 @@ func xmlFeed(ctx context.Context, root *html.Node) feed {
 	return f
 }
 
-// contentOf is the HTML of an entry: as text that holds it, or as elements.
+// contentOf returns the HTML of an entry, which is written as text or as elements.
 func contentOf(n *html.Node) string {
 	if attr(n, "type") == "xhtml" || first(n, func(n *html.Node) bool { return is(n, "div", "p") }) != nil {
 		var b strings.Builder
@@ -185,7 +185,7 @@ func contentOf(n *html.Node) string {
 	return s
 }
 
-// plainOf is the text of a title that may hold HTML.
+// plainOf returns the text of a title that may contain HTML.
 func plainOf(ctx context.Context, s string) string {
 	if !strings.ContainsAny(s, "<&") {
 		return s
@@ -197,7 +197,7 @@ func plainOf(ctx context.Context, s string) string {
 	return lineOf(t.body)
 }
 
-// linkOf is where a feed or an entry leads.
+// linkOf returns the URL to which a feed or an entry leads.
 func linkOf(n *html.Node) string {
 	best := ""
 	for c := n.FirstChild; c != nil; c = c.NextSibling {

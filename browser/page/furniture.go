@@ -6,14 +6,14 @@ import (
 	"golang.org/x/net/html"
 )
 
-// dropFurniture removes the elements that are named as furniture and are built
-// like it, but for those that hold a good part of the page's paragraphs: there
-// the name says something else. A name alone decides nothing: "related" is also
-// the work of others, and "tools" are what a cook needs.
+// dropFurniture removes the elements that are named as furniture and are built like it,
+// except those that contain a large part of the page's paragraphs, whose name must mean
+// something else. A name alone decides nothing: "related" is also the work of other people,
+// and "tools" are what a cook needs.
 func dropFurniture(doc *html.Node, mass int) {
 	last := len(all(doc, isParagraph))
-	seen := 0                     // paragraphs before n
-	kept := make(map[string]bool) // by look
+	seen := 0                     // number of paragraphs before n
+	kept := make(map[string]bool) // looks of the elements that were kept
 	repeats := make(map[string]int)
 	walk(doc, func(n *html.Node) bool {
 		repeats[lookOf(n)]++
@@ -27,7 +27,7 @@ func dropFurniture(doc *html.Node, mass int) {
 			seen++
 		}
 		if isHeading(n) || repeats[lookOf(n)] > 2 && attr(n, "class") != "" && length(n) < 40 {
-			mask(n) // what repeats is not the byline of the page
+			mask(n) // an element that repeats is not the byline of the page
 		}
 		if is(n, "html", "body", "main", "article", "head") || isHeading(n) {
 			return true
@@ -39,7 +39,7 @@ func dropFurniture(doc *html.Node, mass int) {
 			return true
 		}
 		if is(n, "a", "span", "em", "strong", "b", "i") && within(n, nil, "p") != nil && !is(n.Parent, "figure") && length(n) > 40 {
-			return true // a word of the text that bears a class
+			return true // this is a word of the text that has a class
 		}
 		if p := paragraphs(n); p*5 > mass && p > 200 || is(n, "p") && p > 150 && !caption {
 			return true
@@ -51,7 +51,7 @@ func dropFurniture(doc *html.Node, mass int) {
 				return true
 			}
 		case is(n, "aside") && role == "" && seen > 0 && seen < last && isNote(n):
-			n.Data, n.DataAtom = "div", atomOf("div") // readability takes every aside away
+			n.Data, n.DataAtom = "div", atomOf("div") // readability removes every aside
 			return true
 		case !named && (seen > 0 && seen < last || last == 0 || kept[lookOf(n)]) && !looksBeside(n):
 			kept[lookOf(n)] = true
@@ -63,8 +63,8 @@ func dropFurniture(doc *html.Node, mass int) {
 	})
 }
 
-// isNote reports whether an element that HTML says is beside the text is a note on
-// it: text that leads nowhere, and is not what editors repeat of the text itself.
+// isNote reports whether an aside is a note on the text around it: it contains text without
+// links, and does not only repeat what the text says.
 func isNote(n *html.Node) bool {
 	text := within(n, nil, "article", "main")
 	if text == nil || !isSmall(n) || looksBeside(n) || isFurniture(n) || first(n, func(c *html.Node) bool { return is(c, "img") || isHeading(c) }) != nil {
@@ -73,8 +73,8 @@ func isNote(n *html.Node) bool {
 	return !isSmall(text) || strings.Count(lineOf(text), lineOf(n)) < 2
 }
 
-// looksBeside reports whether an element is built like what stands beside an
-// article: links, controls, nothing to read, or a line that says so.
+// looksBeside reports whether an element is built like the things next to an article:
+// links, controls, nothing to read, or a line about the page.
 func looksBeside(n *html.Node) bool {
 	total, linked := measure(n)
 	if total == 0 {
@@ -86,8 +86,8 @@ func looksBeside(n *html.Node) bool {
 	return total < 200 && aboutPage(&line{n: n, text: lineOf(n), size: total, linked: linked})
 }
 
-// isParagraph reports whether an element is a block of a sentence or more that
-// is not named as furniture, and in no element that is.
+// isParagraph reports whether an element is a block of at least a sentence that neither is
+// named as furniture nor is in an element that is.
 func isParagraph(n *html.Node) bool {
 	if !is(n, "p", "div", "li", "blockquote", "td", "section") || first(n, func(c *html.Node) bool { return blocks.has(c.Data) }) != nil {
 		return false
@@ -104,28 +104,27 @@ func isParagraph(n *html.Node) bool {
 	return true
 }
 
-// captionOf reports whether an element is named as a caption, and holds nothing
-// that could have one.
+// captionOf reports whether an element is named as a caption, and contains nothing that
+// could have a caption.
 func captionOf(n *html.Node) bool {
 	return wordsOf(n, func(w string) bool { return strings.Contains(w, "caption") || strings.Contains(w, "credit") }) && length(n) > 0 && first(n, isShown) == nil
 }
 
-// isShown reports whether an element is what captions are about.
+// isShown reports whether an element is of a kind that captions are about.
 func isShown(n *html.Node) bool {
 	return is(n, "img", "picture", "video", "audio", "iframe", "table", "pre", "blockquote", "math", "svg") || hasAttr(n, embedAttr)
 }
 
-// keepCaption gives the text of a caption to its image, where it stands as the
-// image's title: it is about the image and not part of the text. It reports
-// whether the caption has no place in the text: that of a table, of code, or of
-// several images at once has one; that of an image that the page leaves to a
-// script to load has none.
+// keepCaption gives the text of a caption to its image as alternative text or title: the
+// caption is about the image and is not part of the text. It reports whether the caption
+// can be removed from the text. The caption of a table, of code, or of several images
+// cannot; the caption of an image that a script would load can.
 func keepCaption(n *html.Node) bool {
 	for p, up := n.Parent, 0; p != nil && up < 4 && !is(p, "body", "main", "article"); p, up = p.Parent, up+1 {
 		if !isSmall(p) {
 			return false
 		}
-		var img *html.Node // the last before the caption, else the first after it
+		var img *html.Node // last image before the caption, or else the first after it
 		imgs, captions, passed := 0, 0, false
 		others := first(p, func(c *html.Node) bool {
 			switch {
@@ -158,7 +157,7 @@ func keepCaption(n *html.Node) bool {
 	return false
 }
 
-// title gives an image the text of its caption.
+// title gives an image the text of its caption, as alternative text or as title.
 func title(img *html.Node, text string) {
 	switch alt := oneLine(attr(img, "alt")); {
 	case alt == "":

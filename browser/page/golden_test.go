@@ -10,8 +10,8 @@ import (
 	"belljar.dev/internal/golden"
 )
 
-// TestGolden converts the pages in testdata, and compares front matter, table
-// of contents and content with the .golden file beside each.
+// TestGolden converts the pages in testdata, and compares front matter, table of contents
+// and content with the .golden file of each page.
 func TestGolden(t *testing.T) {
 	for name, o := range map[string]Options{
 		"article.html":        {ContentType: "text/html"},

@@ -8,9 +8,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// dropHidden takes out what a reader of the page would not see, and is the
-// number of characters in it. Text that people cannot see is where a page puts
-// instructions for agents.
+// dropHidden removes what a reader of the page would not see, and returns the number of
+// characters in it. Pages put instructions for agents into text that people cannot see.
 func dropHidden(doc *html.Node, sheet *styles) int {
 	total := length(doc)
 	hidden := 0
@@ -25,8 +24,8 @@ func dropHidden(doc *html.Node, sheet *styles) int {
 			sum += length(n)
 			return false
 		})
-		// A page that hides most of itself shows it by a script when it is
-		// loaded, or behind a dialog that is open now.
+		// A page that hides most of itself shows it by a script when it has loaded, or when
+		// a dialog that is open now is closed.
 		if sum > most {
 			return
 		}
@@ -56,15 +55,15 @@ func dropHidden(doc *html.Node, sheet *styles) int {
 	return hidden
 }
 
-// show takes the attributes off an element by which readability, too, would think
-// that it is not seen.
+// show removes the attributes of an element because of which readability, too, would treat
+// it as hidden.
 func show(n *html.Node) {
 	n.Attr = slices.DeleteFunc(n.Attr, func(a html.Attribute) bool {
 		return a.Key == "hidden" || a.Key == "style" || a.Key == "aria-hidden" || a.Key == HiddenAttr
 	})
 }
 
-// seen is the text under n but for what never shows.
+// seen returns the text under n, without elements that never show.
 func seen(n *html.Node) string {
 	var b strings.Builder
 	walk(n, func(n *html.Node) bool {
@@ -76,14 +75,14 @@ func seen(n *html.Node) string {
 	return b.String()
 }
 
-// screenReaderOnly are classes under which frameworks put text off the screen.
+// screenReaderOnly are classes with which frameworks put text off the screen.
 var screenReaderOnly = []string{
 	"sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text", "screen-reader-only", "screenreader-only",
 	"u-visually-hidden", "cdk-visually-hidden", "element-invisible", "offscreen", "off-screen", "d-none", "is-hidden",
 }
 
-// hiddenByItself reports whether the attributes of an element alone show that
-// it is not seen.
+// hiddenByItself reports whether the attributes of an element alone show that it is not
+// visible.
 func hiddenByItself(n *html.Node) bool {
 	if hasAttr(n, "hidden") && !is(n, "svg") {
 		return true

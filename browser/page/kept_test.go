@@ -5,17 +5,17 @@ import (
 	"testing"
 )
 
-// paragraph is a paragraph for certain.
+// paragraph is a text that certainly counts as a paragraph.
 const paragraph = `<p>The ferry leaves the pier at seven in the morning, and is back before noon unless the wind turns; whoever misses it waits a day.</p>`
 
-// post is an article with something between and around its paragraphs.
+// post returns an article with something before, between and after its paragraphs.
 func post(before, between, after string) string {
 	return `<!doctype html><title>The log of the ferry</title><body><nav><a href="/">Home</a></nav><main><article><h1>Timetables</h1>` + before +
 		paragraph + paragraph + between + paragraph + paragraph + paragraph + after + `</article></main>`
 }
 
-// TestArticleKeeps names parts of an article with words that also name things beside
-// articles: a name alone decides nothing.
+// TestArticleKeeps checks that parts of an article stay although their names also name
+// things next to articles: a name alone decides nothing.
 func TestArticleKeeps(t *testing.T) {
 	for _, part := range []string{
 		`<h2 id="related-work">Related work</h2>` + paragraph + `<h2>Next</h2>`,
@@ -49,7 +49,7 @@ func TestArticleKeeps(t *testing.T) {
 	}
 }
 
-// TestArticleKeepsLead keeps what stands before the first long paragraph.
+// TestArticleKeepsLead checks that what stands before the first long paragraph stays.
 func TestArticleKeepsLead(t *testing.T) {
 	for part, want := range map[string]string{
 		`<p>Serves 4</p>`: "Serves 4",
@@ -64,8 +64,8 @@ func TestArticleKeepsLead(t *testing.T) {
 	}
 }
 
-// TestArticleDrops is the control of the tests above: what is named as furniture
-// and is built like it goes.
+// TestArticleDrops is the control of the tests above: it checks that elements that are
+// named as furniture and are built like it are removed.
 func TestArticleDrops(t *testing.T) {
 	for _, part := range []string{
 		`<div class="share"><a href="https://s.example/?u=1">GONE</a> <a href="https://t.example/?u=1">GONE</a></div>`,
@@ -92,8 +92,9 @@ func TestArticleDrops(t *testing.T) {
 	}
 }
 
-// A table may place the parts of a page: then its columns of links are no part of the
-// text. A table of data keeps every cell, and so does one in the text.
+// TestColumnsOfLinks checks that columns of links are not part of the text if a table
+// places the parts of a page. A table of data keeps every cell, and so does a table in the
+// text.
 func TestColumnsOfLinks(t *testing.T) {
 	links := strings.Repeat(`<a href="/a">Harbour reopens after the storm</a><br><a href="/b">Five walks for a wet Sunday</a><br>`, 4)
 	data := `<table><tr><th>Ship</th><th>Papers</th></tr><tr><td>Lantern</td><td><a href="/l">the log of its first year</a></td></tr></table>`
@@ -115,8 +116,8 @@ func TestColumnsOfLinks(t *testing.T) {
 	}
 }
 
-// A page may be a list of links that a table places beside a text about it. The list is
-// no column of links then.
+// TestListBesideText checks a page that is a list of links, with a table that places it
+// next to a text about it. Such a list is not a column of links.
 func TestListBesideText(t *testing.T) {
 	list := strings.Repeat(`<p><a href="/walk">Five walks for a wet Sunday</a></p>`, 60)
 	about := strings.Repeat("These are the walks that members of the harbour club liked best, in the order of their votes. ", 6)

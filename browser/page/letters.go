@@ -10,10 +10,10 @@ import (
 	"golang.org/x/text/encoding"
 )
 
-// script is a way to write that has a row of letters to itself: the charsets of
-// one byte that it is written in, and its letters, the commonest first. Final
-// letters stand at the ends of words only; where vowels are written, no word of
-// three letters is without one.
+// script is a writing system for which charsets of one byte have a row of letters. It has
+// the names of these charsets, and its letters, the most common first. Final letters stand
+// only at the ends of words. If vowels is not empty, every word of three letters or more
+// has a vowel.
 type script struct {
 	charsets []string
 	letters  string
@@ -29,20 +29,21 @@ var scripts = []script{
 	{[]string{"windows-874"}, "านรกอเงมย่้ลวทสตัีหบิปคแดะจไพใขชู์ุโืณผถ็ธำญภึศซฐษฝฟๆฎฉฆฏฌฑ", "", ""},
 }
 
-// latin is a language that is written in letters of ASCII and some of its own.
+// latin is a language that is written in letters of ASCII and some letters of its own.
 type latin struct {
 	charset string
 	letters string
 }
 
-// latins begin with those of the charset that is taken where others fit no better.
+// latins begins with the languages of the charset that is used if no other charset fits
+// better.
 var latins = []latin{
 	{"windows-1252", "äöüß"},              // German
 	{"windows-1252", "éèàùâêîôûëïüçœæ"},   // French
 	{"windows-1252", "áéíóúñüªº"},         // Spanish
 	{"windows-1252", "ãõáéíóúâêôàçªº"},    // Portuguese
 	{"windows-1252", "àèéìòù"},            // Italian
-	{"windows-1252", "åäöæøéü"},           // of the north
+	{"windows-1252", "åäöæøéü"},           // Nordic languages
 	{"windows-1252", "áéíóúýþæöð"},        // Icelandic
 	{"windows-1252", "éëïèöüáêç"},         // Dutch
 	{"windows-1252", "àéèíóúòïüç"},        // Catalan
@@ -51,23 +52,24 @@ var latins = []latin{
 	{"windows-1250", "áäčďéíĺľňóôŕšťúýž"}, // Slovak
 	{"windows-1250", "áéíóöőúüű"},         // Hungarian
 	{"windows-1250", "ăâîşţ"},             // Romanian
-	{"windows-1250", "čćđšž"},             // of the south
+	{"windows-1250", "čćđšž"},             // South Slavic languages
 	{"iso-8859-2", "ąćęłńóśźż"},           // Polish
 	{"iso-8859-2", "áčďéěíňóřšťúůýž"},     // Czech
 	{"iso-8859-2", "áäčďéíĺľňóôŕšťúýž"},   // Slovak
-	{"iso-8859-2", "čćđšž"},               // of the south
+	{"iso-8859-2", "čćđšž"},               // South Slavic languages
 	{"windows-1254", "çğıöşüİ"},           // Turkish
 	{"windows-1257", "āčēģīķļņšūžōŗ"},     // Latvian
 	{"windows-1257", "ąčęėįšųūž"},         // Lithuanian
 	{"windows-1257", "äöõüšž"},            // Estonian
-	// Where languages are mixed.
+	// Texts in several languages.
 	{"windows-1252", "äöüßéèàùâêîôûëïçœæáíóúñãõìòåø"},
 	{"windows-1250", "ąćęłńóśźżáčďéěíňřšťúůýžäĺľôŕöőüűăâîşţđß"},
 	{"iso-8859-2", "ąćęłńóśźżáčďéěíňřšťúůýžäĺľôŕöőüűăâîşţđß"},
 }
 
-// inOneByte is the charset of one byte whose language a text fits best, and how
-// well: 1 is as well as a text of that language does, below a half is not at all.
+// inOneByte returns the charset of one byte with the language that fits a text best, and
+// how well it fits: 1 is as well as a text of that language does; below a half, it does not
+// fit.
 func inOneByte(sample []byte) (name string, fit float64) {
 	decoded := make(map[string][]rune)
 	text := func(name string) []rune {
@@ -93,8 +95,8 @@ func inOneByte(sample []byte) (name string, fit float64) {
 	return name, fit
 }
 
-// fit is the mean over all characters beyond ASCII: common letters are worth more
-// than rare ones, and what no word of the script has costs.
+// fit returns the mean over all characters outside of ASCII: common letters count more than
+// rare ones, and letters where no word of the script has them count negatively.
 func (s *script) fit(text []rune) float64 {
 	worth := make(map[rune]float64)
 	letters := []rune(s.letters)
@@ -131,8 +133,8 @@ func (s *script) fit(text []rune) float64 {
 	return sum / float64(total)
 }
 
-// mute is the length of the word that a text begins with, if it has three letters
-// or more and none is a vowel.
+// mute returns the length of the word at the beginning of a text if it has three letters or
+// more and no vowel, or else 0.
 func (s *script) mute(text []rune) int {
 	for i, r := range text {
 		switch {
@@ -147,8 +149,8 @@ func (s *script) mute(text []rune) int {
 	return 0
 }
 
-// fit is the mean over all characters beyond ASCII: the letters of the language
-// count in a word that has letters of ASCII, too.
+// fit returns the mean over all characters outside of ASCII: a letter of the language
+// counts if its word also has letters of ASCII.
 func (l *latin) fit(text []rune) float64 {
 	sum, total := 0.0, 0
 	for i, r := range text {
@@ -161,7 +163,7 @@ func (l *latin) fit(text []rune) float64 {
 		switch {
 		case !unicode.IsLetter(before) && !unicode.IsLetter(after):
 			if known {
-				continue // a word by itself
+				continue // a word of one letter
 			}
 			sum--
 		case !known:
@@ -181,8 +183,8 @@ func (l *latin) fit(text []rune) float64 {
 	return sum / float64(total)
 }
 
-// aside reports whether a character is one of the signs that any language has
-// around its words.
+// aside reports whether a character is one of the signs that any language has around its
+// words.
 func aside(text []rune, i int) bool {
 	r := text[i]
 	if !strings.ContainsRune("\u00a0«»“”„‘’‚‹›–—…·•°§©®€£½¼¾×±²³¡¿،؟؛№", r) {
@@ -191,7 +193,7 @@ func aside(text []rune, i int) bool {
 	return r == '’' || r == '·' || !unicode.IsLetter(at(text, i-1)) || !unicode.IsLetter(at(text, i+1))
 }
 
-// at is a character of a text, or none beyond its ends.
+// at returns a character of a text, or 0 beyond its ends.
 func at(text []rune, i int) rune {
 	if i < 0 || i >= len(text) {
 		return 0

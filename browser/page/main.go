@@ -13,8 +13,8 @@ var generators = []string{
 	"mdbook", "docutils", "zensical", "starlight", "antora", "nextra", "hexdocs", "ex_doc", "yard", "typedoc", "jsdoc", "pdoc", "texinfo", "makeinfo", "mandoc", "groff", "dokuwiki",
 }
 
-// isDocumentation reports whether a page is the kind that marks its content:
-// by its generator, or because it shows code.
+// isDocumentation reports whether a page is of the kind that marks its content: by its
+// generator, or because it shows code.
 func isDocumentation(doc *html.Node) bool {
 	code := 0
 	found := false
@@ -60,8 +60,8 @@ func marked(n *html.Node, marks *wordSet) bool {
 	return false
 }
 
-// isContent reports whether an element is where documentation puts what a page
-// is about.
+// isContent reports whether an element is one in which documentation puts the main content
+// of a page.
 func isContent(n *html.Node) bool {
 	if is(n, "main", "article") || attr(n, "role") == "main" || attr(n, "itemprop") == "articleBody" {
 		return true
@@ -73,9 +73,10 @@ func isContent(n *html.Node) bool {
 	return hasClass(n, "content", "contents", "main-content", "md-content", "markdown-body", "theme-doc-markdown", "rst-content", "documentwrapper", "contentContainer", "page-content", "post-content", "entry-content", "article-body")
 }
 
-// mainOf is the element that is marked as the content of a page, or the body
-// where none is that holds a good part of it. Of two inside each other it is
-// the inner one, if that holds all of the outer's paragraphs, code and tables.
+// mainOf returns the element that is marked as the content of a page, or the body if no
+// such element contains a large part of the page. If one such element is inside another, it
+// returns the inner one, if that has almost all of the outer one's paragraphs, code and
+// tables.
 func mainOf(body *html.Node) *html.Node {
 	var best *html.Node
 	most, weight := 0, 0
@@ -98,8 +99,8 @@ func mainOf(body *html.Node) *html.Node {
 	return best
 }
 
-// renderedFile is the one file that a forge shows under what it says of its
-// repository, if that is a good part of the page, or nil.
+// renderedFile returns the one file that a forge shows under its description of a
+// repository, if the file is a large part of the page, or nil.
 func renderedFile(main *html.Node) *html.Node {
 	found := all(main, func(n *html.Node) bool { return is(n, "article", "div") && hasClass(n, "markdown-body") })
 	if len(found) != 1 || paragraphs(found[0])*2 < paragraphs(main) || contentLength(found[0])*4 < contentLength(main) {
@@ -108,8 +109,8 @@ func renderedFile(main *html.Node) *html.Node {
 	return found[0]
 }
 
-// substance counts what is worth reading for certain: paragraphs, code and
-// rows of tables.
+// substance counts the letters that are certainly worth reading: those in paragraphs, code
+// and cells of tables.
 func substance(n *html.Node) int {
 	total := paragraphs(n)
 	for _, c := range named(n, "pre", "td") {
@@ -118,8 +119,7 @@ func substance(n *html.Node) int {
 	return total
 }
 
-// contentLength counts the characters of a page that are in none of its parts
-// for finding the way.
+// contentLength counts the letters of a page that are not in its navigation.
 func contentLength(body *html.Node) int {
 	total := 0
 	walk(body, func(n *html.Node) bool {
@@ -134,7 +134,8 @@ func contentLength(body *html.Node) int {
 	return total
 }
 
-// chromeClasses are classes and ids of what documentation has around its text.
+// chromeClasses are classes and ids of the navigation that documentation has around its
+// text.
 var chromeClasses = set(`sidebar sidebars sphinxsidebar wy-nav-side navbar topbar nav navheader navfooter navigation navpath breadcrumb breadcrumbs
 	wy-breadcrumbs toc toctree-wrapper-nav tocsidebar on-this-page table-of-contents pagination pagination-nav prev-next-area related footer site-footer
 	header-container skip-nav skip-link sub-nav searchbox search-container search-form search-box menu-bar nav-chapters nav-wrapper
@@ -144,7 +145,7 @@ var chromeClasses = set(`sidebar sidebars sphinxsidebar wy-nav-side navbar topba
 	out-of-band srclink source-link viewcode-link copy-path copybtn copybutton copy-button md-clipboard clipboard-copy gh-edit
 	headerlink header-link permalink anchorjs-link hash-link heading-anchor toc-anchor test-arrow rustdoc-toggle-link`)
 
-// isChrome reports whether an element is there to find the way.
+// isChrome reports whether an element is navigation.
 func isChrome(n *html.Node) bool {
 	if n.Type != html.ElementNode {
 		return false
@@ -167,8 +168,8 @@ func isChrome(n *html.Node) bool {
 	for w := range strings.FieldsSeq(strings.ToLower(attr(n, "class"))) {
 		named = named || chromeClasses.has(w)
 	}
-	// A name alone decides nothing: a "sidebar" is also a box in the text, and
-	// "related" the work of others.
+	// A name alone decides nothing: a "sidebar" is also a box in the text, and "related" is
+	// also the work of other people.
 	return named && !is(n, "main", "article", "body", "section") && !isHeading(n) && (paragraphs(n) == 0 || looksBeside(n))
 }
 
@@ -188,8 +189,8 @@ func dropChrome(root *html.Node) {
 	})
 }
 
-// titleBlock is the element before the main one that holds the page's
-// heading, where the main one has none.
+// titleBlock returns the element before main that contains the page's heading, if main has
+// none.
 func titleBlock(body, main *html.Node) *html.Node {
 	if main == body {
 		return nil
@@ -201,8 +202,8 @@ func titleBlock(body, main *html.Node) *html.Node {
 		if contains(main, h) || contains(h, main) || within(h, nil, "nav", "aside", "footer") != nil || length(h) > 300 || length(h) == 0 || chromeAbove(h, body) {
 			continue
 		}
-		// An element beside the heading is its subtitle or the first section, if
-		// it is more than links.
+		// If the element around the heading has more than links, the rest of it is a
+		// subtitle or the first section.
 		top := h
 		for top.Parent != nil && !contains(top.Parent, main) {
 			top = top.Parent

@@ -20,20 +20,20 @@ func Untrusted(text, source string) string {
 		"</untrusted-content id=" + nonce + ">\n"
 }
 
-// Meta is what the front matter says beside what the page knows itself. Zero
+// Meta is what the front matter contains in addition to what the page itself knows. Zero
 // fields are left out.
 type Meta struct {
-	Status   int       // of HTTP
-	Fetched  time.Time // when it was served
+	Status   int       // HTTP status
+	Fetched  time.Time // time when it was served
 	Rendered string    // "static" or "chrome"
-	Partial  bool      // the time was up before all was there
+	Partial  bool      // whether the time was up before the whole page had loaded
 }
 
 // FrontMatter is a block of YAML that names the source of a page, for citing.
 // Its values are the page's own, quoted so that none can end the block.
 func (p *Page) FrontMatter(m Meta) string { return frontMatter(p, m) }
 
-// TableOfContents lists the headings of the page, a line each, with the offset
-// at which Part finds it. It is empty for fewer than two headings, and holds
-// at most limit lines.
+// TableOfContents lists the headings of the page, one per line, each with the offset at
+// which Part finds it. It is empty for fewer than two headings, and has at most limit
+// lines.
 func (p *Page) TableOfContents(limit int) string { return contents(p.Headings, limit) }

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// contextKey is the type of what is passed down while writing.
+// contextKey is the type of keys for values that are passed down while writing.
 type contextKey int
 
 // insideLink is true in the text of a link.
@@ -62,7 +62,7 @@ func (ground) Init(conv *converter.Converter) error {
 	}
 	conv.Register.TextTransformer(func(ctx converter.Context, s string) string {
 		if ctx.Err() != nil {
-			return "" // the rest is quick, and not used
+			return "" // the rest takes little time, and its result is not used
 		}
 		if inside, _ := ctx.Value(insideLink).(bool); inside && strings.ContainsAny(s, "[]") {
 			s = linkBrackets.Replace(s)
@@ -75,12 +75,11 @@ func (ground) Init(conv *converter.Converter) error {
 	return nil
 }
 
-// settleAtOnce bounds the text over which signs are settled in one go. The
-// library looks from each sign back and forth, never beyond its paragraph
-// where that decides something.
+// settleAtOnce bounds the text in which signs are settled in one pass. From each sign, the
+// library searches in both directions, but no result depends on text beyond the paragraph.
 const settleAtOnce = 64 << 10
 
-// settle writes or drops the mark before each sign that may need an escape.
+// settle writes or removes the escape before each sign that may need one.
 func settle(ctx converter.Context, out []byte) []byte {
 	done := make([]byte, 0, len(out))
 	for len(out) > 0 && ctx.Err() == nil {
@@ -103,7 +102,7 @@ func settle(ctx converter.Context, out []byte) []byte {
 	return done
 }
 
-// entities escapes what markdown would take for an element or an entity.
+// entities escapes text that markdown would read as an element or an entity.
 func entities(s string) string {
 	if !strings.ContainsAny(s, "<&") {
 		return s
@@ -128,8 +127,8 @@ func entities(s string) string {
 
 var entity = pattern(`^&(#\d{1,6}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,8});`)
 
-// escapedBracket stands for a bracket that must not begin a link, until the
-// library's escapes are settled.
+// escapedBracket and closedBracket stand for brackets that must not be read as a link,
+// until the library's escapes are settled.
 const (
 	escapedBracket = "\ue0f3"
 	closedBracket  = "\ue0f4"
@@ -141,9 +140,9 @@ var (
 	escapeLabel     = strings.NewReplacer("[", `\[`, "]", `\]`)
 )
 
-// brackets marks the brackets that markdown would take for a link or a task's
-// box. The library's own rule looks for the other end of each through all that
-// follows, which takes minutes where there are many.
+// brackets marks the brackets that markdown would read as a link or as the box of a task.
+// The library's own rule searches all following text for the end of each bracket, which
+// takes minutes if there are many.
 func brackets(s string) string {
 	if strings.IndexByte(s, '[') < 0 {
 		return s
@@ -171,8 +170,8 @@ func opensLink(s string, i int) bool {
 	return end+1 < len(ahead) && (ahead[end+1] == '(' || ahead[end+1] == '[' || ahead[end+1] == ':')
 }
 
-// tame takes the marks for escaping off signs that mean nothing where they
-// stand: underlines inside of words, and brackets, which are settled.
+// tame removes the escapes of signs that mean nothing at their place: underscores inside of
+// words, and brackets, which are settled already.
 func tame(s string) string {
 	if strings.IndexByte(s, byte(marker.MarkerEscaping)) < 0 && !strings.ContainsAny(s, escapedBracket+closedBracket) {
 		return s
@@ -203,8 +202,9 @@ func tame(s string) string {
 
 func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// tidy leaves at most one empty line in a row, and no spaces at line ends but
-// those that break a line. Line ends of code are marks here, so it stands.
+// tidy leaves at most one empty line in a row, and removes the spaces at line ends except
+// those that break a line. In code, line ends are marks at this point, so code is not
+// changed.
 func tidy(out []byte) []byte {
 	var b bytes.Buffer
 	b.Grow(len(out))
@@ -236,9 +236,8 @@ func tidy(out []byte) []byte {
 	return bytes.TrimRight(b.Bytes(), " \n")
 }
 
-// ours is what the library loses: tables with anything in their cells, math,
-// definitions, boxes of tasks, raised and lowered text, and targets as they
-// are.
+// ours writes what the library loses: tables with any content in their cells, math,
+// definitions, boxes of tasks, superscripts and subscripts, and targets as they are.
 type ours struct{}
 
 func (ours) Name() string { return "belljar" }
@@ -288,8 +287,8 @@ func render(ctx converter.Context, n *html.Node) []byte {
 	return b.Bytes()
 }
 
-// writeLink writes a link on one line. One without a text is its target's
-// last part; one around a block is left to the block.
+// writeLink writes a link on one line, and joins the blocks in it. A link without text gets
+// its label or title as text, or is left out.
 func writeLink(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
 	href := attr(n, "href")
 	if href == "" {
@@ -309,7 +308,7 @@ func writeLink(ctx converter.Context, w converter.Writer, n *html.Node) converte
 		trimmed = joined(trimmed)
 	}
 	trimmed = bytes.ReplaceAll(bytes.ReplaceAll(trimmed, []byte("  \n"), []byte(" ")), []byte("\n"), []byte(" "))
-	for len(trimmed) > 0 && (trimmed[0] == '#' || trimmed[0] == ' ') { // a heading in a link
+	for len(trimmed) > 0 && (trimmed[0] == '#' || trimmed[0] == ' ') { // the link contains a heading
 		trimmed = trimmed[1:]
 	}
 	if c := content[0:min(1, len(content))]; len(c) == 1 && c[0] == ' ' {
@@ -328,7 +327,7 @@ func writeLink(ctx converter.Context, w converter.Writer, n *html.Node) converte
 	return converter.RenderSuccess
 }
 
-// joined makes the blocks in a link parts of one line.
+// joined joins the blocks in a link into one line.
 func joined(b []byte) []byte {
 	var parts [][]byte
 	for part := range bytes.SplitSeq(b, []byte("\n\n")) {
@@ -373,7 +372,7 @@ func writeBox(w converter.Writer, n *html.Node) converter.RenderStatus {
 func writeRaised(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
 	content := bytes.TrimSpace(render(ctx, n))
 	if len(content) == 0 || bytes.Contains(content, []byte("](")) || content[0] == '[' || bytes.Contains(content, []byte("\n")) {
-		put(w, string(content)) // a footnote says so itself
+		put(w, string(content)) // a footnote needs no element around it
 		return converter.RenderSuccess
 	}
 	put(w, "<"+n.Data+">")
@@ -382,8 +381,8 @@ func writeRaised(ctx converter.Context, w converter.Writer, n *html.Node) conver
 	return converter.RenderSuccess
 }
 
-// writeQuote puts a mark before every line of a quote, those of code included,
-// which the library leaves without.
+// writeQuote puts a mark before every line of a quote, also before the lines of code, for
+// which the library writes none.
 func writeQuote(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
 	content := tidy(bytes.TrimSpace(render(ctx, n)))
 	if len(content) == 0 {
@@ -433,8 +432,8 @@ func writeMath(w converter.Writer, tex string, block bool) {
 	put(w, "\n\n$$\n"+strings.Join(kept, "\n")+"\n$$\n\n")
 }
 
-// writeDefinitions writes terms and what they mean: a term is a line of its
-// own, its meaning is indented after a colon.
+// writeDefinitions writes terms and their meanings: a term is on a line of its own, and its
+// meaning is indented after a colon.
 func writeDefinitions(ctx converter.Context, w converter.Writer, n *html.Node) converter.RenderStatus {
 	put(w, "\n\n")
 	var visit func(n *html.Node)
@@ -467,8 +466,7 @@ func writeDefinitions(ctx converter.Context, w converter.Writer, n *html.Node) c
 	return converter.RenderSuccess
 }
 
-// indented puts two spaces before every line but the first, those of code
-// included.
+// indented puts two spaces before every line except the first, also in code.
 func indented(b []byte) []byte {
 	b = bytes.ReplaceAll(b, marker.BytesMarkerCodeBlockNewline, append(bytes.Clone(marker.BytesMarkerCodeBlockNewline), ' ', ' '))
 	b = bytes.ReplaceAll(b, []byte("\n"), []byte("\n  "))

@@ -24,8 +24,8 @@ func formula(tex string, block bool) *html.Node {
 	return n
 }
 
-// formulas finds the math of a page, in each of the ways that it is written
-// for browsers, and leaves its TeX.
+// formulas finds the math of a page, in each of the ways in which it is written for
+// browsers, and replaces it with its TeX.
 func formulas(root *html.Node) {
 	walk(root, func(n *html.Node) bool {
 		switch {
@@ -76,8 +76,8 @@ func hasScript(n *html.Node) bool {
 	return false
 }
 
-// mathOf is the formula in an element, or nil: the TeX that it carries beside
-// what it shows, or what its MathML says.
+// mathOf returns the formula in an element, or nil: the TeX that the element carries in
+// addition to what it shows, or else TeX that is made from its MathML.
 func mathOf(n *html.Node) *html.Node {
 	block := hasClass(n, "katex-display", "MathJax_Display") || attr(n, "display") == "true" || attr(n, "display") == "block" || hasClass(n.Parent, "katex-display")
 	m := n
@@ -102,7 +102,7 @@ func mathOf(n *html.Node) *html.Node {
 	return formula(mathML(m, 0), block)
 }
 
-// unstyled takes away what wikis put around each formula.
+// unstyled removes what wikis put around each formula.
 func unstyled(tex string) string {
 	tex = strings.TrimSpace(tex)
 	for _, style := range []string{`{\displaystyle`, `{\textstyle`} {
@@ -113,11 +113,11 @@ func unstyled(tex string) string {
 	return tex
 }
 
-// dollars are formulas in the text itself, between the marks that renderers of
-// math look for.
+// dollars matches formulas in the text itself, between the marks that math renderers look
+// for.
 var dollars = pattern(`(?s)\\\((.{1,1000}?)\\\)|\\\[(.{1,1000}?)\\\]|\$\$(.{1,1000}?)\$\$`)
 
-// delimited cuts the formulas out of a text.
+// delimited makes elements of the formulas in a text.
 func delimited(n *html.Node) {
 	if n.Parent == nil || !strings.Contains(n.Data, `\(`) && !strings.Contains(n.Data, `\[`) && !strings.Contains(n.Data, "$$") {
 		return
@@ -139,7 +139,7 @@ func delimited(n *html.Node) {
 	}
 }
 
-// symbols are operators of MathML that TeX has words for.
+// symbols are operators of MathML for which TeX has commands.
 var symbols = strings.NewReplacer("−", "-", "×", `\times `, "⋅", `\cdot `, "·", `\cdot `, "≤", `\le `, "≥", `\ge `, "≠", `\ne `, "∑", `\sum `, "∏", `\prod `,
 	"∫", `\int `, "∞", `\infty `, "→", `\to `, "∈", `\in `, "±", `\pm `, "∂", `\partial `, "∇", `\nabla `, "√", `\surd `, "…", `\ldots `, "\u2061", "", "\u2062", "", "\u2063", "")
 
@@ -243,11 +243,11 @@ var (
 	}
 )
 
-// multiscripts writes indices on both sides of a base, which come in pairs: those
-// after the base first, then those before it.
+// multiscripts writes indices on both sides of a base. They come in pairs: first those
+// after the base, then those before it.
 func multiscripts(n *html.Node, depth int) string {
 	var base string
-	var around [2]strings.Builder // after and before
+	var around [2]strings.Builder // indices after the base and before it
 	side, count := 0, -1
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch {

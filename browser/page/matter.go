@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// quoted is a YAML string in double quotes, on one line.
+// quoted returns a YAML string in double quotes, on one line.
 func quoted(s string) string { return strconv.Quote(s) }
 
 func frontMatter(p *Page, m Meta) string {

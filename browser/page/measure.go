@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// measure counts the letters under n, and those of them in links.
+// measure counts the letters under n, and how many of them are in links.
 func measure(n *html.Node) (total, linked int) {
 	walk(n, func(c *html.Node) bool {
 		switch {
@@ -26,8 +26,8 @@ func measure(n *html.Node) (total, linked int) {
 	return total, linked
 }
 
-// paragraphs counts the letters under n that are in blocks of a sentence or
-// more, outside of links.
+// paragraphs counts the letters under n that are outside of links and in blocks of at least
+// a sentence.
 func paragraphs(n *html.Node) int {
 	total := 0
 	var visit func(n *html.Node) (own, linked int)
@@ -59,11 +59,12 @@ func paragraphs(n *html.Node) int {
 	return total
 }
 
-// numberAttr numbers the elements of a page, so that those which readability
-// took can be found among those which it left.
+// numberAttr is the attribute with the number of an element. By this number, the elements
+// that readability has kept are found among those that it has left out.
 const numberAttr = "belljar-number"
 
-// numberOf is the number of an element or the nearest around it, or one beyond all.
+// numberOf returns the number of an element or of the nearest numbered element around it,
+// or else the largest int.
 func numberOf(n *html.Node) int {
 	for ; n != nil; n = n.Parent {
 		if i, err := strconv.Atoi(attr(n, numberAttr)); err == nil {
@@ -73,8 +74,8 @@ func numberOf(n *html.Node) int {
 	return math.MaxInt
 }
 
-// maskPrefix is before the names of an element that readability shall not see: it
-// has a list of names of its own, and removes headings for the slugs in their ids.
+// maskPrefix is put before the names of an element that readability must not see: it has a
+// list of names of its own, and removes headings because of the words in their ids.
 const maskPrefix = "belljar-was-"
 
 func mask(n *html.Node) {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// baseOf is what the links of a document are relative to: its URL, or what its
-// base element says, if that is an address of the web.
+// baseOf returns the URL to which the links of a document are relative: its own URL, or
+// that of its base element, if that is an http or https URL.
 func baseOf(doc *html.Node, docURL string) *url.URL {
 	base, err := url.Parse(docURL)
 	if err != nil {
@@ -23,8 +23,8 @@ func baseOf(doc *html.Node, docURL string) *url.URL {
 	return base
 }
 
-// absolute is a link as seen from anywhere, or nothing for one that leads
-// nowhere but into a browser: scripts, data, blobs, files.
+// absolute returns a link as an absolute URL, or "" for a link that leads somewhere only in
+// a browser: scripts, data, blobs, files.
 func absolute(base *url.URL, href string) string {
 	href = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -54,8 +54,8 @@ func absolute(base *url.URL, href string) string {
 // escapeURL keeps a target inside of the parentheses of a link.
 var escapeURL = strings.NewReplacer(" ", "%20", "(", "%28", ")", "%29", "<", "%3C", ">", "%3E", "[", "%5B", "]", "%5D", "\\", "%5C", `"`, "%22", "|", "%7C", "`", "%60")
 
-// media gives images the source that they would load, and puts a link in the
-// place of what plays.
+// media gives images the source that they would load, and replaces frames, films and sounds
+// with links.
 func media(root *html.Node, base *url.URL) {
 	walk(root, func(n *html.Node) bool {
 		switch {
@@ -125,7 +125,8 @@ func after(n *html.Node) *html.Node {
 	return nil
 }
 
-// sourceOf is where an image is loaded from, lazy ones included, or nothing.
+// sourceOf returns the URL from which an image is loaded, also if it is loaded lazily, or
+// "".
 func sourceOf(img *html.Node) string {
 	lazy := []string{"data-src", "data-original", "data-lazy-src", "data-lazy", "data-original-src", "data-hi-res-src", "data-src-medium", "data-full-src", "data-url"}
 	for _, key := range append(lazy, "src") {
@@ -144,7 +145,7 @@ func sourceOf(img *html.Node) string {
 	return ""
 }
 
-// largest is the widest source of a srcset, up to what anybody looks at.
+// largest returns the widest source of a srcset, up to a width of 2600.
 func largest(srcset string) string {
 	best, most := "", -1.0
 	for part := range strings.SplitSeq(srcset, ", ") {
@@ -174,8 +175,8 @@ func source(img, picture *html.Node, base *url.URL) {
 	}
 	src = absolute(base, src)
 	if src == "" || pixel(img) {
-		// An image that came with the page has no address to cite; its
-		// alternative text may still say something.
+		// An image whose bytes are in the page has no address to cite, but its alternative
+		// text may say something.
 		if alt := oneLine(attr(img, "alt")); alt != "" && !pixel(img) {
 			img.Attr = []html.Attribute{{Key: "alt", Val: alt}}
 			return
@@ -186,14 +187,14 @@ func source(img, picture *html.Node, base *url.URL) {
 	setAttr(img, "src", src)
 }
 
-// pixel reports whether an image is there to be loaded, not to be seen.
+// pixel reports whether an image is only loaded and not seen, such as a tracking pixel.
 func pixel(img *html.Node) bool {
 	w, h := attr(img, "width"), attr(img, "height")
 	thin := func(side string) bool { return side == "0" || side == "1" }
 	return thin(w) && (h == "" || thin(h)) || thin(h) && (w == "" || attr(img, "alt") == "")
 }
 
-// plays puts a link in the place of a frame, film or sound.
+// plays replaces a frame, film or sound with a link.
 func plays(n *html.Node, base *url.URL) {
 	src := firstOf(map[string]string{"a": attr(n, "src"), "b": attr(n, "data-src"), "c": attr(n, "data"), "d": attr(n, "data-lazy-src")}, "a", "b", "c", "d")
 	if id := attr(n, "data-videoid"); id != "" && is(n, "amp-youtube") {
@@ -229,12 +230,12 @@ func plays(n *html.Node, base *url.URL) {
 	replace(n, a)
 }
 
-// embedAttr marks a link that stands for something that plays; text alone has
-// no use for it.
+// embedAttr marks a link that stands for a frame, film or sound. Output without links
+// leaves it out.
 const embedAttr = "belljar-embed"
 
-// links makes all targets absolute, and takes the links off what leads
-// nowhere.
+// links makes all targets absolute, and removes the links that lead nowhere, but not their
+// text.
 func links(root *html.Node, base *url.URL, omit bool) {
 	for _, a := range named(root, "a") {
 		href := absolute(base, attr(a, "href"))
@@ -249,8 +250,8 @@ func links(root *html.Node, base *url.URL, omit bool) {
 	}
 }
 
-// localLinks leaves of the links into the page itself what is after the sign, as
-// the table of contents does: the front matter has the rest.
+// localLinks shortens the links into the page itself to the part from the # on, as in the
+// table of contents: the front matter has the rest.
 func localLinks(root *html.Node, pageURL string) {
 	here, _, _ := strings.Cut(escapeURL.Replace(pageURL), "#")
 	for _, a := range named(root, "a") {

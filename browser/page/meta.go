@@ -6,10 +6,10 @@ import (
 	"golang.org/x/net/html"
 )
 
-// about is what the head of a document says of it.
+// about is what the head of a document says about the document.
 type about struct {
 	title, language, published string
-	article                    bool // it calls itself one
+	article                    bool // whether it calls itself an article
 }
 
 // aboutOf reads title, language and date, each from the place that is most
@@ -48,7 +48,7 @@ func aboutOf(t *tree) about {
 		published: firstFilled(metas["article:published_time"], metas["og:published_time"], metas["datepublished"], metas["date"], metas["dc.date"], metas["dc.date.issued"], metas["dcterms.created"], metas["citation_publication_date"], metas["citation_date"], metas["publish-date"], metas["pubdate"], when),
 	}
 	a.article = article || metas["og:type"] == "article" || metas["article:published_time"] != ""
-	// A title that is the site's name does not count where the page has a heading.
+	// A longer title in og:title that contains the title is more complete.
 	if og := metas["og:title"]; og != "" && len(og) > len(a.title) && strings.Contains(og, a.title) {
 		a.title = shorten(og, 300)
 	}
@@ -84,11 +84,11 @@ func shorten(s string, n int) string {
 	return s[:byteAt(s, n)]
 }
 
-// appRoots are the ids of the elements that frameworks draw their pages in.
-// settle.js of package browser has the same list.
+// appRoots are the ids of the elements in which frameworks draw their pages. settle.js of
+// package browser has the same list.
 var appRoots = set("root app __next __nuxt ___gatsby svelte main-app app-root react-root mount")
 
-// needsScript says why a page looks as if a script had to make it, or nothing.
+// needsScript returns the reason why a page looks as if a script had to make it, or "".
 func needsScript(t *tree) string {
 	const little, long = 200, 4000 // characters
 	size := length(t.body)

@@ -7,19 +7,19 @@ import (
 	"golang.org/x/net/html"
 )
 
-// promptClasses are the counters that notebooks write beside their cells, and
-// backClasses the arrows of footnotes back to where they are cited.
+// promptClasses are classes of the counters that notebooks write next to their cells.
+// backClasses are classes of the links from footnotes back to the place where they are
+// cited.
 var (
 	promptClasses = []string{"jp-InputPrompt", "jp-OutputPrompt", "input_prompt", "output_prompt"}
 	backClasses   = []string{"mw-cite-backlink", "data-footnote-backref", "footnote-backref", "footnote-back", "reversefootnote"}
 )
 
-// copyWords are what stands on buttons over blocks of code.
+// copyWords matches the words on buttons over blocks of code.
 var copyWords = pattern(`(?i)^(code\W*)?\[?\s*(select all|copy( code| to clipboard)?|copied!?|expand|view raw|show all|wrap)\s*\]?$`)
 
-// dropNoise removes what is to be clicked and not to be read, and puts the name of a
-// quoted person on a line of its own. It must run before blocks of code lose their
-// classes.
+// dropNoise removes what is to be clicked and not to be read, and puts the name of a quoted
+// person on a line of its own. It must run before blocks of code lose their classes.
 func dropNoise(root *html.Node) {
 	walk(root, func(n *html.Node) bool {
 		switch {
@@ -46,11 +46,11 @@ func dropNoise(root *html.Node) {
 	})
 }
 
-// backSign is the text of a link from a footnote back to where it is cited.
+// backSign matches the text of a link from a footnote back to the place where it is cited.
 var backSign = pattern(`^[\s\x{fe0e}\x{fe0f}]*[↩↑⤴⏎↵][\s\x{fe0e}\x{fe0f}]*$`)
 
-// boxAttr marks the box of a task, with what markdown writes for it. As text it
-// is a sign: readability takes away every control.
+// boxAttr marks the box of a task; its value is what markdown writes for the box. In the
+// text, the box is a sign, because readability removes every control.
 const boxAttr = "belljar-box"
 
 func box(input *html.Node) {
@@ -63,8 +63,8 @@ func box(input *html.Node) {
 	replace(input, n)
 }
 
-// renumber gives each item of a list that counts down or leaps a list of its
-// own, since markdown counts up by one.
+// renumber starts a new list at each item whose number is not one more than the number
+// before, since markdown only counts up by one.
 func renumber(ol *html.Node) {
 	items := all(ol, func(n *html.Node) bool { return is(n, "li") && n.Parent == ol })
 	if len(items) > 1000 || ol.Parent == nil {
@@ -77,7 +77,7 @@ func renumber(ol *html.Node) {
 	if n, err := strconv.Atoi(attr(ol, "start")); err == nil {
 		at = n
 	}
-	list := ol // that the item before is in
+	list := ol // list that contains the item before
 	for i, li := range items {
 		value, err := strconv.Atoi(attr(li, "value"))
 		leaps := err == nil && value != at
@@ -100,9 +100,9 @@ func renumber(ol *html.Node) {
 	}
 }
 
-// isPanel reports whether an element is one of those that a row of tabs shows by
-// turns: a reader who clicks sees all of them. There is a tab for each panel; one with
-// code may have a class that says so instead of a role.
+// isPanel reports whether an element is one of the panels of a row of tabs, which are shown
+// one at a time: a reader who clicks sees all of them. There must be a tab for each panel.
+// A panel with code may have a class instead of a role.
 func isPanel(n *html.Node, hidden func(*html.Node) bool) bool {
 	if attr(n, "role") != "tabpanel" && attr(n, "class") == "" {
 		return false
@@ -127,8 +127,8 @@ func isPanel(n *html.Node, hidden func(*html.Node) bool) bool {
 	return false
 }
 
-// isEcho reports whether an element is a heading for screen readers whose words
-// stand beside it for everybody, as the name of a release does.
+// isEcho reports whether an element is a heading for screen readers whose words also stand
+// next to it for everybody, for example the name of a release.
 func isEcho(n *html.Node, hidden func(*html.Node) bool) bool {
 	if !isHeading(n) || n.Parent == nil {
 		return false
@@ -150,10 +150,10 @@ func isEcho(n *html.Node, hidden func(*html.Node) bool) bool {
 	return strings.Contains(oneLine(b.String()), text)
 }
 
-// memoParts takes apart the text of a memo (RFCs are served so: a pre for each
-// page of paper, with its headings marked in it): headings become headings, and
-// the lines at the top and the foot of the paper go. It reports whether it was
-// one, and not a block of code.
+// memoParts splits the text of a memo: an RFC is served as one pre for each page of paper,
+// with its headings marked in it. Headings become headings, and the lines at the top and
+// the foot of the pages are removed. It reports whether pre was a memo, and not a block of
+// code.
 func memoParts(pre *html.Node) bool {
 	isHead := func(n *html.Node) bool {
 		return is(n, "span") && len(attr(n, "class")) == 2 && isHeadingName(attr(n, "class"))
@@ -181,7 +181,7 @@ func memoParts(pre *html.Node) bool {
 				setAttr(h, "id", attr(a, "id"))
 			}
 			pre.Parent.InsertBefore(h, pre)
-		case is(c, "span") && hasClass(c, "grey"): // the head of the paper
+		case is(c, "span") && hasClass(c, "grey"): // the line at the top of a page of paper
 		default:
 			if part == nil {
 				part = element("div")
@@ -194,5 +194,5 @@ func memoParts(pre *html.Node) bool {
 	return true
 }
 
-// footLine is the foot of a page of a memo.
+// footLine matches the line at the foot of a page of a memo.
 var footLine = pattern(`(?m)^\S.*\[Page \d+\][ \t]*$`)

@@ -39,15 +39,15 @@ const (
 	ByMain        Extraction = "main"        // the element that documentation marks as its content
 	ByReadability Extraction = "readability" // the article that was found by its density of text
 	BySelector    Extraction = "selector"    // what Options.Selector matched
-	ByWhole       Extraction = "whole"       // the whole page, asked for or for want of anything better
+	ByWhole       Extraction = "whole"       // the whole page, because it was asked for or nothing better was found
 )
 
-// HiddenAttr marks an element that does not show. A program that knows the layout, a
-// browser, sets it before it serialises a page; Convert leaves such elements
-// out and counts them, as it does with those that HTML alone shows to be hidden.
+// HiddenAttr marks an element that does not show. A program that knows the layout, such as
+// a browser, sets it before it serialises a page. Convert leaves such elements out and
+// counts them, like those that are hidden by HTML alone.
 const HiddenAttr = "data-belljar-hidden"
 
-// Limits on one conversion when Options leave them open.
+// Limits of one conversion, if the Options do not set them.
 const (
 	DefaultMaxBytes = 10 << 20
 	DefaultTimeout  = 20 * time.Second
@@ -57,15 +57,15 @@ const (
 // main content, with links and images.
 type Options struct {
 	URL         string // where the document came from, after redirects; base of its links
-	ContentType string // as served, with its charset; empty: look at the bytes
-	Format      Format // empty: Markdown
+	ContentType string // as served, with its charset; if empty, the bytes decide
+	Format      Format // empty means Markdown
 
-	// Decoded says that the bytes are UTF-8 already, whatever header and meta
-	// elements say: a browser serialised them.
+	// Decoded says that the bytes are UTF-8 already, whatever the header and the meta
+	// elements say, because a browser serialised them.
 	Decoded bool
 
 	Whole    bool   // take the whole page instead of its main content
-	Selector string // CSS; take what matches, in the order of the page
+	Selector string // CSS selector; takes what it matches, in the order of the page
 
 	OmitLinks  bool // write the text of links without their targets
 	OmitImages bool // leave images out
@@ -74,40 +74,41 @@ type Options struct {
 	// losing one: see Page.References.
 	ShortLinks bool
 
-	MaxBytes int           // of the document; what is over is cut off; 0: DefaultMaxBytes
-	Timeout  time.Duration // of the conversion; 0: DefaultTimeout
+	MaxBytes int           // bytes of the document; the rest is cut off; 0 means DefaultMaxBytes
+	Timeout  time.Duration // time for the conversion; 0 means DefaultTimeout
 }
 
-// Page is what became of a document. It is not changed after Convert returned
-// it, and may be shared and cached.
+// Page is the result of a conversion. It is not changed after Convert has returned it, and
+// may be shared and cached.
 type Page struct {
 	Kind       Kind
-	Format     Format // of Content; Text where Kind has no markup to keep
+	Format     Format // format of Content; Text if Kind has no markup to keep
 	URL        string
 	Title      string // one line; empty if the page has none
 	Language   string // BCP 47, as the page declares it
 	Published  string // RFC 3339 or a date, as the page declares it
-	Charset    string // that the bytes were decoded from, such as "utf-8"
+	Charset    string // charset from which the bytes were decoded, such as "utf-8"
 	Extraction Extraction
 
-	Content string // all of it; Part cuts it
+	Content string // whole content; Part returns a piece of it
 
-	// With Options.ShortLinks, links and images on the page's own host are
-	// relative to URL, and a link that is written [text][n] leads to the n-th of
-	// References, counted from 1; Definitions writes them.
+	// References are the addresses to which links of the content refer, if
+	// Options.ShortLinks is set: a link that is written [text][n] leads to the n-th of
+	// them, counted from 1. Definitions writes them. Links and images on the page's own
+	// host are then relative to URL.
 	References []string
 
 	Headings []Heading
-	Links    []Link  // of the content, at most MaxLinks, in order, each target once
-	Images   []Image // of the content, at most MaxLinks, in order, each source once
+	Links    []Link  // links of the content, at most MaxLinks, in order, each target once
+	Images   []Image // images of the content, at most MaxLinks, in order, each source once
 
-	Bytes     int      // of the document that were read
+	Bytes     int      // bytes of the document that were read
 	Truncated bool     // the document is longer than was read, or was cut for its size
 	Hidden    int      // characters of hidden text that were left out
 	Notes     []string // what else a reader should know, a sentence each
 
-	// NeedsScript says why the page looks as if it had to be rendered by a
-	// browser first, such as "the element #root is empty"; empty: it does not.
+	// NeedsScript says why the page looks as if a browser had to render it first, such as
+	// "the element #root is empty". Otherwise it is empty.
 	NeedsScript string
 }
 
@@ -134,13 +135,13 @@ type Image struct {
 	URL string // absolute
 }
 
-// ErrNoMatch is the error where Options.Selector matches nothing.
+// ErrNoMatch means that Options.Selector matches nothing.
 var ErrNoMatch = errors.New("matches nothing on the page")
 
 // UnsupportedError is a document that cannot become text.
 type UnsupportedError struct {
 	Type string // media type, such as "image/png"
-	Why  string // what is wrong with it, where its type alone is not: "it is encrypted"
+	Why  string // what is wrong with it, if the type alone does not say so, such as "it is encrypted"
 	Hint string // what to do instead
 }
 
@@ -148,11 +149,10 @@ func (e *UnsupportedError) Error() string {
 	return "read " + e.Type + ": " + cmp.Or(e.Why, "not a document of text") + "; " + e.Hint
 }
 
-// Convert reads a document. It fails with an *UnsupportedError for a document that is
-// not text, with an error that names the option for an option that makes no sense
-// (ErrNoMatch for a selector without a match), and with the context's error or
-// context.DeadlineExceeded when the time is up. It neither keeps nor changes src. It
-// may be called concurrently.
+// Convert reads a document. It fails with an *UnsupportedError for a document that is not
+// text, with an error that names the option for an option that is not valid (ErrNoMatch for
+// a selector without a match), and with the context's error or context.DeadlineExceeded
+// when the time is up. It neither keeps nor changes src. It may be called concurrently.
 func Convert(ctx context.Context, src []byte, o Options) (*Page, error) {
 	return convert(ctx, src, o)
 }

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// TestPartsMakeThePage reads pages in parts of many sizes: every byte once,
-// and no character cut.
+// TestPartsMakeThePage reads pages in parts of many sizes, and checks that the parts
+// contain every byte once and cut no character.
 func TestPartsMakeThePage(t *testing.T) {
 	content := strings.Repeat("Ein Wört, 日本語 🦀 and\nlines.\n\nمرحبا ", 3000)
 	p := &Page{Content: content}
@@ -48,8 +48,8 @@ func TestPartsMakeThePage(t *testing.T) {
 	}
 }
 
-// TestCharsets writes the same kind of page in every charset that pages are
-// in, announced by header, by meta element, by byte order mark, or not at all.
+// TestCharsets converts the same kind of page in every charset that pages use, announced by
+// header, by meta element, by byte order mark, or not at all.
 func TestCharsets(t *testing.T) {
 	texts := map[string]string{
 		"windows-1252": "Café “naïve” — 5 €", "iso-8859-2": "Zażółć gęślą jaźń", "iso-8859-15": "Œuvre à 5 €", "windows-1250": "Příliš žluťoučký kůň",
@@ -189,7 +189,7 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// TestBounds converts what is made to take time or memory.
+// TestBounds converts documents that are made to take much time or memory.
 func TestBounds(t *testing.T) {
 	many := func(n int, s string) string { return strings.Repeat(s, n) }
 	for name, src := range map[string]string{
@@ -292,8 +292,7 @@ func numbered(n int, format string) []string {
 	return s
 }
 
-// TestHostilePDFs gives PDFs that the library would die of, and pieces of a
-// good one.
+// TestHostilePDFs converts PDFs that would crash the library, and pieces of a good PDF.
 func TestHostilePDFs(t *testing.T) {
 	good, err := os.ReadFile("testdata/small.pdf")
 	if err != nil {
@@ -358,8 +357,8 @@ func FuzzConvert(f *testing.F) {
 	})
 }
 
-// Text that shows by a click or beside its hidden twin is kept. Text that only
-// looks like that is hidden.
+// TestHiddenTwins checks that text is kept if it shows after a click or next to its hidden
+// twin. Text that only looks like that counts as hidden.
 func TestHiddenTwins(t *testing.T) {
 	words := "<p>" + strings.Repeat("Words of the page that are worth reading. ", 10) + "</p>"
 	for src, seen := range map[string]bool{

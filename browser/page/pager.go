@@ -7,11 +7,12 @@ import (
 	"golang.org/x/net/html"
 )
 
-// nextWords are what stands on a link to the next page of a list.
+// nextWords matches the text of a link to the next page of a list.
 var nextWords = pattern(`(?i)^\W*(next|next page|older( posts| entries)?|more results|show more|load more|weiter|nächste( seite)?|suivante?|page suivante|siguiente|próxima|avanti|volgende|nästa|dalej|далее|следующая|次へ|次のページ|下一页|下一頁|다음)?\s*[»›→>]*\W*$`)
 
-// nextPage is the link to the next page of the list or the article that a page is
-// a part of, or nil: it says so, and leads to the same place but for a number.
+// nextPage returns the link to the next page of the list or the article of which a page is
+// a part, or nil. The link says so, and its address differs from the page's only in a
+// number.
 func nextPage(root *html.Node, base *url.URL) *html.Node {
 	found := first(root, func(n *html.Node) bool {
 		if !is(n, "a") || attr(n, "rel") != "next" && (length(n) > 30 || !nextWords().MatchString(lineOf(n)) || lineOf(n) == "") {
@@ -33,8 +34,8 @@ func nextPage(root *html.Node, base *url.URL) *html.Node {
 // pageNumber is the end of a path that numbers its pages.
 var pageNumber = pattern(`(/page)?[/_-](p|page)?\d{1,4}(\.html?)?/?$`)
 
-// turnPage puts the link to the next page at the end of what was taken of this
-// one, if it was left out.
+// turnPage puts the link to the next page at the end of the content that was taken from
+// this page, if the content does not have it.
 func turnPage(taken, next *html.Node) {
 	if next == nil || first(taken, func(n *html.Node) bool { return is(n, "a") && attr(n, "href") == attr(next, "href") }) != nil {
 		return

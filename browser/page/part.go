@@ -9,12 +9,12 @@ import (
 // Part is a piece of a page's content.
 type Part struct {
 	Text   string // the piece; the pieces in order make the content again, byte for byte
-	Offset int    // of its first character in the content, in characters
+	Offset int    // offset of its first character in the content, in characters
 	Next   int    // offset of the piece after it; Total at the end
 	Total  int    // characters of the content
 }
 
-// More says how to read on, and is empty at the end.
+// More returns how to read on, or "" at the end.
 func (p Part) More() string {
 	if p.Next >= p.Total {
 		return ""
@@ -22,9 +22,9 @@ func (p Part) More() string {
 	return fmt.Sprintf("continue with offset %d of %d", p.Next, p.Total)
 }
 
-// Part is at most chars characters of the content from offset on. It ends at
-// the end of a line where one is near, and never inside a character. An offset
-// beyond the end, or a bound below 1, is an error.
+// Part returns at most chars characters of the content from offset on. The piece ends at
+// the end of a line if one is near, and never inside a character. An offset beyond the end,
+// or chars below 1, is an error.
 func (p *Page) Part(offset, chars int) (Part, error) {
 	total := utf8.RuneCountInString(p.Content)
 	switch {
@@ -42,7 +42,8 @@ func (p *Page) Part(offset, chars int) (Part, error) {
 	return Part{Text: piece, Offset: offset, Next: offset + utf8.RuneCountInString(piece), Total: total}, nil
 }
 
-// byteAt is where the n-th character of s starts, or the end.
+// byteAt returns the index of the first byte of the n-th character of s, or the length of
+// s.
 func byteAt(s string, n int) int {
 	if n <= 0 {
 		return 0

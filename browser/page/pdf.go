@@ -12,17 +12,17 @@ import (
 	"github.com/ledongthuc/pdf"
 )
 
-// Bounds on a PDF. The library trusts what it reads: it has no limit of its own
-// on memory, time or nesting, and panics where it is at a loss. It is given a
-// file that checkPDF went through, by a reader that ends when time or memory
-// is up, under a recover.
+// Bounds of a PDF. The library trusts its input: it has no limit of its own on memory, time
+// or nesting, and panics if it does not understand something. So checkPDF checks the file
+// first, and the library gets it from a reader that panics when time or memory is up. These
+// panics are recovered.
 const (
 	maxPages   = 2000
 	maxPDFText = 8 << 20
 	maxPDFHeap = 512 << 20
 )
 
-// errPDFBound ends the reading of a PDF that takes too much.
+// errPDFBound means that a PDF takes too much time or memory.
 var errPDFBound = errors.New("it takes more time or memory than a document may")
 
 // boundReader is the file as the library sees it.
@@ -36,7 +36,7 @@ type boundReader struct {
 func (r *boundReader) ReadAt(p []byte, off int64) (int, error) {
 	r.reads++
 	if r.ctx.Err() != nil || r.reads > 200_000 || r.reads%16 == 0 && heapInUse() > r.heap+maxPDFHeap {
-		panic(errPDFBound) // the library takes an error for the end of the file
+		panic(errPDFBound) // the library would treat an error as the end of the file
 	}
 	return r.src.ReadAt(p, off)
 }
@@ -127,7 +127,7 @@ func readPDF(ctx context.Context, p *Page, src []byte) (err error) {
 	return nil
 }
 
-// pdfDate is a date as PDF writes it, D:YYYYMMDD, as a date of ISO 8601.
+// pdfDate converts a date of a PDF, D:YYYYMMDD, to a date of ISO 8601.
 func pdfDate(s string) string {
 	s = strings.TrimPrefix(s, "D:")
 	if len(s) < 8 {
@@ -141,21 +141,21 @@ func pdfDate(s string) string {
 	return s[:4] + "-" + s[4:6] + "-" + s[6:8]
 }
 
-// layout of one page: where the last text stood.
+// pdfText is the text of one page so far, and the layout of its last piece.
 type pdfText struct {
 	b            strings.Builder
 	enc          pdf.TextEncoding
-	size         float64 // of the font
+	size         float64 // size of the font
 	leading      float64
 	scale        float64
-	x, y         float64 // of the line
+	x, y         float64 // position of the line
 	lastY        float64
 	moved, begun bool
 	most         int
 }
 
-// pageText is the text of one page in the order of its content, with lines
-// where the text moves down.
+// pageText returns the text of one page in the order of its content, with line ends where
+// the text moves down.
 func pageText(page pdf.Page, most int) (text string, err error) {
 	w := &pdfText{scale: 1, size: 10, most: most}
 	defer func() {
@@ -176,7 +176,7 @@ func pageText(page pdf.Page, most int) (text string, err error) {
 		for stack.Len() > 0 {
 			args = append(args, stack.Pop())
 		}
-		// The last came first.
+		// The last argument came first.
 		for i, j := 0, len(args)-1; i < j; i, j = i+1, j-1 {
 			args[i], args[j] = args[j], args[i]
 		}
@@ -193,10 +193,10 @@ func pageText(page pdf.Page, most int) (text string, err error) {
 	return typeset(strings.TrimRight(w.b.String(), " \n")) + "\n", nil
 }
 
-// typeset takes back what typesetting did to the words: letters that are drawn as
-// one, bullets of fonts without names for them, and words that are cut at the end
-// of a line. Of these, those whose halves are small letters are joined, unless
-// the page writes the word with its hyphen elsewhere.
+// typeset undoes what typesetting did to the words: it replaces letters that are drawn as
+// one, and bullets of fonts that have no name for them, and joins words that are cut at the
+// end of a line. A word is joined if both halves are small letters. It keeps its hyphen if
+// the page writes it with the hyphen elsewhere.
 func typeset(text string) string {
 	text = bullet().ReplaceAllString(ligatures.Replace(text), "${1}• ")
 	return cutWord().ReplaceAllStringFunc(text, func(m string) string {
@@ -207,7 +207,7 @@ func typeset(text string) string {
 			joined = hyphened
 		}
 		if more {
-			joined += "\n" // the line ends after the word instead of in it
+			joined += "\n" // the line ends after the word instead of inside it
 		}
 		return joined
 	})
@@ -219,8 +219,8 @@ var (
 	cutWord   = pattern(`\b\p{Ll}{2,30}-\n\p{Ll}{2,30}[.,;:)]*(?: |\b)?`)
 )
 
-// encodingOf is how a font's bytes become text; a font that makes the library
-// give up is read as Latin.
+// encodingOf returns the encoding of a font's bytes. It returns nil if the font makes the
+// library panic; the text is then read as Latin.
 func encodingOf(page pdf.Page, name string) (enc pdf.TextEncoding) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -234,7 +234,7 @@ func encodingOf(page pdf.Page, name string) (enc pdf.TextEncoding) {
 	return font.Encoder()
 }
 
-// do takes an operator of a content stream; section 9.4 of ISO 32000.
+// do executes an operator of a content stream; see section 9.4 of ISO 32000.
 func (w *pdfText) do(op string, args []pdf.Value) {
 	num := func(i int) float64 {
 		if i < len(args) {

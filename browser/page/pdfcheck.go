@@ -7,14 +7,13 @@ import (
 	"strconv"
 )
 
-// checkPDF refuses a file in which something would make the library allocate
-// what no error can end any more: numbers that become the size of a table, and
-// streams packed more than once, so that a few bytes become gigabytes between
-// two looks at the clock. It goes over all bytes, whatever they belong to, for
-// an offset may lead anywhere.
+// checkPDF refuses a file in which something would make the library allocate so much memory
+// that no error can stop it: numbers that become the size of a table, and streams packed
+// more than once, so that a few bytes become gigabytes between two checks of the time. It
+// checks all bytes, whatever they belong to, because an offset may point anywhere.
 func checkPDF(src []byte) error {
 	if !bytes.HasPrefix(src[:min(len(src), 1024)], []byte("%PDF-")) {
-		// The library wants the mark at the start.
+		// The library requires the mark at the start.
 		return errors.New("it does not begin as one")
 	}
 	if bytes.Contains(src, []byte("/Encrypt")) {
@@ -29,8 +28,8 @@ func checkPDF(src []byte) error {
 	return nil
 }
 
-// largeNumber finds an integer, standing alone, that is larger than the file:
-// no offset, length, count or number of an object is.
+// largeNumber finds an integer that stands alone and is larger than the file: no offset,
+// length, count or object number is.
 func largeNumber(src []byte) (string, bool) {
 	limit := max(len(src), 100_000)
 	for i := 0; i < len(src); i++ {
@@ -59,7 +58,7 @@ func pdfGap(c byte) bool {
 	return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == '\f' || c == 0 || bytes.IndexByte([]byte("[]<>/%"), c) >= 0
 }
 
-// checkFilters looks at every name that says how a stream is packed.
+// checkFilters checks every name that says how a stream is packed.
 func checkFilters(src []byte) error {
 	odd := errors.New("a stream in it is packed in a way that is not read")
 	for at := 0; ; {
@@ -102,7 +101,7 @@ func checkFilters(src []byte) error {
 	}
 }
 
-// pdfName is a name with its escapes resolved, and what follows it.
+// pdfName returns a name with its escapes resolved, and the bytes after it.
 func pdfName(b []byte) (string, []byte) {
 	var name []byte
 	i := 0

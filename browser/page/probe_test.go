@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// base of the probes.
+// probeURL is the base URL of the probes.
 const probeURL = "https://docs.example.org/guide/page.html"
 
 // convertString converts a whole page of HTML to markdown.
@@ -27,8 +27,8 @@ func convertString(t *testing.T, src string, o Options) *Page {
 	return p
 }
 
-// TestProbes holds what converters are known to lose: a piece of HTML as a
-// generator or a site writes it, and all of the markdown that it must become.
+// TestProbes contains HTML that converters are known to lose: each piece as a generator or
+// a site writes it, and the whole markdown that it must become.
 func TestProbes(t *testing.T) {
 	for _, probe := range []struct{ name, html, want string }{
 		{"language class", `<pre><code class="language-go">package main
@@ -94,7 +94,7 @@ y</pre></blockquote>`, "> q\n>\n> ```\n> x\n> y\n> ```"},
 	}
 }
 
-// TestServedMarkdown is what becomes of markdown that was served as such.
+// TestServedMarkdown checks the conversion of a page that was served as markdown.
 func TestServedMarkdown(t *testing.T) {
 	const src = "# T\n\n[a](b.md) ![i](../i.png \"t\") [q](?x=(1)) <a href=\"c.md\">c</a> `[k](k.md)` [f](#f) [w](https://w.example/)\n\n<!-- SECRET -->\nseen <!-- SECRET\n```\nSECRET -->\n\n[d]: e.md \"t\"\n[^1]: a note\n\n```html\n<!-- kept --> [a](b.md)\n```\n~~~\n```\n<!-- kept -->\n~~~\nend <!-- SECRET"
 	const want = "# T\n\n[a](https://docs.example.org/guide/b.md) ![i](https://docs.example.org/i.png \"t\") [q](https://docs.example.org/guide/page.html?x=%281%29) <a href=\"https://docs.example.org/guide/c.md\">c</a> `[k](k.md)` [f](#f) [w](https://w.example/)\n\n\nseen \n\n[d]: https://docs.example.org/guide/e.md \"t\"\n[^1]: a note\n\n```html\n<!-- kept --> [a](b.md)\n```\n~~~\n```\n<!-- kept -->\n~~~\nend "
@@ -107,7 +107,8 @@ func TestServedMarkdown(t *testing.T) {
 	}
 }
 
-// TestJSONIsNotInflated keeps small values on one line, and every byte of all.
+// TestJSONIsNotInflated checks that small values stay on one line, and that no byte is
+// lost.
 func TestJSONIsNotInflated(t *testing.T) {
 	var small strings.Builder
 	for i := range 3000 {
@@ -137,7 +138,7 @@ func TestJSONIsNotInflated(t *testing.T) {
 	}
 }
 
-// TestTypeset takes back what typesetting does to words.
+// TestTypeset checks that typeset undoes what typesetting does to words.
 func TestTypeset(t *testing.T) {
 	for src, want := range map[string]string{
 		"speciﬁc oﬃces and ﬂags":                       "specific offices and flags",

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// shingles are the 4-grams of the words of a text, counted.
+// shingles returns the 4-grams of the words of a text, with their counts.
 func shingles(text string) map[string]float64 {
 	words := strings.FieldsFunc(text, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r) && r != '_'
@@ -62,7 +62,7 @@ func compare(want, got string) score {
 	return s
 }
 
-// mean is F1 from the means of precision and recall.
+// mean returns the means of precision and recall, and F1 from these means.
 func mean(all []score) (f, p, r float64) {
 	for _, s := range all {
 		p += s.p
@@ -140,14 +140,13 @@ func TestArticleQuality(t *testing.T) {
 	}
 }
 
-// generatorTruth is the element in which each generator puts the content of a
-// page.
+// generatorTruth contains, for each generator, the element with the content of a page.
 var generatorTruth = map[string]string{
 	"sphinx": "div.body", "docbook": "body", "asciidoc": "body", "node": "#apicontent", "rustdoc": "#main-content",
 	"mdbook": "main", "javadoc": "main", "mkdocs": "[role=main]", "doxygen": "div.header, div.contents",
 }
 
-// besideContent is what a generator has in that element for finding the way.
+// besideContent matches the navigation that generators put into that element.
 const besideContent = `script, style, template, .headerlink, .navheader, .navfooter, #footer, .nav, nav, .summary-nav, .sub-nav, .srclink, .out-of-band,
 	#copy-path, a.anchor, .linenos, .ttc, .viewcode-link, a[href*='_modules/'] > .viewcode-link, .srclink, .toc-title, .nav-chapters, .sphinxsidebar, .mark > a, #help, .hidden, .anchor, .mobile-nav-chapters, button, input, select, form`
 
@@ -223,8 +222,8 @@ func share(n [2]float64) float64 {
 
 type docParts struct{ code, rows, heads []string }
 
-// truthOf is the text of the content element of a page, and its parts. It is made
-// with the parser of x/net/html, and not with the code under test.
+// truthOf returns the text of the content element of a page, and its parts. It uses the
+// parser of x/net/html, and not the code under test.
 func truthOf(t *testing.T, src []byte, selector string) (string, docParts) {
 	t.Helper()
 	doc, err := html.Parse(bytes.NewReader(src))
@@ -261,8 +260,8 @@ func truthOf(t *testing.T, src []byte, selector string) (string, docParts) {
 	return strings.Join(text, "\n"), parts
 }
 
-// kept counts how much of the parts a text holds: by the words of a part in a
-// row where whole is 1, and by runs of n words else.
+// kept counts how much of the parts a text contains: all words of a part in a row if n is
+// 1, and runs of n words otherwise.
 func kept(sum *[2]float64, parts []string, text string, n int) {
 	words := func(s string) []string {
 		return strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
@@ -324,13 +323,13 @@ func TestSkeletonQuality(t *testing.T) {
 	}
 }
 
-// article is the text of a saved page, and where that was.
+// article is the text of a saved page, and its URL.
 type article struct {
 	Body string `json:"articleBody"`
 	URL  string `json:"url"`
 }
 
-// articles are those of the directory in BELLJAR_QUALITY_ARTICLES, by their ids.
+// articles returns the articles of the directory in BELLJAR_QUALITY_ARTICLES, by their ids.
 func articles(t *testing.T) (all map[string]article) {
 	t.Helper()
 	dir := os.Getenv("BELLJAR_QUALITY_ARTICLES")
@@ -347,8 +346,8 @@ func articles(t *testing.T) (all map[string]article) {
 	return all
 }
 
-// in is the article in a skeleton: in paragraphs, in blocks or with breaks of lines,
-// whole or in two halves.
+// in returns the article in a skeleton: in paragraphs, in blocks or with line breaks, whole
+// or in two halves.
 func (a article) in(skeleton string) []byte {
 	var lines []string
 	for line := range strings.Lines(a.Body) {

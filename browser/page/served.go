@@ -6,19 +6,19 @@ import (
 	"unicode/utf8"
 )
 
-// convertMarkdown passes markdown through as it was served, but for what would
-// mislead: links are absolute, and comments, which nobody sees, are left out.
+// convertMarkdown uses markdown as it was served, with two changes: links become absolute,
+// and comments, which nobody sees, are left out.
 func convertMarkdown(p *Page, text []byte, o Options) {
 	s, hidden := visible(strings.ReplaceAll(string(text), "\r\n", "\n"))
 	base := baseOf(element("div"), o.URL)
-	var out, open strings.Builder // open are lines outside of code
+	var out, open strings.Builder // open contains lines outside of code
 	flush := func() {
 		prose, n := withoutHidden(open.String())
 		hidden += n
 		out.WriteString(targets().ReplaceAllStringFunc(prose, func(m string) string { return absoluteTarget(base, m) }))
 		open.Reset()
 	}
-	fence, unseen := "", false // unseen: in a comment
+	fence, unseen := "", false // unseen says whether the text is in a comment
 	for line := range strings.Lines(s) {
 		trimmed := strings.TrimSpace(line)
 		mark := fenceMark(trimmed)
@@ -43,7 +43,7 @@ func convertMarkdown(p *Page, text []byte, o Options) {
 	headsOfMarkdown(p)
 }
 
-// fenceMark is the row of signs that a block of code begins with, or nothing.
+// fenceMark returns the row of signs with which a block of code begins, or "".
 func fenceMark(line string) string {
 	for _, sign := range []string{"`", "~"} {
 		if rest := strings.TrimLeft(line, sign); len(line)-len(rest) >= 3 && (sign == "~" || !strings.Contains(rest, sign)) {
@@ -53,8 +53,8 @@ func fenceMark(line string) string {
 	return ""
 }
 
-// withoutHidden is markdown without the comments of HTML, and how many characters
-// were in them. Code keeps what looks like one.
+// withoutHidden returns markdown without HTML comments, and how many characters were in
+// them. Code keeps what looks like a comment.
 func withoutHidden(s string) (string, int) {
 	hidden := 0
 	return comment().ReplaceAllStringFunc(s, func(m string) string {
@@ -66,11 +66,11 @@ func withoutHidden(s string) (string, int) {
 	}), hidden
 }
 
-// comment is a comment, or a span of code.
+// comment matches a comment, or a span of code.
 var comment = pattern("(?s)`[^`\n]*`|<!--.*?(-->|$)")
 
-// targets are the destinations of links and images: in line, in definitions and in
-// the attributes of HTML. Spans of code match as well, and are left alone.
+// targets matches the destinations of links and images: inline, in definitions and in the
+// attributes of HTML. It also matches spans of code, which are left alone.
 var targets = pattern("`[^`\n]*`|\\]\\([ \t]*<?[^ \t\n()<>\"']+(\\([^ \t\n()]*\\)[^ \t\n()<>]*)*|(?m:^ {0,3}\\[[^\\]\n]{1,200}\\]:[ \t]+<?[^ \t\n>]+)|\\b(?:href|src)=(?:\"[^\"\n]*|'[^'\n]*)")
 
 func absoluteTarget(base *url.URL, m string) string {

@@ -18,16 +18,16 @@ import (
 //   - an address that several links have is a reference of markdown, [text][1],
 //     which Page.Definitions defines.
 
-// referenceAttr holds the number of a link's address in Page.References.
+// referenceAttr is the attribute with the number of a link's address in Page.References.
 const referenceAttr = "data-belljar-reference"
 
-// leastReferred is the length of an address from which on a reference is
-// shorter, with its definition, where there are two links.
+// leastReferred is the length of an address from which a reference and its definition are
+// shorter, if there are two links.
 const leastReferred = 20
 
-// shortLinks shortens the addresses of links and images, and returns those that
-// references stand for, the first being number 1. Links into the page are left
-// alone: localLinks has shortened them.
+// shortLinks shortens the addresses of links and images, and returns the addresses for
+// which references stand; the first is number 1. Links into the page are left alone:
+// localLinks has shortened them.
 func shortLinks(root *html.Node, pageURL string) []string {
 	base, err := url.Parse(escapeURL.Replace(pageURL))
 	if err != nil || base.Host == "" {
@@ -63,9 +63,9 @@ func shortLinks(root *html.Node, pageURL string) []string {
 	return addresses
 }
 
-// relative is the shortest plain reference to an address from a base that gives
-// that address again, else the address itself. A nil base has none. No reference
-// climbs with "..": that is easily read wrong.
+// relative returns the shortest plain reference from a base that resolves to an address
+// again, or else the address itself. A nil base has no references. No reference uses "..",
+// which is easily misread.
 func relative(base *url.URL, address string) string {
 	if base == nil {
 		return address
@@ -77,11 +77,11 @@ func relative(base *url.URL, address string) string {
 	folder := base.EscapedPath()
 	folder = folder[:strings.LastIndexByte(folder, '/')+1]
 	if folder == "/" {
-		folder = "" // a slash tells an address from a word
+		folder = "" // a slash distinguishes an address from a word
 	}
 	for _, short := range []string{strings.TrimPrefix(path, folder), path} {
 		if short == "" || strings.HasPrefix(short, "?") || strings.HasPrefix(short, "#") {
-			continue // of the page itself, or of its directory
+			continue // the reference would be to the page itself, or to its directory
 		}
 		if to, err := base.Parse(short); err == nil && to.String() == address {
 			return short
@@ -90,8 +90,8 @@ func relative(base *url.URL, address string) string {
 	return address
 }
 
-// Definitions are the lines that define the references in a piece of the
-// content, such as "[1]: https://example.org/". The content itself has none.
+// Definitions returns the lines that define the references in a piece of the content, such
+// as "[1]: https://example.org/". The content itself does not contain them.
 func (p *Page) Definitions(piece string) []string {
 	if len(p.References) == 0 {
 		return nil

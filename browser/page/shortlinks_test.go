@@ -40,8 +40,8 @@ func TestShortLinks(t *testing.T) {
 	}
 }
 
-// TestShortLinksLoseNone reads back what short links say, from random pages and
-// from all that are at hand: the addresses are those of the whole ones.
+// TestShortLinksLoseNone converts random pages and all saved pages that exist, and checks
+// that short links lead to the same addresses as full links.
 func TestShortLinksLoseNone(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	parts := []string{"a", "b.html", "..", ".", "", "c%20d", "e(f)", "g:h", "ü", "//x.example", "?q=1&r=[2]", "#frag", "https://docs.example.org", "https://far.example", "/", "/guide/", "%2F", "|", "mailto:a@b.example"}
@@ -61,7 +61,7 @@ func TestShortLinksLoseNone(t *testing.T) {
 	read := 0
 	for _, dir := range []string{"testdata", filepath.Join("..", "..", "..", "shared", "data", "pages")} {
 		if _, err := os.Stat(dir); err != nil {
-			continue // the further pages are not everywhere
+			continue // not every machine has these pages
 		}
 		err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".html") {
@@ -84,7 +84,8 @@ func TestShortLinksLoseNone(t *testing.T) {
 	}
 }
 
-// loseNone converts a page in both ways, and compares where the links lead.
+// loseNone converts a page with short links and with full links, and compares where they
+// lead.
 func loseNone(t *testing.T, name string, src []byte) {
 	t.Helper()
 	const here = "https://docs.example.org/guide/page.html"
@@ -106,7 +107,7 @@ func loseNone(t *testing.T, name string, src []byte) {
 
 var linkTarget = pattern(`\]\(([^()\s]+)(?: "[^"]*")?\)|\]\[(\d+)\]`)
 
-// addressesOf is the absolute addresses that a page's markdown names, in order.
+// addressesOf returns the absolute addresses that a page's markdown names, in order.
 func addressesOf(t *testing.T, p *Page) []string {
 	t.Helper()
 	base, err := url.Parse(p.URL)
@@ -119,7 +120,7 @@ func addressesOf(t *testing.T, p *Page) []string {
 		if m[2] != "" {
 			var n int
 			if _, err := fmt.Sscan(m[2], &n); err != nil || n < 1 || n > len(p.References) {
-				continue // in code
+				continue // this text is in code
 			}
 			address = p.References[n-1]
 		}

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/net/html"
 )
 
-// unseen reports whether a character shows nothing and changes how others are
-// read: marks of direction that override, and the tags and joiners in which
-// text can be hidden from people. Joiners that scripts and emoji need stay.
+// unseen reports whether a character shows nothing and changes how other characters are
+// read: marks that override the direction, and the tags and joiners in which text can be
+// hidden from people. Joiners that scripts and emoji need are not among them.
 func unseen(r rune) bool {
 	switch {
 	case r == '\u200b' || r == '\u2060' || r == '\ufeff' || r == '\u00ad' || r == '\u180e':
@@ -25,8 +25,8 @@ func unseen(r rune) bool {
 	return false
 }
 
-// visible is s without what does not show, and how many characters of hidden
-// text were in it. A space that shows nothing is not counted, a tag is.
+// visible returns s without characters that do not show, and how many characters of hidden
+// text were in it. A space that does not show is not counted, a tag is.
 func visible(s string) (string, int) {
 	clean := true
 	for i := range len(s) {
@@ -51,7 +51,7 @@ func visible(s string) (string, int) {
 	return out, hidden
 }
 
-// dropSigns takes unseen characters out of texts and of what becomes text.
+// dropSigns removes unseen characters from texts and from attributes that become text.
 func dropSigns(doc *html.Node) int {
 	hidden := 0
 	walk(doc, func(n *html.Node) bool {
@@ -70,14 +70,14 @@ func dropSigns(doc *html.Node) int {
 	return hidden
 }
 
-// Bounds on how deep quotes and lists go: each level writes its mark before
-// every line again.
+// Bounds of the nesting of quotes and lists: each level writes its mark before every line
+// again.
 const (
 	maxQuotes = 12
 	maxLists  = 20
 )
 
-// shallow takes away the levels over the bounds; what is in them stays.
+// shallow removes the levels above the bounds; their content stays.
 func shallow(root *html.Node) {
 	var visit func(n *html.Node, quotes, lists int)
 	visit = func(n *html.Node, quotes, lists int) {
@@ -100,7 +100,7 @@ func shallow(root *html.Node) {
 	visit(root, 0, 0)
 }
 
-// plain leaves of the attributes what a reader of HTML needs.
+// plain keeps only the attributes that a reader of HTML needs.
 func plain(root *html.Node) {
 	keep := set("href src alt title id class lang dir colspan rowspan start checked type datetime scope headers cite name value reversed")
 	walk(root, func(n *html.Node) bool {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// kindOf is what a document is: its first bytes where they are certain, its
-// Content-Type, and the end of its URL where that says nothing.
+// kindOf returns the kind of a document: by its first bytes if they are certain, or else by
+// its Content-Type, or else by the end of its URL.
 func kindOf(src []byte, o Options) (Kind, error) {
 	media, _, _ := mime.ParseMediaType(o.ContentType)
 	media = strings.ToLower(media)
@@ -76,8 +76,8 @@ func kindOf(src []byte, o Options) (Kind, error) {
 	return KindText, nil
 }
 
-// sniffed is the type of bytes that are no text, or nothing. In two bytes a
-// character every second is a zero, and that is said in the Content-Type.
+// sniffed returns the media type of bytes that are not text, or "". Text with two bytes per
+// character has many zero bytes; its Content-Type says so.
 func sniffed(src []byte, contentType string) string {
 	if low := strings.ToLower(contentType); strings.Contains(low, "utf-16") || strings.Contains(low, "utf-32") {
 		return ""
@@ -87,8 +87,8 @@ func sniffed(src []byte, contentType string) string {
 		return ""
 	}
 	if t == "application/octet-stream" {
-		// UTF-16 without a mark looks like this, and so does a page with a stray
-		// zero; pages do not begin with a run of controls.
+		// UTF-16 without a byte order mark looks like this, and so does a page with a stray
+		// zero byte. A page does not begin with a run of control characters.
 		if controls := bytes.Count(src[:min(len(src), 512)], []byte{0}); controls < 8 || bytes.HasPrefix(src, []byte{0xff, 0xfe}) || bytes.HasPrefix(src, []byte{0xfe, 0xff}) || bytes.HasPrefix(src, []byte{0, 0, 0xfe, 0xff}) {
 			return ""
 		}

@@ -1,5 +1,5 @@
-// Package fetchtest has a network of servers on this machine, for the tests of
-// what fetches pages: names lead to it as they would to the world, through real
+// Package fetchtest has a network of servers on this machine, for the tests of packages
+// that fetch pages. Names lead to the servers as they would to the Internet, through real
 // egress doors.
 package fetchtest
 
@@ -29,14 +29,14 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// Net is the servers and the names that lead to them.
+// Net contains the servers and the names that lead to them.
 type Net struct {
 	key  *ecdsa.PrivateKey
 	root *x509.Certificate
 
 	mu    sync.Mutex
-	hosts map[string]uint16   // name and port as in a URL, to the port here
-	names map[string][]string // names that lead elsewhere
+	hosts map[string]uint16   // port on this machine, by the name and port in a URL
+	names map[string][]string // addresses of names that lead elsewhere
 	told  []egress.Record
 }
 
@@ -52,7 +52,8 @@ func New(t testing.TB) *Net {
 	return n
 }
 
-// certificate signs one by the authority; without names it is the authority's.
+// certificate returns a certificate that the authority has signed. Without names, it is the
+// authority's own.
 func (n *Net) certificate(t testing.TB, names []string, common string, until time.Time) *x509.Certificate {
 	t.Helper()
 	since := time.Now()
@@ -79,7 +80,7 @@ func (n *Net) certificate(t testing.TB, names []string, common string, until tim
 	return c
 }
 
-// Serve has a handler answer for http://NAME/.
+// Serve makes a handler answer for http://NAME/.
 func (n *Net) Serve(t testing.TB, name string, h http.Handler) {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -87,8 +88,8 @@ func (n *Net) Serve(t testing.TB, name string, h http.Handler) {
 	n.at(net.JoinHostPort(name, "80"), s.Listener.Addr())
 }
 
-// ServeTLS has a handler answer for https://NAME/, with a certificate for
-// names that is valid until a time; nil is one for NAME.
+// ServeTLS makes a handler answer for https://NAME/, with a certificate for names that is
+// valid until a time. If names is nil, the certificate is for NAME.
 func (n *Net) ServeTLS(t testing.TB, name string, h http.Handler, names []string, until time.Time) {
 	t.Helper()
 	if names == nil {
@@ -97,10 +98,10 @@ func (n *Net) ServeTLS(t testing.TB, name string, h http.Handler, names []string
 	n.serveTLS(t, name, h, tls.Certificate{Certificate: [][]byte{n.certificate(t, names, name, until).Raw}, PrivateKey: n.key})
 }
 
-// ServeSelfSigned is ServeTLS with a certificate that nobody vouches for.
+// ServeSelfSigned is ServeTLS with a certificate of an authority that nobody trusts.
 func (n *Net) ServeSelfSigned(t testing.TB, name string, h http.Handler) {
 	t.Helper()
-	own := New(t) // an authority of its own
+	own := New(t) // another authority
 	n.serveTLS(t, name, h, tls.Certificate{Certificate: [][]byte{own.certificate(t, []string{name}, name, time.Now().Add(time.Hour)).Raw}, PrivateKey: own.key})
 }
 
@@ -108,13 +109,14 @@ func (n *Net) serveTLS(t testing.TB, name string, h http.Handler, c tls.Certific
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
 	s.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{c}}
-	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // of handshakes that were given up
+	// drop the lines about handshakes that failed
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	n.at(net.JoinHostPort(name, "443"), s.Listener.Addr())
 }
 
-// ServeListener has a listener answer for http://NAME/.
+// ServeListener makes a listener answer for http://NAME/.
 func (n *Net) ServeListener(name string, l net.Listener) {
 	n.at(net.JoinHostPort(name, "80"), l.Addr())
 }
@@ -133,21 +135,21 @@ func (n *Net) at(where string, addr net.Addr) {
 	n.hosts[where] = uint16(tcp.Port)
 }
 
-// Roots are the authority of the network's servers.
+// Roots returns the authority of the network's servers.
 func (n *Net) Roots() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(n.root)
 	return pool
 }
 
-// Told is what doors were told of, in order.
+// Told returns the records of the doors, in order.
 func (n *Net) Told() []egress.Record {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.told)
 }
 
-// LookupNetIP makes a resolver of the network.
+// LookupNetIP makes the Net a resolver.
 func (n *Net) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -170,9 +172,9 @@ func (n *Net) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, erro
 	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 }
 
-// Door is for fetch.Config.Door: real egress doors that judge by the grant.
-// Three things are not real: the ports of the servers, the loopback address of
-// their names, and the authority of their certificates.
+// Door is a function for fetch.Config.Door: it opens real egress doors that judge by the
+// grant. Three things are not real: the ports of the servers, the loopback address of their
+// names, and the authority of their certificates.
 func (n *Net) Door(g policies.Grant) (fetch.Door, error) {
 	e := *g.Egress()
 	e.Allow, e.Private = slices.Clone(e.Allow), slices.Clone(e.Private)
@@ -206,13 +208,13 @@ func (n *Net) Door(g policies.Grant) (fetch.Door, error) {
 	return &door{d, n}, nil
 }
 
-// door is an egress door that turns the ports of URLs to those of the servers.
+// door is an egress door that replaces the ports of URLs with those of the servers.
 type door struct {
 	*egress.Door
 	net *Net
 }
 
-// Client is the inner door's.
+// Client returns the client of the inner door, with the ports replaced.
 func (d *door) Client() *http.Client {
 	c := d.Door.Client()
 	c.Transport = &turned{c.Transport, d.net}
@@ -224,8 +226,7 @@ type turned struct {
 	net   *Net
 }
 
-// RoundTrip makes a request at the server's own port. Its caller sees nothing
-// of that.
+// RoundTrip makes a request at the server's own port. The caller does not notice that.
 func (t *turned) RoundTrip(req *http.Request) (*http.Response, error) {
 	port := req.URL.Port()
 	if port == "" {
@@ -247,7 +248,7 @@ func (t *turned) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Grant is what a policy gives to a ReadDocs call of a tenant for a URL.
+// Grant returns what a policy grants to a ReadDocs call of a tenant for a URL.
 func Grant(t testing.TB, policy, tenant, url string) policies.Grant {
 	t.Helper()
 	p, err := policies.Parse("pages.yaml", []byte(policy))
