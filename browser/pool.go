@@ -14,37 +14,35 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// Config is what a Pool needs to know.
+// Config configures a Pool.
 type Config struct {
-	// Supervisor opens the boxes that Chromes run in. Required.
+	// Supervisor opens the boxes in which Chromes run. Required.
 	Supervisor *sandbox.Supervisor
-	// Program is the path of Chrome; default the one that Find finds, looked for
-	// at the first call.
+	// Program is the path of Chrome; the default is the result of Find at the first call.
 	Program string
-	// Check says why a path cannot be that of Chrome, as one that a box can write;
-	// nil has nothing against any. It is not asked about Program.
+	// Check reports why a path must not be used for Chrome, for example because a box can
+	// write it. A nil Check allows every path. It is not called for Program.
 	Check func(path string) error
-	// Slots is how many pages are loaded at once; default the number of CPUs, at
-	// most 16.
+	// Slots is how many pages are loaded at the same time; the default is the number of
+	// CPUs, at most 16.
 	Slots int
-	// Chromes is how many Chromes run at once, of all tenants, without those
-	// that finish their last pages; default 4, and Slots at least.
+	// Chromes is how many Chromes run at the same time for all tenants, without those that
+	// only finish their last pages; the default is 4, and at least Slots.
 	Chromes int
-	// Queue is how many calls of one tenant wait at once; default 64. A call
-	// beyond it fails at once with KindFull.
+	// Queue is how many calls of one tenant may wait at the same time; the default is 64. A
+	// further call fails immediately with KindFull.
 	Queue int
-	// Pages is how many pages a Chrome loads before another takes its place;
-	// default 500.
+	// Pages is how many pages a Chrome loads before another replaces it; the default is
+	// 500.
 	Pages int
-	// Age is how long a Chrome lives before another takes its place; default 30
-	// minutes.
+	// Age is how long a Chrome lives before another replaces it; the default is 30 minutes.
 	Age time.Duration
-	// Memory is how many bytes a Chrome may use while it loads nothing before
-	// another takes its place; default 768 MiB.
+	// Memory is how many bytes a Chrome that loads no page may use before another replaces
+	// it; the default is 768 MiB.
 	Memory int64
-	// Idle is how long a Chrome lives without a call; default 2 minutes.
+	// Idle is how long a Chrome lives without a call; the default is 2 minutes.
 	Idle time.Duration
-	// Log gets what an operator should know; default none.
+	// Log gets what an operator should know. If it is nil, nothing is logged.
 	Log *slog.Logger
 }
 
@@ -53,43 +51,42 @@ type Config struct {
 type Pool struct {
 	cfg   Config
 	turns *turns
-	wg    sync.WaitGroup // of what goes on behind the calls
+	wg    sync.WaitGroup // counts calls and goroutines, for Close
 	quit  chan struct{}  // closed by Close
 
 	mu       sync.Mutex
 	closed   bool
-	names    int                   // of boxes
-	program  string                // found
+	names    int                   // number of boxes that have been named
+	program  string                // path of the program that was found
 	current  map[string]*chrome    // by key
 	starting map[string]*starting  // by key
-	all      map[*chrome]time.Time // with those that finish their last pages
-	seats    map[*Seat]func()      // how each ends
-	bare     error                 // why no Chrome can have its own sandbox here, once that was seen
+	all      map[*chrome]time.Time // including those that finish their last pages
+	seats    map[*Seat]func()      // functions that end them
+	bare     error                 // why no Chrome can have its own sandbox on this host; nil until that is known
 	stats    Stats
 }
 
-// starting is a Chrome that somebody waits for.
+// starting is a Chrome that is being started and for which calls wait.
 type starting struct {
 	done chan struct{}
 	ch   *chrome
 	err  error
 }
 
-// Stats are counts since the Pool was made, and what there is now.
+// Stats contains counts since the Pool was made, and counts of what exists now.
 type Stats struct {
-	Chromes  int // alive
-	Busy     int // pages lent
-	Warm     int // pages that wait for a call
-	Started  int // Chromes, ever
-	Died     int // Chromes that ended by themselves, ever
-	Recycled int // Chromes that were replaced by others, ever
-	Hung     int // pages that were given up since they did not answer, ever
-	Pages    int // lent, ever
+	Chromes  int // number of Chromes that run
+	Busy     int // number of pages that are lent
+	Warm     int // number of pages that wait for a call
+	Started  int // number of Chromes that were started since the Pool was made
+	Died     int // number of Chromes that ended by themselves since then
+	Recycled int // number of Chromes that were replaced by others since then
+	Hung     int // number of pages that were given up since then because they did not answer
+	Pages    int // number of pages that were lent since then
 }
 
-// New prepares a Pool. It starts nothing, and needs no Chrome: where there is
-// none, Load says so (KindAbsent). The caller must Close the Pool before its
-// Supervisor.
+// New returns a Pool. It starts nothing, and needs no Chrome: if there is none, Load
+// reports that (KindAbsent). The caller must Close the Pool before its Supervisor.
 func New(cfg Config) (*Pool, error) {
 	if cfg.Supervisor == nil {
 		return nil, errors.New("make browser pool: no supervisor")
@@ -112,7 +109,7 @@ func New(cfg Config) (*Pool, error) {
 	}
 	orElse(&cfg.Slots, min(runtime.NumCPU(), 16))
 	orElse(&cfg.Chromes, 4)
-	cfg.Chromes = max(cfg.Chromes, cfg.Slots) // so that a turn always finds one, or room for one
+	cfg.Chromes = max(cfg.Chromes, cfg.Slots) // so that every turn finds a Chrome, or room for one
 	orElse(&cfg.Queue, 64)
 	orElse(&cfg.Pages, 500)
 	orElse(&cfg.Age, 30*time.Minute)
@@ -134,7 +131,7 @@ func orElse[T comparable](v *T, other T) {
 	}
 }
 
-// Stats are the counts as they are now.
+// Stats returns the counts as they are now.
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,14 +144,14 @@ func (p *Pool) Stats() Stats {
 	return s
 }
 
-// keyOf tells Chromes apart: tenants never share one, nor do profiles, since
-// the door judges a box and not a page.
+// keyOf returns the key of the Chromes for a grant. Tenants never share a Chrome, and
+// neither do profiles, since the door judges a box and not a page.
 func keyOf(g policies.Grant) string {
 	return strconv.Quote(g.Tenant()) + g.Profile() + " " + strconv.FormatBool(g.NestsNamespaces()) + strconv.Itoa(int(g.Network()))
 }
 
-// borrow gets a page of a Chrome for a grant, of one that runs or is started
-// now. The caller must return it.
+// borrow returns a page of a Chrome for a grant. The Chrome runs already or is started now.
+// The caller must return the page.
 func (p *Pool) borrow(ctx context.Context, g policies.Grant, progress func(Stage)) (*tab, bool, error) {
 	ch, cold, err := p.chrome(ctx, g, progress)
 	if err != nil {
@@ -170,7 +167,7 @@ func (p *Pool) borrow(ctx context.Context, g policies.Grant, progress func(Stage
 	return t, cold, nil
 }
 
-// chrome is one for a grant, counted as lending a page more.
+// chrome returns a Chrome for a grant, and counts one more lent page for it.
 func (p *Pool) chrome(ctx context.Context, g policies.Grant, progress func(Stage)) (*chrome, bool, error) {
 	key, cold := keyOf(g), false
 	for {
@@ -210,8 +207,8 @@ func (p *Pool) chrome(ctx context.Context, g policies.Grant, progress func(Stage
 	}
 }
 
-// start begins to start a Chrome. It goes on if its caller gives up: the next
-// one will want it. p.mu is held.
+// start begins to start a Chrome. The start continues if its caller gives up, since the
+// next call needs the Chrome. p.mu is held.
 func (p *Pool) start(ctx context.Context, key string, g policies.Grant) *starting {
 	s := &starting{done: make(chan struct{})}
 	p.starting[key] = s
@@ -255,14 +252,14 @@ func (p *Pool) start(ctx context.Context, key string, g policies.Grant) *startin
 	return s
 }
 
-// Chrome does not start with less than this.
+// Chrome does not start with less memory or fewer processes.
 const (
 	leastMemory = 256 << 20
 	leastPids   = 128
 )
 
-// makeRoom retires the Chrome that was idle longest if there are as many as may
-// be. p.mu is held.
+// makeRoom retires the Chrome that was idle longest if there are as many as allowed. p.mu
+// is held.
 func (p *Pool) makeRoom() {
 	if len(p.current)+len(p.starting) <= p.cfg.Chromes {
 		return
@@ -278,7 +275,8 @@ func (p *Pool) makeRoom() {
 	}
 }
 
-// back takes back a page that a call is done with. A nil tab was never there.
+// back takes back a page that a call no longer uses. A nil tab means that the call got no
+// page.
 func (p *Pool) back(ctx context.Context, ch *chrome, t *tab) {
 	disposed := true
 	if t != nil && !ch.dead() {
@@ -299,7 +297,7 @@ func (p *Pool) back(ctx context.Context, ch *chrome, t *tab) {
 	case ch.retired && (ch.live == 0 || ch.dead()):
 		p.bury(ch)
 	case !disposed && !ch.retired:
-		// A page that Chrome does not end goes on using processor time.
+		// A page that Chrome does not close goes on using processor time.
 		p.cfg.Log.Warn("browser does not end a page", "box", ch.box.ID())
 		p.stats.Recycled++
 		p.retire(ch)
@@ -308,8 +306,8 @@ func (p *Pool) back(ctx context.Context, ch *chrome, t *tab) {
 
 func errClosed() error { return &Error{Kind: KindClosed, Message: "belljar is shutting down"} }
 
-// Close ends all Chromes and waits until nothing of them is left. Calls under
-// way fail with KindClosed. Twice is fine, concurrent is fine.
+// Close ends all Chromes and waits until nothing of them is left. Calls that run fail with
+// KindClosed. It may be called twice and concurrently.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	if !p.closed {

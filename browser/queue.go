@@ -6,22 +6,22 @@ import (
 	"sync"
 )
 
-// turns decides which call loads a page next: a bounded number at the same time, and
-// in turn between tenants, however many calls one of them has waiting.
+// turns decides which call loads a page next: a bounded number of calls at the same time,
+// and tenants in turn, however many calls one of them has waiting.
 type turns struct {
 	mu      sync.Mutex
 	free    int
-	most    int // of one tenant that wait
+	most    int // number of calls of one tenant that may wait
 	order   []string
-	waiting map[string][]chan struct{} // by tenant, oldest first
+	waiting map[string][]chan struct{} // waiting calls by tenant, oldest first
 }
 
 func newTurns(slots, most int) *turns {
 	return &turns{free: slots, most: most, waiting: map[string][]chan struct{}{}}
 }
 
-// take waits for a turn, which the caller must give back. It fails at once with
-// KindFull, and with the context's cause.
+// take waits for a turn, which the caller must return with give. If the tenant's queue is
+// full, it fails immediately with KindFull. If ctx ends, it returns the cause.
 func (q *turns) take(ctx context.Context, tenant string) error {
 	q.mu.Lock()
 	if q.free > 0 {
@@ -49,12 +49,12 @@ func (q *turns) take(ctx context.Context, tenant string) error {
 	if i := slices.Index(q.waiting[tenant], mine); i >= 0 {
 		q.remove(tenant, i)
 	} else {
-		q.pass() // it got its turn just now
+		q.pass() // the call got its turn at the same time
 	}
 	return context.Cause(ctx)
 }
 
-// remove takes one out who waits. q.mu is held.
+// remove removes a waiting call from the queue. q.mu is held.
 func (q *turns) remove(tenant string, i int) {
 	q.waiting[tenant] = slices.Delete(q.waiting[tenant], i, i+1)
 	if len(q.waiting[tenant]) == 0 {
@@ -63,14 +63,14 @@ func (q *turns) remove(tenant string, i int) {
 	}
 }
 
-// give gives a turn back.
+// give returns a turn.
 func (q *turns) give() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.pass()
 }
 
-// pass hands a turn to the tenant who is next. q.mu is held.
+// pass gives a turn to the tenant that is next. q.mu is held.
 func (q *turns) pass() {
 	if len(q.order) == 0 {
 		q.free++
@@ -78,7 +78,7 @@ func (q *turns) pass() {
 	}
 	tenant := q.order[0]
 	mine := q.waiting[tenant][0]
-	q.order = append(q.order[1:], tenant) // behind the others
+	q.order = append(q.order[1:], tenant) // the tenant is now behind the others
 	q.remove(tenant, 0)
 	mine <- struct{}{}
 }

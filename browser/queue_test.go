@@ -8,8 +8,8 @@ import (
 	"belljar.dev/browser"
 )
 
-// A tenant whose calls fill its queue does not keep another one from waiting, and
-// from having its turn next.
+// TestQueueOfTenants checks that a tenant whose calls fill its queue does not keep another
+// tenant from waiting, and from getting the next turn.
 func TestQueueOfTenants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 3

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// quiet waits until tree and requests are quiet and the selector matches, and
-// reports whether it does. It begins again where the page moved on to another.
+// quiet waits until tree and requests are quiet and the selector matches, and reports
+// whether it matches. It begins again if the page has moved on to another document.
 func (v *visit) quiet(ctx context.Context, r Request, quiet bool, least, most time.Time) (bool, error) {
 	if !quiet && r.Selector == "" {
 		return true, nil
@@ -33,14 +33,14 @@ func (v *visit) quiet(ctx context.Context, r Request, quiet bool, least, most ti
 		}
 		switch {
 		case err == nil && s == nil:
-			continue // it did not look ahead
+			continue // the page did not look ahead
 		case err == nil && s.Bad:
 			return false, &Error{Kind: KindRefused, Message: "the browser cannot read the selector as CSS; correct it, or leave it out"}
 		case err == nil && !s.Settled:
 			return s.Matches, nil
 		case err != nil && !moved(err):
 			return false, err
-		case err != nil || v.moving(): // the word of a refresh comes with the load event
+		case err != nil || v.moving(): // a refresh is reported together with the load event
 			if err := v.again(ctx, r.Until, most); err != nil {
 				return false, err
 			}
@@ -56,7 +56,7 @@ func (v *visit) quiet(ctx context.Context, r Request, quiet bool, least, most ti
 	}
 }
 
-// silence waits until no request is under way.
+// silence waits until no request is in progress.
 func (v *visit) silence(ctx context.Context, most time.Time) error {
 	pause := func() <-chan time.Time { return time.After(quietTime / 2) }
 	return await(ctx, v.tab, most, pause, func() (bool, error) {
@@ -70,8 +70,8 @@ func (v *visit) again(ctx context.Context, until Until, most time.Time) error {
 	return await(ctx, v.tab, most, v.patience, func() (bool, error) { return v.loadedUntil(until) })
 }
 
-// await waits until over reports true or fails, or until most. It asks over again when the
-// page has changed, and after a pause.
+// await waits until over returns true or an error, or until most. It calls over again when
+// the page has changed, and after a pause.
 func await(ctx context.Context, t *tab, most time.Time, pause func() <-chan time.Time, over func() (bool, error)) error {
 	end := time.NewTimer(time.Until(most))
 	defer end.Stop()

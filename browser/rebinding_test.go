@@ -12,12 +12,12 @@ import (
 	"belljar.dev/policies"
 )
 
-// rebindings are how the answers about one name lead from a public address, where
-// nobody listens or nobody does any more, to another one.
+// rebindings are ways in which the DNS answers about one name lead from a public address,
+// at which no server listens or listens any more, to another address.
 var rebindings = []struct {
 	name  string
 	turns func(public, other string) []string
-	own   bool // the page is at that name as well, and its server goes once it was sent
+	own   bool // whether the page is at that name as well; its server then ends after it has sent the page
 }{
 	{"changes after the page", func(public, other string) []string { return []string{public, other} }, true},
 	{"changes with every question", func(public, other string) []string {
@@ -36,7 +36,7 @@ var rebindings = []struct {
 	}, false},
 }
 
-// asking is what a page does until it is answered.
+// asking are the ways in which a page requests the name until it gets an answer.
 var asking = []struct{ name, html string }{
 	{"page", ""},
 	{"redirect", ""},
@@ -45,8 +45,8 @@ var asking = []struct{ name, html string }{
 	{"web socket", inline(`const again = () => { const s = new WebSocket("ws://{HOST}/hit/"); s.onclose = () => setTimeout(again, 30) }; onload = again`)},
 }
 
-// A name is judged by the address that is dialled, each time and every one: not
-// by an answer of before, and not by another of its addresses.
+// TestRebinding checks that a name is judged by the address that is dialled, at each dial:
+// not by an earlier answer, and not by another of its addresses.
 func TestRebinding(t *testing.T) {
 	if !inWorld(t) {
 		return
@@ -92,7 +92,7 @@ func TestRebinding(t *testing.T) {
 	wg.Wait()
 }
 
-// rebind tries one way to an address, and is how often that was reached.
+// rebind tries one way to an address, and returns how often the address was reached.
 func (w *world) rebind(g policies.Grant, id string, how, what int, other netip.Addr, wait time.Duration) int {
 	id = fmt.Sprintf("%s-%d", id, wait.Milliseconds())
 	host, page := "r"+id+".example:8080", "q"+id+".example"

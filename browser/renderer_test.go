@@ -16,9 +16,10 @@ import (
 	"belljar.dev/sandbox/escape"
 )
 
-// What has taken over a browser, and not just a renderer in it, is in a box from
-// which nothing gets out, and sees nothing of the workspace, the host or another
-// tenant. TestEscape in package sandbox shows that each of these acts gets through outside.
+// TestTakenOver checks a process that has taken over a whole browser, and not only a
+// renderer in it: its box lets nothing out, and it sees nothing of the workspace, the host
+// or another tenant. TestEscape in package sandbox shows that each of these acts succeeds
+// outside.
 func TestTakenOver(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	dir := t.TempDir()
@@ -47,9 +48,9 @@ func TestTakenOver(t *testing.T) {
 		}
 	}()
 	wanted := []escape.Category{escape.Filesystem, escape.Proc, escape.Devices, escape.Credentials, escape.Namespaces, escape.Syscalls, escape.Network, escape.Tenants}
-	// The parts of Chrome's own sandbox are there, and TestNestedNamespaces shows what they
-	// cannot be used for. There is no workspace to find. How a CPU is shared cannot be
-	// seen.
+	// The box has the parts of Chrome's own sandbox, and TestNestedNamespaces shows that
+	// they cannot be misused. It has no workspace that could be found. How a CPU is shared
+	// cannot be seen.
 	other := []string{"N01", "N02", "N05", "N06", "F18", "T26"}
 	held := map[escape.Category]int{}
 	for _, p := range suite.Probes() {
@@ -67,9 +68,9 @@ func TestTakenOver(t *testing.T) {
 	t.Log(held)
 }
 
-// A renderer, in which the page's own code runs, has less than its box: no files
-// at all, a network without even the door, nobody beside it, no rights, and no
-// system call filter but with Chrome's own on top.
+// TestRenderer checks that a renderer, in which the page's own code runs, has less than its
+// box: no files, a network without even the door, no other processes, no rights, and
+// Chrome's own system call filter on top of the box's.
 func TestRenderer(t *testing.T) {
 	r := newRig(t, browser.Config{})
 	t.Setenv("BELLJAR_TEST_SECRET", "a-secret-of-the-host")
@@ -84,7 +85,7 @@ func TestRenderer(t *testing.T) {
 	for _, pid := range all["renderer"] {
 		p := look(t, pid)
 		if p.spaces["net"] == "" && ends(pid) {
-			continue // that of the page before
+			continue // it belonged to the page before
 		}
 		looked++
 		for _, space := range []string{"user", "pid", "net"} {
@@ -100,7 +101,8 @@ func TestRenderer(t *testing.T) {
 		if p.status["NoNewPrivs"] != "1" || number64(t, p.status["Seccomp_filters"]) <= number64(t, box.status["Seccomp_filters"]) {
 			t.Errorf("renderer %d: NoNewPrivs %s, %s filters, the browser %s", pid, p.status["NoNewPrivs"], p.status["Seccomp_filters"], box.status["Seccomp_filters"])
 		}
-		// Host, box, Chrome's zygote, and its own.
+		// The namespaces are those of the host, the box, Chrome's zygote, and the renderer
+		// itself.
 		if n := len(strings.Fields(p.status["NSpid"])); n < 4 {
 			t.Errorf("renderer %d: pid namespaces %q, want one below that of its box's browser", pid, p.status["NSpid"])
 		}
@@ -136,11 +138,11 @@ func ends(pid int) bool {
 	})
 }
 
-// process is what /proc of the host says about one.
+// process is what /proc of the host says about a process.
 type process struct {
 	status  map[string]string
 	spaces  map[string]string
-	root    []string // names in it
+	root    []string // names of the files in its root directory
 	environ string
 	open    []string
 }
@@ -149,7 +151,7 @@ func look(t *testing.T, pid int) process {
 	t.Helper()
 	p := process{status: map[string]string{}, spaces: map[string]string{}}
 	at := fmt.Sprintf("/proc/%d/", pid)
-	status, _ := os.ReadFile(at + "status") // nothing where it has ended
+	status, _ := os.ReadFile(at + "status") // empty if the process has ended
 	for line := range strings.Lines(string(status)) {
 		key, value, _ := strings.Cut(line, ":")
 		p.status[key] = strings.TrimSpace(value)

@@ -12,10 +12,10 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// A call gets nothing but http and https at the top, and no page gets at a file
-// of its box, or at Chrome's own pages, by any way. Each file and data: page here
-// asks for an allowed address as soon as it is shown, and in a Chrome without
-// walls it does.
+// TestSchemes checks that a call loads nothing but http and https as its page, and that no
+// page reaches a file of its box or one of Chrome's own pages in any way. Each file and
+// data: page here requests an allowed address as soon as it is shown, and in a Chrome
+// without walls it does so.
 func TestSchemes(t *testing.T) {
 	if !inWorld(t) {
 		return

@@ -27,8 +27,8 @@ var (
 )
 
 // ourScript puts into our world of a document what our other scripts call. Chrome runs it
-// before any script of the page, but a moment after it makes the document. A script of ours
-// that comes in between runs ourScript itself.
+// before any script of the page, but shortly after it makes the document. A script of ours
+// that arrives in between runs ourScript itself.
 var ourScript = sync.OnceValue(func() string {
 	return "if (!globalThis.belljar) {" + watchScript +
 		"if (self === top) Object.assign(belljar, { settle: " + settleScript + ", read: " + readScript + ", lazy: " + lazyScript + "});}\n"
@@ -38,30 +38,30 @@ var ourScript = sync.OnceValue(func() string {
 type settled struct {
 	Settled bool  `json:"settled"`
 	Matches bool  `json:"matches"`
-	Active  bool  `json:"active"` // it was waited for as one whose scripts did something
-	Bad     bool  `json:"bad"`    // the selector is not valid
-	Lazy    lazy  `json:"lazy"`   // how it may be more, if that was wanted
-	Page    *read `json:"page"`   // what the page was at that moment, if that was wanted
+	Active  bool  `json:"active"` // whether the page was treated as a page whose scripts did something
+	Bad     bool  `json:"bad"`    // whether the selector is not valid
+	Lazy    lazy  `json:"lazy"`   // how the page may grow, if that was asked for
+	Page    *read `json:"page"`   // content of the page at that time, if that was asked for
 }
 
 // read is what read.js returns for a document.
 type read struct {
-	Size  int    `json:"size"`  // in UTF-16
-	Bytes int    `json:"bytes"` // in UTF-8, or -1 if all is here
+	Size  int    `json:"size"`  // size in UTF-16
+	Bytes int    `json:"bytes"` // size in UTF-8, or -1 if HTML is complete
 	HTML  string `json:"html"`
 	Title string `json:"title"`
 	URL   string `json:"url"`
-	Cut   string `json:"cut"` // why it is not all
+	Cut   string `json:"cut"` // why the HTML is not complete
 }
 
-// readOptions are those of read.js.
+// readOptions are the options of read.js.
 type readOptions struct {
 	First  int     `json:"first"`
 	Nodes  int     `json:"nodes"`
 	Frames int     `json:"frames"`
 	Chars  int     `json:"chars"`
-	Most   float64 `json:"most"` // milliseconds, and half of what is left until
-	By     float64 `json:"by"`   // milliseconds since 1970
+	Most   float64 `json:"most"` // milliseconds, but at most half of the time until By
+	By     float64 `json:"by"`   // in milliseconds since 1970
 }
 
 // reading returns the script that reads up to html bytes of a page.
@@ -69,8 +69,8 @@ func reading(ctx context.Context, html int) string {
 	return "belljar.read(" + argument(readOptions{min(firstPart, html), maxNodes, maxFrames, html, ms(readTime), by(ctx)}) + ")"
 }
 
-// by is when a page must have answered, in milliseconds since 1970 as its clock
-// shows them.
+// by returns when a page must have answered, in milliseconds since 1970 by the page's
+// clock.
 func by(ctx context.Context) float64 {
 	end, ok := ctx.Deadline()
 	if !ok {
@@ -79,9 +79,9 @@ func by(ctx context.Context) float64 {
 	return float64(end.UnixMilli())
 }
 
-// settling returns the script that waits until a page has settled, and then reads it
-// if it has at most that many elements: one round trip instead of two, and nothing
-// changes between settling and reading.
+// settling returns the script that waits until a page has settled, and then reads it if it
+// has at most this many elements: one round trip instead of two, and nothing changes
+// between settling and reading.
 func settling(ctx context.Context, r Request, o settleOptions, most int) string {
 	var tell []string
 	o.By = by(ctx)
@@ -94,7 +94,7 @@ func settling(ctx context.Context, r Request, o settleOptions, most int) string 
 	return "belljar.settle(" + argument(o) + ", () => ({" + strings.Join(tell, ", ") + "}))"
 }
 
-// settleOptions are those of settle.js, times in milliseconds.
+// settleOptions are the options of settle.js, with times in milliseconds.
 type settleOptions struct {
 	Selector string  `json:"selector"`
 	Active   bool    `json:"active"`
@@ -103,8 +103,8 @@ type settleOptions struct {
 	Bare     float64 `json:"bare"` // for a page without text
 	Least    float64 `json:"least"`
 	Most     float64 `json:"most"`
-	By       float64 `json:"by"`   // milliseconds since 1970
-	Load     bool    `json:"load"` // the load event is waited for first
+	By       float64 `json:"by"`   // in milliseconds since 1970
+	Load     bool    `json:"load"` // whether the script waits for the load event first
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -112,7 +112,7 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 func argument(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return "null" // of our own types, which can be written
+		return "null" // never: the values are of our own types, which can be encoded
 	}
 	return string(text)
 }

@@ -7,20 +7,20 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// Content that loads when it is looked at is looked at: a page that shows signs
-// of it (js/lazy.js) is scrolled, and stops being scrolled when nothing comes of
-// that. Any other page costs no frame.
+// Some content loads only when it becomes visible. A page that shows signs of such content
+// (js/lazy.js) is scrolled, until scrolling loads nothing new. Any other page is not drawn
+// for this.
 
-// Bounds of scrolling, besides Request.Scrolls.
+// Bounds of scrolling, in addition to Request.Scrolls.
 const (
 	scrollTime   = 2500 * time.Millisecond
 	scrollHeight = 100_000                // CSS pixels
-	scrollSettle = 600 * time.Millisecond // after each step
-	listenTime   = 60 * time.Millisecond  // for listeners that do not act at once
-	observeTime  = 150 * time.Millisecond // for observers that set a timer first
+	scrollSettle = 600 * time.Millisecond // longest wait after each step
+	listenTime   = 60 * time.Millisecond  // time for listeners that do not act immediately
+	observeTime  = 150 * time.Millisecond // time for observers that set a timer first
 )
 
-// lazy is what js/lazy.js says of a page.
+// lazy is what js/lazy.js returns for a page.
 type lazy string
 
 const (
@@ -29,21 +29,22 @@ const (
 	lazyTall  lazy = "tall"
 )
 
-// scrolled is what js/scroll.js tells.
+// scrolled is what js/scroll.js returns.
 type scrolled struct {
 	Changed bool    `json:"changed"`
 	End     bool    `json:"end"`
 	Height  float64 `json:"height"`
 }
 
-// scrollOptions are those of js/scroll.js.
+// scrollOptions are the options of js/scroll.js.
 type scrollOptions struct {
 	To    string  `json:"to"`
-	Wait  float64 `json:"wait"`  // milliseconds
-	Drawn bool    `json:"drawn"` // what the page has become is drawn first
+	Wait  float64 `json:"wait"`  // in milliseconds
+	Drawn bool    `json:"drawn"` // whether the changes of the page are drawn first
 }
 
-// unroll scrolls a page for what loads when it is looked at, and back.
+// unroll scrolls a page to load the content that loads when it becomes visible, and scrolls
+// back.
 func (v *visit) unroll(ctx context.Context, r Request, kind lazy) error {
 	o := scrollOptions{To: "end"}
 	switch kind {
@@ -87,14 +88,14 @@ func (v *visit) unroll(ctx context.Context, r Request, kind lazy) error {
 		})
 	}
 	if came || kind == lazyParts {
-		v.early = nil // a source that an image was given does not change the tree
+		v.early = nil // the tree does not change if an image gets another source
 	}
 	return v.evaluate(ctx, scrollScript+"("+argument(scrollOptions{To: "top"})+")", nil)
 }
 
-// listens reports whether scripts of the page listen to its being scrolled. The
-// page's own world is asked, since no other sees its listeners; what a page could
-// make it say is worth a few frames.
+// listens reports whether scripts of the page listen to scroll events. It asks the page's
+// own world, since no other world sees its listeners. A wrong answer of the page costs only
+// a few frames.
 func (t *tab) listens(ctx context.Context) bool {
 	answer, err := call(ctx, t.ch.conn, t.session, runtime.Evaluate, runtime.EvaluateParams{
 		Expression: `[window, document].some((n) => n.onscroll || getEventListeners(n).scroll)`, IncludeCommandLineAPI: new(true), ReturnByValue: new(true), Silent: new(true),

@@ -8,8 +8,8 @@ import (
 	"belljar.dev/browser"
 )
 
-// Content that a page shows late, by a clock or when it is scrolled to, is waited
-// for where the page shows signs of it, and nowhere else.
+// TestLateContent checks that content that a page shows late, after a time or when it is
+// scrolled to, is waited for if the page shows signs of it, and otherwise not.
 func TestLateContent(t *testing.T) {
 	r := newRig(t, browser.Config{})
 	r.serveApp()
@@ -17,7 +17,7 @@ func TestLateContent(t *testing.T) {
 	const drawn = "drawn late, and of some length so that it is not next to nothing"
 	for _, tt := range []struct {
 		name, src string
-		want      []string // in the page
+		want      []string // parts of the page
 		unwanted  string
 		note      string
 	}{

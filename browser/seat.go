@@ -24,8 +24,9 @@ var (
 )
 
 // Seat starts a Chrome for one session, with the walls and the door of the grant. downloads
-// is the size in bytes of policies.BrowserDownloads in its box; a write beyond it fails. The
-// caller must Close the Seat; the end of the Pool does too. Errors are of type *Error.
+// is the size in bytes of policies.BrowserDownloads in its box; a write beyond it fails.
+// The caller must Close the Seat; the end of the Pool also closes it. Errors are of type
+// *Error.
 func (p *Pool) Seat(ctx context.Context, g policies.Grant, downloads int64) (*Seat, error) {
 	if !p.enter() {
 		return nil, errClosed()
@@ -51,7 +52,7 @@ func (p *Pool) Seat(ctx context.Context, g policies.Grant, downloads int64) (*Se
 	}
 }
 
-// newSeat starts one in a box, or says why it cannot.
+// newSeat starts a Seat in a box. The error says why it cannot.
 func newSeat(ctx context.Context, p *Pool, g policies.Grant) (*Seat, error) {
 	program, err := p.suits(g)
 	if err != nil {
@@ -68,7 +69,7 @@ func newSeat(ctx context.Context, p *Pool, g policies.Grant) (*Seat, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		p.wg.Go(s.close) // enter was counted, so that Close still waits
+		p.wg.Go(s.close) // enter has counted the call, so Close still waits
 		return nil, errClosed()
 	}
 	p.seats[s] = s.close
@@ -119,14 +120,14 @@ func startSeat(ctx context.Context, p *Pool, id, program string, g policies.Gran
 	return s, nil
 }
 
-// seatFlags are those of a Chrome that a session drives: sites are kept apart by
+// seatFlags returns the flags of a Chrome that a session drives: sites are kept in separate
 // processes, so that a frame of another site has a session of its own.
 func seatFlags(degraded bool, pin string) []string {
 	f := flags(degraded, pin)
 	return slices.Insert(f, len(f)-1, "--site-per-process", "--deny-permission-prompts")
 }
 
-// greet waits until Chrome says its version. Nothing else is under way yet.
+// greet waits until Chrome reports its version. No other command is in progress yet.
 func (s *Seat) greet(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { s.from.Close() })
 	defer stop()

@@ -19,7 +19,7 @@ var publicForms = []string{
 	"0135.0270.0330.042", "９３.184.216.34", "93。184。216。34", "[2606:2800:21f:cb07:6820:80da:af6b:8b2c]",
 }
 
-// privateForms are the same spellings of this machine, and addresses of its
+// privateForms are the same spellings of addresses of this machine, and addresses of its
 // networks.
 var privateForms = []string{
 	"loop.example", "LOOP.example", "loop.example.", "ｌｏｏｐ.example", "127.0.0.1", "127.0.1", "127.1", "2130706433", "0x7f000001", "0x7f.0.0.1",
@@ -30,9 +30,10 @@ var privateForms = []string{
 	"[fd00:ec2::254]", "[fe80::1]", "[fc00::1]", "[fec0::1]",
 }
 
-// Addresses of this machine and of its networks, in the spellings that browsers
-// take, are reached by no page: asked for, led to by a redirect, or loaded by
-// one. The same spellings of public addresses lead there.
+// TestNoPrivateAddress checks that no page reaches addresses of this machine and of its
+// networks, in the spellings that browsers accept: not if a call asks for them, not by a
+// redirect, and not if a page loads from them. The same spellings of public addresses are
+// reached.
 func TestNoPrivateAddress(t *testing.T) {
 	if !inWorld(t) {
 		return
@@ -63,7 +64,7 @@ profiles:
 			}
 		}
 	}
-	// One page that loads from all of them.
+	// One page loads from all of these hosts.
 	loadFrom := func(path string, hosts []string) {
 		var b strings.Builder
 		for i, host := range hosts {
@@ -98,12 +99,13 @@ profiles:
 	t.Logf("%d spellings of public addresses, reached %d times; %d of private ones, each asked for, redirected to and loaded, reached 0 times", len(publicForms), reached, len(privateForms))
 }
 
-// public is how often the site was reached, at either of its addresses.
+// public returns how often the site was reached, at either of its addresses.
 func (w *world) public() int {
 	return len(w.at(netip.MustParseAddr("93.184.216.34"))) + len(w.at(netip.MustParseAddr("2606:2800:21f:cb07:6820:80da:af6b:8b2c")))
 }
 
-// private are the hits at all other addresses than those of the site and the way.
+// private returns the hits at all addresses other than those of the site and of the way to
+// it.
 func (w *world) private() map[netip.Addr][]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

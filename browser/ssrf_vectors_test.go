@@ -13,22 +13,23 @@ import (
 	"belljar.dev/policies"
 )
 
-// target is where a vector is aimed: a host, the address that hits are seen at,
-// and the host of the page that it is in.
+// target is what a vector is aimed at: a host, the address at which hits are counted, and
+// the host of the page with the vector.
 type target struct {
 	host string
 	addr netip.Addr
 	page string
 }
 
-// undoneMost is how many vectors a version of Chromium other than the one that they were written with
-// may lack. If it lacks more of them, the test is wrong.
+// undoneMost is how many vectors may be missing in a version of Chromium other than the one
+// that they were written for. If more are missing, the test is wrong.
 const undoneMost = 6
 
-// Whatever a page asks its browser for, no private address gets a packet. The same request to a public
-// address arrives there, or arrives where there are no walls: a vector that never works shows nothing. A
-// run without walls shows whether this version of Chromium can do the vector at all: 148 does not
-// prerender the pages that a page's rules name.
+// TestNoPrivateRequest checks that no private address gets a packet, whatever a page asks
+// its browser for. The same request to a public address arrives there, or arrives in a run
+// without walls: a vector that never works shows nothing. A run without walls shows whether
+// this version of Chromium supports the vector at all: version 148 does not prerender the
+// pages that a page's rules name.
 func TestNoPrivateRequest(t *testing.T) {
 	testenv.Need(t, testenv.Tun)
 	if !inWorld(t) {
@@ -77,8 +78,8 @@ func TestNoPrivateRequest(t *testing.T) {
 	}
 }
 
-// attack tries one vector, and is its line of the table; undone says that this
-// version of Chromium does not do it.
+// attack tries one vector, and returns its line of the table; undone says that this version
+// of Chromium does not support it.
 func (w *world) attack(i int, v vector, g policies.Grant) (row string, undone bool) {
 	public := target{fmt.Sprintf("v%d.example", i), number("93.184.0.0", 0x6400+i), fmt.Sprintf("s%d.example", i)}
 	private := target{number("10.9.0.0", i+1).String(), number("10.9.0.0", i+1), fmt.Sprintf("t%d.example", i)}
@@ -89,8 +90,8 @@ func (w *world) attack(i int, v vector, g policies.Grant) (row string, undone bo
 		w.dns.set(at.page, number("93.185.0.0", 4*i+j).String())
 		w.plant(v, at, at.page+"/p/")
 	}
-	// A vector that works in a frame is tried at both private targets by one page with two frames, which
-	// saves a load.
+	// A vector that works in a frame is tried at both private targets by one page with two
+	// frames, which saves a load.
 	path, aimed := "/p/", []string{private.page + "/p/", named.page + "/p/"}
 	if v.framed() {
 		path, aimed = "/f/", []string{private.page + "/f/"}

@@ -11,45 +11,45 @@ import (
 const (
 	maxRedirects = 32
 	maxNotes     = 32
-	maxNote      = 200 // bytes
+	maxNote      = 200 // bytes of a note
 	maxURL       = 2048
 	maxHeader    = 64
 )
 
-// state is what Chrome has reported of a page: how far its document is, and what it
-// says of it. The events of the page change it while a call waits for that.
+// state is what Chrome has reported about a page: how far its document has loaded, and what
+// it contains. The events of the page change it while a call waits for a change.
 type state struct {
-	changed chan struct{} // something below changed; room for one
+	changed chan struct{} // signals that something below has changed; room for one
 
 	mu        sync.Mutex
 	crashed   bool
 	detached  bool
 	loader    string
-	committed bool // a document is there
+	committed bool // whether there is a document
 	dom       bool
 	loaded    bool
 	loadedAt  time.Time
-	stopped   bool      // without a load event
-	leaving   bool      // the page is on its way to another
-	leaveBy   time.Time // until when that is waited for
+	stopped   bool      // whether the document ended loading without a load event
+	leaving   bool      // whether the page is about to load another document
+	leaveBy   time.Time // time until which that is waited for
 	traffic   traffic
 	doc       document
-	failure   string // Chrome's error of the document
-	astray    string // Chrome's error of where the page led to by itself
-	download  string // what it would have been called
+	failure   string // Chrome's error for the document
+	astray    string // Chrome's error for the document to which the page itself led
+	download  string // file name of a download that the page led to
 	redirects []Redirect
 	notes     []string
 	noted     int
 }
 
-// document is what came from the server.
+// document is what the server sent.
 type document struct {
 	url, mime string
 	status    int
 	headers   map[string]string
 }
 
-// change changes the state and wakes who waits for it.
+// change calls f with s.mu held, and wakes the caller that waits for a change.
 func (s *state) change(f func()) {
 	s.mu.Lock()
 	f()
@@ -105,8 +105,8 @@ func (s *state) navigated(f frameInfo) {
 	s.traffic.reset()
 }
 
-// network reports whether requests are under way that the page waits for, or
-// were a moment ago, and whether its scripts made some.
+// network reports whether requests for which the page waits are in progress, or were very
+// recently, and whether its scripts have made some.
 func (s *state) network() (busy, active bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *state) network() (busy, active bool, err error) {
 	return s.traffic.busy(), s.traffic.active, nil
 }
 
-// loadedUntil reports whether the page is loaded as far as wanted.
+// loadedUntil reports whether the page is loaded as far as until says.
 func (s *state) loadedUntil(until Until) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +133,8 @@ func (s *state) loadedUntil(until Until) (bool, error) {
 	return s.loaded, nil
 }
 
-// patience is when a page that was on its way to another is believed to stay.
+// patience returns a channel that delivers when the page is no longer expected to load
+// another document; it is nil if the page is not expected to.
 func (s *state) patience() <-chan time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +144,7 @@ func (s *state) patience() <-chan time.Time {
 	return time.After(time.Until(s.leaveBy))
 }
 
-// onTheWay reports whether the page is about to become another. s.mu is held.
+// onTheWay reports whether the page is about to load another document. s.mu is held.
 func (s *state) onTheWay() bool { return s.leaving && time.Now().Before(s.leaveBy) }
 
 // moving is onTheWay for a caller that does not hold s.mu.
@@ -160,7 +161,7 @@ func (s *state) hasDocument() bool {
 	return s.committed && !s.crashed
 }
 
-// cause is err, or why Chrome does not answer any more.
+// cause returns err, or the reason why Chrome no longer answers.
 func (s *state) cause(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,11 +5,11 @@ import (
 	"github.com/chromedp/cdproto/target"
 )
 
-// The window of a page, in CSS pixels.
+// Size of the window of a page, in CSS pixels.
 const windowWidth, windowHeight = 1280, 800
 
-// world is the name of the isolated world that our scripts run in: a page sees
-// neither them nor what they change of the language.
+// world is the name of the isolated world in which our scripts run: a page sees neither the
+// scripts nor what they change in the language.
 const world = "belljar"
 
 // tab is one page in a context of its own, for one call.
@@ -20,7 +20,7 @@ type tab struct {
 	frame   cdp.FrameID
 	session string
 	headers map[string]string
-	origin  string // that headers are for
-	trusted bool   // it may take its time: a page before it was given up
-	state          // what Chrome has reported of it
+	origin  string // origin to which the headers are sent
+	trusted bool   // whether slow answers are allowed, because a page before it was given up
+	state          // what Chrome has reported about the page
 }

@@ -4,17 +4,17 @@ import "time"
 
 // Bounds of what is kept of the requests of one page.
 const (
-	maxRequests = 2048 // that are under way
+	maxRequests = 2048 // requests in progress
 	maxRefused  = 32
 )
 
-// traffic is the requests of a page, but for that of its document. The state's mu
-// guards it.
+// traffic contains the requests of a page, except the request for its document. The state's
+// mu guards it.
 type traffic struct {
-	requests map[string]request // that are under way, by their ids
+	requests map[string]request // requests in progress, by their ids
 	counted  int                // number of requests for which the page has to settle
-	last     time.Time          // when one of them began or ended
-	active   bool               // scripts of the page asked for more
+	last     time.Time          // time when one of these requests last began or ended
+	active   bool               // whether scripts of the page have made requests
 	refused  []Refused
 }
 
@@ -23,7 +23,7 @@ type request struct {
 	counted bool
 }
 
-// begin notes a request of a kind. parsed says whether the document was there whole
+// begin notes a request of a kind. parsed says whether the document was completely parsed
 // when the request was made.
 func (n *traffic) begin(id, url, kind string, parsed bool) {
 	if _, again := n.requests[id]; again || len(n.requests) >= maxRequests {
@@ -40,8 +40,8 @@ func (n *traffic) begin(id, url, kind string, parsed bool) {
 	}
 }
 
-// counts reports whether a page is not settled while it waits for such a
-// request, and whether scripts made it.
+// counts reports whether a page is not settled while it waits for a request of this kind,
+// and whether such a request is made by scripts.
 func counts(kind string) (counted, script bool) {
 	switch kind {
 	case "XHR", "Fetch":
@@ -49,10 +49,10 @@ func counts(kind string) (counted, script bool) {
 	case "Script", "Stylesheet", "Document":
 		return true, false
 	}
-	return false, false // pictures, and what never ends: streams, sockets, pings
+	return false, false // pictures, and requests that never end: streams, sockets, pings
 }
 
-// end notes that a request has ended, and reports whether it was under way.
+// end notes that a request has ended, and reports whether the request was in progress.
 func (n *traffic) end(e loadingEnded) bool {
 	r, ok := n.requests[e.RequestID]
 	if !ok {
@@ -73,14 +73,14 @@ func (n *traffic) end(e loadingEnded) bool {
 	return true
 }
 
-// reset forgets the requests of the document before.
+// reset forgets the requests of the previous document.
 func (n *traffic) reset() {
 	clear(n.requests)
 	n.counted, n.active = 0, false
 }
 
-// busy reports whether requests are under way that the page waits for, or were a moment
-// ago.
+// busy reports whether requests for which the page waits are in progress, or were within
+// quietTime.
 func (n *traffic) busy() bool {
 	return n.counted > 0 || n.active && time.Since(n.last) < quietTime
 }

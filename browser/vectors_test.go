@@ -1,28 +1,29 @@
 package browser_test
 
-// vector is one way in which a page can make its browser ask for something.
+// vector is one way in which a page can make its browser request something.
 //
-// {URL} stands for an address of the target, {HOST} for its host, {WS} for its
-// scheme for web sockets. Pages have a host of their own, and so have targets.
+// {URL} stands for an address of the target, {HOST} for its host, {WS} for its WebSocket
+// scheme. Pages have a host of their own, and so have targets.
 type vector struct {
 	kind, name string
 	html       string
-	headers    []string          // of the page
-	files      map[string]string // scripts beside the page
-	secure     bool              // by https, with the door opening TLS
-	bare       bool              // only a browser without walls does it at all
-	never      bool              // the headless shell does it nowhere, the whole browser may
-	dns        bool              // what counts is that the name is asked for
-	flags      []string          // of the browser without walls
+	headers    []string          // headers of the page
+	files      map[string]string // scripts next to the page, by name
+	secure     bool              // whether https is used, and the door decrypts TLS
+	bare       bool              // whether only a browser without walls supports it
+	never      bool              // whether the headless shell never supports it; the whole browser may
+	dns        bool              // whether a DNS question for the name counts as a hit
+	flags      []string          // flags of the browser without walls
 }
 
-// framed reports whether the vector can be tried in a frame. Hints, navigations and what only a browser
-// without walls does, or none, have a page of their own.
+// framed reports whether the vector can be tried in a frame. Hints, navigations, and
+// vectors that need a browser without walls or that no headless shell supports, have a page
+// of their own.
 func (v vector) framed() bool {
 	return !v.bare && !v.never && v.kind != "hint" && v.kind != "navigation"
 }
 
-// inline is a page that runs something.
+// inline returns a page that runs a script.
 func inline(text string) string { return "<script>" + text + "</script>" }
 
 // registered is a page that registers a service worker, and sends it a message once it is ready.

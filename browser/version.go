@@ -10,24 +10,24 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// oldestChrome is the major version that can do all that is asked of it
-// (Element.getHTML and the headless shell as it is now); newestTried the newest
-// that the tests ran with.
+// oldestChrome is the oldest major version that has everything that belljar needs
+// (Element.getHTML and the headless shell in its present form). newestTried is the newest
+// version with which the tests ran.
 const (
 	oldestChrome = 125
 	newestTried  = 156
 )
 
-// errVersion is the cause where there is a Chrome, and not one that works here.
+// errVersion means that there is a Chrome, but its version does not work here.
 var errVersion = errors.New("that version does not work here")
 
-// errNotNested is the cause where Chrome says itself that it cannot have a sandbox
-// of its own. Nothing else is a reason to do without one: a Chrome that was slow
-// once, or ran out of memory, may have one the next time.
+// errNotNested means that Chrome itself reports that it cannot have a sandbox of its own.
+// Only this error allows a Chrome without one: a Chrome that was slow once, or ran out of
+// memory, may have a sandbox the next time.
 var errNotNested = errors.New("no namespaces nest in a box on this host")
 
-// tried says of a version, such as "HeadlessChrome/156.0.8078.79", what an operator
-// should know of it, or why it does not work here.
+// tried returns what an operator should know about a version, such as
+// "HeadlessChrome/156.0.8078.79", or an error if the version does not work here.
 func tried(product string) (note string, err error) {
 	_, version, _ := strings.Cut(product, "/")
 	text, _, _ := strings.Cut(version, ".")
@@ -42,7 +42,7 @@ func tried(product string) (note string, err error) {
 	return "", nil
 }
 
-// startFault is the error of a Chrome that did not start, with what it wrote.
+// startFault returns the error of a Chrome that did not start, with what it wrote.
 func startFault(err error, said string) error {
 	for _, words := range []string{"No usable sandbox", "Failed to move to new namespace"} {
 		if strings.Contains(said, words) {

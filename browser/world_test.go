@@ -40,38 +40,38 @@ import (
 	"belljar.dev/sandbox/netlink"
 )
 
-// The internet of these tests is a network namespace of their own in which
-// every address is the machine's: one server answers at all of them, at public
-// ones and at private ones alike, and remembers at which. So what the door
-// refuses is there to be reached, and a browser without walls reaches it.
+// The internet of these tests is a network namespace in which every address belongs to the
+// machine: one server answers at all public and private addresses, and notes at which
+// address it was asked. So an address that the door refuses does exist, and a browser
+// without walls reaches it.
 
-// worldEnv tells a test that it runs in a network of its own.
+// worldEnv is set for a test that runs in a network of its own.
 const worldEnv = "BELLJAR_TEST_WORLD"
 
-// world is everything that is not a box.
+// world is everything outside the boxes.
 type world struct {
 	t     *testing.T
-	mux   *http.ServeMux // of all hosts
+	mux   *http.ServeMux // handlers of all hosts
 	dns   *nameserver
 	roots string // PEM file of the authority of all certificates
-	pin   string // of its key
+	pin   string // pin of the authority's key
 	sup   *sandbox.Supervisor
 	pool  *browser.Pool
 	wg    sync.WaitGroup
 
 	mu   sync.Mutex
-	hits map[netip.Addr][]string // what came, by the address it came to
+	hits map[netip.Addr][]string // requests and packets, by the address at which they arrived
 }
 
-// inWorld reports whether the test runs in a network of its own. Where it does
-// not, it is run in one, by this program anew.
+// inWorld reports whether the test runs in a network of its own. If it does not, inWorld
+// runs the test in such a network, in a new process of this program.
 func inWorld(t *testing.T) bool {
 	t.Helper()
 	testenv.Need(t, testenv.Root, testenv.UserNamespaces, testenv.Chromium)
 	if os.Getenv(worldEnv) != "" {
 		return true
 	}
-	t.Parallel() // it waits most of the time
+	t.Parallel() // the test waits most of the time
 	pattern := "^" + regexp.QuoteMeta(t.Name()) + "$"
 	if f := flag.Lookup("test.run"); f != nil {
 		if _, below, ok := strings.Cut(f.Value.String(), "/"); ok {
@@ -80,7 +80,7 @@ func inWorld(t *testing.T) bool {
 	}
 	roots := filepath.Join(t.TempDir(), "roots.pem")
 	c := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run="+pattern, "-test.v", "-test.timeout=10m")
-	// A process reads once which certificates it trusts, from this file.
+	// A process reads the certificates that it trusts only once, from this file.
 	c.Env = append(os.Environ(), worldEnv+"="+roots, "SSL_CERT_FILE="+roots, "SSL_CERT_DIR=/nonexistent")
 	c.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: unix.SIGKILL}
 	c.WaitDelay = time.Second
@@ -93,15 +93,15 @@ func inWorld(t *testing.T) bool {
 	return false
 }
 
-// newWorld makes the network what it is to be, serves it, and prepares a pool.
+// newWorld sets up the network, serves it, and opens a pool.
 func newWorld(t *testing.T, cfg browser.Config) *world {
 	t.Helper()
 	if err := allLocal(); err != nil {
 		t.Fatal(err)
 	}
 	w := &world{t: t, mux: http.NewServeMux(), roots: os.Getenv(worldEnv), hits: map[netip.Addr][]string{}}
-	t.Cleanup(w.wg.Wait) // after what ends them
-	// What tells a hit at another address from one that is looked for.
+	t.Cleanup(w.wg.Wait) // runs after the functions that end these goroutines
+	// This path distinguishes a hit that a vector aims at from other requests.
 	w.mux.HandleFunc("/hit/", func(o http.ResponseWriter, _ *http.Request) {
 		o.Header().Set("Access-Control-Allow-Origin", "*")
 	})
@@ -160,12 +160,12 @@ func allLocal() error {
 	return nil
 }
 
-// lan is the address of the interface, as a machine has one in its network.
+// lan is the address of the interface, like that of a machine in a local network.
 var lan = netip.MustParseAddr("192.168.77.2")
 
-// addInterface makes an interface with that address: WebRTC says nothing where
-// there is only a loopback. A program at the device's other end would read
-// nothing of it: all that is sent is for addresses of this namespace.
+// addInterface makes an interface with that address: WebRTC does not work if there is only
+// a loopback interface. A program at the other end of the device would receive nothing:
+// everything that is sent is for addresses of this namespace.
 func addInterface(t *testing.T) error {
 	tun, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -198,8 +198,9 @@ func addInterface(t *testing.T) error {
 	return nil
 }
 
-// authority makes who signs for every name. To one that begins with "bad" it
-// gives the certificate of another, and "forged" ones make their own.
+// authority returns a function that issues a certificate for every name. A name that begins
+// with "bad" gets the certificate of another name, and a name that begins with "forged"
+// gets one that it signs itself.
 func (w *world) authority() func(name string) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -233,7 +234,8 @@ func (w *world) authority() func(name string) (*tls.Certificate, error) {
 			cert.DNSNames[0] = "other.example"
 		}
 		if strings.HasPrefix(name, "forged") {
-			// Of nobody's signing, with the authority shown behind it.
+			// This certificate is signed by no authority, but the authority's certificate
+			// is shown after it.
 			own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 			if err != nil {
 				return nil, err
@@ -246,7 +248,7 @@ func (w *world) authority() func(name string) (*tls.Certificate, error) {
 	}
 }
 
-// seen counts a hit.
+// seen notes a hit.
 func (w *world) seen(at net.Addr, what string) {
 	var to netip.Addr
 	switch a := at.(type) {
@@ -260,14 +262,14 @@ func (w *world) seen(at net.Addr, what string) {
 	w.hits[to.Unmap()] = append(w.hits[to.Unmap()], what)
 }
 
-// at are the hits at an address.
+// at returns the hits at an address.
 func (w *world) at(addr netip.Addr) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.hits[addr]...)
 }
 
-// counted notes connections where they are accepted, before a byte of them.
+// counted notes each connection when it is accepted, before it has sent a byte.
 type counted struct {
 	net.Listener
 	w    *world
@@ -282,7 +284,7 @@ func (c counted) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// listen opens a TCP port of all addresses.
+// listen opens a TCP port at all addresses.
 func (w *world) listen(at string) net.Listener {
 	l, err := net.Listen("tcp", at)
 	if err != nil {
@@ -291,23 +293,23 @@ func (w *world) listen(at string) net.Listener {
 	return counted{l, w, "tcp " + at}
 }
 
-// serve answers HTTP at an address and port, until stop or the end of the test.
-// stop lets answers under way end.
+// serve answers HTTP at an address and port, until stop is called or the test ends.
+// Requests in progress may finish after stop.
 func (w *world) serve(at string) (stop func()) {
 	l := w.listen(at)
 	w.web(l)
 	return func() { l.Close() }
 }
 
-// web answers HTTP.
+// web serves HTTP on l.
 func (w *world) web(l net.Listener) {
 	s := &http.Server{Handler: w.mux, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
-	s.SetKeepAlivesEnabled(false) // each request is a connection, and seen at its address
+	s.SetKeepAlivesEnabled(false) // so that each request has a connection, which is noted at its address
 	w.wg.Go(func() { _ = s.Serve(l) })
 	w.t.Cleanup(func() { s.Close() })
 }
 
-// accept takes connections and says nothing.
+// accept accepts connections and closes them.
 func (w *world) accept(port int) {
 	l := w.listen(fmt.Sprintf(":%d", port))
 	w.wg.Go(func() {
@@ -322,7 +324,7 @@ func (w *world) accept(port int) {
 	w.t.Cleanup(func() { l.Close() })
 }
 
-// packets takes datagrams on a port of all addresses of IPv4.
+// packets receives datagrams on a port at all IPv4 addresses.
 func (w *world) packets(port int) {
 	c, err := net.ListenPacket("udp4", fmt.Sprintf(":%d", port))
 	if err != nil {
@@ -361,7 +363,7 @@ func (w *world) file(path, kind, text string, headers ...string) {
 	})
 }
 
-// pageThen serves HTML and does something once it was asked for.
+// pageThen serves HTML and then calls a function.
 func (w *world) pageThen(path, html string, then func()) {
 	w.mux.HandleFunc(path, func(o http.ResponseWriter, _ *http.Request) {
 		then()
@@ -374,8 +376,8 @@ func (w *world) redirect(path, to string) {
 	w.mux.HandleFunc(path, func(o http.ResponseWriter, q *http.Request) { http.Redirect(o, q, to, http.StatusFound) })
 }
 
-// grant lets every name through, so that only the kind of a private address
-// keeps a page from it, and no list does.
+// grant allows every name, so that only the kind of a private address keeps a page from it,
+// and no list does.
 func (w *world) grant(tenant, more string) policies.Grant {
 	w.t.Helper()
 	return policytest.GrantFor(w.t, fmt.Sprintf(`version: 1
@@ -387,7 +389,7 @@ profiles:
 `, more), policies.Facts{Tenant: tenant, Tool: "ReadDocs"})
 }
 
-// intercepted is for grant: the door opens TLS.
+// intercepted is an argument for grant: the door decrypts TLS.
 const intercepted = ", tls: intercept"
 
 func (w *world) load(g policies.Grant, q browser.Request) (*browser.Loaded, error) {
@@ -396,8 +398,8 @@ func (w *world) load(g policies.Grant, q browser.Request) (*browser.Loaded, erro
 	return w.pool.Load(ctx, g, q)
 }
 
-// bare loads a page in a Chrome without walls, until ok or for a while, and
-// reports whether it came to that.
+// bare loads a page in a Chrome without walls and waits until ok returns true, for at most
+// 20 seconds. It reports whether ok did.
 func (w *world) bare(url string, ok func() bool, flags ...string) bool {
 	w.t.Helper()
 	program, err := browser.Find()
@@ -410,9 +412,9 @@ func (w *world) bare(url string, ok func() bool, flags ...string) bool {
 	args := append([]string{
 		"--no-sandbox", "--headless", "--disable-gpu", "--user-data-dir=" + dir, "--remote-debugging-pipe",
 		"--ignore-certificate-errors-spki-list=" + w.pin,
-	}, flags...) // the last of one name counts
+	}, flags...) // if a flag is given twice, the last one counts
 	c := exec.CommandContext(ctx, program, append(args, url)...)
-	// A pid namespace of its own, so that all of it ends with it.
+	// Chrome has a pid namespace of its own, so that all of its processes end with it.
 	c.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWPID, Pdeathsig: unix.SIGKILL}
 	c.WaitDelay = time.Second
 	toChrome, in, err := os.Pipe()
@@ -438,7 +440,7 @@ func (w *world) bare(url string, ok func() bool, flags ...string) bool {
 	return came
 }
 
-// poll waits for what nothing announces.
+// poll waits for a change that is not announced.
 func poll(ctx context.Context, ok func() bool) bool {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -454,7 +456,7 @@ func poll(ctx context.Context, ok func() bool) bool {
 	}
 }
 
-// number is an address with a number in its last two bytes.
+// number returns an address with a number in its last two bytes.
 func number(prefix string, n int) netip.Addr {
 	a := netip.MustParseAddr(prefix).As4()
 	binary.BigEndian.PutUint16(a[2:], uint16(n))

@@ -6,22 +6,22 @@ import (
 	"golang.org/x/net/html"
 )
 
-// styles are the rules of a page's own style elements that hide something, as
-// far as their selectors are names, classes and ids. Others depend on state, and
+// styles contains the rules of a page's own style elements that hide something, if their
+// selectors are names, classes and ids. Other rules depend on the state of the page, and
 // are left to the browser.
 type styles struct {
 	rules   map[string]bool   // "tag", ".class", "#id", "tag.class"
-	text    map[string]string // colours, by the same selectors
-	back    map[string]string // backgrounds
-	places  []descent         // selectors that hide, of more than one part
+	text    map[string]string // colours of text, by the same selectors
+	back    map[string]string // backgrounds, by the same selectors
+	places  []descent         // selectors with several parts that hide elements
 	placed  map[*html.Node]bool
-	foreign bool // there are sheets that are not read
+	foreign bool // whether there are style sheets that are not read
 }
 
 // maxStyle bounds the style text that is looked at.
 const maxStyle = 1 << 20
 
-// stylesOf reads the style elements of a document; nil if none hides anything.
+// stylesOf reads the style elements of a document; it returns nil if none hides anything.
 func stylesOf(doc *html.Node) *styles {
 	s := &styles{rules: make(map[string]bool), text: make(map[string]string), back: make(map[string]string), placed: make(map[*html.Node]bool)}
 	left := maxStyle
@@ -47,9 +47,9 @@ func stylesOf(doc *html.Node) *styles {
 	return s
 }
 
-// match finds what the selectors of several parts hide.
+// match finds the elements that selectors with several parts hide.
 func (s *styles) match(doc *html.Node) {
-	const elements = 20_000 // beyond that it would take long
+	const elements = 20_000 // with more elements it would take too long
 	found := all(doc, func(*html.Node) bool { return true })
 	if len(s.places) == 0 || len(found) > elements {
 		return
@@ -63,7 +63,7 @@ func (s *styles) match(doc *html.Node) {
 	}
 }
 
-// descent is a selector of parts inside each other, the outermost first.
+// descent is a selector whose parts are inside each other, the outermost first.
 type descent []compound
 
 // compound is a part of a selector: a name, an id and classes. An element matches it
@@ -73,7 +73,8 @@ type compound struct {
 	classes []string
 }
 
-// descentOf reads a selector of at most five parts; nil if it has any other signs.
+// descentOf reads a selector with at most five parts. It returns nil if the selector
+// contains any other sign.
 func descentOf(sel string) descent {
 	var p descent
 	for part := range strings.FieldsSeq(sel) {
@@ -95,7 +96,7 @@ func descentOf(sel string) descent {
 	return p
 }
 
-// matches takes the nearest ancestor for each part, which is right where parts are
+// matches uses the nearest ancestor for each part, which is correct because the parts are
 // only inside each other.
 func (p descent) matches(n *html.Node) bool {
 	i := len(p) - 1
@@ -122,8 +123,8 @@ func (c compound) matches(n *html.Node) bool {
 	return true
 }
 
-// read takes the rules at the top of a style sheet; blocks in @ rules hold for
-// some screens only.
+// read reads the rules at the top of a style sheet. Blocks in other @ rules are only for
+// some screens.
 func (s *styles) read(text string) {
 	text = withoutComments(text)
 	for text != "" {
@@ -138,7 +139,7 @@ func (s *styles) read(text string) {
 		head = strings.TrimSpace(head)
 		rest := text[open+1:]
 		if head == "@media screen" || head == "@media all" {
-			text = rest // its end is passed over like that of a rule
+			text = rest // the end of the block is skipped like the end of a rule
 			continue
 		}
 		if strings.HasPrefix(head, "@") {
@@ -147,7 +148,8 @@ func (s *styles) read(text string) {
 		}
 		body, after, _ := strings.Cut(rest, "}")
 		text = after
-		// Fading in starts from zero opacity, so that hides nothing for good.
+		// An element that fades in starts with zero opacity, so opacity alone hides nothing
+		// for good.
 		if strings.Contains(body, ":") && hidingStyle(strings.ReplaceAll(body, "opacity", "x-opacity"), nil) {
 			s.add(head)
 			continue
@@ -157,7 +159,8 @@ func (s *styles) read(text string) {
 			if sel = strings.TrimSpace(sel); !simple(sel) || len(s.text)+len(s.back) > 4000 {
 				continue
 			}
-			if c := d["color"]; c != "" && strings.ContainsAny(sel, ".#") { // that of a bare name is a start that others change
+			// the colour for a bare name is a default that other rules change
+			if c := d["color"]; c != "" && strings.ContainsAny(sel, ".#") {
 				s.text[sel] = c
 			}
 			if c := firstOf(d, "background-color", "background", "background-image"); c != "" {
@@ -167,7 +170,8 @@ func (s *styles) read(text string) {
 	}
 }
 
-// simple reports whether a selector is one name, class or id, or a name with one.
+// simple reports whether a selector is one name, class or id, or a name with one class or
+// id.
 func simple(sel string) bool {
 	return sel != "" && !strings.ContainsAny(sel, " >+~:[*\\") && strings.Count(sel, ".")+strings.Count(sel, "#") <= 1
 }
@@ -191,8 +195,8 @@ func (s *styles) add(selectors string) {
 	}
 }
 
-// hides reports whether a rule hides an element, and its own style does not
-// show it again.
+// hides reports whether a rule hides an element and the element's own style does not show
+// it again.
 func (s *styles) hides(n *html.Node) bool {
 	match := s.placed[n]
 	for _, sel := range selectors(n) {
@@ -205,7 +209,8 @@ func (s *styles) hides(n *html.Node) bool {
 	return !strings.Contains(style, "display") && !strings.Contains(style, "visibility") && !strings.Contains(style, "color") && !ofMath(n)
 }
 
-// selectors are those of one part that match an element, the most specific last.
+// selectors returns the selectors with one part that match an element, the most specific
+// last.
 func selectors(n *html.Node) []string {
 	sels := []string{n.Data}
 	for c := range strings.FieldsSeq(attr(n, "class")) {
@@ -217,9 +222,9 @@ func selectors(n *html.Node) []string {
 	return sels
 }
 
-// blends reports whether a rule gives an element the colour of the nearest
-// background under it. Where a sheet that is not read may give one to what lies
-// between, it does not.
+// blends reports whether a rule gives an element the colour of the nearest background under
+// it. It reports false if a sheet that is not read may give another background to an
+// element between.
 func (s *styles) blends(n *html.Node) bool {
 	text := ""
 	for _, sel := range selectors(n) {
@@ -261,7 +266,7 @@ func withoutComments(s string) string {
 	}
 }
 
-// afterBlock is what follows the block that was just opened.
+// afterBlock returns what follows the block that was just opened.
 func afterBlock(s string) string {
 	depth := 1
 	for i := range len(s) {

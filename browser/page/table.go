@@ -10,11 +10,11 @@ import (
 	"golang.org/x/net/html"
 )
 
-// maxColumns bounds the columns that spans make of a table.
+// maxColumns is the largest number of columns that the spans of a table may make.
 const maxColumns = 200
 
-// layout reports whether a table only places things: it says so, or it has
-// one cell, or its cells hold what no cell of data does.
+// layout reports whether a table is only used for layout: it says so, or it has one cell,
+// or its cells contain what no cell of data does.
 func layout(table *html.Node) bool {
 	if role := attr(table, "role"); role == "presentation" || role == "none" {
 		return true
@@ -40,7 +40,7 @@ func layout(table *html.Node) bool {
 	return big && heads == 0
 }
 
-// rowsOf are the rows of a table, without those of tables in its cells.
+// rowsOf returns the rows of a table, without those of tables in its cells.
 func rowsOf(table *html.Node) []*html.Node {
 	var rows []*html.Node
 	for c := table.FirstChild; c != nil; c = c.NextSibling {
@@ -68,8 +68,8 @@ func cellsOf(tr *html.Node) []*html.Node {
 	return cells
 }
 
-// writeTable writes a table of data, every row of it. A table that only places
-// things becomes the blocks in its cells.
+// writeTable writes a table of data, with every row. A table for layout is replaced by the
+// blocks in its cells.
 func writeTable(ctx converter.Context, w converter.Writer, table *html.Node) converter.RenderStatus {
 	if within(table, nil, "td", "th") != nil && within(table, nil, "table") != nil && !layoutAbove(table) {
 		return writeInner(ctx, w, table)
@@ -86,7 +86,7 @@ func writeTable(ctx converter.Context, w converter.Writer, table *html.Node) con
 	}
 	rows := rowsOf(table)
 	grid, columns := make([][]string, 0, len(rows)), 0
-	over := make(map[int]int) // rows that a cell above still covers, by column
+	over := make(map[int]int) // number of rows that a cell above still covers, by column
 	for _, tr := range rows {
 		var line []string
 		put := func(s string) {
@@ -161,8 +161,8 @@ func headed(table *html.Node, rows []*html.Node) bool {
 	if heads > 0 && heads*2 >= len(cells) && (heads > 1 || len(cells) == 1 || len(rows) == 1) {
 		return true
 	}
-	// A table without any head has its first row as one, which is what its
-	// writer would have made bold.
+	// If a table has no head, its first row is used as the head: its author would have made
+	// that row bold.
 	return len(named(table, "th")) == 0
 }
 
@@ -175,7 +175,7 @@ func layoutAbove(table *html.Node) bool {
 	return true
 }
 
-// writeInner writes a table in a cell of another: its rows as lines.
+// writeInner writes a table that is in a cell of another table: its rows become lines.
 func writeInner(ctx converter.Context, w converter.Writer, table *html.Node) converter.RenderStatus {
 	for _, tr := range rowsOf(table) {
 		var cells []string
@@ -200,7 +200,7 @@ func span(c *html.Node, key string) int {
 	return min(n, maxColumns)
 }
 
-// cell is what is in a cell, on one line: a line of its own becomes <br>.
+// cell returns the content of a cell on one line; its lines are separated by <br>.
 func cell(ctx converter.Context, c *html.Node) string {
 	for _, pre := range named(c, "pre") {
 		codeInCell(pre)
@@ -218,7 +218,7 @@ func cell(ctx converter.Context, c *html.Node) string {
 	return escapePipes(strings.Join(lines, "<br>"))
 }
 
-// escapePipes keeps the ends of cells where they are.
+// escapePipes escapes the signs that would end a cell.
 func escapePipes(s string) string {
 	if !strings.Contains(s, "|") {
 		return s
@@ -233,7 +233,7 @@ func escapePipes(s string) string {
 	return b.String()
 }
 
-// codeInCell makes of a block of code a line of code for each of its lines.
+// codeInCell replaces a block of code with a span of code for each of its lines.
 func codeInCell(pre *html.Node) {
 	lines := strings.Split(strings.Trim(rawTextOf(pre), "\n"), "\n")
 	div := element("div")

@@ -14,16 +14,16 @@ var blocks = set(`address article aside blockquote body center dd details dialog
 // apart are blocks with an empty line before and after.
 var apart = set("p h1 h2 h3 h4 h5 h6 blockquote pre ul ol dl table figure hr listing xmp")
 
-// textWriter writes a tree as plain text, like innerText: text only, no
-// marks, no text of images.
+// textWriter writes a tree as plain text, like innerText: only text, without marks and
+// without the text of images.
 type textWriter struct {
 	b     strings.Builder
-	lines int  // line ends that are due before the next text
-	space bool // a space is due
+	lines int  // number of line ends that are due before the next text
+	space bool // whether a space is due
 	pre   int
 }
 
-// plainText is all text under n.
+// plainText returns all text under n.
 func plainText(n *html.Node) string {
 	var w textWriter
 	w.node(n)
@@ -75,7 +75,7 @@ func (w *textWriter) text(s string) {
 	}
 }
 
-// isBlank is the white space of HTML; a no-break space is text there, and a
+// isBlank reports whether r is white space of HTML. A no-break space is text in HTML, but a
 // space here.
 func isBlank(r rune) bool {
 	return r == ' ' || r == '\n' || r == '\t' || r == '\r' || r == '\f' || r == '\u00a0'

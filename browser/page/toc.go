@@ -7,8 +7,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// heads are the headings of a tree in order, with the ids that they can be
-// cited by.
+// heads returns the headings of a tree in order, with the ids by which they can be cited.
 func heads(root *html.Node) []Heading {
 	var found []Heading
 	walk(root, func(n *html.Node) bool {
@@ -23,8 +22,8 @@ func heads(root *html.Node) []Heading {
 	return found
 }
 
-// anchorOf is the id by which a heading can be linked to: its own, that of
-// something in it, or that of the section it begins.
+// anchorOf returns the id by which a heading can be linked to: its own id, or that of an
+// element in it, or that of the section that it begins.
 func anchorOf(n *html.Node) string {
 	if id := attr(n, "id"); id != "" {
 		return id
@@ -50,8 +49,8 @@ func anchorOf(n *html.Node) string {
 	return ""
 }
 
-// permalinks takes the links to themselves out of headings and terms, which
-// show as signs, and keeps where they lead as the anchor.
+// permalinks removes the links to themselves, which show as signs, from headings and terms,
+// and keeps their targets as anchors.
 func permalinks(root *html.Node) {
 	for _, a := range named(root, "a") {
 		href := attr(a, "href")
@@ -124,11 +123,11 @@ func place(found []Heading, content string, f Format) {
 	}
 }
 
-// unmarked takes away what markdown adds to the text of a heading.
+// unmarked removes what markdown adds to the text of a heading.
 var unmarked = strings.NewReplacer(`\`, "", "*", "", "`", "", "_", "")
 
-// similar reports whether a line is a heading's text, with or without the
-// targets of its links.
+// similar reports whether a line is the text of a heading, with or without the targets of
+// its links.
 func similar(line, want string) bool {
 	if strings.HasPrefix(line, want) || strings.HasPrefix(want, line) && len(line)*2 > len(want) {
 		return true

@@ -13,37 +13,36 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Bounds of a tree. The parser of x/net/html has none that serves here: it
-// refuses a document with more than 512 elements inside each other, and makes
-// hundreds of nodes for three bytes of a page that was written to that end
-// (each <p> opens all unclosed formatting again).
+// Bounds of a tree. The parser of x/net/html has no bounds that are useful here: it refuses
+// a document with more than 512 elements inside each other, and makes hundreds of nodes for
+// three bytes of a page that is written for that (each <p> opens all unclosed formatting
+// again).
 const (
 	maxDepth = 200
 	maxNodes = 1_000_000
 	maxAttrs = 64
-	// maxToken bounds one tag or comment; text comes in pieces by itself.
+	// maxToken bounds one tag or comment; a text always comes in pieces.
 	maxToken = 8 << 20
 )
 
-// tree builds a document from the tokens of x/net/html, after section 13.2.6
-// of the HTML standard where that decides which text is in which element. It
-// differs in what it does with markup that overlaps: formatting that is closed
-// inside of a block that it does not close with ends there, and is not opened
-// again. No input makes more nodes than it has tags, texts and implied parts
-// of tables.
+// tree builds a document from the tokens of x/net/html. It follows section 13.2.6 of the
+// HTML standard where that decides which text is in which element. It differs for markup
+// that overlaps: if formatting is closed inside of a block that it was opened outside of,
+// it ends there and is not opened again. No input makes more nodes than it has tags, texts
+// and implied parts of tables.
 type tree struct {
 	doc, root, head, body *html.Node
 
-	open  []*html.Node   // the open elements, the body first
-	over  map[string]int // elements too deep to have a node, by name
+	open  []*html.Node   // open elements, the body first
+	over  map[string]int // number of elements that are too deep to have a node, by name
 	nodes int
-	inner bool // the head is over
-	raw   bool // inside svg or math
-	cut   bool // there were too many nodes
-	deep  bool // there were too deep elements
+	inner bool // whether the head has ended
+	raw   bool // whether the open element is inside svg or math
+	cut   bool // whether there were too many nodes
+	deep  bool // whether elements were too deep
 }
 
-// parse makes a tree of a document in UTF-8.
+// parse returns the tree of a document in UTF-8.
 func parse(ctx context.Context, src []byte) (*tree, error) {
 	t := &tree{
 		doc: &html.Node{Type: html.DocumentNode}, root: element("html"), head: element("head"), body: element("body"),
@@ -88,10 +87,10 @@ func parse(ctx context.Context, src []byte) (*tree, error) {
 	}
 }
 
-// nameOf is a name as a string, without a copy for those of the standard.
+// nameOf returns a name as a string, without a copy if it is a name of the standard.
 func nameOf(b []byte) string { return atom.String(b) }
 
-// tagName is the name of a tag; one that no element can have is a span's.
+// tagName returns the name of a tag. A name that no element can have becomes span.
 func tagName(b []byte) string {
 	for _, c := range b {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != ':' && c != '_' && c != '.' {
@@ -122,7 +121,7 @@ func (t *tree) text(data []byte) {
 	}
 	last := t.top().LastChild
 	if last != nil && last.Type == html.TextNode && !isTablePart(t.top()) && len(last.Data) < 512 {
-		last.Data += string(data) // a comment stood between them, or a stray <
+		last.Data += string(data) // a comment or a stray < was between them
 		return
 	}
 	n := &html.Node{Type: html.TextNode, Data: string(data)}
@@ -134,12 +133,12 @@ func (t *tree) text(data []byte) {
 	t.insert(n)
 }
 
-// isTablePart reports whether text and most elements have no place right
-// inside of n, and go before its table.
+// isTablePart reports whether n is a part of a table directly inside of which text and most
+// elements are not allowed: they go before its table.
 func isTablePart(n *html.Node) bool { return is(n, "table", "tbody", "thead", "tfoot", "tr") }
 
-// insert puts a node where it belongs: into the open element, or before the
-// table that cannot hold it.
+// insert puts a node where it belongs: into the open element, or before the table if the
+// open element cannot contain the node.
 func (t *tree) insert(n *html.Node) {
 	top := t.top()
 	if isTablePart(top) && !inTable.has(n.Data) && !t.raw {
@@ -153,7 +152,7 @@ func (t *tree) insert(n *html.Node) {
 	top.AppendChild(n)
 }
 
-// start takes a start tag.
+// start handles a start tag.
 func (t *tree) start(z *html.Tokenizer, closed bool) {
 	raw, more := z.TagName()
 	name := tagName(raw)
@@ -170,7 +169,7 @@ func (t *tree) start(z *html.Tokenizer, closed bool) {
 	case t.raw:
 		z.NextIsNotRawText()
 	case name == "noscript":
-		z.NextIsNotRawText() // read as a browser without scripts reads it
+		z.NextIsNotRawText() // a browser without scripts reads noscript in this way
 	case name == "html" || name == "body":
 		n := t.root
 		if name == "body" {
@@ -210,8 +209,8 @@ func (t *tree) start(z *html.Tokenizer, closed bool) {
 	t.raw = t.raw || name == "svg" || name == "math"
 }
 
-// startInHead puts an element into the head. Those with content are open
-// until their end tag comes.
+// startInHead puts an element into the head. An element with content is open until its end
+// tag.
 func (t *tree) startInHead(n *html.Node) {
 	t.head.AppendChild(n)
 	if !voidElements.has(n.Data) {
@@ -228,8 +227,8 @@ func addAttr(attrs []html.Attribute, key, val string) []html.Attribute {
 	return append(attrs, html.Attribute{Key: key, Val: val})
 }
 
-// implied closes what a start tag closes, and opens the parts of a table that
-// it takes for granted.
+// implied closes the elements that a start tag closes, and opens the parts of a table that
+// the tag implies.
 func (t *tree) implied(name string) {
 	if closesP.has(name) {
 		t.closeUpTo("p", stopP)
@@ -278,7 +277,7 @@ func (t *tree) push(name string) {
 	t.open = append(t.open, n)
 }
 
-// pop closes the elements from i on.
+// pop closes the open elements from index i on.
 func (t *tree) pop(i int) {
 	if i < 1 {
 		return
@@ -293,8 +292,8 @@ func (t *tree) pop(i int) {
 	}
 }
 
-// closeUpTo closes the nearest open element of a name, unless one of those
-// that it cannot be seen through lies between.
+// closeUpTo closes the nearest open element of a name, unless an element of stop is
+// between.
 func (t *tree) closeUpTo(name string, stop *wordSet) {
 	for i := len(t.open) - 1; i > 0; i-- {
 		if t.open[i].Data == name {
@@ -307,8 +306,8 @@ func (t *tree) closeUpTo(name string, stop *wordSet) {
 	}
 }
 
-// backTo makes the nearest of these the open element, if the page is inside of
-// a table that has one.
+// backTo makes the nearest element with one of these names the open element, if there is
+// one inside the current table.
 func (t *tree) backTo(names ...string) {
 	for i := len(t.open) - 1; i > 0; i-- {
 		if is(t.open[i], names...) {
@@ -321,7 +320,7 @@ func (t *tree) backTo(names ...string) {
 	}
 }
 
-// end takes an end tag. One that nothing was opened for is passed over.
+// end handles an end tag. It ignores an end tag without a start tag.
 func (t *tree) end(name string) {
 	switch {
 	case t.over[name] > 0:
@@ -354,7 +353,7 @@ func (t *tree) end(name string) {
 	}
 }
 
-// endHeading closes the open heading, of whatever level: as the standard has it.
+// endHeading closes the open heading, whatever its level, as the standard requires.
 func (t *tree) endHeading() {
 	for i := len(t.open) - 1; i > 0; i-- {
 		if isHeading(t.open[i]) {
@@ -367,8 +366,8 @@ func (t *tree) endHeading() {
 	}
 }
 
-// endFormatting closes an element of formatting. If blocks were opened inside
-// of it they stay open; the element takes in no more than them.
+// endFormatting closes a formatting element. If blocks were opened inside of it, they stay
+// open, and the element gets no further children.
 func (t *tree) endFormatting(name string) {
 	blocks := false
 	for i := len(t.open) - 1; i > 0; i-- {
@@ -394,14 +393,14 @@ func isHeadingName(name string) bool {
 
 func isHeading(n *html.Node) bool { return n.Type == html.ElementNode && isHeadingName(n.Data) }
 
-// set is a set of words, which is made when it is first looked at: few starts of the
+// set returns a set of words, which is only made when it is first used: few commands of the
 // program convert a page.
 func set(words string) *wordSet { return &wordSet{words: words} }
 
 type wordSet struct {
 	words string
 	once  sync.Once
-	all   map[string]bool // once it is made
+	all   map[string]bool // nil until it is first used
 }
 
 func (s *wordSet) has(word string) bool { return s.made()[word] }

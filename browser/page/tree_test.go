@@ -10,8 +10,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// TestTreeQuality compares the text of saved pages in our tree with that in
-// the one that x/net/html makes by the standard.
+// TestTreeQuality compares the text of saved pages in our tree with the text in the tree
+// that x/net/html makes according to the standard.
 func TestTreeQuality(t *testing.T) {
 	articles, _ := filepath.Glob(filepath.Join(os.Getenv("BELLJAR_QUALITY_ARTICLES"), "html", "*.gz"))
 	docs, _ := filepath.Glob(filepath.Join(os.Getenv("BELLJAR_QUALITY_DOCS"), "*", "*.html"))

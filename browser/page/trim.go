@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// line is a block of text that holds no other, with what tells furniture from
-// paragraphs.
+// line is a block of text that contains no other block, with what distinguishes furniture
+// from paragraphs.
 type line struct {
 	n      *html.Node
 	text   string
@@ -19,15 +19,15 @@ type line struct {
 	list   bool
 	quote  bool
 	head   bool
-	keep   bool // code, tables and the like: never looked at
+	keep   bool // whether it is code, a table or the like, which is never removed
 }
 
-// solid reports whether a line is a paragraph of the article for certain.
+// solid reports whether a line is certainly a paragraph of the article.
 func (l *line) solid() bool {
 	return l.keep || l.size >= 80 && l.linked*2 < l.size || l.size >= 40 && l.linked*3 < l.size && ends(l.text)
 }
 
-// linesOf are the lines under root, in order.
+// linesOf returns the lines under root, in order.
 func linesOf(root *html.Node, base *url.URL) []*line {
 	var lines []*line
 	var visit func(n *html.Node, list, quote bool)
@@ -46,7 +46,8 @@ func linesOf(root *html.Node, base *url.URL) []*line {
 		if first(n, func(c *html.Node) bool { return blocks.has(c.Data) }) != nil {
 			for c := n.FirstChild; c != nil; c = c.NextSibling {
 				if c.Type == html.TextNode && letters(c.Data) > 0 || c.Type == html.ElementNode && !blocks.has(c.Data) && c.FirstChild != nil && first(c, func(k *html.Node) bool { return blocks.has(k.Data) }) == nil {
-					// Text beside blocks is a line of its own that cannot be taken out alone.
+					// Text next to blocks is a line of its own that cannot be removed
+					// alone.
 					lines = append(lines, &line{n: c, text: lineOf(c), size: length(c), list: list, quote: quote, keep: c.Type == html.TextNode && letters(c.Data) > 60})
 					if l := lines[len(lines)-1]; is(c, "a") {
 						l.linked = l.size
@@ -85,8 +86,8 @@ func sameSite(href string, base *url.URL) bool {
 	return base != nil && siteOf(u.Hostname()) == siteOf(base.Hostname())
 }
 
-// siteOf is the last two names of a host, or three where the second is short
-// as in co.uk.
+// siteOf returns the last two names of a host, or the last three if the second last is
+// short, as in example.co.uk.
 func siteOf(host string) string {
 	parts := strings.Split(strings.ToLower(host), ".")
 	n := 2
@@ -96,9 +97,9 @@ func siteOf(host string) string {
 	return strings.Join(parts[max(0, len(parts)-n):], ".")
 }
 
-// trim takes out lines that are not part of the text. The words of a line are never enough:
-// each is dropped for its words and also for its place, the text beside it or the target of
-// its link. Top is the number of the page's heading.
+// trim removes lines that are not part of the text. The words of a line alone are never
+// enough: a line is removed because of its words together with its place, the text next to
+// it or the target of its link. top is the number of the page's heading.
 func trim(root *html.Node, base *url.URL, top int) {
 	lines := linesOf(root, base)
 	begin, end := 0, len(lines)-1
@@ -117,11 +118,11 @@ func trim(root *html.Node, base *url.URL, top int) {
 			solid++
 		}
 	}
-	later := make(map[string]bool) // what stands between the first paragraph and the last, by element and class
+	later := make(map[string]bool) // looks of the elements between the first paragraph and the last
 	for _, l := range lines[begin : end+1] {
 		later[lookOf(l.n)] = true
 	}
-	list := false // after a line that announces links to other pages
+	list := false // whether the line before announces links to other pages
 	for i, l := range lines {
 		switch {
 		case l.keep, l.solid() && !l.list:
@@ -150,7 +151,8 @@ func trim(root *html.Node, base *url.URL, top int) {
 	dropEmptyHeads(root)
 }
 
-// lookOf is what an element looks like: those of one look are of one kind.
+// lookOf returns the look of an element: its name and classes, and those of its parent.
+// Elements with the same look are of the same kind.
 func lookOf(n *html.Node) string {
 	if n.Type != html.ElementNode || n.Parent == nil {
 		return ""
@@ -159,22 +161,22 @@ func lookOf(n *html.Node) string {
 	return name(n.Parent) + " " + name(n)
 }
 
-// introduces reports whether a line is the heading of the next.
+// introduces reports whether a line is the heading of the next line.
 func introduces(l, next *line) bool { return l.head && next.solid() }
 
-// aboutPage reports whether a line is about the page: its author, its date, and
-// what else could be done with it.
+// aboutPage reports whether a line is about the page: its author, its date, and what a
+// reader can do with it.
 func aboutPage(l *line) bool {
 	return made(l) || l.size < 200 && pointsOn().MatchString(l.text) || l.size < 150 && creditLine().MatchString(l.text)
 }
 
-// made reports whether a line says who made the page, or when.
+// made reports whether a line says who made the page, or when it was made.
 func made(l *line) bool {
 	return strings.ContainsAny(l.text, "0123456789") && dateLine().MatchString(l.text) || madeBy().MatchString(l.text)
 }
 
-// leading reports whether a line before the first paragraph leads to another page,
-// or is a word over the heading of this one.
+// leading reports whether a line before the first paragraph leads to another page, or is a
+// word above the heading of this page.
 func leading(l *line, top int) bool {
 	if l.head || l.list || l.size >= 60 {
 		return false
@@ -189,13 +191,14 @@ func leading(l *line, top int) bool {
 	return l.linked*2 >= l.size && !here(l.n) && first(l.n, here) == nil
 }
 
-// trailing reports whether a line after the last paragraph leads away.
+// trailing reports whether a line after the last paragraph leads to another page, or is a
+// heading.
 func trailing(l *line) bool {
 	return l.size > 0 && l.linked*10 >= l.size*7 && !ends(l.text) || l.head
 }
 
-// between reports whether a line among paragraphs only points elsewhere. Heads
-// says that it is the heading of what follows.
+// between reports whether a line among paragraphs only leads to another page. heads says
+// that it is the heading of what follows.
 func between(l *line, heads bool) bool {
 	if l.head {
 		return pointsOn().MatchString(l.text) && l.linked*2 >= l.size || alone(l, 0) || alone(l, 1) && !heads
@@ -208,19 +211,19 @@ func between(l *line, heads bool) bool {
 	case l.size < 120 && !ends(l.text) && creditLine().MatchString(l.text):
 		return besideMedia(l.n) || strings.HasSuffix(l.text, ":")
 	case !l.list && l.size > 12 && l.inner*10 >= l.size*9 && !ends(l.text):
-		return toArticle(l.n) // a paragraph that is one link to another page like this
+		return toArticle(l.n) // a paragraph that is only a link to another page of this kind
 	}
 	return false
 }
 
-// alone reports whether a line is the words that point elsewhere and at most this
-// many more, such as "Advertisement" or "Share this story".
+// alone reports whether a line has the words that lead to another page and at most more
+// other words, such as "Advertisement" or "Share this story".
 func alone(l *line, more int) bool {
 	said := strings.Fields(pointsOn().FindString(l.text))
 	return len(said) > 0 && l.size < 30 && len(strings.Fields(l.text)) <= len(said)+more && !l.list
 }
 
-// prose reports whether a line is in a list that is not one of links.
+// prose reports whether a line is in a list that is not a list of links.
 func prose(n *html.Node) bool {
 	list := within(n, nil, "ul", "ol", "dl")
 	if list == nil || !isSmall(list) {
@@ -230,8 +233,8 @@ func prose(n *html.Node) bool {
 	return linked*3 < total*2
 }
 
-// besideMedia reports whether an image, a film or a table stands right before or
-// after a line.
+// besideMedia reports whether an image, a film or a table is directly before or after a
+// line.
 func besideMedia(n *html.Node) bool {
 	isMedia := func(n *html.Node) bool { return is(n, "img", "figure", "video", "audio", "iframe", "table") }
 	for up := 0; n != nil && n.Parent != nil && up < 3; n, up = n.Parent, up+1 {
@@ -253,8 +256,8 @@ func besideMedia(n *html.Node) bool {
 	return false
 }
 
-// toArticle reports whether the links under n lead to articles: their paths end
-// in a title in words, or in a number that nobody chose.
+// toArticle reports whether the links under n lead to articles: their paths end in a title
+// in words, or contain a long number.
 func toArticle(n *html.Node) bool {
 	links := named(n, "a")
 	if is(n, "a") {
@@ -298,7 +301,7 @@ func hasText(n *html.Node) bool {
 	return false
 }
 
-// dropEmptyHeads removes headings at the end, which nothing is under any more.
+// dropEmptyHeads removes headings at the end that have nothing under them any more.
 func dropEmptyHeads(root *html.Node) {
 	var last *html.Node
 	walk(root, func(n *html.Node) bool {

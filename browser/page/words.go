@@ -7,9 +7,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// furniture are the words by which pages name, in classes and ids, what stands
-// around and between the paragraphs of an article. They name roles that any
-// site has, not sites.
+// furniture contains the words with which pages name, in classes and ids, the things around
+// and between the paragraphs of an article. They name roles that any site has, not sites.
 var furniture = set(`share sharing sharebar sharetools shares social socials follow followus like likes
 	related recommended recommendation recommendations recirc recirculation readmore teaser teasers
 	trending popular mostread mostpopular morestories
@@ -27,14 +26,15 @@ var furniture = set(`share sharing sharebar sharetools shares social socials fol
 	modal popup popover overlay tooltip lightbox
 	outbrain taboola zergnet revcontent`)
 
-// furnitureParts are words that are enough as a part of a longer one.
+// furnitureParts are words that count even as a part of a longer word.
 var furnitureParts = []string{
 	"newsletter", "breadcrumb", "caption", "disqus", "taboola", "outbrain", "advertisement", "byline", "dateline", "related",
 	"recommend", "sharebar", "sharetool", "socialshar", "signup", "readmore", "mostread", "timestamp", "authorbio",
 }
 
-// wordsOf cuts class and id of an element into words: at hyphens and the like,
-// and where small letters turn into capitals.
+// wordsOf cuts the class and the id of an element into words, at hyphens and other signs
+// and where small letters are followed by a capital, and calls use with each word until use
+// returns true.
 func wordsOf(n *html.Node, use func(word string) bool) bool {
 	for _, s := range []string{attr(n, "class"), attr(n, "id"), attr(n, "data-component"), attr(n, "data-module"), attr(n, "itemprop")} {
 		if s != "" && cutWords(s, use) {
@@ -67,8 +67,7 @@ func isWord(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0x80
 }
 
-// isFurniture reports whether an element is named as something beside the
-// article.
+// isFurniture reports whether an element is named as something next to the article.
 func isFurniture(n *html.Node) bool {
 	return wordsOf(n, func(w string) bool {
 		if furniture.has(w) {
@@ -86,8 +85,8 @@ func isFurniture(n *html.Node) bool {
 	})
 }
 
-// Lines that only point elsewhere or say who made the page. The words at their
-// beginning are those of the languages that most pages are in.
+// Patterns of lines that only lead elsewhere or say who made the page. The words at their
+// beginning are in the languages of most pages.
 var (
 	pointsOn = pattern(`(?i)^\W*(related( (stories|articles|content|posts?|links?|coverage|video))?|read (more|also|next|the full|on)|also read|see (also|more)|more( (from|on|stories|coverage|about|great|articles|news|in))|you (may|might) also (like|be interested)|(don[’']t|do not) miss|recommended( for you| reading)?|most (read|popular|viewed)|trending( now)?|what to read next|up next|watch( now| more| next|:)|listen( now|:)|click (here|to)|sign up|subscribe( to| now| today|$)|get (the|our|breaking|more) .{0,40}(newsletter|news|alerts|app|emails?)|follow (us|me|.{2,40} on (twitter|facebook|instagram|x))|share (this|on|your)|like us on|join (us|our|the conversation)|download (the|our) .{0,20}app|advertisement|sponsored( content)?|lire (aussi|la suite|également)|à lire|voir aussi|mehr zum thema|lesen sie (auch|mehr)|siehe auch|leia (também|mais)|veja (também|mais)|lea (también|más)|leer más|ver más|leggi anche|lees (ook|meer)|czytaj (też|także|więcej)|läs (också|mer)|читайте также|см\. также|baca juga|関連記事|相关阅读|延伸阅读|관련 ?기사)(\b|[:：]|$)`)
 
@@ -98,7 +97,7 @@ var (
 	dateLine = pattern(`(?i)^\W*((mon|tues?|wed(nes)?|thur?s?|fri|sat(ur)?|sun)(day)?,?\s+)?((jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec)[a-z]*\.?\s+\d{1,2},?\s+\d{4}|\d{1,2}\.?\s+[\p{L}]{3,12}\.?,?\s+\d{4}|\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([\s,|·at-]*\d{1,2}:\d{2}.{0,20})?\W*$`)
 )
 
-// ends reports whether a line ends as a sentence does.
+// ends reports whether a line ends like a sentence.
 func ends(s string) bool {
 	s = strings.TrimRightFunc(s, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`"'”’)»]`, r) })
 	return strings.HasSuffix(s, ".") || strings.HasSuffix(s, "!") || strings.HasSuffix(s, "?") || strings.HasSuffix(s, "。") || strings.HasSuffix(s, "…") || strings.HasSuffix(s, "！") || strings.HasSuffix(s, "？")

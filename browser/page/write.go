@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// write makes the content of what was chosen.
+// write writes the chosen part of a page as the content of p.
 func write(ctx context.Context, p *Page, n *html.Node, base *url.URL, o Options) error {
 	links(n, base, o.OmitLinks)
 	if o.OmitImages {
@@ -53,7 +53,7 @@ func write(ctx context.Context, p *Page, n *html.Node, base *url.URL, o Options)
 	return nil
 }
 
-// collect lists links and images of the content.
+// collect lists the links and images of the content.
 func collect(p *Page, n *html.Node) {
 	seen := make(map[string]bool)
 	walk(n, func(n *html.Node) bool {

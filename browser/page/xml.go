@@ -9,14 +9,14 @@ import (
 	"golang.org/x/net/html"
 )
 
-// parseXML makes a bounded tree of XML, as far as it is well formed. No
-// entities are defined by the document, and nothing outside of it is read.
+// parseXML returns a bounded tree of XML, up to the point where it is not well formed. The
+// document cannot define entities, and nothing outside of it is read.
 func parseXML(text []byte) *html.Node {
 	root := &html.Node{Type: html.DocumentNode}
 	d := xml.NewDecoder(bytes.NewReader(text))
 	d.Strict = false
 	d.Entity = xml.HTMLEntity
-	d.CharsetReader = nil // it is UTF-8 by now, whatever it declares
+	d.CharsetReader = nil // the text is UTF-8 by now, whatever it declares
 	at, depth, nodes := root, 0, 0
 	for nodes < maxNodes {
 		tok, err := d.RawToken()
@@ -57,7 +57,7 @@ func xmlName(n xml.Name) string {
 	return n.Local
 }
 
-// convertXML writes XML as it is, indented, in a block of code.
+// convertXML writes XML, indented, as a block of code.
 func convertXML(p *Page, text []byte) {
 	root := parseXML(text)
 	var b strings.Builder
@@ -70,8 +70,8 @@ func convertXML(p *Page, text []byte) {
 	fenced(p, s, "xml")
 }
 
-// indentXML writes an element with its children on lines of their own, or on
-// one line where it holds text only.
+// indentXML writes an element with each of its children on a line of its own, or on one
+// line if the element contains only text.
 func indentXML(b *strings.Builder, n *html.Node, level int) {
 	if n.Type == html.TextNode {
 		if s := oneLine(n.Data); s != "" {
@@ -108,8 +108,8 @@ func indentXML(b *strings.Builder, n *html.Node, level int) {
 
 var escapeXML = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")
 
-// convertJSON writes JSON indented, with short values on one line. A text that
-// is not JSON, or would become half as long again, is passed through.
+// convertJSON writes JSON indented, with short values on one line. A text that is not JSON,
+// or that would become half as long again, is not changed.
 func convertJSON(p *Page, text []byte) {
 	var b bytes.Buffer
 	if json.Compact(&b, text) == nil {
@@ -122,14 +122,14 @@ func convertJSON(p *Page, text []byte) {
 	fenced(p, s, "json")
 }
 
-// shortJSON is how long a value may be to stay on one line.
+// shortJSON is the largest length of a value that stays on one line.
 const shortJSON = 160
 
-// indentJSON gives the members of long objects and arrays a line each. The text
-// is JSON without white space between its tokens. One that is deeper than 200
-// levels would become mostly white space, and is nil.
+// indentJSON puts each member of a long object or array on a line of its own. text is JSON
+// without white space between its tokens. It returns nil for a text with more than 200
+// levels, which would become mostly white space.
 func indentJSON(text []byte) []byte {
-	ends := make(map[int]int) // of brackets, by where they open
+	ends := make(map[int]int) // place of each closing bracket, by the place of its opening bracket
 	var open []int
 	quoted := false
 	for i := 0; i < len(text); i++ {
@@ -186,7 +186,7 @@ func indentJSON(text []byte) []byte {
 	return b.Bytes()
 }
 
-// fenced makes the content a block of code, where the format is markdown.
+// fenced makes s the content, as a block of code if the format is markdown.
 func fenced(p *Page, s, language string) {
 	s = strings.TrimRight(s, "\n") + "\n"
 	if p.Format != Markdown {

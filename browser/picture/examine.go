@@ -11,7 +11,7 @@ import (
 	"golang.org/x/image/bmp"
 )
 
-// unsupported are formats that are known and not read, by their first bytes.
+// unsupported contains the formats that are recognized but not read, by their first bytes.
 var unsupported = []struct {
 	format, magic string
 	at            int
@@ -33,8 +33,8 @@ var unsupported = []struct {
 	{"ico", "\x00\x00\x01\x00", 0},
 }
 
-// Sniff is the format that the first bytes of a file show, empty for none that
-// is known; it may be one that is not read.
+// Sniff returns the format that the first bytes of a file show; it is empty if the format
+// is not known. The format may be one that is not read.
 func Sniff(src []byte) string {
 	for _, known := range []struct{ format, magic string }{
 		{"jpeg", "\xff\xd8\xff"}, {"png", "\x89PNG\r\n\x1a\n"}, {"gif", "GIF87a"}, {"gif", "GIF89a"}, {"bmp", "BM"},
@@ -57,8 +57,7 @@ func Sniff(src []byte) string {
 	return ""
 }
 
-// isSVG reports whether a text begins with an svg element, after what may stand
-// before one.
+// isSVG reports whether a text begins with an svg element, after what is allowed before it.
 func isSVG(src []byte) bool {
 	head := bytes.TrimPrefix(src[:min(len(src), 8<<10)], []byte("\xef\xbb\xbf"))
 	for {
@@ -122,7 +121,7 @@ func Examine(src []byte) (Info, error) {
 			Instead: "make a smaller copy of it in the box",
 		}
 	}
-	if info.Turned >= 5 { // on its side
+	if info.Turned >= 5 { // the image is stored on its side
 		info.Width, info.Height = info.Height, info.Width
 	}
 	return info, nil
@@ -135,7 +134,7 @@ func examinePNG(src []byte, info *Info) error {
 	}
 	info.Width, info.Height = c.Width, c.Height
 	each := int64(4)
-	if len(src) > 24 && src[24] == 16 { // bits of IHDR
+	if len(src) > 24 && src[24] == 16 { // bit depth, in the chunk IHDR
 		each = 8
 	}
 	info.memory = each * int64(c.Width) * int64(c.Height)
@@ -146,7 +145,7 @@ func examinePNG(src []byte, info *Info) error {
 	return nil
 }
 
-// pngChunk is a chunk that stands before the image's data, or nil.
+// pngChunk returns a chunk that comes before the image's data, or nil.
 func pngChunk(src []byte, name string) []byte {
 	for at := 8; at+12 <= len(src); {
 		n := int(binary.BigEndian.Uint32(src[at:]))
@@ -170,7 +169,7 @@ func examineGIF(src []byte, info *Info) error {
 		return err
 	}
 	info.Width, info.Height = c.Width, c.Height
-	info.memory = 2 * int64(c.Width) * int64(c.Height) // a frame cannot be larger: image/gif checks that
+	info.memory = 2 * int64(c.Width) * int64(c.Height) // no frame can be larger: image/gif checks that
 	info.Animated = bytes.Contains(src[:min(len(src), 4096)], []byte("NETSCAPE2.0"))
 	return nil
 }
@@ -184,8 +183,8 @@ func examineBMP(src []byte, info *Info) error {
 	return nil
 }
 
-// examineWebP walks all chunks: the size that VP8X claims is not the size that
-// the decoder takes memory for.
+// examineWebP checks all chunks: the decoder allocates memory for another size than the one
+// that VP8X claims.
 func examineWebP(src []byte, info *Info) error {
 	info.lossy = true
 	biggest := int64(0)
@@ -228,7 +227,7 @@ func examineWebP(src []byte, info *Info) error {
 		}
 		at += int(step)
 	}
-	info.memory = 8 * biggest // colours, alpha, and what a lossless one is made from
+	info.memory = 8 * biggest // colours, alpha, and the data from which a lossless image is made
 	if info.Animated {
 		return errors.New("it is animated, which is not supported for webp")
 	}

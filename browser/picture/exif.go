@@ -2,12 +2,11 @@ package picture
 
 import "encoding/binary"
 
-// maxTags bounds the entries of one directory that are looked at.
+// maxTags is the largest number of entries of one directory that are read.
 const maxTags = 512
 
-// orientation is what EXIF says about how an image is to be turned (TIFF 6.0,
-// section 8, Orientation), from 1 to 8; 1 where it says nothing that makes
-// sense.
+// orientation returns how an image must be turned according to EXIF (TIFF 6.0, section 8,
+// Orientation), from 1 to 8; it returns 1 if EXIF has no valid value.
 func orientation(b []byte) int {
 	if len(b) < 8 {
 		return 1

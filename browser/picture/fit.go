@@ -16,7 +16,7 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// decode decodes what Examine has let through.
+// decode decodes an image that Examine has accepted.
 func decode(src []byte, info Info) (image.Image, error) {
 	var img image.Image
 	var err error
@@ -26,7 +26,7 @@ func decode(src []byte, info Info) (image.Image, error) {
 	case "png":
 		img, err = png.Decode(r)
 	case "gif":
-		img, err = gif.Decode(r) // its first picture
+		img, err = gif.Decode(r) // only the first picture
 	case "webp":
 		img, err = webp.Decode(r)
 	default:
@@ -38,12 +38,12 @@ func decode(src []byte, info Info) (image.Image, error) {
 	return img, nil
 }
 
-// fit cuts out the region, scales it down to the budget and turns it. An image that
-// does not fit into the bytes is made smaller still.
+// fit cuts out the region, scales it down to the budget and turns it. If the result has too
+// many bytes, it is made even smaller.
 func fit(ctx context.Context, img image.Image, info Info, region image.Rectangle, pixels int) (*Shown, error) {
 	lossy := info.lossy
 	raw := unturn(region, info).Add(img.Bounds().Min).Intersect(img.Bounds())
-	if raw.Empty() { // the header of a gif has another size than its first picture
+	if raw.Empty() { // the header of the gif has another size than its first picture
 		return nil, &Error{Format: info.Format, Message: "region: the first picture of the image has nothing there"}
 	}
 	for {
@@ -65,20 +65,20 @@ func fit(ctx context.Context, img image.Image, info Info, region image.Rectangle
 	}
 }
 
-// scaled returns the largest size of the same proportion with at most that many pixels.
+// scaled returns the largest size of the same proportion with at most this many pixels.
 func scaled(w, h, pixels int) (int, int) {
 	if w*h <= pixels {
 		return w, h
 	}
 	f := math.Sqrt(float64(pixels) / (float64(w) * float64(h)))
 	sw, sh := max(1, int(float64(w)*f)), max(1, int(float64(h)*f))
-	// An image of one line spends all pixels on its other side.
+	// If an image is one pixel thin, its other side gets all pixels.
 	return min(sw, max(1, pixels/sh)), min(sh, max(1, pixels/sw))
 }
 
-// scale makes a part of an image smaller, in two steps: each pixel of the first
-// is the mean of a block of whole pixels, and the second is by less than a half.
-// At once it would take a multiple of the memory that the image does.
+// scale makes a part of an image smaller, in two steps: in the first, each pixel is the
+// mean of a block of whole pixels; the second shrinks the result by less than a half. In
+// one step, it would take several times the memory of the image.
 func scale(img image.Image, part image.Rectangle, w, h int) *image.RGBA {
 	kx, ky := max(1, part.Dx()/w), max(1, part.Dy()/h)
 	mean := image.NewRGBA(image.Rect(0, 0, max(1, part.Dx()/kx), max(1, part.Dy()/ky)))
@@ -107,8 +107,8 @@ func scale(img image.Image, part image.Rectangle, w, h int) *image.RGBA {
 	return small
 }
 
-// encode writes a drawing as a PNG and a photo, or a drawing that is too large
-// as that, as a JPEG.
+// encode writes a drawing as a PNG. It writes a photo as a JPEG, and also a drawing that is
+// too large as a PNG.
 func encode(img *image.RGBA, lossy bool) ([]byte, string, error) {
 	var b bytes.Buffer
 	if !lossy {
@@ -120,7 +120,7 @@ func encode(img *image.RGBA, lossy bool) ([]byte, string, error) {
 		}
 		b.Reset()
 	}
-	flat := image.NewRGBA(img.Bounds()) // a JPEG has no holes
+	flat := image.NewRGBA(img.Bounds()) // a JPEG has no transparent pixels
 	draw.Draw(flat, flat.Bounds(), image.NewUniform(color.White), image.Point{}, draw.Src)
 	draw.Draw(flat, flat.Bounds(), img, image.Point{}, draw.Over)
 	if err := jpeg.Encode(&b, flat, &jpeg.Options{Quality: 85}); err != nil {
@@ -129,7 +129,7 @@ func encode(img *image.RGBA, lossy bool) ([]byte, string, error) {
 	return b.Bytes(), "image/jpeg", nil
 }
 
-// turn makes an image stand as EXIF says it is to be shown.
+// turn turns an image as EXIF says.
 func turn(img *image.RGBA, how int) *image.RGBA {
 	if how <= 1 || how > 8 {
 		return img
@@ -149,7 +149,7 @@ func turn(img *image.RGBA, how int) *image.RGBA {
 	return out
 }
 
-// source is where a pixel of a turned image comes from, in one of w x h.
+// source returns the place, in an image of w x h, of a pixel of the turned image.
 func source(x, y, w, h, how int) (int, int) {
 	switch how {
 	case 2:
@@ -170,7 +170,7 @@ func source(x, y, w, h, how int) (int, int) {
 	return x, y
 }
 
-// unturn is where a region of the image as it is shown lies in the file.
+// unturn returns the place in the file of a region of the image as it is shown.
 func unturn(r image.Rectangle, info Info) image.Rectangle {
 	w, h := info.Width, info.Height
 	if info.Turned >= 5 {

@@ -6,13 +6,13 @@ import (
 	"errors"
 )
 
-// maxScans bounds how often the pixels of a progressive JPEG are gone through.
+// maxScans is the largest number of passes over the pixels of a progressive JPEG.
 const maxScans = 100
 
 var errCut = errors.New("its header is cut")
 
-// examineJPEG walks the segments (ITU-T T.81, annex B): the size, whether it is
-// progressive, how many scans there are, and the EXIF orientation.
+// examineJPEG reads the segments (ITU-T T.81, annex B): the size, whether the image is
+// progressive, the number of scans, and the EXIF orientation.
 func examineJPEG(src []byte, info *Info) error {
 	info.lossy = true
 	scans := 0
@@ -29,9 +29,9 @@ func examineJPEG(src []byte, info *Info) error {
 		}
 		at++
 		if marker == 0 || marker == 0x01 || marker >= 0xd0 && marker <= 0xd8 {
-			continue // stuffed, or without a length
+			continue // a stuffed byte, or a marker without a length
 		}
-		if marker == 0xd9 { // the end
+		if marker == 0xd9 { // the end of the image
 			break
 		}
 		if at+2 > len(src) {
@@ -39,7 +39,7 @@ func examineJPEG(src []byte, info *Info) error {
 		}
 		n := int(binary.BigEndian.Uint16(src[at:]))
 		if n < 2 || at+n > len(src) {
-			break // the decoder says what is wrong
+			break // the decoder reports what is wrong
 		}
 		data := src[at+2 : at+n]
 		switch {
@@ -62,8 +62,8 @@ func examineJPEG(src []byte, info *Info) error {
 	return nil
 }
 
-// frame reads the size of the image, and how much memory it takes: a
-// progressive one keeps the coefficients of all its blocks beside its pixels.
+// frame reads the size of the image, and the memory that it needs: a progressive image
+// keeps the coefficients of all its blocks in addition to its pixels.
 func frame(data []byte, marker byte, info *Info) error {
 	if len(data) < 6 {
 		return errCut
@@ -85,7 +85,7 @@ func frame(data []byte, marker byte, info *Info) error {
 		return errors.New("it has two sizes")
 	}
 	info.Width, info.Height = w, h
-	// In whole units of the interleaved blocks.
+	// The size is counted in whole units of the interleaved blocks.
 	unitW, unitH := int64(8*across), int64(8*down)
 	units := (int64(w) + unitW - 1) / unitW * ((int64(h) + unitH - 1) / unitH)
 	each := int64(1)
@@ -93,7 +93,7 @@ func frame(data []byte, marker byte, info *Info) error {
 		each = 5
 	}
 	info.memory = max(info.memory, units*64*int64(samples)*each)
-	if parts == 4 { // made RGB besides
+	if parts == 4 { // such an image is also converted to RGB
 		info.memory += 4 * int64(w) * int64(h)
 	}
 	return nil

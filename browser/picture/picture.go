@@ -1,10 +1,10 @@
-// Package picture makes images fit for an agent: it knows formats by their
-// first bytes, refuses by the header what would not fit into memory, turns what
-// a camera took on its side, cuts out a region, and scales down to a budget of
-// pixels and bytes.
+// Package picture makes images fit for an agent: it recognizes formats by their first
+// bytes, refuses by the header an image that would not fit into memory, turns an image that
+// a camera took on its side, cuts out a region, and scales down to a budget of pixels and
+// bytes.
 //
-// All that it is given is hostile. Nothing is decoded before the whole header
-// was looked at, and not more than a few images at once.
+// All input is hostile. Nothing is decoded before the whole header was checked, and only a
+// few images are decoded at the same time.
 package picture
 
 import (
@@ -16,39 +16,39 @@ import (
 // The bounds of one image.
 const (
 	MaxSource     = 20 << 20  // bytes of a file
-	MaxMemory     = 256 << 20 // bytes that decoding takes
-	DefaultPixels = 1_500_000 // of what is shown
+	MaxMemory     = 256 << 20 // bytes of memory for decoding
+	DefaultPixels = 1_500_000 // pixels of the shown image
 	MaxPixels     = 8_000_000
 	MinPixels     = 64
-	MaxBytes      = 3_750_000 // of what is shown: 5 MB as base64
+	MaxBytes      = 3_750_000 // bytes of the shown image: 5 MB as base64
 )
 
 // Info is what the header of an image says.
 type Info struct {
 	Format        string // jpeg, png, gif, webp, bmp or svg
-	Width, Height int    // as it is shown, after Turned; 0 for svg
-	Turned        int    // EXIF orientation, 1 to 8; 1 is as it is
-	Animated      bool   // only its first picture is looked at
+	Width, Height int    // size as it is shown, after Turned; 0 for svg
+	Turned        int    // EXIF orientation, 1 to 8; 1 means not turned
+	Animated      bool   // whether it is animated; only its first picture is read
 	Bytes         int
 
-	memory int64 // that decoding takes
-	lossy  bool  // a photo, and not a drawing
+	memory int64 // bytes of memory for decoding
+	lossy  bool  // whether it is a photo, and not a drawing
 }
 
-// Error is an image that is not shown. The texts are for the agent.
+// Error says why an image is not shown. The texts are for the agent.
 type Error struct {
-	Format  string // what it is; empty where that is not known
-	Message string // without a full stop
+	Format  string // format of the image; empty if it is not known
+	Message string // what is wrong, without a full stop
 	Instead string
 }
 
-// Error is the message.
+// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Options say what of an image is shown.
+// Options say what part of an image is shown, and how large.
 type Options struct {
-	Region    image.Rectangle // in pixels of the image as it is shown; empty for all
-	MaxPixels int             // 0: DefaultPixels
+	Region    image.Rectangle // in pixels of the image as it is shown; empty for the whole image
+	MaxPixels int             // 0 means DefaultPixels
 }
 
 // Shown is an image that fits.
@@ -56,21 +56,20 @@ type Shown struct {
 	Data          []byte
 	MIME          string
 	Width, Height int
-	Region        image.Rectangle // of the original that this is
-	Info          Info            // of the original
-	Whole         bool            // Data is the file as it was
+	Region        image.Rectangle // region of the original that it shows
+	Info          Info            // header of the original
+	Whole         bool            // whether Data is the original file
 }
 
-// Maker makes images fit, a few at once. Its methods are safe for concurrent
-// use.
+// Maker makes images fit, a few at the same time. Its methods are safe for concurrent use.
 type Maker struct{ slots chan struct{} }
 
-// New makes a Maker that decodes up to atOnce images at the same time, at least one.
-// Each takes up to MaxMemory.
+// New returns a Maker that decodes up to atOnce images at the same time, at least one. Each
+// needs up to MaxMemory.
 func New(atOnce int) *Maker { return &Maker{slots: make(chan struct{}, max(1, atOnce))} }
 
-// Make makes an image fit. Its error is an *Error, or the cause of ctx. An SVG
-// is an *Error with the format "svg": it has to be drawn first.
+// Make makes an image fit. Its error is an *Error, or the cause of ctx. For an SVG, it is
+// an *Error with the format "svg": the SVG must be drawn first.
 func (m *Maker) Make(ctx context.Context, src []byte, o Options) (*Shown, error) {
 	info, err := Examine(src)
 	if err != nil {
@@ -105,7 +104,7 @@ func (m *Maker) Make(ctx context.Context, src []byte, o Options) (*Shown, error)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	// Only now is it known that it is whole.
+	// It is certain only now that the file is not damaged.
 	if region == all && info.Turned == 1 && info.Format != "bmp" && info.Width*info.Height <= o.MaxPixels && len(src) <= MaxBytes {
 		return &Shown{Data: src, MIME: "image/" + info.Format, Width: info.Width, Height: info.Height, Region: all, Info: info, Whole: true}, nil
 	}

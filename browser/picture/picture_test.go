@@ -18,7 +18,7 @@ import (
 	"golang.org/x/image/bmp"
 )
 
-// quarters is an image with a colour in each quarter: red, green, blue, white.
+// quarters returns an image with a colour in each quarter: red, green, blue, white.
 func quarters(w, h int) *image.RGBA {
 	img := image.NewRGBA(image.Rect(0, 0, w, h))
 	for y := range h {
@@ -50,7 +50,7 @@ func encodeAs(t testing.TB, format string, img image.Image) []byte {
 	return b.Bytes()
 }
 
-// exif is an APP1 segment with an orientation.
+// exif returns an APP1 segment with an orientation.
 func exif(order binary.ByteOrder, how uint16) []byte {
 	b := []byte("Exif\x00\x00")
 	mark := "II*\x00"
@@ -109,8 +109,8 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// A picture that a camera took on its side is shown upright, and a region is
-// one of the image as it is shown.
+// TestOrientation checks that a picture that a camera took on its side is shown upright,
+// and that a region is a region of the image as it is shown.
 func TestOrientation(t *testing.T) {
 	m := New(1)
 	src := encodeAs(t, "jpeg", quarters(64, 32))
@@ -176,7 +176,7 @@ func TestBudget(t *testing.T) {
 	if got := color.RGBAModel.Convert(img.At(s.Width-3, 3)); got != (color.RGBA{0, 255, 0, 255}) {
 		t.Errorf("the corner is %v", got)
 	}
-	// Noise that no PNG makes smaller is a JPEG in the end.
+	// Noise, which no PNG makes smaller, is written as a JPEG.
 	noise := image.NewRGBA(image.Rect(0, 0, 2000, 2000))
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range noise.Pix {
@@ -200,13 +200,13 @@ func TestBudget(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	m.slots <- struct{}{} // another is at work
+	m.slots <- struct{}{} // another call is decoding
 	if _, err := m.Make(ctx, src, Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// pngHeader is a PNG that claims a size and has no pixels.
+// pngHeader returns a PNG that claims a size and has no pixels.
 func pngHeader(w, h uint32, depth byte) []byte {
 	b := []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR")
 	b = binary.BigEndian.AppendUint32(b, w)
@@ -215,7 +215,7 @@ func pngHeader(w, h uint32, depth byte) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[12:]))
 }
 
-// sof is the frame header of a JPEG.
+// sof returns the frame header of a JPEG.
 func sof(marker byte, w, h uint16, parts ...byte) []byte {
 	b := []byte{0xff, 0xd8, 0xff, marker, 0, byte(8 + 3*len(parts)), 8, byte(h >> 8), byte(h), byte(w >> 8), byte(w), byte(len(parts))}
 	for i, s := range parts {
@@ -233,8 +233,8 @@ func chunk(name, data string) string {
 	return string(append(binary.LittleEndian.AppendUint32([]byte(name), uint32(len(data))), data...))
 }
 
-// Images that are small as files and large as pixels are refused by what their
-// headers say, before anything is decoded.
+// TestBombs checks that images with few bytes and many pixels are refused because of their
+// headers, before anything is decoded.
 func TestBombs(t *testing.T) {
 	huge := "\x00\x00\x00\x9d\x01\x2a\xff\x3f\xff\x3f" // a VP8 frame of 16383 x 16383
 	many := sof(0xc2, 100, 100, 0x11)
@@ -267,8 +267,8 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// Whatever the bytes are, the header is read without a panic, and what it lets
-// through is decoded within the memory that it said.
+// FuzzExamine checks that a header of any bytes is read without a panic, and that an
+// accepted image is decoded within the memory that the header needs.
 func FuzzExamine(f *testing.F) {
 	for _, format := range []string{"png", "jpeg", "gif", "bmp"} {
 		f.Add(encodeAs(f, format, quarters(8, 8)))
@@ -286,7 +286,7 @@ func FuzzExamine(f *testing.F) {
 			t.Fatalf("got %+v", info)
 		}
 		if info.memory > 4<<20 {
-			return // slow
+			return // decoding it would take too long
 		}
 		if s, err := m.Make(t.Context(), src, Options{MaxPixels: 1000}); err == nil && (s.Width*s.Height > 1000 || s.Width < 1 || s.Height < 1) {
 			t.Fatalf("got %d x %d", s.Width, s.Height)

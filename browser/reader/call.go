@@ -25,8 +25,8 @@ type call struct {
 	mode  policies.Render
 }
 
-// read fetches, and renders where that is wanted. keep says whether later
-// calls may have the same.
+// read fetches the page, and renders it if that is wanted. keep says whether later calls
+// may get the same result.
 func (c *call) read(ctx context.Context) (_ *Result, keep bool, err error) {
 	resp, err := c.r.cfg.Fetch.Get(ctx, c.g, fetch.Request{
 		URL: c.q.URL, Headers: c.q.Headers, MaxBytes: page.DefaultMaxBytes, Judge: c.g.DecideURL, Progress: c.q.Progress,
@@ -63,7 +63,8 @@ func (c *call) read(ctx context.Context) (_ *Result, keep bool, err error) {
 	if err != nil {
 		return nil, false, attached(err, resp)
 	}
-	// The body was bounded before it came here, so the page does not know.
+	// The body was bounded before the conversion, so the page does not know that it was
+	// cut.
 	if resp.Truncated && !res.Page.Truncated {
 		whole := *res.Page
 		whole.Truncated = true
@@ -86,8 +87,7 @@ func (c *call) read(ctx context.Context) (_ *Result, keep bool, err error) {
 	return res, resp.Keep && res.Partial == "", nil
 }
 
-// isImage reports whether an answer is an image, by its type or, where that
-// says nothing, by how it begins.
+// isImage reports whether an answer is an image: by its type, or else by its first bytes.
 func isImage(resp *fetch.Response) bool {
 	switch t := fetch.MediaType(resp.ContentType); t {
 	case "", "application/octet-stream", "binary/octet-stream":
@@ -104,7 +104,7 @@ func tooLarge(resp *fetch.Response) error {
 	}
 }
 
-// attached adds to a refusal that the page is meant for the disk.
+// attached adds to a refusal that the server sends the page as a download.
 func attached(err error, resp *fetch.Response) error {
 	bad, ok := errors.AsType[*page.UnsupportedError](err)
 	if ok && resp.Filename != "" {
@@ -117,7 +117,7 @@ func attached(err error, resp *fetch.Response) error {
 	return err
 }
 
-// convert makes a page of bytes.
+// convert converts the bytes of a document to a page.
 func (c *call) convert(src []byte, contentType, from, selector string, decoded bool) (*page.Page, error) {
 	return page.Convert(c.outer, src, page.Options{
 		URL: from, ContentType: contentType, Format: c.q.Format, Decoded: decoded, Whole: c.q.Whole, Selector: selector,
@@ -125,7 +125,7 @@ func (c *call) convert(src []byte, contentType, from, selector string, decoded b
 	})
 }
 
-// evidence says why a browser should render the page; empty if it need not.
+// evidence returns the reason why a browser should render the page, or "".
 func (c *call) evidence(p *page.Page) string {
 	switch {
 	case p.Kind != page.KindHTML:
@@ -146,9 +146,9 @@ func (c *call) evidence(p *page.Page) string {
 	return ""
 }
 
-// lane renders the page where there is evidence that it should be, and says in the
-// result which way it was read and why. If a browser cannot render it, the page
-// stays as it was fetched.
+// lane renders the page if there is evidence that it should be rendered, and writes into
+// the result how the page was read and why. If a browser cannot render it, the page stays
+// as it was fetched.
 func (c *call) lane(ctx context.Context, res *Result) {
 	why := c.evidence(res.Page)
 	switch {
@@ -173,7 +173,7 @@ func (c *call) lane(ctx context.Context, res *Result) {
 		return
 	}
 	if c.outer.Err() != nil {
-		return // the caller says so
+		return // the caller adds the note
 	}
 	said := err.Error()
 	if e, ok := errors.AsType[*browser.Error](err); ok {
@@ -184,7 +184,7 @@ func (c *call) lane(ctx context.Context, res *Result) {
 	c.missing(res, why)
 }
 
-// missing notes what a page lacks that was not rendered.
+// missing notes what is missing in a page that was not rendered.
 func (c *call) missing(res *Result, why string) {
 	p := res.Page
 	switch {
@@ -196,7 +196,7 @@ func (c *call) missing(res *Result, why string) {
 	}
 }
 
-// scrolls is how often a page is scrolled at most that loads more then.
+// scrolls is how often a page that loads more when it is scrolled is scrolled at most.
 const scrolls = 30
 
 // render loads the page in a browser, and converts the document that results.
@@ -260,9 +260,8 @@ func (c *call) render(ctx context.Context, static *Result) (*Result, error) {
 	return res, nil
 }
 
-// led judges where a browser ended up, which its page decided: the redirects
-// of HTTP among them. The door has judged every connection; this is what the
-// rules say about URLs.
+// led judges the URL at which a browser ended, and the HTTP redirects to it, since the page
+// has chosen them. The door has judged every connection; led applies the rules about URLs.
 func (c *call) led(static *Result, got *browser.Loaded, res *Result) *fetch.Stop {
 	steps := make([]fetch.Redirect, 0, len(got.Redirects)+1)
 	for _, s := range got.Redirects {

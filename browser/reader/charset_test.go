@@ -11,7 +11,7 @@ import (
 	"belljar.dev/browser/reader"
 )
 
-// How a page says what charset it is in.
+// Ways in which a page names its charset.
 const (
 	byHeader = "header"
 	byMeta   = "meta"
@@ -19,8 +19,8 @@ const (
 	byBytes  = "bytes"
 )
 
-// Whatever charset a page is in, and however it says so, its words are the same
-// in the end.
+// TestCharsets checks that the words of a page are the same in the end, whatever its
+// charset is and however it names it.
 func TestCharsets(t *testing.T) {
 	const (
 		german   = "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich."
@@ -92,7 +92,7 @@ func TestCharsets(t *testing.T) {
 	}
 }
 
-// inCharset is a page in a charset that says so in one way.
+// inCharset serves a page in a charset, which it names in one way.
 func inCharset(t testing.TB, charset, text, how string) http.HandlerFunc {
 	t.Helper()
 	e, err := htmlindex.Get(charset)

@@ -16,11 +16,11 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// drawn are pages that are nothing, or something else, without a browser. Each
-// becomes its golden file, or the refusal that stands there.
+// drawn contains pages that are empty, or something else, without a browser. Each must
+// become the text of its golden file, or the refusal in it.
 var drawn = []struct {
 	name string
-	html string // of the page
+	html string // HTML of the page
 	q    reader.Query
 }{
 	{name: "spa", html: `<title>App</title><div id="app"></div><script>
@@ -68,7 +68,7 @@ var drawn = []struct {
 	{name: "selects-nothing", html: `<title>Selects</title><main><h1>Selects</h1><p>Nothing here is what was asked for.</p></main><script>1</script>`, q: reader.Query{Selector: ".none", Timeout: 4 * time.Second}},
 }
 
-// parts are what the pages load.
+// parts serves the files that the pages load.
 func parts(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/data.json":
@@ -95,8 +95,8 @@ func parts(w http.ResponseWriter, r *http.Request) {
 
 var port = regexp.MustCompile(`example:\d+`)
 
-// A page that a browser renders becomes the markdown of its golden file, or
-// the refusal in that file.
+// TestGoldenDrawn checks that each page that a browser renders becomes the markdown of its
+// golden file, or the refusal in that file.
 func TestGoldenDrawn(t *testing.T) {
 	s := browsertest.NewStudio(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, site := range drawn {

@@ -13,7 +13,7 @@ import (
 	"belljar.dev/internal/golden"
 )
 
-// summary is a result in words, long content by its ends.
+// summary returns a result in words; of long content only the beginning and the end.
 func summary(res *reader.Result, err error) string {
 	if e, ok := errors.AsType[*fetch.Error](err); ok {
 		return fmt.Sprintf("REFUSED (%v): %s; instead: %s\n", e.Kind, e.Message, e.Instead)
@@ -54,8 +54,8 @@ func summary(res *reader.Result, err error) string {
 	return b.String() + "\n" + string(content)
 }
 
-// Every one of these pages is the markdown of its golden file, or the
-// refusal that stands there.
+// TestGoldenSites checks that each of these pages becomes the markdown of its golden file,
+// or the refusal in it.
 func TestGoldenSites(t *testing.T) {
 	r := newRig(t, false)
 	all := sites(t)

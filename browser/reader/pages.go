@@ -12,7 +12,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// The bounds of what is kept of pages.
+// The bounds of the pages that are kept.
 const (
 	pagesFor   = 15 * time.Minute
 	pagesMost  = 256
@@ -20,16 +20,16 @@ const (
 	pagesEach  = 48 << 20
 )
 
-// pages keeps what became of pages, so that reading on does not convert again
-// what may have changed meanwhile. It is safe for concurrent use.
+// pages keeps the results of pages, so that a call that reads on does not convert a page
+// again that may have changed meanwhile. It is safe for concurrent use.
 type pages struct {
 	mu    sync.Mutex
 	all   map[pageKey]*list.Element
-	order *list.List // of *keptPage; the newest use first
+	order *list.List // of *keptPage, the most recently used first
 	bytes int
 }
 
-// pageKey is whose page it is, under which policy, and how it was asked for.
+// pageKey identifies a page: the tenant, the policy, and the query.
 type pageKey struct {
 	tenant, profile string
 	egress          *policies.Egress
@@ -40,7 +40,7 @@ type keptPage struct {
 	key   pageKey
 	res   *Result
 	until time.Time
-	keep  bool // for calls that do not read on, too
+	keep  bool // whether calls that do not read on may get it as well
 	bytes int
 }
 
@@ -58,7 +58,7 @@ func keyOf(g policies.Grant, q Query) pageKey {
 	return pageKey{g.Tenant(), g.Profile(), g.Egress(), b.String()}
 }
 
-// get is a page that was kept, or nil.
+// get returns a page that was kept, or nil.
 func (p *pages) get(k pageKey, reads bool, now time.Time) *Result {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,17 +1,16 @@
-// Package reader reads one page for a call: by a plain request where that is
-// enough, in a browser where it is not, by rule, and says which and why.
+// Package reader reads one page for a call: by a plain request if that is enough, and
+// otherwise in a browser. Rules decide that, and the result says which way was used and
+// why.
 //
 // The way of a [Reader.Read]:
 //
-//  1. A page that the tenant read a moment ago is taken again, so that its
-//     parts fit together.
-//  2. The page is fetched (browser/fetch), whatever comes later: that says what
-//     it is, and where it is.
-//  3. HTML is converted (browser/page). Where that shows a page that is empty
-//     without its scripts, or the call asks for what only a browser does, and the
-//     policy lets it, a Chrome loads it (package browser), and what it became is
-//     converted instead.
-//  4. Where no Chrome can do that, the page is what was fetched, and says so.
+// 1. If the tenant has read the page shortly before, the same result is used again, so that
+// its parts fit together. 2. The page is fetched (browser/fetch) in any case: that shows
+// what it is, and where it is. 3. HTML is converted (browser/page). If the page is empty
+// without its scripts, or the call asks for something that only a browser can do, and the
+// policy allows it, a Chrome loads the page (package browser), and the result is converted
+// instead. 4. If no Chrome can do that, the result is the page as it was fetched, and says
+// so.
 package reader
 
 import (
@@ -32,38 +31,38 @@ const (
 	MinTimeout     = 500 * time.Millisecond
 	MaxTimeout     = 2 * time.Minute
 
-	converting = 4 * time.Second // kept for the conversion; at most a fifth of the call's time
+	converting = 4 * time.Second // part of the time that is kept for the conversion; at most a fifth of the call's time
 )
 
-// Browser loads pages in a browser. *browser.Pool is one.
+// Browser loads pages in a browser. *browser.Pool is a Browser.
 type Browser interface {
 	Load(ctx context.Context, g policies.Grant, r browser.Request) (*browser.Loaded, error)
 }
 
-// Config is what a Reader works with.
+// Config configures a Reader.
 type Config struct {
 	Fetch   *fetch.Fetcher // required
-	Browser Browser        // nil for none
-	Log     *slog.Logger   // gets what an operator should know; default none
+	Browser Browser        // nil if there is no browser
+	Log     *slog.Logger   // gets what an operator should know; if nil, nothing is logged
 }
 
 // Query is one page to read.
 type Query struct {
 	URL        string
-	Format     page.Format // empty: markdown
+	Format     page.Format // empty means markdown
 	Selector   string
-	Until      browser.Until // empty: the page decides
+	Until      browser.Until // if empty, the page decides
 	Wait       time.Duration
 	Whole      bool
 	OmitLinks  bool
 	OmitImages bool
-	ShortLinks bool // in markdown
-	Picture    bool // a picture of the page too
+	ShortLinks bool // for markdown
+	Picture    bool // whether a picture of the page is taken as well
 	Headers    map[string]string
-	Render     string        // "never", "auto" or "always", within what the policy lets; empty: the policy's
-	Timeout    time.Duration // of all; 0: DefaultTimeout
-	Continue   bool          // a later part of a page that was read before
-	// Progress, where set, is called with how far the call is: queued, loading,
+	Render     string        // "never", "auto" or "always", as far as the policy allows it; if empty, the policy decides
+	Timeout    time.Duration // time for the whole call; 0 means DefaultTimeout
+	Continue   bool          // whether a later part of a page is read that was read before
+	// Progress, if it is not nil, is called with the stage of the call: queued, loading,
 	// converting. It must not block.
 	Progress func(stage string)
 }
@@ -74,15 +73,15 @@ const (
 	Chrome = "chrome"
 )
 
-// Result is what became of a page. It is shared and must not be changed.
+// Result is the result of a Read. It is shared and must not be changed.
 type Result struct {
-	Page *page.Page // nil where Stop or Image is set
+	Page *page.Page // nil if Stop or Image is set
 	Stop *fetch.Stop
-	// Image is what was served where that is an image and not a page.
+	// Image is the answer of the server, if that is an image and not a page.
 	Image []byte
-	Type  string // media type, as it was served
+	Type  string // media type as it was served
 
-	URL       string // in the end
+	URL       string // URL of the page after redirects
 	Status    int
 	Redirects []fetch.Redirect
 	Rendered  string // Static or Chrome
@@ -100,7 +99,7 @@ type Reader struct {
 	pages *pages
 }
 
-// New makes a Reader.
+// New returns a Reader.
 func New(cfg Config) (*Reader, error) {
 	if cfg.Fetch == nil {
 		return nil, errors.New("make page reader: nothing to fetch with")
@@ -112,9 +111,8 @@ func New(cfg Config) (*Reader, error) {
 }
 
 // Read reads a page. Its error is a *fetch.Error, a *page.UnsupportedError, a
-// *browser.Error, the cause of ctx where that ended, context.DeadlineExceeded
-// where the query's time was up before there was text, or what is wrong with an
-// option of the query.
+// *browser.Error, the cause of ctx if ctx has ended, context.DeadlineExceeded if the
+// query's time was up before there was text, or an error about an option of the query.
 func (r *Reader) Read(ctx context.Context, g policies.Grant, q Query) (*Result, error) {
 	if q.Timeout == 0 {
 		q.Timeout = DefaultTimeout
@@ -129,8 +127,8 @@ func (r *Reader) Read(ctx context.Context, g policies.Grant, q Query) (*Result, 
 		again.Cached = true
 		return &again, nil
 	}
-	// The part that has come by the end is converted within the call's time,
-	// too.
+	// The part that has arrived when the time is up is converted within the call's time as
+	// well.
 	ctx, stop := context.WithTimeout(ctx, q.Timeout)
 	defer stop()
 	network, cancel := context.WithTimeout(ctx, q.Timeout-min(q.Timeout/5, converting))
@@ -149,7 +147,7 @@ func (r *Reader) Read(ctx context.Context, g policies.Grant, q Query) (*Result, 
 	return res, nil
 }
 
-// mode is what the call wants, as far as the policy lets it.
+// mode returns the mode that the call wants, as far as the policy allows it.
 func mode(policy policies.Render, asked string) policies.Render {
 	switch {
 	case policy == policies.RenderNever || asked == "never":
@@ -162,8 +160,8 @@ func mode(policy policies.Render, asked string) policies.Render {
 	return policy
 }
 
-// stillAllowed reports whether a kept page may be shown to this call: the
-// policy decided about its URL alone, and the page came from elsewhere.
+// stillAllowed reports whether a kept page may be shown to this call: the policy has only
+// decided about the call's URL, and the page may come from another URL.
 func stillAllowed(g policies.Grant, from string, kept *Result) bool {
 	for _, step := range kept.Redirects {
 		if g.DecideURL(step.To).Verdict != policies.Allow {

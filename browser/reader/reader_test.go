@@ -29,8 +29,8 @@ rules:
   - {id: not-here, match: {tool: ReadDocs, url: "*://denied.example/**"}, decision: deny, reason: It is not for agents.}
 `
 
-// rig is a reader on a network of its own, with a browser that renders pages as
-// the test says.
+// rig is a reader with a network of its own, and with a browser that renders pages as the
+// test says.
 type rig struct {
 	*fetchtest.Net
 	r    *reader.Reader
@@ -71,8 +71,8 @@ var (
 	made  = "<html><head><title>T</title></head><body><div id=root><h1>Made</h1><p data-belljar-hidden=display>not seen</p><p>" + strings.Repeat("Words from a script. ", 30) + "</p></div></body></html>"
 )
 
-// Which way a page is read follows from what it is, what the call asks and what
-// the policy lets, and is said.
+// TestLanes checks that the page itself, the call and the policy decide how a page is read,
+// and that the result says so.
 func TestLanes(t *testing.T) {
 	r := newRig(t, true)
 	r.Serve(t, "a.example", http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -101,7 +101,7 @@ func TestLanes(t *testing.T) {
 		q          reader.Query
 		rendered   string
 		why, note  string
-		text       string // of the page; empty for a stop
+		text       string // part of the page's text; empty for a stop
 	}{
 		{"/full", "", reader.Query{}, "static", "the server's text is the page", "", "Static"},
 		{"/empty", "", reader.Query{}, "chrome", "#root", "dialog", "Made"},
@@ -154,7 +154,8 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// Without any browser pages are read as they are sent, and say so.
+// TestWithoutBrowser checks that, without a browser, pages are read as they are sent, and
+// that the results say so.
 func TestWithoutBrowser(t *testing.T) {
 	r := newRig(t, false)
 	r.Serve(t, "a.example", page(empty))
@@ -169,8 +170,8 @@ func TestWithoutBrowser(t *testing.T) {
 	}
 }
 
-// A page is kept for those who read on, and for nobody else's tenant, policy or
-// question.
+// TestKeptPages checks that a page is kept for calls that read on, but not for another
+// tenant, policy or query.
 func TestKeptPages(t *testing.T) {
 	r := newRig(t, false)
 	var asked atomic.Int64
@@ -215,7 +216,8 @@ func TestKeptPages(t *testing.T) {
 	}
 }
 
-// The end of a call ends what it waits for, in the browser too.
+// TestCancel checks that the end of a call ends everything for which the call waits, also
+// in the browser.
 func TestCancel(t *testing.T) {
 	r := newRig(t, true)
 	r.Serve(t, "a.example", page(empty))
@@ -226,7 +228,7 @@ func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	_, err := r.r.Read(ctx, r.grant(t, ""), reader.Query{URL: "http://a.example/", Progress: func(s string) {
 		if s == "converting" {
-			cancel(why) // the browser is next
+			cancel(why) // the browser is called next
 		}
 	}})
 	if !errors.Is(err, why) {
@@ -234,8 +236,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// BenchmarkStatic measures a small page through the static lane: door, request and
-// conversion.
+// BenchmarkStatic measures a small page through the static lane: the door, the request and
+// the conversion.
 func BenchmarkStatic(b *testing.B) {
 	r := newRig(b, false)
 	body := "<html><head><title>T</title></head><body><main><h1>Small</h1>" + strings.Repeat("<p>Some words of <a href=/x>a page</a> that has 32 KB of them, with <code>code</code>.</p>", 370) + "</main></body></html>"

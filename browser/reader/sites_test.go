@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// html answers with a page of HTML.
+// html returns a handler that answers with a page of HTML.
 func html(charset, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html"+charset)
@@ -31,7 +31,7 @@ func repeated(n int, format string) string {
 
 var languages = []string{"go", "python", "javascript", "rust", "c", "java", "ruby", "bash", "sql", "html"}
 
-// codePage is documentation with a block of code in each language.
+// codePage returns documentation with a block of code in each language.
 func codePage() string {
 	var b strings.Builder
 	b.WriteString("<html><head><title>Code</title><meta name=generator content=mkdocs></head><body><nav>menu</nav><main><h1>Code</h1>")
@@ -41,7 +41,7 @@ func codePage() string {
 	return b.String() + "</main></body></html>"
 }
 
-// served answers with bytes of a type.
+// served returns a handler that answers with bytes of a type.
 func served(contentType string, body []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -49,7 +49,8 @@ func served(contentType string, body []byte) http.HandlerFunc {
 	}
 }
 
-// status answers with a status, headers (name, value and so on) and a page.
+// status returns a handler that answers with a status, headers (name, value and so on) and
+// a page.
 func status(code int, body string, headers ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
@@ -61,7 +62,7 @@ func status(code int, body string, headers ...string) http.HandlerFunc {
 	}
 }
 
-// endless answers with 50 MB of lines between a head and a foot.
+// endless returns a handler that answers with 50 MB of lines between a head and a foot.
 func endless(contentType, head, line string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -75,8 +76,8 @@ func endless(contentType, head, line string) http.HandlerFunc {
 	}
 }
 
-// pdfBomb is a document of one page, whose content unpacks to a thousand times
-// its size.
+// pdfBomb returns a document of one page whose content unpacks to a thousand times its
+// size.
 func pdfBomb() []byte {
 	var packed bytes.Buffer
 	z := zlib.NewWriter(&packed)
@@ -107,8 +108,7 @@ func pdfBomb() []byte {
 	return b.Bytes()
 }
 
-// sites are pages of all kinds: each becomes a golden file, or the
-// refusal that it names.
+// sites returns pages of all kinds. Each must become its golden file, or the refusal in it.
 func sites(t testing.TB) map[string]http.HandlerFunc {
 	t.Helper()
 	file := func(name string) []byte {
@@ -131,7 +131,7 @@ func sites(t testing.TB) map[string]http.HandlerFunc {
 		t.Fatal(err)
 	}
 	return map[string]http.HandlerFunc{
-		// Pages and what stands in them.
+		// Pages with different content.
 		"article":      html("; charset=utf-8", string(file("article.html"))),
 		"spa":          html("", `<title>App</title><div id="app"></div><script>fetch("/data.json")</script>`),
 		"feed-page":    html("", "<title>Feed</title><main><h1>Feed</h1>"+repeated(5, "<article><h2>Entry %d</h2><p>"+words+"</p></article>")+"</main><script>onscroll = more</script>"),
@@ -151,7 +151,7 @@ func sites(t testing.TB) map[string]http.HandlerFunc {
 		"empty-body":   html("", "<!DOCTYPE html><html><head><title>Nothing</title></head><body></body></html>"),
 		"consent":      html("", "<title>Page</title><main><p>"+words+"</p></main><div class=cc-window><p>We use cookies.</p><button>Got it!</button></div>"),
 		"untitled":     html("", "<p>"+words),
-		// How pages come, or do not.
+		// Pages that are large, slow or damaged.
 		"large":      endless("text/plain", "", "sixteen letters\n"),
 		"large-html": endless("text/html", "<title>Large</title><main><h1>Large</h1>", "<p>"+strings.Repeat("One of many paragraphs that are all the same. ", 20)+"</p>\n"),
 		"bomb": func(w http.ResponseWriter, _ *http.Request) {
@@ -176,7 +176,7 @@ func sites(t testing.TB) map[string]http.HandlerFunc {
 		"auth":           status(401, "", "WWW-Authenticate", "Digest x"),
 		"auth-proxy":     status(407, "", "Proxy-Authenticate", "Basic"),
 		"forbidden":      status(403, "<p>Robots are not wanted here."),
-		// Where they lead.
+		// Redirects.
 		"chain":      status(301, "", "Location", "/chain-2"),
 		"chain-2":    status(307, "", "Location", "chain-3?x=y"),
 		"chain-3":    status(303, "", "Location", "http://SITE.example:80/next#part"),
