@@ -85,8 +85,8 @@ type Stats struct {
 	Pages    int // number of pages that were lent since then
 }
 
-// New returns a Pool. It starts nothing, and needs no Chrome: if there is none, Load
-// reports that (KindAbsent). The caller must Close the Pool before its Supervisor.
+// New returns a Pool. It starts nothing, and needs no Chrome: without a Chrome, Load fails
+// with KindAbsent. The caller must Close the Pool before its Supervisor.
 func New(cfg Config) (*Pool, error) {
 	if cfg.Supervisor == nil {
 		return nil, errors.New("make browser pool: no supervisor")

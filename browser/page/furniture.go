@@ -157,7 +157,7 @@ func keepCaption(n *html.Node) bool {
 	return false
 }
 
-// title gives an image the text of its caption, as alternative text or as title.
+// title puts the text of a caption into the alt or title attribute of an image.
 func title(img *html.Node, text string) {
 	switch alt := oneLine(attr(img, "alt")); {
 	case alt == "":

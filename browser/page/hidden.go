@@ -55,8 +55,7 @@ func dropHidden(doc *html.Node, sheet *styles) int {
 	return hidden
 }
 
-// show removes the attributes of an element because of which readability, too, would treat
-// it as hidden.
+// show removes the attributes that would make readability, too, treat an element as hidden.
 func show(n *html.Node) {
 	n.Attr = slices.DeleteFunc(n.Attr, func(a html.Attribute) bool {
 		return a.Key == "hidden" || a.Key == "style" || a.Key == "aria-hidden" || a.Key == HiddenAttr

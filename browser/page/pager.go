@@ -10,8 +10,8 @@ import (
 // nextWords matches the text of a link to the next page of a list.
 var nextWords = pattern(`(?i)^\W*(next|next page|older( posts| entries)?|more results|show more|load more|weiter|nächste( seite)?|suivante?|page suivante|siguiente|próxima|avanti|volgende|nästa|dalej|далее|следующая|次へ|次のページ|下一页|下一頁|다음)?\s*[»›→>]*\W*$`)
 
-// nextPage returns the link to the next page of the list or the article of which a page is
-// a part, or nil. The link says so, and its address differs from the page's only in a
+// nextPage returns the link to the next page, if the page is a part of a list or an
+// article, or nil. The link says so, and its address differs from the page's only in a
 // number.
 func nextPage(root *html.Node, base *url.URL) *html.Node {
 	found := first(root, func(n *html.Node) bool {

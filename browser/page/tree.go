@@ -133,8 +133,8 @@ func (t *tree) text(data []byte) {
 	t.insert(n)
 }
 
-// isTablePart reports whether n is a part of a table directly inside of which text and most
-// elements are not allowed: they go before its table.
+// isTablePart reports whether n is a part of a table that must not directly contain text
+// and most elements: they go before its table.
 func isTablePart(n *html.Node) bool { return is(n, "table", "tbody", "thead", "tfoot", "tr") }
 
 // insert puts a node where it belongs: into the open element, or before the table if the

@@ -42,7 +42,7 @@ type Browser interface {
 // Config configures a Reader.
 type Config struct {
 	Fetch   *fetch.Fetcher // required
-	Browser Browser        // nil if there is no browser
+	Browser Browser        // nil without a browser
 	Log     *slog.Logger   // gets what an operator should know; if nil, nothing is logged
 }
 
