@@ -10,8 +10,8 @@ import (
 	"belljar.dev/internal/golden"
 )
 
-// Each request has a line: who sent it, what it was and what it came to, but no argument
-// and no token.
+// TestAccessLog checks that each request has a line in the log, with the sender, the
+// request and its result, but without arguments and tokens.
 func TestAccessLog(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "access.log")
 	w := serveTenant(t, "CANARY-one", "--access-log", log)

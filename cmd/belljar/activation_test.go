@@ -18,8 +18,9 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// activated starts a server as a service manager does, with sockets that are open.
-// asPID is LISTEN_PID; empty for the server's own. The caller waits for it.
+// activated starts a server in the way of a service manager, with open sockets. asPID is
+// the value of LISTEN_PID; if it is empty, it is the server's own PID. The caller must wait
+// for the server.
 func activated(t *testing.T, asPID, names string, sockets []net.Listener, args ...string) (cmd *exec.Cmd, log *bufio.Reader) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -49,7 +50,7 @@ func activated(t *testing.T, asPID, names string, sockets []net.Listener, args .
 	return cmd, bufio.NewReader(errs)
 }
 
-// says is the next line of a log that contains a text.
+// says returns the next line of a log that contains a text.
 func says(t *testing.T, log *bufio.Reader, text string) string {
 	t.Helper()
 	var all strings.Builder
@@ -65,8 +66,9 @@ func says(t *testing.T, log *bufio.Reader, text string) string {
 	}
 }
 
-// A server takes the sockets of its service manager by their names: that of its clients,
-// which could connect before it was there, and that of its probes.
+// TestSocketActivation checks that a server uses the sockets of its service manager
+// according to their names: the socket of its clients, which could connect before the
+// server ran, and the socket of its probes.
 func TestSocketActivation(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	clients, err := net.Listen("tcp", "127.0.0.1:0")
@@ -81,7 +83,7 @@ func TestSocketActivation(t *testing.T) {
 	}
 	defer probes.Close()
 	early := make(chan error, 1)
-	go func() { // before there is a server
+	go func() { // before the server runs
 		res, err := http.Post("http://"+clients.Addr().String()+"/mcp", "application/json", strings.NewReader("{}"))
 		if err == nil {
 			res.Body.Close()
@@ -111,8 +113,8 @@ func TestSocketActivation(t *testing.T) {
 	}
 }
 
-// checkCloseOnExec checks that no descriptor of a process outlives an exec, but its standard
-// streams and what this process was itself started with.
+// checkCloseOnExec checks that no descriptor of a process outlives an exec, except its
+// standard streams and the descriptors with which this test process was started.
 func checkCloseOnExec(t *testing.T, pid int) {
 	t.Helper()
 	given := outliving(t, os.Getpid())
@@ -123,8 +125,8 @@ func checkCloseOnExec(t *testing.T, pid int) {
 	}
 }
 
-// outliving are the descriptors of a process from 3 on that outlive an exec, with what each
-// is.
+// outliving returns the descriptors of a process, from 3 on, that outlive an exec, and what
+// each of them is.
 func outliving(t *testing.T, pid int) map[string]string {
 	t.Helper()
 	names, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid))
@@ -151,8 +153,8 @@ func outliving(t *testing.T, pid int) map[string]string {
 	return found
 }
 
-// Sockets that are not meant for the server are left alone, and to those that are the same
-// rules apply as to the flags.
+// TestSocketActivationIsChecked checks that sockets that are not meant for the server are
+// left alone, and that the rules for the flags also apply to the other sockets.
 func TestSocketActivationIsChecked(t *testing.T) {
 	listen := func(addr string) net.Listener {
 		l, err := net.Listen("tcp", addr)
@@ -182,7 +184,7 @@ func TestSocketActivationIsChecked(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			addr := "127.0.0.1:0"
 			if tt.as != "" {
-				addr = "none" // which is looked at only if no socket is taken
+				addr = "none" // this value is read only if no socket is used
 			}
 			cmd, log := activated(t, tt.as, tt.names, tt.sockets, "--http", addr)
 			says(t, log, tt.want)

@@ -18,7 +18,7 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// admin asks the admin listener of a server, at HOST:PORT or unix:PATH.
+// admin is a client of the admin listener of a server, at HOST:PORT or unix:PATH.
 type admin struct {
 	t      *testing.T
 	client http.Client
@@ -62,7 +62,7 @@ func (a *admin) get(path string, headers ...string) (status int, text string) {
 	return res.StatusCode, string(body)
 }
 
-// value is that of a series; -1 where there is none.
+// value returns the value of a series, or -1 if the series does not exist.
 func (a *admin) value(series string) float64 {
 	a.t.Helper()
 	_, text := a.get("/metrics")
@@ -111,8 +111,8 @@ rules: [{id: no, match: {tool: Bash, command: "forbidden **"}, decision: deny, r
 tenants: {a: {token: "${file:TOKEN}", limit: {calls: 100000/s, burst: 100000, in_flight: 1000, boxes: 16, streams: 1000}}}
 `
 
-// servedWithAdmin is a server for the tenant a, whose token is "one", and its admin
-// listener. Its workspace is dir/ws.
+// servedWithAdmin starts a server for the tenant a, whose token is "one", and returns it
+// with its admin listener. The workspace is dir/ws.
 func servedWithAdmin(t *testing.T, flags ...string) (w *web, a *admin, dir string) {
 	t.Helper()
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
@@ -129,8 +129,9 @@ func servedWithAdmin(t *testing.T, flags ...string) (w *web, a *admin, dir strin
 	return w, adminAt(t, socket), dir
 }
 
-// The metrics of a server count each call once, by tool, verdict and tenant, and name the
-// ids of its line in the access log and of its audit record.
+// TestMetrics checks that the metrics of a server count each call once, by tool, verdict
+// and tenant, and that they name the ids of the call's line in the access log and of its
+// audit record.
 func TestMetrics(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "access.log")
 	w, a, dir := servedWithAdmin(t, "--access-log", log)
@@ -201,7 +202,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// openStream opens the stream of a session, which is open when its first bytes are there.
+// openStream opens the stream of a session, and waits for its first bytes.
 func openStream(t *testing.T, w *web, session map[string]string) io.ReadCloser {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url, http.NoBody)
@@ -222,7 +223,8 @@ func openStream(t *testing.T, w *web, session map[string]string) io.ReadCloser {
 	return res.Body
 }
 
-// However many names clients make up, the series stay the same.
+// TestMetricsAreBounded checks that the number of series does not grow, however many names
+// clients invent.
 func TestMetricsAreBounded(t *testing.T) {
 	w, a, _ := servedWithAdmin(t)
 	seed := rand.Uint64()
@@ -263,7 +265,8 @@ func TestMetricsAreBounded(t *testing.T) {
 	}
 }
 
-// Probes and metrics are not for the clients of the server, nor for web pages.
+// TestAdminIsApart checks that probes and metrics cannot be reached by the clients of the
+// server or by web pages.
 func TestAdminIsApart(t *testing.T) {
 	w, _, _ := servedWithAdmin(t)
 	for _, path := range []string{"/metrics", "/readyz", "/livez", "/debug/pprof/"} {
@@ -292,7 +295,7 @@ func TestAdminIsApart(t *testing.T) {
 	}
 }
 
-// A server says by name what is wrong with it.
+// TestReadiness checks that a server names what is wrong with it.
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	w, a, dir := servedWithAdmin(t)

@@ -12,9 +12,9 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// TestServeSaysThatSomebodyWaits: the person who runs a server reads on its standard
-// error that a person is asked, and by which command they answer, over each transport.
-// With --announce=false they read nothing of it.
+// TestServeSaysThatSomebodyWaits checks that a server reports on its standard error, over
+// each transport, that a person is asked, and the command for the answer. With
+// --announce=false it reports nothing of it.
 func TestServeSaysThatSomebodyWaits(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	t.Parallel()

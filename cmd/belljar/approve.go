@@ -13,7 +13,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// approving is the flags that the approve commands share.
+// approving contains the flags that the approve commands share.
 type approving struct {
 	state  string
 	asJSON bool
@@ -97,7 +97,7 @@ func (a *approving) show(c *cobra.Command, id string) error {
 	return failure(printApproval(c.OutOrStdout(), one))
 }
 
-// get is an approval and the server to ask about it.
+// get returns an approval, and the server that must be asked about it.
 func (a *approving) get(ctx context.Context, id string) (one approval.Approval, at *control.Client, err error) {
 	found, err := a.open(ctx, true)
 	if err != nil {

@@ -25,7 +25,7 @@ rules:
   - {id: release, match: {tool: Bash, command: "echo release **"}, decision: ask, reason: A release needs a person., remember: [once]}
 `
 
-// asking is a server whose calls are asked about, and its directories.
+// asking is a server whose policy asks about calls, with its directories.
 type asking struct {
 	*process
 	ws, state, policy string
@@ -45,7 +45,7 @@ func startAsking(t *testing.T, timeout string) *asking {
 	return a
 }
 
-// policyIs writes the policy, whose questions wait so long.
+// policyIs writes the policy, with this timeout for its questions.
 func (a *asking) policyIs(t *testing.T, timeout string) {
 	t.Helper()
 	if err := os.WriteFile(a.policy, []byte(strings.Replace(askingPolicy, "TIMEOUT", timeout, 1)), 0o600); err != nil {
@@ -61,7 +61,7 @@ func (a *asking) start(t *testing.T, flags ...string) {
 	a.send(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 }
 
-// result is what a call of a tool gets.
+// result is the result of a call of a tool.
 type result struct {
 	Content           []struct{ Text string }
 	IsError           bool
@@ -97,7 +97,7 @@ func (a *asking) bash(t *testing.T, command string) result {
 	return a.call(t, "Bash", map[string]any{"command": command})
 }
 
-// waits makes a call that is asked about, and is the id of its approval.
+// waits makes a call that is asked about, and returns the id of its approval.
 func (a *asking) waits(t *testing.T, command string) string {
 	t.Helper()
 	r := a.bash(t, command)
@@ -184,7 +184,8 @@ func TestApproveExpires(t *testing.T) {
 	a.notApproved(t, "too late", "yes", id)
 }
 
-// A server that is killed while calls wait forgets none of them.
+// TestApproveAcrossARestart checks that a server that is killed while calls wait forgets
+// none of them.
 func TestApproveAcrossARestart(t *testing.T) {
 	t.Parallel()
 	a := startAsking(t, "1m")
@@ -203,8 +204,8 @@ func TestApproveAcrossARestart(t *testing.T) {
 	}
 }
 
-// attack tries from inside a box to answer an approval, in every way that leads
-// to a unix socket, and says what came of each.
+// attack tries, from inside a box, to answer an approval in every way that leads to a unix
+// socket, and prints the result of each way.
 const attack = `
 import array, os, socket, sys
 ident, sockets, linked = sys.argv[1], sys.argv[2], sys.argv[3]
@@ -242,8 +243,9 @@ for n in names:
 print('tried')
 `
 
-// An agent must not answer its own question, whatever of the server it reaches.
-// The socket is even put into its workspace, as a person might by mistake.
+// TestAnAgentCannotApproveItself checks that an agent cannot answer its own question,
+// whatever part of the server it reaches. The socket is even put into its workspace, as a
+// person might do by mistake.
 func TestAnAgentCannotApproveItself(t *testing.T) {
 	t.Parallel()
 	a := startAsking(t, "5m")
@@ -267,7 +269,7 @@ func TestAnAgentCannotApproveItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(filepath.Join(a.ws, "hard.sock"), 0o777); err != nil { // whoever the box's user is
+	if err := os.Chmod(filepath.Join(a.ws, "hard.sock"), 0o777); err != nil { // so that every user of the box can connect
 		t.Fatal(err)
 	}
 

@@ -14,15 +14,16 @@ import (
 	"belljar.dev/policies"
 )
 
-// desks are the servers that can be asked, each with the approvals that it sees.
+// desks are the servers that can be asked, each with the approvals that it knows.
 type desks []control.From[control.Approvals]
 
-// open asks all servers.
+// open asks all servers for their approvals.
 func (a *approving) open(ctx context.Context, all bool) (desks, error) {
 	return askServers[control.Approvals](ctx, "approve", a.state, "/approvals", all)
 }
 
-// of returns the server to ask about an approval: the one whose call it is for.
+// of returns the server that must be asked about an approval: the server that runs the
+// call.
 func (d desks) of(id string) (*control.Client, error) {
 	for _, at := range d {
 		for _, one := range at.Said.All {
@@ -40,7 +41,7 @@ func (d desks) of(id string) (*control.Client, error) {
 	return nil, failure(fmt.Errorf("approve: approval %q does not exist; `belljar approve list --all` lists those that do", policies.Clip(id, 64)))
 }
 
-// printApproval shows a question with all that a person needs for the answer.
+// printApproval prints a question with everything that a person needs for the answer.
 func printApproval(out io.Writer, a approval.Approval) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  %s of tenant %s, session %s\n", a.ID, a.State, a.Tool, approval.Plain(a.Tenant, 64), a.Session)
@@ -48,7 +49,7 @@ func printApproval(out io.Writer, a approval.Approval) error {
 		b.WriteString("  " + line + "\n")
 	}
 	fmt.Fprintf(&b, "workspace: %s\n", approval.Plain(a.Place, 200))
-	if a.Profile != "" { // the end of plan mode has none
+	if a.Profile != "" { // the end of plan mode has no profile
 		fmt.Fprintf(&b, "profile:   %s\n", a.Profile)
 	}
 	fmt.Fprintf(&b, "rule:      %s\nreason:    %s\n", a.Rule, a.Reason)
@@ -73,7 +74,7 @@ func say(ctx context.Context, at *control.Client, id string, said control.Answer
 	return one, at.Ask(ctx, http.MethodPost, "/approvals/"+id+"/answer", said, &one)
 }
 
-// outcomeLine says what an answer has done, for the person.
+// outcomeLine returns a line, for the person, about the effect of an answer.
 func outcomeLine(a approval.Approval) string {
 	switch a.State {
 	case approval.Approved:
@@ -92,7 +93,7 @@ func outcomeLine(a approval.Approval) string {
 	return fmt.Sprintf("%s: %s", a.ID, a.State)
 }
 
-// gist is what a call is about, in a few words.
+// gist returns a summary of a call in a few words.
 func gist(a approval.Approval) string {
 	what := a.Tool
 	if len(a.Shown.Commands) > 0 {

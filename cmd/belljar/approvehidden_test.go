@@ -34,7 +34,7 @@ func startHidden(t *testing.T) *asking {
 	return a
 }
 
-// asksAbout makes a call that is asked about, and is the approval's id.
+// asksAbout makes a call that is asked about, and returns the id of its approval.
 func (a *asking) asksAbout(t *testing.T, args map[string]any) string {
 	t.Helper()
 	r := a.call(t, "Bash", args)
@@ -54,8 +54,9 @@ func (a *asking) shows(t *testing.T, id string, want ...string) {
 	}
 }
 
-// A call's env cannot pass a rule that denies or asks: functions, files that bash
-// reads first and texts that it expands run before the command's first word.
+// TestCallEnvPassesNoRule checks that a call's env cannot get past a rule that denies or
+// asks: functions, files that bash reads first and texts that it expands would run before
+// the command's first word.
 func TestCallEnvPassesNoRule(t *testing.T) {
 	t.Parallel()
 	a := startHidden(t)
@@ -81,20 +82,22 @@ func TestCallEnvPassesNoRule(t *testing.T) {
 				t.Errorf("%s with %s in env: victim holds %q, %v", tool, name, b, err)
 			}
 		}
-		// By these a rule may be passed, so its deny is a question.
+		// With these variables, a command may get past a rule, so a rule that denies
+		// becomes a question.
 		r := a.call(t, tool, map[string]any{"command": "ls", "env": map[string]string{"PATH": "/workspace/bin:/usr/bin"}})
 		if r.StructuredContent.Refusal.Decision != "waiting" {
 			t.Errorf("%s with PATH in env: answered %s", tool, r.text())
 		}
 	}
-	// The control: without a shell's variable the call runs.
+	// The control: with a variable that no shell uses, the call runs.
 	if r := a.call(t, "Bash", map[string]any{"command": "echo $CI", "env": map[string]string{"CI": "1"}}); r.StructuredContent.Stdout != "1\n" {
 		t.Errorf("with CI in env: %s", r.text())
 	}
 }
 
-// The person reads the input, the variables, the directory and what the script
-// holds that is named; a yes holds for these.
+// TestApprovalHoldsForWhatIsShown checks that the person reads the input, the variables,
+// the directory and the content of the script that is named, and that a yes is only for
+// these.
 func TestApprovalHoldsForWhatIsShown(t *testing.T) {
 	t.Parallel()
 	a := startHidden(t)
@@ -131,7 +134,7 @@ func TestApprovalHoldsForWhatIsShown(t *testing.T) {
 		t.Errorf("the approved call gets %s", r.text())
 	}
 
-	// The directory of the session.
+	// The yes is only for the directory of the session.
 	a.bash(t, "cd /workspace/scratch")
 	cut := map[string]any{"command": "truncate -s0 data"}
 	id = a.asksAbout(t, cut)
@@ -152,7 +155,7 @@ func TestApprovalHoldsForWhatIsShown(t *testing.T) {
 		t.Errorf("scratch/data holds %q, %v", b, err)
 	}
 
-	// The script that is named.
+	// The yes is only for the content of the script.
 	a.bash(t, "cd /workspace")
 	for _, command := range []string{"bash deploy.sh", "./deploy.sh", "cd / && cd /workspace && bash deploy.sh"} {
 		write("deploy.sh", "echo good\n")
@@ -172,8 +175,8 @@ func TestApprovalHoldsForWhatIsShown(t *testing.T) {
 		}
 	}
 
-	// A yes for a command whose meaning the files of the project define is for
-	// once.
+	// If the files of the project define what a command means, a yes for it is only for one
+	// call.
 	id = a.asksAbout(t, map[string]any{"command": "npm test"})
 	a.notApproved(t, "only for once", "yes", id, "--for", "session")
 }

@@ -12,8 +12,8 @@ import (
 	"belljar.dev/internal/golden"
 )
 
-// talk is what a person types and reads, with names for what differs from run
-// to run.
+// talk contains what a person types and reads, with names in place of texts that differ
+// from run to run.
 type talk struct {
 	*asking
 	text strings.Builder
@@ -34,7 +34,7 @@ func (k *talk) say(t *testing.T, args ...string) {
 	k.text.WriteByte('\n')
 }
 
-// agent makes a call that is asked about, and is the id of the approval.
+// agent makes a call that is asked about, and returns the id of its approval.
 func (k *talk) agent(t *testing.T, command string) string {
 	t.Helper()
 	fmt.Fprintf(&k.text, "# the agent: %s\n\n", command)
@@ -60,7 +60,7 @@ func (k *talk) plain() string {
 	return spoken.ReplaceAllString(text, "N $1")
 }
 
-// The texts that a person at `belljar approve` reads.
+// TestApproveTalk checks the texts that a person reads at `belljar approve`.
 func TestApproveTalk(t *testing.T) {
 	t.Parallel()
 	k := &talk{asking: startAsking(t, "5m")}

@@ -26,7 +26,7 @@ import (
 // lookEvery is how often watch looks for questions.
 const lookEvery = time.Second
 
-// watch prints each question once. On a terminal it takes the answers there, one
+// watch prints each question once. On a terminal it also reads the answers there, one
 // question after the other.
 func (a *approving) watch(c *cobra.Command) error {
 	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
@@ -50,14 +50,14 @@ func (a *approving) watch(c *cobra.Command) error {
 	return err
 }
 
-// watching is a watch that runs. It is used by one goroutine.
+// watching is a watch in progress. Only one goroutine uses it.
 type watching struct {
 	state *approving
 	out   io.Writer
-	keys  *keyboard       // nil where nobody can type
-	shown map[string]bool // questions that wait and were printed, in full or in a line
+	keys  *keyboard       // nil if no terminal is there to type at
+	shown map[string]bool // waiting questions that were printed, in full or as one line
 	now   approval.Approval
-	at    *control.Client // that has now, the question that is asked; nil while none is
+	at    *control.Client // server of now, the question that is asked; nil if no question is asked
 }
 
 // run looks for questions and takes answers until ctx or the input ends.
@@ -82,13 +82,13 @@ func (w *watching) run(ctx context.Context) error {
 				return err
 			}
 			if w.at == nil {
-				break // to the next question
+				break // go on to the next question
 			}
 		}
 	}
 }
 
-// wait waits for a line or for a time to pass.
+// wait waits for a line, or until a time has passed.
 func (w *watching) wait(ctx context.Context, most time.Duration) (line string, typed bool, err error) {
 	if w.keys != nil {
 		return w.keys.line(ctx, most)
@@ -97,14 +97,14 @@ func (w *watching) wait(ctx context.Context, most time.Duration) (line string, t
 	return "", false, ctx.Err()
 }
 
-// look prints what has come since the last look, and what became of the question
-// that is asked.
+// look prints the questions that have arrived since the last look, and what happened to the
+// question that is asked.
 func (w *watching) look(ctx context.Context) error {
 	found, err := w.state.open(ctx, false)
 	if err != nil {
 		return err
 	}
-	var waiting []approval.Approval // the oldest first: it has the least time left
+	var waiting []approval.Approval // oldest first: it has the least time left
 	pending := make(map[string]bool)
 	for _, one := range slices.Backward(found[0].Said.All) {
 		if one.State == approval.Pending {
@@ -130,7 +130,7 @@ func (w *watching) look(ctx context.Context) error {
 			return failure(err)
 		}
 	}
-	w.shown = pending // what is over is forgotten
+	w.shown = pending // questions that no longer wait are forgotten
 	if come {
 		_, err := fmt.Fprintf(w.out, "\n%s", prompt(w.now))
 		return failure(err)
@@ -138,7 +138,7 @@ func (w *watching) look(ctx context.Context) error {
 	return nil
 }
 
-// gone says how the question ended: another person answered, or its time is over.
+// gone prints how the question ended: another person has answered it, or its time is over.
 func (w *watching) gone(ctx context.Context) error {
 	var one approval.Approval
 	at, id := w.at, w.now.ID
@@ -154,7 +154,7 @@ func (w *watching) gone(ctx context.Context) error {
 	return failure(err)
 }
 
-// show prints a question and, where somebody can type, asks for the answer.
+// show prints a question and, if a terminal is there to type at, asks for the answer.
 func (w *watching) show(ctx context.Context, found desks, id string) error {
 	at, err := found.of(id)
 	if err != nil {
@@ -167,8 +167,8 @@ func (w *watching) show(ctx context.Context, found desks, id string) error {
 	if err := printApproval(w.out, one); err != nil || w.keys == nil {
 		return err
 	}
-	// A key that was typed before does not answer a question that nobody had seen
-	// then.
+	// Keys that were typed earlier do not answer a question that nobody had seen at that
+	// time.
 	if err := forgetTyped(w.keys.in); err != nil {
 		return err
 	}
@@ -177,8 +177,8 @@ func (w *watching) show(ctx context.Context, found desks, id string) error {
 	return err
 }
 
-// take takes a line that was typed after the question was shown. Only a word that is
-// typed out is an answer; after any other line it asks again.
+// take handles a line that was typed after the question was shown. Only a complete word is
+// an answer; after any other line, the question is asked again.
 func (w *watching) take(ctx context.Context, line string) error {
 	said, err := readAnswer(w.now, line)
 	if err != nil {
@@ -189,17 +189,17 @@ func (w *watching) take(ctx context.Context, line string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	w.at = nil // if it still waits, the next look asks again
+	w.at = nil // if the question still waits, the next look asks it again
 	_, wrote := fmt.Fprintln(w.out, cmp.Or(errorText(err), outcomeLine(done)))
 	return failure(wrote)
 }
 
-// prompt asks for the answer to a question, by the words that hold for it.
+// prompt returns the prompt for a question, with the words that answer it.
 func prompt(a approval.Approval) string {
 	return fmt.Sprintf("May %s run? Type %s: ", a.ID, answerWords(a))
 }
 
-// answerWords are what can be typed.
+// answerWords returns the words that can be typed.
 func answerWords(a approval.Approval) string {
 	all := []string{"yes"}
 	for _, s := range a.Scopes {
@@ -214,7 +214,7 @@ func answerWords(a approval.Approval) string {
 	return strings.Join(all, ", ") + " or no"
 }
 
-// readAnswer reads what was typed.
+// readAnswer reads the line that was typed.
 func readAnswer(a approval.Approval, line string) (control.Answer, error) {
 	text := strings.TrimSpace(line)
 	switch text {
@@ -236,15 +236,15 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// keyboard is what a person types at a terminal, line by line.
+// keyboard reads what a person types at a terminal, line by line.
 type keyboard struct {
 	in   *os.File
 	wake [2]*os.File // a pipe whose writing end is closed when ctx ends
-	end  func() bool // of what closes it
+	end  func() bool // stops the function that closes the pipe
 }
 
-// newKeyboard reads a terminal until ctx ends: a read that waits for a line would
-// let Ctrl-C wait too. The caller closes it.
+// newKeyboard reads a terminal until ctx ends: a read that waits for a line would also
+// delay Ctrl-C. The caller must close it.
 func newKeyboard(ctx context.Context, in *os.File) (*keyboard, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -261,8 +261,8 @@ func (k *keyboard) close() {
 	k.wake[1].Close()
 }
 
-// line waits for a line, for a time to pass, or for ctx to end. The error is
-// io.EOF at the end of the input (Ctrl-D).
+// line waits for a line, until a time has passed, or until ctx ends. The error is io.EOF at
+// the end of the input (Ctrl-D).
 func (k *keyboard) line(ctx context.Context, most time.Duration) (text string, typed bool, err error) {
 	ready := []unix.PollFd{{Fd: int32(k.in.Fd()), Events: unix.POLLIN}, {Fd: int32(k.wake[0].Fd()), Events: unix.POLLIN}}
 	n, err := unix.Poll(ready, int(most.Milliseconds())+1)
@@ -275,7 +275,7 @@ func (k *keyboard) line(ctx context.Context, most time.Duration) (text string, t
 	if err != nil {
 		return "", false, fmt.Errorf("wait for the answer: %w", err)
 	}
-	// A terminal gives one line for each read, of at most 4096 bytes (termios(3),
+	// A terminal returns one line for each read, of at most 4096 bytes (termios(3),
 	// canonical mode).
 	buf := make([]byte, 4096)
 	if n, err = k.in.Read(buf); err != nil {
@@ -284,7 +284,7 @@ func (k *keyboard) line(ctx context.Context, most time.Duration) (text string, t
 	return string(buf[:n]), true, nil
 }
 
-// forgetTyped drops what was typed at a terminal and not read.
+// forgetTyped drops what was typed at a terminal and was not read.
 func forgetTyped(in *os.File) error {
 	if err := unix.IoctlSetInt(int(in.Fd()), unix.TCFLSH, unix.TCIFLUSH); err != nil {
 		return fmt.Errorf("flush the terminal's input: %w", err)

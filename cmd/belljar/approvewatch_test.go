@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// watch is a person at a terminal on which `belljar approve watch` runs. before
-// is typed before it starts.
+// watch starts `belljar approve watch` on a terminal with a person. before is typed before
+// the command starts.
 func (a *asking) watch(t *testing.T, before string) *typist {
 	t.Helper()
 	master, slave := pty(t)
@@ -25,7 +25,7 @@ func (a *asking) watch(t *testing.T, before string) *typist {
 	return p
 }
 
-// ends waits for the command's end, by what was typed.
+// ends types keys and waits until the command has ended.
 func (p *typist) ends(keys string) {
 	p.t.Helper()
 	p.types(keys)
@@ -39,7 +39,8 @@ func (a *asking) stateOf(t *testing.T, id string) string {
 	return a.call(t, "ReadBgOutput", map[string]any{"id": id}).StructuredContent.Approval.State
 }
 
-// Keys that were typed before a question was shown are no answer to it.
+// TestApproveWatchTakesNoAnswerInAdvance checks that keys that were typed before a question
+// was shown do not answer it.
 func TestApproveWatchTakesNoAnswerInAdvance(t *testing.T) {
 	t.Parallel()
 	a := startAsking(t, "1m")
@@ -58,8 +59,8 @@ func TestApproveWatchTakesNoAnswerInAdvance(t *testing.T) {
 	p.ends("\x03")
 }
 
-// Only an answer that is valid for a question is offered for it and taken, and
-// after any other text the question is asked again.
+// TestApproveWatchAsksAgain checks that only answers that are valid for a question are
+// offered and accepted, and that the question is asked again after any other text.
 func TestApproveWatchAsksAgain(t *testing.T) {
 	t.Parallel()
 	a := startAsking(t, "5m")
@@ -91,8 +92,9 @@ func TestApproveWatchAsksAgain(t *testing.T) {
 	}
 }
 
-// A question that comes while another one is asked shows at once, one that is
-// over is asked no more, and an answer belongs to the one that the prompt names.
+// TestApproveWatchShowsWhatComes checks that a question that arrives while another is asked
+// is shown immediately, that a question whose time is over is no longer asked, and that an
+// answer belongs to the question that the prompt names.
 func TestApproveWatchShowsWhatComes(t *testing.T) {
 	t.Parallel()
 	a := startAsking(t, "5m")
@@ -102,7 +104,7 @@ func TestApproveWatchShowsWhatComes(t *testing.T) {
 	p.types()
 	two := a.waits(t, "echo publish two")
 	p.sees(two + " waits too: echo publish two")
-	p.sees("\r\nMay " + one + " run? ") // again, below the line
+	p.sees("\r\nMay " + one + " run? ") // the prompt is printed again below the new line
 	three := a.waits(t, "echo publish three")
 	p.sees(three + " waits too: echo publish three")
 	if n := strings.Count(p.all, two+" waits too"); n != 1 {
@@ -116,14 +118,15 @@ func TestApproveWatchShowsWhatComes(t *testing.T) {
 	p.sees(`"s" is not an answer here`)
 	p.types("yes\n")
 	p.sees(two + ": yes, for once.")
-	p.sees("May " + three + " run? ") // what is typed before is forgotten
+	p.sees("May " + three + " run? ") // text that was typed before is dropped
 	p.ends("\x04")
 	if got := a.stateOf(t, one); got != "declined" {
 		t.Errorf("%s is %s", one, got)
 	}
 }
 
-// Ctrl-C ends it at once, with a question shown, half an answer typed or none.
+// TestApproveWatchEnds checks that Ctrl-C ends the command immediately, with a question
+// shown, with half an answer typed, and without a question.
 func TestApproveWatchEnds(t *testing.T) {
 	t.Parallel()
 	a := startAsking(t, "5m")

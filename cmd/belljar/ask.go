@@ -18,7 +18,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// questioning is the flags that the ask commands share.
+// questioning contains the flags that the ask commands share.
 type questioning struct {
 	state   string
 	all     bool
@@ -57,7 +57,7 @@ of this user, which answer nobody else.
 	return c
 }
 
-// open asks all servers.
+// open asks all servers for their questions.
 func (a *questioning) open(ctx context.Context, all bool) ([]control.From[[]question.Asked], error) {
 	return askServers[[]question.Asked](ctx, "ask", a.state, "/questions", all)
 }
@@ -91,7 +91,7 @@ func (a *questioning) list(c *cobra.Command) error {
 	return failure(w.Flush())
 }
 
-// answer takes the answers from the command line, or asks.
+// answer uses the answers on the command line, or asks a person.
 func (a *questioning) answer(c *cobra.Command, args []string) error {
 	found, err := a.open(c.Context(), true)
 	if err != nil {
@@ -125,11 +125,11 @@ func (a *questioning) answer(c *cobra.Command, args []string) error {
 	return a.send(c, at, one.ID, said)
 }
 
-// each goes through all that waits.
+// each asks about every question that waits.
 func (a *questioning) each(c *cobra.Command, found []control.From[[]question.Asked]) error {
 	lines := bufio.NewReader(c.InOrStdin())
 	waited := false
-	for _, brief := range slices.Backward(found[0].Said) { // the oldest has the least time left
+	for _, brief := range slices.Backward(found[0].Said) { // oldest first: it has the least time left
 		if brief.State != question.Waiting {
 			continue
 		}
@@ -149,8 +149,8 @@ func (a *questioning) each(c *cobra.Command, found []control.From[[]question.Ask
 	return failure(err)
 }
 
-// ask asks a person, by a form where the terminal shows one and in lines elsewhere,
-// and sends what they say; left says that they go away without a word.
+// ask asks a person, with a form if the terminal can show one and line by line otherwise,
+// and sends the answers. left says that the person left without an answer.
 func (a *questioning) ask(c *cobra.Command, lines *bufio.Reader, one question.Asked, at *control.Client) (left bool, err error) {
 	said := control.QuestionAnswer{Note: a.note}
 	if s := newScreen(c); s.formed() {
@@ -171,8 +171,8 @@ func (a *questioning) ask(c *cobra.Command, lines *bufio.Reader, one question.As
 	return false, a.send(c, at, one.ID, said)
 }
 
-// get returns a whole question, and a server that takes the answer. Any server of the
-// same state directory takes it, and the one whose agent waits learns of it.
+// get returns a whole question, and a server that accepts the answer. Any server of the
+// same state directory accepts it, and the server whose agent waits is notified.
 func (a *questioning) get(ctx context.Context, found []control.From[[]question.Asked], id string) (one question.Asked, at *control.Client, err error) {
 	for _, seen := range found {
 		for _, brief := range seen.Said {
@@ -198,8 +198,9 @@ func (a *questioning) send(c *cobra.Command, at *control.Client, id string, said
 	return failure(err)
 }
 
-// wordsIn are the answers in one argument: several, with commas between them,
-// where several can be chosen. An option may have a comma in its label.
+// wordsIn returns the answers in one argument. If several options can be chosen, the
+// argument may contain several answers, with commas between them. An option may also have a
+// comma in its label.
 func wordsIn(q question.Question, text string) []string {
 	if !q.Many || slices.ContainsFunc(q.Options, func(o question.Option) bool { return strings.EqualFold(o.Label, text) }) {
 		return []string{text}
@@ -207,8 +208,8 @@ func wordsIn(q question.Question, text string) []string {
 	return strings.Split(text, ",")
 }
 
-// dialogue asks in lines. An empty one passes a question over; a "!" alone declines
-// all of them. A question whose answer does not fit is asked again.
+// dialogue asks line by line. An empty line skips a question; a "!" alone declines all of
+// them. If an answer is not valid, its question is asked again.
 func dialogue(out io.Writer, lines *bufio.Reader, a question.Asked) (words map[string][]string, decline bool, err error) {
 	words = make(map[string][]string)
 	fmt.Fprintf(out, "%s of tenant %s, workspace %s\n", a.ID, question.Clean(a.Tenant, false), question.Clean(a.Place, false))
@@ -237,7 +238,7 @@ func dialogue(out io.Writer, lines *bufio.Reader, a question.Asked) (words map[s
 	return words, len(words) == 0, nil
 }
 
-// shownQuestion is a question as a terminal shows it.
+// shownQuestion returns a question in the form that a terminal shows.
 func shownQuestion(n int, q question.Question) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%d. %s\n", n, strings.ReplaceAll(q.Text, "\n", "\n   "))
@@ -252,7 +253,7 @@ func shownQuestion(n int, q question.Question) string {
 	return b.String()
 }
 
-// howToAnswer is the prompt before the answer to a question.
+// howToAnswer returns the prompt for the answer to a question.
 func howToAnswer(q question.Question) string {
 	how := "Your answer"
 	switch {

@@ -8,29 +8,29 @@ import (
 	"belljar.dev/internal/people/question"
 )
 
-// askForm is questions as a terminal shows them, one at a time, and what has been
-// said to them. Keys change it and lines show it; it knows no terminal.
+// askForm shows questions on a terminal, one at a time, and contains the answers so far.
+// Keys change it and lines returns what it shows; it does not use the terminal itself.
 type askForm struct {
 	asked question.Asked
-	words map[string][]string // said, by question
+	words map[string][]string // answers so far, by question
 
-	at      int          // the question that is shown
-	cursor  int          // the option; the one behind the last is for one's own words
-	marked  map[int]bool // options, where several can be chosen
-	own     []rune       // words of one's own
-	problem string       // why what was said does not fit
+	at      int          // index of the question that is shown
+	cursor  int          // index of the option; the one after the last is for the person's own words
+	marked  map[int]bool // options that are marked, if several can be chosen
+	own     []rune       // the person's own words
+	problem string       // why the answer is not valid
 
 	state askState
 }
 
-// askState says what became of a form.
+// askState is the state of a form.
 type askState int
 
 const (
 	formOpen     askState = iota
-	formAnswered          // every question was answered or passed over
-	formDeclined          // all of them were declined
-	formLeft              // nobody answered: the question waits on
+	formAnswered          // every question was answered or skipped
+	formDeclined          // all questions were declined
+	formLeft              // the person left, and the question still waits
 )
 
 // The keys of a form, in the bytes that terminals send.
@@ -38,8 +38,8 @@ const (
 	keyUp, keyDown     = "\x1b[A", "\x1b[B"
 	keyEnter, keyTab   = "\r", "\t"
 	keyRub, keyRubToo  = "\x7f", "\b"
-	keyEsc, keyLeave   = "\x1b", "\x03" // Ctrl-C
-	keyDecline, keyBar = "\x04", " "    // Ctrl-D, space
+	keyEsc, keyLeave   = "\x1b", "\x03" // keyLeave is Ctrl-C
+	keyDecline, keyBar = "\x04", " "    // keyDecline is Ctrl-D, keyBar is the space bar
 )
 
 func newAskForm(a question.Asked) *askForm {
@@ -54,13 +54,13 @@ func (f *askForm) show(n int) {
 
 func (f *askForm) question() question.Question { return f.asked.Sheet.Questions[f.at] }
 
-// typing reports whether the cursor is where words are typed.
+// typing reports whether the cursor is at the place for the person's own words.
 func (f *askForm) typing() bool { return f.cursor == len(f.question().Options) && !f.closed() }
 
-// closed reports whether the question takes its options alone.
+// closed reports whether only an option can answer the question.
 func (f *askForm) closed() bool { return f.question().Kind == question.YesNo }
 
-// press handles one key. Pasted text comes as keys, too.
+// press handles one key. Pasted text also arrives as keys.
 func (f *askForm) press(key string) {
 	rows := len(f.question().Options)
 	if !f.closed() {
@@ -101,7 +101,7 @@ func (f *askForm) enter(key string) {
 		}
 	}
 	if strings.HasPrefix(key, "\x1b") || f.closed() {
-		return // a key that means nothing here
+		return // the key has no meaning here
 	}
 	if text := []rune(question.Clean(key, false)); len(text) > 0 {
 		f.own, f.cursor = append(f.own, text...), len(q.Options)
@@ -114,7 +114,7 @@ func (f *askForm) enter(key string) {
 // maxTyped bounds what is typed, in characters; an answer may have fewer.
 const maxTyped = 4000
 
-// take answers the question that is shown, if the answer fits.
+// take uses the input as the answer to the question that is shown, if it is valid.
 func (f *askForm) take() {
 	q := f.question()
 	var said []string
@@ -146,14 +146,14 @@ func (f *askForm) next() {
 	case f.at+1 < len(f.asked.Sheet.Questions):
 		f.show(f.at + 1)
 	case len(f.words) == 0:
-		f.state = formDeclined // every question was passed over
+		f.state = formDeclined // every question was skipped
 	default:
 		f.state = formAnswered
 	}
 }
 
-// lines are what a terminal of a size shows: where there is not room for all,
-// those around the cursor.
+// lines returns the lines that a terminal of a size shows. If there is not room for all,
+// these are the lines around the cursor.
 func (f *askForm) lines(width, height int) []string {
 	q := f.question()
 	head := []string{
@@ -201,7 +201,7 @@ func (f *askForm) lines(width, height int) []string {
 	return all
 }
 
-// wrapped is a text in lines of a width, the first with something before it.
+// wrapped returns a text in lines of a width; the first begins with before.
 func wrapped(text, before string, width int) (all []string) {
 	room := max(8, width-len(before)-1)
 	for line := range strings.SplitSeq(text, "\n") {

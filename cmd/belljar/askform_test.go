@@ -17,8 +17,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// A form is shown as expected after each key, on a wide terminal and at the end on a
-// small one.
+// TestAskForm checks what a form shows after each key on a wide terminal, and at the end on
+// a small one.
 func TestAskForm(t *testing.T) {
 	sheet, err := question.Parse(fourQuestions)
 	if err != nil {
@@ -75,7 +75,7 @@ func TestKeysOfATerminal(t *testing.T) {
 	}
 }
 
-// pty is both ends of a terminal.
+// pty returns both ends of a terminal.
 func pty(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -87,7 +87,8 @@ func pty(t *testing.T) (master, slave *os.File) {
 	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
 		t.Fatal(err)
 	}
-	// By descriptor: another /dev/pts may be mounted here.
+	// The descriptor is used instead of a path, because another /dev/pts may be mounted
+	// here.
 	end, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
 	if errno != 0 {
 		t.Fatal(errno)
@@ -102,11 +103,11 @@ type typist struct {
 	t    *testing.T
 	term *os.File
 	cmd  *exec.Cmd
-	seen string // since the last key
+	seen string // output since the last key
 	all  string
 }
 
-// size makes the terminal another size.
+// size changes the size of the terminal.
 func (p *typist) size(columns, rows uint16) {
 	p.t.Helper()
 	raw, err := p.term.SyscallConn()
@@ -149,8 +150,9 @@ func (p *typist) types(keys ...string) {
 	}
 }
 
-// The form on a real terminal: questions one by one, the cursor, marks, words of
-// one's own, another size of the window, leaving, and a terminal that can show none.
+// TestAskOnATerminal checks the form on a real terminal: one question after the other, the
+// cursor, marks, the person's own words, another size of the window, leaving the form, and
+// a terminal that cannot show a form.
 func TestAskOnATerminal(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	t.Parallel()
@@ -185,7 +187,7 @@ func TestAskOnATerminal(t *testing.T) {
 	p.sees("> 2) Postgres")
 	p.types()
 	p.size(30, 40)
-	p.sees("Up, Down: move. Enter:\r\n") // one line on a wide terminal
+	p.sees("Up, Down: move. Enter:\r\n") // this line is not split on a wide terminal
 	p.types()
 	p.size(100, 40)
 	p.sees("Ctrl-D: decline all. Esc: leave.")
@@ -216,7 +218,7 @@ func TestAskOnATerminal(t *testing.T) {
 	}
 	<-heard
 
-	// A signal leaves the terminal as it was.
+	// After a signal, the terminal has its old state.
 	id, heard = k.asks(t, c, 0, `[{"text":"Another?"}]`)
 	p = at("xterm", id)
 	p.sees("Your own words: _")

@@ -13,19 +13,19 @@ import (
 	"belljar.dev/internal/people/question"
 )
 
-// formed reports whether a terminal can show a form: it must be able to go to a
-// place of its screen.
+// formed reports whether a terminal can show a form: it must be able to move the cursor to
+// any place of its screen.
 func (s screen) formed() bool {
 	kind := os.Getenv("TERM")
 	return s.in != nil && kind != "" && kind != "dumb"
 }
 
-// lookForSize is how often a form looks whether its terminal has another size, in
+// lookForSize is how often a form checks whether its terminal has another size, in
 // milliseconds.
 const lookForSize = 200
 
-// fill shows a form until it is filled in, left, or ctx ends. The screen is then as
-// it was.
+// fill shows a form until the person has filled it in or left it, or until ctx ends. Then
+// it restores the screen.
 func (s screen) fill(ctx context.Context, a question.Asked) (*askForm, error) {
 	restore, err := s.raw()
 	if err != nil {
@@ -64,7 +64,7 @@ func (s screen) fill(ctx context.Context, a question.Asked) (*askForm, error) {
 	return f, nil
 }
 
-// drawn is what makes a terminal show a form.
+// drawn returns the bytes that make a terminal show a form.
 func (s screen) drawn(f *askForm) string {
 	width, height := 80, 24
 	if size := s.size(); size != nil && size.Columns > 0 && size.Rows > 0 {
@@ -73,7 +73,7 @@ func (s screen) drawn(f *askForm) string {
 	return "\x1b[H\x1b[2J" + strings.Join(f.lines(width, height), "\r\n")
 }
 
-// keys returns the keys that are typed within lookForSize; none is nil.
+// keys returns the keys that are typed within lookForSize, or nil if no key is typed.
 func (s screen) keys() ([]string, error) {
 	ready := []unix.PollFd{{Fd: int32(s.in.Fd()), Events: unix.POLLIN}}
 	n, err := unix.Poll(ready, lookForSize)
@@ -90,7 +90,7 @@ func (s screen) keys() ([]string, error) {
 	return keysIn(string(typed[:n])), nil
 }
 
-// keysIn are the keys that a terminal sent in one piece: its sequences, which begin
+// keysIn returns the keys that a terminal sent in one piece: its sequences, which begin
 // with an escape, and characters.
 func keysIn(text string) (all []string) {
 	for text != "" {
@@ -104,7 +104,7 @@ func keysIn(text string) (all []string) {
 		}
 		key := text[:size]
 		if strings.HasPrefix(key, "\x1bO") {
-			key = "\x1b[" + key[2:] // a cursor key in application mode
+			key = "\x1b[" + key[2:] // the sequence of a cursor key in application mode
 		}
 		if key == "\n" {
 			key = keyEnter

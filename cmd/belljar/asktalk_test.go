@@ -22,15 +22,14 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// chat is what an agent asks, and what a person types and reads at belljar ask.
+// chat contains what an agent asks, and what a person types and reads at belljar ask.
 type chat struct {
 	*place
 	text strings.Builder
 	ids  []string
 }
 
-// say runs `belljar ask` with what a person types into it, and adds both to the text of the
-// chat.
+// say runs `belljar ask` with typed as its input, and adds both to the text of the chat.
 func (k *chat) say(t *testing.T, typed string, args ...string) {
 	t.Helper()
 	cmd := k.command(t.Context(), append(append([]string{"ask"}, args...), "--state", k.state)...)
@@ -50,8 +49,7 @@ func (k *chat) say(t *testing.T, typed string, args ...string) {
 	k.text.WriteByte('\n')
 }
 
-// asked waits for the questions that wait, of which there must be so many, the
-// newest first.
+// asked waits until n questions wait, and returns their ids, the newest first.
 func (k *chat) asked(t *testing.T, n int) []string {
 	t.Helper()
 	for {
@@ -74,7 +72,8 @@ func (k *chat) asked(t *testing.T, n int) []string {
 	}
 }
 
-// asks has the agent ask, and is the id of the question and its answer, once.
+// asks makes the agent ask, and returns the id of the question and a channel that delivers
+// its answer once.
 func (k *chat) asks(t *testing.T, c client, waiting int, questions string) (id string, answer <-chan *sdk.CallToolResult) {
 	t.Helper()
 	fmt.Fprintf(&k.text, "# the agent: %s\n\n", questions)
@@ -115,7 +114,7 @@ func (k *chat) plain() string {
 	return spoken.ReplaceAllString(text, "N $1")
 }
 
-// askGaps are the columns of a list, whose width depends on names, and askLong a
+// askGaps matches the columns of a list, whose width depends on names, and askLong is a
 // text that is too long.
 var (
 	askGaps = regexp.MustCompile(`(\S) {3,}`)
@@ -125,7 +124,7 @@ var (
 const fourQuestions = `[{"text":"Which database?","options":[{"label":"SQLite (Recommended)","description":"one file"},{"label":"Postgres","preview":"host=db\nport=5432"}]},` +
 	`{"text":"Which checks?","multiSelect":true,"options":["unit","race","lint"]},{"text":"Now?","type":"yesno"},{"id":"name","text":"What is it called?\u001b[2J\u202e"}]`
 
-// The texts that a person at belljar ask reads.
+// TestAskTalk checks the texts that a person reads at belljar ask.
 func TestAskTalk(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	t.Parallel()
@@ -175,9 +174,9 @@ func TestAskTalk(t *testing.T) {
 
 const askOne = `[{"text":"Which?","options":["A","B"]}]`
 
-// Two servers of one state directory, and one of another: an answer reaches the
-// call that waits at whatever server of the directory it is given, and a directory
-// knows none of the other's questions.
+// TestAskOfSeveralServers checks two servers of one state directory, and a server of
+// another directory: an answer reaches the call that waits at whichever server of its
+// directory it is given, and a directory does not know the questions of another.
 func TestAskOfSeveralServers(t *testing.T) {
 	onEachWire(t, func(t *testing.T, w wire) {
 		k, other := &chat{place: newPlace(t)}, &chat{place: newPlace(t)}
@@ -212,8 +211,9 @@ func TestAskOfSeveralServers(t *testing.T) {
 	})
 }
 
-// C13: the policy's ask says how far questions go, also after it was changed under the
-// server: with console no client is asked that could answer in a person's place.
+// TestThePolicySaysWhoIsAsked checks C13: the ask of the policy says how far questions go,
+// also after it was changed while the server runs. With console, no client is asked, which
+// could answer in a person's place.
 func TestThePolicySaysWhoIsAsked(t *testing.T) {
 	onEachWire(t, func(t *testing.T, w wire) {
 		k := &chat{place: newPlace(t)}
@@ -221,7 +221,7 @@ func TestThePolicySaysWhoIsAsked(t *testing.T) {
 			k.policy = k.file(t, "policy.yaml", "version: 1\nask: "+ask+"\ndefaults: {decision: allow}\nprofiles: {p: {fs: {system: true, workspace: rw}}}\n")
 		}
 		policy("deny")
-		k.flags = []string{"--watch=false", "--trust-client"} // the client below is quick
+		k.flags = []string{"--watch=false", "--trust-client"} // the client below answers fast
 		s := k.start(t, w)
 		forms := make(chan string, 8)
 		c := s.connect(t, w, &sdk.ClientOptions{ElicitationHandler: func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
@@ -247,8 +247,8 @@ func TestThePolicySaysWhoIsAsked(t *testing.T) {
 				}
 				got = strings.Join(textsOf(<-heard), "\n")
 			} else {
-				// Another question than that of the console, whose answer the server may not
-				// know yet to have arrived.
+				// This is another question than that of the console: the server may not
+				// know yet that the answer to that one has arrived.
 				another := strings.Replace(askOne, "Which?", "Which one?", 1)
 				got = c.all(t, "AskUserQuestion", map[string]any{"questions_json": another})
 			}
@@ -263,7 +263,8 @@ func TestThePolicySaysWhoIsAsked(t *testing.T) {
 	})
 }
 
-// An agent must not answer its own question, whatever of the server it reaches.
+// TestAnAgentCannotAnswerItself checks that an agent cannot answer its own question,
+// whatever part of the server it reaches.
 func TestAnAgentCannotAnswerItself(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash, testenv.Python)
 	w := wires[2] // so that another session can try while the question waits

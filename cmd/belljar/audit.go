@@ -62,7 +62,7 @@ checks nothing: ` + "`belljar audit verify`" + ` does.
 	return c
 }
 
-// tailMost bounds the records that tail prints of those that are there.
+// tailMost bounds how many existing records tail prints.
 const tailMost = 10_000
 
 func auditTailCommand() *cobra.Command {
@@ -101,7 +101,8 @@ is interrupted.
 	return c
 }
 
-// tail prints the last records that the filter wants, and goes on if asked.
+// tail prints the last records that the filter selects, and follows the log if follow is
+// true.
 func (a *auditing) tail(ctx context.Context, out io.Writer, dir string, f audit.Filter, last int, follow bool) error {
 	var kept []audit.Entry
 	seq := uint64(0)
@@ -146,8 +147,8 @@ func (a *auditing) print(w io.Writer, e audit.Entry) error {
 	return err
 }
 
-// auditLine is a record for a person. Text of an agent is quoted where it
-// could act on a terminal.
+// auditLine returns a record as a line for a person. Text of an agent is quoted if it could
+// control a terminal.
 func auditLine(e audit.Entry) string {
 	words := []string{e.Time.UTC().Format(time.RFC3339), string(e.Kind)}
 	switch e.Kind {
@@ -173,7 +174,7 @@ func auditLine(e audit.Entry) string {
 		words = append(words, fmt.Sprintf("signs the records up to %d", e.Seq-1))
 	case audit.KindCast, audit.KindApproval, audit.KindLogin, audit.KindEgress, audit.KindPolicy, audit.KindSession, audit.KindServer, audit.KindUpstream, audit.KindWitness,
 		audit.KindFile, audit.KindRemoved, audit.KindTorn, audit.KindDropped, audit.KindMissing:
-		// The rest of a record behind what all have.
+		// This is the rest of a record after the fields that all records have.
 		_, rest, _ := strings.Cut(string(e.Raw), `"pid":`)
 		_, rest, _ = strings.Cut(rest, ",")
 		words = append(words, "{"+clipped(rest, 400))

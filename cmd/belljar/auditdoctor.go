@@ -62,8 +62,8 @@ func auditCheck(ctx context.Context, policy *policies.Policy, stateName string) 
 	return c
 }
 
-// leastRoom is what a disk should have for a log, in bytes: one file of it, as
-// it is without a word of the policy.
+// leastRoom is how much room a disk should have for a log, in bytes: the size of one file
+// of the log with the default settings.
 const leastRoom = policies.DefaultAuditRotate
 
 func whenFull(a policies.Audit) string {
@@ -81,7 +81,7 @@ func losses(ctx context.Context, state, dir string) []string {
 	}
 	clients, err := control.Clients(state)
 	if err != nil {
-		return nil // commands that need the servers report it
+		return nil // the commands that need the servers report that error
 	}
 	var all []string
 	for _, s := range clients {
@@ -103,7 +103,7 @@ func sameDir(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// freeBytes is what an ordinary user may still write to the file system of a
+// freeBytes returns how many bytes an ordinary user may still write to the file system of a
 // directory.
 func freeBytes(dir string) (uint64, error) {
 	var s unix.Statfs_t

@@ -17,8 +17,8 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// Doctor hears from a server that runs what it could not write, and from the
-// log what was lost before.
+// TestDoctorTellsOfLostRecords checks that doctor finds out from a running server which
+// records it could not write, and from the log which records were lost before.
 func TestDoctorTellsOfLostRecords(t *testing.T) {
 	state := t.TempDir()
 	p, err := policies.Parse("p.yaml", []byte("version: 1\nprofiles: {a: {}}\naudit: {level: meta}\n"))
@@ -45,8 +45,9 @@ func TestDoctorTellsOfLostRecords(t *testing.T) {
 	if c := auditCheck(t.Context(), p, state); !c.OK || strings.Contains(c.Degraded, "lost") {
 		t.Errorf("a server that writes: %+v", c)
 	}
-	// A directory takes the place of the current file, and gives it back. Each is one step:
-	// between two, the log would make a file anew, and state there what it lost.
+	// A directory replaces the current file, and the file then replaces the directory. Each
+	// is done in one step: between two steps, the log would create a new file and state its
+	// losses there.
 	current := filepath.Join(dir, "audit.jsonl")
 	exchange := func() {
 		t.Helper()

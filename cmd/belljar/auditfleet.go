@@ -18,7 +18,7 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// sightings are the checkpoints of the log of a directory that the logs of others have.
+// sightings returns the checkpoints of the log of a directory that other logs contain.
 func sightings(ctx context.Context, dir string, witnesses []string) (all []audit.Sighting, err error) {
 	if len(witnesses) == 0 {
 		return nil, nil
@@ -52,30 +52,30 @@ func sightings(ctx context.Context, dir string, witnesses []string) (all []audit
 	return all, nil
 }
 
-// fleetWait is how long all workers of a fleet have to read their logs.
+// fleetWait is how long all workers of a fleet may take to read their logs.
 const fleetWait = 15 * time.Minute
 
-// Verdicts about the audit log of a worker, and about what it has of others.
+// Verdicts about the audit log of a worker, and about what it has kept of other logs.
 const (
 	logOK      = "ok"
-	logWrong   = "WRONG"   // the log contradicts itself, or what others have kept of it
-	logUnknown = "UNKNOWN" // it was not found out
+	logWrong   = "WRONG"   // the log contradicts itself, or what other logs have kept of it
+	logUnknown = "UNKNOWN" // the state of the log could not be found out
 )
 
-// workerLog is what is known of the log of one worker.
+// workerLog is what is known about the log of one worker.
 type workerLog struct {
 	fleet.Audited
 
 	Verdict string `json:"verdict"`
-	Why     string `json:"why,omitempty"` // for any verdict but ok
+	Why     string `json:"why,omitempty"` // reason of any verdict except ok
 	found   control.AuditReport
 }
 
-// judged is what a front found out about the log of a worker, with the verdict.
+// judged returns what a front found out about the log of a worker, with the verdict.
 func judged(a fleet.Audited) workerLog {
 	w := workerLog{Audited: a, Verdict: logOK}
 	if a.Report != nil {
-		if err := json.Unmarshal(a.Report, &w.found); err != nil { // its worker says what it likes
+		if err := json.Unmarshal(a.Report, &w.found); err != nil { // a worker may send any report
 			w.found = control.AuditReport{Unread: "its report is not one"}
 		}
 	}
@@ -90,7 +90,7 @@ func judged(a fleet.Audited) workerLog {
 	return w
 }
 
-// verifyFleet has all workers of the fronts of a state directory verify their logs.
+// verifyFleet makes all workers of the fronts of a state directory verify their logs.
 func verifyFleet(ctx context.Context, out io.Writer, state string, asJSON bool) error {
 	dir, err := config.KnownState(state)
 	if err != nil {
@@ -127,7 +127,7 @@ func verifyFleet(ctx context.Context, out io.Writer, state string, asJSON bool) 
 	return nil
 }
 
-// statusOfLogs is the exit status for what is known of the logs of a fleet.
+// statusOfLogs returns the exit status for the logs of a fleet.
 func statusOfLogs(all []workerLog) int {
 	status := exitOK
 	for i := range all {
@@ -141,7 +141,7 @@ func statusOfLogs(all []workerLog) int {
 	return status
 }
 
-// printLogs prints what is known of the logs of a fleet, and last of how many of them.
+// printLogs prints what is known about the logs of a fleet, and last the number of logs.
 func printLogs(out io.Writer, all []workerLog) error {
 	var lines, unread []string
 	say := func(verdict, format string, args ...any) {

@@ -12,8 +12,8 @@ import (
 	"belljar.dev/internal/golden"
 )
 
-// Each log of a fleet has one verdict, also where its worker says nothing, or nonsense: nothing
-// that one worker does hides the others.
+// TestVerdictsOfLogs checks that each log of a fleet has one verdict, even if its worker
+// reports nothing or nonsense: nothing that one worker does hides the others.
 func TestVerdictsOfLogs(t *testing.T) {
 	report := func(text string) json.RawMessage { return json.RawMessage(text) }
 	good := fleet.Audited{Worker: "w1", Report: report(`{"first":1,"last":9,"signed":8,"witnessed":8,"witnesses":["w2"]}`)}

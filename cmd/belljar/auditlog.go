@@ -15,7 +15,7 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// auditing is the flags that the audit commands share.
+// auditing contains the flags that the audit commands share.
 type auditing struct {
 	log, state, policy string
 
@@ -40,7 +40,7 @@ func (a *auditing) filters(c *cobra.Command) {
 	c.Flags().BoolVar(&a.asJSON, "json", false, "print the records as they are, one JSON object a line")
 }
 
-// dir is the directory of the log.
+// dir returns the directory of the log.
 func (a *auditing) dir() (string, error) {
 	dir := a.log
 	if dir == "" {
@@ -68,7 +68,7 @@ func (a *auditing) dir() (string, error) {
 	return dir, nil
 }
 
-// filter is what the flags mean.
+// filter returns the filter that the flags describe.
 func (a *auditing) filter(now time.Time) (audit.Filter, error) {
 	f := audit.Filter{Tenant: a.tenant, Session: control.ShortID(a.session), Tool: a.tool, Verdict: a.verdict}
 	switch a.verdict {

@@ -62,7 +62,8 @@ that do more to a terminal than move, colour and erase.
 			}
 			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 			defer cancel()
-			if err := play(ctx, printable.Raw(c.OutOrStdout()), text, speed, idle); err != nil { // tame lets through what it may do
+			// tame only passes on what a recording may do to a terminal
+			if err := play(ctx, printable.Raw(c.OutOrStdout()), text, speed, idle); err != nil {
 				return failure(err)
 			}
 			tellCut(c, cut)
@@ -75,8 +76,9 @@ that do more to a terminal than move, colour and erase.
 	return c
 }
 
-// cast is the recording of a call, once it is found to be what the log says. cut says why it does
-// not have all, and how much is missing; empty if it has.
+// cast returns the recording of a call, if it agrees with the log. cut says why the
+// recording is incomplete, and how much is missing; it is empty if the recording is
+// complete.
 func (a *auditing) cast(ctx context.Context, callID string) (text []byte, cut string, err error) {
 	dir, err := a.dir()
 	if err != nil {
@@ -86,7 +88,7 @@ func (a *auditing) cast(ctx context.Context, callID string) (text []byte, cut st
 	return text, of.Incomplete(), err
 }
 
-// play writes the output of a recording at the times that it says.
+// play writes the output of a recording at the recorded times.
 func play(ctx context.Context, out io.Writer, text []byte, speed float64, idle time.Duration) error {
 	lines := bufio.NewScanner(strings.NewReader(string(text)))
 	lines.Buffer(nil, audit.MaxRecordingText)
@@ -118,13 +120,13 @@ func play(ctx context.Context, out io.Writer, text []byte, speed float64, idle t
 	return lines.Err()
 }
 
-// tame takes out of what a terminal is written what it could be made to do
-// things by: control strings (ECMA-48: DCS, OSC, SOS, PM and APC), which set the
-// clipboard or the title, and what asks it to answer.
+// tame removes, from text for a terminal, everything that could make the terminal do more
+// than draw: control strings (ECMA-48: DCS, OSC, SOS, PM and APC), which set the clipboard
+// or the title, and sequences that ask the terminal to answer.
 type tame struct {
-	escaped bool   // an ESC has come
+	escaped bool   // whether the last byte was an ESC
 	in      byte   // ']' in a control string, '[' in a control sequence, 0 outside
-	held    []byte // of the sequence
+	held    []byte // bytes of the sequence so far
 }
 
 func (t *tame) text(s string) string {
@@ -165,8 +167,8 @@ func (t *tame) text(s string) string {
 	return string(out)
 }
 
-// shape is r, or -1 for characters beyond ASCII without a shape. These are C1 controls,
-// with which a sequence may begin too, and marks that hide or reorder text.
+// shape returns r, or -1 for a character outside of ASCII that has no shape. These are C1
+// controls, with which a sequence may also begin, and marks that hide or reorder text.
 func shape(r rune) rune {
 	if r >= 0x80 && !printable.Rune(r) {
 		return -1

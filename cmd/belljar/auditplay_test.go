@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Sequences that only draw are shown, and those that make a terminal do other
-// things are not, however they are cut.
+// TestTame checks that sequences that only draw are shown, and that sequences that make a
+// terminal do other things are not, however they are cut.
 func TestTame(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain é\r\n\tx\b":                              "plain é\r\n\tx\b",
@@ -27,7 +27,7 @@ func TestTame(t *testing.T) {
 		for _, r := range text {
 			pieces += cut.text(string(r))
 		}
-		if strings.HasPrefix(text, "\x1b[1;1;") { // too long to be one: what is left of it are letters
+		if strings.HasPrefix(text, "\x1b[1;1;") { // too long for a sequence, so the rest of it is treated as letters
 			if strings.Contains(got, "\x1b[1;1") {
 				t.Errorf("got %q", got)
 			}

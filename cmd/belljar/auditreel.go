@@ -51,17 +51,18 @@ writes nothing, where the recording is not the one whose SHA-256 the log has.
 	return c
 }
 
-// tellCut says on standard error why a recording does not have all; cut is empty if it has.
+// tellCut prints on standard error why a recording is incomplete; cut is empty if it is
+// complete.
 func tellCut(c *cobra.Command, cut string) {
 	if cut != "" {
 		fmt.Fprintf(c.ErrOrStderr(), "belljar: audit %s: %s\n", c.Name(), incomplete(cut))
 	}
 }
 
-// incomplete says why a recording does not have all.
+// incomplete returns the text about a recording that is incomplete.
 func incomplete(cut string) string { return "the recording is incomplete: " + cut }
 
-// reelPage is the page of a reel. The words of a web page are shown in it as text alone.
+// reelPage returns the page of a reel. It shows the words of a web page only as text.
 func reelPage(callID string, reel audit.Steps) []byte {
 	var b bytes.Buffer
 	say := func(text string) string { return html.EscapeString(printable.Line(text, 4<<10)) }

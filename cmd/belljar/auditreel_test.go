@@ -14,8 +14,8 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// The page of a reel shows what a web page wrote as text, and what is not a reel is refused with a
-// word (BR41, BR-A13).
+// TestAuditReel checks that the page of a reel shows what a web page wrote as text, and
+// that a recording that is not a reel is refused with a text (BR41, BR-A13).
 func TestAuditReel(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	l, err := audit.Open(audit.Config{Dir: dir, Audit: policies.DefaultAudit(policies.AuditFull)})

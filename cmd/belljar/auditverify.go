@@ -15,7 +15,7 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// smallMost bounds the files that verify is given, in bytes.
+// smallMost is the largest size, in bytes, of the files that are passed to verify.
 const smallMost = 4 << 10
 
 func auditVerifyCommand() *cobra.Command {
@@ -122,7 +122,7 @@ func verified(out io.Writer, dir string, r audit.Report) {
 	}
 }
 
-// verifiedJSON is the same for programs, with the fault if there is one.
+// verifiedJSON prints the result of verify for programs, with the fault if there is one.
 func verifiedJSON(out io.Writer, dir string, r audit.Report, err error) error {
 	type fault struct {
 		File string `json:"file,omitempty"`

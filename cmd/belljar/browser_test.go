@@ -15,8 +15,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// unnested runs a command as on a host where no namespaces nest in boxes:
-// unnested PROGRAM ARG...
+// unnested runs a command as on a host where no namespaces nest in boxes: unnested PROGRAM
+// ARG...
 func unnested() {
 	path, err := exec.LookPath(os.Args[1])
 	if err == nil {

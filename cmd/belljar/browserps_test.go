@@ -12,7 +12,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// The browsers of a server are listed while they run, and no other boxes are.
+// TestBrowserPs checks that the browsers of a server are listed while they run, and that
+// other boxes are not.
 func TestBrowserPs(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash, testenv.Chromium)
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

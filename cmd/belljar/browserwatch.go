@@ -81,7 +81,8 @@ func findBrowsers(ctx context.Context, state string, want func(control.Browser) 
 	return all, failure(err)
 }
 
-// findBrowser finds the browser of an id. Two servers may each have one of that id.
+// findBrowser finds the browser with an id. Two servers may each have a browser with this
+// id.
 func findBrowser(ctx context.Context, state, id string) (w watched, err error) {
 	found, err := findBrowsers(ctx, state, func(b control.Browser) bool { return b.ID == id })
 	switch {
@@ -95,7 +96,7 @@ func findBrowser(ctx context.Context, state, id string) (w watched, err error) {
 	return found[0], nil
 }
 
-// ask asks the server about the browser.
+// ask sends the server a request about the browser.
 func (w watched) ask(ctx context.Context, method, what string, out any) error {
 	return failure(w.client.Ask(ctx, method, "/browsers/"+url.PathEscape(w.ID)+"/"+what, nil, out))
 }
@@ -147,7 +148,7 @@ func watch(ctx context.Context, c *cobra.Command, w watched, state, to string, o
 			return nil
 		case err != nil && once:
 			return err
-		case err != nil: // a dialog waits, or a call takes long; or the browser has ended
+		case err != nil: // a dialog waits, a call takes long, or the browser has ended
 			if _, gone := findBrowser(ctx, state, w.ID); gone != nil {
 				return err
 			}

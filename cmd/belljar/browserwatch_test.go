@@ -12,8 +12,8 @@ import (
 	"belljar.dev/internal/control"
 )
 
-// watchesAndStops has a person watch the browser of a place's agent and stop the agent, which
-// tries a step meanwhile (BR42).
+// watchesAndStops makes a person watch the browser of a place's agent and stop the agent,
+// which tries a step meanwhile (BR42).
 func watchesAndStops(t *testing.T, p *place, step func() string) {
 	t.Helper()
 	run := func(args ...string) string {

@@ -71,7 +71,7 @@ ran; 1 it did not, and the text says why; 2 the command line makes no sense.`,
 	return c
 }
 
-// callOnce makes one call in a session of its own, and hands on the result while the
+// callOnce makes one call in a session of its own, and passes the result to use while the
 // session lasts.
 func (s *setup) callOnce(c *cobra.Command, tool string, arguments json.RawMessage, use func(context.Context, *server.Server, *mcp.Session, *mcp.Result) error) error {
 	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
@@ -98,7 +98,7 @@ func pointless(tool string, arguments json.RawMessage) error {
 	var in struct {
 		Action any `json:"action"`
 	}
-	// The tool says what is wrong with arguments of another form.
+	// For arguments of another form, the tool reports what is wrong.
 	if err := json.Unmarshal(arguments, &in); tool == "PlanMode" && err == nil && in.Action == "enter" {
 		return usage("call PlanMode: plan mode belongs to a session, and that of this call ends at once, so nothing was done; " +
 			"`belljar call --policy readonly` makes a call that changes nothing, and a client of `belljar serve` can plan")
@@ -106,12 +106,12 @@ func pointless(tool string, arguments json.RawMessage) error {
 	return nil
 }
 
-// endKept bounds the wait for the end of a task to be on the disk.
+// endKept is how long outlast waits until the end of a task is on the disk.
 const endKept = 5 * time.Second
 
-// outlast waits for the task that a call has left running in the background, since
-// the session ends with this process, and shows the rest of its output by
-// ReadBgOutput. The profile bounds how long the task runs; the end of ctx ends it.
+// outlast waits for a task that a call has left running in the background, since the
+// session ends with this process. It shows the rest of the task's output by ReadBgOutput.
+// The profile bounds how long the task runs; the end of ctx ends it.
 func outlast(ctx context.Context, srv *server.Server, session *mcp.Session, of *mcp.Result, show func(*mcp.Result) error) error {
 	id, runs := taskOf(of)
 	if !runs {
@@ -126,15 +126,15 @@ func outlast(ctx context.Context, srv *server.Server, session *mcp.Session, of *
 			}
 		}
 	}
-	// ReadBgOutput says how the task ended once that is on the disk.
+	// Once the end of the task is on the disk, ReadBgOutput reports how the task ended.
 	patience := time.NewTimer(endKept)
 	defer patience.Stop()
 	select {
 	case <-srv.JobOver():
 	case <-patience.C:
 	}
-	// The output of the task is shown after Ctrl-C as well. The tool may see the end
-	// of the task a moment later, and waits for it.
+	// The output of the task is shown after Ctrl-C as well. The tool may notice the end of
+	// the task later than this process, and waits for it.
 	for n := 0; runs && n < 3; n++ {
 		rest, err := srv.MCP().Call(context.WithoutCancel(ctx), session, "ReadBgOutput", fmt.Appendf(nil, `{"task_id":%d,"wait_ms":1000}`, id))
 		if err != nil {
@@ -151,7 +151,7 @@ func outlast(ctx context.Context, srv *server.Server, session *mcp.Session, of *
 	return nil
 }
 
-// taskOf is the task that a result is about, and whether it still runs.
+// taskOf returns the task that a result is about, and whether it still runs.
 func taskOf(r *mcp.Result) (id int64, runs bool) {
 	var task struct {
 		ID     int64  `json:"task_id"`
@@ -164,7 +164,7 @@ func taskOf(r *mcp.Result) (id int64, runs bool) {
 	return task.ID, task.ID != 0 && task.Status == sandbox.Running.String()
 }
 
-// parseArguments is the arguments of a tool from the command line.
+// parseArguments returns the arguments of a tool from the command line.
 func parseArguments(tool string, args []string) (json.RawMessage, error) {
 	if len(args) == 1 && strings.HasPrefix(strings.TrimSpace(args[0]), "{") {
 		if !json.Valid([]byte(args[0])) {
@@ -199,8 +199,8 @@ func parseArguments(tool string, args []string) (json.RawMessage, error) {
 	return json.Marshal(object)
 }
 
-// show prints a result; one that says that the tool did not work is exit
-// status 1.
+// show prints a result. If the result says that the tool has failed, it returns an error
+// with exit status 1.
 func show(c *cobra.Command, r *mcp.Result, asJSON bool) error {
 	var b bytes.Buffer
 	if asJSON && r.Structured != nil {

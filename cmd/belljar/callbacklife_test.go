@@ -24,7 +24,8 @@ import (
 // pendingURI is the resource of callbacks.
 const pendingURI = "callback://pending"
 
-// callbackTold is a message of a callback in a result, and how often it fired.
+// callbackTold matches the message of a callback in a result, and how often the callback
+// fired.
 var callbackTold = regexp.MustCompile(`^\[callback [0-7]\] (\S+)(?: \(fired (\d+) times)?`)
 
 // toldIn counts, by message, how often callbacks fired, as the texts report it.
@@ -44,7 +45,7 @@ func toldIn(texts []string, counts map[string]int) {
 	}
 }
 
-// posted counts the deliveries of an inbox, by message, and how often each fired.
+// posted counts how often callbacks fired, by message, in the deliveries of an inbox.
 func posted(t *testing.T, inbox string) map[string]int {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(inbox, "*.json"))
@@ -69,7 +70,7 @@ func posted(t *testing.T, inbox string) map[string]int {
 	return counts
 }
 
-// hooked counts the callbacks that hooks were told of, by message.
+// hooked counts the callbacks that hooks got, by message.
 func hooked(t *testing.T, log string) map[string]int {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(log, "callback-*"))
@@ -105,7 +106,7 @@ func anHourPasses(t *testing.T, state string) {
 	}
 }
 
-// waitFor takes callbacks by waiting until so many have been told.
+// waitFor waits for callbacks until n of them were delivered in results.
 func waitFor(t *testing.T, c client, counts map[string]int, n int) {
 	t.Helper()
 	told := func() (n int) {
@@ -124,10 +125,11 @@ func waitFor(t *testing.T, c client, counts map[string]int, n int) {
 	}
 }
 
-// A server that is killed forgets no callback. A callback that was due while no server ran
-// is delivered once, one after the other and never more than one in a second, and one that
-// is due later is delivered later: by the next result or wait, to subscribers, in the inbox
-// and to hooks.
+// TestCallbacksOutliveTheServer checks that a server that is killed forgets no callback. A
+// callback that was due while no server ran is delivered once; such callbacks are delivered
+// one after the other, never more than one in a second. A callback that is due later is
+// delivered later. They are delivered with the next result or wait, to subscribers, in the
+// inbox and to hooks.
 func TestCallbacksOutliveTheServer(t *testing.T) {
 	onEachWire(t, func(t *testing.T, w wire) {
 		p := newPlace(t)
@@ -180,8 +182,8 @@ func TestCallbacksOutliveTheServer(t *testing.T) {
 				DueMS   int64 `json:"due_ms"`
 			}
 		}
-		// The last callback was delivered with another call. It is delivered again where
-		// its client closed the connection before the server saw the answer through.
+		// The last callback was delivered with another call. It is delivered again if its
+		// client closed the connection before the server had sent the whole answer.
 		for range 5 {
 			c.texts(t, "TaskManager", map[string]any{"action": "list"})
 			var err error
@@ -232,9 +234,9 @@ func TestCallbacksOutliveTheServer(t *testing.T) {
 	})
 }
 
-// Two servers of one workspace and tenant share callbacks, and each message is
-// told, posted and given to hooks by exactly one of them; one that is killed leaves
-// its callbacks to the other.
+// TestTwoServersShareCallbacks checks that two servers of one workspace and tenant share
+// callbacks, and that exactly one of them delivers each message in a result, to the inbox
+// and to hooks. A server that is killed leaves its callbacks to the other.
 func TestTwoServersShareCallbacks(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	t.Parallel()
@@ -246,7 +248,8 @@ func TestTwoServersShareCallbacks(t *testing.T) {
 	counts := []map[string]int{{}, {}}
 	for i, c := range clients {
 		for _, name := range []string{"a", "b"} {
-			// On a busy machine one may fire before the next is set, whose result tells it.
+			// On a busy machine, a callback may fire before the next one is set; then the
+			// result of that call contains it.
 			toldIn(c.texts(t, "SetCallback", map[string]any{"message": fmt.Sprint(name, i), "delay_seconds": 1, "repeat_count": 2}), counts[i])
 		}
 	}

@@ -30,7 +30,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// sinks are the places that a request leaves something at, with the text found there.
+// sinks are the places where a request leaves something, with the text that was found
+// there.
 type sinks struct {
 	mu   sync.Mutex
 	text map[string]*strings.Builder // guarded by mu
@@ -64,7 +65,7 @@ func (s *sinks) addFiles(t *testing.T, sink, dir string) {
 	}
 }
 
-// recorder is a server whose requests are kept in a sink.
+// recorder starts a server whose requests are kept in a sink.
 func (s *sinks) recorder(t *testing.T, sink string) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -82,7 +83,7 @@ func (s *sinks) recorder(t *testing.T, sink string) *httptest.Server {
 type provider struct {
 	*httptest.Server
 	key  *ecdsa.PrivateKey
-	cert string // a file with what a client needs to believe it
+	cert string // path of the certificate with which a client trusts it
 }
 
 func newProvider(t testing.TB) *provider {
@@ -105,7 +106,7 @@ func newProvider(t testing.TB) *provider {
 	return p
 }
 
-// token is a token of ann for a server.
+// token returns a token of ann for a server.
 func (p *provider) token(t testing.TB, audience string) string {
 	t.Helper()
 	claims, err := json.Marshal(map[string]any{
@@ -123,17 +124,18 @@ func (p *provider) token(t testing.TB, audience string) string {
 	return input + "." + base64.RawURLEncoding.EncodeToString(slices.Concat(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))))
 }
 
-// bearerHook writes down all that it can see.
+// bearerHook writes down everything that it can see.
 const bearerHook = `{ env; cat; tr '\0' '\n' </proc/self/environ; tr '\0' '\n' </proc/$PPID/environ; tr '\0' '\n' </proc/$PPID/cmdline; } >LOG/$$ 2>&1
 `
 
 // look is the command of a call that shows what its box can see.
 const look = `echo MARKER-argument; env; for f in /proc/[0-9]*/environ /proc/[0-9]*/cmdline; do tr '\0' '\n' <$f; done 2>/dev/null; cat /workspace/* 2>/dev/null; curl -s -H "From: $(env | tr '\n' ' ')" http://host.belljar.internal:PORT/MARKER-path; true`
 
-// The token with which a client logs in goes no further than the login. It is in nothing
-// that hooks, boxes, upstream servers, collectors of spans and readers of logs and records
-// get, in no answer and in no file of the server: whichever kind it is, whether it is
-// accepted or not, and wherever the client sends it.
+// TestBearerTokensGoNowhere checks that the token with which a client logs in is used for
+// nothing but the login. It is in nothing that hooks, boxes, upstream servers, collectors
+// of spans and readers of logs and records get, in no answer and in no file of the server.
+// This holds for each kind of token, whether it is accepted or not, and wherever the client
+// sends it.
 func TestBearerTokensGoNowhere(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash, testenv.Curl)
 	t.Parallel()
@@ -162,7 +164,7 @@ auth: {issuers: [{url: %q, keys: %q, addresses: 127.0.0.0/8, audience: [api://be
 	jwt := issuer.token(t, "api://belljar")
 	tokens := map[string]string{
 		fixed: fixed, made.Token: strings.Split(made.Token, "_")[2], jwt: strings.Split(jwt, ".")[2],
-		// Which nobody accepts.
+		// These tokens are not accepted.
 		"CANARYnobody-0123456789":        "CANARYnobody",
 		made.Token[:len(made.Token)-1]:   strings.Split(made.Token, "_")[2],
 		jwt[:len(jwt)-4]:                 strings.Split(jwt, ".")[1],
@@ -190,7 +192,7 @@ auth: {issuers: [{url: %q, keys: %q, addresses: 127.0.0.0/8, audience: [api://be
 	}
 	found.add("access log", string(text))
 
-	// The control: each of them was really looked at, and got what it should get.
+	// The control: each sink was really examined, and got what it should get.
 	for sink, want := range map[string]string{
 		"answers": "MARKER-argument", "spans": "tools/call", "upstream": "GET /MARKER-path", "hooks": "MARKER-argument", "state": "MARKER-argument",
 		"state of a server that is killed now": "MARKER-client", "log": "a client was not let in", "access log": "token:" + made.ID, "workspace": "",
@@ -208,8 +210,8 @@ auth: {issuers: [{url: %q, keys: %q, addresses: 127.0.0.0/8, audience: [api://be
 	}
 }
 
-// probe sends requests with a token, where it belongs and elsewhere. The answers go to the
-// sink of answers.
+// probe sends requests with a token, in the header where it belongs and in other places.
+// The answers go to the sink of answers.
 func (p *place) probe(t *testing.T, w *web, found *sinks, token, command string) {
 	t.Helper()
 	send := func(method, query, body string, headers ...string) http.Header {
@@ -263,7 +265,7 @@ func (p *place) probe(t *testing.T, w *web, found *sinks, token, command string)
 	send("POST", "", fmt.Sprintf(call, `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"MARKER-client","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`),
 		append([]string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "Bash"}, login...)...)
 
-	// Where it does not belong.
+	// These are places where the token does not belong.
 	send("POST", "?access_token="+url.QueryEscape(token), greeting, login...)
 	send("GET", "/../mcp?token="+url.QueryEscape(token), "")
 	send("POST", "", greeting, "Cookie", "access_token="+token)

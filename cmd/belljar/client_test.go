@@ -25,14 +25,14 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// wire is a way on which clients reach a server.
+// wire is a way in which clients reach a server.
 type wire struct {
 	name string
 	http bool
-	era  string // the revision that the client wants
+	era  string // protocol revision that the client requests
 }
 
-// wires are all of them: what holds on one must hold on each.
+// wires are all ways to reach a server: what is true for one must be true for each.
 var wires = []wire{
 	{"stdio", false, "2025-11-25"},
 	{"stdio modern", false, "2026-07-28"},
@@ -40,8 +40,8 @@ var wires = []wire{
 	{"http modern", true, "2026-07-28"},
 }
 
-// onEachWire runs a test for each of them, in parallel with other tests: each has
-// servers of its own, and waits for them most of the time.
+// onEachWire runs a test for each wire, in parallel with other tests: each has servers of
+// its own, and waits for them most of the time.
 func onEachWire(t *testing.T, f func(t *testing.T, w wire)) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	t.Parallel()
@@ -53,11 +53,11 @@ func onEachWire(t *testing.T, f func(t *testing.T, w wire)) {
 	}
 }
 
-// place is the directories of a server, and what it is started with.
+// place contains the directories of a server, and its command line.
 type place struct {
 	dir, ws, state string
-	policy         string // empty for the built-in one
-	program        string // empty for the program under test
+	policy         string // path of the policy; empty for the built-in one
+	program        string // path of the program; empty for the program under test
 	env            []string
 	flags          []string
 }
@@ -73,7 +73,7 @@ func newPlace(t testing.TB) *place {
 	return p
 }
 
-// file writes a file below the place, with what leads there.
+// file writes a file below the place, and creates its directories.
 func (p *place) file(t testing.TB, name, text string) string {
 	t.Helper()
 	name = filepath.Join(p.dir, name)
@@ -86,8 +86,8 @@ func (p *place) file(t testing.TB, name, text string) string {
 	return name
 }
 
-// outside are the flags by which all hooks of the place's folder "mine" run outside
-// of any box. They must be there.
+// outside returns the flags with which all hooks of the place's folder "mine" run outside
+// of any box. The hooks must exist.
 func (p *place) outside(t *testing.T) []string {
 	t.Helper()
 	dir := filepath.Join(p.dir, "mine")
@@ -103,7 +103,7 @@ func (p *place) outside(t *testing.T) []string {
 	return flags
 }
 
-// command is belljar with arguments, at the place.
+// command returns a command of belljar with arguments, at the place.
 func (p *place) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, cmp.Or(p.program, os.Args[0]))
 	cmd.Args = append([]string{"belljar"}, args...)
@@ -111,7 +111,7 @@ func (p *place) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run is what a command of belljar prints about the state of the place.
+// run returns what a command of belljar prints about the state of the place.
 func (p *place) run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	out, err := p.command(t.Context(), append(args, "--state", p.state)...).CombinedOutput()
@@ -128,13 +128,13 @@ func (p *place) tokenFor(t testing.TB, tenant string) (made struct{ Token, ID st
 	return made
 }
 
-// serving is a belljar that serves at a place as a process of its own.
+// serving is a belljar server at a place, in a process of its own.
 type serving struct {
 	cmd    *exec.Cmd
-	url    string // over HTTP
+	url    string // URL of the server over HTTP
 	in     io.WriteCloser
 	out    io.ReadCloser
-	stderr bytes.Buffer // once it has ended
+	stderr bytes.Buffer // standard error; complete once the server has ended
 	wg     sync.WaitGroup
 	once   sync.Once
 }
@@ -189,20 +189,20 @@ func (p *place) start(t testing.TB, w wire) *serving {
 	return s
 }
 
-// stop ends the server in order, and kill at once. Twice is fine.
+// stop ends the server with SIGTERM, and kill with SIGKILL. Both may be called twice.
 func (s *serving) stop() { s.end(syscall.SIGTERM) }
 func (s *serving) kill() { s.end(syscall.SIGKILL) }
 
 func (s *serving) end(how os.Signal) {
 	s.once.Do(func() {
-		_ = s.cmd.Process.Signal(how) // it may have ended
+		_ = s.cmd.Process.Signal(how) // the process may have ended
 		s.in.Close()
 		s.wg.Wait()
 		_ = s.cmd.Wait()
 	})
 }
 
-// reload makes the server read its policy again, and returns when that policy decides.
+// reload makes the server read its policy again, and returns when the new policy decides.
 func (s *serving) reload(t *testing.T, p *place) {
 	t.Helper()
 	want, err := config.ReadPolicy(p.policy, "")
@@ -243,7 +243,7 @@ func (s *serving) connect(t *testing.T, w wire, o *sdk.ClientOptions) client {
 // bearer sends a token with each request.
 type bearer string
 
-// RoundTrip is that of the default client.
+// RoundTrip sends a request with the token over the default transport.
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	if b != "" {
 		r = r.Clone(r.Context())
@@ -252,7 +252,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// connectAs connects a client with a token, or without one where it is empty.
+// connectAs connects a client with a token; if it is empty, without one.
 func (s *serving) connectAs(t *testing.T, w wire, o *sdk.ClientOptions, token string) client {
 	t.Helper()
 	var transport sdk.Transport = &sdk.IOTransport{Reader: s.out, Writer: s.in}
@@ -278,7 +278,7 @@ func (s *serving) connectAs(t *testing.T, w wire, o *sdk.ClientOptions, token st
 	return client{session, subscriber}
 }
 
-// call is a call that is answered.
+// call makes a call and returns its result.
 func (c client) call(t *testing.T, tool string, args map[string]any) *sdk.CallToolResult {
 	t.Helper()
 	r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
@@ -288,7 +288,7 @@ func (c client) call(t *testing.T, tool string, args map[string]any) *sdk.CallTo
 	return r
 }
 
-// texts are the text blocks of a call's answer.
+// texts returns the text blocks of a call's result.
 func (c client) texts(t *testing.T, tool string, args map[string]any) []string {
 	t.Helper()
 	return textsOf(c.call(t, tool, args))
@@ -303,7 +303,7 @@ func textsOf(r *sdk.CallToolResult) (all []string) {
 	return all
 }
 
-// all is them in one.
+// all returns the text blocks of a call's result as one text.
 func (c client) all(t *testing.T, tool string, args map[string]any) string {
 	t.Helper()
 	return strings.Join(c.texts(t, tool, args), "\n")

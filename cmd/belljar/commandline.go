@@ -13,9 +13,9 @@ import (
 	"belljar.dev/policies"
 )
 
-// complete gives every command of a tree what all have in common: a check of its
-// arguments by its usage line, faults in plain sentences, an exit status for each
-// error, and help that fits a terminal. It is called once, when the tree stands.
+// complete adds to every command of a tree what all commands have in common: a check of its
+// arguments against its usage line, faults in plain sentences, an exit status for each
+// error, and help that fits a terminal. It is called once, when the tree is complete.
 func complete(root *cobra.Command) {
 	root.SetHelpCommand(helpCommand())
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { fmt.Fprint(c.OutOrStdout(), helpText(c, widthOf(c.OutOrStdout()))) })
@@ -69,7 +69,7 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// commandNamed is the command that words name below another one.
+// commandNamed returns the command below c that words name.
 func commandNamed(c *cobra.Command, words []string) (*cobra.Command, error) {
 words:
 	for _, word := range words {
@@ -84,19 +84,19 @@ words:
 	return c, nil
 }
 
-// title is a command's name without that of the program: errors begin with it.
+// title returns a command's name without that of the program: errors begin with it.
 func title(c *cobra.Command) string {
 	return strings.TrimPrefix(strings.TrimPrefix(c.CommandPath(), c.Root().Name()), " ")
 }
 
-// lacking is the error of a check that says what is wanted: see exactly.
+// lacking is the error of a check that says what is wanted; see exactly.
 type lacking struct{ want string }
 
 func (e *lacking) Error() string { return "want " + e.want }
 
-// checked has the number of a command's arguments checked by its usage line, in
-// words that name what is missing. own is the command's check, which may say
-// more, or nil.
+// checked checks the number of a command's arguments against its usage line, with errors
+// that name what is missing. own is the command's own check, whose error may say more, or
+// nil.
 func checked(own cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		var err error
@@ -127,8 +127,8 @@ func checked(own cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// withStatus gives an error of a command without an exit status that of a failure. An error of
-// cobra, before the command runs, is a mistake in the command line.
+// withStatus gives an error of a command that has no exit status the status of a failure.
+// An error of cobra, before the command runs, is a mistake in the command line.
 func withStatus(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	if run == nil {
 		return nil
@@ -142,13 +142,14 @@ func withStatus(run func(*cobra.Command, []string) error) func(*cobra.Command, [
 	}
 }
 
-// misused is a mistake in a command's arguments, with the command's usage line.
+// misused returns an error about a mistake in a command's arguments, with the command's
+// usage line.
 func misused(c *cobra.Command, format string, args ...any) error {
 	text := fmt.Errorf(format, args...)
 	return &statusError{code: exitUsage, err: fmt.Errorf("%s: %w; usage: %s", title(c), text, c.UseLine())}
 }
 
-// unknownCommand says that a command has no subcommand of a name.
+// unknownCommand returns an error: a command has no subcommand with this name.
 func unknownCommand(c *cobra.Command, name string) error {
 	var known []string
 	for _, sub := range c.Commands() {
@@ -159,14 +160,14 @@ func unknownCommand(c *cobra.Command, name string) error {
 	return &statusError{code: exitUsage, err: fmt.Errorf("unknown command %q%s; see `%s --help`", strings.TrimSpace(title(c)+" "+name), didYouMean("", name, known), c.CommandPath())}
 }
 
-// wanted says what values are by the types of flags, in place of strconv's errors.
+// wanted says, for each type of flag, what its value must be, in place of strconv's errors.
 var wanted = map[string]string{
 	"int": "a whole number", "float64": "a number", "duration": "a time such as 30s or 2h", "bool": "true or false",
 	"span": "a time above zero, such as 90d, 12h or 30m", "count": "a number above zero",
 }
 
-// flagFault says what is wrong with a flag in words that name the command and
-// what the flag wants.
+// flagFault returns an error about a flag in words that name the command and the value that
+// the flag needs.
 func flagFault(c *cobra.Command, err error) error {
 	var (
 		unknown *pflag.NotExistError
@@ -203,8 +204,8 @@ func flagFault(c *cobra.Command, err error) error {
 	return fmt.Errorf("%s%w; %s", at, err, see)
 }
 
-// didYouMean is the known name that an unknown one was likely meant to be, with
-// prefix before it, as the end of a sentence; empty where no name is near.
+// didYouMean returns the known name that was probably meant by an unknown one, with prefix
+// before it, as the end of a sentence. It returns "" if no name is similar.
 func didYouMean(prefix, name string, known []string) string {
 	near := policies.Nearest(name, known)
 	if cut := strings.ToLower(name); near == "" && len(cut) > 1 {
@@ -218,7 +219,7 @@ func didYouMean(prefix, name string, known []string) string {
 	return fmt.Sprintf(" (did you mean %q?)", prefix+near)
 }
 
-// exactly is cobra.ExactArgs that says what is wanted.
+// exactly is cobra.ExactArgs with an error that says what is wanted.
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != n {
@@ -228,7 +229,7 @@ func exactly(n int, what string) cobra.PositionalArgs {
 	}
 }
 
-// atLeastOne is cobra.MinimumNArgs(1) that says what is wanted.
+// atLeastOne is cobra.MinimumNArgs(1) with an error that says what is wanted.
 func atLeastOne(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < 1 {

@@ -30,7 +30,7 @@ import (
 	"belljar.dev/sandbox/workspace"
 )
 
-// everyCommand is every command that is shown, with the words that name it.
+// everyCommand returns every command that help shows.
 func everyCommand(t *testing.T) (all []*cobra.Command) {
 	t.Helper()
 	eachCommand(commands(), func(c *cobra.Command) {
@@ -44,20 +44,21 @@ func everyCommand(t *testing.T) (all []*cobra.Command) {
 	return all
 }
 
-// words are those of the command line that name a command.
+// words returns the words of the command line that name a command.
 func words(c *cobra.Command) []string { return strings.Fields(title(c)) }
 
-// ran is what a command line comes to.
+// ran runs a command line and returns its exit status, output and errors.
 func ran(args ...string) (code int, out, errs string) {
 	var stdout, stderr bytes.Buffer
 	code = run(args, strings.NewReader(""), &stdout, &stderr)
 	return code, stdout.String(), stderr.String()
 }
 
-// flagLine is how help shows a flag.
+// flagLine matches the line on which help shows a flag.
 var flagLine = regexp.MustCompile(`^  (?:-\w, |    )--([a-z-]+)(?: ([A-Z][A-Z/=-]*))?(?:$|  )`)
 
-// Help fits 80 columns, and shows for each flag what stands for its value.
+// TestHelpOfEveryCommand checks that help fits 80 columns, and that it shows a word for the
+// value of each flag.
 func TestHelpOfEveryCommand(t *testing.T) {
 	for _, c := range everyCommand(t) {
 		t.Run(strings.Join(append([]string{"belljar"}, words(c)...), " "), func(t *testing.T) {
@@ -101,8 +102,8 @@ func TestHelpOfEveryCommand(t *testing.T) {
 	}
 }
 
-// A mistake in the number of arguments names what is missing or too much, says how
-// the command is called, and starts nothing.
+// TestArgumentsOfEveryCommand checks that a mistake in the number of arguments names what
+// is missing or too much, shows the usage of the command, and starts nothing.
 func TestArgumentsOfEveryCommand(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", state)
@@ -145,7 +146,8 @@ func TestArgumentsOfEveryCommand(t *testing.T) {
 	}
 }
 
-// A usage line names all that a command takes, also where the command has no check of its own.
+// TestArgumentsWithoutACheck checks that a usage line names every argument of a command,
+// even if the command has no check of its own.
 func TestArgumentsWithoutACheck(t *testing.T) {
 	ran := ""
 	root := &cobra.Command{Use: "belljar", Version: "1"}
@@ -179,7 +181,8 @@ func TestArgumentsWithoutACheck(t *testing.T) {
 	}
 }
 
-// A script whose variable is empty gets an error that says so, and no help for a page.
+// TestReadAndSearchNeedWords checks that a script with an empty variable gets an error
+// about that, and no page of help.
 func TestReadAndSearchNeedWords(t *testing.T) {
 	for command, want := range map[string]string{"read": "URL", "search": "QUERY"} {
 		code, out, errs := ran(command)
@@ -203,8 +206,8 @@ func TestMistakesNameTheirHelp(t *testing.T) {
 	}
 }
 
-// A name of a command, subcommand or flag that was mistyped by a letter is
-// answered with the one that is meant, or another as near.
+// TestNearMisses checks that the name of a command, subcommand or flag with one wrong
+// letter is answered with the right name, or with another name that is as near.
 func TestNearMisses(t *testing.T) {
 	n, rnd := testenv.Cases(t, 60)
 	all := everyCommand(t)
@@ -240,8 +243,8 @@ func TestNearMisses(t *testing.T) {
 	}
 }
 
-// mistyped is a name with one letter doubled, left out, replaced, or swapped with
-// the next.
+// mistyped returns a name with one letter doubled, left out, replaced, or swapped with the
+// next.
 func mistyped(rnd *rand.Rand, name string) string {
 	i := 1 + rnd.IntN(len(name)-2)
 	switch rnd.IntN(4) {
@@ -264,7 +267,8 @@ func TestNoWildGuess(t *testing.T) {
 	}
 }
 
-// Nothing is said where the reader of a command's output has gone.
+// TestClosedPipe checks that nothing is printed if the reader of a command's output has
+// gone.
 func TestClosedPipe(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", dir)
@@ -318,8 +322,8 @@ func TestClosedPipe(t *testing.T) {
 	}
 }
 
-// Each command has its manual page with all its flags, and is named by its
-// parent's; a second time the bytes are the same.
+// TestManualPages checks that each command has a manual page with all its flags, and is
+// named by the page of its parent. Written a second time, the pages have the same bytes.
 func TestManualPages(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
 	for _, dir := range []string{first, second} {
@@ -395,8 +399,8 @@ func TestJSONIsDocumented(t *testing.T) {
 	}
 }
 
-// printed is what commands print with --json, but for those whose keys their help or
-// docs/results.md has.
+// printed contains what commands print with --json, except commands whose keys are in their
+// help or in docs/results.md.
 var printed = map[string]any{
 	"approve list": approval.Approval{}, "ask list": question.Asked{}, "ps": control.Box{}, "doctor": diagnosis{},
 	"hook list": hookInfo{}, "hook test": cameInfo{}, "image import": images.Report{}, "image list": images.Image{},
@@ -406,8 +410,8 @@ var printed = map[string]any{
 	"read": savedRead{}, "policy check": checkedPolicy{},
 }
 
-// The table of docs/commands.md has every key that a program finds at the top of what
-// a command prints, or at the top of each entry of a list.
+// TestJSONKeysAreDocumented checks that the table of docs/commands.md has every key at the
+// top of what a command prints, or at the top of each entry of a list.
 func TestJSONKeysAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/commands.md")
 	if err != nil {
@@ -435,7 +439,7 @@ func TestJSONKeysAreDocumented(t *testing.T) {
 	}
 }
 
-// Help is broken between words only, and every word of it is there.
+// TestHang checks that help is only broken between words, and that no word is lost.
 func TestHang(t *testing.T) {
 	text := "one two threeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee four"
 	for width := range 60 {
@@ -449,8 +453,8 @@ func TestHang(t *testing.T) {
 	}
 }
 
-// An error of a command that does not say its exit status is a failure, and not a mistake
-// in the command line, wherever in the tree the command stands.
+// TestErrorsWithoutAStatus checks that an error without an exit status counts as a failure,
+// and not as a mistake in the command line, at any depth of the tree of commands.
 func TestErrorsWithoutAStatus(t *testing.T) {
 	plain, before := errors.New("the disk is full"), top
 	t.Cleanup(func() { top = before })

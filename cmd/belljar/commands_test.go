@@ -11,8 +11,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Each command, also one of a group, says what it does in a line and what its exit statuses mean, is
-// in the documentation, and is called by a test.
+// TestEveryCommandIsDocumentedAndTried checks that each command, also in a group, says in a
+// line what it does and what its exit statuses mean, is in the documentation, and is called
+// by a test.
 func TestEveryCommandIsDocumentedAndTried(t *testing.T) {
 	text := func(patterns ...string) string {
 		var all strings.Builder
@@ -22,7 +23,8 @@ func TestEveryCommandIsDocumentedAndTried(t *testing.T) {
 				t.Fatal(p, err)
 			}
 			for _, file := range files {
-				if filepath.Base(file) == "changelog.md" { // the changelog says what was, and does not explain it
+				// the changelog mentions commands of the past, and does not explain them
+				if filepath.Base(file) == "changelog.md" {
 					continue
 				}
 				b, err := os.ReadFile(file)
@@ -49,14 +51,14 @@ func TestEveryCommandIsDocumentedAndTried(t *testing.T) {
 		group, own := strings.Join(names[:len(names)-1], " +"), names[len(names)-1]
 		calls := []*regexp.Regexp{
 			regexp.MustCompile(`\bbelljar ` + strings.Join(names, ` +`) + `\b`),
-			regexp.MustCompile(`(, |\{|\()"` + strings.Join(names, `", ?"`) + `"[,)}]`), // arguments, and no words of JSON
+			regexp.MustCompile(`(, |\{|\()"` + strings.Join(names, `", ?"`) + `"[,)}]`), // arguments, and not words of JSON
 		}
 		named := calls[0]
 		called := slices.ContainsFunc(calls, func(of *regexp.Regexp) bool { return of.MatchString(scripts) })
 		if group != "" {
 			named = regexp.MustCompile(`\bbelljar ` + group + ` ([a-z]+\|)*` + own + `\b`)
-			// The tests of a group have a helper that writes its name before their words, which may
-			// be one text after the exit status.
+			// The tests of a group have a helper that writes the group's name before their
+			// words. These words may be one text after the exit status.
 			if of, err := filepath.Glob(names[0] + "*_test.go"); err == nil && len(of) > 0 {
 				called = called || regexp.MustCompile(`(\(|, )"`+own+`"|\(\d, "`+own+` `).MatchString(text(of...))
 			}
@@ -72,7 +74,8 @@ func TestEveryCommandIsDocumentedAndTried(t *testing.T) {
 	})
 }
 
-// A command line gets the command that it names, and no other, or all of them.
+// TestCommandsAreFoundByTheirNames checks that a command line gets only the command that it
+// names, or all commands.
 func TestCommandsAreFoundByTheirNames(t *testing.T) {
 	all := len(commands().Commands())
 	for _, one := range top {

@@ -22,11 +22,11 @@ import (
 	"belljar.dev/sandbox/workspace"
 )
 
-// Completion must not keep a person waiting at the Tab key, nor fill the screen.
+// Completion must neither keep a person waiting at the Tab key nor fill the screen.
 const (
 	completeTime = time.Second
 	completeMost = 200
-	completeWide = 80 // characters of what a value is
+	completeWide = 80 // characters of the description of a value
 )
 
 // completionCommand prints scripts for the shells of Linux.
@@ -63,12 +63,12 @@ docs/commands.md says how to have it in every shell.
 	return c
 }
 
-// values finds what an argument or a flag can be, each perhaps with a tab and what
-// it is. It reads; it starts, changes and makes nothing.
+// values finds the values that an argument or a flag can have, each optionally with a tab
+// and a description. It only reads; it starts, changes and creates nothing.
 type values func(ctx context.Context, c *cobra.Command, args []string) []string
 
-// completeValues has the arguments and flags of a command completed by what their
-// names stand for, where the command does not do it itself.
+// completeValues makes the arguments and flags of a command complete with the values that
+// their names stand for, unless the command does so itself.
 func completeValues(c *cobra.Command) {
 	if c.ValidArgsFunction == nil && c.Runnable() {
 		c.ValidArgsFunction = completeArgument
@@ -78,14 +78,14 @@ func completeValues(c *cobra.Command) {
 			return
 		}
 		find, files := valuesOf(c, placeholder(f), f.Name)
-		// One that is registered already stays.
+		// A completion that is registered already stays.
 		_ = c.RegisterFlagCompletionFunc(f.Name, func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 			return offered(c, args, begun, find), files
 		})
 	})
 }
 
-// completeArgument offers what the next argument of a command can be.
+// completeArgument offers the values of the next argument of a command.
 func completeArgument(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	all := argumentsOf(c)
 	if len(all) == 0 || len(args) >= len(all) && !all[len(all)-1].many {
@@ -95,9 +95,9 @@ func completeArgument(c *cobra.Command, args []string, begun string) ([]string, 
 	return offered(c, args, begun, find), files
 }
 
-// offered are the values that begin as what is typed, in bounded time. Their
-// description stands on the same line, and its characters are visible: agents and
-// clients write some of it.
+// offered returns the values that begin with the typed text, in bounded time. A description
+// is on the same line, and all its characters are visible, because agents and clients write
+// some of it.
 func offered(c *cobra.Command, args []string, begun string, find values) (some []string) {
 	if find == nil {
 		return nil
@@ -117,8 +117,8 @@ func offered(c *cobra.Command, args []string, begun string, find values) (some [
 	return some
 }
 
-// valuesOf is what a name of a usage line or of a flag stands for, and whether
-// the shell may go on with names of files.
+// valuesOf returns the values for which a name of a usage line or of a flag stands, and
+// whether the shell may also complete names of files.
 func valuesOf(c *cobra.Command, name, flag string) (values, cobra.ShellCompDirective) {
 	const files, folders, neither = cobra.ShellCompDirectiveDefault, cobra.ShellCompDirectiveFilterDirs, cobra.ShellCompDirectiveNoFileComp
 	group, _, _ := strings.Cut(title(c), " ")
@@ -224,7 +224,7 @@ func bundledPolicies(context.Context, *cobra.Command, []string) (all []string) {
 	return all
 }
 
-// policyOf is the policy that the command would use; nil where that has faults.
+// policyOf returns the policy that the command would use, or nil if that policy has faults.
 func policyOf(c *cobra.Command) *policies.Policy {
 	place, err := config.FindWorkspace(flagText(c, "workspace"))
 	if err != nil {
@@ -255,7 +255,8 @@ func approvals(ctx context.Context, c *cobra.Command, _ []string) (ids []string)
 	found, _ := askServers[control.Approvals](ctx, c.Name(), flagText(c, stateName), "/approvals", false)
 	for _, at := range found {
 		for _, a := range at.Said.All {
-			// A yes that holds is what can be taken back, and nothing else.
+			// revoke offers only approvals with a yes; the other commands offer only the
+			// rest.
 			if (c.Name() == "revoke") == (a.State == approval.Approved) {
 				ids = append(ids, a.ID+"\t"+a.Tool)
 			}
@@ -274,7 +275,7 @@ func questions(ctx context.Context, c *cobra.Command, _ []string) (ids []string)
 	return ids
 }
 
-// tenantNames are the tenants of the running servers.
+// tenantNames returns the tenants of the running servers.
 func tenantNames(ctx context.Context, c *cobra.Command, _ []string) (names []string) {
 	found, _ := (&tenancy{state: flagText(c, stateName)}).tenants(ctx, func(control.Tenant) bool { return true })
 	for _, t := range found {
@@ -283,7 +284,7 @@ func tenantNames(ctx context.Context, c *cobra.Command, _ []string) (names []str
 	return names
 }
 
-// operatedBy is what the flags of a command choose of sessions and tasks.
+// operatedBy returns the selection of sessions and tasks that the flags of a command make.
 func operatedBy(c *cobra.Command) *operating {
 	return &operating{state: flagText(c, stateName), tenant: flagText(c, "tenant"), session: flagText(c, "session")}
 }
@@ -330,7 +331,8 @@ func ports(ctx context.Context, c *cobra.Command, _ []string) (all []string) {
 	return all
 }
 
-// keptIn is a directory below the state, if it is there: to open a store makes it.
+// keptIn returns a directory below the state, and whether it exists: opening a store would
+// create it.
 func keptIn(c *cobra.Command, name string) (string, bool) {
 	state, err := config.FindState(flagText(c, stateName))
 	dir := filepath.Join(state, name)
@@ -363,7 +365,7 @@ func eachSet(c *cobra.Command, f func(workspace.Info)) {
 		return
 	}
 	defer s.Close()
-	all, _ := s.List() // what cannot be read is not offered
+	all, _ := s.List() // a set that cannot be read is not offered
 	for _, i := range all {
 		f(i)
 	}
@@ -378,7 +380,7 @@ func imageNames(_ context.Context, c *cobra.Command, _ []string) (names []string
 	if err != nil {
 		return nil
 	}
-	all, _ := s.List() // as above
+	all, _ := s.List() // an image that cannot be read is not offered
 	for _, i := range all {
 		names = append(names, i.Name)
 	}

@@ -119,7 +119,7 @@ func printLinks(c *cobra.Command, stateFlag string, want control.ConsoleRole, as
 		if err := at.Client.Ask(c.Context(), http.MethodPost, "/console", want, &link); err != nil {
 			return failure(err)
 		}
-		if !slices.Equal(link.Tenants, want.Tenants) { // an older one, whose link shows everything
+		if !slices.Equal(link.Tenants, want.Tenants) { // an older server, whose link shows everything
 			return failure(fmt.Errorf("console: the server of process %d does not know --tenant; restart it with this version", link.Server))
 		}
 		links = append(links, link)

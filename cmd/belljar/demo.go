@@ -9,8 +9,7 @@ import (
 	"belljar.dev/internal/demo"
 )
 
-// demoCommand runs a small server that needs nothing of belljar's: no policy, no box and
-// no state.
+// demoCommand runs a small server that needs no policy, no box and no state.
 func demoCommand() *cobra.Command {
 	var wrongID, files bool
 	var dir string

@@ -10,14 +10,14 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// diagnosis is what doctor prints. Its JSON is an interface: keys may be
-// added, and no key is removed or changes its meaning.
+// diagnosis is what doctor prints. Programs rely on its JSON: keys may be added, but no key
+// is removed or changes its meaning.
 type diagnosis struct {
 	OK       bool               `json:"ok"`
 	Kernel   string             `json:"kernel"`
 	Checks   []sandbox.Check    `json:"checks"`
 	Policy   string             `json:"policy"`
-	Exposure []sandbox.Exposure `json:"exposure"` // none where no box can run
+	Exposure []sandbox.Exposure `json:"exposure"` // empty if no box can run
 }
 
 func examine(workspace, policyName string, policy *policies.Policy) diagnosis {
@@ -34,7 +34,7 @@ func examine(workspace, policyName string, policy *policies.Policy) diagnosis {
 	return d
 }
 
-// doctor prints what was found and is an error if a box cannot run.
+// doctor prints what was found, and returns an error if a box cannot run.
 func doctor(out io.Writer, d diagnosis, asJSON bool) error {
 	if asJSON {
 		if err := printJSON(out, d); err != nil {
@@ -49,8 +49,8 @@ func doctor(out io.Writer, d diagnosis, asJSON bool) error {
 	return nil
 }
 
-// table prints the checks for people, with what to do under each that is not
-// met, and then the profiles.
+// table prints the checks for people, with what to do under each check that failed, and
+// then the profiles.
 func table(out io.Writer, d diagnosis) error {
 	w := newTable(out)
 	for _, k := range d.Checks {

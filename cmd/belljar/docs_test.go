@@ -10,10 +10,11 @@ import (
 	"mvdan.cc/sh/v3/shell"
 )
 
-// inline is a command in running text, which may go on in the next line.
+// inline matches a command in running text, which may continue on the next line.
 var inline = regexp.MustCompile("`(belljar [^`]+)`")
 
-// Every command line of the documents names commands and flags that there are.
+// TestDocumentedCommandLines checks that every command line in the documents names commands
+// and flags that exist.
 func TestDocumentedCommandLines(t *testing.T) {
 	files, err := filepath.Glob("../../docs/*.md")
 	if err != nil || len(files) == 0 {
@@ -21,7 +22,7 @@ func TestDocumentedCommandLines(t *testing.T) {
 	}
 	seen := 0
 	for _, file := range append(files, "../../README.md", "../../SECURITY.md") {
-		if strings.HasSuffix(file, "changelog.md") { // it says what was, too
+		if strings.HasSuffix(file, "changelog.md") { // it also mentions commands of the past
 			continue
 		}
 		text, err := os.ReadFile(file)
@@ -55,17 +56,17 @@ func TestDocumentedCommandLines(t *testing.T) {
 	}
 }
 
-// misspelt is what is wrong with the names in a command line; nothing is run.
+// misspelt returns what is wrong with the names in a command line; nothing is run.
 func misspelt(line string) string {
 	if strings.HasPrefix(line, "belljar:") {
 		return ""
 	}
-	// What follows is another program's, a remark, or the next column of a list.
+	// What follows belongs to another program, a remark, or the next column of a list.
 	for _, end := range []string{" | ", " > ", " && ", " # ", "  ", "; ", " ...", " 2>", " < ", "|"} {
 		line, _, _ = strings.Cut(line, end)
 	}
 	words, err := shell.Fields(line, func(string) string { return "x" })
-	if err != nil { // it was cut within quotes
+	if err != nil { // the line was cut inside quotes
 		words = strings.Fields(line)
 	}
 	root := commands()

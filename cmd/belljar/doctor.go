@@ -58,13 +58,13 @@ not hold, or something is WRONG; 2 the command line makes no sense.`,
 			if err != nil {
 				return failure(err)
 			}
-			// On standard error, so that what a program reads stays JSON.
+			// This goes to standard error, so that standard output stays JSON for programs.
 			tellHeldBack(c.Context(), c.ErrOrStderr(), set.State, "")
 			name, policy, err := config.FindPolicy(set.Policy, workspace)
 			here := err
 			if err != nil && !c.Flags().Changed("workspace") {
-				// The policy may well be for another directory than the one in which
-				// somebody looks at it.
+				// The policy may be for another directory than the one in which the person
+				// runs doctor.
 				name, policy, err = config.FindPolicy(set.Policy, "")
 			}
 			if err != nil {

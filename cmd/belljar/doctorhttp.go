@@ -14,7 +14,7 @@ import (
 	"belljar.dev/internal/webcheck"
 )
 
-// webDoctoring is what `doctor --http` was asked.
+// webDoctoring contains the flags of `doctor --http`.
 type webDoctoring struct {
 	webcheck.Config
 	tokenFile, caFile string
@@ -44,7 +44,7 @@ const (
 	maxCAFile    = 1 << 20
 )
 
-// run looks at a server and prints what was found.
+// run checks a server and prints the findings.
 func (d *webDoctoring) run(c *cobra.Command, asJSON bool) error {
 	if d.tokenFile != "" {
 		text, err := readSmall(d.tokenFile, maxTokenFile)
@@ -83,7 +83,8 @@ func (d *webDoctoring) run(c *cobra.Command, asJSON bool) error {
 	return nil
 }
 
-// printFindings prints a line for each check, with what to do under each that is not ok.
+// printFindings prints a line for each check, with what to do under each check that is not
+// ok.
 func printFindings(out io.Writer, found []webcheck.Finding, ok, asJSON bool) error {
 	if asJSON {
 		return printJSON(out, struct {

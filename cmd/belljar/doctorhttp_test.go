@@ -16,7 +16,8 @@ import (
 	"belljar.dev/internal/webcheck"
 )
 
-// doctorOf is what `doctor --http` finds out about a server, by the name of the check.
+// doctorOf returns the findings of `doctor --http` about a server, by the names of the
+// checks.
 func doctorOf(t *testing.T, at string, flags ...string) (found map[string]webcheck.Finding, ok bool) {
 	t.Helper()
 	k := newPlace(t)
@@ -42,8 +43,9 @@ func doctorOf(t *testing.T, at string, flags ...string) (found map[string]webche
 	return found, report.OK
 }
 
-// A server by itself is as it should be, for a client and for a stranger. Behind a proxy
-// that breaks something, the check of that says so, and those of other things do not.
+// TestDoctorOfServers checks that doctor finds no fault in a server alone, neither for a
+// client nor for a stranger. Behind a proxy that breaks something, the check for that
+// fails, and the checks for other things do not.
 func TestDoctorOfServers(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "access.log")
@@ -62,7 +64,7 @@ func TestDoctorOfServers(t *testing.T) {
 	if found, ok := doctorOf(t, w.url); !ok || found["2025-11-25"].Verdict != webcheck.Unknown || found["login"].Verdict != webcheck.OK {
 		t.Errorf("for a stranger: %+v", found)
 	}
-	// A wrong path is not taken for a token that is refused, or that is missing.
+	// A wrong path is not reported as a token that is refused or missing.
 	found, ok = doctorOf(t, strings.TrimSuffix(w.url, "/mcp")+"/other", "--token-file", token)
 	if first := found["2025-11-25"]; ok || !strings.Contains(first.Fix, "ends in /mcp") {
 		t.Errorf("at another path: %+v", first)
@@ -75,8 +77,8 @@ func TestDoctorOfServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// pass sends a request on to the server when its whole body is there: where an answer
-	// comes before a ReverseProxy has seen the end of the body, it may cut the answer.
+	// pass sends a request on to the server once its whole body has arrived: a ReverseProxy
+	// may cut an answer that comes before the ReverseProxy has seen the end of the body.
 	pass := func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
 		if r.In.ContentLength > 0 {
@@ -87,7 +89,7 @@ func TestDoctorOfServers(t *testing.T) {
 			r.Out.Body = io.NopCloser(bytes.NewReader(body))
 		}
 	}
-	// as is a proxy that passes everything on.
+	// as returns a proxy that passes everything on, with a change.
 	as := func(change func(*httputil.ReverseProxy)) http.Handler {
 		p := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 			pass(r)
@@ -109,7 +111,7 @@ func TestDoctorOfServers(t *testing.T) {
 		})
 	}
 	for _, tt := range []struct {
-		check string // the one that must see it; empty for none
+		check string // name of the check that must fail; empty if none may
 		proxy http.Handler
 	}{
 		{"", as(func(*httputil.ReverseProxy) {})},
@@ -158,13 +160,14 @@ func TestDoctorOfServers(t *testing.T) {
 			}
 			next.ServeHTTP(w, r)
 		})},
-		{"", around(func(next http.Handler, w http.ResponseWriter, r *http.Request) { // as nginx is by itself: it may be meant
+		// like nginx with its default settings, which may be intended
+		{"", around(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
 			r.Header.Del("Upgrade")
 			next.ServeHTTP(w, r)
 		})},
 		{"stream", around(func(next http.Handler, w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet && r.Header.Get("Mcp-Session-Id") != "" {
-				<-r.Context().Done() // as one does that waits for the end of the answer
+				<-r.Context().Done() // like a proxy that waits for the end of the answer
 				return
 			}
 			next.ServeHTTP(w, r)
@@ -193,7 +196,7 @@ func TestDoctorOfServers(t *testing.T) {
 	}
 }
 
-// follows reports whether a check sees what another one is for, too.
+// follows reports whether other may fail as well if check fails.
 func follows(check, other string) bool {
 	return check == "login" && other == "wrong token"
 }

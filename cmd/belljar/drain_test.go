@@ -15,9 +15,9 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// A server that gets SIGTERM with 200 calls in flight says first that it is not ready. It
-// takes no new ones, and answers all 200. Streams end cleanly, and the client learns from
-// each answer that it has to connect anew.
+// TestDrain checks that a server that gets SIGTERM with 200 calls in flight first reports
+// that it is not ready. It accepts no new calls, and answers all 200. Streams end cleanly,
+// and each answer tells the client to connect again.
 func TestDrain(t *testing.T) {
 	const sessions, each = 10, 20
 	w, a, dir := servedWithAdmin(t)
@@ -25,7 +25,7 @@ func TestDrain(t *testing.T) {
 	if err := syscall.Mkfifo(gate, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	open, err := os.OpenFile(gate, os.O_RDWR, 0) // for writing too, so a reader waits and has no end of file
+	open, err := os.OpenFile(gate, os.O_RDWR, 0) // also open for writing, so that a reader waits and gets no end of file
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestDrain(t *testing.T) {
 	} {
 		var res *http.Response
 		var text string
-		testenv.Until(10*time.Second, func() bool { // /readyz says it a moment before the places do
+		testenv.Until(10*time.Second, func() bool { // /readyz reports it shortly before the places do
 			res, text = ask()
 			return res == nil || res.StatusCode != http.StatusOK
 		})
@@ -74,7 +74,7 @@ func TestDrain(t *testing.T) {
 	if got := a.value(`belljar_calls_running{tenant="a"}`); got != sessions*each {
 		t.Errorf("%v calls run, want all %d", got, sessions*each)
 	}
-	if _, err := open.WriteString(strings.Repeat("\n", sessions*each)); err != nil { // one for each call
+	if _, err := open.WriteString(strings.Repeat("\n", sessions*each)); err != nil { // one line for each call
 		t.Fatal(err)
 	}
 	calls.Wait()

@@ -12,9 +12,9 @@ import (
 	"belljar.dev/internal/server"
 )
 
-// X2: the text that a person puts into a client's configuration names the
-// program by the path that it has. A client on another system starts it over ssh
-// or in WSL, or gets the address of HTTP.
+// TestClientConfigurationIsFound checks X2: the text for a client's configuration names the
+// program with its path. A client on another system starts it over ssh or in WSL, or gets
+// the address of HTTP.
 func TestClientConfigurationIsFound(t *testing.T) {
 	var out bytes.Buffer
 	explainStdio(&out, server.Place{Workspace: "/w s", PolicyName: "p"})

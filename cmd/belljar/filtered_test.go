@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filtered runs a command under a system call filter that forbids what that of
-// a container engine does: filtered PROGRAM ARG... It is a program of the
-// scripts, so that the filter is on nothing else.
+// filtered runs a command under a system call filter that forbids what the filter of a
+// container engine forbids: filtered PROGRAM ARG... It is a program for the scripts, so
+// that the filter applies to nothing else.
 func filtered() {
 	if err := filterAndExec(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "filtered:", err)
@@ -42,9 +42,9 @@ func filterAndExec(args []string) error {
 	return syscall.Exec(path, args, os.Environ())
 }
 
-// engineFilter denies namespaces and mounts as Docker's default profile does
-// to a container without CAP_SYS_ADMIN, and hides clone3, whose flags no filter
-// can read.
+// engineFilter denies namespaces and mounts, as Docker's default profile does for a
+// container without CAP_SYS_ADMIN, and makes clone3 look unsupported, because no filter can
+// read its flags.
 func engineFilter() []bpf.Instruction {
 	const (
 		number = 0  // seccomp_data.nr

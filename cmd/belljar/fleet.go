@@ -20,7 +20,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// fleetOptions is the flags of the fleet commands.
+// fleetOptions contains the flags of the fleet commands.
 type fleetOptions struct {
 	state  string
 	asJSON bool
@@ -174,7 +174,7 @@ func (o *fleetOptions) doctor(c *cobra.Command) error {
 	return failure(err)
 }
 
-// faultsOf are what is wrong with a fleet.
+// faultsOf returns the faults of a fleet.
 func faultsOf(i fleet.Info, now time.Time) (all []string) {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	if len(i.Workers) == 0 {

@@ -13,8 +13,9 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// The audit log of a worker whose disk somebody has: it is cut, or replaced together with its
-// key. Its own files are in order then, and two other workers contradict them.
+// TestFleetAudit checks the audit log of a worker whose disk an attacker controls: the log
+// is cut, or replaced together with its key. Then its own files are in order, but two other
+// workers contradict them.
 func TestFleetAudit(t *testing.T) {
 	g := newGrid(t)
 	f := g.front("front")
@@ -42,8 +43,8 @@ func TestFleetAudit(t *testing.T) {
 			}
 		}
 	}
-	// witnessed waits until both others have a checkpoint of w1 that signs its calls. The
-	// record behind it only says that w1 has stopped.
+	// witnessed waits until both other workers have a checkpoint of w1 that signs its
+	// calls. The record after the checkpoint only says that w1 has stopped.
 	witnessed := func() {
 		t.Helper()
 		var last uint64
@@ -77,7 +78,8 @@ func TestFleetAudit(t *testing.T) {
 		}
 	}
 
-	// Cut after a checkpoint that was the newest once: nothing beside the witnesses shows it.
+	// The log is cut after a checkpoint that was once the newest: only the witnesses can
+	// show that.
 	short := g.path("short")
 	if err := os.CopyFS(short, os.DirFS(log("w1"))); err != nil {
 		t.Fatal(err)
@@ -100,8 +102,7 @@ func TestFleetAudit(t *testing.T) {
 	says(verify(1, "--log", log("w2"), "--witness", short), "none of these logs has a checkpoint of worker w2")
 }
 
-// cut removes the end of a log, back to its first checkpoint, which it puts in the place of
-// the newest one.
+// cut removes the end of a log after its first checkpoint, which becomes the newest one.
 func cut(t *testing.T, dir string) {
 	t.Helper()
 	path := filepath.Join(dir, "audit.jsonl")

@@ -18,11 +18,11 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// proxies and echoesTLS are the floor of a call through a front and a worker: a reverse proxy of
-// net/http, whose argument is the URL of the other one, and a server that gives each body back over
-// HTTP/2 and TLS.
+// proxies and echoesTLS are the floor of a call through a front and a worker. proxies is a
+// reverse proxy of net/http to the URL in its argument. echoesTLS is a server that returns
+// each body over HTTP/2 and TLS.
 func proxies() {
-	s := httptest.NewUnstartedServer(nil) // for its client only, which trusts the certificate of all such servers
+	s := httptest.NewUnstartedServer(nil) // only for the client, which trusts the certificate of all such servers
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	to, err := url.Parse(os.Args[1])
@@ -41,12 +41,13 @@ func echoesTLS() {
 	select {}
 }
 
-// BenchmarkFleet measures a call through a front and a worker against the same call of a server
-// without a fleet, in turns, with client and servers on one machine: how much time the way
-// adds, and how many of the calls of a direct server it can serve; and the same for the floor.
+// BenchmarkFleet measures a call through a front and a worker against the same call to a
+// server without a fleet, in turns, with client and servers on one machine: how much time
+// the way through the fleet adds, and what share of a direct server's calls it can serve.
+// It measures the same for the floor.
 func BenchmarkFleet(b *testing.B) {
 	const turns = 9
-	const fleet, direct, proxied, echo = 0, 1, 2, 3 // rivals
+	const fleet, direct, proxied, echo = 0, 1, 2, 3 // indexes of the rivals
 	g := newGrid(b)
 	refused := strings.Replace(gridPolicy, "tenants:", "rules: [{id: no-web, match: {tool: \"Web*\"}, decision: deny, reason: There is no web.}]\ntenants:", 1)
 	refused = strings.Replace(refused, "burst: 100000}", "calls: 1000000/s, burst: 1000000}", 1)
@@ -74,13 +75,13 @@ func BenchmarkFleet(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			n := max(b.N, window)
 			rivals := []*testenv.Rival{overHTTP(b, f.cmd.Process.Pid, f.url+"/mcp", "one"), overHTTP(b, straight.cmd.Process.Pid, directURL, "one"), proxying, echoing}
-			var took [4][]float64 // of all calls, in µs
-			var rate [4][]float64 // calls a second, of each slice
+			var took [4][]float64 // times of all calls, in µs
+			var rate [4][]float64 // calls per second in each slice
 			for turn := range turns + 1 {
 				for i, r := range rivals {
 					began := time.Now()
 					calls := r.Calls(b, n, window)
-					if turn > 0 { // the first one warms
+					if turn > 0 { // the first turn is for warming up
 						took[i] = append(took[i], calls...)
 						rate[i] = append(rate[i], float64(n)/time.Since(began).Seconds())
 					}
@@ -109,9 +110,9 @@ func BenchmarkFleet(b *testing.B) {
 	}
 }
 
-// BenchmarkFleetIdle measures what idle clients and idle places cost: streams that wait, each with a
-// connection of its own to a front, and places of a worker that nobody uses. The first call in
-// each place, which makes it, is timed.
+// BenchmarkFleetIdle measures the cost of idle clients and idle places: streams that wait,
+// each with a connection of its own to a front, and places of a worker that nobody uses. It
+// also measures the first call in each place, which creates the place.
 func BenchmarkFleetIdle(b *testing.B) {
 	const streams, perTenant, places = 10_000, 2000, 1000
 	g := newGrid(b)
@@ -132,7 +133,7 @@ func BenchmarkFleetIdle(b *testing.B) {
 	room := make(chan struct{}, 32)
 	var opening sync.WaitGroup
 	for i := range streams {
-		p := all[i%(streams/perTenant)*51] // a tenant each
+		p := all[i%(streams/perTenant)*51] // each stream belongs to one of several tenants
 		room <- struct{}{}
 		opening.Go(func() {
 			defer func() { <-room }()
@@ -150,7 +151,7 @@ func BenchmarkFleetIdle(b *testing.B) {
 	b.ReportMetric(float64(resident(b, f))/1e6, "MB-of-10000-streams")
 	b.ReportMetric(400, "MB-of-10000-streams-limit")
 	b.ReportMetric(float64(resident(b, f)-before)/streams/1e3, "KB/stream")
-	b.ReportMetric(float64(full-empty/2)/1e6, "MB-of-1000-places") // as of one worker that has them all
+	b.ReportMetric(float64(full-empty/2)/1e6, "MB-of-1000-places") // as if one worker had all places
 	b.ReportMetric(300, "MB-of-1000-places-limit")
 	b.ReportMetric(float64(full-empty)/places/1e3, "KB/place")
 }

@@ -66,7 +66,8 @@ func (p *frontConsole) do(method, path string, body, into any) int {
 	return resp.StatusCode
 }
 
-// A person at the front sees the boxes, questions and records of all workers, and decides there.
+// TestFleetConsole checks that a person at the front sees the boxes, questions and records
+// of all workers, and can decide there.
 func TestFleetConsole(t *testing.T) {
 	g := newGrid(t)
 	policy := strings.Replace(gridPolicy, "tenants:", "rules: [{id: asked, match: {tool: Bash, command: \"echo asked **\"}, decision: ask}]\ntenants:", 1)
@@ -85,7 +86,7 @@ func TestFleetConsole(t *testing.T) {
 	g.worker("w1", f)
 	g.worker("w2", f)
 	g.ofWorkers = nil
-	g.worker("w3", f) // this worker shows nothing
+	g.worker("w3", f) // this worker has no console
 	if a := ask(t.Context(), f.url+"/mcp", "one", "1", "echo seen"); a.err != nil || !strings.Contains(a.text, "seen") {
 		t.Fatalf("%+v", a)
 	}
@@ -114,7 +115,7 @@ func TestFleetConsole(t *testing.T) {
 	if status := viewer.do("POST", path, answer, nil); status != http.StatusForbidden {
 		t.Errorf("yes by a viewer: %d", status)
 	}
-	// On the machine of the worker, the command line sees it as well.
+	// On the machine of the worker, the command line also shows the approval.
 	if out, err := g.command("approve", "list", "--json", "--state", g.path("w2/state")).Output(); err != nil || !strings.Contains(string(out), one.ID) {
 		t.Errorf("approve list at the worker: %v %s", err, out)
 	}
@@ -126,7 +127,7 @@ func TestFleetConsole(t *testing.T) {
 		t.Fatalf("yes: %d %+v", status, one)
 	}
 	a := <-waits
-	if !strings.Contains(a.text, "asked") { // where the call did not wait, the agent repeats it
+	if !strings.Contains(a.text, "asked") { // if the call did not wait, the agent repeats it
 		a = ask(t.Context(), f.url+"/mcp", "two", "3", "echo asked for")
 	}
 	if a.failed || !strings.Contains(a.text, "asked") {
@@ -153,7 +154,7 @@ func TestFleetConsole(t *testing.T) {
 			t.Errorf("%s: %d, want %d", path, status, want)
 		}
 	}
-	// A client reaches nothing of that by the front, whatever it sends.
+	// A client reaches none of that through the front, whatever it sends.
 	for _, at := range []string{"/link/ask/api/v1/boxes", "/w/link/ask/api/v1/boxes", "/mcp/../link/ask/api/v1/boxes"} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.url, nil)
 		if err != nil {

@@ -29,18 +29,18 @@ type moving struct {
 	workers map[string]*node
 
 	mu      sync.Mutex
-	url     string   // guarded by mu: of the front
-	acked   []string // guarded by mu: lines that were acknowledged
-	unknown int      // guarded by mu: calls of which it is not known whether they ran
-	refused int      // guarded by mu: calls that were to be tried again
+	url     string   // URL of the front; guarded by mu
+	acked   []string // lines that were acknowledged; guarded by mu
+	unknown int      // number of calls of which it is not known whether they ran; guarded by mu
+	refused int      // number of calls that must be tried again; guarded by mu
 }
 
 func newMoving(t *testing.T, workers int) *moving {
 	t.Helper()
 	m := &moving{grid: newGrid(t), workers: make(map[string]*node)}
 	_, m.r = testenv.Cases(t, 1)
-	// While a front is away that was killed, nobody else may get its port: no connection begins at
-	// this address.
+	// While a front that was killed is not running, no other process may get its port: no
+	// connection is made from this address.
 	m.links = fmt.Sprintf("127.%d.%d.%d", 1+m.r.IntN(250), m.r.IntN(250), 1+m.r.IntN(250))
 	m.open()
 	for i := range workers {
@@ -50,7 +50,7 @@ func newMoving(t *testing.T, workers int) *moving {
 	return m
 }
 
-// open starts the front, at the address at which workers look for it.
+// open starts the front at the address to which workers connect.
 func (m *moving) open(args ...string) {
 	m.t.Helper()
 	m.front = m.grid.front("front", args...)
@@ -59,7 +59,8 @@ func (m *moving) open(args ...string) {
 	m.url = m.front.url
 }
 
-// write has a client write numbers until ctx ends, each as soon as the one before is answered.
+// write makes a client write numbers until ctx ends, each as soon as the one before is
+// answered.
 func (m *moving) write(ctx context.Context) {
 	for i := 0; ctx.Err() == nil; i++ {
 		m.mu.Lock()
@@ -71,7 +72,7 @@ func (m *moving) write(ctx context.Context) {
 		switch {
 		case a.err == nil && a.status == http.StatusServiceUnavailable:
 			m.refused++
-			i-- // nothing was run, says the answer
+			i-- // the answer says that nothing was run
 		case a.err == nil && !a.failed && strings.Contains(a.text, "written"):
 			m.acked = append(m.acked, line)
 		case a.err == nil && !a.lost && ctx.Err() == nil:
@@ -83,7 +84,7 @@ func (m *moving) write(ctx context.Context) {
 	}
 }
 
-// list is what `belljar place list` says.
+// list returns the output of `belljar place list`.
 func (m *moving) list() (all []fleet.PlaceInfo) {
 	out, err := m.command("place", "list", "--json", "--state", m.path("front")).Output()
 	if err != nil || json.Unmarshal(out, &all) != nil {
@@ -92,7 +93,8 @@ func (m *moving) list() (all []fleet.PlaceInfo) {
 	return all
 }
 
-// settled waits until place a is at work and nothing is left of its moves, and returns its worker.
+// settled waits until place a is at work and its moves have left nothing behind, and
+// returns its worker.
 func (m *moving) settled() string {
 	m.t.Helper()
 	var now fleet.PlaceInfo
@@ -111,7 +113,7 @@ func (m *moving) settled() string {
 	return now.Worker
 }
 
-// owners are the workers that have the directory of a place and would serve it.
+// owners returns the workers that have the directory of a place and would serve it.
 func (m *moving) owners(dir string) (all []string) {
 	for name := range m.workers {
 		at := filepath.Join(m.path(name), "places", dir)
@@ -125,7 +127,7 @@ func (m *moving) owners(dir string) (all []string) {
 	return all
 }
 
-// left is what moves have left on disks.
+// left returns the files that moves have left on disks.
 func (m *moving) left() (all []string) {
 	for name := range m.workers {
 		copies, _ := filepath.Glob(filepath.Join(m.path(name), "incoming", "*"))
@@ -141,7 +143,7 @@ func (m *moving) left() (all []string) {
 	return all
 }
 
-// claimed is how many bytes of claims the front has written down.
+// claimed returns how many bytes of claims the front has written.
 func (m *moving) claimed() int64 {
 	info, err := os.Stat(filepath.Join(m.path("front"), "claims"))
 	if err != nil {
@@ -165,9 +167,10 @@ func (m *moving) kill(name string) {
 	m.workers[name] = m.worker(name, m.front)
 }
 
-// A place moves again and again while a client writes, and one of the three processes that
-// take part is killed somewhere in between. Never do two workers have the place, and in the end
-// it has everything that was acknowledged, once.
+// TestFleetPlaceMoves checks a place that moves again and again while a client writes. One
+// of the three processes that take part is killed at a random time. Two workers never have
+// the place at the same time, and in the end the place has everything that was
+// acknowledged, once.
 func TestFleetPlaceMoves(t *testing.T) {
 	n, files := 3, ""
 	if more, err := strconv.Atoi(os.Getenv("BELLJAR_TEST_MOVES")); err == nil && more > 0 {
@@ -197,9 +200,9 @@ func TestFleetPlaceMoves(t *testing.T) {
 		if err := command.Start(); err != nil {
 			t.Fatal(err)
 		}
-		// The clock starts when the move begins, which is a claim: the command itself may take as
-		// long as the move. The steps take some hundred milliseconds: at which of them it is killed
-		// is by chance.
+		// The time is measured from the beginning of the move, which is a claim: the
+		// command itself may take as long as the move. The steps take some hundred
+		// milliseconds, and chance decides during which of them the process is killed.
 		if !testenv.Until(20*time.Second*testenv.Patience(t), func() bool { return m.claimed() != before }) {
 			t.Logf("move %d has not begun", i)
 		}
@@ -209,7 +212,7 @@ func TestFleetPlaceMoves(t *testing.T) {
 			kills[victim]++
 			m.kill(victim)
 		}
-		_ = command.Wait() // it cannot follow a front that was killed
+		_ = command.Wait() // the command cannot follow a front that was killed
 		was, ended := at, time.Now()
 		if at = m.settled(); at != was {
 			moves++
@@ -225,7 +228,8 @@ func TestFleetPlaceMoves(t *testing.T) {
 	t.Logf("S7: %d moves asked for, %d done, killed %v; %d lines acknowledged, %d calls not known, %d told to try again", n, moves, kills, len(m.acked), m.unknown, m.refused)
 }
 
-// check looks for everything that was acknowledged, and for the logs of all.
+// check checks that everything that was acknowledged is there, and checks the logs of all
+// processes.
 func (m *moving) check(at string) {
 	m.t.Helper()
 	dir := filepath.Join(m.path(at), "places/a/@/workspace")
@@ -262,7 +266,8 @@ func (m *moving) belljar(args ...string) (out string, ok bool) {
 	return string(text), err == nil
 }
 
-// says runs such a command that succeeds or fails, and looks for a text in its output.
+// says runs a command that must succeed or fail, and checks that its output contains a
+// text.
 func (m *moving) says(succeeds bool, want string, args ...string) {
 	m.t.Helper()
 	if out, ok := m.belljar(args...); ok != succeeds || !strings.Contains(out, want) {
@@ -279,9 +284,10 @@ func (m *moving) todo(path string, args map[string]any) string {
 	return a.text
 }
 
-// A place goes to a file and comes back with all that it keeps, under its own name; under another
-// one it has its files alone. A file that is damaged, that exists, or that has nowhere to go is
-// refused, and leaves nothing.
+// TestFleetPlaceFiles checks that a place that is written to a file comes back with all
+// that it keeps, under its own name; under another name it only has its files. A file that
+// is damaged, that exists, or whose directory does not exist is refused, and nothing is
+// left of it.
 func TestFleetPlaceFiles(t *testing.T) {
 	m := newMoving(t, 2)
 	bash := func(path, command string) told {
@@ -308,7 +314,8 @@ func TestFleetPlaceFiles(t *testing.T) {
 	m.says(false, "not linked", "place", "move", "a", "--to", "w9")
 	m.says(false, "no linked worker has it", "place", "move", "b", "--to", other)
 	m.says(false, "not being moved", "place", "stop", "a")
-	// A place that does not move holds up none of the others, and the command reports all.
+	// A place that does not move does not delay the others, and the command reports all of
+	// them.
 	out, ok := m.belljar("place", "move", "b", "a", "--to", other)
 	if ok || !strings.Contains(out, "no linked worker has it") || !strings.Contains(out, "moved to worker "+other) {
 		t.Errorf("moved one of two: %v %s", ok, out)

@@ -15,7 +15,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// workersOfNet are the workers of a fleet in a network: with its three fronts eight processes.
+// workersOfNet is the number of workers of a fleet in a network. With its three fronts, the
+// fleet has eight processes.
 const workersOfNet = 5
 
 // netPolicy has one place for each worker.
@@ -33,8 +34,8 @@ type netted struct {
 	workers []*node
 }
 
-// newNetted starts three fronts, and workers that each have one place: worker w1 that of the
-// path /w/p1/mcp.
+// newNetted starts three fronts, and workers that each have one place: worker w1 has the
+// place with the path /w/p1/mcp.
 func newNetted(t testing.TB, workers int) *netted {
 	t.Helper()
 	testenv.Need(t, testenv.Root, testenv.Tun, testenv.UserNamespaces, testenv.Bash)
@@ -58,8 +59,8 @@ func newNetted(t testing.TB, workers int) *netted {
 	for _, name := range names {
 		g.workers = append(g.workers, g.worker(name, g.fronts...))
 	}
-	// The names of the places decide for other workers: each front has to know whose they are
-	// before the link of a worker ends.
+	// By their names, the places would belong to other workers. So each front must know the
+	// owner of each place before the link of a worker ends.
 	for _, f := range g.fronts {
 		if !testenv.Until(20*time.Second*testenv.Patience(t), func() bool {
 			text, _ := os.ReadFile(filepath.Join(g.path(f.name), "claims"))
@@ -71,27 +72,28 @@ func newNetted(t testing.TB, workers int) *netted {
 	return g
 }
 
-// place is the workspace of the place that a worker has.
+// place returns the workspace of a worker's place.
 func (g *netted) place(worker int) string {
 	return g.path(fmt.Sprintf("w%d/places/a/p%d/workspace", worker+1, worker+1))
 }
 
-// url is where a front serves the place of a worker.
+// url returns the URL at which a front serves a worker's place.
 func (g *netted) url(front, worker int) string {
 	return fmt.Sprintf("%s/w/p%d/mcp", g.fronts[front].url, worker+1)
 }
 
-// cable changes what is between a worker and the first front.
+// cable changes the connection between a worker and the first front.
 func (g *netted) cable(worker int, toFront, toWorker nettest.Wire) {
 	f, w := g.fronts[0].host, g.workers[worker].host
 	g.net.Set(w, f, toFront)
 	g.net.Set(f, w, toWorker)
 }
 
-// A cable that is cut, in both directions or in one: callers get an error, and the command goes
-// on once, as a background task that another front finds.
+// TestFleetCables checks a cable that is cut, in both directions or in one: callers get an
+// error, and the command runs on, once, as a background task that another front finds.
 func TestFleetCables(t *testing.T) {
-	// Fifteen links need a processor for their pings, and an emulated one is too slow for that.
+	// Fifteen links need a processor for their pings, and an emulated processor is too slow
+	// for that.
 	workers, rounds := workersOfNet, 1
 	switch {
 	case testenv.Patience(t) > 1:
@@ -127,8 +129,8 @@ func TestFleetCables(t *testing.T) {
 	}
 }
 
-// cutOff is one cut of a cable while a command runs; it returns how long its caller was not
-// told.
+// cutOff cuts a cable once while a command runs. It returns how long the caller got no
+// answer.
 func (g *netted) cutOff(t *testing.T, what string, w, round int, toFront, toWorker nettest.Wire) (silent time.Duration) {
 	patience := 30 * time.Second * testenv.Patience(t)
 	file := func(kind string) string { return filepath.Join(g.place(w), fmt.Sprintf("%s-%d", kind, round)) }
@@ -180,13 +182,13 @@ func (g *netted) cutOff(t *testing.T, what string, w, round int, toFront, toWork
 	return silent
 }
 
-// A link that is long and loses packets: large answers, progress and streams arrive whole, and
-// other calls go on meanwhile.
+// TestFleetBadLink checks a link that is long and loses packets: large answers, progress
+// and streams arrive completely, and other calls run meanwhile.
 func TestFleetBadLink(t *testing.T) {
 	g := newNetted(t, 1)
 	bad := nettest.Wire{Delay: 50 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 0.01}
 	g.cable(0, bad, bad)
-	size := 32 << 10 // bytes, of which JSON writes each as six
+	size := 32 << 10 // in bytes; JSON writes each byte as six
 	if os.Getenv("BELLJAR_TEST_CLUSTER") != "" {
 		size = 128 << 10
 	}

@@ -15,8 +15,9 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// Two fronts are asked for the same new places at once: each place is made once, by the worker
-// that both choose, and every caller is answered. A front that starts anew knows them all.
+// TestFleetNewPlaces checks that two fronts that get requests for the same new places at
+// the same time make each place once, at the worker that both choose, and that every caller
+// is answered. A front that starts again knows all places.
 func TestFleetNewPlaces(t *testing.T) {
 	n := 20
 	if os.Getenv("BELLJAR_TEST_CLUSTER") != "" {
@@ -39,7 +40,9 @@ func TestFleetNewPlaces(t *testing.T) {
 				defer func() { <-room }()
 				asked := time.Now()
 				a := askTool(t.Context(), f.url+p.path, p.tenant, "1", "ListBgTasks", map[string]any{})
-				for range 10 { // a worker that a busy machine stops for 1.5 s is lost, and the agent asks again
+				// a busy machine may stop a worker for more than 1.5 s; the worker is then
+				// lost, and the agent asks again
+				for range 10 {
 					if !a.lost && a.status != http.StatusServiceUnavailable {
 						break
 					}
@@ -94,14 +97,14 @@ func TestFleetNewPlaces(t *testing.T) {
 	}
 }
 
-// gridPlace is a place of a tenant, whose name is its token too.
+// gridPlace is a place of a tenant. The tenant's name is also its token.
 type gridPlace struct{ tenant, path string }
 
-// tenants writes a policy that has n places, of as few tenants as may have them. limit is what
-// their limits have more.
+// tenants writes a policy with n places, for as few tenants as possible. limit is added to
+// the limits of each tenant.
 func (g *grid) tenants(n int, limit string) (all []gridPlace) {
 	g.t.Helper()
-	const each = 50 // of the 64 that a policy may name
+	const each = 50 // places of a tenant; a policy may name 64
 	var text strings.Builder
 	begin, _, _ := strings.Cut(gridPolicy, "tenants:")
 	text.WriteString(begin + "tenants:\n")
@@ -122,7 +125,7 @@ func (g *grid) tenants(n int, limit string) (all []gridPlace) {
 	return all
 }
 
-// resident is how much memory a process has, in bytes.
+// resident returns how much memory a process uses, in bytes.
 func resident(t testing.TB, n *node) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.cmd.Process.Pid))
@@ -137,8 +140,8 @@ func resident(t testing.TB, n *node) int {
 	return size << 10
 }
 
-// A worker that has another policy than its front is named by `fleet doctor`, until it has the
-// same one.
+// TestFleetPolicies checks that `fleet doctor` names a worker with another policy than its
+// front, until the worker has the same policy.
 func TestFleetPolicies(t *testing.T) {
 	g := newGrid(t)
 	f := g.front("front")

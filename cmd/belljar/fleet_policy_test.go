@@ -18,9 +18,10 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// An operator gives a policy to a fleet: it holds at the front and at each worker, for calls that
-// come while it is put, after a start, and at a worker that was not there. One with a fault
-// changes nothing, and no client can give one.
+// TestFleetPolicy checks a policy that an operator gives to a fleet: it holds at the front
+// and at each worker, for calls that arrive while it is put, after a restart, and at a
+// worker that was not running. A policy with a fault changes nothing, and no client can put
+// a policy.
 func TestFleetPolicy(t *testing.T) {
 	g := newGrid(t)
 	f := g.front("front")
@@ -68,7 +69,7 @@ func TestFleetPolicy(t *testing.T) {
 		}
 	}
 
-	// While calls run, the next policy holds: it refuses what the one before allows.
+	// While calls run, the next policy is put: it refuses what the one before allows.
 	next := strings.Replace(gridPolicy, "tenants:", "rules: [{id: no-date, match: {tool: Bash, command: date}, decision: deny, reason: The time is secret.}]\ntenants:", 1)
 	next = strings.Replace(next, "  b: {token: \"${env:TOKEN_TWO}\"}\n", "", 1)
 	var refused, allowed atomic.Int64
@@ -78,7 +79,7 @@ func TestFleetPolicy(t *testing.T) {
 		calling.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				switch a := ask(ctx, f.url+"/mcp", "one", fmt.Sprintf("%d-%d", i, n), "date"); {
-				case ctx.Err() != nil || a.lost: // a machine that is busy stops a worker for longer than a ping takes
+				case ctx.Err() != nil || a.lost: // a busy machine stops a worker for longer than a ping may take
 				case a.err != nil || a.status != http.StatusOK && a.status != http.StatusServiceUnavailable:
 					t.Errorf("%+v", a)
 				case strings.Contains(a.text, "The time is secret"):
@@ -144,7 +145,8 @@ func TestFleetPolicy(t *testing.T) {
 		return strings.Contains(ask(t.Context(), f.url+"/mcp", "one", "r", "date").text, "time is secret")
 	})
 
-	// The front knows it too after a start, and gives the next one a higher number.
+	// The front knows the policy after a restart as well, and gives the next policy a
+	// higher number.
 	f.end()
 	f = g.front("front")
 	two.end()
@@ -155,7 +157,8 @@ func TestFleetPolicy(t *testing.T) {
 	if got, err := os.ReadDir(g.path("w1/state/fleet-policy")); err != nil || len(got) != 1 || got[0].Name() != "2.yaml" {
 		t.Errorf("a worker keeps %v, %v", got, err)
 	}
-	// A policy that cannot be used any more ends the start: another one may allow more.
+	// A worker with a policy that can no longer be used does not start, because another
+	// policy may allow more.
 	if err := os.WriteFile(g.path("w2/state/fleet-policy/1.yaml"), []byte("version: 2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -166,8 +169,9 @@ func TestFleetPolicy(t *testing.T) {
 	}
 }
 
-// Nobody replaces the policy of a front or a worker that was not started for it, whatever comes
-// over the link, by NATS, or from a start before.
+// TestFleetPolicyUnwanted checks that nobody can replace the policy of a front or a worker
+// that was not started for policies of the fleet: not over the link, not by NATS, and not
+// with a policy from an earlier start.
 func TestFleetPolicyUnwanted(t *testing.T) {
 	g := newGrid(t)
 	g.files = true
@@ -194,15 +198,16 @@ func TestFleetPolicyUnwanted(t *testing.T) {
 	}
 	w.end()
 	f.end()
-	g.front("front") // the front has the policy from before
+	g.front("front") // the front has the policy of its earlier start
 	out, _ := g.command("fleet", "policy", "status", "--state", g.path("front")).CombinedOutput()
 	if !regexp.MustCompile(`front +of its file`).Match(out) {
 		t.Errorf("the policy of a start before holds:\n%s", out)
 	}
 }
 
-// A policy that one of several fronts gives to the fleet holds at all of them, and their audit
-// logs say who put it. A front that comes later has it too, and one that is alone puts none.
+// TestFleetPolicyOfFronts checks that a policy that one of several fronts gives to the
+// fleet holds at all of them, and that their audit logs say who put it. A front that starts
+// later gets it too, and a front that is cut off from the others cannot put one.
 func TestFleetPolicyOfFronts(t *testing.T) {
 	g := newGrid(t)
 	nats := strings.Join(bustest.Start(t, 1).Addresses(), ",")

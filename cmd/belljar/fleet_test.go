@@ -37,22 +37,22 @@ type grid struct {
 	t   testing.TB
 	dir string
 	env []string
-	net *nettest.Net // nil where all nodes are on the machine itself
+	net *nettest.Net // nil if all nodes are on the machine itself
 
-	links string // address at which fronts take links on the machine itself; empty for 127.0.0.1
+	links string // address at which fronts on the machine itself accept links; empty means 127.0.0.1
 
-	ofWorkers []string // further flags of all workers
-	files     bool     // nodes that start take no policy of the fleet
+	ofWorkers []string // more flags of all workers
+	files     bool     // whether nodes that start accept no policy of the fleet
 
 	mu   sync.Mutex
-	logs map[string]*testenv.Log // guarded by mu: of each node
+	logs map[string]*testenv.Log // log of each node; guarded by mu
 }
 
 // node is one process of a fleet.
 type node struct {
 	cmd       *exec.Cmd
 	name      string
-	url, link string // of a front
+	url, link string // URL and link address of a front
 	host      *nettest.Host
 	ended     chan struct{}
 }
@@ -99,7 +99,7 @@ func (g *grid) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// cert makes the certificate of a node, and returns the flags that name it.
+// cert makes the certificate of a node, and returns the flags that name its files.
 func (g *grid) cert(name string, more ...string) []string {
 	g.t.Helper()
 	if _, err := os.Stat(g.path("pki/" + name + ".pem")); err != nil {
@@ -140,10 +140,11 @@ func (g *grid) worker(name string, fronts ...*node) *node {
 	return n
 }
 
-// fleetPolicy is the flag of a node that is about to start.
+// fleetPolicy returns the flag, for a node that is about to start, that says whether a
+// policy of the fleet may hold.
 func (g *grid) fleetPolicy() string { return fmt.Sprintf("--%s=%t", fleetPolicyName, !g.files) }
 
-// address is the host of a node that is about to start; nil for the machine itself.
+// address returns the host of a node that is about to start; nil is the machine itself.
 func (g *grid) address() *nettest.Host {
 	if g.net == nil {
 		return nil
@@ -151,14 +152,14 @@ func (g *grid) address() *nettest.Host {
 	return g.net.Host()
 }
 
-// loopback is the address at which clients reach the front of a host: from that host itself,
-// but as an address that no other front has.
+// loopback returns the address at which clients reach the front of a host: it is reached
+// from that host itself, but no other front has this address.
 func loopback(h *nettest.Host) string {
 	four := h.Addr.As4()
 	return fmt.Sprintf("127.0.0.%d", 100+four[3])
 }
 
-// far are the hosts of fronts, by the addresses of loopback.
+// far contains the hosts of fronts, by the addresses that loopback returns.
 var far sync.Map
 
 func (g *grid) linked(name string, fronts int) {
@@ -213,17 +214,19 @@ func (n *node) end() {
 	}
 }
 
-// told is an answer to a call.
+// told is the answer to a call.
 type told struct {
 	status int
 	id     string
-	text   string // of the result, or of the error
-	failed bool   // isError
-	lost   bool   // the worker was lost
+	text   string // text of the result or of the error
+	failed bool   // isError of the result
+	lost   bool   // whether the worker was lost
 	err    error
 	at     time.Time
 
-	size, progress int // of a stream: the bytes of its answer, and the reports before it
+	// size is the number of bytes of a streamed answer, and progress is the number of
+	// progress reports before it
+	size, progress int
 }
 
 // ask sends a modern call of Bash, and reads its answer.
@@ -231,8 +234,8 @@ func ask(ctx context.Context, url, token, id, command string) (a told) {
 	return askTool(ctx, url, token, id, "Bash", map[string]any{"command": command})
 }
 
-// long is ask for a command that a test keeps waiting: where all is slow, for longer than a
-// command has that asks for no time.
+// long is ask for a command that a test keeps waiting: on a slow machine, the command may
+// take longer than the default timeout.
 func (g *grid) long(ctx context.Context, url, id, command string) told {
 	most := 30 * time.Second * testenv.Patience(g.t)
 	return askTool(ctx, url, "one", id, "Bash", map[string]any{"command": command, "timeout": min(most, 10*time.Minute).Milliseconds()})
@@ -320,8 +323,8 @@ var gridClient = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 25
 	return new(net.Dialer).DialContext(ctx, network, address)
 }}}
 
-// flood begins n calls that wait at the pipe gate of the workspace until release opens it, and
-// returns when all of their commands run. They use no processor meanwhile.
+// flood begins n calls that wait at the pipe gate of the workspace until release opens the
+// pipe. It returns when all of their commands run. They use no processor time meanwhile.
 func (g *grid) flood(url string, n int, where string) (answers chan told) {
 	g.t.Helper()
 	if err := unix.Mkfifo(filepath.Join(where, "gate"), 0o666); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -339,10 +342,12 @@ func (g *grid) flood(url string, n int, where string) (answers chan told) {
 	return answers
 }
 
-// release has the commands of a flood go on, and reports whether n of them run to their end.
+// release lets the commands of a flood continue, and reports whether n of them have run to
+// their end.
 func (g *grid) release(where string, n int) bool {
 	g.t.Helper()
-	gate, err := os.OpenFile(filepath.Join(where, "gate"), os.O_RDWR, 0) // as long as it is open, those that open it do not wait
+	// as long as it is open, commands that open it do not wait
+	gate, err := os.OpenFile(filepath.Join(where, "gate"), os.O_RDWR, 0)
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -350,7 +355,7 @@ func (g *grid) release(where string, n int) bool {
 	return testenv.Until(20*time.Second*testenv.Patience(g.t), func() bool { return g.count(where, "done-") == n })
 }
 
-// count is how many files in the workspace of a place begin with a text.
+// count returns how many files in the workspace of a place begin with a text.
 func (g *grid) count(where, begin string) (n int) {
 	all, _ := os.ReadDir(where)
 	for _, e := range all {
@@ -361,10 +366,11 @@ func (g *grid) count(where, begin string) (n int) {
 	return n
 }
 
-// workspace is that of tenant a at /mcp, at worker w1.
+// workspace returns the workspace of tenant a at /mcp, at worker w1.
 func (g *grid) workspace() string { return g.path("w1/places/a/@/workspace") }
 
-// many is how many calls are in flight in a test, few where the test is one of many.
+// many returns how many calls a test has in flight; the number is small if the test runs
+// among many.
 func many() int {
 	if n, err := strconv.Atoi(os.Getenv("BELLJAR_TEST_CLUSTER")); err == nil && n > 0 {
 		return n
@@ -372,7 +378,7 @@ func many() int {
 	return 12
 }
 
-// kills is how often a worker is killed.
+// kills returns how often a worker is killed.
 func kills() int {
 	if n, err := strconv.Atoi(os.Getenv("BELLJAR_TEST_KILLS")); err == nil && n > 0 {
 		return n
@@ -380,14 +386,15 @@ func kills() int {
 	return 1
 }
 
-// quantile is the value below which a part of all are.
+// quantile returns the value below which a part of all values are.
 func quantile(all []time.Duration, part float64) time.Duration {
 	slices.Sort(all)
 	return all[min(int(float64(len(all))*part), len(all)-1)]
 }
 
-// When a worker is killed, every call gets an answer at once, with its own id, that it is not
-// known what the call did, and none waits for ever. Its successor has the place.
+// TestFleetWorkerKilled checks that, when a worker is killed, every call immediately gets
+// an answer, with its own id, that says that the effect of the call is not known. No call
+// waits forever. The worker's successor has its place.
 func TestFleetWorkerKilled(t *testing.T) {
 	g := newGrid(t)
 	f := g.front("front")
@@ -397,7 +404,7 @@ func TestFleetWorkerKilled(t *testing.T) {
 		t.Fatalf("%+v\n%s", first, g.log("front"))
 	}
 	n := many()
-	if testenv.Patience(t) > 1 { // more boxes at once keep the worker from its pings
+	if testenv.Patience(t) > 1 { // with more boxes at the same time, the worker is too busy for its pings
 		n = min(n, 4)
 	}
 	var took []time.Duration
@@ -435,8 +442,8 @@ func TestFleetWorkerKilled(t *testing.T) {
 	}
 }
 
-// A front that is killed kills nothing: all commands run to their end, as background tasks
-// that the client finds by another front.
+// TestFleetFrontKilled checks that a front that is killed ends no command: all commands run
+// to their end, as background tasks that the client finds through another front.
 func TestFleetFrontKilled(t *testing.T) {
 	g := newGrid(t)
 	fronts := []*node{g.front("front1", "--workers", "w1"), g.front("front2", "--workers", "w1")}
@@ -466,8 +473,8 @@ func TestFleetFrontKilled(t *testing.T) {
 	}
 }
 
-// A worker that does not answer any more is found out by its link. The command that it ran
-// goes on once, when the worker can, as a background task.
+// TestFleetWorkerFrozen checks that the link detects a worker that no longer answers. The
+// command that ran there continues once the worker can, once, as a background task.
 func TestFleetWorkerFrozen(t *testing.T) {
 	g := newGrid(t)
 	f := g.front("front", "--workers", "w1")
@@ -501,8 +508,9 @@ func TestFleetWorkerFrozen(t *testing.T) {
 	}
 }
 
-// A worker that has to stop answers the calls that have begun. Calls that come meanwhile are
-// kept for the next process of the worker, and none of them fails.
+// TestFleetDrain checks that a worker that has to stop answers the calls that have begun.
+// Calls that arrive meanwhile are kept for the next process of the worker, and none of them
+// fails.
 func TestFleetDrain(t *testing.T) {
 	g := newGrid(t)
 	f := g.front("front", "--workers", "w1")
@@ -553,7 +561,8 @@ func TestFleetDrain(t *testing.T) {
 	}
 }
 
-// A client that goes away kills its command, through the front and the link.
+// TestFleetCancel checks that a client that disconnects ends its command, through the front
+// and the link.
 func TestFleetCancel(t *testing.T) {
 	g := newGrid(t)
 	f := g.front("front", "--workers", "w1")
@@ -564,7 +573,7 @@ func TestFleetCancel(t *testing.T) {
 	for i := range rounds {
 		pipe := filepath.Join(where, fmt.Sprintf("pipe-%d", i))
 		ctx, cancel := context.WithCancel(t.Context())
-		if i == 0 { // makes the workspace
+		if i == 0 { // the first call makes the workspace
 			ask(ctx, f.url+"/mcp", "one", "0", "true")
 		}
 		if err := unix.Mkfifo(pipe, 0o666); err != nil {
@@ -572,7 +581,7 @@ func TestFleetCancel(t *testing.T) {
 		}
 		over := make(chan told, 1)
 		go func() { over <- ask(ctx, f.url+"/mcp", "one", "1", fmt.Sprintf("exec sleep 1000 >pipe-%d", i)) }()
-		command, err := os.Open(pipe) // waits for the command, which is at the other end as long as it lives
+		command, err := os.Open(pipe) // waits for the command, which keeps the other end open as long as it lives
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -591,7 +600,8 @@ func TestFleetCancel(t *testing.T) {
 	}
 }
 
-// The things of one tenant do not exist for another, in either era.
+// TestFleetTenantsApart checks that the things of one tenant do not exist for another, in
+// either era.
 func TestFleetTenantsApart(t *testing.T) {
 	g := newGrid(t)
 	f := g.front("front", "--workers", "w1")
@@ -640,7 +650,7 @@ func TestFleetTenantsApart(t *testing.T) {
 	if status, _, text := post(t, f.url+"/w/site/mcp", "one", mine, list); status != http.StatusNotFound {
 		t.Errorf("a session of another place: %d %s", status, text)
 	}
-	// The headers of a link are the front's, whatever a client sends.
+	// The front sets the headers of a link, whatever a client sends.
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, mcp, strings.NewReader(list))
 	if err != nil {
 		t.Fatal(err)
@@ -661,7 +671,7 @@ func TestFleetTenantsApart(t *testing.T) {
 	}
 }
 
-// post sends a message of the older revisions.
+// post sends a message of the older protocol revisions.
 func post(t *testing.T, url, token, session, body string) (int, http.Header, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
@@ -687,8 +697,9 @@ func post(t *testing.T, url, token, session, body string) (int, http.Header, str
 	return res.StatusCode, res.Header, string(text)
 }
 
-// A directory that was copied to another worker: both have its places, and none serves them
-// until the operator has removed one. `fleet doctor` names them. Before that, all is well.
+// TestFleetDoctor checks a directory that was copied to another worker: both workers have
+// its places, and neither serves them until the operator has removed one copy. `fleet
+// doctor` names the workers. Before the copy, it finds no fault.
 func TestFleetDoctor(t *testing.T) {
 	g := newGrid(t)
 	f := g.front("front")
@@ -713,7 +724,7 @@ func TestFleetDoctor(t *testing.T) {
 	}
 	two := g.worker("w2", f)
 	var a told
-	if !testenv.Until(20*time.Second*testenv.Patience(t), func() bool { // the worker says what it has once it is linked
+	if !testenv.Until(20*time.Second*testenv.Patience(t), func() bool { // a worker reports its places once it is linked
 		a = ask(t.Context(), f.url+"/mcp", "one", "1", "cat file")
 		return a.status == http.StatusServiceUnavailable
 	}) || !strings.Contains(a.text, "several workers") {
@@ -730,7 +741,8 @@ func TestFleetDoctor(t *testing.T) {
 	says("no worker is linked", 1, "fleet", "doctor")
 }
 
-// A server without a fleet opens no port but its own, and starts nothing of a fleet.
+// TestNoFleetInOneServer checks that a server without a fleet opens no port except its own,
+// and starts no part of a fleet.
 func TestNoFleetInOneServer(t *testing.T) {
 	g := newGrid(t)
 	if err := os.Mkdir(g.path("ws"), 0o700); err != nil {
@@ -751,7 +763,7 @@ func TestNoFleetInOneServer(t *testing.T) {
 			t.Errorf("a server has the file %s of a fleet", name)
 		}
 	}
-	// The control: a front has its two, and a worker none.
+	// The control: a front has two ports, and a worker has none.
 	f := g.front("front", "--workers", "w1")
 	if n := listens(t, f); n != 2 {
 		t.Errorf("a front listens on %d ports, want 2", n)
@@ -761,8 +773,8 @@ func TestNoFleetInOneServer(t *testing.T) {
 	}
 }
 
-// listens is how many TCP ports a process listens on: proc_pid_fd(5) has the inodes of its
-// sockets, and proc_pid_net(5) which of them listen (state 0A).
+// listens returns on how many TCP ports a process listens: proc_pid_fd(5) has the inodes of
+// its sockets, and proc_pid_net(5) says which of them listen (state 0A).
 func listens(t *testing.T, n *node) (count int) {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d/", n.cmd.Process.Pid)

@@ -17,13 +17,14 @@ import (
 	"belljar.dev/policies"
 )
 
-// holdWait is how long `fleet policy put` waits for the workers, and holdLook how often it looks.
+// holdWait is how long `fleet policy put` waits for the workers, and holdLook is how often
+// it checks them.
 const (
 	holdWait = 20 * time.Second
 	holdLook = 100 * time.Millisecond
 )
 
-// policyCommand is `fleet policy`.
+// policyCommand returns the command `fleet policy`.
 func (o *fleetOptions) policyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "policy", Short: "give a policy to all machines of a fleet",
@@ -63,10 +64,11 @@ that is linked has another one than the front.
 	return c
 }
 
-// fleetPolicyName is the flag of a front or worker for which a policy of the fleet may hold.
+// fleetPolicyName is the flag that allows a policy of the fleet to hold at a front or
+// worker.
 const fleetPolicyName = "fleet-policy"
 
-// front is the one front of the state directory.
+// front returns the client of the only front of the state directory.
 func (o *fleetOptions) front() (*control.Client, error) {
 	dir, err := config.KnownState(o.state)
 	if err != nil {
@@ -112,7 +114,7 @@ func (o *fleetOptions) put(c *cobra.Command, name string) error {
 	return o.show(c.OutOrStdout(), all)
 }
 
-// settled waits until each worker that is linked has a policy, or has refused it.
+// settled waits until each linked worker has a policy, or has refused it.
 func (o *fleetOptions) settled(ctx context.Context, number uint64) (all []fleet.Info, err error) {
 	over := time.NewTimer(holdWait)
 	defer over.Stop()
@@ -168,17 +170,17 @@ func (o *fleetOptions) policies(c *cobra.Command) error {
 	return o.show(c.OutOrStdout(), all)
 }
 
-// nodePolicy is which policy a machine of a fleet has.
+// nodePolicy says which policy a machine of a fleet has.
 type nodePolicy struct {
-	Node   string `json:"node"`   // front, or the name of a worker
-	Number uint64 `json:"number"` // 0 for the policy of its own file
+	Node   string `json:"node"`   // "front", or the name of a worker
+	Number uint64 `json:"number"` // number of the policy; 0 if it comes from the node's own file
 	SHA256 string `json:"sha256"`
 	State  string `json:"state"`         // holds, other or refused
-	Why    string `json:"why,omitempty"` // of refused
+	Why    string `json:"why,omitempty"` // reason, if the state is refused
 }
 
-// nodesOf are the machines that a front knows, with their policies; same reports whether all
-// workers have that of the front.
+// nodesOf returns the machines that a front knows, with their policies; same reports
+// whether all workers have the policy of the front.
 func nodesOf(i fleet.Info) (all []nodePolicy, same bool) {
 	all, same = []nodePolicy{{Node: "front", Number: i.Number, SHA256: i.PolicyDigest, State: "holds"}}, true
 	for _, w := range i.Workers {

@@ -15,15 +15,15 @@ import (
 	"belljar.dev/internal/server"
 )
 
-// linkFlags adds the flags for the files by which the ends of a link know
-// each other.
+// linkFlags adds the flags for the files with which the ends of a link authenticate each
+// other.
 func linkFlags(c *cobra.Command, files *fleet.Credentials) {
 	c.Flags().StringVar(&files.Cert, "link-cert", "", "PEM `file` with the certificate of this end of the link; it is read again when it changes")
 	c.Flags().StringVar(&files.Key, "link-key", "", "PEM `file` with the key of that certificate")
 	c.Flags().StringVar(&files.CA, "link-ca", "", "PEM `file` with the authority of the fleet, which \"belljar fleet init\" makes")
 }
 
-// frontOptions is what `front` was asked.
+// frontOptions contains the flags of `front`.
 type frontOptions struct {
 	setup
 
@@ -92,19 +92,21 @@ func (o *frontOptions) run(c *cobra.Command) error {
 	})
 }
 
-// started tells the service manager that a server can be used.
+// started notifies the service manager that the server can be used.
 func started(s *server.Server) {
 	if err := managerOf(os.Getenv).ready(); err != nil {
 		s.Log.Error("the service manager does not know that the start is over", "err", err)
 	}
 }
 
-// serveUntil opens a server that stays, and serves until a signal ends it.
+// serveUntil opens a server, and serves until a signal ends it.
 func serveUntil(c *cobra.Command, o *setup, serve func(context.Context, *server.Server) error) error {
 	ctx, cancel := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM) // until the process has gone: none cuts the closing short
-	hup := make(chan os.Signal, 1)                                          // a signal that waits serves for all that come meanwhile
+	// until the process has ended, so that no second signal cuts the closing short
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM)
+	// one waiting signal counts for all that arrive meanwhile
+	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
 	ctx, end := context.WithCancel(ctx)

@@ -18,8 +18,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// echoes is the floor of a server over HTTP, as a program: net/http that gives each body
-// back. It ends by a signal.
+// echoes is the floor of a server over HTTP, as a program: net/http that returns each body.
+// A signal ends it.
 func echoes() { serveFloor(echoed) }
 
 func echoed(rw http.ResponseWriter, r *http.Request) {
@@ -28,7 +28,7 @@ func echoed(rw http.ResponseWriter, r *http.Request) {
 	_, _ = rw.Write(body)
 }
 
-// serveFloor serves over HTTP/1.1, and says where.
+// serveFloor serves over HTTP/1.1, and prints its URL.
 func serveFloor(handler http.HandlerFunc) {
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -39,16 +39,16 @@ func serveFloor(handler http.HandlerFunc) {
 	_ = server.Serve(l)
 }
 
-// tellURL tells the benchmark where a floor serves.
+// tellURL prints the URL of a floor for the benchmark.
 func tellURL(url string) { fmt.Fprintf(os.Stderr, " url=%s\n", url) }
 
-// fronted is belljar as an operator has it on a network: clients log in with tokens of an
+// fronted is belljar as an operator runs it on a network: clients log in with tokens of an
 // issuer, a policy with rules decides, and each call is in the audit log.
 type fronted struct {
 	*serving
 	place *place
-	jwt   string            // of tenant a, by its issuer
-	own   map[string]string // tenant -> a token of belljar's own
+	jwt   string            // token of tenant a from its issuer
+	own   map[string]string // belljar's own token of each tenant
 }
 
 const frontedPolicy = `version: 1
@@ -81,14 +81,14 @@ func newFronted(b *testing.B) *fronted {
 	return f
 }
 
-// The calls go all the way but for the work of a tool, since the policy refuses them: the front
-// has no part in what a tool costs.
+// These calls pass through everything except a tool, because the policy refuses them: the
+// work of a tool is not a cost of the front.
 const (
 	plainCall  = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"WebSearch","arguments":{"query":"owls"}}}`
 	modernCall = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"WebSearch","arguments":{"query":"owls"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
 )
 
-// pairs is the median of the ratios of two rivals, slice by slice.
+// pairs returns the median of the ratios of two rivals, slice by slice.
 func pairs(of, to []float64) float64 {
 	var all []float64
 	for i := range of {
@@ -97,7 +97,7 @@ func pairs(of, to []float64) float64 {
 	return testenv.Median(all)
 }
 
-// overHTTP calls a server by POST, with connections that are kept.
+// overHTTP calls a server by POST, over connections that are reused.
 func overHTTP(b *testing.B, pid int, url, token string) *testenv.Rival {
 	b.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
@@ -207,10 +207,11 @@ func overPipe(b *testing.B, f *fronted) *testenv.Rival {
 	}}
 }
 
-// BenchmarkFront measures a call through the whole of belljar: HTTP with the JWT
-// of an issuer, policy and audit log, against net/http that gives bodies back; and
-// WebSocket against stdio. The rivals take turns in slices of b.N calls, and the ratios are
-// medians of those of slices next to each other. CPU is that of the server alone.
+// BenchmarkFront measures a call through the whole of belljar against a floor: HTTP with
+// the JWT of an issuer, policy and audit log, against net/http that returns bodies; and
+// WebSocket against stdio. The rivals take turns in slices of b.N calls, and each ratio is
+// the median of the ratios of slices next to each other. CPU is the processor time of the
+// server alone.
 func BenchmarkFront(b *testing.B) {
 	const turns = 15
 	f := newFronted(b)
@@ -222,7 +223,7 @@ func BenchmarkFront(b *testing.B) {
 		name     string
 		window   int
 		rivals   func(*testing.B) (of, to *testenv.Rival)
-		cpu, p50 float64 // limits in µs; 0 for none
+		cpu, p50 float64 // limits in µs; 0 means no limit
 		ratio    float64
 	}{
 		{"http/inflight=32", 32, byHTTP, 60, 0, 2.5},
@@ -233,7 +234,7 @@ func BenchmarkFront(b *testing.B) {
 			n := max(b.N, tt.window)
 			of, to := tt.rivals(b)
 			for _, r := range []*testenv.Rival{of, to} {
-				r.Slice(b, n, tt.window) // warm
+				r.Slice(b, n, tt.window) // for warming up
 				r.CPU, r.Wall = nil, nil
 			}
 			b.ResetTimer()
@@ -257,8 +258,8 @@ func BenchmarkFront(b *testing.B) {
 	}
 }
 
-// BenchmarkFrontFairness measures the time of a tenant's calls, one after the other, alone and
-// beside another tenant that sends ten times what its policy allows.
+// BenchmarkFrontFairness measures the time of a tenant's calls, one after the other: alone,
+// and while another tenant sends ten times what its policy allows.
 func BenchmarkFrontFairness(b *testing.B) {
 	const turns, limit, times = 10, 200, 10
 	f := newFronted(b)
@@ -287,7 +288,7 @@ func BenchmarkFrontFairness(b *testing.B) {
 		})
 		do()
 	}
-	victim.Calls(b, 200, 1) // warm
+	victim.Calls(b, 200, 1) // for warming up
 	var alone, beside, ratios []float64
 	tail := func() float64 {
 		took := victim.Calls(b, max(b.N, 200), 1)
@@ -308,8 +309,8 @@ func BenchmarkFrontFairness(b *testing.B) {
 	b.ReportMetric(float64(refused)/float64(max(1, sent)), "refused-share")
 }
 
-// BenchmarkFrontSessions measures what sessions cost: the first call after kill -9 of one that
-// was kept, its second, and the memory of 100.
+// BenchmarkFrontSessions measures the cost of sessions: the first call of a kept session
+// after kill -9, its second call, and the memory of 100 sessions.
 func BenchmarkFrontSessions(b *testing.B) {
 	const sessions = 100
 	f := newFronted(b)
@@ -325,7 +326,7 @@ func BenchmarkFrontSessions(b *testing.B) {
 		http.DefaultClient.CloseIdleConnections()
 		f.serving = f.place.start(b, wire{http: true})
 		w := &web{t: b, url: f.url}
-		w.post(nil, hello) // the connection is there, and the login is asked for
+		w.post(nil, hello) // opens the connection and makes the server ask for the login
 		for _, session := range all {
 			for _, took := range []*[]float64{&first, &second} {
 				begin := time.Now()
@@ -345,9 +346,9 @@ func BenchmarkFrontSessions(b *testing.B) {
 	b.ReportMetric(20, "100-sessions-MiB-limit")
 }
 
-// BenchmarkFrontIdle measures the memory of a thousand streams on which nothing happens, and the
-// time that their comments take. A stream of events belongs to a session, whose memory is
-// not counted; a WebSocket is one.
+// BenchmarkFrontIdle measures the memory of a thousand streams on which nothing happens,
+// and the processor time for their comments. A stream of events belongs to a session, whose
+// memory is not counted; a WebSocket is itself a session.
 func BenchmarkFrontIdle(b *testing.B) {
 	const streams, watched = 1000, 20 * time.Second
 	b.Run("sse", func(b *testing.B) {
@@ -368,7 +369,7 @@ func BenchmarkFrontIdle(b *testing.B) {
 	})
 }
 
-// idle reports what so many things cost that open opens one by one.
+// idle reports the cost of n things, which open opens one by one.
 func (f *fronted) idle(b *testing.B, n int, watched time.Duration, open func(int)) {
 	b.Helper()
 	begin := testenv.Resident(b, f.cmd.Process.Pid)

@@ -17,10 +17,10 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// generations are the processes of a server that is handed over, one after the other.
+// generations are the processes of a server that hands over, one after the other.
 type generations struct {
 	*web
-	pid int // of the one that takes clients
+	pid int // PID of the process that serves clients
 }
 
 func (g *generations) signal(sig os.Signal) {
@@ -34,7 +34,8 @@ func (g *generations) signal(sig os.Signal) {
 	}
 }
 
-// handOver makes the server hand over to a new one, and returns when the old one has stopped.
+// handOver makes the server hand over to a new process, and returns when the old one has
+// stopped.
 func (g *generations) handOver() {
 	g.t.Helper()
 	g.signal(syscall.SIGUSR2)
@@ -49,7 +50,7 @@ func (g *generations) handOver() {
 	g.wait(fmt.Sprintf(`msg="the server has stopped" pid=%d`, before))
 }
 
-// stop ends the last of them.
+// stop ends the last process.
 func (g *generations) stop() {
 	g.t.Helper()
 	g.signal(syscall.SIGTERM)
@@ -57,9 +58,10 @@ func (g *generations) stop() {
 	g.end()
 }
 
-// A server is handed over under load, again and again: no call fails, and sessions go on.
-// A call that runs meanwhile is answered by the process that began it.
-// BELLJAR_TEST_HANDOVERS=full makes a thousand calls a second through five hand-overs.
+// TestHandOver checks a server that hands over under load, again and again: no call fails,
+// and sessions continue. A call that runs during a hand-over is answered by the process
+// that began it. BELLJAR_TEST_HANDOVERS=full makes a thousand calls a second through five
+// hand-overs.
 func TestHandOver(t *testing.T) {
 	handovers, perSecond := 2, 100
 	if os.Getenv("BELLJAR_TEST_HANDOVERS") == "full" {
@@ -113,7 +115,7 @@ func TestHandOver(t *testing.T) {
 	}
 	for n := range handovers {
 		before := done.Load()
-		if n == 0 { // the long call is let through once its process has a successor
+		if n == 0 { // the long call may end once its process has a successor
 			g.signal(syscall.SIGUSR2)
 			line := g.wait("the successor takes all connections")
 			_, text, _ := strings.Cut(line, "successor=")
@@ -128,7 +130,7 @@ func TestHandOver(t *testing.T) {
 		} else {
 			g.handOver()
 		}
-		for done.Load() < before+int64(perSecond)/2 && failed.Load() == 0 { // some are answered by the next one
+		for done.Load() < before+int64(perSecond)/2 && failed.Load() == 0 { // some calls are answered by the successor
 			a.value("belljar_ready")
 		}
 		if got := a.value(`belljar_handovers_total{result="done"}`); got != float64(n+1) {
@@ -171,8 +173,9 @@ func taskList(client *http.Client, url string, session map[string]string, id int
 	return string(text), err
 }
 
-// The box of an overlay workspace has layers of its own, which only one process may use. A
-// call in the successor waits until the process before has released them.
+// TestHandOverOfOverlays checks overlay workspaces: the box of such a workspace has layers
+// of its own, which only one process may use. A call in the successor waits until the
+// process before has released them.
 func TestHandOverOfOverlays(t *testing.T) {
 	t.Parallel()
 	w, _, _ := servedWithAdmin(t, "--workspace-mode", "overlay")
@@ -182,7 +185,7 @@ func TestHandOverOfOverlays(t *testing.T) {
 		_, text := w.post(session, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Bash","arguments":{"command":%q}}}`, command))
 		return text
 	}
-	stream := openStream(t, w, w.session("one")) // the stream keeps the process before from ending at once
+	stream := openStream(t, w, w.session("one")) // the stream keeps the process before from ending immediately
 	defer stream.Close()
 	if text := bash("echo kept >kept"); !strings.Contains(text, "exit=0") {
 		t.Fatal(text)
@@ -201,7 +204,8 @@ func TestHandOverOfOverlays(t *testing.T) {
 	g.stop()
 }
 
-// A server whose successor does not begin to serve goes on.
+// TestHandOverFails checks that a server continues if its successor does not begin to
+// serve.
 func TestHandOverFails(t *testing.T) {
 	w, a, dir := servedWithAdmin(t)
 	session := w.session("one")
@@ -224,8 +228,8 @@ func TestHandOverFails(t *testing.T) {
 	w.end()
 }
 
-// The port for answers to a webhook goes to the successor, and takes answers to questions
-// that were asked before.
+// TestHandOverOfAnswers checks that the port for answers to a webhook goes to the
+// successor, and accepts answers to questions that were asked before.
 func TestHandOverOfAnswers(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	hook, asked := receiver(t)

@@ -10,15 +10,15 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Help takes 80 columns, or fewer on a terminal that has fewer.
+// Help uses 80 columns, or fewer on a narrower terminal.
 const (
 	helpWidth   = 80
 	helpLeast   = 40
-	flagIndent  = 26 // the column of what flags do
-	namesIndent = 14 // the column of what commands do
+	flagIndent  = 26 // column where the text about a flag begins
+	namesIndent = 14 // column where the text about a command begins
 )
 
-// widthOf is the columns that help takes on w.
+// widthOf returns the number of columns that help uses on w.
 func widthOf(w io.Writer) int {
 	if n := columns(w); n > 0 {
 		return max(helpLeast, min(n, helpWidth))
@@ -26,7 +26,7 @@ func widthOf(w io.Writer) int {
 	return helpWidth
 }
 
-// helpText is all that is said of a command.
+// helpText returns the whole help of a command.
 func helpText(c *cobra.Command, width int) string {
 	var b strings.Builder
 	for part := range strings.SplitSeq(strings.TrimSpace(longText(c)), "\n\n") {
@@ -45,7 +45,7 @@ func verbatim(part string) bool {
 	return strings.HasPrefix(part, " ") || strings.Contains(part, "\n ")
 }
 
-// longText is what a command does and its exit statuses.
+// longText returns what a command does, and its exit statuses.
 func longText(c *cobra.Command) string {
 	long := c.Long
 	if long == "" {
@@ -57,7 +57,7 @@ func longText(c *cobra.Command) string {
 	return long
 }
 
-// usageText is how a command is called.
+// usageText returns how a command is called.
 func usageText(c *cobra.Command, width int) string {
 	var b strings.Builder
 	b.WriteString("Usage:\n")
@@ -92,15 +92,15 @@ func usageText(c *cobra.Command, width int) string {
 	return b.String()
 }
 
-// argument is a word of a usage line that stands for one of the command line.
+// argument is a word of a usage line that stands for an argument of the command line.
 type argument struct {
 	name     string
 	optional bool
 	many     bool
 }
 
-// argumentsOf reads the arguments of a command out of its usage line:
-// "NAME [SOURCE] FILE...".
+// argumentsOf reads the arguments of a command from its usage line, such as "NAME [SOURCE]
+// FILE...".
 func argumentsOf(c *cobra.Command) (all []argument) {
 	_, line, _ := strings.Cut(c.Use, " ")
 	line = strings.TrimSpace(strings.ReplaceAll(line, "[flags]", ""))
@@ -128,7 +128,8 @@ func argumentsOf(c *cobra.Command) (all []argument) {
 		text += string(r)
 	}
 	end()
-	// An optional argument that contains another one, as [ID [ANSWER...]], is two.
+	// An optional argument that contains another one, such as [ID [ANSWER...]], counts as
+	// two arguments.
 	for i, a := range all {
 		if outer, inner, nested := strings.Cut(a.name, " ["); nested {
 			all = slices.Replace(all, i, i+1, argument{name: outer, optional: true}, argument{name: inner, optional: true, many: a.many})
@@ -138,7 +139,7 @@ func argumentsOf(c *cobra.Command) (all []argument) {
 	return all
 }
 
-// flagsText is the flags of a command, one below the other.
+// flagsText returns the flags of a command, one below the other.
 func flagsText(flags *pflag.FlagSet, width int) string {
 	var b strings.Builder
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -154,7 +155,7 @@ func flagsText(flags *pflag.FlagSet, width int) string {
 	return b.String()
 }
 
-// spelt is how a flag is written: -p, --publish PORT.
+// spelt returns how a flag is written, such as -p, --publish PORT.
 func spelt(f *pflag.Flag) string {
 	text := "--" + f.Name
 	if f.Shorthand != "" {
@@ -166,9 +167,9 @@ func spelt(f *pflag.Flag) string {
 	return text
 }
 
-// placeholder returns the text that stands for the value of a flag: the part of
-// the flag's text in backquotes, as in pflag.UnquoteUsage, else the flag's name in
-// capitals. It is empty for a flag that is on or off.
+// placeholder returns the text that stands for the value of a flag: the part of the flag's
+// text in backquotes, as in pflag.UnquoteUsage, or else the flag's name in capitals. It is
+// empty for a flag that is on or off.
 func placeholder(f *pflag.Flag) string {
 	if f.NoOptDefVal != "" {
 		return ""
@@ -176,13 +177,13 @@ func placeholder(f *pflag.Flag) string {
 	if parts := strings.SplitN(f.Usage, "`", 3); len(parts) == 3 {
 		return strings.ToUpper(parts[1])
 	}
-	if kind := f.Value.Type(); kind == strings.ToUpper(kind) { // a type of ours that names itself
+	if kind := f.Value.Type(); kind == strings.ToUpper(kind) { // one of our types, whose name is the placeholder
 		return kind
 	}
 	return strings.ToUpper(f.Name)
 }
 
-// meaning is what a flag does, with its default where it has one.
+// meaning returns what a flag does, with its default if it has one.
 func meaning(f *pflag.Flag) string {
 	text := strings.Join(strings.SplitN(f.Usage, "`", 3), "")
 	switch f.DefValue {

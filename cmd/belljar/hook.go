@@ -20,7 +20,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// hookTool is the flags that the hook commands share.
+// hookTool contains the flags that the hook commands share.
 type hookTool struct {
 	setup  setup
 	asJSON bool
@@ -72,7 +72,7 @@ sense.`,
 	return c
 }
 
-// eventArgs wants the name of an event and perhaps an object.
+// eventArgs checks that the arguments are the name of an event and, optionally, an object.
 func eventArgs(_ *cobra.Command, args []string) error {
 	if len(args) < 1 || len(args) > 2 {
 		return &lacking{"the name of an event and, if you like, a JSON object"}
@@ -83,7 +83,7 @@ func eventArgs(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// hookExamples are what init writes. They are off: their names begin with "_".
+// hookExamples are the files that init writes. They are off: their names begin with "_".
 var hookExamples = map[string]string{
 	"tool_use/_sync-10-example.sh": `#!/bin/sh
 # Asked before each call. To refuse it, say why on standard error and end with
@@ -138,7 +138,7 @@ func initHooks(out io.Writer, args []string) error {
 	return failure(err)
 }
 
-// hookInfo is a hook as JSON has it.
+// hookInfo is a hook in the JSON output.
 type hookInfo struct {
 	Event string `json:"event"`
 	Name  string `json:"name"`
@@ -159,13 +159,13 @@ func infoOf(h hooks.Hook) hookInfo {
 	return info
 }
 
-// ranInfo is a hook of an event as JSON has it, and what came of it.
+// ranInfo is a hook of an event in the JSON output, with its result.
 type ranInfo struct {
 	hookInfo
-	Came *cameInfo `json:"came,omitempty"` // nil for one that is off
+	Came *cameInfo `json:"came,omitempty"` // nil for a hook that is off
 }
 
-// cameInfo is what came of a hook.
+// cameInfo is the result of a hook.
 type cameInfo struct {
 	Code       int    `json:"code"`
 	Denied     bool   `json:"denied"`
@@ -177,7 +177,7 @@ type cameInfo struct {
 	Stderr     string `json:"stderr,omitempty"`
 }
 
-// ranInfos are the hooks of an event, those that are off after those that ran.
+// ranInfos returns the hooks of an event: first those that ran, then those that are off.
 func ranInfos(all []hooks.Ran, off []hooks.Hook) []ranInfo {
 	infos := make([]ranInfo, 0, len(all)+len(off))
 	for _, r := range all {
@@ -235,7 +235,7 @@ func (t *hookTool) list(c *cobra.Command) error {
 	return failure(tab.Flush())
 }
 
-// madeUp is data for the events that belljar sends.
+// madeUp contains made-up data for the events that belljar sends.
 var madeUp = map[string]map[string]any{
 	hooks.SessionStart: {},
 	hooks.SessionEnd:   {"client": "test", "client_version": "1"},
@@ -247,8 +247,8 @@ var madeUp = map[string]map[string]any{
 	hooks.Error:        {"call": "c-TEST", "tool": "Bash", "error": "open box: no"},
 }
 
-// ran runs the hooks of an event that the command line names.
-// off are those that are left out by their names.
+// ran runs the hooks of the event that the command line names. off are the hooks that are
+// off because of their names.
 func (t *hookTool) ran(c *cobra.Command, args []string, data map[string]any) (all []hooks.Ran, off []hooks.Hook, err error) {
 	if len(args) == 2 {
 		text := []byte(args[1])
@@ -278,7 +278,8 @@ func (t *hookTool) ran(c *cobra.Command, args []string, data map[string]any) (al
 	return all, off, failure(err)
 }
 
-// notRun says which hooks of an event did not run, or that the event has no hook.
+// notRun returns a text that says which hooks of an event did not run, or that the event
+// has no hook.
 func notRun(event string, all []hooks.Ran, off []hooks.Hook) string {
 	if len(all) == 0 && len(off) == 0 {
 		return fmt.Sprintf("The event %s has no hook.\n", event)
@@ -290,7 +291,7 @@ func notRun(event string, all []hooks.Ran, off []hooks.Hook) string {
 	return b.String()
 }
 
-// printRan prints what came of the hooks of an event for a program.
+// printRan prints the results of an event's hooks for a program.
 func (t *hookTool) printRan(c *cobra.Command, all []hooks.Ran, off []hooks.Hook, failed bool) error {
 	if err := printJSON(c.OutOrStdout(), ranInfos(all, off)); err != nil || !failed {
 		return err
@@ -298,7 +299,7 @@ func (t *hookTool) printRan(c *cobra.Command, all []hooks.Ran, off []hooks.Hook,
 	return &statusError{code: exitFailed}
 }
 
-// test shows all that came of each hook.
+// test shows the whole result of each hook.
 func (t *hookTool) test(c *cobra.Command, args []string) error {
 	all, off, err := t.ran(c, args, madeUp[args[0]])
 	if err != nil {
@@ -324,7 +325,7 @@ func (t *hookTool) test(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// emit says what came of the hooks in a line for each.
+// emit prints a line about the result of each hook.
 func (t *hookTool) emit(c *cobra.Command, args []string) error {
 	all, off, err := t.ran(c, args, nil)
 	if err != nil {
@@ -349,7 +350,7 @@ func (t *hookTool) emit(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// cameOf is what came of a hook, in words.
+// cameOf returns the result of a hook in words.
 func cameOf(r hooks.Ran) string {
 	switch {
 	case r.Failure != "" && r.Hook.Sync:

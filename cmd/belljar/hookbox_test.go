@@ -13,8 +13,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// tryAll is a hook that tries what a box does not let it do, and notes what it
-// could. The words in capitals are filled in.
+// tryAll is a hook that tries what a box does not allow, and notes what succeeded. The
+// words in capitals are replaced.
 const tryAll = `cat >/dev/null
 got=
 try() { name=$1; shift; if "$@" >/dev/null 2>&1; then got="$got $name"; fi; }
@@ -30,9 +30,10 @@ try sockets ls STATE/servers/SERVER.sock
 echo "{\"note\": \"could:$got\"}"
 `
 
-// A hook that is not named to run outside is held by a box as the session's own
-// commands are: the same script that does all of this on the host does none of it
-// there. It cannot write the workspace, even where the session's box can.
+// TestAHookCannotLeaveItsBox checks that a hook that is not named to run outside is
+// confined to a box like the session's own commands: a script that does all of this on the
+// host does none of it in the box. The hook cannot write the workspace, even if the
+// session's box can.
 func TestAHookCannotLeaveItsBox(t *testing.T) {
 	onEachWire(t, func(t *testing.T, w wire) {
 		for _, tt := range []struct {
@@ -43,7 +44,7 @@ func TestAHookCannotLeaveItsBox(t *testing.T) {
 			{"--hooks", "rw", "could:"},
 		} {
 			if w != wires[0] && tt.flag == "--trust-hook" {
-				continue // what it shows does not depend on the wire
+				continue // this row does not depend on the wire
 			}
 			l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 			if err != nil {
@@ -78,8 +79,9 @@ func TestAHookCannotLeaveItsBox(t *testing.T) {
 	})
 }
 
-// A hook in a box is of the session's tenant, and has that tenant's profile: of
-// two tenants of one server neither's hooks see the other's event or files.
+// TestHooksKeepTenantsApart checks that a hook in a box belongs to the session's tenant and
+// has that tenant's profile: with two tenants of one server, no hook sees an event or a
+// file of the other tenant.
 func TestHooksKeepTenantsApart(t *testing.T) {
 	onEachWire(t, func(t *testing.T, w wire) {
 		if !w.http {
@@ -114,7 +116,8 @@ echo "{\"note\": \"$w $(grep -o '"tenant":"[ab]"' <<<"$in" | tr -d '"') $(ls /tm
 	})
 }
 
-// A call waits for a hook whose name begins with sync-, and for no other.
+// TestOnlySyncHooksAreWaitedFor checks that a call only waits for a hook whose name begins
+// with sync-.
 func TestOnlySyncHooksAreWaitedFor(t *testing.T) {
 	onEachWire(t, func(t *testing.T, w wire) {
 		for _, name := range []string{"hook.sh", "sync-hook.sh"} {
@@ -133,7 +136,7 @@ func TestOnlySyncHooksAreWaitedFor(t *testing.T) {
 			ask := func() { answer <- c.texts(t, "TaskManager", map[string]any{"action": "list"}) }
 			var texts []string
 			if name == "hook.sh" {
-				ask() // it is answered although the hook has not begun
+				ask() // the call is answered although the hook has not begun
 				texts = <-answer
 				read(t, began)
 				write(t, goOn, "nobody hears this\n")
@@ -156,7 +159,7 @@ func TestOnlySyncHooksAreWaitedFor(t *testing.T) {
 	})
 }
 
-// read waits for a program that writes into a pipe.
+// read waits until a program writes into a pipe.
 func read(t *testing.T, pipe string) {
 	t.Helper()
 	if text, err := os.ReadFile(pipe); err != nil || len(text) == 0 {
@@ -164,7 +167,7 @@ func read(t *testing.T, pipe string) {
 	}
 }
 
-// write waits for a program that reads from a pipe.
+// write waits until a program reads from a pipe.
 func write(t *testing.T, pipe, text string) {
 	t.Helper()
 	if err := os.WriteFile(pipe, []byte(text), 0o600); err != nil {
@@ -172,8 +175,9 @@ func write(t *testing.T, pipe, text string) {
 	}
 }
 
-// A hook on the host does not outlive belljar, and neither does what it started and
-// put into a session of its own, even where belljar is killed.
+// TestAHookOnTheHostDiesWithTheServer checks that a hook on the host does not outlive
+// belljar, and that a process that it has put into a session of its own does not either,
+// even if belljar is killed.
 func TestAHookOnTheHostDiesWithTheServer(t *testing.T) {
 	if testenv.CgroupDir(t) == "" {
 		t.Skip("without a cgroup the hook itself dies, and not what left its process group")
@@ -197,7 +201,7 @@ func TestAHookOnTheHostDiesWithTheServer(t *testing.T) {
 		t.Fatalf("the hook's program says nothing: %v", err)
 	}
 	s.kill()
-	if n, err := r.Read(buf); n != 0 { // the end of file comes with the writer's end
+	if n, err := r.Read(buf); n != 0 { // the end of file comes when the writer has ended
 		t.Errorf("got %q, %v", buf[:n], err)
 	}
 }

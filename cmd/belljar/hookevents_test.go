@@ -17,8 +17,8 @@ import (
 	"belljar.dev/internal/golden"
 )
 
-// teller is a hook that writes down what it is given, in a file of its own, and
-// that its standard input, arguments and variables are not the same.
+// teller is a hook that writes its input into a file of its own, and notes if its standard
+// input, arguments and variables differ.
 const teller = `in=$(cat)
 [ "$in" = "$4" ] && [ "$in" = "$HOOK_JSON" ] && [ "$1" = "$HOOK_EVENT" ] && [ "$2" = "$HOOK_SESSION" ] && [ "$3" = "$HOOK_TIME" ] && [ $# = 4 ] || in="not the same: $in"
 printf '%s\n' "$in" >"LOG/$$.new"
@@ -34,8 +34,8 @@ var (
 	eventSession = regexp.MustCompile(`"session":"([^"]*)"`)
 )
 
-// eventsIn is what the tellers wrote, sorted, with one spelling for what differs.
-// All events must be of one session.
+// eventsIn returns what the tellers wrote, sorted, with one spelling for what differs. All
+// events must be of one session.
 func eventsIn(t *testing.T, log string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(log, "*"))
@@ -69,9 +69,9 @@ func eventsIn(t *testing.T, log string) string {
 	return strings.Join(all, "")
 }
 
-// tellers puts hooks that write down every event into a folder, and is where they
-// write. Those of tool_use are waited for, so that a refusal by another one does
-// not keep them from it.
+// tellers puts hooks that write down every event into a folder, and returns where they
+// write. The hooks of tool_use are waited for, so that they run even if another hook
+// refuses the call.
 func tellers(t *testing.T, p *place, folder string) (log string) {
 	t.Helper()
 	log = filepath.Join(p.dir, "log")
@@ -92,8 +92,9 @@ rules:
   - {id: no-rm, match: {tool: Bash, command: "rm **"}, decision: deny, reason: It removes things.}
 `
 
-// Each event comes exactly once, with what is documented, whatever the client
-// speaks. The golden file is the documentation's example of each.
+// TestEachEventComesOnce checks that each event comes exactly once, with the documented
+// data, whichever protocol the client uses. The golden file is the documentation's example
+// of each event.
 func TestEachEventComesOnce(t *testing.T) {
 	onEachWire(t, func(t *testing.T, w wire) {
 		p := newPlace(t)
@@ -146,7 +147,8 @@ func TestEachEventComesOnce(t *testing.T) {
 
 		got := eventsIn(t, log)
 		if w.era == "2026-07-28" {
-			// Its clients say who they are with each request, and sessions have none.
+			// Clients of this era name themselves in each request, and sessions have no
+			// client.
 			got = strings.Replace(got, `"client":"","client_version":""`, `"client":"test","client_version":"1"`, 1)
 		}
 		golden.Equal(t, "hookevents.golden", got)

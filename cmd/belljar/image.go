@@ -14,7 +14,7 @@ import (
 	"belljar.dev/sandbox/images"
 )
 
-// imaging is what the image commands share.
+// imaging contains what the image commands share.
 type imaging struct {
 	state  string
 	asJSON bool
@@ -37,7 +37,7 @@ it.
 	return c
 }
 
-// store opens the store of images in the directory that find makes of --state.
+// store opens the store of images. find determines the state directory from --state.
 func (i *imaging) store(find func(string) (string, error)) (*images.Store, error) {
 	state, err := find(i.state)
 	if err != nil {
@@ -84,7 +84,7 @@ behind; docs/images.md has the list.
 	return c
 }
 
-// imported tells people what came of an import.
+// imported prints the result of an import for people.
 func imported(w io.Writer, r images.Report) {
 	if r.Known {
 		fmt.Fprintf(w, "%s is %s, which was here already\n", r.Name, r.Digest)
@@ -102,10 +102,10 @@ func imported(w io.Writer, r images.Report) {
 	}
 }
 
-// size is a number of bytes for people.
+// size returns a number of bytes in a form for people.
 func size(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
-// print prints v as JSON, or what people prints.
+// print prints v as JSON, or calls people to print it.
 func (i *imaging) print(c *cobra.Command, v any, people func(io.Writer)) error {
 	if !i.asJSON {
 		people(c.OutOrStdout())

@@ -20,9 +20,9 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// A policy that is read again takes callers with the tokens of an issuer away, with their
-// streams, when it says something else of the issuer; and with their sessions, when it does
-// not name the issuer any more.
+// TestIssuerThatIsTakenOut checks a policy that is read again: if it says something else
+// about an issuer, callers with the issuer's tokens lose their streams. If it no longer
+// names the issuer, they also lose their sessions.
 func TestIssuerThatIsTakenOut(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	t.Parallel()
@@ -59,7 +59,7 @@ func TestIssuerThatIsTakenOut(t *testing.T) {
 	over(stream)
 	answers(http.StatusUnauthorized)
 	session["Authorization"] = "Bearer " + issuer.token(t, "api://two")
-	answers(http.StatusOK) // it is the same principal's
+	answers(http.StatusOK) // the session belongs to the same principal
 
 	stream = w.stream(session)
 	write("")
@@ -70,7 +70,7 @@ func TestIssuerThatIsTakenOut(t *testing.T) {
 	read()
 	answers(http.StatusNotFound) // the session has ended for good
 
-	w.end() // all records are written then
+	w.end() // after this, all records are written
 	var why []string
 	err := audit.Read(t.Context(), config.AuditDir(state), audit.Filter{Kind: audit.KindLogin}, func(e audit.Entry) error {
 		var refused audit.Login
@@ -85,8 +85,8 @@ func TestIssuerThatIsTakenOut(t *testing.T) {
 	}
 }
 
-// A server whose policy names an issuer does not start if the metadata there are those of
-// another one, and names both.
+// TestIssuerWithMetadataOfAnother checks that a server does not start if the metadata of
+// the issuer in its policy belong to another issuer, and that the error names both.
 func TestIssuerWithMetadataOfAnother(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	t.Parallel()
@@ -96,7 +96,8 @@ func TestIssuerWithMetadataOfAnother(t *testing.T) {
 	defer metadata.Close()
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	put(t, policy, fmt.Sprintf("version: 1\nprofiles: {p: {}}\ntenants: {a: {}}\nauth: {issuers: [{url: %q, addresses: 127.0.0.0/8, tenant: a}]}\n", metadata.URL))
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second*testenv.Patience(t)) // it may start all the same
+	// the server might start in spite of this
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second*testenv.Patience(t))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Args = []string{"belljar", "serve", "--http", "127.0.0.1:0", "--workspace", t.TempDir(), "--policy", policy, "--state", t.TempDir()}

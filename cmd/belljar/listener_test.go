@@ -8,10 +8,9 @@ import (
 	"os"
 )
 
-// listener serves ports of 127.0.0.1 for the scripts, until it is ended:
-// listener PORT... It repeats what it is sent. As listener http FILE it answers
-// requests on a port that it prints, repeats their Authorization and keeps it
-// in a file.
+// listener serves ports of 127.0.0.1 for the scripts until it is ended: listener PORT... It
+// returns what it gets. As listener http FILE, it answers requests on a port that it
+// prints, returns their Authorization header and stores it in a file.
 func listener() {
 	if len(os.Args) == 3 && os.Args[1] == "http" {
 		listenHTTP(os.Args[2])

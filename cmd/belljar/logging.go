@@ -9,10 +9,10 @@ import (
 	"belljar.dev/internal/control"
 )
 
-// logging is the flags of what a server logs, on standard error. The zero value
-// logs warnings and errors in the form of text.
+// logging contains the flags for what a server logs on standard error. The zero value logs
+// warnings and errors as text.
 type logging struct {
-	level  string // as slog spells it, in small letters; empty is the default
+	level  string // name of the slog level in small letters; empty means the default
 	format string
 }
 
@@ -27,8 +27,8 @@ func (l *logging) flags(c *cobra.Command) {
 	c.Flags().StringVar(&l.format, "log-format", logText, "`form` of the log: text or json")
 }
 
-// logger returns the logger that the flags ask for. A server over stdio logs less
-// by default than a service: most clients keep its standard error for when something is wrong.
+// logger returns the logger that the flags describe. By default, a server over stdio logs
+// less than a service: most clients show its standard error only when something is wrong.
 func (l logging) logger(errs io.Writer, service bool) (*slog.Logger, error) {
 	level := slog.LevelWarn
 	if service {
@@ -53,7 +53,7 @@ func (l logging) logger(errs io.Writer, service bool) (*slog.Logger, error) {
 	return nil, usage("--log-format %q: want text or json", l.format)
 }
 
-// withShortIDs cuts the ids of sessions and of their boxes, whichever room logs them.
+// withShortIDs cuts the ids of sessions and of their boxes, whichever package logs them.
 func withShortIDs(_ []string, a slog.Attr) slog.Attr {
 	if (a.Key == "session" || a.Key == "box") && a.Value.Kind() == slog.KindString {
 		a.Value = slog.StringValue(control.ShortID(a.Value.String()))

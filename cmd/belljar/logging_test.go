@@ -8,8 +8,8 @@ import (
 	"belljar.dev/internal/control"
 )
 
-// Over HTTP the whole id of a session is what opens it, and more people read a log than
-// may.
+// TestLogCutsIDs checks that logs contain only cut ids: over HTTP, the whole id of a
+// session gives access to it, and more people read a log than may have that access.
 func TestLogCutsIDs(t *testing.T) {
 	const id = "s-7Q2XAB3LMNOPQRSTUVWXYZ234567"
 	for _, format := range []string{logText, logJSON} {

@@ -20,21 +20,21 @@ import (
 )
 
 func main() {
-	// The helpers of a box start as this same program; nothing may come before.
+	// The helpers of a box start as this same program, so this must come first.
 	sandbox.Init()
 	escape.Main()
 	collect(gcStarting)
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// stop are the signals that end the program; all but `run` end by them in
-// order, with what is still running drained or killed.
+// stop contains the signals that end the program. All commands except `run` end in order on
+// them: running work is drained or killed.
 var stop = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
 
-// run is main without a process: it is the exit status.
+// run is main without the exit of the process: it returns the exit status.
 func run(args []string, in io.Reader, out, errs io.Writer) int {
-	// A client that goes away must not kill us before the boxes are closed.
-	// Not signal.Ignore, which the commands in the boxes would inherit.
+	// A client that disconnects must not kill this process before the boxes are closed.
+	// signal.Ignore is not used, because the commands in the boxes would inherit it.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	if len(args) == 1 && args[0] == toolkit.HelperCommand {
@@ -43,16 +43,15 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	root := commands(args...)
 	root.SetArgs(args)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		eachCommand(root, completeValues) // this takes longer than all else of the tree
+		eachCommand(root, completeValues) // this takes longer than the rest of the tree
 	}
 	root.SetIn(in)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	stdout := &pipe{out: out, broken: func() { cancel(errClosedPipe) }}
-	// Much that is printed contains text of agents and pages. Every command writes
-	// to a terminal through a printable.Writer, unless it takes the raw one. Output to
-	// a file or a program is data, and is not changed; standard error is for people
-	// wherever it goes.
+	// Much of the output contains text of agents and pages. Every command writes to a
+	// terminal through a printable.Writer, unless it uses the raw one. Output to a file or
+	// a program is data, and is not changed. Standard error is always for people.
 	if isTerminal(out) {
 		out = printable.NewWriter(out)
 	} else if !ownsOutput(root, args) {
@@ -66,7 +65,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	if shown, ok := out.(*printable.Writer); ok {
 		err = errors.Join(err, failure(shown.Flush()))
 	}
-	defer func() { _ = said.Flush() }() // nobody is left to be told
+	defer func() { _ = said.Flush() }() // an error here cannot be reported any more
 	if stdout.closed.Load() {
 		return exitClosedPipe
 	}
@@ -75,7 +74,8 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	}
 	var status *statusError
 	if !errors.As(err, &status) {
-		// A fault that cobra itself finds, such as two flags that exclude each other.
+		// This is a fault that cobra itself finds, such as two flags that exclude each
+		// other.
 		status = &statusError{code: exitUsage, err: err}
 	}
 	if status.err != nil {
@@ -88,14 +88,14 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	return status.code
 }
 
-// command makes a command of a name.
+// command makes the command with a name.
 type command struct {
 	name  string
-	whole bool // the command looks at the others
+	whole bool // whether the command needs the whole tree
 	make  func() *cobra.Command
 }
 
-// top are the commands below belljar itself.
+// top contains the commands directly below belljar.
 var top = []command{
 	{"serve", false, serveCommand},
 	{"call", false, callCommand},
@@ -131,8 +131,8 @@ var top = []command{
 	{"man", true, manCommand},
 }
 
-// commands is the tree of the commands that a command line needs: one command and what
-// is below it, if args begin with its name, and else all.
+// commands returns the tree of the commands that a command line needs: one command and
+// everything below it, if args begin with its name, or else all commands.
 func commands(args ...string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "belljar",
@@ -146,8 +146,9 @@ manual pages.
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
-	// Not the flag that cobra adds for its Version: only by a template would that print all, and
-	// templates keep every method in the program (TestNoMethodIsCalledByName of the house).
+	// This is not the flag that cobra adds for its Version: that one could print all this
+	// only with a template, and templates keep every method in the program
+	// (TestNoMethodIsCalledByName of the house).
 	version := root.Flags().BoolP("version", "v", false, "print the version")
 	root.RunE = func(c *cobra.Command, _ []string) error {
 		if *version {

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 
 func TestScripts(t *testing.T) { runScripts(t, "testdata") }
 
-// The scripts of a host with systemd, as a user who has logged in there.
+// TestLogin runs the scripts for a host with systemd, as a user who has logged in there.
 func TestLogin(t *testing.T) {
 	testenv.Need(t, testenv.Login)
 	runScripts(t, "testdata/login")
@@ -64,9 +64,10 @@ func runScripts(t *testing.T, dir string) {
 	})
 }
 
-// condition reports whether boxes can run here, whether there is Caddy, curl, git, nginx,
-// Python or a Chromium, or whether we are root. It is an error if TEST_REQUIRE asks for something that is missing.
-// A script runs in a test of its own, so the test that started it must not be skipped from there.
+// condition reports whether boxes can run here, whether Caddy, curl, git, nginx, Python or
+// a Chromium is installed, or whether the test runs as root. It returns an error if
+// TEST_REQUIRE asks for something that is missing. A script runs in a test of its own, so
+// it must not skip the test that started it.
 func condition(cond string) (bool, error) {
 	needs := map[string][]testenv.Thing{
 		"boxes":    {testenv.UserNamespaces, testenv.Bash},
@@ -87,9 +88,9 @@ func condition(cond string) (bool, error) {
 	return testenv.Have(things...)
 }
 
-// sub rewrites files so that what differs from run to run or from host to
-// host has one spelling: sub FILE... on numbers of milliseconds, ports, ids
-// and this script's own directory.
+// sub rewrites files so that what differs from run to run or from host to host has one
+// spelling: sub FILE... It replaces numbers of milliseconds, ports, ids and this script's
+// own directory.
 func sub(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: sub FILE...")
@@ -120,9 +121,8 @@ func taken(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], l.Addr().String())
 }
 
-// layout makes an OCI image layout with bash and what it is linked to, whose
-// second layer hides a file of the first, and puts its directory into a
-// variable: layout NAME.
+// layout makes an OCI image layout with bash and the libraries that it needs. Its second
+// layer hides a file of the first. layout puts the directory into a variable: layout NAME.
 func layout(t *testing.T) func(ts *testscript.TestScript, neg bool, args []string) {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		if neg || len(args) != 1 {

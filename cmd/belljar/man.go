@@ -36,13 +36,13 @@ a directory, which it makes. The same belljar writes the same bytes.
 	}
 }
 
-// manName is the name of a command's manual page.
+// manName returns the name of a command's manual page.
 func manName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
-// manPage is the manual page of a command, in the macros of man(7).
+// manPage returns the manual page of a command, in the macros of man(7).
 func manPage(c *cobra.Command) string {
 	var b strings.Builder
-	// No date: it would differ from build to build.
+	// The page has no date: it would differ from build to build.
 	fmt.Fprintf(&b, ".TH %q 1 \"\" \"belljar %s\" \"belljar\"\n", strings.ToUpper(manName(c)), buildinfo.Release)
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(manName(c)), roff(c.Short))
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(c.UseLine()))
@@ -96,8 +96,8 @@ func manText(b *strings.Builder, text string) {
 	}
 }
 
-// roff is text as man(7) takes it: a backslash and a hyphen are themselves, and
-// no line begins with a control character.
+// roff returns text in the form of man(7): a backslash and a hyphen stand for themselves,
+// and no line begins with a control character.
 func roff(text string) string {
 	lines := strings.Split(strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text), "\n")
 	for i, line := range lines {

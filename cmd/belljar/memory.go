@@ -15,17 +15,17 @@ import (
 	"belljar.dev/internal/pause"
 )
 
-// settleAfter is how long a server keeps the memory that its start used, and mostStarting
-// how much that may be: beyond it garbage is collected in spite of gcStarting.
+// settleAfter is how long a server keeps the memory that its start used. mostStarting
+// bounds this memory: above it, garbage is collected in spite of gcStarting.
 const (
 	settleAfter  = 500 * time.Millisecond
 	mostStarting = 32 << 20
 )
 
-// tendMemory keeps the memory of a server small: at first it gives back what only the start
-// used, garbage and pages of the program, but not before clients have had their first
-// answers. Then it gives back what calls have left as garbage whenever no more come, and sets
-// GOGC by what the server holds. It returns at the end of ctx.
+// tendMemory keeps the memory of a server small. First it returns the memory that only the
+// start used, garbage and pages of the program, but not before clients have had their first
+// answers. Then it returns the garbage of calls whenever no calls arrive, and sets GOGC
+// according to the live memory. It returns at the end of ctx.
 func tendMemory(ctx context.Context) {
 	limit := debug.SetMemoryLimit(-1)
 	debug.SetMemoryLimit(min(limit, mostStarting))
@@ -35,7 +35,7 @@ func tendMemory(ctx context.Context) {
 		return
 	}
 	debug.FreeOSMemory()
-	_ = releaseProgram() // a server that cannot do it is larger, and works
+	_ = releaseProgram() // a server that cannot release it is larger, but works
 	made, live := readMemory()
 	m := memory{made, live, made}
 	for set := 0; ; {
@@ -52,25 +52,26 @@ func tendMemory(ctx context.Context) {
 	}
 }
 
-// tendEvery is how often a server looks at its memory.
+// tendEvery is how often a server checks its memory.
 const tendEvery = 2 * time.Second
 
-// A server that allocates less than restingMost bytes between two looks rests. To give memory back
-// takes the time of a collection, so it is done only when worthwhile bytes were allocated since, and a
-// quarter of what is live: garbage is at most that.
+// A server rests if it allocates less than restingMost bytes between two checks. Returning
+// memory takes the time of a collection, so it is only done if at least worthwhile bytes,
+// and at least a quarter of the live bytes, were allocated since the last time: there
+// cannot be more garbage than that.
 const (
 	restingMost = 1 << 20
 	worthwhile  = 8 << 20
 )
 
-// memory is what a server knows of its own.
+// memory contains what a server knows about its own memory.
 type memory struct {
-	made     uint64 // bytes that were allocated before the last look
-	live     uint64 // bytes that the last collection left
-	released uint64 // made, when garbage was last given back
+	made     uint64 // bytes allocated before the last check, since the start
+	live     uint64 // bytes that were live after the last collection
+	released uint64 // value of made when garbage was last returned
 }
 
-// look reports whether the server rests and may have garbage to give back.
+// look reports whether the server rests and may have garbage to return.
 func (m *memory) look(made, live uint64) bool {
 	rests := made-m.made < restingMost
 	m.made, m.live = made, live
@@ -81,25 +82,25 @@ func (m *memory) look(made, live uint64) bool {
 	return true
 }
 
-// percent returns the GOGC for what is live: garbage may take as much as that, or headroom if that
-// is more. It is at most gcStarting.
+// percent returns the GOGC for the live memory: garbage may take as much memory as the live
+// memory, or headroom if that is more. It is at most gcStarting.
 func (m *memory) percent() int {
 	return int(max(headroom*100/max(m.live, headroom*100/gcStarting), gcDefault))
 }
 
-// readMemory reads how many bytes this process has ever allocated, and how many are live (see
-// package runtime/metrics).
+// readMemory returns how many bytes this process has allocated since its start, and how
+// many are live (see package runtime/metrics).
 func readMemory() (made, live uint64) {
 	samples := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}
 	metrics.Read(samples)
 	return samples[0].Value.Uint64(), samples[1].Value.Uint64()
 }
 
-// releaseProgram takes the pages of the program's own file out of this process. All
-// packages are initialised at the start, which touches two thirds of the program, and
-// most of that code and data is never used again. A page that is used again comes from
-// the kernel's cache, or from the file (madvise(2), MADV_DONTNEED). Pages that can be
-// written stay, since they may differ from the file.
+// releaseProgram releases the pages of the program's own file from this process. All
+// packages are initialised at the start, which touches two thirds of the program, and most
+// of that code and data is never used again. A page that is used again comes from the
+// kernel's cache, or from the file (madvise(2), MADV_DONTNEED). Pages that can be written
+// stay, since they may differ from the file.
 func releaseProgram() error {
 	text, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
@@ -107,7 +108,7 @@ func releaseProgram() error {
 	}
 	type mapping struct {
 		from, to uintptr
-		file     string // its device and its inode
+		file     string // device and inode of its file
 		written  bool
 	}
 	var all []mapping
