@@ -1,11 +1,11 @@
 // Package browser reads web pages that need a browser, in a pool of Chromes.
 //
-// A [Pool] owns the Chromes. Each runs in a box of its own (package sandbox),
-// opened with what the calling tenant's grant lets through the egress door and
-// without a workspace; tenants never share one. [Pool.Load] lends a page of it,
-// in a browser context that no other call ever sees, loads one URL and gives
-// back what it became as a [Loaded]. This package does not convert it, for
-// example to markdown.
+// A [Pool] owns the Chromes. Each Chrome runs in a box of its own (package
+// sandbox), with what the calling tenant's grant allows through the egress door
+// and without a workspace; tenants never share a Chrome. [Pool.Load] lends a page
+// of a Chrome, in a browser context that no other call ever sees, loads one URL
+// and returns the result as a [Loaded]. This package does not convert the page,
+// for example to markdown.
 //
 // The files, each calling those below it:
 //

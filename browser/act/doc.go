@@ -2,13 +2,13 @@
 // and clicks, types and saves by these numbers.
 //
 // [Seats] lends a [Seat] to each session and profile: a Chrome in a box of its own,
-// with what the grant lets through the egress door, and never shared. A caller asks
-// [Seat.Look] for what a tab shows, [Seat.Prepare] for what a step would do, lets
-// the policy decide about these [Facts], and has [Seat.Do] carry the step out. Do
-// reads the facts again and does nothing if they differ.
+// with what the grant allows through the egress door, and never shared. A caller gets
+// what a tab shows from [Seat.Look], and what a step would do from [Seat.Prepare]. It
+// lets the policy decide about these [Facts], and [Seat.Do] then carries out the step.
+// Do reads the facts again and does nothing if they differ.
 //
-// Nothing that a page says decides anything here. Its text is cut, escaped and put
-// between marks that it cannot know, and what it does is bounded by limits.go.
+// No text of a page decides anything here. It is cut, escaped and put between marks
+// that the page cannot know. The limits in limits.go bound what a page can do.
 //
 // The files, each calling those below it:
 //

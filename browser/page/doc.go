@@ -1,19 +1,20 @@
 // Package page turns the bytes of one document of the web into text that an
-// agent can read, cite and page through. It knows no network and no browser:
-// it is given what was served, or what a browser made of it, with the URL and
-// the Content-Type, and gives back a Page.
+// agent can read, cite and page through. It uses no network and no browser: it
+// gets what was served, or what a browser made of that, with the URL and the
+// Content-Type, and returns a Page.
 //
 // The way of a document, in this order:
 //
 //  1. Convert bounds the bytes and finds out what they are: HTML, markdown,
-//     text, JSON, XML, a feed or a PDF. All else is refused with
+//     text, JSON, XML, a feed or a PDF. Anything else is refused with
 //     an *UnsupportedError.
-//  2. The charset is found (byte order mark, header, meta, a look at the bytes)
+//  2. The charset is found (byte order mark, header, meta element, or the bytes)
 //     and the bytes become UTF-8.
 //  3. HTML becomes a bounded tree. Hidden parts are left out and counted, shadow
-//     roots and srcdoc frames are put where they show.
-//  4. A router picks what the page is about: the selector asked for, the main
-//     element of documentation, the article that readability finds, or all.
+//     roots and srcdoc frames are put where they are shown.
+//  4. A router picks the part that becomes the content: what the selector matches,
+//     the main element of documentation, the article that readability finds, or
+//     the whole page.
 //  5. The rest becomes markdown, text or HTML, with absolute links.
 //
 // The text of a page is untrusted: Untrusted puts it between marks that the

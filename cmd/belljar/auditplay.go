@@ -167,7 +167,7 @@ func (t *tame) text(s string) string {
 	return string(out)
 }
 
-// shape returns r, or -1 for a character outside of ASCII that has no shape. These are C1
+// shape returns r, or -1 if r is outside of ASCII and has no shape. Such characters are C1
 // controls, with which a sequence may also begin, and marks that hide or reorder text.
 func shape(r rune) rune {
 	if r >= 0x80 && !printable.Rune(r) {

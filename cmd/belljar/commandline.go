@@ -127,7 +127,7 @@ func checked(own cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// withStatus gives an error of a command that has no exit status the status of a failure.
+// withStatus makes an error of a command a failure, unless the error has an exit status.
 // An error of cobra, before the command runs, is a mistake in the command line.
 func withStatus(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	if run == nil {

@@ -1,6 +1,6 @@
 // Command belljar lets an agent use a shell without being able to hurt the
-// machine it runs on: an MCP server whose tools work in sandboxes that hold
-// only what a policy grants.
+// machine that the shell runs on. It is an MCP server whose tools work in
+// sandboxes that contain only what a policy grants.
 //
 // A command is a file, or a few that begin with its name. The files, each calling those
 // below it:

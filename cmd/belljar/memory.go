@@ -137,9 +137,10 @@ func releaseProgram() error {
 	return nil
 }
 
-// Values of GOGC, see runtime: a program that starts keeps most of what it makes,
-// and to collect garbage after each of the first MiBs is a fifth of the work until
-// a server answers. One that holds more than the headroom has the runtime's default.
+// Values of GOGC, see package runtime. A program that starts keeps most of what it
+// allocates, and collecting garbage after each of the first MiBs takes a fifth of the work
+// until a server answers. A server whose live memory is larger than the headroom has the
+// runtime's default.
 const (
 	gcStarting = 400
 	gcDefault  = 100

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Who sets GOGC has it.
+// TestGOGCOfTheEnvironmentStays checks that the value of GOGC in the environment is used.
 func TestGOGCOfTheEnvironmentStays(t *testing.T) {
 	was := debug.SetGCPercent(70)
 	defer debug.SetGCPercent(was)
@@ -23,13 +23,13 @@ func TestMemoryIsGivenBackAtRest(t *testing.T) {
 		made, live uint64
 		back       bool
 	}{
-		{100*mib + 500*kib, 0, false}, // it rests, and has made too little
-		{110 * mib, 0, false},         // it works
+		{100*mib + 500*kib, 0, false}, // the server rests, but has allocated too little
+		{110 * mib, 0, false},         // the server does not rest
 		{110*mib + kib, 0, true},
-		{110*mib + 2*kib, 0, false}, // which was given back
+		{110*mib + 2*kib, 0, false}, // the garbage was returned already
 		{116 * mib, 0, false},
 		{120 * mib, 0, false},
-		{120*mib + 4*kib, 60 * mib, false}, // too little for so much that is live
+		{120*mib + 4*kib, 60 * mib, false}, // too little for this much live memory
 		{120*mib + 8*kib, 36 * mib, true},
 	} {
 		if got := m.look(tt.made, tt.live); got != tt.back {

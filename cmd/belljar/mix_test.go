@@ -17,10 +17,10 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// mix are calls of all the tools, each of which does its work: pages and search
-// results come from stand-ins at PLACE. A search is each time another, by the
-// number %d, and so are 20 pages: more are not asked of one host in a while. TASK
-// is the background task that was started last.
+// mix contains calls of all the tools, each of which does real work: pages and search
+// results come from stand-ins at PLACE. Each search has another query, by the number %d,
+// and so do pages, of which there are 20: one host must not get more requests in this time.
+// TASK is the background task that was started last.
 var mix = []string{
 	`"Bash","arguments":{"command":"true"}`,
 	`"Bash","arguments":{"command":"seq 20000"}`,
@@ -40,9 +40,9 @@ var mix = []string{
 	`"SetCallback","arguments":{"action":"list"}`,
 }
 
-// BenchmarkMix keeps 128 calls of all tools in flight and pings all the while.
-// It tells how long pings took, and how many answers the tool got that had the
-// fewest: one that starves has none.
+// BenchmarkMix keeps 128 calls of all tools in flight and sends pings all the time. It
+// reports how long the pings took, and the number of answers of the tool with the fewest: a
+// tool that starves has none.
 func BenchmarkMix(b *testing.B) {
 	testenv.Need(b, testenv.UserNamespaces, testenv.Bash)
 	web := newStandIns(b)
@@ -92,13 +92,14 @@ tenants: {local: {limit: {calls: 1000000/s, burst: 1000000, in_flight: 128}}}
 		sent = time.Now()
 		send(`{"jsonrpc":"2.0","id":"ping","method":"ping"}`)
 	}
-	// Lines are read as they come: how long this client decodes is not measured.
+	// Lines are read as they arrive: the time that this client takes to decode them is not
+	// measured.
 	type arrival struct {
 		text []byte
 		at   time.Time
 	}
 	lines := make(chan arrival, 2*window)
-	go func() { // until the server ends, with the benchmark
+	go func() { // until the server ends with the benchmark
 		defer close(lines)
 		for {
 			text, err := s.out.ReadBytes('\n')

@@ -13,8 +13,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// A service of systemd is not handed over if systemd does not hear of the successor: it
-// would end both processes.
+// TestHandOverOfServices checks that a service of systemd is not handed over if systemd
+// cannot be notified of the successor: it would end both processes.
 func TestHandOverOfServices(t *testing.T) {
 	self := strconv.Itoa(os.Getpid())
 	for _, tt := range []struct {
@@ -28,7 +28,8 @@ func TestHandOverOfServices(t *testing.T) {
 	}
 }
 
-// A service manager hears when clients can connect, and which process follows.
+// TestServiceManagerHears checks that a service manager is notified when clients can
+// connect, and which process is the successor.
 func TestServiceManagerHears(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	for name, socket := range map[string]string{"file": filepath.Join(t.TempDir(), "notify"), "abstract": fmt.Sprintf("@belljar-test-%d", os.Getpid())} {
@@ -56,7 +57,7 @@ func TestServiceManagerHears(t *testing.T) {
 				t.Errorf("of the first server the manager hears %q", got)
 			}
 			g.handOver()
-			got := []string{next(), next()} // of both servers, and either may be the first
+			got := []string{next(), next()} // one message of each server, in any order
 			slices.Sort(got)
 			if want := []string{"MAINPID=" + strconv.Itoa(g.pid), "READY=1"}; !slices.Equal(got, want) {
 				t.Errorf("at the hand-over the manager hears %q, want %q", got, want)

@@ -23,7 +23,7 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// npmEnv is set where servers may be fetched from npm.
+// npmEnv is set if servers may be fetched from npm.
 const npmEnv = "BELLJAR_TEST_UPSTREAMS"
 
 // npmServer is a server from npm, and calls of its tools whose results can be
@@ -32,14 +32,14 @@ type npmServer struct {
 	name, pack string
 	args       []string
 	env        map[string]string
-	profile    string // of the policy
+	profile    string // lines of the policy's profile
 	calls      []npmCall
 }
 
 type npmCall struct{ tool, args string }
 
-// npmServers are popular ones that need no account, also one of a browser (G9). Two of them ask the internet for all that
-// they answer, so what is compared of them is an error.
+// npmServers are popular servers that need no account, including one with a browser (G9).
+// Two of them need the internet for every answer, so an error is compared for them.
 var npmServers = []npmServer{
 	{name: "everything", pack: "@modelcontextprotocol/server-everything@2026.8.31", calls: []npmCall{
 		{"echo", `{"message":"héllo"}`},
@@ -73,7 +73,7 @@ var npmServers = []npmServer{
 	{name: "commands", pack: "mcp-server-commands@0.5.0", calls: []npmCall{{"run_command", `{"command":"echo hi"}`}}},
 }
 
-// arguments are those of npx. They have workspace in place of /workspace.
+// arguments returns the arguments for npx, with workspace in place of /workspace.
 func (n npmServer) arguments(chromium, workspace string) []string {
 	args := []string{"-y", n.pack}
 	for _, a := range n.args {
@@ -82,13 +82,13 @@ func (n npmServer) arguments(chromium, workspace string) []string {
 	return args
 }
 
-// npmPeer is a client of a server over pipes that sees each answer as it is.
+// npmPeer is a client of a server over pipes that gets each answer unchanged.
 type npmPeer struct {
 	t       *testing.T
 	in      io.Writer
 	mu      sync.Mutex
 	answers map[int]chan json.RawMessage // guarded by mu
-	changed chan struct{}                // holds one after a change of the list of tools
+	changed chan struct{}                // has an entry after a change of the list of tools
 	over    chan struct{}
 }
 
@@ -106,7 +106,8 @@ func meet(t *testing.T, in io.Writer, out io.Reader) *npmPeer {
 			c.got(line)
 		}
 	}()
-	// The capabilities are those that belljar has for servers: some list fewer tools for others.
+	// The capabilities are those that belljar sends to servers: some servers list fewer
+	// tools for others.
 	c.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{"form":{},"url":{}}},"clientInfo":{"name":"test","version":"1"}}`)
 	fmt.Fprintln(c.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return c
@@ -189,7 +190,8 @@ func (c *npmPeer) list(method, member string) (all []map[string]any, meta string
 	}
 }
 
-// npmLists are the lists of definitions, and what of a definition belljar writes itself.
+// npmLists are the lists of definitions, and the member of a definition that belljar writes
+// itself.
 var npmLists = []struct{ method, member, ours string }{
 	{"tools/list", "tools", "name"},
 	{"prompts/list", "prompts", "name"},
@@ -200,7 +202,7 @@ var npmLists = []struct{ method, member, ours string }{
 // volatile matches what differs from one run of a server to the next.
 var volatile = regexp.MustCompile(`page-[0-9TZ-]+`)
 
-// asCompared is an answer as it can be compared.
+// asCompared returns an answer in a form that can be compared.
 func asCompared(answer map[string]any, workspace string) string {
 	if result, ok := answer["result"].(map[string]any); ok {
 		if meta, ok := result["_meta"].(map[string]any); ok {
@@ -209,17 +211,17 @@ func asCompared(answer map[string]any, workspace string) string {
 			}
 		}
 	}
-	text, _ := json.MarshalIndent(answer, "", " ") // it was read from JSON
+	text, _ := json.MarshalIndent(answer, "", " ") // no error: the answer was read from JSON
 	return volatile.ReplaceAllString(strings.ReplaceAll(string(text), workspace, "/workspace"), "…")
 }
 
-// npmSays is what a server says to a client that speaks to it directly.
+// npmSays contains what a server answers to a client that connects to it directly.
 type npmSays struct {
-	lists   map[string]map[string]string // by member, and by name or URI: definitions
+	lists   map[string]map[string]string // definitions, by member and by name or URI
 	answers []string
 }
 
-// direct starts a server without belljar, and asks it for all.
+// direct starts a server without belljar, and collects all its answers.
 func (n npmServer) direct(t *testing.T, p *place, chromium string) npmSays {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "npx", n.arguments(chromium, p.ws)...)
@@ -243,7 +245,7 @@ func (n npmServer) direct(t *testing.T, p *place, chromium string) npmSays {
 	}
 	defer func() {
 		in.Close()
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the children of npx outlive it
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the children of npx would outlive it
 		_ = cmd.Wait()
 		if t.Failed() {
 			t.Logf("%s said directly:\n%s", n.name, stderr.String())
@@ -267,7 +269,7 @@ func (n npmServer) direct(t *testing.T, p *place, chromium string) npmSays {
 	return says
 }
 
-// native finds the definition of a server that belljar lists by a name of its own.
+// native finds the server's own name of a definition that belljar lists under another name.
 func native(member, server, ours string, of map[string]string) (name string, ok bool) {
 	for name := range of {
 		full := "mcp_" + server + "_" + regexp.MustCompile(`[^A-Za-z0-9_-]`).ReplaceAllString(name, "_")
@@ -307,8 +309,8 @@ func gathered(t *testing.T, c *npmPeer) map[string][]map[string]any {
 	}
 }
 
-// egressSince is how often something outside was reached, as the audit log says behind its
-// first bytes.
+// egressSince returns how often something outside was reached, according to the audit log
+// after its first from bytes.
 func egressSince(t *testing.T, p *place, from int64) (asked int, size int64) {
 	t.Helper()
 	log, err := os.ReadFile(filepath.Join(p.state, "audit", "audit.jsonl"))
@@ -324,14 +326,14 @@ func egressSince(t *testing.T, p *place, from int64) (asked int, size int64) {
 	return asked, int64(len(log))
 }
 
-// endsWithAll ends belljar as clients do, and fails the test with what of it is left a second
-// later.
+// endsWithAll ends belljar as clients do. The test fails if any of its processes is left a
+// second later.
 func (s *serving) endsWithAll(t *testing.T, p *place) {
 	t.Helper()
 	pid, begun := s.cmd.Process.Pid, time.Now()
 	before := testenv.Below(testenv.Processes(), pid)
 	s.in.Close()
-	s.wg.Wait() // until it has ended
+	s.wg.Wait() // wait until belljar has ended
 	s.stop()
 	took := time.Since(begun)
 	var left []string
@@ -364,9 +366,10 @@ func (s *serving) endsWithAll(t *testing.T, p *place) {
 	t.Logf("%d processes were there, and the end took %v", len(before), took.Round(time.Millisecond))
 }
 
-// Servers from npm work as they do without belljar, from the file that another client has of
-// them: what they list and answer is the same, once fetched they need no network, and nothing is
-// left of them. It needs the network: make test-upstreams.
+// TestNpmServers checks that servers from npm work as they do without belljar, with the
+// configuration file of another client: they list and answer the same, need no network once
+// they are fetched, and nothing is left of them. The test needs the network: make
+// test-upstreams.
 func TestNpmServers(t *testing.T) {
 	if os.Getenv(npmEnv) == "" {
 		t.Skipf("servers are fetched from npm only where %s is set: make test-upstreams", npmEnv)
@@ -391,8 +394,8 @@ func TestNpmServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.file(t, "claude_desktop_config.json", string(text))
-	// A mirror of the registry may be at an address of its own, with a certificate that only
-	// this host trusts.
+	// A mirror of the registry may have its own address, with a certificate that only this
+	// host trusts.
 	p.policy = p.file(t, "policy.yaml", `version: 1
 defaults: {decision: allow, profile: offline}
 profiles: {offline: {fs: {system: true, workspace: rw}}}
@@ -443,7 +446,7 @@ upstreams:
 
 // npmRow counts what was compared.
 type npmRow struct {
-	definitions map[string]int // by member
+	definitions map[string]int // number of definitions by member
 	calls       int
 	differ      int
 }
@@ -467,7 +470,7 @@ func (r *npmRow) print(w io.Writer, name string) {
 	fmt.Fprintf(w, "\t%d\t%d\n", r.calls, r.differ)
 }
 
-// compared compares what a server says through belljar with what it says directly.
+// compared compares what a server answers through belljar with what it answers directly.
 func compared(t *testing.T, n npmServer, direct npmSays, lists map[string][]map[string]any, c *npmPeer) npmRow {
 	t.Helper()
 	row := npmRow{definitions: make(map[string]int)}
@@ -512,7 +515,8 @@ func compared(t *testing.T, n npmServer, direct npmSays, lists map[string][]map[
 	for i, call := range n.calls {
 		name := "mcp_" + n.name + "_" + call.tool
 		got := asCompared(c.ask("tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, name, call.args)), "/workspace")
-		got = strings.Replace(got, `"message": "upstream `+n.name+": ", `"message": "`, 1) // the message names the upstream whose error it is
+		// the message names the upstream that the error comes from
+		got = strings.Replace(got, `"message": "upstream `+n.name+": ", `"message": "`, 1)
 		row.calls++
 		if diff := cmp.Diff(direct.answers[i], got); diff != "" {
 			row.differ++

@@ -16,15 +16,15 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// operatingUser does what an ordinary user does.
+// operatingUser is the name of an ordinary user.
 const operatingUser = "vmoperator"
 
-// block is a fenced piece of a document.
+// block is a fenced block of a document.
 type block struct {
 	info, text string
 }
 
-// blocks returns those of a file.
+// blocks returns the blocks of a file.
 func blocks(t *testing.T, file string) (all []block) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -46,8 +46,9 @@ func blocks(t *testing.T, file string) (all []block) {
 	return all
 }
 
-// The commands of the page for operators do what it says, from the first to the last,
-// and leave nothing behind: on a host with systemd, by root and by a user.
+// TestOperating checks that the commands of the page for operators do what the page says,
+// from the first to the last, and leave nothing behind: on a host with systemd, as root and
+// as a user.
 func TestOperating(t *testing.T) {
 	testenv.Need(t, testenv.Systemd, testenv.Curl)
 	source := operatingSource(t)
@@ -57,7 +58,8 @@ func TestOperating(t *testing.T) {
 	nothingLeft(t, before)
 }
 
-// The same holds for the page about packages, with those that `make packages` has made.
+// TestPackages checks the same for the page about packages, with the packages that `make
+// packages` has made.
 func TestPackages(t *testing.T) {
 	testenv.Need(t, testenv.Systemd, testenv.Curl)
 	sums, err := filepath.Abs("../../bin/packages/SHA256SUMS")
@@ -67,8 +69,8 @@ func TestPackages(t *testing.T) {
 	if err != nil {
 		t.Skipf("make packages has made none: %v", err)
 	}
-	// The manual pages of the whole host would be read again, each through a program outside
-	// that keeps it open. Without this file they are not.
+	// Otherwise the manual pages of the whole host would be indexed again, each through a
+	// program outside that keeps it open. Without this file they are not.
 	if err := os.Remove("/var/lib/man-db/auto-update"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
@@ -77,7 +79,8 @@ func TestPackages(t *testing.T) {
 	nothingLeft(t, before)
 }
 
-// And for the page about the front and a worker of a fleet.
+// TestFrontAndWorkerUnits checks the same for the page about the front and a worker of a
+// fleet.
 func TestFrontAndWorkerUnits(t *testing.T) {
 	testenv.Need(t, testenv.Systemd, testenv.Curl)
 	source := operatingSource(t)
@@ -86,7 +89,8 @@ func TestFrontAndWorkerUnits(t *testing.T) {
 	nothingLeft(t, before)
 }
 
-// runPage runs the commands of a page in a directory: at least so many blocks of them.
+// runPage runs the commands of a page in a directory. The page must have at least least
+// blocks of commands.
 func runPage(t *testing.T, page, dir string, least int) {
 	t.Helper()
 	ran := 0
@@ -95,7 +99,7 @@ func runPage(t *testing.T, page, dir string, least int) {
 		var cmd *exec.Cmd
 		switch b.info {
 		default:
-			continue // only shown
+			continue // the block is only shown
 		case "output":
 			for line := range strings.Lines(b.text) {
 				if !strings.Contains(output, strings.TrimSpace(line)) {
@@ -119,7 +123,7 @@ func runPage(t *testing.T, page, dir string, least int) {
 		var said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &said, &said
 		err := cmd.Run()
-		output = strings.ReplaceAll(said.String(), `\n`, "\n") // in JSON
+		output = strings.ReplaceAll(said.String(), `\n`, "\n") // the command is in JSON
 		t.Logf("%s", said.String())
 		if err != nil {
 			log, _ := exec.Command("journalctl", "--no-pager", "-n", "40").CombinedOutput()
@@ -131,7 +135,7 @@ func runPage(t *testing.T, page, dir string, least int) {
 	}
 }
 
-// nothingLeft checks that there are no other traces than before.
+// nothingLeft checks that there are no more traces than before.
 func nothingLeft(t *testing.T, before []string) {
 	t.Helper()
 	var left []string
@@ -148,8 +152,8 @@ func nothingLeft(t *testing.T, before []string) {
 	}
 }
 
-// operatingSource is a directory with what the page expects in the source: the
-// documents, and the program, which is this test when its name is belljar.
+// operatingSource returns a directory with what the page expects in the source: the
+// documents, and the program, which is this test binary under the name belljar.
 func operatingSource(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "source") //nolint:usetesting // t.TempDir is in one that is for root alone
@@ -192,8 +196,8 @@ func makeOperator(t *testing.T) {
 	}
 }
 
-// traces lists the files, cgroups and users that have the name of belljar, outside of
-// its source.
+// traces lists the files, cgroups and users that have the name of belljar, outside of its
+// source.
 func traces(t *testing.T) (all []string) {
 	t.Helper()
 	for _, top := range []string{"/etc", "/home", "/run", "/usr/local/bin", "/var/backups", "/var/lib", "/sys/fs/cgroup"} {
@@ -201,7 +205,7 @@ func traces(t *testing.T) (all []string) {
 			if err == nil && strings.Contains(d.Name(), "belljar") {
 				all = append(all, path)
 			}
-			return nil // what goes meanwhile is not there
+			return nil // a file that disappears meanwhile is not listed
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -217,9 +221,9 @@ func traces(t *testing.T) (all []string) {
 	if _, err := user.Lookup("belljar"); err == nil {
 		all = append(all, "the user belljar")
 	}
-	out, _ := exec.Command("pgrep", "-l", "belljar").Output() // 1 if there is none
+	out, _ := exec.Command("pgrep", "-l", "belljar").Output() // pgrep fails with 1 if it finds nothing
 	for line := range strings.Lines(string(out)) {
-		if !strings.HasSuffix(strings.TrimSpace(line), "belljar.test") { // is this
+		if !strings.HasSuffix(strings.TrimSpace(line), "belljar.test") { // this is the test itself
 			all = append(all, "the process "+strings.TrimSpace(line))
 		}
 	}

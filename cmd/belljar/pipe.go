@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errClosedPipe is the cause of the end of a command whose reader has gone.
+// errClosedPipe is the cause with which a command ends when its reader has gone.
 var errClosedPipe = errors.New("nobody reads standard output any more")
 
-// pipe is standard output that another program may read. SIGPIPE does not end
-// this program, whose boxes have to be closed first: a pipe notes that its reader
-// has gone, and has the command end.
+// pipe is standard output that another program may read. SIGPIPE does not end this program,
+// whose boxes must be closed first: instead, a pipe notes that its reader has gone, and
+// ends the command.
 type pipe struct {
 	out    io.Writer
 	broken func()
@@ -30,9 +30,9 @@ func (p *pipe) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// ownsOutput reports whether arguments are those of a command that goes on after
-// a closed pipe: to `serve` it means that a client leaves, and `run` has the
-// command in the box notice it.
+// ownsOutput reports whether the arguments are for a command that continues after a closed
+// pipe: for `serve` it means that a client disconnects, and for `run` the command in the
+// box notices it.
 func ownsOutput(root *cobra.Command, args []string) bool {
 	c, _, err := root.Find(args)
 	return err == nil && slices.Contains([]string{serveName, "run"}, c.Name())

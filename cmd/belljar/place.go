@@ -25,11 +25,11 @@ import (
 	"belljar.dev/policies"
 )
 
-// placeOptions is the flags of the place commands.
+// placeOptions contains the flags of the place commands.
 type placeOptions struct {
 	state, to, from string
 	asJSON, moving  bool
-	back            bool // do not wait
+	back            bool // whether the command returns without a wait
 }
 
 func placeCommand() *cobra.Command {
@@ -129,7 +129,7 @@ contains what agents and people entrusted to the place: keep it like a password.
 	}
 }
 
-// export writes a place to a new file, which is not there if that fails.
+// export writes a place to a new file, which does not exist if that fails.
 func export(ctx context.Context, f *control.Client, place, name string) (size int64, err error) {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
 	if errors.Is(err, os.ErrExist) {
@@ -200,7 +200,8 @@ func (o *placeOptions) bring(ctx context.Context, f *control.Client, args []stri
 	return now, json.Unmarshal(out.Bytes(), &now)
 }
 
-// front is the front of this machine. Several of one state directory there are not.
+// front returns the client of this machine's front. A state directory cannot have several
+// fronts.
 func (o *placeOptions) front(ctx context.Context, command string) (*control.Client, error) {
 	dir, err := config.KnownState(o.state)
 	if err != nil {
@@ -216,7 +217,7 @@ func (o *placeOptions) front(ctx context.Context, command string) (*control.Clie
 	return found[0].Client, nil
 }
 
-// maxPlaceList is the most bytes of a list of places.
+// maxPlaceList is the largest number of bytes of a list of places.
 const maxPlaceList = 512 << 20
 
 func (o *placeOptions) places(ctx context.Context, f *control.Client) (all []fleet.PlaceInfo, err error) {
@@ -236,7 +237,7 @@ func (o *placeOptions) places(ctx context.Context, f *control.Client) (all []fle
 	return list, nil
 }
 
-// limited is a buffer that has a bound.
+// limited is a buffer with a bound.
 type limited struct {
 	bytes.Buffer
 
@@ -300,7 +301,8 @@ func (o *placeOptions) move(c *cobra.Command, args []string) error {
 	return o.moveAll(c, f, args)
 }
 
-// moveAll moves places, one after the other. One that does not move keeps none of the others.
+// moveAll moves places, one after the other. A place that does not move does not keep the
+// others from being moved.
 func (o *placeOptions) moveAll(c *cobra.Command, f *control.Client, all []string) error {
 	var failed []error
 	stayed := false
@@ -308,7 +310,8 @@ func (o *placeOptions) moveAll(c *cobra.Command, f *control.Client, all []string
 		now, err := o.moveOne(c.Context(), f, place)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("place move: %w", err))
-			if _, away := errors.AsType[*url.Error](err); away || c.Context().Err() != nil { // so are all others
+			// in this case all other moves fail as well
+			if _, away := errors.AsType[*url.Error](err); away || c.Context().Err() != nil {
 				if rest := all[i+1:]; len(rest) > 0 {
 					failed = append(failed, fmt.Errorf("place move: %d more were not tried, beginning with %s", len(rest), policies.Clip(rest[0], 256)))
 				}
@@ -351,7 +354,7 @@ func (o *placeOptions) moveOne(ctx context.Context, f *control.Client, place str
 	return now, nil
 }
 
-// lookAgain is how often a command looks how far a move is.
+// lookAgain is the pause between two checks of the progress of a move.
 const lookAgain = 100 * time.Millisecond
 
 // tellPlace prints where a place is now.

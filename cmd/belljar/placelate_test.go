@@ -14,8 +14,9 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// A call whose body comes when the policy has taken its place away from the tenant runs in
-// that place no more, and a stream of the place ends. The place is still there for others.
+// TestLateCallsInPlaces checks a call whose body arrives after the policy has taken its
+// place away from the tenant: the call does not run in that place, and a stream of the
+// place ends. Other tenants still have the place.
 func TestLateCallsInPlaces(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	dir := t.TempDir()
@@ -38,8 +39,8 @@ tenants: {a: {token: "${env:TOKEN_A}", workspace: %s}, b: {token: "${env:TOKEN_B
 
 	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Bash","arguments":{"command":"touch /workspace/NAME"},"_meta":{` +
 		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
-	// begin sends a call but for its body, and returns when the server has let it in and waits
-	// for that.
+	// begin sends a call without its body, and returns when the server has accepted the
+	// call and waits for its body.
 	begin := func(token, name string) (end func() *http.Response) {
 		conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(w.url, "http://"), "/mcp"))
 		if err != nil {

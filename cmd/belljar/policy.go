@@ -96,8 +96,7 @@ makes no sense.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			f.Command, f.Now, f.Args = args[1], time.Now(), make(map[string]any)
 			if given != "" {
-				// The fault is left out, since it is described in the words of Go's
-				// types.
+				// The error of json is left out, since it describes Go's types.
 				if json.Unmarshal([]byte(given), &f.Args) != nil || f.Args == nil {
 					return usage(`--args is not a JSON object, such as '{"timeout":5000}'`)
 				}
@@ -124,7 +123,7 @@ makes no sense.`,
 	return c
 }
 
-// showParts prints a decision and its parts.
+// showParts prints the parts of a decision.
 func showParts(w io.Writer, d policies.Decision, parts []policies.Part) {
 	for i, part := range parts {
 		fmt.Fprintf(w, "part %d: %s\n", i+1, part.Text)
@@ -144,7 +143,7 @@ func showParts(w io.Writer, d policies.Decision, parts []policies.Part) {
 		}
 		for _, m := range part.Matches {
 			alone := len(part.Matches) == 1 && m.Rule == part.Rule
-			if !alone || m.When != "" || m.Limit != "" { // else the line below says it all
+			if !alone || m.When != "" || m.Limit != "" { // otherwise the line below contains everything
 				showMatch(w, m)
 			}
 		}
@@ -166,7 +165,7 @@ func showParts(w io.Writer, d policies.Decision, parts []policies.Part) {
 	}
 }
 
-// showMatch prints a rule that speaks about a part.
+// showMatch prints a rule that matches a part.
 func showMatch(w io.Writer, m policies.Match) {
 	fmt.Fprintf(w, "  rule %s: %s", by(m.Rule, m.Source), m.Verdict)
 	switch {
@@ -197,7 +196,7 @@ func showMatch(w io.Writer, m policies.Match) {
 	}
 }
 
-// showBelow prints what layers say to a part.
+// showBelow prints what the layers decide about a part.
 func showBelow(w io.Writer, below []policies.Said) {
 	for _, s := range below {
 		fmt.Fprintf(w, "  %s by %s%s\n", s.Verdict, by(s.Rule, s.Source), ofLayer(s.Layer))

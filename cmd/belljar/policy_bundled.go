@@ -38,10 +38,10 @@ Exit status: 0; 2 the command line makes no sense.`,
 	return c
 }
 
-// bundledInfo is a bundled policy as JSON.
+// bundledInfo is a bundled policy in the JSON output.
 type bundledInfo struct {
 	Name string `json:"name"`
-	Use  string `json:"use"` // for whom it is
+	Use  string `json:"use"` // purpose of the policy
 }
 
 func policyShowCommand() *cobra.Command {

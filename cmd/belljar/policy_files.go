@@ -9,14 +9,14 @@ import (
 	"belljar.dev/policies"
 )
 
-// eachPolicy reads each file, shows the faults of those that have some, and
-// hands the others on.
+// eachPolicy reads each file, prints the faults of the policies that have some, and calls
+// use with the others.
 func eachPolicy(c *cobra.Command, names []string, use func(name string, p *policies.Policy)) error {
 	return policiesFor(c, names, "", use)
 }
 
-// policiesFor is eachPolicy with what the policies say of a workspace, or of the
-// current directory where workspace is empty.
+// policiesFor is eachPolicy with the policies as they apply to a workspace; if workspace is
+// empty, to the current directory.
 func policiesFor(c *cobra.Command, names []string, workspace string, use func(name string, p *policies.Policy)) error {
 	faulty := 0
 	for _, name := range names {
@@ -35,7 +35,7 @@ func policiesFor(c *cobra.Command, names []string, workspace string, use func(na
 	return nil
 }
 
-// by names a rule and where it stands.
+// by returns the name of a rule and its place in the file.
 func by(rule string, at policies.Source) string {
 	if at.Line == 0 {
 		return rule
@@ -43,7 +43,7 @@ func by(rule string, at policies.Source) string {
 	return fmt.Sprintf("%s (%s:%d)", rule, at.File, at.Line)
 }
 
-// ofLayer names a layer below the system's.
+// ofLayer returns a text that names a layer below the system's.
 func ofLayer(layer string) string {
 	if layer == "" || layer == policies.LayerSystem {
 		return ""

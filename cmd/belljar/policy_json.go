@@ -10,16 +10,17 @@ import (
 	"belljar.dev/policies"
 )
 
-// The types that the policy commands print with --json. They are an interface: keys may be
-// added, and no key is removed or changes its meaning. docs/commands.md describes them.
+// The types that the policy commands print with --json. Programs rely on them: keys may be
+// added, but no key is removed or changes its meaning. docs/commands.md describes them.
 
-// checkedPolicy is what `policy check --json` and `policy test --json` say of one policy.
+// checkedPolicy is the result of `policy check --json` and `policy test --json` for one
+// policy.
 type checkedPolicy struct {
 	Policy string       `json:"policy"`
 	OK     bool         `json:"ok"`
 	Tests  []testedCall `json:"tests"`
 	Faults []faultInfo  `json:"faults"`
-	More   int          `json:"more_faults,omitempty"` // beyond those
+	More   int          `json:"more_faults,omitempty"` // number of faults that are not in Faults
 }
 
 type testedCall struct {
@@ -38,7 +39,7 @@ type faultInfo struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
-// checkJSON prints what is wrong with policies, and what their tests come to.
+// checkJSON prints the faults of policies, and the results of their tests.
 func checkJSON(c *cobra.Command, names []string) error {
 	all := make([]checkedPolicy, 0, len(names))
 	faulty := 0

@@ -15,7 +15,7 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// linting is what the flags of lint say.
+// linting contains the flags of lint.
 type linting struct {
 	logs   []string
 	asJSON bool
@@ -84,7 +84,7 @@ func (l *linting) run(c *cobra.Command, names []string) error {
 	return nil
 }
 
-// lint looks at one policy, as each of its projects has it.
+// lint checks one policy in the form in which each of its projects has it.
 func (l *linting) lint(ctx context.Context, name string) ([]policies.Finding, error) {
 	p, err := config.CheckPolicy(name, "")
 	if err != nil {
@@ -139,11 +139,10 @@ func (l *linting) print(w io.Writer, found []policies.Finding, looked int) error
 	return err
 }
 
-// openQuestions bounds the questions of a log whose answers are looked for.
+// openQuestions bounds the questions of a log for which readUse still expects answers.
 const openQuestions = 10_000
 
-// readUse reads how logs show the rules of a policy being used; nil without a
-// log.
+// readUse reads from logs how the rules of a policy are used; it returns nil without a log.
 func readUse(ctx context.Context, p *policies.Policy, logs []string) (*policies.Use, error) {
 	if len(logs) == 0 {
 		return nil, nil //nolint:nilnil // no log says nothing
@@ -157,12 +156,12 @@ func readUse(ctx context.Context, p *policies.Policy, logs []string) (*policies.
 	return u.use, nil
 }
 
-// useReader counts what the records of logs say of rules.
+// useReader counts what the records of logs say about rules.
 type useReader struct {
 	p     *policies.Policy
 	use   *policies.Use
-	asked map[string]string // the rule that put a question, by the id of its call
-	order []string          // of asked, the oldest first
+	asked map[string]string // rule that asked a question, by the id of the call
+	order []string          // keys of asked, oldest first
 }
 
 func (u *useReader) see(e audit.Entry) error {

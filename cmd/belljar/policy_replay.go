@@ -15,10 +15,10 @@ import (
 	"belljar.dev/policies/report"
 )
 
-// maxExamples bounds the calls that are shown of one group.
+// maxExamples bounds the example calls that are shown of one group.
 const maxExamples = 100
 
-// replaying is what the flags of replay say.
+// replaying contains the flags of replay.
 type replaying struct {
 	recorded  bool
 	workspace string
@@ -103,7 +103,7 @@ func (r *replaying) run(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// sideText is the side of a change for people.
+// sideText returns one side of a change in a form for people.
 func sideText(s report.Side) string {
 	text := s.Word + " by " + by(s.Rule, policies.Source{File: s.File, Line: s.Line})
 	if s.Profile != "" {
@@ -112,7 +112,7 @@ func sideText(s report.Side) string {
 	return text
 }
 
-// printReplay shows the report.
+// printReplay prints the report.
 func printReplay(w io.Writer, r *report.Replay, asJSON bool) error {
 	if asJSON {
 		enc := json.NewEncoder(w)
@@ -143,7 +143,7 @@ func printReplay(w io.Writer, r *report.Replay, asJSON bool) error {
 	return nil
 }
 
-// kindText says in a word what the change does.
+// kindText returns a word for the effect of a change.
 func kindText(g *report.Changed) string {
 	switch {
 	case g.After.Verdict > g.Before.Verdict:
@@ -154,7 +154,7 @@ func kindText(g *report.Changed) string {
 	return "another profile"
 }
 
-// exampleText is the part of a call that decides.
+// exampleText returns the part of a call that decides.
 func exampleText(e report.Example) string {
 	switch {
 	case e.Part == "":

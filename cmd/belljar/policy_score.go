@@ -61,11 +61,11 @@ Exit status: 0; 1 a policy has faults; 2 the command line makes no sense.`,
 	return c
 }
 
-// rating is what score says of a policy.
+// rating is the score of a policy.
 type rating struct {
 	Policy   string          `json:"policy"`
 	Profiles []profileRating `json:"profiles"`
-	Unasked  *unaskedRating  `json:"unasked"` // nil where no command runs unasked
+	Unasked  *unaskedRating  `json:"unasked"` // nil if no command runs without a question
 }
 
 type profileRating struct {
@@ -74,7 +74,7 @@ type profileRating struct {
 	Tools []policies.Openness `json:"tools"`
 }
 
-// unaskedRating is the most that a command has which nobody is asked about.
+// unaskedRating is the highest score of a command that runs without a question.
 type unaskedRating struct {
 	Profile string `json:"profile"`
 	Score   int    `json:"score"`
@@ -106,7 +106,7 @@ func rate(name string, p *policies.Policy, host sandbox.Host) rating {
 	return r
 }
 
-// printRatings shows ratings.
+// printRatings prints ratings.
 func printRatings(w io.Writer, all []rating, asJSON bool) error {
 	if asJSON {
 		enc := json.NewEncoder(w)
@@ -136,7 +136,7 @@ func printRatings(w io.Writer, all []rating, asJSON bool) error {
 	return nil
 }
 
-// print shows what makes a score, and what of the tools passes.
+// print prints the parts of a score, and which tools run without a question.
 func (p profileRating) print(w io.Writer) error {
 	t := newTable(w)
 	for _, point := range p.Points {
@@ -166,7 +166,7 @@ func (p profileRating) print(w io.Writer) error {
 	return t.Flush()
 }
 
-// reasonsOf says why calls of a tool pass or do not.
+// reasonsOf returns the reasons why calls of a tool run or do not.
 func reasonsOf(o policies.Openness) string {
 	why := "by " + strings.Join(o.By, ", ")
 	if len(o.Grants) > 0 {

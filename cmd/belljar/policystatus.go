@@ -13,10 +13,10 @@ import (
 	"belljar.dev/internal/control"
 )
 
-// stateName is the flag of the directory for what outlives the program.
+// stateName is the flag for the directory whose content outlives the program.
 const stateName = "state"
 
-// flagText is what the command line says of a flag that the command may have.
+// flagText returns the value of a flag, or "" if the command does not have the flag.
 func flagText(c *cobra.Command, name string) string {
 	if f := c.Flag(name); f != nil {
 		return f.Value.String()
@@ -24,9 +24,9 @@ func flagText(c *cobra.Command, name string) string {
 	return ""
 }
 
-// tellHeldBack says which servers of this user go on with a policy that they
-// read before: those of a file that has faults, or of any file that they found
-// some in where name is empty. Servers that do not answer have ended.
+// tellHeldBack prints which servers of this user still use an earlier policy because the
+// file has faults: if name is empty, for any file; otherwise for the file with that name. A
+// server that does not answer has ended.
 func tellHeldBack(ctx context.Context, w io.Writer, state, name string) {
 	dir, err := config.FindState(state)
 	if err != nil {

@@ -120,7 +120,7 @@ background jobs run in it.
 	return c
 }
 
-// findBoxes are the boxes of all servers with a state directory.
+// findBoxes returns the boxes of all servers with a state directory.
 func findBoxes(ctx context.Context, state string) ([]control.Box, []*control.Client, error) {
 	dir, err := config.KnownState(state)
 	if err != nil {
@@ -153,7 +153,7 @@ func listPorts(to io.Writer, boxes []control.Box) error {
 	return t.Flush()
 }
 
-// askPort asks the server that has the box to do something with a port of it.
+// askPort asks the server that has the box to act on a port of the box.
 func askPort(ctx context.Context, state, what, box, port, at string) (control.Published, error) {
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 {
@@ -178,8 +178,8 @@ func askPort(ctx context.Context, state, what, box, port, at string) (control.Pu
 	return control.Published{}, failure(fmt.Errorf("server %d has gone", chosen.Server))
 }
 
-// choose is the box that a port is meant of: the named one, the one that
-// listens on the port or publishes it, or the only one.
+// choose returns the box to which a port belongs: the named box, the box that listens on
+// the port or publishes it, or the only box.
 func choose(boxes []control.Box, id string, port uint16) (control.Box, error) {
 	var named, has []control.Box
 	for _, b := range boxes {
@@ -206,7 +206,7 @@ func choose(boxes []control.Box, id string, port uint16) (control.Box, error) {
 	return control.Box{}, fmt.Errorf("none of %d boxes listens on port %d; name one with --box", len(boxes), port)
 }
 
-// portMap is one -p of run: a port of the box and where it is on this machine.
+// portMap is one -p flag of run: a port of the box, and its address on this machine.
 type portMap struct {
 	port uint16
 	at   netip.AddrPort
@@ -236,7 +236,7 @@ func readPortMaps(flags []string) ([]portMap, error) {
 	return maps, nil
 }
 
-// publishAll publishes ports and tells where they are.
+// publishAll publishes ports and prints their addresses.
 func publishAll(ctx context.Context, errs io.Writer, box *sandbox.Box, maps []portMap) error {
 	for _, m := range maps {
 		p, err := box.Publish(ctx, m.port, m.at)

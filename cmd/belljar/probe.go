@@ -17,7 +17,7 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// probing are the flags of `doctor --probe`.
+// probing contains the flags of `doctor --probe`.
 type probing struct {
 	on      bool
 	profile string
@@ -28,14 +28,14 @@ func (p *probing) flags(c *cobra.Command) {
 	c.Flags().StringVar(&p.profile, "profile", "", "with --probe: `name` of a profile of the policy (default: the policy's own)")
 }
 
-// finding is a probe that did not come out as it must.
+// finding is a probe without the required outcome.
 type finding struct {
 	ID       string          `json:"id"`
 	Name     string          `json:"name"`
 	Category escape.Category `json:"category"`
 	Detail   string          `json:"detail"`
 	Means    string          `json:"means"`
-	Tried    bool            `json:"tried"` // false: nothing is known, which is no reason to trust
+	Tried    bool            `json:"tried"` // if false, nothing is known, which is not a reason for trust
 }
 
 // tally counts the probes of a category.
@@ -45,22 +45,22 @@ type tally struct {
 	Of       int             `json:"of"`
 }
 
-// probed is what `doctor --probe` prints. Its JSON is an interface: keys may
-// be added, and no key is removed or changes its meaning.
+// probed is what `doctor --probe` prints. Programs rely on its JSON: keys may be added, but
+// no key is removed or changes its meaning.
 type probed struct {
 	OK         bool      `json:"ok"`
 	Policy     string    `json:"policy"`
 	Profile    string    `json:"profile"`
-	Workspace  string    `json:"workspace"` // empty: one made for the purpose
+	Workspace  string    `json:"workspace"` // empty if a workspace was made for the probes
 	Held       int       `json:"held"`
 	Of         int       `json:"of"`
 	Categories []tally   `json:"categories"`
 	Findings   []finding `json:"findings"`
 }
 
-// run tries all probes in boxes of this deployment. Without a --workspace of
-// the user's it makes one: probes look for hooks to plant, and a workspace
-// where that succeeds should be nobody's.
+// run tries all probes in boxes of this deployment. Without --workspace it makes a
+// workspace: probes look for hooks to plant, and nobody should own a workspace in which
+// that succeeds.
 func (p *probing) run(c *cobra.Command, set *setup, asJSON bool) (err error) {
 	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 	defer cancel()
@@ -95,7 +95,7 @@ func (p *probing) run(c *cobra.Command, set *setup, asJSON bool) (err error) {
 	return nil
 }
 
-// fill tries the probes in boxes that a profile grants to two tenants.
+// fill tries the probes in boxes for two tenants, with what a profile grants.
 func (r *probed) fill(ctx context.Context, srv *server.Server, profile string) error {
 	var grants [2]policies.Grant
 	for i, tenant := range []string{"probe", "probe-neighbour"} {
@@ -121,7 +121,7 @@ func (r *probed) fill(ctx context.Context, srv *server.Server, profile string) e
 	return errors.Join(err, suite.Close())
 }
 
-// explain says what to do where not even a box can be opened.
+// explain adds what to do to the error of a box that cannot be opened.
 func explain(err error) error {
 	if _, ok := errors.AsType[*limit.Refusal](err); ok {
 		return fmt.Errorf("%w; `belljar doctor` says what this host lacks and how to fix it", err)

@@ -8,8 +8,8 @@ import (
 	"belljar.dev/sandbox/escape"
 )
 
-// A row that nothing shows to hold counts as not held, and the exit status
-// follows.
+// TestProbedCountsAndPrints checks that a probe whose outcome is not known counts as not
+// held, also in the exit status.
 func TestProbedCountsAndPrints(t *testing.T) {
 	wall := escape.Probe{ID: "F01", Name: "read a file", Category: escape.Filesystem}
 	need := escape.Probe{ID: "D03", Name: "use /dev/null", Category: escape.Devices, Works: true}

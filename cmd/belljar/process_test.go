@@ -21,20 +21,20 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// process is a belljar that runs as a process of its own, over its pipes.
+// process is belljar in a process of its own, over its pipes.
 type process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 }
 
-// serve starts a program as a server; args[0] is what it is called.
+// serve starts a program as a server; args[0] is its name.
 func serve(t testing.TB, program string, args ...string) *process {
 	t.Helper()
 	return serveTo(t, nil, program, args...)
 }
 
-// serveTo is serve with a standard error, which may be read once the program ended.
+// serveTo is serve with a standard error, which may be read after the program has ended.
 func serveTo(t testing.TB, errs io.Writer, program string, args ...string) *process {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -67,7 +67,7 @@ func (s *process) send(t testing.TB, line string) {
 	}
 }
 
-// reply is a line of the server.
+// reply is a line from the server.
 type reply struct {
 	ID     any
 	Method string
@@ -90,7 +90,7 @@ func (s *process) receive(t testing.TB) reply {
 
 const hello = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"experimental":{"belljar.dev/structured":{}}},"clientInfo":{"name":"test","version":"1"}}}`
 
-// serveAtWork is serve with a client that has greeted the server and has run a command.
+// serveAtWork is serve, with a client that has connected and has run a command.
 func serveAtWork(t *testing.T) *process {
 	t.Helper()
 	s := serve(t, os.Args[0], "belljar", "serve", "--workspace", t.TempDir())
@@ -107,8 +107,8 @@ func (s *process) resident(t testing.TB) int64 {
 	return testenv.Resident(t, s.cmd.Process.Pid)
 }
 
-// A client that writes 20,000 calls of long commands gets an answer to each,
-// and to a ping and a cancel among them; the server stays small.
+// TestFlood checks that a client that writes 20,000 calls of long commands gets an answer
+// to each, and also to a ping and a cancel among them. The server stays small.
 func TestFlood(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	const flood = 20_000
@@ -161,9 +161,8 @@ func TestFlood(t *testing.T) {
 	t.Logf("idle %d MiB, at most %d MiB", idle>>20, most>>20)
 }
 
-// However a server ends, nothing of it is left: no process of a box, no
-// cgroup. A client that closes its end, or a SIGTERM, still gets the answer to
-// its call.
+// TestServerEnds checks that nothing is left of a server, however it ends: no process of a
+// box, no cgroup. After SIGTERM, or if a client closes its end, the call is still answered.
 func TestServerEnds(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	t.Parallel()
@@ -184,7 +183,7 @@ func TestServerEnds(t *testing.T) {
 			s.send(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 			s.send(t, `{"jsonrpc":"2.0","id":"job","method":"tools/call","params":{"name":"BackgroundBash","arguments":{"command":"trap '' TERM; (setsid sleep `+mark+` &); sleep `+mark+`"}}}`)
 			s.receive(t)
-			// Progress says that it runs.
+			// A progress report shows that the call runs.
 			s.send(t, `{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"Bash","_meta":{"progressToken":1},"arguments":{"command":"echo begun; sleep 1; : `+mark+`"}}}`)
 			if r := s.receive(t); r.Method != "notifications/progress" {
 				t.Fatalf("got %+v, want progress", r)
@@ -208,7 +207,8 @@ func TestServerEnds(t *testing.T) {
 	}
 }
 
-// A server that has started gives back what only its start used, and works as before.
+// TestServerSettles checks that a server that has started returns the memory that only its
+// start used, and works as before.
 func TestServerSettles(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	s := serve(t, os.Args[0], "belljar", "serve", "--workspace", t.TempDir())
@@ -237,8 +237,9 @@ func TestServerSettles(t *testing.T) {
 	}
 }
 
-// Every start of the program initialises all packages. Ours leave tables of words,
-// patterns and schemas to those who first look into them.
+// TestOurPackagesInitialiseLittle checks the memory of our packages: every start of the
+// program initialises all packages, so ours must not make tables of words, patterns and
+// schemas before they are first used.
 func TestOurPackagesInitialiseLittle(t *testing.T) {
 	var trace bytes.Buffer
 	c := exec.CommandContext(t.Context(), os.Args[0], "version")
@@ -247,12 +248,14 @@ func TestOurPackagesInitialiseLittle(t *testing.T) {
 	if err := c.Run(); err != nil {
 		t.Fatalf("%v: %s", err, &trace)
 	}
-	const most = 140_000 // bytes; they were 328,000 with the tables
+	const most = 140_000 // bytes; with the tables it was 328,000
 	packages, all := 0, 0
 	for line := range strings.Lines(trace.String()) {
-		// init belljar.dev/policies @8.1 ms, 0.065 ms clock, 37080 bytes, 628 allocs
+		// an example of a line: init belljar.dev/policies @8.1 ms, 0.065 ms clock, 37080
+		// bytes, 628 allocs
 		f := strings.Fields(line)
-		if len(f) < 9 || f[0] != "init" || !strings.HasPrefix(f[1], "belljar.dev/") || f[1] == "belljar.dev/cmd/belljar" { // this test binary has the tests of the command
+		// the test binary also has the tests of the command
+		if len(f) < 9 || f[0] != "init" || !strings.HasPrefix(f[1], "belljar.dev/") || f[1] == "belljar.dev/cmd/belljar" {
 			continue
 		}
 		n, err := strconv.Atoi(f[7])
@@ -271,8 +274,8 @@ func TestOurPackagesInitialiseLittle(t *testing.T) {
 	}
 }
 
-// `belljar --version` is answered before most packages are initialised: by their number,
-// since what that takes depends on the machine.
+// TestVersionIsAnsweredEarly checks that `belljar --version` answers before most packages
+// are initialised. It counts packages, since the time depends on the machine.
 func TestVersionIsAnsweredEarly(t *testing.T) {
 	packages := func(arg string) (n int) {
 		var trace bytes.Buffer
@@ -289,7 +292,8 @@ func TestVersionIsAnsweredEarly(t *testing.T) {
 	}
 }
 
-// built is belljar as it is installed: a program of tests has more to initialise.
+// built returns a belljar program that is built as for an installation: a test binary has
+// more to initialise.
 func built(b *testing.B) string {
 	b.Helper()
 	program := filepath.Join(b.TempDir(), "belljar")
@@ -301,9 +305,10 @@ func built(b *testing.B) string {
 	return program
 }
 
-// BenchmarkServe measures the start of a server to its first answer, and what it holds when
-// idle. The limits are 10 ms and 20 MiB. The state directory is there already, but for
-// the first start of all, which waits for the disk to have the keys of the audit log.
+// BenchmarkServe measures the time from the start of a server to its first answer, and its
+// memory when idle. The limits are 10 ms and 20 MiB. The state directory exists already,
+// except at the very first start, which waits until the keys of the audit log are on the
+// disk.
 func BenchmarkServe(b *testing.B) {
 	program, workspace, kept := built(b), b.TempDir(), b.TempDir()
 	for name, state := range map[string]func() string{
@@ -322,7 +327,7 @@ func BenchmarkServe(b *testing.B) {
 				if len(idle) < 10 { // each takes half a second
 					started := s.resident(b)
 					testenv.Until(10*time.Second, func() bool { return s.resident(b) < started/2 })
-					s.send(b, `{"jsonrpc":"2.0","id":1,"method":"ping"}`) // and it is in use
+					s.send(b, `{"jsonrpc":"2.0","id":1,"method":"ping"}`) // the server still works
 					s.receive(b)
 					idle = append(idle, s.resident(b))
 				}
@@ -357,8 +362,9 @@ func BenchmarkVersion(b *testing.B) {
 	b.ReportMetric(float64(all[len(all)/2].Microseconds())/1000, "median-ms")
 }
 
-// Clients that end a server close its input and send a signal soon after. That does not cut the
-// closing short, which would leave boxes and files behind.
+// TestSignalWhileClosing checks that a signal does not cut the closing of a server short,
+// which would leave boxes and files behind: clients that end a server close its input and
+// send a signal soon after.
 func TestSignalWhileClosing(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	for range 3 {

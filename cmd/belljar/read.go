@@ -12,9 +12,9 @@ import (
 	"belljar.dev/internal/server"
 )
 
-// readOptions are what the flags of `belljar read` say.
+// readOptions contains the flags of `belljar read`.
 type readOptions struct {
-	file        string // a saved page; empty: fetch it
+	file        string // path of a saved page; if empty, the page is fetched
 	url         string
 	format      string
 	contentType string
@@ -69,7 +69,7 @@ network; --url says where that came from, so that its links become absolute.
 	return c
 }
 
-// pageOptions are the part of o that concerns the conversion.
+// pageOptions returns the options of o for the conversion.
 func (o readOptions) pageOptions() page.Options {
 	return page.Options{
 		URL: o.url, ContentType: o.contentType, Format: page.Format(o.format), Selector: o.selector,
@@ -77,8 +77,8 @@ func (o readOptions) pageOptions() page.Options {
 	}
 }
 
-// savedRead is a saved page as JSON: the members of ReadDocs' structured result
-// that do not need a fetch, with all of the content.
+// savedRead is a saved page in the JSON output: the members of ReadDocs' structured result
+// that need no fetch, with the whole content.
 type savedRead struct {
 	URL       string   `json:"url,omitempty"`
 	Type      string   `json:"type"`
@@ -124,8 +124,8 @@ func readFile(c *cobra.Command, o readOptions, asJSON bool) error {
 	return nil
 }
 
-// savedPage reads a file, and one byte more than is converted, so that a page
-// that is too long is known as such.
+// savedPage reads a file, up to one byte more than is converted, so that a page that is too
+// long is detected.
 func savedPage(c *cobra.Command, name string) ([]byte, error) {
 	in := c.InOrStdin()
 	if name != "-" {

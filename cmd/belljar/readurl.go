@@ -16,7 +16,7 @@ import (
 	"belljar.dev/mcp"
 )
 
-// fetchOptions are the flags of `belljar read` for a page that is fetched.
+// fetchOptions contains the flags of `belljar read` for a page that is fetched.
 type fetchOptions struct {
 	setup
 	render  string
@@ -33,7 +33,7 @@ func (f *fetchOptions) flags(c *cobra.Command) {
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print the structured result as JSON: of the first part, or of all of a saved page")
 }
 
-// pageRead is what people want of a ReadDocs.
+// pageRead contains the members of a result of ReadDocs that are shown to people.
 type pageRead struct {
 	URL       string   `json:"url"`
 	Status    int      `json:"status"`
@@ -57,7 +57,7 @@ type pageRead struct {
 	Notes []string `json:"notes"`
 }
 
-// arguments are those of the calls of ReadDocs.
+// arguments returns the arguments for the calls of ReadDocs.
 func (f *fetchOptions) arguments(o readOptions) map[string]any {
 	args := map[string]any{"url": o.url, "max_chars": 200_000, "full_links": !o.shortLinks}
 	for name, v := range map[string]string{"format": o.format, "selector": o.selector, "render": f.render} {
@@ -78,7 +78,7 @@ func (f *fetchOptions) arguments(o readOptions) map[string]any {
 	return args
 }
 
-// readURL fetches a page as a call of ReadDocs would, and prints all of it.
+// readURL fetches a page like a call of ReadDocs, and prints all of it.
 func readURL(c *cobra.Command, o readOptions, f *fetchOptions) error {
 	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 	defer cancel()
@@ -141,15 +141,14 @@ func readPart(ctx context.Context, server *mcp.Server, session *mcp.Session, arg
 	return result, p, nil
 }
 
-// printPart prints a part of a page, and what is said of the page before the
-// first one.
+// printPart prints a part of a page, and the front matter before the first part.
 func printPart(out io.Writer, p pageRead, matter bool) error {
 	if matter {
 		about := &page.Page{
 			Kind: page.Kind(p.Type), URL: p.URL, Title: p.Title, Language: p.Language, Published: p.Published,
 			Extraction: page.Extraction(p.Extracted), Bytes: p.Bytes, Truncated: p.Truncated, Hidden: p.Hidden,
 		}
-		fetched, _ := time.Parse(time.RFC3339, p.Fetched) // zero is left out
+		fetched, _ := time.Parse(time.RFC3339, p.Fetched) // a zero time is left out
 		front := about.FrontMatter(page.Meta{Status: p.Status, Fetched: fetched, Rendered: p.Rendered, Partial: p.Partial != ""})
 		if _, err := io.WriteString(out, front+"\n"); err != nil {
 			return fmt.Errorf("print the page: %w", err)
@@ -161,8 +160,8 @@ func printPart(out io.Writer, p pageRead, matter bool) error {
 	return nil
 }
 
-// pageEnd prints the notes about a page. It returns an error if the server answered with
-// one, or if this is only a part of the page.
+// pageEnd prints the notes about a page. It returns an error if the server answered with an
+// error status, or if this is only a part of the page.
 func pageEnd(errs io.Writer, p pageRead) error {
 	for _, note := range p.Notes {
 		fmt.Fprintf(errs, "belljar: %s\n", cell(note))
@@ -176,7 +175,7 @@ func pageEnd(errs io.Writer, p pageRead) error {
 	return nil
 }
 
-// definitions are lines of what references in a page stand for, each once.
+// definitions returns the lines that define the references of a page, each line once.
 func definitions(lines []string) string {
 	if len(lines) == 0 {
 		return ""

@@ -11,8 +11,9 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// SIGHUP reads the policy again, and is also what comes when a terminal goes
-// away: a server that was started on one must not stay behind without it.
+// TestServerEndsWithItsTerminal checks that a server that was started on a terminal ends
+// when the terminal closes. It then gets SIGHUP, which otherwise makes it read the policy
+// again.
 func TestServerEndsWithItsTerminal(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	master, slave := pty(t)

@@ -12,7 +12,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// taskParams and taskResult are those of tasks/get, which the SDK does not know.
+// taskParams and taskResult are the parameters and the result of tasks/get, which the SDK
+// does not know.
 type taskParams struct {
 	sdk.ParamsBase
 	TaskID string `json:"taskId"`
@@ -25,7 +26,7 @@ type taskResult struct {
 	Result        *sdk.CallToolResult `json:"result"`
 }
 
-// task is how a task stands.
+// task returns the state of a task.
 func (c client) task(t *testing.T, handle string) *taskResult {
 	t.Helper()
 	r, err := sdk.CallCustomMethod[*taskParams, *taskResult](t.Context(), c.ClientSession, "tasks/get", &taskParams{TaskID: handle})
@@ -35,7 +36,7 @@ func (c client) task(t *testing.T, handle string) *taskResult {
 	return r
 }
 
-// output is a part of a background task's output, and how the task stands.
+// output is a part of a background task's output, and the state of the task.
 type output struct {
 	TaskID     int    `json:"task_id"`
 	Status     string `json:"status"`
@@ -44,15 +45,15 @@ type output struct {
 	Unread     int    `json:"unread_bytes"`
 }
 
-// reads is ReadBgOutput.
+// reads calls ReadBgOutput.
 func (c client) reads(t *testing.T, args map[string]any) (out output) {
 	t.Helper()
 	decode(t, c.call(t, "ReadBgOutput", args), &out)
 	return out
 }
 
-// readTo reads what a task writes up to an offset, if BackgroundBash has not shown
-// it already.
+// readTo reads the output of a task up to an offset, if BackgroundBash has not returned it
+// already.
 func (c client) readTo(t *testing.T, id, offset int) {
 	t.Helper()
 	for range 10_000 {
@@ -74,8 +75,8 @@ func decode(t *testing.T, r *sdk.CallToolResult, out any) {
 	}
 }
 
-// begins is BackgroundBash: the task's number and, for clients that know tasks,
-// its handle.
+// begins calls BackgroundBash, and returns the task's number and, for clients that know
+// tasks, its handle.
 func (c client) begins(t *testing.T, command string) (id int, handle string) {
 	t.Helper()
 	r := c.call(t, "BackgroundBash", map[string]any{"command": command})
@@ -87,7 +88,7 @@ func (c client) begins(t *testing.T, command string) (id int, handle string) {
 	return out.TaskID, handle
 }
 
-// has waits until a file below a directory has a text.
+// has waits until a file below a directory contains a text.
 func has(t *testing.T, dir, text string) {
 	t.Helper()
 	for range 100_000 {
@@ -111,15 +112,15 @@ rules:
   - {id: publish, match: {tool: Bash, command: "echo publish **"}, decision: ask, reason: Publishing needs a person.}
 `
 
-// TestRestart ends a server in the middle of everything, in order and by a kill.
-// The next one has all that there was: todos, a plan that is being made, a
-// callback, an approval and a question that wait, and background tasks, of which
-// those that ran are lost, with what they had written.
+// TestRestart ends a server during all kinds of work, in order and by a kill. The next
+// server must have everything: todos, a plan that is being made, a callback, an approval
+// and a question that wait, and background tasks. The tasks that were running are lost, but
+// what they had written is kept.
 func TestRestart(t *testing.T) {
 	onEachWire(t, func(t *testing.T, w wire) {
 		for name, end := range map[string]func(*serving){"term": (*serving).stop, "kill": (*serving).kill} {
 			t.Run(name, func(t *testing.T) {
-				t.Parallel() // the call that waits for an answer keeps a server from ending for half a minute
+				t.Parallel() // the call that waits for an answer delays the end of a server by half a minute
 				restart(t, w, end)
 			})
 		}
@@ -150,7 +151,8 @@ func restart(t *testing.T, w wire, end func(*serving)) {
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
-		_, _ = c.CallTool(t.Context(), &sdk.CallToolParams{Name: "AskUserQuestion", Arguments: ask}) // the end of the server ends this call
+		// this call ends with the server
+		_, _ = c.CallTool(t.Context(), &sdk.CallToolParams{Name: "AskUserQuestion", Arguments: ask})
 	}()
 	question := (&chat{place: p}).asked(t, 1)[0]
 	c.call(t, "PlanMode", map[string]any{"action": "enter", "goal": "A better release"})
@@ -184,8 +186,8 @@ func restart(t *testing.T, w wire, end func(*serving)) {
 	c.jobsAfter(t, w, done, doneHandle, ran, ranHandle)
 }
 
-// jobsAfter checks the background tasks of before the restart: each way to ask
-// says the same.
+// jobsAfter checks the background tasks from before the restart: all ways to ask about them
+// return the same.
 func (c client) jobsAfter(t *testing.T, w wire, done int, doneHandle string, ran int, ranHandle string) {
 	t.Helper()
 	var list struct{ Tasks []output }

@@ -2,8 +2,7 @@ package main
 
 import "regexp"
 
-// rewrites give what differs between runs and hosts one spelling, for golden
-// files.
+// rewrites replace what differs between runs and hosts with one spelling, for golden files.
 var rewrites = []struct {
 	pattern *regexp.Regexp
 	with    string

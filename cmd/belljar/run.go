@@ -22,11 +22,11 @@ import (
 	"belljar.dev/sandbox/workspace"
 )
 
-// forwarded are the signals that `run` passes to the command.
+// forwarded contains the signals that `run` passes on to the command.
 var forwarded = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
 
-// exitTimedOut is the exit status where belljar ended the command at its time
-// limit. It is that of timeout(1).
+// exitTimedOut is the exit status if belljar ended the command at its time limit.
+// timeout(1) uses the same.
 const exitTimedOut = 124
 
 func runCommand() *cobra.Command {
@@ -80,7 +80,7 @@ time was up; 125 where belljar could not run it.`,
 	c.Flags().StringVar(&profile, "profile", "", "`name` of a profile of the policy (default: the policy's own)")
 	c.Flags().StringVar(&set, "set", "run", "with an overlay workspace, the `name` of the set that keeps the changes; the next run with it continues there")
 	c.Flags().StringArrayVarP(&ports, "publish", "p", nil, "open a `port` of the box here: PORT, HOSTPORT:PORT or ADDRESS:HOSTPORT:PORT; host port 0 takes a free one")
-	// The words behind the command's name belong to the command.
+	// The words after the command's name belong to the command.
 	c.Flags().SetInterspersed(false)
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &statusError{code: exitRun, err: fmt.Errorf("%w; put the flags of the command after --", flagFault(c, err))}
@@ -88,15 +88,16 @@ time was up; 125 where belljar could not run it.`,
 	return c
 }
 
-// leftSet is what a run has left beside the workspace; its zero value is nothing.
+// leftSet is the set of changes that a run has left in addition to the workspace. The zero
+// value is for a run that has left nothing.
 type leftSet struct {
 	id      string
-	state   string // what --state names
+	state   string // value of --state
 	changes int
-	unread  error // why they cannot be counted
+	unread  error // why the changes cannot be counted
 }
 
-// leftBy looks at a set once its box is closed.
+// leftBy examines a set after its box was closed.
 func leftBy(ctx context.Context, id, state, stateFlag string) leftSet {
 	left := leftSet{id: id, state: stateFlag}
 	store, err := workspace.Open(filepath.Join(state, sandbox.WorkspacesDir))
@@ -117,7 +118,7 @@ func leftBy(ctx context.Context, id, state, stateFlag string) leftSet {
 	return left
 }
 
-// tell says what was left and what can be done with it; of nothing, nothing.
+// tell prints what was left and what can be done with it, or nothing if nothing was left.
 func (l leftSet) tell(w io.Writer) {
 	if l.id == "" || l.changes == 0 && l.unread == nil {
 		return
@@ -132,10 +133,10 @@ func (l leftSet) tell(w io.Writer) {
 	}
 }
 
-// runInBox runs argv and is its exit status, and what it left beside the
-// workspace.
+// runInBox runs argv, and returns its exit status and the changes that it has left besides
+// the workspace.
 func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, argv []string) (code int, left leftSet, err error) {
-	// From here on a signal is the command's; before, it ends the program.
+	// From here on, signals are for the command; before, they end the program.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, append(slices.Clip(forwarded), syscall.SIGWINCH)...)
 	defer signal.Stop(signals)
@@ -144,14 +145,14 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 	if err != nil {
 		return 0, left, err
 	}
-	id := "" // of the set that the box writes to
+	id := "" // id of the set to which the box writes
 	defer func() {
 		srv.Close()
 		if id != "" {
 			left = leftBy(context.WithoutCancel(c.Context()), id, srv.State, s.State)
 		}
 	}()
-	// To the policy this is what the agent's Bash would be.
+	// For the policy, this is the same as a call of Bash by the agent.
 	started := time.Now()
 	d, call, err := srv.Decide(c.Context(), policies.Facts{
 		Tenant: srv.Tenant, Session: "run", Tool: "Bash", Profile: profile, Command: config.Quote(argv),
@@ -179,10 +180,11 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 	defer shows.End()
 	job, err := box.Start(ctx, sandbox.Cmd{
 		Grant: d.Grant, Argv: argv,
-		// A person waits here and can end it: the longer of the two limits.
+		// The longer of the two limits applies, since a person waits here and can end the
+		// command.
 		Timeout: d.Grant.Limits().Background, Background: true,
-		// The output of the command is not changed: with a terminal this is a
-		// session on it.
+		// The output of the command is not changed: on a terminal, the command has a
+		// session on that terminal.
 		In: c.InOrStdin(), Out: shows.Through(printable.Raw(c.OutOrStdout())), Err: shows.Through(printable.Raw(c.ErrOrStderr())), Terminal: screen.size(), Alone: true,
 		Env: screen.env(),
 	})
@@ -225,8 +227,8 @@ func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, 
 	}
 }
 
-// exitOf is the exit status a result leads to, with a word where it was not the
-// command that chose it.
+// exitOf returns the exit status for a result, and prints a line if the command itself did
+// not choose that status.
 func exitOf(c *cobra.Command, r sandbox.Result, limits policies.Limits) (int, error) {
 	for _, b := range r.Blocked {
 		fmt.Fprintf(c.ErrOrStderr(), "belljar: run: %s\n", b.Refusal())

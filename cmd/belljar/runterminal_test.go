@@ -10,8 +10,9 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// A command of `belljar run` on a real terminal: its name, its size and another one,
-// keys that are signals, and programs that make terminals of their own.
+// TestRunOnATerminal checks a command of `belljar run` on a real terminal: the terminal's
+// name, its size and a change of its size, keys that are signals, and programs that make
+// terminals of their own.
 func TestRunOnATerminal(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash, testenv.Python)
 	master, slave := pty(t)
@@ -26,7 +27,7 @@ func TestRunOnATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	slave.Close()
-	t.Cleanup(func() { // after a failure: what ends in order was waited for
+	t.Cleanup(func() { // after a failure; a process that ends in order was waited for
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait()
 	})
@@ -40,15 +41,15 @@ func TestRunOnATerminal(t *testing.T) {
 		p.types(step[0] + "\n")
 		p.sees(step[1])
 	}
-	// It is up to these programs how they treat input that comes too early, so the test
-	// waits until each has ended.
+	// These programs may drop input that comes too early, so the test waits until each has
+	// ended.
 	for program, command := range map[string]string{
 		"python3": "python3 -c 'import pty; pty.spawn([\"tty\"])'",
 		"script":  "script -qec tty /dev/null",
 		"tmux":    "tmux -f /dev/null new 'tty >/workspace/tty'; cat /workspace/tty",
 	} {
 		if path, err := exec.LookPath(program); err != nil || path != "/usr/bin/"+program {
-			continue // then a box does not have it either
+			continue // if the host does not have the program, a box does not have it either
 		}
 		p.types(command + "; echo over=$?\n")
 		p.sees("/dev/pts/1\r")
@@ -58,7 +59,8 @@ func TestRunOnATerminal(t *testing.T) {
 	p.size(100, 40)
 	p.types("until [ \"$(stty size)\" = '40 100' ]; do sleep 0.01; done; echo size=$?\n")
 	p.sees("size=0\r")
-	p.types("sh -c 'echo sleeps=$?; exec sleep 1000'\n") // it says so itself: Ctrl-C goes to the program in front
+	// it prints this itself: Ctrl-C goes to the program in the foreground
+	p.types("sh -c 'echo sleeps=$?; exec sleep 1000'\n")
 	p.sees("sleeps=0\r")
 	p.types("\x03")
 	p.sees("^C")

@@ -17,7 +17,7 @@ import (
 // a run without a terminal.
 type screen struct{ in, out *os.File }
 
-// newScreen returns the terminal, if both input and output are one. If either is
+// newScreen returns the terminal if both input and output are terminals. If either is
 // redirected, the command gets pipes, like any command of a shell.
 func newScreen(c *cobra.Command) screen {
 	in, isIn := c.InOrStdin().(*os.File)
@@ -40,7 +40,7 @@ func (s screen) size() *sandbox.Size {
 	return &sandbox.Size{Rows: rows, Columns: columns}
 }
 
-// shape is what a recording says of the terminal.
+// shape returns what a recording says about the terminal.
 func (s screen) shape() audit.Screen {
 	size := s.size()
 	if size == nil {
@@ -49,7 +49,7 @@ func (s screen) shape() audit.Screen {
 	return audit.Screen{Width: size.Columns, Height: size.Rows, Term: os.Getenv("TERM")}
 }
 
-// env tells the command what kind of terminal it has.
+// env returns variables that tell the command what kind of terminal it has.
 func (s screen) env() map[string]string {
 	if kind := os.Getenv("TERM"); s.out != nil && kind != "" {
 		return map[string]string{"TERM": kind}
@@ -57,8 +57,8 @@ func (s screen) env() map[string]string {
 	return nil
 }
 
-// raw lets every key through to the command, whose own terminal makes signals
-// of them, and returns what sets the terminal right again.
+// raw passes every key on to the command, whose own terminal turns some keys into signals.
+// restore restores the state of the terminal.
 func (s screen) raw() (restore func(), err error) {
 	if s.in == nil {
 		return func() {}, nil
@@ -70,13 +70,13 @@ func (s screen) raw() (restore func(), err error) {
 	return func() { _ = term.Restore(int(s.in.Fd()), before) }, nil
 }
 
-// atTerminal reports whether a person sees at once what is written to errs. In a file,
-// a pipe or the journal, a text for people would stand between the records.
-// (JOURNAL_STREAM does not tell: a terminal's programs inherit it from a desktop session
-// that has its own standard error in the journal, systemd.exec(5).)
+// atTerminal reports whether a person immediately sees what is written to errs. In a file,
+// a pipe or the journal, a text for people would be between the records. (JOURNAL_STREAM
+// cannot decide that: programs on a terminal inherit it from a desktop session whose own
+// standard error is the journal, systemd.exec(5).)
 func atTerminal(errs io.Writer) bool { return isTerminal(printable.Raw(errs)) }
 
-// isTerminal reports whether what is written to w is seen by a person at once.
+// isTerminal reports whether a person immediately sees what is written to w.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

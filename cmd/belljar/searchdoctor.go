@@ -16,7 +16,7 @@ import (
 	"belljar.dev/search/engine"
 )
 
-// doctoring is what `search doctor` was asked.
+// doctoring contains the flags and arguments of `search doctor`.
 type doctoring struct {
 	bodies       string
 	live, asJSON bool
@@ -69,7 +69,8 @@ sense.`,
 	return c
 }
 
-// run examines and prints; the error says how much is wrong.
+// run examines the engines and prints the results. The error says how many of them are
+// wrong.
 func (d *doctoring) run(ctx context.Context, engines *engine.Set, out, errs io.Writer) error {
 	var all []engine.Examined
 	var err error
@@ -106,7 +107,7 @@ func (d *doctoring) run(ctx context.Context, engines *engine.Set, out, errs io.W
 	return nil
 }
 
-// named are those of the engines that names lists, or all.
+// named returns the answers of the engines in names, or all if names is empty.
 func named(engines *engine.Set, all []engine.Examined, names []string) []engine.Examined {
 	if len(names) == 0 {
 		return all
@@ -136,7 +137,7 @@ func printExamined(out io.Writer, all []engine.Examined) error {
 	return err
 }
 
-// examinedInfo is an examined answer as JSON.
+// examinedInfo is an examined answer in the JSON output.
 type examinedInfo struct {
 	Engine     string `json:"engine"`
 	File       string `json:"file,omitempty"`
@@ -160,11 +161,12 @@ func printExaminedJSON(out io.Writer, all []engine.Examined) error {
 	return printJSON(out, infos)
 }
 
-// liveTimeout bounds one live question.
+// liveTimeout bounds one live query.
 const liveTimeout = 10 * time.Second
 
-// askEngines asks the engines themselves: those that are asked by default and
-// the reserves, or those of names. One after the other, since nothing hurries.
+// askEngines sends queries to the engines themselves: to the default engines and the
+// reserves, or to those in names. It does so one after the other, because there is no
+// hurry.
 func askEngines(ctx context.Context, engines *engine.Set, names []string) ([]engine.Examined, error) {
 	var some []*engine.Engine
 	for _, e := range engines.All() {

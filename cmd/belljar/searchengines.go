@@ -12,8 +12,8 @@ import (
 	"belljar.dev/search/engine"
 )
 
-// loadEngines loads the engines with those of the operator. An empty dir is
-// that of the configuration, where it exists.
+// loadEngines loads the engines, including the operator's own. If dir is empty, it uses the
+// directory of the configuration, if that exists.
 func loadEngines(dir string) (*engine.Set, error) {
 	if dir == "" {
 		dir = config.EnginesDir()
@@ -51,7 +51,7 @@ func filesFlag(c *cobra.Command, dir *string) {
 	c.Flags().StringVar(dir, "files", "", "`directory` of your own engine files (default: $XDG_CONFIG_HOME/belljar/engines)")
 }
 
-// engineInfo is an engine as JSON.
+// engineInfo is an engine in the JSON output.
 type engineInfo struct {
 	Name     string   `json:"name"`
 	Use      string   `json:"use"`
@@ -93,7 +93,7 @@ func listEngines(out io.Writer, engines *engine.Set) error {
 	return w.Flush()
 }
 
-// short is a duration without its parts that are zero: 5m, not 5m0s.
+// short returns a duration without its parts that are zero: 5m, not 5m0s.
 func short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

@@ -13,7 +13,7 @@ import (
 	"belljar.dev/mcp"
 )
 
-// searchQuery has a command ask the engines what its arguments say.
+// searchQuery makes a command query the engines for the words in its arguments.
 func searchQuery(c *cobra.Command) {
 	var (
 		s       = setup{Config: server.Config{Command: "search", Tools: &server.Tools{}}}
@@ -66,7 +66,7 @@ func searchQuery(c *cobra.Command) {
 	f.String("since", "", "no older than an `age`: a day, week, month or year")
 }
 
-// found is what people want of a WebSearch.
+// found contains the members of a result of WebSearch that are shown to people.
 type found struct {
 	Results []struct {
 		Title     string `json:"title"`
@@ -78,7 +78,7 @@ type found struct {
 	Status     string `json:"status"`
 }
 
-// showFound prints results for people.
+// showFound prints results in a form for people.
 func showFound(out io.Writer, r *mcp.Result) error {
 	text, err := json.Marshal(r.Structured)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"belljar.dev/internal/control"
 )
 
-// askServers asks each server of this user for what waits for a person, and for what is
-// over as well if all is set. Servers with one state directory see the same. The error, which names
-// the command that asks, may be that no server runs.
+// askServers asks each server of this user for the questions that wait for a person, and
+// also for those that have ended if all is set. Servers with one state directory return the
+// same. The error, which names the command, may be that no server runs.
 func askServers[T any](ctx context.Context, command, stateFlag, path string, all bool) (found []control.From[T], err error) {
 	state, err := config.KnownState(stateFlag)
 	if err != nil {

@@ -19,10 +19,10 @@ import (
 	"belljar.dev/internal/server"
 )
 
-// serveName is the command that keeps an audit log unasked.
+// serveName is the name of the command that keeps an audit log by default.
 const serveName = "serve"
 
-// serveOptions are the options of `serve`.
+// serveOptions contains the flags of `serve`.
 type serveOptions struct {
 	setup
 
@@ -88,10 +88,12 @@ server starts, can be connected to, reads the policy again and stops.
 func (s *serveOptions) run(c *cobra.Command) error {
 	ctx, cancel := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM) // for good: no further signal cuts the closing short
-	ctx, end := context.WithCancel(ctx)                                     // unlike cancel, it leaves the signals to us
+	// until the process has ended, so that no second signal cuts the closing short
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM)
+	// unlike cancel, it does not restore the default effect of the signals
+	ctx, end := context.WithCancel(ctx)
 	defer end()
-	hup := make(chan os.Signal, 1) // a signal that waits serves for all that come meanwhile
+	hup := make(chan os.Signal, 1) // one waiting signal counts for all that arrive meanwhile
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
 	usr2 := make(chan os.Signal, 1) // the same for SIGUSR2
@@ -133,7 +135,7 @@ func (s *serveOptions) run(c *cobra.Command) error {
 	if s.Service.HTTP != nil {
 		watching.Go(func() { handOvers(ctx, usr2, srv, env, end) })
 	}
-	defer end() // runs before the waits above, which need it; signals stay ours until all is closed
+	defer end() // runs before the waits above, which need it; the signals are handled until everything is closed
 	if s.Service.HTTP != nil {
 		return failure(srv.ServeHTTP(ctx, func(url string) {
 			if err := managerOf(os.Getenv).ready(); err != nil {
@@ -152,18 +154,18 @@ func (s *serveOptions) run(c *cobra.Command) error {
 	return failure(srv.ServeStdio(ctx, c.InOrStdin(), c.OutOrStdout()))
 }
 
-// hangUps calls reload at each SIGHUP, until ctx ends. A process also gets SIGHUP when its
-// terminal goes away: then hangUps calls end.
+// hangUps calls reload at each SIGHUP until ctx ends. A process also gets SIGHUP when its
+// terminal closes; then hangUps calls end.
 func hangUps(ctx context.Context, hup <-chan os.Signal, reload, end func()) {
 	gone := func(fd int) bool { return !term.IsTerminal(fd) }
-	terminals := slices.DeleteFunc([]int{0, 1, 2}, gone) // the standard streams
+	terminals := slices.DeleteFunc([]int{0, 1, 2}, gone) // those of the standard streams that are terminals
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-hup:
 		}
-		// One that was hung up answers every ioctl with an error.
+		// A terminal that was closed answers every ioctl with an error.
 		if slices.ContainsFunc(terminals, gone) {
 			end()
 			return
@@ -172,8 +174,8 @@ func hangUps(ctx context.Context, hup <-chan os.Signal, reload, end func()) {
 	}
 }
 
-// handOvers hands the clients of a server over to another process at SIGUSR2, and ends it
-// then. A server that cannot do that goes on.
+// handOvers hands the clients of a server over to another process at SIGUSR2, and then ends
+// the server. If that fails, the server continues.
 func handOvers(ctx context.Context, usr2 <-chan os.Signal, srv *server.Server, env []string, end func()) {
 	for {
 		select {
@@ -190,12 +192,13 @@ func handOvers(ctx context.Context, usr2 <-chan os.Signal, srv *server.Server, e
 	}
 }
 
-// handOver starts this program once more, and hands the clients of a server over to it.
+// handOver starts another process of this program, and hands the clients of a server over
+// to it.
 func handOver(ctx context.Context, srv *server.Server, env []string) (err error) {
 	if err := mayHandOver(os.Getenv); err != nil {
 		return err
 	}
-	path := os.Args[0] // this name, which may be a link, leads to a new version
+	path := os.Args[0] // the name may be a link, which then leads to the new version
 	if !filepath.IsAbs(path) {
 		if path, err = os.Executable(); err != nil {
 			return err
@@ -211,8 +214,8 @@ func handOver(ctx context.Context, srv *server.Server, env []string) (err error)
 	return nil
 }
 
-// explainStdio tells a person at a terminal what this is and how a client is
-// told to start it.
+// explainStdio explains to a person at a terminal what this program is and how a client is
+// configured to start it.
 func explainStdio(errs io.Writer, at server.Place) {
 	self, err := os.Executable()
 	if err != nil {
@@ -252,7 +255,7 @@ func explainConsole(errs io.Writer, srv *server.Server) {
 	}
 }
 
-// clientConfig is the object most clients read, with one server in it.
+// clientConfig returns the JSON object that most clients read, with one server in it.
 func clientConfig(entry map[string]any) string {
 	text, err := json.MarshalIndent(map[string]any{"mcpServers": map[string]any{"belljar": entry}}, "", "  ")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// httpFlag is the flag that the others of a server over HTTP go with.
+// httpFlag is the flag that all other flags of a server over HTTP need.
 const httpFlag = "http"
 
 // httpFlags adds the flags for where and how a server serves HTTP.
@@ -49,12 +49,13 @@ func adminFlag(c *cobra.Command, addr *string) {
 	c.Flags().Lookup(name).Annotations = map[string][]string{httpFlag: {"true"}}
 }
 
-// placeFlag is --place: a directory by a name.
+// placeFlag is the flag --place: a name and its directory.
 type placeFlag map[string]string
 
 func (p *placeFlag) String() string { return "" }
 
-// Type is what the usage text calls the value, where that does not name it.
+// Type returns the name of the value in usage texts, if the text of the flag does not name
+// it.
 func (p *placeFlag) Type() string { return "NAME=DIR" }
 
 // Set adds one place.

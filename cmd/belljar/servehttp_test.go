@@ -19,13 +19,13 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// certificate writes a certificate for loopback that signs itself, and its key.
+// certificate writes a self-signed certificate for loopback, and its key.
 func certificate(t *testing.T, cert, key string) *x509.CertPool {
 	t.Helper()
 	return certificateUntil(t, cert, key, time.Now().Add(time.Hour))
 }
 
-// certificateUntil is certificate with a time at which it expires.
+// certificateUntil is certificate with an expiry time.
 func certificateUntil(t *testing.T, cert, key string, expires time.Time) *x509.CertPool {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -70,8 +70,8 @@ tenants: {a: {token: "${file:`+file+`}"}}
 	return serveWeb(t, []string{"XDG_STATE_HOME=" + t.TempDir()}, append([]string{"--workspace", t.TempDir(), "--policy", policy, "--state", t.TempDir()}, flags...)...)
 }
 
-// A server with a certificate speaks TLS, in both versions of HTTP, to those who have a
-// token, and in clear text to nobody.
+// TestServesTLS checks that a server with a certificate uses TLS, in both versions of HTTP,
+// for clients with a token, and answers no client in clear text.
 func TestServesTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
@@ -111,7 +111,8 @@ func TestServesTLS(t *testing.T) {
 	}
 }
 
-// What is wrong with the certificate is said at /readyz, and clients come in meanwhile.
+// TestCertificateDegrades checks that a fault of the certificate is reported at /readyz,
+// and that clients can connect meanwhile.
 func TestCertificateDegrades(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -143,7 +144,7 @@ func TestCertificateDegrades(t *testing.T) {
 	certificateUntil(t, cert, key, time.Now().Add(-time.Minute))
 	w.wait("clients will refuse the certificate")
 	says("it expired on")
-	connects(false) // it has the one that the operator has put there
+	connects(false) // the server uses the certificate that the operator has put there
 }
 
 // postTo sends hello to another address.

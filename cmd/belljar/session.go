@@ -18,7 +18,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// operating is the flags that the session and job commands share.
+// operating contains the flags that the session and job commands share.
 type operating struct {
 	state, tenant, session string
 	asJSON, all            bool
@@ -90,8 +90,8 @@ func (o *operating) flags(c *cobra.Command) {
 	c.PersistentFlags().StringVar(&o.tenant, "tenant", "", "only those of this `tenant`")
 }
 
-// lists asks each server of a state directory for a list, and leaves out what is not
-// wanted.
+// lists asks each server of a state directory for a list, and keeps the entries for which
+// want returns true.
 func lists[T any](ctx context.Context, state, path string, want func(T) bool) ([]control.From[[]T], error) {
 	dir, err := config.KnownState(state)
 	if err != nil {
@@ -104,7 +104,7 @@ func lists[T any](ctx context.Context, state, path string, want func(T) bool) ([
 	return found, failure(err)
 }
 
-// flat are the lists of all servers.
+// flat joins the lists of all servers.
 func flat[T any](found []control.From[[]T]) []T {
 	all := []T{}
 	for _, at := range found {
@@ -176,7 +176,7 @@ func printJobs(out io.Writer, all []control.Job) error {
 	return failure(w.Flush())
 }
 
-// chosen checks that a command that ends things says which, and in one way.
+// chosen checks that a command that ends sessions or tasks names them, and in only one way.
 func (o *operating) chosen(what string, args []string) error {
 	switch filtered := o.tenant != "" || o.session != ""; {
 	case len(args) == 0 && !o.all && !filtered:
@@ -270,7 +270,7 @@ func (o *operating) endJobs(c *cobra.Command, args []string) error {
 	}
 	ended := []control.Job{}
 	for _, at := range found {
-		want := map[string][]int64{} // tasks by session
+		want := map[string][]int64{} // ids of tasks, by session
 		for _, j := range at.Said {
 			if len(args) == 0 || slices.Contains(ids, j.ID) {
 				want[j.Session] = append(want[j.Session], j.ID)

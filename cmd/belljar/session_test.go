@@ -41,8 +41,8 @@ func operate(t *testing.T) *operated {
 	return o
 }
 
-// says runs a command of the operator. It must print want and succeed, or fail if want begins
-// with "! ".
+// says runs a command of the operator. The command must print want and succeed; if want
+// begins with "! ", it must fail.
 func (o *operated) says(want string, args ...string) string {
 	o.t.Helper()
 	cmd := exec.CommandContext(o.t.Context(), os.Args[0])
@@ -54,7 +54,8 @@ func (o *operated) says(want string, args ...string) string {
 	return string(out)
 }
 
-// completes answers for the last word of a command line of the operator, as a shell would.
+// completes checks the words that a shell offers for the last word of a command line of the
+// operator.
 func (o *operated) completes(want string, command []string, last ...string) {
 	o.t.Helper()
 	cmd := exec.CommandContext(o.t.Context(), os.Args[0])
@@ -89,7 +90,8 @@ func (o *operated) boxes() string {
 
 const sleeps = `{"command":"sleep 1000"}`
 
-// An operator sees what runs, ends a task and a session, and each agent is notified.
+// TestOperatorEndsJobsAndSessions checks that an operator sees what runs, ends a task and a
+// session, and that each agent is notified.
 func TestOperatorEndsJobsAndSessions(t *testing.T) {
 	o := operate(t)
 	a, b := o.session("token-a"), o.session("token-b")
@@ -137,7 +139,7 @@ func TestOperatorEndsJobsAndSessions(t *testing.T) {
 		t.Errorf("jobs after the end of one: %+v", jobs)
 	}
 
-	// A session ends under a call that runs.
+	// The session ends while a call runs.
 	told := make(chan string)
 	go func() { told <- o.tool(b, "Bash", `{"command":"touch /workspace/runs; sleep 1000"}`) }()
 	for running := false; !running; {
@@ -166,7 +168,8 @@ func TestOperatorEndsJobsAndSessions(t *testing.T) {
 	o.recorded("job-ended", 1, "uid ")
 }
 
-// After "ports close" the port is open at no address any more.
+// TestPortsCloseTakesBackEachAddress checks that, after "ports close", the port is open at
+// no address.
 func TestPortsCloseTakesBackEachAddress(t *testing.T) {
 	o := operate(t)
 	if text := o.tool(o.session("token-a"), "Bash", `{"command":"true"}`); !strings.Contains(text, "exit=0") {
@@ -193,8 +196,8 @@ func TestNothingIsAnEmptyList(t *testing.T) {
 	o.says("There are no sets.", "workspace", "list")
 }
 
-// A shell completes the sessions and tasks that exist. Texts of agents in them add no line
-// and no control character of a terminal.
+// TestCompletionOfWhatRuns checks that a shell completes the sessions and tasks that exist.
+// Texts of agents in them add no line and no control character of a terminal.
 func TestCompletionOfWhatRuns(t *testing.T) {
 	o := operate(t)
 	a, b := o.session("token-a"), o.session("token-b")
@@ -232,7 +235,7 @@ func TestCompletionOfWhatRuns(t *testing.T) {
 }
 
 // recorded ends the server, so that all records are written, and checks how many records of
-// an event in the audit log name by as the one who caused it.
+// an event in the audit log have by as the person who caused the event.
 func (o *operated) recorded(event string, want int, by string) {
 	o.t.Helper()
 	o.end()
@@ -248,8 +251,8 @@ func (o *operated) recorded(event string, want int, by string) {
 	}
 }
 
-// When the policy does not name a tenant any more, its sessions and tasks end, and those of
-// the other tenants go on.
+// TestTenantThatIsTakenOutEnds checks that, when the policy no longer names a tenant, the
+// tenant's sessions and tasks end, and those of the other tenants continue.
 func TestTenantThatIsTakenOutEnds(t *testing.T) {
 	o := operate(t)
 	a, b := o.session("token-a"), o.session("token-b")
@@ -301,8 +304,8 @@ func TestTenantThatIsTakenOutEnds(t *testing.T) {
 	o.recorded("ended", 1, "the policy")
 }
 
-// A server over stdio exits when an operator ends its session. The answer to the call that
-// runs says so.
+// TestOperatorEndsStdio checks that a server over stdio exits when an operator ends its
+// session. The answer to the call that runs says so.
 func TestOperatorEndsStdio(t *testing.T) {
 	a := startAsking(t, "1m")
 	o := &operated{web: &web{t: t}, state: a.state}

@@ -13,11 +13,11 @@ import (
 	"belljar.dev/policies"
 )
 
-// setup is the flags that the commands share which open a server.
+// setup contains the flags that the commands share that open a server.
 type setup struct {
 	server.Config
 	mode workspaceMode
-	logs logging // of a server; other commands log warnings
+	logs logging // flags for the log of a server; other commands log warnings
 }
 
 func (s *setup) flags(c *cobra.Command) {
@@ -37,7 +37,7 @@ func (s *setup) callsFlag(c *cobra.Command) {
 	c.Flags().BoolVar(&s.Checkpoints, "checkpoint-calls", false, "with an overlay workspace, make a checkpoint after each command that changed it, named call-1, call-2 and so on; belljar workspace rollback returns to one")
 }
 
-// open opens what the flags say. The caller closes it.
+// open opens the server that the flags describe. The caller must close it.
 func (s *setup) open(ctx context.Context, errs io.Writer) (*server.Server, error) {
 	cfg := s.Config
 	cfg.Mode = server.Mode(s.mode)

@@ -11,9 +11,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A skill of the user's through its whole life, as each client sees it: the nudge,
-// the list, the search, the instructions, as prompt and resource, its files in the
-// box, and what comes when another one is written beside it.
+// TestSkillsOverEachWire follows a skill of the user through its whole life, as each client
+// sees it: the nudge, the list, the search, the instructions, as prompt and resource, its
+// files in the box, and the notification when another skill is written next to it.
 func TestSkillsOverEachWire(t *testing.T) {
 	onEachWire(t, func(t *testing.T, w wire) {
 		p := newPlace(t)
@@ -60,7 +60,7 @@ func TestSkillsOverEachWire(t *testing.T) {
 			}
 		}
 
-		// In the box its files can be read and run, and not written.
+		// In the box, the skill's files can be read and run, but not written.
 		got := c.all(t, "Bash", map[string]any{"command": "cd /skills/user/deploy; sh scripts/check.sh; echo x >>SKILL.md; rm -f scripts/check.sh; mv scripts s; touch /skills/user/new; mount -o remount,rw /skills/user; true"})
 		if !strings.Contains(got, "checked\n") || strings.Count(got, "Read-only file system") != 4 {
 			t.Errorf("in the box: %s", got)
@@ -106,7 +106,7 @@ func TestSkillsOverEachWire(t *testing.T) {
 	})
 }
 
-// describes is the description of InvokeSkill, in which the skills are listed.
+// describes returns the description of InvokeSkill, which lists the skills.
 func (c client) describes(t *testing.T) string {
 	t.Helper()
 	all, err := c.ListTools(t.Context(), nil)

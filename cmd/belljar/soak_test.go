@@ -21,18 +21,20 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// soakEnv is how long the soak takes, such as 30m. Without it, it takes a few seconds.
+// soakEnv is the variable with the length of the soak, such as 30m. Without it, the soak
+// takes a few seconds.
 const soakEnv = "BELLJAR_TEST_SOAK"
 
-// soakPace is how many requests begin in a second at most, and soakTurns how many run at
-// once: the soak looks for what stays, and not for how much the machine can take.
+// soakPace is the largest number of requests that begin in a second, and soakTurns the
+// largest number that run at the same time: the soak looks for what stays behind, and not
+// for how much the machine can do.
 const (
 	soakPace  = 100
 	soakTurns = 8
 )
 
-// soakSame is how often the server must have the same, one look after the other, to be at
-// rest.
+// soakSame is how many checks in a row must find the same figures before the server counts
+// as at rest.
 const soakSame = 8
 
 // soakTenants are the tenants, each with a workspace of its own.
@@ -47,46 +49,48 @@ rules: [{id: no, match: {tool: Bash, command: "forbidden **"}, decision: deny, r
 tenants:
 `
 
-// soak is a server under clients of all kinds, and what has happened to it.
+// soak is a server with clients of all kinds, and a record of what has happened to it.
 type soak struct {
 	*place
 	*generations
 	t       *testing.T
 	admin   *admin
-	tokens  [][]string    // of guests, by tenant
-	keepers []*soakClient // keepers stay for many rounds
+	tokens  [][]string    // tokens of guests, by tenant
+	keepers []*soakClient // clients that stay for many rounds
 	ledger  soakLedger
-	pace    *time.Ticker  // a request each
-	turns   chan struct{} // of those that run; a slow machine has no more of them than a quick one
+	pace    *time.Ticker  // one tick for each request
+	turns   chan struct{} // one entry for each running request; a slow machine has no more of them than a fast one
 
-	calls   int          // of each client in a round, at least
-	version int          // of the policy
-	swaps   atomic.Int64 // begins and ends of hand-overs
-	kills   atomic.Int64 // of boxes
-	lostBox atomic.Int64 // calls whose box was killed
-	ended   atomic.Int64 // connections that ended with a hand-over
-	crossed atomic.Int64 // calls that crossed with the end of a connection
+	calls   int          // least number of calls of each client in a round
+	version int          // version of the policy
+	swaps   atomic.Int64 // number of begins and ends of hand-overs
+	kills   atomic.Int64 // number of boxes that were killed
+	lostBox atomic.Int64 // number of calls whose box was killed
+	ended   atomic.Int64 // number of connections that ended with a hand-over
+	crossed atomic.Int64 // number of calls that crossed with the end of a connection
 
 	mu      sync.Mutex
-	servers []int        // guarded by mu: processes that were started
-	dead    map[int]bool // guarded by mu: those of them that were killed
+	servers []int        // PIDs of the processes that were started; guarded by mu
+	dead    map[int]bool // which of these processes were killed; guarded by mu
 }
 
 // TestSoak has clients of three tenants work in both eras and over all transports, in
-// rounds. In each round most of them are guests, which come, work and go, some of them in
-// the middle of a call and without a word. Meanwhile the policy is read again, boxes are
-// killed, and at first the server is handed over, in each round.
+// rounds. In each round most of them are guests, which connect, work and disconnect, some
+// of them in the middle of a call and without closing the connection in order. Meanwhile,
+// in each round, the policy is read again, boxes are killed, and in the first rounds the
+// server is handed over.
 //
 // After each round the server is at rest: nothing of the guests may be left. Its figures
-// then are compared with its first rest after a round that warmed it up: descriptors and
-// goroutines but for soakSlack, children, cgroups, mounts, sessions, boxes, streams and
-// temporary files exactly. So it is again when all clients have gone. Its heap and its
-// resident set at rest may not grow over the second half, in which the process stays the
-// same (trend).
+// then are compared with those of its first rest after a round for warming up: descriptors
+// and goroutines may be higher by soakSlack; children, cgroups, mounts, sessions, boxes,
+// streams and temporary files must be the same. The same is true after all clients have
+// disconnected. Its heap and its resident set at rest may not grow over the second half, in
+// which the process stays the same (trend).
 //
-// At the end the audit log has what the clients know, and nothing is left.
+// At the end, the audit log must have what the clients know, and nothing may be left.
 //
-// It is short unless BELLJAR_TEST_SOAK says how long it takes, such as 30m (make soak).
+// The test is short unless BELLJAR_TEST_SOAK says how long it takes, such as 30m (make
+// soak).
 func TestSoak(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	clients, tokens, calls, lasts := 20, 1, 3, time.Duration(0)
@@ -152,7 +156,7 @@ func TestSoak(t *testing.T) {
 	s.end()
 }
 
-// startSoak starts the server, with so many tokens for the guests of each tenant.
+// startSoak starts the server, with this many tokens for the guests of each tenant.
 func startSoak(t *testing.T, tokens, calls int) *soak {
 	t.Helper()
 	s := &soak{place: newPlace(t), t: t, calls: calls, dead: make(map[int]bool)}
@@ -179,7 +183,8 @@ func startSoak(t *testing.T, tokens, calls int) *soak {
 	w := serveWeb(t, s.env, "--workspace", s.ws, "--policy", s.policy, "--state", s.state, "--admin", socket, "--legacy-sse", "--websocket")
 	s.admin = adminAt(t, socket)
 
-	// Only lines that are waited for are kept. One that needs a person is a fault.
+	// Only lines for which the test waits are kept. A line that asks for a person is a
+	// fault.
 	log := make(chan string, 100)
 	var reading sync.WaitGroup
 	reading.Go(func() {
@@ -230,14 +235,14 @@ func (s *soak) began(pid int) {
 	s.servers = append(s.servers, pid)
 }
 
-// killed says of a server that it will not come to write its last records.
+// killed notes that a server was killed, so it will not write its last records.
 func (s *soak) killed(pid int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dead[pid] = true
 }
 
-// clients are so many clients of all kinds, of which none is connected.
+// clients returns n clients of all kinds, which are not connected yet.
 func (s *soak) clients(n int, token func(n, tenant int) string) (all []*soakClient) {
 	for i := range n {
 		tenant := i % len(soakTenants)
@@ -246,8 +251,8 @@ func (s *soak) clients(n int, token func(n, tenant int) string) (all []*soakClie
 	return all
 }
 
-// round has clients work, the keepers and as many guests as there is room for, and returns
-// what the server has at the end of the work. Then the guests go.
+// round makes clients work, the keepers and as many guests as there is room for. It returns
+// the figures of the server at the end of the work. Then the guests disconnect.
 func (s *soak) round(clients int, keepers []*soakClient, handOver bool) *figures {
 	s.t.Helper()
 	guests := s.clients(clients-len(keepers), func(n, tenant int) string {
@@ -270,7 +275,7 @@ func (s *soak) round(clients int, keepers []*soakClient, handOver bool) *figures
 				select {
 				case <-over:
 					if n >= s.calls {
-						s.turn(func() { c.call(0) }) // the call opens its box again if that was killed
+						s.turn(func() { c.call(0) }) // this call opens the client's box again if the box was killed
 						return
 					}
 				default:
@@ -306,7 +311,7 @@ func (s *soak) round(clients int, keepers []*soakClient, handOver bool) *figures
 	return full
 }
 
-// turn does what a client does next, when it is its turn.
+// turn runs the next request of a client when it is the client's turn.
 func (s *soak) turn(do func()) {
 	<-s.pace.C
 	s.turns <- struct{}{}
@@ -314,8 +319,8 @@ func (s *soak) turn(do func()) {
 	do()
 }
 
-// reload writes another version of the policy, which decides the next call. The server is
-// told to read it, or notices the change by itself.
+// reload writes another version of the policy, which decides the next call. If told is
+// true, the server gets SIGHUP; otherwise it notices the change itself.
 func (s *soak) reload(told bool) {
 	s.t.Helper()
 	before := s.held().SHA256
@@ -344,14 +349,14 @@ func (s *soak) reload(told bool) {
 	}
 }
 
-// held is the policy that the server holds.
+// held returns the policy that the server uses.
 func (s *soak) held() (held control.Policy) {
 	s.t.Helper()
 	s.ask(http.MethodGet, "/policy", nil, &held)
 	return held
 }
 
-// ask asks the server over its control socket.
+// ask sends a request to the server's control socket.
 func (s *soak) ask(method, path string, in, out any) {
 	s.t.Helper()
 	all, err := control.Clients(s.state)
@@ -365,7 +370,7 @@ func (s *soak) ask(method, path string, in, out any) {
 	}
 }
 
-// killBoxes kills the inits of some boxes, once there are as many.
+// killBoxes waits until there are n boxes, and kills the inits of n boxes.
 func (s *soak) killBoxes(n int) {
 	s.t.Helper()
 	var inits []int
@@ -376,12 +381,12 @@ func (s *soak) killBoxes(n int) {
 	for i := range min(n, len(inits)) {
 		s.kills.Add(1)
 		if p, err := os.FindProcess(inits[i*len(inits)/n]); err == nil {
-			_ = p.Kill() // it may have ended
+			_ = p.Kill() // the process may have ended
 		}
 	}
 }
 
-// look is what the server has now.
+// look returns the figures of the server now.
 func (s *soak) look() *figures {
 	s.t.Helper()
 	f := figures{footprint: footprintOf(s.t, s.pid)}
@@ -421,7 +426,7 @@ func (s *soak) look() *figures {
 	return &f
 }
 
-// says are the sums of the families that the server counts for itself.
+// says returns the sums of the metric families of the server.
 func (s *soak) says() map[string]int {
 	s.t.Helper()
 	sums := make(map[string]int)
@@ -429,15 +434,15 @@ func (s *soak) says() map[string]int {
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		name, _, _ = strings.Cut(name, "{")
-		if n, err := strconv.ParseFloat(value, 64); err == nil { // else it is a comment
+		if n, err := strconv.ParseFloat(value, 64); err == nil { // otherwise the line is a comment
 			sums[name] += int(n)
 		}
 	}
 	return sums
 }
 
-// live is the least that the server has on its heap after two collections at rest. It is
-// asked for its figures until those are over, which makes the garbage for them.
+// live returns the smallest heap of the server between two collections at rest. The
+// requests for the figures make the garbage that the collections need.
 func (s *soak) live() (held int64) {
 	s.t.Helper()
 	const cycles, heap = "go_gc_cycles_total", "go_memstats_heap_alloc_bytes"
@@ -454,8 +459,9 @@ func (s *soak) live() (held int64) {
 	return held
 }
 
-// endSessions ends the sessions that clients have left behind, but those of keepers, and
-// reports whether there were none. Those of 2026-07-28 have no other end.
+// endSessions ends the sessions that clients have left behind, except those of keepers if
+// keepers is true, and reports whether there were none. Nothing else ends the sessions of
+// 2026-07-28.
 func (s *soak) endSessions(keepers bool) bool {
 	s.t.Helper()
 	var sessions, ended []control.Session
@@ -472,8 +478,8 @@ func (s *soak) endSessions(keepers bool) bool {
 	return len(left.Sessions) == 0
 }
 
-// rest waits until nothing of the guests is left, and returns what the server has then. It
-// may have no more than in the figures of another rest.
+// rest waits until nothing of the guests is left, and returns the figures of the server
+// then. They must not exceed those of another rest.
 func (s *soak) rest(base *figures, keepers bool) (f *figures) {
 	s.t.Helper()
 	if !testenv.Until(soakPatience, func() bool {
@@ -486,8 +492,8 @@ func (s *soak) rest(base *figures, keepers bool) (f *figures) {
 	return f
 }
 
-// settled is rest where nothing is known to compare with: what the server has when it has
-// not changed for a while.
+// settled is rest without figures to compare with: it returns the figures of the server
+// once they have not changed for soakSame checks.
 func (s *soak) settled(keepers bool) *figures {
 	s.t.Helper()
 	f, same := new(figures), 0
@@ -506,7 +512,7 @@ func (s *soak) settled(keepers bool) *figures {
 	return f
 }
 
-// end ends the server, and looks at what is left.
+// end ends the server, and checks what is left.
 func (s *soak) end() {
 	s.t.Helper()
 	s.stop()

@@ -22,15 +22,16 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// soakWay is a way on which clients of the soak reach a server.
+// soakWay is a way in which clients of the soak reach a server.
 type soakWay struct {
 	name, era string
-	stdio     bool // each client has a server of its own
-	ends      bool // the connection is the session, and ends with the server
+	stdio     bool // whether each client has a server of its own
+	ends      bool // whether the connection is the session and ends with the server
 	by        func(url string, c *http.Client) sdk.Transport
 }
 
-// soakWays are all transports in both eras, each as often as in a tenth of the clients.
+// soakWays contains all transports in both eras. Each is used by a tenth of the clients for
+// each time that it is listed.
 var soakWays = []soakWay{
 	{name: "http with a stream", era: "2025-11-25", by: streamable(true)},
 	{name: "http", era: "2025-11-25", by: streamable(false)},
@@ -56,15 +57,15 @@ func legacySSE(url string, c *http.Client) sdk.Transport {
 
 func webSocket(url string, c *http.Client) sdk.Transport { return &socket{url: url, http: c} }
 
-// lines are the connections of one client, which shows its token on each. They can be cut,
-// as by the end of the client's machine.
+// lines are the connections of one client, which sends its token on each. They can be cut,
+// as if the client's machine had failed.
 type lines struct {
 	token string
 	http  http.Transport
 
 	mu   sync.Mutex
 	open map[*trackedConn]bool // guarded by mu
-	cut  bool                  // guarded by mu: no more can be opened
+	cut  bool                  // whether no more connections can be opened; guarded by mu
 }
 
 func newLines(token string) *lines {
@@ -106,7 +107,7 @@ func (l *lines) cutAll() {
 	l.mu.Unlock()
 	for c := range open {
 		if tcp, ok := c.Conn.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // a reset, and no end in order
+			_ = tcp.SetLinger(0) // the connection ends with a reset
 		}
 		c.Conn.Close()
 	}
@@ -135,10 +136,10 @@ type soakClient struct {
 	token  string
 	number int
 
-	swaps int64  // how often the server had begun or ended a hand-over when it connected
-	lines *lines // over HTTP
+	swaps int64  // value of soak.swaps when the client connected
+	lines *lines // connections over HTTP
 	cmd   *exec.Cmd
-	errs  bytes.Buffer // of cmd, once it has ended
+	errs  bytes.Buffer // standard error of cmd; complete once cmd has ended
 }
 
 // connect opens a session.
@@ -191,7 +192,8 @@ func (c *soakClient) start() (in io.WriteCloser, out io.ReadCloser, err error) {
 	return in, out, nil
 }
 
-// over waits for what the client had of its own, and reports how its server ended.
+// over waits for the end of the client's own connections and server, and returns an error
+// if its server ended with a fault.
 func (c *soakClient) over() error {
 	c.ClientSession = nil
 	if c.lines != nil {
@@ -216,7 +218,7 @@ func (c *soakClient) leave() {
 	}
 	err := c.ClientSession.Close()
 	if c.way.ends {
-		err = nil // how the connection ends is known to neither side for sure
+		err = nil // neither side knows for sure how the connection ends
 	}
 	if err = cmp.Or(c.over(), err); err != nil {
 		c.s.t.Errorf("the end of %v: %v", c, err)
@@ -224,8 +226,8 @@ func (c *soakClient) leave() {
 }
 
 // vanish kills the client in the middle of a call: its connections are cut, and it does not
-// come back. Of the servers over stdio one in two is killed with its client. The others wait
-// for the end of the call, and end.
+// come back. Half of the servers over stdio are killed with their clients. The others wait
+// for the end of the call, and then end.
 func (c *soakClient) vanish() {
 	if c.ClientSession == nil {
 		return
@@ -261,7 +263,7 @@ func (c *soakClient) vanish() {
 	}
 }
 
-// String names the client for a reader of the test.
+// String returns the name of the client for a reader of the test.
 func (c *soakClient) String() string {
 	return fmt.Sprintf("client %d of tenant %s by %s", c.number, soakTenants[c.tenant], c.way.name)
 }
@@ -270,7 +272,7 @@ func bash(command string) *sdk.CallToolParams {
 	return &sdk.CallToolParams{Name: "Bash", Arguments: map[string]any{"command": command}}
 }
 
-// call makes the next call. One in two needs no box, and one in eight is refused.
+// call makes the next call. Half of the calls need no box, and one in eight is refused.
 func (c *soakClient) call(n int) {
 	if c.ClientSession == nil {
 		return
@@ -303,15 +305,16 @@ func (c *soakClient) call(n int) {
 	switch {
 	case res.IsError == denied && strings.Contains(text, want):
 	case !denied && c.s.kills.Load() > 0 && (res.IsError && strings.Contains(text, "box") || strings.Contains(text, " status=killed ")):
-		c.s.lostBox.Add(1) // the box was killed under the call, before the command began or after
+		c.s.lostBox.Add(1) // the box was killed during the call, before or after the command began
 	default:
 		c.s.t.Errorf("%v: %s %v: %s", c, params.Name, params.Arguments, text)
 	}
 }
 
-// cutOff is what a client does whose call got no answer: it connects anew. That may happen on
-// a connection from before a hand-over. One that is the session ends with the old process;
-// on another one a request may cross with its end, and no answer of the server may say so.
+// cutOff handles a call that got no answer: the client connects again. This may only happen
+// on a connection from before a hand-over. If the connection is the session, it ends with
+// the old process. On another connection, a request may cross with the end of the
+// connection; then no answer of the server may report that.
 func (c *soakClient) cutOff(why error) {
 	closed := func(text string) bool { return strings.Contains(why.Error(), text) }
 	switch {
@@ -332,5 +335,5 @@ func (c *soakClient) cutOff(why error) {
 	}
 }
 
-// soakPatience is how long the soak waits for what is about to happen, on a slow machine.
+// soakPatience is how long the soak waits for an event on a slow machine.
 const soakPatience = 2 * time.Minute

@@ -15,16 +15,17 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// footprint is what a process has.
+// footprint contains what a process uses.
 type footprint struct {
-	rss, pss                               int64 // bytes; pss with that of all its descendants
+	rss, pss                               int64 // bytes; pss includes all its descendants
 	descriptors, threads, children, mounts int
-	cgroups, leaves                        int            // those of commands are the leaves
-	database                               int            // descriptors of it, which are in no other figure
-	kinds                                  map[string]int // of the descriptors
+	cgroups, leaves                        int // leaves are the cgroups of commands
+	// number of the database's descriptors, which no other figure includes
+	database int
+	kinds    map[string]int // number of descriptors of each kind
 }
 
-// footprintOf looks at a process from outside.
+// footprintOf returns the footprint of a process, as it can be seen from outside.
 func footprintOf(t testing.TB, pid int) (u footprint) {
 	t.Helper()
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
@@ -33,7 +34,7 @@ func footprintOf(t testing.TB, pid int) (u footprint) {
 	u.kinds = descriptorsOf(proc + "/fd")
 	for kind, n := range u.kinds {
 		if strings.Contains(kind, "/db/") {
-			u.database += n // a pool, which has a bound of its own
+			u.database += n // the connections are a pool with a bound of its own
 		} else {
 			u.descriptors += n
 		}
@@ -48,12 +49,12 @@ func footprintOf(t testing.TB, pid int) (u footprint) {
 	return u
 }
 
-// descriptorsOf counts the descriptors of a process by what they are, without numbers.
+// descriptorsOf counts the descriptors of a process by their kinds, without numbers.
 func descriptorsOf(dir string) map[string]int {
 	kinds := make(map[string]int)
 	all, _ := os.ReadDir(dir)
 	for _, e := range all {
-		if to, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil { // else it was closed meanwhile
+		if to, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil { // otherwise it was closed meanwhile
 			kinds[soakNumber.ReplaceAllString(to, "N")]++
 		}
 	}
@@ -80,7 +81,7 @@ func childrenOf(pid int) (all []int) {
 	return all
 }
 
-// initsOf are the inits of the boxes of a server.
+// initsOf returns the inits of the boxes of a server.
 func initsOf(pid int) (all []int) {
 	for _, child := range childrenOf(pid) {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", child))
@@ -92,8 +93,8 @@ func initsOf(pid int) (all []int) {
 	return all
 }
 
-// pssOf is the proportional set size of a process and all that descend from it, which
-// counts a page once that several of them share (proc_pid_smaps(5)).
+// pssOf returns the proportional set size of a process and all its descendants, which
+// counts a page once if several of them share it (proc_pid_smaps(5)).
 func pssOf(pid int) (bytes int64) {
 	for _, p := range testenv.Below(testenv.Processes(), pid) {
 		text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID), "smaps_rollup"))
@@ -107,8 +108,8 @@ func pssOf(pid int) (bytes int64) {
 	return bytes
 }
 
-// cgroupsOf counts the cgroups that a server has made: its own and those of tenants and
-// boxes, and those of commands in the boxes.
+// cgroupsOf counts the cgroups that a server has made: its own, and those of tenants, of
+// boxes and of commands in the boxes.
 func cgroupsOf(pid int) (all, leaves int) {
 	own := fmt.Sprintf("/belljar.%d.", pid)
 	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d fs.DirEntry, err error) error {
@@ -125,15 +126,16 @@ func cgroupsOf(pid int) (all, leaves int) {
 	return all, leaves
 }
 
-// figures are what a server has, and what it says of itself.
+// figures contains what a server uses, and what it reports about itself.
 type figures struct {
 	footprint
 	goroutines, sessions, boxes, streams, running int
-	stdio                                         int      // descriptors of the keepers' own servers
-	temporary                                     []string // what is in its temporary directory
-	files                                         int      // in its state directory, without the audit log
-	bytes                                         int64    // of these
-	heap                                          int64    // what is left on it by a collection; 0 if none was waited for
+	stdio                                         int      // number of descriptors of the keepers' own servers
+	temporary                                     []string // names of the files in its temporary directory
+	files                                         int      // number of files in its state directory, without the audit log
+	bytes                                         int64    // bytes of these files
+	// bytes of the heap after a collection; 0 if no collection was waited for
+	heap int64
 }
 
 // soakSlack is how many more descriptors and goroutines a server may have at rest than
@@ -141,23 +143,23 @@ type figures struct {
 const soakSlack = 3
 
 // soakBox is how many more descriptors a box may have than before: it keeps a cgroup or two
-// for its next commands, and gives them up when it is left alone.
+// for its next commands, and closes them when it is idle.
 const soakBox = 4
 
 // soakDatabase is how many descriptors the connections of the database may have.
 const soakDatabase = 24
 
-// soakFiles is how many files the state may have beside the outputs of background tasks, and
-// soakState how many MiB all of them: what the rooms keep has bounds, and the guests reach
-// that of background tasks.
+// soakFiles is how many files the state may have besides the outputs of background tasks,
+// and soakState is how many MiB all files may have: what belljar keeps has bounds, and the
+// guests reach the bound of background tasks.
 const (
 	soakFiles = 16
 	soakState = 32
 )
 
-// over says what a server has more of at rest than in the figures of a rest before, but for
-// memory. A thing that every session or every call leaves open is soon more than the few
-// that are let pass.
+// over returns what a server uses more of at rest than in the figures of an earlier rest,
+// except memory. If every session or every call leaves a thing open, the number soon
+// exceeds the few that are allowed.
 func (f *figures) over(base *figures) string {
 	var more []string
 	descriptors := base.descriptors + soakSlack + soakBox*f.boxes
@@ -167,7 +169,7 @@ func (f *figures) over(base *figures) string {
 	}{
 		{"descriptors", f.descriptors, descriptors},
 		{"descriptors of the database", f.database, soakDatabase},
-		{"descriptors of servers over stdio", f.stdio, base.stdio + base.stdio/4}, // each has a box
+		{"descriptors of servers over stdio", f.stdio, base.stdio + base.stdio/4}, // each of these servers has a box
 		{"goroutines", f.goroutines, base.goroutines + soakSlack},
 		{"children", f.children, base.children},
 		{"cgroups", f.cgroups, base.cgroups},
@@ -195,15 +197,15 @@ func (f *figures) over(base *figures) string {
 
 func mib(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
 
-// String is without what over names anyway.
+// String returns the figures that over does not name anyway.
 func (f *figures) String() string {
 	return fmt.Sprintf("rss %s, heap %s, %d descriptors, %d goroutines, %d threads, %d children, %d cgroups, %d mounts, %d sessions, %d boxes, %d streams, state %d files %s",
 		mib(f.rss), mib(f.heap), f.descriptors, f.goroutines, f.threads, f.children, f.cgroups+f.leaves, f.mounts, f.sessions, f.boxes, f.streams, f.files, mib(f.bytes))
 }
 
-// trend says whether sizes grow: the smallest of the last third is a fifth larger than the
-// smallest of the first one, and 4 MiB at least. A leak lifts each of them; the moment of a
-// garbage collection does not. It takes six sizes to say so.
+// trend reports whether sizes grow: the smallest of the last third is a fifth larger than
+// the smallest of the first third, and larger by at least 4 MiB. A leak raises each size;
+// the time of a garbage collection does not. At least six sizes are needed.
 func trend(sizes []int64) (from, to int64, grows bool) {
 	third := len(sizes) / 3
 	if third < 2 {
@@ -213,7 +215,7 @@ func trend(sizes []int64) (from, to int64, grows bool) {
 	return from, to, to > from+max(from/5, 4<<20)
 }
 
-// A leak can be distinguished from the noise of a garbage collector.
+// TestTrend checks that a leak can be distinguished from the noise of a garbage collector.
 func TestTrend(t *testing.T) {
 	var noise, leak []int64
 	for n := range int64(40) {

@@ -14,21 +14,21 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// soakLedger is what the clients of the soak know of their calls. Each call has a mark in
-// its arguments, by which its audit records are found.
+// soakLedger contains what the clients of the soak know about their calls. Each call has a
+// mark in its arguments, by which its audit records are found.
 type soakLedger struct {
-	name string // of this run, in each mark
+	name string // name of this run, which is in each mark
 
 	mu    sync.Mutex
 	calls []soakCall // guarded by mu
 }
 
-// soakCall is a call, and the records that it has.
+// soakCall is a call and the number of its records.
 type soakCall struct {
 	tenant              uint8
 	denied, answered    bool
 	decisions, outcomes uint8
-	pid                 int // of the process that decided
+	pid                 int // PID of the process that decided
 }
 
 func (l *soakLedger) begin(tenant int, denied bool) int {
@@ -46,7 +46,7 @@ func (l *soakLedger) answered(call int) {
 	l.calls[call].answered = true
 }
 
-// count is how many calls began, and how many were answered.
+// count returns how many calls began, and how many were answered.
 func (l *soakLedger) count() (began, answered int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,10 +58,11 @@ func (l *soakLedger) count() (began, answered int) {
 	return len(l.calls), answered
 }
 
-// soakMark is a mark of any run.
+// soakMark matches a mark of any run.
 var soakMark = regexp.MustCompile(`soak-(\w+)\.(\d+)`)
 
-// soakRecord is a record of the audit log as `belljar audit show --json` prints it.
+// soakRecord is a record of the audit log in the form that `belljar audit show --json`
+// prints.
 type soakRecord struct {
 	Seq            uint64
 	Kind           audit.Kind
@@ -73,10 +74,10 @@ type soakRecord struct {
 	Args           struct{ Command, Pattern string }
 }
 
-// compare reads the audit log, and returns what is wrong with it, at most twenty of those:
-// calls that were answered and have no record, or more than they should, records of no call,
-// and sessions and servers that began and did not end. killed are servers whose last
-// records nobody could write.
+// compare reads the audit log, and returns at most twenty faults: calls that were answered
+// and have no record, or more records than they should, records without a call, and
+// sessions and servers that began and did not end. killed are servers that could not write
+// their last records.
 func (l *soakLedger) compare(log io.Reader, killed map[int]bool) (wrong []string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,7 +161,7 @@ func (l *soakLedger) compare(log io.Reader, killed map[int]bool) (wrong []string
 	return wrong, records.Err()
 }
 
-// find is the call with the mark in a text.
+// find returns the call with the mark in a text.
 func (l *soakLedger) find(text string) (int, bool) {
 	found := soakMark.FindStringSubmatch(text)
 	if found == nil || found[1] != l.name {
@@ -170,7 +171,8 @@ func (l *soakLedger) find(text string) (int, bool) {
 	return at, err == nil && at < len(l.calls)
 }
 
-// Nothing that is missing in an audit log, or that is there twice, is overlooked.
+// TestSoakComparesRecords checks that every record that is missing in an audit log, or is
+// there twice, is found.
 func TestSoakComparesRecords(t *testing.T) {
 	const (
 		began    = `{"seq":1,"kind":"server","pid":1,"event":"start"}`
@@ -190,7 +192,7 @@ func TestSoakComparesRecords(t *testing.T) {
 			l.begin(tenant, denied)
 		}
 		l.answered(0)
-		l.answered(1) // and the third one got none
+		l.answered(1) // the third call got no answer
 		var text bytes.Buffer
 		for _, line := range log {
 			text.WriteString(line + "\n")

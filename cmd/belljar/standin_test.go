@@ -21,15 +21,15 @@ import (
 	"time"
 )
 
-// standIns are a web server and a search engine on the loopback interface, and
-// what a belljar needs to use them.
+// standIns are a web server and a search engine on the loopback interface, and what belljar
+// needs to use them.
 type standIns struct {
-	place  string   // host and port, as policies and URLs name it
-	env    []string // of the belljar
+	place  string   // host and port, in the form for policies and URLs
+	env    []string // environment of belljar
 	served *httptest.Server
 }
 
-// newStandIns starts them. They end with the test.
+// newStandIns starts the servers. They end with the test.
 func newStandIns(t testing.TB) *standIns {
 	t.Helper()
 	const host = "host.belljar.internal"
@@ -80,7 +80,7 @@ answers: [{format: json, items: ["results[]"], title: [title], url: [url]}]
 	return s
 }
 
-// standIn answers for both.
+// standIn answers for both servers.
 func standIn(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/search" {
 		w.Header().Set("Content-Type", "application/json")
@@ -95,7 +95,7 @@ func standIn(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "<title>A page</title><main><h1>Head</h1>%s</main>", strings.Repeat("<p>Some words of a page that anybody may read.</p>", 50))
 }
 
-// putPicture writes a PNG of 400 by 300.
+// putPicture writes a PNG of 400 by 300 pixels.
 func putPicture(t testing.TB, name string) {
 	t.Helper()
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)

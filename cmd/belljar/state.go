@@ -20,7 +20,7 @@ import (
 	"belljar.dev/internal/statedir"
 )
 
-// stateDir is the flags of the state commands.
+// stateDir contains the flags of the state commands.
 type stateDir struct {
 	name   string
 	asJSON bool
@@ -57,7 +57,7 @@ func (s *stateDir) sizesCommand() *cobra.Command {
 			}
 			sizes, err := statedir.Sizes(c.Context(), dir)
 			if errors.Is(err, os.ErrNotExist) {
-				sizes, err = []statedir.Size{}, nil // no server has kept anything
+				sizes, err = []statedir.Size{}, nil // no server has stored anything
 			}
 			if err != nil {
 				return failure(fmt.Errorf("state sizes: %w", err))
@@ -135,7 +135,7 @@ has the key of the tokens and the key that signs the audit log: keep it like a p
 	}
 }
 
-// backUp writes a backup to a new file, which is not there if that fails.
+// backUp writes a backup to a new file, which does not exist if that fails.
 func backUp(ctx context.Context, dir, name string, out io.Writer) (sum statedir.Summary, err error) {
 	if name == "-" {
 		w := bufio.NewWriter(out)
@@ -253,7 +253,7 @@ prune" remove images and layers.
 			}
 			all, err := statedir.Prune(dir, older, dry)
 			if errors.Is(err, os.ErrNotExist) {
-				all, err = []statedir.Pruned{}, nil // no server has kept anything
+				all, err = []statedir.Pruned{}, nil // no server has stored anything
 			}
 			how := "removed"
 			if dry {

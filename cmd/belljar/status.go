@@ -2,16 +2,17 @@ package main
 
 import "fmt"
 
-// Exit statuses, the same for every command; `belljar run` has its own, which
-// leave room for those of the command it runs.
+// Exit statuses, the same for every command. `belljar run` has its own, which leave room
+// for the exit statuses of the command that it runs.
 const (
 	exitOK     = 0
-	exitFailed = 1 // what was asked for did not come out well
-	exitUsage  = 2 // the command line makes no sense
-	// exitUnknown is of a command that found out nothing bad, and could not find out all.
+	exitFailed = 1 // the command could not do what was asked
+	exitUsage  = 2 // the command line is not valid
+	// exitUnknown means that a command found no fault, but could not check everything.
 	exitUnknown = 3
 	exitRun     = 125
-	// exitClosedPipe is what a shell says of a program that SIGPIPE (13) ended.
+	// exitClosedPipe is the status with which a shell reports a program that SIGPIPE (13)
+	// ended.
 	exitClosedPipe = 128 + 13
 )
 
@@ -19,12 +20,12 @@ const exitHelp = `
 Exit status: 0 all is well; 1 it is not, and the last line of standard error
 says why; 2 the command line makes no sense.`
 
-// statusError is an error with the exit status it leads to. Without an err
-// everything has been said already.
+// statusError is an error with its exit status. If err is nil, everything was printed
+// already.
 type statusError struct {
 	code int
 	err  error
-	help bool // the help of the command says more
+	help bool // whether the help of the command says more
 }
 
 func (e *statusError) Error() string {
@@ -36,12 +37,12 @@ func (e *statusError) Error() string {
 
 func (e *statusError) Unwrap() error { return e.err }
 
-// usage is a mistake in the command line.
+// usage returns an error about a mistake in the command line.
 func usage(format string, args ...any) error {
 	return &statusError{code: exitUsage, err: fmt.Errorf(format, args...), help: true}
 }
 
-// failure is what went wrong while doing what was asked.
+// failure returns an error about the work of a command, which leads to exitFailed.
 func failure(err error) error {
 	if err == nil {
 		return nil
