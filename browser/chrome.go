@@ -43,7 +43,7 @@ type chrome struct {
 	gone     chan struct{} // closed when its box is closed and its goroutines have ended
 
 	mu   sync.Mutex
-	tabs map[string]*tab // by their frames
+	tabs map[string]*tab // tabs by their frames
 
 	lending // guarded by the pool's mu
 }

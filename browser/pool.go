@@ -60,7 +60,7 @@ type Pool struct {
 	program  string                // path of the program that was found
 	current  map[string]*chrome    // by key
 	starting map[string]*starting  // by key
-	all      map[*chrome]time.Time // including those that finish their last pages
+	all      map[*chrome]time.Time // all Chromes, including those that finish their last pages
 	seats    map[*Seat]func()      // functions that end them
 	bare     error                 // why no Chrome can have its own sandbox on this host; nil until that is known
 	stats    Stats

@@ -26,8 +26,8 @@ type tab struct {
 
 	mu      sync.Mutex
 	blocked chan struct{}     // closed while a dialog waits, and after a crash
-	views   map[string]*view  // by their sessions
-	frames  map[string]*frame // by their ids
+	views   map[string]*view  // views by their sessions
+	frames  map[string]*frame // frames by their ids
 	crashed bool
 	closed  bool
 	dialog  *held

@@ -22,7 +22,7 @@ const (
 type cache struct {
 	mu    sync.Mutex
 	all   map[string]*list.Element
-	order *list.List // of *cached, the most recently used first
+	order *list.List // elements are *cached, the most recently used first
 	bytes int
 }
 

@@ -25,7 +25,7 @@ const (
 type pages struct {
 	mu    sync.Mutex
 	all   map[pageKey]*list.Element
-	order *list.List // of *keptPage, the most recently used first
+	order *list.List // elements are *keptPage, the most recently used first
 	bytes int
 }
 

@@ -151,7 +151,7 @@ func sites(t testing.TB) map[string]http.HandlerFunc {
 		"empty-body":   html("", "<!DOCTYPE html><html><head><title>Nothing</title></head><body></body></html>"),
 		"consent":      html("", "<title>Page</title><main><p>"+words+"</p></main><div class=cc-window><p>We use cookies.</p><button>Got it!</button></div>"),
 		"untitled":     html("", "<p>"+words),
-		// Pages that are large, slow or damaged.
+		// Large and slow answers, and answers with an error status.
 		"large":      endless("text/plain", "", "sixteen letters\n"),
 		"large-html": endless("text/html", "<title>Large</title><main><h1>Large</h1>", "<p>"+strings.Repeat("One of many paragraphs that are all the same. ", 20)+"</p>\n"),
 		"bomb": func(w http.ResponseWriter, _ *http.Request) {

@@ -82,8 +82,8 @@ func TestCallEnvPassesNoRule(t *testing.T) {
 				t.Errorf("%s with %s in env: victim holds %q, %v", tool, name, b, err)
 			}
 		}
-		// With these variables, a command may get past a rule, so a rule that denies
-		// becomes a question.
+		// A command with such a variable may get past a rule, so a person is asked about
+		// the call.
 		r := a.call(t, tool, map[string]any{"command": "ls", "env": map[string]string{"PATH": "/workspace/bin:/usr/bin"}})
 		if r.StructuredContent.Refusal.Decision != "waiting" {
 			t.Errorf("%s with PATH in env: answered %s", tool, r.text())

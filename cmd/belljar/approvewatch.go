@@ -104,7 +104,7 @@ func (w *watching) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var waiting []approval.Approval // oldest first: it has the least time left
+	var waiting []approval.Approval // the oldest first, since it has the least time left
 	pending := make(map[string]bool)
 	for _, one := range slices.Backward(found[0].Said.All) {
 		if one.State == approval.Pending {

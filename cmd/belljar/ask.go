@@ -129,7 +129,7 @@ func (a *questioning) answer(c *cobra.Command, args []string) error {
 func (a *questioning) each(c *cobra.Command, found []control.From[[]question.Asked]) error {
 	lines := bufio.NewReader(c.InOrStdin())
 	waited := false
-	for _, brief := range slices.Backward(found[0].Said) { // oldest first: it has the least time left
+	for _, brief := range slices.Backward(found[0].Said) { // the oldest first, since it has the least time left
 		if brief.State != question.Waiting {
 			continue
 		}

@@ -207,7 +207,8 @@ func TestFleetPolicyUnwanted(t *testing.T) {
 
 // TestFleetPolicyOfFronts checks that a policy that one of several fronts gives to the
 // fleet holds at all of them, and that their audit logs say who put it. A front that starts
-// later gets it too, and a front that is cut off from the others cannot put one.
+// later gets it too. A front that shares nothing with the other front of its worker cannot
+// put one.
 func TestFleetPolicyOfFronts(t *testing.T) {
 	g := newGrid(t)
 	nats := strings.Join(bustest.Start(t, 1).Addresses(), ",")

@@ -310,7 +310,7 @@ func gathered(t *testing.T, c *npmPeer) map[string][]map[string]any {
 }
 
 // egressSince returns how often something outside was reached, according to the audit log
-// after its first from bytes.
+// without its first from bytes, and the size of the log.
 func egressSince(t *testing.T, p *place, from int64) (asked int, size int64) {
 	t.Helper()
 	log, err := os.ReadFile(filepath.Join(p.state, "audit", "audit.jsonl"))

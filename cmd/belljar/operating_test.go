@@ -123,7 +123,7 @@ func runPage(t *testing.T, page, dir string, least int) {
 		var said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &said, &said
 		err := cmd.Run()
-		output = strings.ReplaceAll(said.String(), `\n`, "\n") // the command is in JSON
+		output = strings.ReplaceAll(said.String(), `\n`, "\n") // JSON writes a line end as \n
 		t.Logf("%s", said.String())
 		if err != nil {
 			log, _ := exec.Command("journalctl", "--no-pager", "-n", "40").CombinedOutput()

@@ -59,8 +59,8 @@ type probed struct {
 }
 
 // run tries all probes in boxes of this deployment. Without --workspace it makes a
-// workspace: probes look for hooks to plant, and nobody should own a workspace in which
-// that succeeds.
+// workspace: probes look for hooks to plant, and if one succeeds, the hook should not be in
+// a workspace of the user.
 func (p *probing) run(c *cobra.Command, set *setup, asJSON bool) (err error) {
 	ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 	defer cancel()

@@ -88,8 +88,8 @@ time was up; 125 where belljar could not run it.`,
 	return c
 }
 
-// leftSet is the set of changes that a run has left in addition to the workspace. The zero
-// value is for a run that has left nothing.
+// leftSet is the set in which a run has left its changes, if they are not in the workspace.
+// The zero value is for a run that has left none.
 type leftSet struct {
 	id      string
 	state   string // value of --state
@@ -133,8 +133,7 @@ func (l leftSet) tell(w io.Writer) {
 	}
 }
 
-// runInBox runs argv, and returns its exit status and the changes that it has left besides
-// the workspace.
+// runInBox runs argv, and returns its exit status and the set in which it has left changes.
 func runInBox(c *cobra.Command, s *setup, profile, set string, ports []portMap, argv []string) (code int, left leftSet, err error) {
 	// From here on, signals are for the command; before, they end the program.
 	signals := make(chan os.Signal, 8)

@@ -149,7 +149,7 @@ const soakBox = 4
 // soakDatabase is how many descriptors the connections of the database may have.
 const soakDatabase = 24
 
-// soakFiles is how many files the state may have besides the outputs of background tasks,
+// soakFiles is how many files the state may have that are not outputs of background tasks,
 // and soakState is how many MiB all files may have: what belljar keeps has bounds, and the
 // guests reach the bound of background tasks.
 const (

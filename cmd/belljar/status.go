@@ -6,7 +6,7 @@ import "fmt"
 // for the exit statuses of the command that it runs.
 const (
 	exitOK     = 0
-	exitFailed = 1 // the command could not do what was asked
+	exitFailed = 1 // the work failed, or a check found a fault
 	exitUsage  = 2 // the command line is not valid
 	// exitUnknown means that a command found no fault, but could not check everything.
 	exitUnknown = 3
