@@ -234,8 +234,8 @@ func TestCompletionOfWhatRuns(t *testing.T) {
 	}
 }
 
-// recorded ends the server, so that all records are written, and checks how many records of
-// an event in the audit log have by as the person who caused the event.
+// recorded ends the server, so that all records are written, and checks that the audit log
+// has want records of an event that name the person in by.
 func (o *operated) recorded(event string, want int, by string) {
 	o.t.Helper()
 	o.end()
