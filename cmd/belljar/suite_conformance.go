@@ -7,5 +7,6 @@ import (
 	"belljar.dev/mcp"
 )
 
-// suite is what the protocol's conformance suite calls by name.
+// suite returns the tools, prompts and resources that the protocol's conformance suite
+// calls by name.
 func suite() mcp.Suite { return new(conformance.Suite) }

@@ -23,13 +23,13 @@ import (
 	"belljar.dev/policies"
 )
 
-// Two policies: one that allows all, and one with a fault.
+// swapA is a policy that allows everything. swapX is a policy with a misspelled field.
 const (
 	swapA = "version: 1\nprofiles: {p: {fs: {system: true}}}\nrules:\n  - {id: a, match: {tool: \"*\"}, decision: allow}\n"
 	swapX = "version: 1\nprofiles: {p: {fs: {sistem: true}}}\n"
 )
 
-// put writes a file as editors do: at once.
+// put replaces a file in one step, as editors do.
 func put(t testing.TB, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(name+".new", []byte(text), 0o600); err != nil {
@@ -45,14 +45,14 @@ type web struct {
 	t     testing.TB
 	cmd   *exec.Cmd
 	url   string
-	admin string      // where its admin listener is, if it has one
+	admin string      // address of the admin listener, if the server has one
 	log   chan string // lines of its standard error
-	end   func()      // ends the server and waits for it, once
+	end   func()      // ends the server once, and waits for its end
 }
 
 func serveWeb(t *testing.T, env []string, args ...string) *web {
 	t.Helper()
-	ctx, stop := context.WithCancel(context.Background()) // it ends by a signal, after the test
+	ctx, stop := context.WithCancel(context.Background()) // a signal ends the server, after the test
 	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Args = append([]string{"belljar", "serve", "--http", "127.0.0.1:0"}, args...)
 	cmd.Env = append(os.Environ(), env...)
@@ -88,7 +88,7 @@ func serveWeb(t *testing.T, env []string, args ...string) *web {
 	return w
 }
 
-// wait is the next line of the log that holds a text.
+// wait returns the next line of the log that contains a text.
 func (w *web) wait(text string) string {
 	w.t.Helper()
 	for line := range w.log {
@@ -124,7 +124,7 @@ func (w *web) post(headers map[string]string, body string) (*http.Response, stri
 	return res, string(text)
 }
 
-// session makes the handshake as the bearer of a token.
+// session makes the handshake with a token, and returns the headers for further requests.
 func (w *web) session(token string) map[string]string {
 	headers := map[string]string{"Mcp-Protocol-Version": "2025-11-25"}
 	if token != "" {
@@ -162,8 +162,8 @@ func digest(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// The server as it is: tenants come with tokens, and a policy that is changed
-// under 16 sessions, by SIGHUP and by saving the file, judges each call.
+// A policy that is changed by SIGHUP and by saving the file, while 16 sessions of tenants
+// with tokens make calls, judges each call.
 func TestServerSwapsUnderLoad(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	const sessions, swaps = 16, 40
@@ -217,7 +217,7 @@ rules:
 	}
 	for i := range swaps {
 		put(t, file, []string{no, swapX, yes, no[:len(no)-10]}[i%4])
-		if i != 0 && i != 10 { // these two are saved, and no signal is sent
+		if i != 0 && i != 10 { // the changes 0 and 10 are only saved, without a signal
 			if err := w.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 				t.Fatal(err)
 			}
@@ -228,7 +228,7 @@ rules:
 			w.wait("the one before holds on")
 		}
 	}
-	// The commands that a person runs say what is broken.
+	// The commands doctor and policy check report the policy that cannot be used.
 	tell := exec.CommandContext(t.Context(), os.Args[0])
 	tell.Args = []string{"belljar", "doctor", "--workspace", t.TempDir(), "--policy", file, "--state", state}
 	out, err := tell.CombinedOutput()
@@ -241,7 +241,7 @@ rules:
 	if out, err := check.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
 		t.Errorf("policy check says %v:\n%s\nwant %s", err, out, want)
 	}
-	// A policy without tenants would let everybody in.
+	// A policy without tenants would accept every client, so the server does not use it.
 	put(t, file, swapA)
 	if err := w.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// columns is the width of the terminal that w is; 0 where w is a file or a pipe,
-// whose lines may have any length. The variable COLUMNS overrides the width of the terminal.
+// columns returns the width of the terminal w; 0 if w is a file or a pipe, whose lines may
+// have any length. The variable COLUMNS overrides the width of the terminal.
 func columns(w io.Writer) int {
 	f, ok := printable.Raw(w).(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -32,21 +32,21 @@ func columns(w io.Writer) int {
 	return n
 }
 
-// tableWriter lines up cells that are written with tabs between them, a row a line. On
-// a terminal too narrow for it, long cells go on in the next line, broken between
-// words only.
+// tableWriter lines up cells that are separated by tabs, with one row on each line. If the
+// terminal is too narrow for the table, long cells continue in the next line, and are
+// broken only between words.
 type tableWriter struct {
 	out   io.Writer
-	width int // of the terminal; 0 for none
+	width int // width of the terminal; 0 if there is no terminal
 	text  bytes.Buffer
 }
 
-// tableGap is the spaces between two columns.
+// tableGap is the number of spaces between two columns.
 const tableGap = 2
 
 func newTable(out io.Writer) *tableWriter { return &tableWriter{out: out, width: columns(out)} }
 
-// Write takes a part of the rows.
+// Write adds a part of the rows.
 func (t *tableWriter) Write(text []byte) (int, error) { return t.text.Write(text) }
 
 // Flush writes the table.
@@ -56,9 +56,9 @@ func (t *tableWriter) Flush() error {
 	return err
 }
 
-// laidOut lines up the columns of rows, in the form of text/tabwriter. Where a line
-// would be longer than width, cells are broken so that it has at most that many
-// characters, as far as their words allow it. A width of zero sets no bound.
+// laidOut lines up the columns of rows, in the form of text/tabwriter. If a line would be
+// longer than width characters, its cells are broken to fit as far as the length of their
+// words allows it. A width of zero sets no bound.
 func laidOut(text string, width int) string {
 	var whole strings.Builder
 	w := tabwriter.NewWriter(&whole, 0, 0, tableGap, ' ', 0)
@@ -82,7 +82,7 @@ func laidOut(text string, width int) string {
 	return b.String()
 }
 
-// longest is the characters of the longest line.
+// longest returns the length of the longest line, in characters.
 func longest(text string) (n int) {
 	for line := range strings.Lines(text) {
 		n = max(n, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
@@ -90,10 +90,10 @@ func longest(text string) (n int) {
 	return n
 }
 
-// squeezed is one table, in at most width characters where its words allow it.
+// squeezed returns one table, at most width characters wide if its words allow it.
 func squeezed(text string, width int) string {
 	var rows [][]string
-	var wide, least []int // of each column: its longest cell, and its longest word
+	var wide, least []int // for each column: length of its longest cell, and of its longest word
 	for line := range strings.Lines(text) {
 		row := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		rows = append(rows, row)
@@ -134,8 +134,8 @@ func squeezed(text string, width int) string {
 	return b.String()
 }
 
-// narrow takes from the widest columns what the terminal has no room for, down to
-// their longest words.
+// narrow makes the widest columns narrower until the table fits into width, but no column
+// narrower than its longest word.
 func narrow(wide, least []int, width int) {
 	sum := tableGap * (len(wide) - 1)
 	for _, w := range wide {
@@ -155,7 +155,8 @@ func narrow(wide, least []int, width int) {
 	}
 }
 
-// brokenAt is a cell in lines of at most width characters, or of one word.
+// brokenAt splits a cell into lines of at most width characters. A longer word has a line
+// of its own.
 func brokenAt(cell string, width int) []string {
 	if utf8.RuneCountInString(cell) <= width {
 		return []string{cell}
@@ -167,8 +168,8 @@ func brokenAt(cell string, width int) []string {
 	return slices.Clip(lines)
 }
 
-// hang writes text beside left from a column on, or below where left is too long,
-// and breaks it between words. Words themselves are never broken.
+// hang writes text to the right of left, beginning at a column, or below left if left is
+// too long. It breaks text between words, and never inside a word.
 func hang(left, text string, column, width int) string {
 	var b strings.Builder
 	b.WriteString(left)

@@ -8,9 +8,9 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// The rows of a table are as wide as the terminal at most where the words allow
-// it; no word is broken, and none is lost. A terminal that has room, and no
-// terminal, change nothing.
+// The rows of a table are at most as wide as the terminal, if the words allow it. No word
+// is broken or lost. The table is unchanged if the terminal is wide enough, or if there is
+// no terminal.
 func TestTableProperty(t *testing.T) {
 	n, rnd := testenv.Cases(t, 100)
 	for range n {
@@ -43,7 +43,8 @@ func TestTableProperty(t *testing.T) {
 				t.Errorf("at %d columns: a line is empty:\n%s", width, got)
 			}
 		}
-		// Eleven characters a word, and two between columns: more is asked of nobody.
+		// A word has at most eleven characters, and two spaces follow each column. A table
+		// may always be that wide.
 		if most := max(width, columns*13); longest(got) > most {
 			t.Errorf("at %d columns: a line has %d:\n%s", width, longest(got), got)
 		}
@@ -63,7 +64,7 @@ func TestTableProperty(t *testing.T) {
 	}
 }
 
-// A cell goes on below itself.
+// A long cell continues below its first line.
 func TestTableGoesOn(t *testing.T) {
 	got := laidOut("NAME\tUSE\na\tone two three\n", 14)
 	if want := "NAME  USE\na     one two\n      three\n"; got != want {
@@ -71,7 +72,7 @@ func TestTableGoesOn(t *testing.T) {
 	}
 }
 
-// A text of others neither breaks out of its cell nor hides in it.
+// A text from outside belljar neither breaks out of its cell nor hides in it.
 func TestCell(t *testing.T) {
 	if got, want := cell("a\tb\x1bc\u0085d\u202ee\u200bf\u3164g"), "a b c defg"; got != want {
 		t.Errorf("got %q, want %q", got, want)

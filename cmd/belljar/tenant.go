@@ -43,7 +43,7 @@ what happens where one is full.
 	return c
 }
 
-// tenants are those of all servers of a state directory.
+// tenants returns the tenants of all servers of a state directory that want accepts.
 func (a *tenancy) tenants(ctx context.Context, want func(control.Tenant) bool) ([]control.Tenant, error) {
 	found, err := lists(ctx, a.state, "/tenants", want)
 	return flat(found), err
@@ -74,7 +74,8 @@ func (a *tenancy) list(c *cobra.Command) error {
 	return failure(w.Flush())
 }
 
-// usedOf is what a tenant uses of a quota, and the quota.
+// usedOf returns how much a tenant uses of a quota and the limit of that quota, for example
+// "1 of 4".
 func usedOf(t control.Tenant, name string) string {
 	for _, q := range t.Quotas {
 		if q.Name == name && q.Used != nil {
@@ -84,7 +85,7 @@ func usedOf(t control.Tenant, name string) string {
 	return "-"
 }
 
-// amount writes a number of what a quota counts.
+// amount writes n in the unit of a quota.
 func amount(q control.Quota, n float64) string {
 	switch q.Unit {
 	case control.UnitBytes, control.UnitBytesAnHour:

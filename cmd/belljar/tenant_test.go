@@ -8,7 +8,7 @@ import (
 	"belljar.dev/internal/control"
 )
 
-// The operator sees what the tenants of a running server use of their quotas.
+// The operator sees how much of their quotas the tenants of a running server use.
 func TestTenants(t *testing.T) {
 	o := operate(t)
 	for _, want := range []string{"SESSIONS", "0 of 64", "0 of 8"} {

@@ -14,7 +14,7 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// printJSON prints a value for programs.
+// printJSON prints a value as JSON, for programs.
 func printJSON(out io.Writer, v any) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
@@ -30,7 +30,7 @@ func printJSON(out io.Writer, v any) error {
 	return nil
 }
 
-// numbered is a number of things, in words.
+// numbered returns a number of things in words.
 func numbered(n uint64, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -38,7 +38,7 @@ func numbered(n uint64, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// number is a count with its noun.
+// number returns a count with its noun.
 func number(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one
@@ -46,8 +46,8 @@ func number(n int, one, more string) string {
 	return fmt.Sprintf("%d %s", n, more)
 }
 
-// cell is a text in a table divided by tabs: it cannot break out of its cell,
-// nor speak to a terminal.
+// cell returns a text for a table whose cells are separated by tabs. The text can neither
+// break out of its cell nor control a terminal.
 func cell(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -60,7 +60,7 @@ func cell(s string) string {
 	}, s)
 }
 
-// tamed is a text of several lines in which nothing acts on a terminal.
+// tamed returns a text of several lines without any characters that control a terminal.
 func tamed(text string) string {
 	var b strings.Builder
 	w := printable.NewWriter(&b)
@@ -69,7 +69,7 @@ func tamed(text string) string {
 	return b.String()
 }
 
-// replace puts a file in the place of one that a viewer may have open.
+// replace replaces a file that a viewer may have open.
 func replace(name string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".belljar-*")
 	if err != nil {

@@ -142,8 +142,8 @@ func (t *tokens) create(c *cobra.Command, made auth.Token, policy string) error 
 	return nil
 }
 
-// warnTenant says if the policy does not name a tenant. It may be another policy than
-// that of the server, so this is not an error.
+// warnTenant prints a warning if the policy does not name a tenant. The server may use
+// another policy, so this is not an error.
 func warnTenant(c *cobra.Command, tenant, policy string) {
 	name, p, err := config.FindPolicy(policy, "")
 	switch {
@@ -161,7 +161,7 @@ func (t *tokens) list(ctx context.Context) (all []auth.Token, err error) {
 		return nil, err
 	}
 	if _, err := os.Lstat(store.Path(state)); errors.Is(err, fs.ErrNotExist) {
-		return []auth.Token{}, nil // nothing was kept yet, and nothing is made to look
+		return []auth.Token{}, nil // no token was made yet, and no database is created to look for one
 	}
 	err = t.with(state, func(b *auth.Book) (err error) {
 		all, err = b.List(ctx)

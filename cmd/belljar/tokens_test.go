@@ -16,9 +16,9 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// The token of a tenant is rotated by writing its file, without a signal: from then
-// on the one before opens nothing. One that cannot be read is nobody's, and the
-// other tenants come in meanwhile.
+// The token of a tenant is rotated by writing its file, without a signal. From then on, the
+// token before is refused. If the file cannot be used, nobody can connect as that tenant,
+// and the other tenants still can.
 func TestTokensRotate(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	t.Parallel()
@@ -31,7 +31,7 @@ tenants: {a: {token: "${file:`+file+`}"}, b: {token: "${file:`+other+`}"}}
 `)
 	token := func(name, token string) {
 		t.Helper()
-		// At once, so that the server sees one change.
+		// The file is replaced in one step, so that the server sees one change.
 		if err := os.WriteFile(name+".new", []byte(digest(token)+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ tenants: {a: {token: "${file:`+file+`}"}, b: {token: "${file:`+other+`}"}}
 	stream := w.stream(session)
 	defer stream.Close()
 
-	// Of the same size, in the same file and with the time of the one before.
+	// The new file has the size and the modification time of the file before.
 	was, err := os.Stat(file)
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ tenants: {a: {token: "${file:`+file+`}"}, b: {token: "${file:`+other+`}"}}
 			t.Errorf("%s: %s", what, said)
 		}
 		w.wait("tenants have another token")
-		opens("b", !shared) // a shared token cannot be told apart
+		opens("b", !shared) // a token of two tenants belongs to neither of them
 		opens("two", false)
 		opens("one", false)
 		token(file, "two")
@@ -107,7 +107,8 @@ tenants: {a: {token: "${file:`+file+`}"}, b: {token: "${file:`+other+`}"}}
 		opens("b", true)
 	}
 
-	// A policy with faults keeps the one before, and no token that was taken away.
+	// If the new policy has faults, the policy before is kept, but tokens that were rotated
+	// out stay refused.
 	put(t, policy, "version: 1\nrules: [")
 	w.wait("the policy cannot be read again")
 	token(file, "three")
@@ -115,7 +116,7 @@ tenants: {a: {token: "${file:`+file+`}"}, b: {token: "${file:`+other+`}"}}
 	opens("two", false)
 	opens("three", true)
 
-	w.end() // all records are written then
+	w.end() // all audit records are written when the server has ended
 	told := 0
 	err = audit.Read(t.Context(), config.AuditDir(state), audit.Filter{Kind: audit.KindPolicy}, func(e audit.Entry) error {
 		if e.Event == "tokens" {
@@ -131,8 +132,8 @@ tenants: {a: {token: "${file:`+file+`}"}, b: {token: "${file:`+other+`}"}}
 	}
 }
 
-// A token is made, used and revoked while a server runs. The session and the stream that it
-// opened end within a second.
+// A token is created, used and revoked while a server runs. The session and the stream that
+// it opened end within a second.
 func TestTokensRevoked(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	t.Parallel()
@@ -174,7 +175,7 @@ func TestTokensRevoked(t *testing.T) {
 	if _, err := io.Copy(io.Discard, stream); err != nil {
 		t.Errorf("the stream ends with %v", err)
 	}
-	if took := time.Since(began); took > 5*time.Second*testenv.Patience(t) { // a second, and what a busy machine adds
+	if took := time.Since(began); took > 5*time.Second*testenv.Patience(t) { // one second, and more on a busy machine
 		t.Errorf("the stream of a revoked token ended after %v", took)
 	}
 	if res, text := w.post(session, list); res.StatusCode != http.StatusUnauthorized || !strings.Contains(res.Header.Get("WWW-Authenticate"), "invalid_token") {

@@ -21,7 +21,8 @@ import (
 	"belljar.dev/mcp/tools"
 )
 
-// toolkitCommand makes calls of the toolkit's tools for people and for CI.
+// toolkitCommand returns the command with which people and CI call the tools of the
+// toolkit.
 func toolkitCommand() *cobra.Command {
 	s := setup{Config: server.Config{Command: "toolkit", Tools: &server.Tools{Toolkit: true}, Trace: true}}
 	var format string
@@ -70,7 +71,7 @@ fail_on_violation=true; 2 the command line makes no sense.`,
 	return c
 }
 
-// toolList is the names of the tools, a few on a line.
+// toolList returns the names of the tools, a few on each line.
 func toolList() string {
 	var b strings.Builder
 	for row := range slices.Chunk(tools.ToolkitNames(), 3) {
@@ -99,13 +100,13 @@ func withFormat(arguments json.RawMessage, format string) (json.RawMessage, erro
 	return json.Marshal(all)
 }
 
-// formatOf is the argument format, or empty.
+// formatOf returns the argument format, or an empty text.
 func formatOf(arguments json.RawMessage) string {
 	var with struct {
 		Format string `json:"format"`
 	}
 	if json.Unmarshal(arguments, &with) != nil {
-		return "" // the tool says what is wrong with them
+		return "" // the tool reports what is wrong with the arguments
 	}
 	return with.Format
 }
@@ -123,7 +124,7 @@ func showReport(c *cobra.Command, r *mcp.Result, format string) error {
 			return failure(fmt.Errorf("read the result: %w", err))
 		}
 		if format == "json" {
-			text = printable.JSON(text) // a file of it is shown on terminals, too
+			text = printable.JSON(text) // the JSON may be saved in a file that is shown on a terminal later
 		}
 	}
 	if n := len(text); n > 0 && text[n-1] != '\n' {
@@ -138,12 +139,12 @@ func showReport(c *cobra.Command, r *mcp.Result, format string) error {
 	return nil
 }
 
-// helperMemory is how much memory the helper may hold before it collects garbage more
-// often than a program that starts.
+// helperMemory is the memory limit of the helper in bytes (see
+// runtime/debug.SetMemoryLimit). Near it, garbage is collected more often.
 const helperMemory = 192 << 20
 
-// helperOf runs what a server starts in a box to measure source code. Its lines are
-// for the server, and must not go through a writer for people.
+// helperOf runs the helper that a server starts in a box to measure source code. The server
+// reads the lines of its output, so they must not go through a writer for people.
 func helperOf(ctx context.Context, in io.Reader, out, events io.Writer) int {
 	if !toolkit.InBox() {
 		fmt.Fprintf(events, "belljar: %s runs in a box, where a server starts it; `belljar toolkit` measures\n", toolkit.HelperCommand)
@@ -160,8 +161,9 @@ func helperOf(ctx context.Context, in io.Reader, out, events io.Writer) int {
 	return exitOK
 }
 
-// cacheDir is where the helper keeps what it read: in the home of the box, which ends with
-// it. Empty without a home.
+// cacheDir returns the directory in which the helper keeps what it has parsed. The
+// directory is in the home of the box, and is removed with the box. It is empty if there is
+// no home.
 func cacheDir() string {
 	home, err := os.UserHomeDir()
 	if err != nil {

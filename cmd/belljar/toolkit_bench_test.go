@@ -8,7 +8,7 @@ import (
 )
 
 // BenchmarkToolkit starts a process that opens a box, has 200 files measured in it, and
-// ends. The benchmark of the analyses without that is in internal/toolkit.
+// ends. The benchmark of the analyses alone is in internal/toolkit.
 func BenchmarkToolkit(b *testing.B) {
 	testenv.Need(b, testenv.UserNamespaces, testenv.Bash)
 	for _, tt := range []struct {

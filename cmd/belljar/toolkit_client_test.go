@@ -14,7 +14,8 @@ import (
 	"belljar.dev/mcp/tools"
 )
 
-// methodParams and methodResult are those of a tool that is called as a method.
+// methodParams and methodResult are the parameters and the result of a tool that is called
+// as a method.
 type methodParams struct {
 	sdk.ParamsBase
 	Toolchain string `json:"toolchain"`
@@ -28,9 +29,10 @@ type methodResult struct {
 	} `json:"summary"`
 }
 
-// A client that is not ours uses the toolkit in both eras and over both transports: it lists
-// the tools, calls one with progress, reads the whole result and a template, completes the
-// address of one, calls a tool as a method, and cancels an analysis, of which nothing is left.
+// A client that is not part of belljar uses the toolkit in both eras and over both
+// transports: it lists the tools, calls one with progress, reads the whole result and a
+// template, completes the address of a template, calls a tool as a method, and cancels an
+// analysis, which leaves no process behind.
 func TestClientsUseTheToolkit(t *testing.T) {
 	onEachWire(t, func(t *testing.T, w wire) {
 		p := newPlace(t)

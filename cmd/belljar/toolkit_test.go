@@ -56,7 +56,7 @@ func TestTheServerReadsNoSource(t *testing.T) {
 			t.Errorf("%s: the server has opened a file of the workspace", tool)
 		}
 	}
-	// An open by a process of the host is seen: the test can fail.
+	// This test opens a file on the host and sees that open: so the check above can fail.
 	if _, err := os.ReadFile(filepath.Join(p.ws, "main.go")); err != nil {
 		t.Fatal(err)
 	}
@@ -65,14 +65,15 @@ func TestTheServerReadsNoSource(t *testing.T) {
 	}
 }
 
-// opened are the processes that opened a watched file since it was asked last.
+// opened returns the processes that have opened a watched file since the last call of
+// opened.
 func opened(t *testing.T, watch int) (pids []int) {
 	t.Helper()
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := unix.Read(watch, buf)
 		if err != nil {
-			return pids // there is no more
+			return pids // no more events
 		}
 		// struct fanotify_event_metadata: len u32, vers u8, reserved u8, metadata_len u16, mask u64, fd s32, pid s32
 		for b := buf[:n]; len(b) >= 24; b = b[binary.NativeEndian.Uint32(b):] {
@@ -111,8 +112,9 @@ func TestTheToolkitIsSmall(t *testing.T) {
 	}
 }
 
-// A server whose program was replaced on disk has the new one where it opens a box. That
-// one refuses to measure: what it says is of another version.
+// If the program of a running server is replaced on disk, the server starts the new program
+// in its next box. The new program refuses to measure, because its results would be those
+// of another version.
 func TestAReplacedProgramDoesNotMeasure(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	p := newPlace(t)
@@ -144,8 +146,8 @@ func TestAReplacedProgramDoesNotMeasure(t *testing.T) {
 	}
 }
 
-// The helper keeps what it read in the home of the session's box: a second call finds it,
-// and another session does not.
+// The helper keeps what it has parsed in the home of the session's box: a second call of
+// the session finds it, and another session does not.
 func TestTheCacheIsInTheHomeOfTheSession(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	p := newPlace(t)
@@ -170,8 +172,8 @@ func TestTheCacheIsInTheHomeOfTheSession(t *testing.T) {
 	}
 }
 
-// A document of the toolkit shows a hostile name as text wherever it is shown, and still
-// means that name.
+// A document of the toolkit shows a hostile file name as plain text wherever it is printed,
+// and the name can still be read back unchanged.
 func TestDocumentsArePrintable(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	p := newPlace(t)

@@ -15,8 +15,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// W15: a server with other transports beside Streamable HTTP: its clients log in, have boxes
-// and sessions as others have, and lines in the access log.
+// W15: a server has other transports in addition to Streamable HTTP. Their clients log in,
+// and get boxes, sessions and lines in the access log, as the clients of Streamable HTTP
+// do.
 func TestOtherTransports(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "access.log")
 	w := serveTenant(t, "one", "--access-log", log, "--legacy-sse", "--websocket")
@@ -72,8 +73,9 @@ func TestOtherTransports(t *testing.T) {
 	}
 }
 
-// socket is a WebSocket as a transport of the SDK, which has none. Its client logs in. For a
-// page that gets a ticket, which opens the WebSocket in place of the login.
+// socket is a WebSocket as a transport of the SDK, which has no WebSocket transport. Its
+// client logs in. As a web page does, it can also get a ticket, which opens the WebSocket
+// in place of the login.
 type socket struct {
 	url  string
 	http *http.Client
@@ -100,7 +102,7 @@ func (s *socket) Connect(ctx context.Context) (sdk.Connection, error) {
 	return socketConn{conn}, nil
 }
 
-// ticket gets a ticket, and returns its subprotocol.
+// ticket fetches a ticket, and returns the WebSocket subprotocol that contains it.
 func (s *socket) ticket(ctx context.Context) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/ticket", nil)
 	if err != nil {

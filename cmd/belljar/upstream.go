@@ -14,7 +14,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// upstreams has the flags of the upstream commands.
+// upstreams are the flags of the upstream commands.
 type upstreams struct {
 	state, tenant  string
 	asJSON, tokens bool
@@ -79,8 +79,8 @@ is 1 if the file or an entry has an error; a warning keeps nothing from being us
 	return c
 }
 
-// places returns the places of all servers, with those of their upstreams that the flags and the
-// name choose; an empty name is for all.
+// places returns the places of all servers, with the upstreams that the flags and the name
+// choose. An empty name chooses all upstreams.
 func (u *upstreams) places(c *cobra.Command, name string) ([]control.Upstreams, error) {
 	found, err := u.ask(c)
 	if err != nil {
@@ -170,21 +170,22 @@ func entryOf(u control.Upstream) string {
 	return policies.Clip(text, 500)
 }
 
-// Every conversation pays for the list of tools, and models choose worse from a long one. A list
-// with more than these gets a warning.
+// Every conversation pays for the list of tools, and models choose worse from a long list.
+// A list that is longer than muchTools or muchBytes gets a warning.
 const (
 	muchTools     = 128
 	muchBytes     = 64 << 10
-	bytesPerToken = 4 // of definitions in English, about
+	bytesPerToken = 4 // approximate number of bytes in a token, for definitions in English
 )
 
-// printSize says how large the list of tools is that clients of each tenant get.
+// printSize prints how large the list of tools is that the clients of each tenant get.
 func printSize(out io.Writer, at control.Upstreams) {
 	sums := make(map[string]control.Listing)
 	counted := make(map[[2]string]bool)
 	var names []string
 	for _, one := range at.All {
-		if of := [2]string{one.Tenant, one.Name}; one.Tenant != "" && !counted[of] { // all instances offer the same
+		// all instances of a server offer the same tools
+		if of := [2]string{one.Tenant, one.Name}; one.Tenant != "" && !counted[of] {
 			counted[of] = true
 			sum, known := sums[one.Tenant]
 			if !known {
@@ -244,7 +245,7 @@ func (u *upstreams) status(c *cobra.Command, args []string) error {
 	return err
 }
 
-// printUpstream prints how one instance of a server is.
+// printUpstream prints the state of one instance of a server.
 func printUpstream(out io.Writer, u control.Upstream) {
 	fmt.Fprintf(out, "%s: %s", policies.Clip(u.Name, 100), u.State)
 	if !u.Since.IsZero() {

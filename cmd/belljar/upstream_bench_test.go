@@ -20,7 +20,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// hopPolicy lets the box of a server see the program that is built, which has a server.
+// hopPolicy is a policy that lets the box of a server read the directory of the belljar
+// that was built; its command demo-server is the server.
 const hopPolicy = `version: 1
 defaults: {decision: allow, profile: p}
 profiles: {p: {fs: {system: true}}}
@@ -28,7 +29,8 @@ tenants: {a: {limit: {calls: 1000000/s, burst: 1000000}}}
 upstreams: {from: servers.json, wait: 20s, defaults: {profile: {fs: {read: ["%s:/opt/belljar"]}}}}
 `
 
-// adding calls the tool add of a server over stdio, by the name that it has there.
+// adding returns a rival that calls the tool that adds, under the given name, of a server
+// over stdio.
 func adding(s *process, tool string) *testenv.Rival {
 	return &testenv.Rival{PID: s.cmd.Process.Pid, Call: func(id int) error {
 		if _, err := fmt.Fprintf(s.in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"a":1,"b":2}}}`+"\n", id+10, tool); err != nil {
@@ -49,7 +51,7 @@ func adding(s *process, tool string) *testenv.Rival {
 	}}
 }
 
-// perSecond is how many calls a second a server answers with 32 in flight.
+// perSecond returns how many calls per second a server answers with 32 calls in flight.
 func perSecond(b *testing.B, s *process, tool string, n int) float64 {
 	b.Helper()
 	free := make(chan struct{}, 32)
@@ -70,16 +72,18 @@ func perSecond(b *testing.B, s *process, tool string, n int) float64 {
 	return float64(n) / time.Since(begin).Seconds()
 }
 
-// BenchmarkUpstream measures a call of another server's tool through belljar, with its policy, audit
-// log and the server in a box, against a call of the same server without belljar. Both are
-// over stdio, one call after the other; the rivals take turns, and the ratio is the median of
-// those of slices next to each other. The limits are 80 µs more, and 1.6 times as much. With 32
-// calls in flight, half as many a second as directly are wanted.
+// BenchmarkUpstream measures a call of another server's tool through belljar, with its
+// policy, its audit log and the server in a box, against a call of the same server without
+// belljar. Both calls are over stdio, one after the other. The rivals take turns, and the
+// ratio is the median of the ratios of neighbouring slices. Through belljar, a call may
+// take at most 80 µs more and at most 1.6 times as long. With 32 calls in flight, at least
+// half as many calls per second are wanted through belljar as directly.
 //
-// The server sdk is of the go-sdk, as servers in Go are. The server demo answers in some 10 µs, so
-// a switch between processes is what is measured there. cat-x is the same call through two cat(1),
-// one on each way, and relay-x through a program in Go that copies lines: what any process between
-// the two costs at least, if it only reads and writes.
+// The server sdk uses the go-sdk, as most servers in Go do. The server demo answers in some
+// 10 µs, so the benchmark of demo measures mainly the switches between processes. cat-x is
+// the same call through two cat(1), one in each direction, and relay-x is the same call
+// through a program in Go that copies lines. They measure the least cost of any process
+// between client and server that only reads and writes.
 func BenchmarkUpstream(b *testing.B) {
 	testenv.Need(b, testenv.UserNamespaces, testenv.Bash)
 	p := newPlace(b)
@@ -112,15 +116,15 @@ func BenchmarkUpstream(b *testing.B) {
 	b.Run("sdk", func(b *testing.B) { hop(b, through, greeted(sdkServer, sdkServer), "mcp_sdk_add", nil) })
 }
 
-// hop compares calls of a server through belljar with direct ones. relays are further ways to it,
-// by name.
+// hop compares calls of a server through belljar with direct calls. relays are further ways
+// to the server, by name.
 func hop(b *testing.B, through, direct *process, tool string, relays map[string]*testenv.Rival) {
 	b.Helper()
 	const turns = 15
 	of, to := adding(through, tool), adding(direct, "add")
 	rivals := slices.AppendSeq([]*testenv.Rival{of, to}, maps.Values(relays))
 	for _, r := range rivals {
-		r.Slice(b, max(b.N, 100), 1) // warm
+		r.Slice(b, max(b.N, 100), 1) // warms the rival up; its times are discarded
 		r.CPU, r.Wall = nil, nil
 	}
 	b.ResetTimer()
@@ -147,12 +151,12 @@ func hop(b *testing.B, through, direct *process, tool string, relays map[string]
 	}
 }
 
-// sdkServerName is the command of the test binary that is a server of the go-sdk over stdio, with
-// the tool add.
+// sdkServerName is the command of the test binary that runs a server of the go-sdk over
+// stdio, with the tool add.
 const sdkServerName = "sdkserver"
 
-// relayName is the command of the test binary that copies lines between its own streams and those of
-// the command behind it.
+// relayName is the command of the test binary that copies lines between its own streams and
+// the streams of the command that it starts.
 const relayName = "relay"
 
 func relay() {
@@ -205,9 +209,9 @@ func sdkServer() {
 // npmStarts is the package that BenchmarkNpx starts.
 const npmStarts = "@modelcontextprotocol/server-everything@2026.8.31"
 
-// BenchmarkNpx measures the start of a session with a server of npm that was fetched before, until the
-// server's tools are listed, against npx --prefer-offline without belljar. It needs the network
-// once, see TestNpmServers.
+// BenchmarkNpx measures the start of a session with a server from npm that was fetched
+// before, until the server's tools are listed, against npx --prefer-offline without
+// belljar. It needs the network once, see TestNpmServers.
 func BenchmarkNpx(b *testing.B) {
 	if os.Getenv(npmEnv) == "" {
 		b.Skipf("servers are fetched from npm only where %s is set: make test-upstreams", npmEnv)

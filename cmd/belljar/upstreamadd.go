@@ -13,9 +13,9 @@ import (
 	"belljar.dev/policies"
 )
 
-// newEntry is what upstream add writes.
+// newEntry are the flags of upstream add: the entry to write.
 type newEntry struct {
-	to           string // the file
+	to           string // path of the file of servers
 	env, headers []string
 	cwd, url     string
 	sse          bool
@@ -94,7 +94,8 @@ func (a *newEntry) add(c *cobra.Command, name string, argv []string) error {
 	return nil
 }
 
-// nameValues reads names with values. missing is the value of a name alone; nil for none.
+// nameValues parses NAME and VALUE pairs. missing returns the value for a name without one;
+// if missing is nil, such a name is an error.
 func nameValues(all []string, separator string, missing func(name string) string) (map[string]string, error) {
 	to := make(map[string]string, len(all))
 	for _, text := range all {
@@ -111,8 +112,9 @@ func nameValues(all []string, separator string, missing func(name string) string
 	return to, nil
 }
 
-// withEntries returns the text of a file of servers with further entries, and prints what they would
-// start; cut are those that could not be shown whole. An entry that could not start is an error.
+// withEntries returns the text of a file of servers with further entries, and prints what
+// these entries would start. cut are the names of the entries that could not be shown
+// whole. An entry that could not start is an error.
 func withEntries(c *cobra.Command, file *serversFile, drafts ...config.Draft) (next []byte, cut []string, err error) {
 	if next, err = config.Add(file.text, drafts...); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", policies.Clip(file.name, 200), err)
@@ -128,7 +130,7 @@ func withEntries(c *cobra.Command, file *serversFile, drafts ...config.Draft) (n
 		}
 	}
 	for _, f := range faults {
-		// Warnings about entries that were there before are not about this command.
+		// Only errors count here, and only in the new entries or in the file as a whole.
 		if f.Level == config.Error && (f.Entry == "" || slices.Contains(names, f.Entry)) {
 			return nil, nil, fmt.Errorf("the entry could not be used, so nothing was written: %s", policies.Clip(f.Message, 500))
 		}
@@ -136,7 +138,7 @@ func withEntries(c *cobra.Command, file *serversFile, drafts ...config.Draft) (n
 	return next, cut, nil
 }
 
-// printUse says how a server comes to read a file of servers.
+// printUse prints how a server is made to use a file of servers.
 func printUse(out io.Writer, file string) {
 	fmt.Fprintf(out, "Written to %s. It is used by `belljar serve --upstreams %s`, and by a policy with upstreams: {from: %s}.\n",
 		policies.Clip(file, 500), policies.Clip(shellLine([]string{file}), 500), policies.Clip(file, 500))

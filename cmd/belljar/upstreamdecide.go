@@ -13,16 +13,16 @@ import (
 	"belljar.dev/policies"
 )
 
-// deciding is one decision about a server.
+// deciding are the flags and the state of one decision about a server.
 type deciding struct {
 	pinning
 
 	trust bool
-	yes   bool           // --yes
-	cut   []pin.Question // that are left out, since they cannot be shown whole
+	yes   bool           // value of --yes
+	cut   []pin.Question // definitions that are left out, because they cannot be shown whole
 }
 
-// decideCommand makes approve, or deny.
+// decideCommand returns the command approve if trust is set, otherwise the command deny.
 func decideCommand(u *upstreams, trust bool) *cobra.Command {
 	d := &deciding{pinning: pinning{upstreams: u}, trust: trust}
 	c := &cobra.Command{
@@ -54,7 +54,7 @@ An ITEM may also be something that is trusted: then the trust is taken back.
 	return c
 }
 
-// about is what was shown of one server, for a decision.
+// about is a server and its definitions that were shown for a decision.
 type about struct {
 	pin.Server
 
@@ -62,7 +62,7 @@ type about struct {
 }
 
 func (d *deciding) decide(c *cobra.Command, name string, items []string) error {
-	if name == "" { // an empty name would be all servers
+	if name == "" { // an empty name would mean all servers
 		return usage("upstream %s: NAME is empty. Nothing was decided", c.Name())
 	}
 	if err := d.find(c); err != nil {
@@ -92,8 +92,8 @@ func (d *deciding) decide(c *cobra.Command, name string, items []string) error {
 	})
 }
 
-// chooses finds what a decision is about. Servers of one name in several places are decided
-// about one by one.
+// chooses returns the servers and definitions that a decision is about. If servers of one
+// name in several places wait, it returns an error: each of them needs its own decision.
 func (d *deciding) chooses(c *cobra.Command, b *pin.Book, name string, items []string) (all []about, _ error) {
 	servers, err := d.servers(c, b, name)
 	if err != nil {
@@ -110,7 +110,8 @@ func (d *deciding) chooses(c *cobra.Command, b *pin.Book, name string, items []s
 		}
 		questions = slices.DeleteFunc(questions, func(q pin.Question) bool {
 			if len(items) == 0 {
-				// A refused definition is not asked about again, and nobody can refuse one that is gone.
+				// A refused definition is not asked about again, and a definition that is
+				// gone cannot be refused.
 				if q.State == pin.Held || !d.trust && q.State == pin.Removed {
 					return true
 				}
@@ -144,7 +145,8 @@ func (d *deciding) chooses(c *cobra.Command, b *pin.Book, name string, items []s
 // means reports whether a person means a definition by a word: by its name, or as it is shown.
 func means(item string, r pin.Ref) bool { return item == r.String() || r.Name != "" && item == r.Name }
 
-// withTrusted adds what is trusted of a server, so that a person can take the trust back.
+// withTrusted adds the trusted definitions of a server to questions, so that a person can
+// withdraw the trust.
 func withTrusted(c *cobra.Command, b *pin.Book, s pin.Server, questions []pin.Question, items []string) ([]pin.Question, error) {
 	if len(items) == 0 {
 		return questions, nil
@@ -172,14 +174,15 @@ func (d *deciding) ask(c *cobra.Command, name string) error {
 	return agree(c, "look at the difference", fmt.Sprintf("Do you %s what is shown of %s?", verb, policies.Clip(name, 100)), "Nothing was decided")
 }
 
-// agree asks the person at the terminal a question, and returns an error if the answer is not yes. look is
-// what somebody without a terminal has to do before --yes, and left what an error leaves as it was.
+// agree asks the person at the terminal a question, and returns an error if the answer is
+// not yes. look is what a person without a terminal has to do before --yes, and left says
+// that nothing was changed.
 func agree(c *cobra.Command, look, question, left string) error {
 	s := newScreen(c)
 	if s.in == nil {
 		return usage("%s: nobody can be asked without a terminal; %s, and give --yes. %s", title(c), look, left)
 	}
-	// A key that was typed before does not answer a question that nobody had seen then.
+	// Keys that were typed before the question was shown are not an answer to it.
 	if err := forgetTyped(s.in); err != nil {
 		return err
 	}
@@ -195,7 +198,8 @@ func agree(c *cobra.Command, look, question, left string) error {
 	}
 }
 
-// record records a decision for what was shown, and has servers that run follow it.
+// record records a decision about the definitions that were shown, and notifies running
+// servers of it.
 func (d *deciding) record(c *cobra.Command, b *pin.Book, name string, all []about) error {
 	n := 0
 	change := control.UpstreamChange{What: control.PinsRefused, Name: name, Tenant: all[0].Tenant, Workspace: all[0].Place}
@@ -239,5 +243,6 @@ func (d *deciding) record(c *cobra.Command, b *pin.Book, name string, all []abou
 	return nil
 }
 
-// maxToldItems bounds the definitions that servers get for their audit logs.
+// maxToldItems bounds the number of definitions that are sent to servers for their audit
+// logs.
 const maxToldItems = 100

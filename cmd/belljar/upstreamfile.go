@@ -16,21 +16,22 @@ import (
 	"belljar.dev/policies"
 )
 
-// maxServersFile bounds a file of servers that is read to be written again.
+// maxServersFile is the maximum size in bytes of a file of servers that a command changes.
 const maxServersFile = 4 << 20
 
-// serversFile is a file of servers that a command writes. It may lie where agents can write, so no
-// link leads to it: an agent could choose which file is written.
+// serversFile is a file of servers that a command writes. It may be in a directory that
+// agents can write. Therefore no part of its path may be a symbolic link: an agent could
+// choose which file is written.
 type serversFile struct {
-	name string // absolute
-	base string // in dir
+	name string // absolute path
+	base string // name in the directory dir
 	dir  *os.Root
 	mode fs.FileMode
 	text []byte // nil if the file does not exist
 }
 
-// openServers opens the file of --to, or servers.json beside the policy. It makes the directory of
-// the policy, and no other one.
+// openServers opens the file of --to, or servers.json next to the policy. It creates the
+// directory of the policy if needed, but no other directory.
 func openServers(to string) (*serversFile, error) {
 	if to == "" {
 		dir, err := userDir()
@@ -54,7 +55,8 @@ func openServers(to string) (*serversFile, error) {
 	return f, nil
 }
 
-// userDir makes the directory of the user's policy, and returns it without links on the way.
+// userDir creates the directory of the user's policy if needed, and returns its path
+// without symbolic links.
 func userDir() (string, error) {
 	dir := config.UserDir()
 	if dir == "" {
@@ -66,24 +68,25 @@ func userDir() (string, error) {
 	return filepath.EvalSymlinks(dir)
 }
 
-// openUnlinked opens a directory to which no link leads.
+// openUnlinked opens a directory whose path must not contain a symbolic link.
 func openUnlinked(name string) (*os.Root, error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
 	if errors.Is(err, unix.ELOOP) {
-		real, _ := filepath.EvalSymlinks(name) // a broken link leads nowhere
+		real, _ := filepath.EvalSymlinks(name) // empty for a broken link
 		return nil, fmt.Errorf("a link leads to %s, and an agent could have made it: name the directory itself, %s, if you mean that", policies.Clip(name, 200), policies.Clip(real, 200))
 	}
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
 	defer unix.Close(fd)
-	return os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", fd)) // a root of what was opened, whatever has its name now
+	// the root of the directory that was opened, also if its name leads elsewhere now
+	return os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", fd))
 }
 
 // Close closes the directory.
 func (f *serversFile) Close() { _ = f.dir.Close() }
 
-// read reads the text and the mode of the file.
+// read reads the text and the permissions of the file.
 func (f *serversFile) read() error {
 	before, err := f.dir.Lstat(f.base)
 	switch {
@@ -111,8 +114,8 @@ func (f *serversFile) read() error {
 	return err
 }
 
-// replace puts a text in place of the file, as a whole. The file keeps its mode; a new one can be
-// read by its owner alone.
+// replace replaces the file as a whole with a text. An existing file keeps its permissions;
+// a new file is readable only by its owner.
 func (f *serversFile) replace(text []byte) (err error) {
 	temporary := ".belljar-" + rand.Text()
 	next, err := f.dir.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -131,15 +134,16 @@ func (f *serversFile) replace(text []byte) (err error) {
 	return f.dir.Rename(temporary, f.base)
 }
 
-// readBounded reads a regular file. An agent may have put something else into its place, such as a
-// pipe at which a reader would wait.
+// readBounded reads a regular file of at most maxServersFile bytes. An agent may have put
+// something else in its place, for example a pipe, from which a read would block.
 func readBounded(name string) ([]byte, error) {
 	text, _, err := readOpened(name, maxServersFile)
 	return text, err
 }
 
-// readOpened is readBounded that also returns the name of the file without links, as it was when
-// the file was opened: an agent can have the same name lead to another file a moment later.
+// readOpened reads a regular file of at most most bytes. It also returns the path of the
+// file without symbolic links, as it was when the file was opened: an agent can change
+// where the name leads a moment later.
 func readOpened(name string, most int64) (text []byte, is string, err error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -153,7 +157,7 @@ func readOpened(name string, most int64) (text []byte, is string, err error) {
 	return text, is, err
 }
 
-// readRegular reads an open file, which must be a regular one of at most that many bytes.
+// readRegular reads an open file, which must be a regular file of at most most bytes.
 func readRegular(f *os.File, name string, most int64) ([]byte, error) {
 	info, err := f.Stat()
 	switch {

@@ -19,7 +19,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// clientFiles are where clients keep their servers, below the home directory.
+// clientFiles are the files in which clients keep their servers, relative to the home
+// directory, by client.
 var clientFiles = map[string]string{
 	"claude-desktop": ".config/Claude/claude_desktop_config.json",
 	"claude-code":    ".claude.json",
@@ -29,12 +30,12 @@ var clientFiles = map[string]string{
 	"vscode":         ".config/Code/User/mcp.json",
 }
 
-// importing is upstream import.
+// importing are the flags and the state of upstream import.
 type importing struct {
 	*upstreams
 
 	to  string
-	yes bool // --yes
+	yes bool // value of --yes
 }
 
 func importCommand(u *upstreams) *cobra.Command {
@@ -135,8 +136,8 @@ func (i *importing) run(c *cobra.Command, from string, names []string) error {
 	return nil
 }
 
-// ask asks the person about entries of a file that an agent may have written. A person cannot agree
-// to an entry that cannot be shown whole.
+// ask asks the person about the entries of a file that an agent may have written. A person
+// cannot agree to an entry that cannot be shown whole.
 func (i *importing) ask(c *cobra.Command, source, why, to string, cut []string) error {
 	if len(cut) > 0 {
 		return fmt.Errorf("%s: what the entry %s starts cannot be shown whole, and an agent may have written it: %s. Nothing was written",
@@ -157,7 +158,8 @@ type need struct {
 	server string
 }
 
-// clientFile returns where a client has its servers; known is false for a file that a person names.
+// clientFile returns the path of the file in which a client keeps its servers. If from is
+// not the name of a client, it is the path of a file, and known is false.
 func clientFile(from string) (file string, known bool, err error) {
 	at, known := clientFiles[from]
 	if !known {
@@ -168,8 +170,9 @@ func clientFile(from string) (file string, known bool, err error) {
 	return filepath.Join(home, at), true, err
 }
 
-// readClient returns the entries of a file, and which file was read. A file with an error, also of
-// one entry, is an error: it would be imported in part.
+// readClient returns the entries of a file, and the path of the file that was read. An
+// error in a single entry is an error of the file: otherwise only a part of the file would
+// be imported.
 func readClient(file string) (entries []config.Entry, is string, err error) {
 	data, is, err := readOpened(file, maxServersFile)
 	if err != nil {
@@ -184,8 +187,9 @@ func readClient(file string) (entries []config.Entry, is string, err error) {
 	return entries, is, nil
 }
 
-// keep writes each secret into a file of its own beside the policy, and then calls write. If
-// that fails, the files are removed: the values are still where they were. It returns the directory.
+// keep writes each secret into a file of its own next to the policy, and then calls write.
+// If write fails, keep removes these files: the client's file still has the values. keep
+// returns the directory of the secrets.
 func (i *importing) keep(c *cobra.Command, needs []need, write func() error) (dir string, err error) {
 	if len(needs) == 0 {
 		return "", write()
@@ -219,7 +223,7 @@ func (i *importing) keep(c *cobra.Command, needs []need, write func() error) (di
 		}
 	}()
 	for _, n := range needs {
-		if n.Value == "" { // the operator has to write the value
+		if n.Value == "" { // the operator has to write this value
 			continue
 		}
 		made, err := keepSecret(root, n)
@@ -233,8 +237,8 @@ func (i *importing) keep(c *cobra.Command, needs []need, write func() error) (di
 	return dir, write()
 }
 
-// keepSecret writes a value into a new file, and reports whether it made one. A file that has
-// another value is not replaced: another entry may use it.
+// keepSecret writes a value into a new file, and reports whether it created the file. A
+// file that contains another value is not replaced, because another entry may use it.
 func keepSecret(dir *os.Root, n need) (made bool, err error) {
 	f, err := dir.OpenFile(n.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -259,12 +263,13 @@ func keepSecret(dir *os.Root, n need) (made bool, err error) {
 	return true, nil
 }
 
-// printNeeds says what the policy needs for the secrets of entries.
+// printNeeds prints what the policy needs for the secrets of the entries.
 func printNeeds(out io.Writer, file, store string, needs []need) {
 	if len(needs) == 0 {
 		return
 	}
-	quote := func(s string) string { return string(printable.JSON([]byte(fmt.Sprintf("%q", s)))) } // JSON is YAML too
+	// a JSON string is also a YAML string
+	quote := func(s string) string { return string(printable.JSON([]byte(fmt.Sprintf("%q", s)))) }
 	fmt.Fprintf(out, "\nSecrets were taken out. Your policy needs these keys, and `door` in place of `env` keeps a value out of the box:\n\nupstreams:\n  from: %s\n  servers:\n", quote(file))
 	of := make(map[string][]string)
 	var order []string

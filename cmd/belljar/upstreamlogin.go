@@ -10,7 +10,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// loginCommand is `upstream login`.
+// loginCommand returns the command `belljar upstream login`.
 func loginCommand(u *upstreams) *cobra.Command {
 	s := setup{Config: server.Config{Command: "upstream login"}}
 	c := &cobra.Command{

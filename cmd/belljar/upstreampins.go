@@ -25,17 +25,17 @@ import (
 	"belljar.dev/policies"
 )
 
-// pinning is which pins a command is about.
+// pinning are the flags that choose the pins that a command works on.
 type pinning struct {
 	*upstreams
 
-	workspace string // of --workspace
-	chosen    bool   // --workspace was given
-	place     string // the name that pins have for the workspace that was chosen; empty for the operator's files
+	workspace string // value of --workspace
+	chosen    bool   // whether --workspace was given
+	place     string // name under which pins are kept for the chosen workspace; empty for the operator's files
 }
 
-// flags adds the flags that choose pins. With only, all pins are meant without a flag; otherwise
-// those of the local tenant and of the operator's files.
+// flags adds the flags that choose pins. With only, a command without these flags is about
+// all pins; otherwise it is about those of the local tenant and of the operator's files.
 func (p *pinning) flags(c *cobra.Command, only bool) {
 	tenant, workspace := "only those of this `tenant`", "only those of entries in files of this `directory`; '' means the files of the operator"
 	if !only {
@@ -45,7 +45,7 @@ func (p *pinning) flags(c *cobra.Command, only bool) {
 	c.Flags().StringVar(&p.workspace, "workspace", "", workspace)
 }
 
-// find reads --workspace.
+// find evaluates --workspace.
 func (p *pinning) find(c *cobra.Command) (err error) {
 	if p.chosen = c.Flags().Changed("workspace"); p.workspace == "" {
 		return nil
@@ -54,14 +54,14 @@ func (p *pinning) find(c *cobra.Command) (err error) {
 		return failure(err)
 	}
 	if _, err := os.Stat(p.place); errors.Is(err, fs.ErrNotExist) {
-		return nil // a directory that is gone has its pins still
+		return nil // pins of a directory that does not exist any more are still kept
 	}
 	p.place, err = config.FindWorkspace(p.workspace)
 	return failure(err)
 }
 
-// with calls f with the book of the state directory. If the directory has no database, one is
-// made only if writes is set.
+// with calls f with the book of the state directory. If the directory has no database, one
+// is created only if writes is set.
 func (p *pinning) with(writes bool, f func(b *pin.Book) error) error {
 	known := config.KnownState
 	if writes {
@@ -82,9 +82,9 @@ func (p *pinning) with(writes bool, f func(b *pin.Book) error) error {
 	return failure(err)
 }
 
-// servers returns the servers with pins that the flags and the name choose; an empty name is for all, and
-// a name that no server has is an error. A package that a launcher fetches for a server has pins of its
-// own, and comes after that server.
+// servers returns the servers with pins that the flags and the name choose. An empty name
+// chooses all of them, and a name that no server has is an error. A package that a launcher
+// fetches for a server has pins of its own, and follows that server in the list.
 func (p *pinning) servers(c *cobra.Command, b *pin.Book, name string) ([]pin.Server, error) {
 	all, err := b.All(c.Context())
 	all = slices.DeleteFunc(all, func(s pin.Server) bool {
@@ -152,7 +152,7 @@ about as one that nobody has seen.
 	return c
 }
 
-// nameOf returns the NAME of a command's arguments; empty for none.
+// nameOf returns the argument NAME of a command; empty if it is missing.
 func nameOf(args []string) string {
 	if len(args) == 0 {
 		return ""
@@ -160,7 +160,8 @@ func nameOf(args []string) string {
 	return args[0]
 }
 
-// read calls f with the book, and the servers of a name; no name means all servers.
+// read calls f with the book, and with the servers of a name. An empty name means all
+// servers.
 func (p *pinning) read(c *cobra.Command, name string, f func(b *pin.Book, all []pin.Server) error) error {
 	if err := p.find(c); err != nil {
 		return err
@@ -185,7 +186,8 @@ func (p *pinning) list(c *cobra.Command, args []string) error {
 				return err
 			}
 			for _, one := range pins {
-				if one.Server != s.Name || one.Kind == pin.KindListing { // a listing only marks the first contact
+				// a listing only marks the first contact, so it is not shown
+				if one.Server != s.Name || one.Kind == pin.KindListing {
 					continue
 				}
 				n++
@@ -237,7 +239,7 @@ func (p *pinning) export(c *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		if name := nameOf(args); name != "" && name != "-" { // here NAME is a file
+		if name := nameOf(args); name != "" && name != "-" { // export has a file as its only argument
 			f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 			if err != nil {
 				return fmt.Errorf("upstream pins export: %w", err)
@@ -255,7 +257,8 @@ func (p *pinning) tenantOr() string {
 	return cmp.Or(p.tenant, policies.LocalTenant)
 }
 
-// maxPinsFile bounds a file of pins; one byte more is read, so that the parser refuses it.
+// maxPinsFile is the maximum size of a file of pins, in bytes. One byte more is read, so
+// that the parser refuses a larger file.
 const maxPinsFile = 16 << 20
 
 func (p *pinning) load(c *cobra.Command, file string, yes bool) error {
@@ -290,8 +293,8 @@ func (p *pinning) load(c *cobra.Command, file string, yes bool) error {
 	})
 }
 
-// pinsOf reads a file of pins, or standard input. All that a server lists with these pins is trusted, so a
-// file that an agent may have written needs --yes.
+// pinsOf reads a file of pins, or standard input. Every definition with one of these pins
+// will be trusted, so a file that an agent may have written needs --yes.
 func (p *pinning) pinsOf(c *cobra.Command, file string, yes bool) ([]byte, error) {
 	if file == "-" {
 		return io.ReadAll(io.LimitReader(c.InOrStdin(), maxPinsFile+1)) //nolint:forbidigo // it is bounded
@@ -310,10 +313,10 @@ func (p *pinning) pinsOf(c *cobra.Command, file string, yes bool) ([]byte, error
 	return text, nil
 }
 
-// entryName is the name of the entry whose pins have a name.
+// entryName returns the name of the entry that the pins of a name belong to.
 func entryName(name string) string { return strings.TrimSuffix(name, gateway.InstallPins) }
 
-// person is who decides at the command line.
+// person returns the person who decides at the command line.
 func person() pin.Person { return pin.Person{Name: control.Self(), Via: pin.ViaCommand} }
 
 func (p *pinning) forget(c *cobra.Command, args []string, all bool) error {
@@ -321,7 +324,7 @@ func (p *pinning) forget(c *cobra.Command, args []string, all bool) error {
 		return err
 	}
 	switch {
-	case all == (nameOf(args) != ""): // an empty NAME would be all servers
+	case all == (nameOf(args) != ""): // an empty NAME would mean all servers
 		return usage("upstream pins forget: name a server, or give --all")
 	case all && p.chosen:
 		return usage("upstream pins forget: --all is about all workspaces, so --workspace does not go with it")
@@ -399,7 +402,7 @@ func (p *pinning) log(c *cobra.Command) error {
 	})
 }
 
-// printEntry prints an entry of the log, with its definitions in further lines.
+// printEntry prints an entry of the log, with its definitions on further lines.
 func printEntry(out io.Writer, tenant string, e pin.Entry) {
 	by := "nobody"
 	if e.By != "" {
@@ -411,8 +414,8 @@ func printEntry(out io.Writer, tenant string, e pin.Entry) {
 	}
 }
 
-// tell makes all servers that run follow a change of pins. It returns the state of their upstreams,
-// and nothing if no server runs.
+// tell notifies all running servers of a change of pins. It returns the state of their
+// upstreams; nil if no server runs.
 func (u *upstreams) tell(ctx context.Context, change control.UpstreamChange) (said []control.Upstreams, err error) {
 	state, err := config.KnownState(u.state)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// printQuestions shows what waits for a decision about a server.
+// printQuestions prints the definitions of a server that wait for a decision.
 func printQuestions(out io.Writer, s pin.Server, questions []pin.Question) error {
 	if len(questions) == 0 {
 		return nil
@@ -42,7 +42,7 @@ func printQuestions(out io.Writer, s pin.Server, questions []pin.Question) error
 	return err
 }
 
-// whose says of a server for whom and by which files it has its pins.
+// whose returns the tenant of a server and the place of the files that name it, in words.
 func whose(s pin.Server) string {
 	if s.Place == "" {
 		return fmt.Sprintf("tenant %s, files of the operator", policies.Clip(s.Tenant, 100))

@@ -14,9 +14,9 @@ import (
 	"belljar.dev/mcp/upstream/pin"
 )
 
-// foreign returns why an agent may have written a file; empty if no box can have done it. Nobody
-// knows all directories in which agents have worked, so only the directories in which programs keep
-// the user's configuration count as the user's own.
+// foreign returns why an agent may have written a file, or an empty text if no box can have
+// written it. The directories in which agents have worked are not all known, so only the
+// directories in which programs keep the user's configuration count as the user's own.
 func (u *upstreams) foreign(ctx context.Context, file string, known bool) string {
 	boxes, err := u.boxes(ctx)
 	if err == nil {
@@ -32,8 +32,8 @@ func (u *upstreams) foreign(ctx context.Context, file string, known bool) string
 	return ""
 }
 
-// boxes returns the directories that boxes can write, as far as they are known here: those of servers
-// that run, of pins, and of the user's policy.
+// boxes returns the directories that boxes can write, as far as they are known: those of
+// running servers, of pins, and of the user's policy.
 func (u *upstreams) boxes(ctx context.Context) (none hostexec.Boxes, err error) {
 	state, err := config.FindState(u.state)
 	if err != nil {

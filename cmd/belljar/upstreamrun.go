@@ -40,7 +40,8 @@ and the values of secrets are masked.
 	return c
 }
 
-// ask asks all servers about their upstreams. The error may be that no server runs.
+// ask requests the state of their upstreams from all servers. It returns an error if no
+// server runs.
 func (u *upstreams) ask(c *cobra.Command) ([]control.From[[]control.Upstreams], error) {
 	state, err := config.KnownState(u.state)
 	if err != nil {
@@ -53,12 +54,12 @@ func (u *upstreams) ask(c *cobra.Command) ([]control.From[[]control.Upstreams], 
 	return found, failure(err)
 }
 
-// unknownServer is the error for a name that no file has.
+// unknownServer returns the error for a name of a server that is in no file.
 func unknownServer(c *cobra.Command, name string) error {
 	return failure(fmt.Errorf("%s: no file has a server %q; `belljar upstream list` shows those that there are", title(c), policies.Clip(name, 64)))
 }
 
-// having returns the servers of ours that have a server of somebody else.
+// having returns the running belljar servers that have an upstream of a name.
 func (u *upstreams) having(c *cobra.Command, name string) ([]control.From[[]control.Upstreams], error) {
 	found, err := u.ask(c)
 	if err != nil {
@@ -74,7 +75,8 @@ func (u *upstreams) having(c *cobra.Command, name string) ([]control.From[[]cont
 	return found, nil
 }
 
-// end ends the instances of a server. said says so, with its name and how many there were.
+// end ends the instances of an upstream. said is the format of the message: with the
+// upstream's name, and with the number of instances in words.
 func (u *upstreams) end(c *cobra.Command, name, how, said string) error {
 	found, err := u.having(c, name)
 	if err != nil {
@@ -96,7 +98,7 @@ func (u *upstreams) end(c *cobra.Command, name, how, said string) error {
 	return failure(err)
 }
 
-// logs prints what a server has written to standard error.
+// logs prints what an upstream has written to standard error.
 func (u *upstreams) logs(c *cobra.Command, name string, lines int) error {
 	if lines < 1 {
 		return misused(c, "--lines must be at least 1")

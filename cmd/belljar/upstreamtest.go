@@ -11,7 +11,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// testUpstreams prints what a file would start.
+// testUpstreams prints what the entries of a file would start.
 func testUpstreams(out io.Writer, file string) error {
 	all, faults, err := gateway.PreviewFile(file)
 	if err != nil {
@@ -36,7 +36,7 @@ func testUpstreams(out io.Writer, file string) error {
 	return nil
 }
 
-// maxShown bounds a line of a preview, in characters.
+// maxShown is the maximum length of a line of a preview, in characters.
 const maxShown = 2000
 
 // printPreview prints what an entry would start, and reports whether that could be shown whole.
@@ -89,7 +89,7 @@ func printPreview(out io.Writer, p gateway.Preview) (whole bool) {
 	return whole
 }
 
-// shellLine is the words of a command line, each in quotes that has to be.
+// shellLine returns the words of a command line, and quotes those that need it.
 func shellLine(argv []string) string {
 	quoted := make([]string, len(argv))
 	for i, w := range argv {

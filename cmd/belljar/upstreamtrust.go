@@ -13,7 +13,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// trustCommand is upstream trust.
+// trustCommand returns the command upstream trust.
 func trustCommand(u *upstreams) *cobra.Command {
 	d := &deciding{pinning: pinning{upstreams: u}, trust: true}
 	c := &cobra.Command{
@@ -34,13 +34,14 @@ list. An entry that is new in the file is held again.
 	return c
 }
 
-// trustFile trusts what waits of all servers of a file.
+// trustFile trusts the definitions that wait, of all servers of a file.
 func (d *deciding) trustFile(c *cobra.Command, name string) error {
 	file, err := filepath.Abs(name)
 	if err != nil {
 		return failure(err)
 	}
-	if dir, err := filepath.EvalSymlinks(filepath.Dir(file)); err == nil { // as pins have the workspace
+	// pins name a workspace by its path without symbolic links
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(file)); err == nil {
 		file = filepath.Join(dir, filepath.Base(file))
 	}
 	data, err := readBounded(file)
@@ -95,11 +96,12 @@ func (d *deciding) trustFile(c *cobra.Command, name string) error {
 	})
 }
 
-// entry is the name of the entry of a server, also of what is fetched for it.
+// entry returns the name of the server's entry, also if the server is a package that is
+// fetched for that entry.
 func (a about) entry() string { return entryName(a.Name) }
 
-// placeOf returns the place that the pins of a file's servers have: the workspace in which the file
-// is, or empty for a file of the operator.
+// placeOf returns the place under which the pins of a file's servers are kept: the
+// workspace that contains the file, or empty for a file of the operator.
 func (d *deciding) placeOf(c *cobra.Command, b *pin.Book, file string) (place string, err error) {
 	all, err := b.All(c.Context())
 	for _, s := range all {
@@ -110,7 +112,8 @@ func (d *deciding) placeOf(c *cobra.Command, b *pin.Book, file string) (place st
 	return place, err
 }
 
-// waiting returns what waits of the servers of entries, and the names of those that nobody has seen.
+// waiting returns the definitions that wait, grouped by entry, and the names of the entries
+// whose servers no belljar has started yet.
 func (d *deciding) waiting(c *cobra.Command, b *pin.Book, entries []config.Entry) (all [][]about, unseen []string, err error) {
 	known, err := b.All(c.Context())
 	if err != nil {

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// spanFlag is a time above zero, which may be a number of days: a zero would mean "as
-// long as you like" to one reader and "not at all" to another.
+// spanFlag is a duration above zero, which may be given in days. Zero is refused: to one
+// reader it would mean "without a limit", and to another "not at all".
 type spanFlag time.Duration
 
 func (s *spanFlag) String() string { return time.Duration(*s).String() }
 
-// Type is the key of what wanted says of a bad value.
+// Type returns the key under which the table wanted explains bad values.
 func (s *spanFlag) Type() string { return "span" }
 
-// Set reads a value.
+// Set parses a value.
 func (s *spanFlag) Set(text string) error {
 	const (
 		day  = 24 * time.Hour
@@ -35,15 +35,15 @@ func (s *spanFlag) Set(text string) error {
 	return nil
 }
 
-// countFlag is a number above zero.
+// countFlag is an integer above zero.
 type countFlag int
 
 func (n *countFlag) String() string { return strconv.Itoa(int(*n)) }
 
-// Type is the key of what wanted says of a bad value.
+// Type returns the key under which the table wanted explains bad values.
 func (n *countFlag) Type() string { return "count" }
 
-// Set reads a value.
+// Set parses a value.
 func (n *countFlag) Set(text string) error {
 	got, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || got <= 0 {

@@ -27,7 +27,8 @@ and the commit it was built from, with a note if files differed from it.
 	return c
 }
 
-// printVersion prints the version for people: of `belljar version`, and of `belljar --version`.
+// printVersion prints the version for people, for `belljar version` and `belljar
+// --version`.
 func printVersion(w io.Writer) error {
 	_, err := io.WriteString(w, buildinfo.Read().String())
 	return failure(err)

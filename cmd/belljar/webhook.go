@@ -8,7 +8,7 @@ import (
 	"belljar.dev/internal/server"
 )
 
-// webhookFlags are the flags of the webhook that gets questions.
+// webhookFlags are the flags of the webhook to which questions are sent.
 type webhookFlags server.Webhook
 
 func (h *webhookFlags) flags(c *cobra.Command) {
@@ -18,7 +18,7 @@ func (h *webhookFlags) flags(c *cobra.Command) {
 	c.Flags().BoolVar(&h.Private, "webhook-private", false, "the webhook may be on this machine or in a private network")
 }
 
-// webhook is what the flags say; nil without a URL.
+// webhook returns the webhook that the flags describe; nil if no flag is given.
 func (h *webhookFlags) webhook() (*server.Webhook, error) {
 	w := server.Webhook(*h)
 	err := w.Check()

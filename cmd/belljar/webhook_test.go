@@ -20,7 +20,7 @@ import (
 
 const hookKey = "a secret of some length"
 
-// webhookBody is what the webhook gets.
+// webhookBody is the body of a request to the webhook.
 type webhookBody struct {
 	Event    string
 	Approval approval.Approval
@@ -29,7 +29,7 @@ type webhookBody struct {
 	Token    string
 }
 
-// receiver is a webhook that checks what it gets.
+// receiver starts a webhook that checks the requests that it receives.
 func receiver(t *testing.T) (*httptest.Server, <-chan webhookBody) {
 	t.Helper()
 	got := make(chan webhookBody, 10)
@@ -101,7 +101,7 @@ func TestApproveByWebhook(t *testing.T) {
 	a.approved(t, "ann answered by webhook", "show", body.Approval.ID)
 }
 
-// The flags of the webhook go together, and are refused before anything is opened.
+// The flags of the webhook are checked together, before anything is opened.
 func TestWebhookFlags(t *testing.T) {
 	for want, h := range map[string]webhookFlags{
 		"without --webhook URL":  {Secret: "env:X"},

@@ -13,9 +13,9 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// Clients that do not begin another session lose nothing when the server is killed or
-// stopped: the first call of each is answered by the next server, which says once that the
-// box is a new one.
+// Clients that keep their session lose nothing when the server is killed or stopped: the
+// next server answers the first call of each session, and reports once that the session has
+// a new box.
 func TestSessionsOutliveTheServer(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	const sessions = 12 // a tenant has 16 boxes
@@ -61,8 +61,8 @@ func TestSessionsOutliveTheServer(t *testing.T) {
 	}
 }
 
-// The go-sdk's client lives through a kill: the first call of each of its sessions is
-// answered. `make clients` has the same for clients that come by npm.
+// The go-sdk's client survives a killed server: the first call of each of its sessions is
+// answered. `make clients` checks the same with clients from npm.
 func TestGoSDKOutlivesTheServer(t *testing.T) {
 	k := newPlace(t)
 	s := k.start(t, wire{http: true})

@@ -15,7 +15,7 @@ import (
 // maxDrain is the longest that a worker waits for running calls.
 const maxDrain = 10 * time.Minute
 
-// workOptions is what `work` was asked.
+// workOptions are the flags of `work`.
 type workOptions struct {
 	setup
 
@@ -64,7 +64,7 @@ At SIGHUP, and a second after its files were changed, it reads the policy again.
 	return c
 }
 
-// run opens the worker, serves, and closes it.
+// run opens the worker, lets it serve, and closes it.
 func (o *workOptions) run(c *cobra.Command) (err error) {
 	switch {
 	case o.link.Places == "":

@@ -70,12 +70,12 @@ each with the call after which it was made.
 	return c
 }
 
-// countedSet is a set and how many paths it changes; nil where that cannot be told,
-// for example while it is applied.
+// countedSet is a set and the number of paths that it changes; nil if the number cannot be
+// found out, for example while the set is applied.
 type countedSet struct {
 	workspace.Info
 	Changes *int   `json:"changes"`
-	Why     string `json:"changes_unknown,omitempty"` // why that cannot be told
+	Why     string `json:"changes_unknown,omitempty"` // reason why the number is not known
 }
 
 func counted(ctx context.Context, s *workspace.Store, all []workspace.Info) []countedSet {
@@ -108,7 +108,7 @@ func (k *kept) one(out io.Writer, s *workspace.Store, id string) error {
 	return failure(w.Flush())
 }
 
-// state is how a set stands, in words.
+// state returns the state of a set, in words.
 func state(i workspace.Info) string {
 	if i.Torn != "" {
 		return i.Torn
@@ -185,13 +185,13 @@ Both end with a digest of what they show; apply --as takes just that.
 	return c
 }
 
-// marks are the kinds of changes in one letter.
+// marks are the letters that stand for the kinds of changes.
 var marks = map[workspace.Kind]string{
 	workspace.Added: "A", workspace.Modified: "M", workspace.Deleted: "D",
 	workspace.Mode: "m", workspace.Attr: "a", workspace.Touched: "t",
 }
 
-// summary prints how much changed.
+// summary prints the number of changes of each kind, and the sizes before and after.
 func summary(out io.Writer, d *workspace.Diff) error {
 	counts := map[workspace.Kind]int{}
 	var more, less int64

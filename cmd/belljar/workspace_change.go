@@ -63,7 +63,7 @@ agents, stay in the set; docs/protected-paths.md names them.
 	return c
 }
 
-// applied prints what was done, for people.
+// applied prints a report of apply, for people.
 func applied(out io.Writer, r *workspace.Report, dry bool) {
 	for i := range r.Applied {
 		fmt.Fprintln(out, changeLine(&r.Applied[i]))
@@ -121,7 +121,7 @@ later checkpoints. A set that a box works in is refused: end the session first.
 `, exactly(2, "a set and one of its checkpoints, which `belljar workspace list SET` shows"), func(s *workspace.Store, args []string) error { return s.Rollback(args[0], args[1]) })
 }
 
-// storeCommand is a command that does one thing and has nothing to print.
+// storeCommand returns a command that makes one change in the store and prints nothing.
 func storeCommand(use, short, long string, args cobra.PositionalArgs, do func(s *workspace.Store, args []string) error) *cobra.Command {
 	var k kept
 	c := &cobra.Command{

@@ -10,7 +10,7 @@ import (
 	"belljar.dev/sandbox/workspace"
 )
 
-// kept is the flags that all workspace commands share.
+// kept are the flags that all workspace commands share.
 type kept struct {
 	state  string
 	asJSON bool
@@ -21,7 +21,7 @@ func (k *kept) flags(c *cobra.Command) {
 	c.Flags().BoolVar(&k.asJSON, "json", false, "print JSON for programs")
 }
 
-// with opens the store of workspaces for one command.
+// with opens the store of workspaces, calls use with it, and closes it.
 func (k *kept) with(use func(s *workspace.Store) error) error {
 	state, err := config.KnownState(k.state)
 	if err != nil {
@@ -38,7 +38,7 @@ func (k *kept) with(use func(s *workspace.Store) error) error {
 	return err
 }
 
-// changeLine is a change for people.
+// changeLine returns a change as one line for people.
 func changeLine(c *workspace.Change) string {
 	line := marks[c.Kind] + " " + workspace.Quote(c.Path)
 	if c.Type == "directory" {

@@ -20,43 +20,44 @@ import (
 
 // Times of an Authenticator.
 const (
-	lookEvery = 500 * time.Millisecond // how often it looks at the book
-	// trustFor is how long it believes what it read last, if the book cannot be read. A
-	// token that was revoked meanwhile would hold.
+	lookEvery = 500 * time.Millisecond // interval between two looks at the book
+	// trustFor is how long an Authenticator uses the last state of the book if the book
+	// cannot be read any more. During this time, a token that was revoked is still
+	// accepted.
 	trustFor = 10 * time.Second
-	useEvery = time.Minute // how often the last uses are written
+	useEvery = time.Minute // interval at which the last uses are written
 )
 
 // Config is the configuration of an Authenticator.
 type Config struct {
-	Book  *Book                    // the tokens of our own; nil for none
-	Known func(tenant string) bool // whether the policy that holds names a tenant
-	// Needed reports whether there are tenants, so that tokens matter. While it is false,
-	// Follow does not look at the book; nil means that it always does.
+	Book  *Book                    // tokens made by belljar; nil if there are none
+	Known func(tenant string) bool // reports whether the policy in force names a tenant
+	// Needed reports whether there are tenants, so that tokens matter. While it returns
+	// false, Follow does not look at the book. A nil Needed counts as true.
 	Needed func() bool
 	Roots  *x509.CertPool   // certificates for the hosts of issuers; nil for those of the system
 	Log    *slog.Logger     // required
-	Now    func() time.Time // the clock; nil is time.Now
+	Now    func() time.Time // clock; nil means time.Now
 }
 
-// Authenticator finds out whose a token is. Its methods are safe for concurrent use. Close
-// ends it.
+// Authenticator finds out which caller a token belongs to. Its methods are safe for
+// concurrent use. Close ends its fetches of keys.
 type Authenticator struct {
 	cfg      Config
 	digests  atomic.Pointer[[]Digest]
 	tokens   atomic.Pointer[snapshot]
-	read     atomic.Pointer[time.Time] // when the book was last read; with a monotonic clock
+	read     atomic.Pointer[time.Time] // last time when the book was read, with a monotonic clock
 	trusted  atomic.Pointer[trust]
-	resource atomic.Pointer[string] // see SetResource
+	resource atomic.Pointer[string] // URL of this server, see SetResource
 
 	trusting sync.Mutex // held while trusted is changed
-	terms    int        // guarded by trusting: how many issuers the policies had so far
+	terms    int        // guarded by trusting: number of the last credential given to an issuer
 
 	mu   sync.Mutex
-	uses map[string]time.Time // guarded by mu: last uses that are not in the book
+	uses map[string]time.Time // guarded by mu: last uses, by token id, that are not in the book yet
 }
 
-// New is an Authenticator that knows no token yet.
+// New returns an Authenticator that knows no token yet.
 func New(cfg Config) *Authenticator {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -64,7 +65,7 @@ func New(cfg Config) *Authenticator {
 	return &Authenticator{cfg: cfg, uses: make(map[string]time.Time)}
 }
 
-// SetDigests puts other tokens of tenants in the place of those before, and returns those.
+// SetDigests replaces the digests of tenants' tokens, and returns the digests before.
 func (a *Authenticator) SetDigests(all []Digest) (before []Digest) {
 	if held := a.digests.Swap(&all); held != nil {
 		return *held
@@ -72,8 +73,8 @@ func (a *Authenticator) SetDigests(all []Digest) (before []Digest) {
 	return nil
 }
 
-// Authenticate returns whose token it is. Its errors are a *Refusal, or wrap
-// mcp.ErrUnavailable.
+// Authenticate returns the identity of the caller that a token belongs to. Its errors are a
+// *Refusal, or wrap mcp.ErrUnavailable.
 func (a *Authenticator) Authenticate(ctx context.Context, token string) (id mcp.Identity, err error) {
 	switch {
 	case isToken(token):
@@ -92,7 +93,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, token string) (id mcp.
 	return id, nil
 }
 
-// digest is Authenticate for a token whose digest is in the policy. All holders of a
+// digest is Authenticate for a token whose digest is in the policy. All callers with a
 // tenant's token are one principal, which keeps its sessions when the operator changes the
 // token.
 func (a *Authenticator) digest(token string) (id mcp.Identity, err error) {
@@ -108,11 +109,11 @@ func (a *Authenticator) digest(token string) (id mcp.Identity, err error) {
 	return mcp.Identity{Tenant: tenant, Principal: "tenant:" + tenant, Credential: digestCredential + string(sum[:])}, nil
 }
 
-// unknownMAC is compared with the secrets of unknown ids, so that these take as long as
-// others.
+// unknownMAC is the HMAC that the secret of an unknown id is compared with, so that its
+// refusal takes as long as that of a known id.
 var unknownMAC = make([]byte, sha256.Size)
 
-// own is Authenticate for a token of ours.
+// own is Authenticate for a token made by belljar.
 func (a *Authenticator) own(token string) (none mcp.Identity, err error) {
 	id, secret, err := parseToken(token)
 	if err != nil {
@@ -141,8 +142,9 @@ func (a *Authenticator) own(token string) (none mcp.Identity, err error) {
 	return mcp.Identity{Tenant: t.Tenant, Principal: t.Principal(), Scopes: t.Scopes, Expires: t.Expires, Credential: t.Principal()}, nil
 }
 
-// Holds reports whether what let a caller in would do so now: its token was not revoked or
-// rotated, and what the policy says of its issuer and its tenant is as it was.
+// Holds reports whether a caller with an identity would still be accepted: its token has
+// not been revoked or rotated, and the policy's entries for its issuer and its tenant are
+// unchanged.
 func (a *Authenticator) Holds(id mcp.Identity) bool {
 	if !a.cfg.Known(id.Tenant) {
 		return false
@@ -166,8 +168,8 @@ func (a *Authenticator) Holds(id mcp.Identity) bool {
 	return issuer != "" && t.issuers[issuer] != nil && t.issuers[issuer].credential == id.Credential
 }
 
-// Readable returns an error if the tokens of our own are not accepted now, since the book
-// cannot be read.
+// Readable returns an error if belljar's own tokens are not accepted at the moment, because
+// the book cannot be read.
 func (a *Authenticator) Readable() error {
 	if a.cfg.Book == nil || a.cfg.Needed != nil && !a.cfg.Needed() {
 		return nil
@@ -178,7 +180,7 @@ func (a *Authenticator) Readable() error {
 	return nil
 }
 
-// note keeps when a token was used, to the minute.
+// note remembers when a token was used, to the minute.
 func (a *Authenticator) note(id string, now time.Time) {
 	now = now.Truncate(time.Minute)
 	a.mu.Lock()
@@ -205,16 +207,16 @@ func (a *Authenticator) Load(ctx context.Context) error {
 	return nil
 }
 
-// Ended is a token that held until now.
+// Ended is a token that was valid until now, and the reason why it is not valid any more.
 type Ended struct {
 	Token
 	Why Reason
 }
 
-// Follow keeps up with the book until ctx ends: it calls changed with the tokens that were
-// added and those that do not hold any more, whose sessions the caller ends. That may take
-// its time, so changed may be called again before it has returned; Follow waits for all of
-// them. It writes when tokens were last used.
+// Follow keeps up with the book until ctx ends. It calls changed with the tokens that were
+// added and those that are not valid any more, whose sessions the caller ends. A call of
+// changed may take long, so changed may be called again before it has returned. Follow
+// waits for all calls of changed. It also writes when tokens were last used.
 func (a *Authenticator) Follow(ctx context.Context, changed func(added []Token, over []Ended)) {
 	if a.cfg.Book == nil {
 		return
@@ -254,8 +256,8 @@ func (a *Authenticator) Follow(ctx context.Context, changed func(added []Token, 
 	}
 }
 
-// settle brings the tokens that hold up to date, and returns those that were added and
-// those that do not hold any more.
+// settle brings holding, the valid tokens, up to date. It returns the tokens that were
+// added and those that are not valid any more.
 func (a *Authenticator) settle(holding map[string]Token) (added []Token, over []Ended) {
 	s := a.tokens.Load()
 	if s == nil {
@@ -263,7 +265,7 @@ func (a *Authenticator) settle(holding map[string]Token) (added []Token, over []
 	}
 	now := a.cfg.Now()
 	for id, t := range holding {
-		why := Revoked // and removed since
+		why := Revoked // a token that is not in the book was revoked and then removed
 		if held, known := s.byID[id]; known {
 			why = held.State(now)
 		}

@@ -16,35 +16,36 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// Bounds of what is kept.
+// Bounds of the stored tokens.
 const (
-	maxTokens = 4096 // the revoked and expired ones among them, which make room
+	maxTokens = 4096 // number of tokens, with the revoked and expired tokens, which are removed if more room is needed
 	maxScopes = 32
 	maxScope  = 64  // bytes
 	maxNote   = 200 // characters
 	maxLife   = 10 * 365 * 24 * time.Hour
 )
 
-// Token is what is known of a token of ours.
+// Token describes a token made by belljar, without the secret.
 type Token struct {
 	ID      string    `json:"id"`
 	Tenant  string    `json:"tenant"`
-	Scopes  []string  `json:"scopes,omitempty"` // what it may be used for; nil for everything
+	Scopes  []string  `json:"scopes,omitempty"` // what the token may be used for; nil for everything
 	Note    string    `json:"note,omitempty"`
 	Created time.Time `json:"created"`
-	Expires time.Time `json:"expires,omitzero"` // zero for never
-	Used    time.Time `json:"used,omitzero"`    // last, to the minute; zero for never
-	Revoked time.Time `json:"revoked,omitzero"` // zero for one that holds
+	Expires time.Time `json:"expires,omitzero"` // zero if the token never expires
+	Used    time.Time `json:"used,omitzero"`    // last use, to the minute; zero if it was never used
+	Revoked time.Time `json:"revoked,omitzero"` // zero if the token is not revoked
 }
 
 // Principal names the owner of the sessions that the token opens.
 func (t *Token) Principal() string { return ownPrincipal + t.ID }
 
-// ownPrincipal begins the principals of tokens of ours, and of nobody else.
+// ownPrincipal is the prefix of the principals of belljar's own tokens. No other principal
+// has it.
 const ownPrincipal = "token:"
 
-// State returns why a token is not accepted any more: Revoked or Expired. It is empty for
-// one that holds.
+// State returns why a token is not accepted any more: Revoked or Expired. It is empty for a
+// valid token.
 func (t *Token) State(now time.Time) Reason {
 	switch {
 	case !t.Revoked.IsZero():
@@ -61,8 +62,8 @@ type kept struct {
 	mac []byte
 }
 
-// Book is where the tokens of a state directory stand. Several processes may have one over
-// the same directory. Its methods are safe for concurrent use; it has nothing to close. A
+// Book contains the tokens of a state directory. Several processes may each have a Book for
+// the same directory. Its methods are safe for concurrent use; it need not be closed. A
 // change is on the disk when the method that writes it has returned without an error.
 type Book struct {
 	state  string
@@ -70,9 +71,9 @@ type Book struct {
 	now    func() time.Time
 }
 
-// schema is the tables of tokens. Times are milliseconds since 1970, 0 for none. The
-// scopes are separated by spaces; NULL narrows nothing. changes counts what a server must
-// know, which is not the use of a token.
+// schema describes the tables of tokens. Times are milliseconds since 1970, or 0 if there
+// is no such time. The scopes are separated by spaces; NULL means all scopes. changes
+// counts the changes that a server must notice; the use of a token is not one of them.
 var schema = store.Schema{Name: "tokens", Steps: []string{`
 	CREATE TABLE tokens_all (
 		id TEXT NOT NULL PRIMARY KEY, tenant TEXT NOT NULL, scopes TEXT, note TEXT NOT NULL, mac BLOB NOT NULL,
@@ -82,8 +83,8 @@ var schema = store.Schema{Name: "tokens", Steps: []string{`
 	INSERT INTO tokens_changes VALUES (1, 0);
 `}}
 
-// NewBook is the book of a state directory and its store; now is the clock, nil for
-// time.Now. Nothing is opened.
+// NewBook returns the book of a state directory and its store. now is the clock; nil means
+// time.Now. NewBook opens nothing.
 func NewBook(state string, kept *store.Store, now func() time.Time) *Book {
 	if now == nil {
 		now = time.Now
@@ -91,14 +92,14 @@ func NewBook(state string, kept *store.Store, now func() time.Time) *Book {
 	return &Book{state: state, tables: kept.Tables(schema), now: now}
 }
 
-// The errors of a request that is wrong. Errors wrap them.
+// Errors of a request that cannot be granted. Other errors wrap them.
 var (
 	ErrToken   = errors.New("the token cannot be made")
 	ErrUnknown = errors.New("no such token")
 )
 
-// Create makes a token for a tenant, with the scopes, note and expiry of t. The token
-// itself is returned and kept nowhere.
+// Create makes a token for a tenant, with the scopes, the note and the expiry of t. It
+// returns the token itself, which is not stored.
 func (b *Book) Create(ctx context.Context, t Token) (_ Token, token string, err error) {
 	now := b.now().Truncate(time.Millisecond)
 	t.Created, t.Used, t.Revoked = now, time.Time{}, time.Time{}
@@ -106,7 +107,7 @@ func (b *Book) Create(ctx context.Context, t Token) (_ Token, token string, err 
 		return t, "", err
 	}
 	err = b.change(ctx, func(tx *sql.Tx) error {
-		// Within the transaction: nobody else makes or revokes tokens meanwhile.
+		// In the transaction, so that no other process creates or revokes tokens meanwhile.
 		key, err := b.keyFor(ctx, tx)
 		if err != nil {
 			return err
@@ -130,7 +131,7 @@ func (b *Book) Create(ctx context.Context, t Token) (_ Token, token string, err 
 	return t, token, nil
 }
 
-// check says what is wrong with a token that is to be made.
+// check returns an error if a token cannot be created like this.
 func (t *Token) check(now time.Time) error {
 	switch {
 	case t.Tenant == "":
@@ -159,8 +160,9 @@ func validScope(s string) bool {
 	return s != "" && len(s) <= maxScope && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '"' || r == '\\' })
 }
 
-// keyFor returns the key for a new token. A key that is gone is not replaced while tokens
-// hold that were made with it: it may come back from a backup.
+// keyFor returns the key for a new token. If the key is gone, keyFor does not make another
+// one while there are valid tokens that were made with it: the key may come back from a
+// backup.
 func (b *Book) keyFor(ctx context.Context, tx *sql.Tx) ([]byte, error) {
 	key, err := readKey(b.state)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -177,8 +179,8 @@ func (b *Book) keyFor(ctx context.Context, tx *sql.Tx) ([]byte, error) {
 	return makeKey(b.state)
 }
 
-// makeRoom removes the token that has been over for the longest, where there are as many
-// as there may be.
+// makeRoom removes the token that has been revoked or expired for the longest time, if the
+// maximum number of tokens is reached.
 func (b *Book) makeRoom(ctx context.Context, tx *sql.Tx) error {
 	var count int
 	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM tokens_all").Scan(&count); err != nil || count < maxTokens {
@@ -209,8 +211,8 @@ func (b *Book) List(ctx context.Context) ([]Token, error) {
 	return all, err
 }
 
-// Revoke makes tokens worthless, and returns those that held until now. It revokes all
-// or, where one of the ids is unknown, none.
+// Revoke revokes tokens, and returns those that were valid until now. It revokes all of
+// them, or none if one of the ids is unknown.
 func (b *Book) Revoke(ctx context.Context, ids []string) ([]Token, error) {
 	now := b.now().Truncate(time.Millisecond)
 	revoked := []Token{}
@@ -237,7 +239,7 @@ func (b *Book) Revoke(ctx context.Context, ids []string) ([]Token, error) {
 	return revoked, err
 }
 
-// change runs f in a transaction that servers see.
+// change runs f in a transaction, and counts it as a change that servers notice.
 func (b *Book) change(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return b.tables.Write(ctx, func(tx *sql.Tx) error {
 		if err := f(tx); err != nil {
@@ -248,7 +250,7 @@ func (b *Book) change(ctx context.Context, f func(tx *sql.Tx) error) error {
 	})
 }
 
-// used notes when tokens were last used.
+// used writes when tokens were last used.
 func (b *Book) used(ctx context.Context, last map[string]time.Time) error {
 	return b.tables.Write(ctx, func(tx *sql.Tx) error {
 		for id, at := range last {
@@ -260,14 +262,15 @@ func (b *Book) used(ctx context.Context, last map[string]time.Time) error {
 	})
 }
 
-// snapshot is the tokens at one time.
+// snapshot contains the tokens at one time.
 type snapshot struct {
-	changes int64 // how many there had been
+	changes int64 // number of changes of the book until then
 	key     []byte
 	byID    map[string]kept
 }
 
-// since returns the tokens, or nil if there were no changes since the snapshot before.
+// since returns the current tokens, or nil if there were no changes since the snapshot
+// before.
 func (b *Book) since(ctx context.Context, before *snapshot) (s *snapshot, err error) {
 	err = b.tables.Read(ctx, func(tx *sql.Tx) error {
 		var changes int64
@@ -290,7 +293,8 @@ func (b *Book) since(ctx context.Context, before *snapshot) (s *snapshot, err er
 	if err != nil || s == nil || len(s.byID) == 0 {
 		return s, err
 	}
-	// After the rows: a token is kept when its key is.
+	// The key is read after the rows: it is on the disk before the first token that was
+	// made with it.
 	if s.key, err = readKey(b.state); err != nil {
 		return nil, err
 	}
@@ -322,8 +326,8 @@ func read(ctx context.Context, tx *sql.Tx) (all []kept, err error) {
 	return all, rows.Err()
 }
 
-// macOf is what is kept of a token. It covers the id, so the row of one token cannot be
-// moved to another.
+// macOf returns the HMAC that is stored for a token. It covers the id, so the row of one
+// token cannot be used for another.
 func macOf(key []byte, id, secret string) []byte {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte(id + "_" + secret))

@@ -19,7 +19,7 @@ import (
 	"belljar.dev/mcp"
 )
 
-// clock is a time that a test moves.
+// clock is a clock that a test sets.
 type clock struct{ now time.Time }
 
 func (c *clock) Now() time.Time { return c.now }
@@ -46,7 +46,8 @@ func mustCreate(t testing.TB, b *Book, want Token) (Token, string) {
 	return made, token
 }
 
-// authenticator is one of a book whose policy names the tenants a and b.
+// authenticator returns an Authenticator for a book, with a policy that names the tenants a
+// and b.
 func authenticator(t testing.TB, b *Book, now func() time.Time) *Authenticator {
 	t.Helper()
 	a := New(Config{Book: b, Known: func(tenant string) bool { return tenant == "a" || tenant == "b" }, Log: slog.New(slog.DiscardHandler), Now: now})
@@ -69,7 +70,7 @@ func TestBook(t *testing.T) {
 	}
 	list := func() []Token {
 		t.Helper()
-		all, err := openBook(t, state, c.Now).List(t.Context()) // as another process sees it
+		all, err := openBook(t, state, c.Now).List(t.Context()) // list opens the book again, as another process does
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +80,8 @@ func TestBook(t *testing.T) {
 	if len(all) != 3 || !reflect.DeepEqual(all[0], one) {
 		t.Fatalf("got %+v, want %+v and others", all, one)
 	}
-	// A token that is good for nothing is not one that is good for everything.
+	// A token without any scopes stays different from a token for everything, whose scopes
+	// are nil.
 	for _, got := range all[1:] {
 		if want := map[string]bool{two.ID: true, three.ID: false}[got.ID]; (got.Scopes == nil) != want {
 			t.Errorf("the scopes of %s came back as %#v", got.ID, got.Scopes)
@@ -129,7 +131,7 @@ func TestBookRefuses(t *testing.T) {
 	}
 }
 
-// The digest that recognizes a token is kept, and not the token.
+// Only the HMAC of a token is stored, and not the token.
 func TestNothingKeepsAToken(t *testing.T) {
 	state := t.TempDir()
 	b := openBook(t, state, nil)
@@ -176,7 +178,7 @@ func TestKey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A file that is not the key is not used, and not replaced.
+	// A file that is not a key is neither used nor replaced.
 	for what, make := range map[string]func(){
 		"others can read it": func() { remake(key, 0o644) },
 		"too short":          func() { remake(key[1:], 0o600) },
@@ -201,7 +203,7 @@ func TestKey(t *testing.T) {
 		}
 		remake(key, 0o600)
 	}
-	// Nor is one made anew while tokens hold that need it.
+	// A lost key is not replaced while there are valid tokens that need it.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +218,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// The tokens that are over make room for others, and those that hold do not.
+// Revoked and expired tokens make room for others, and valid ones do not.
 func TestBookIsBounded(t *testing.T) {
 	c := newClock()
 	b := openBook(t, t.TempDir(), c.Now)
@@ -288,10 +290,11 @@ func TestAuthenticateTokens(t *testing.T) {
 		why   Reason
 		whose string
 	}{
-		"expired":                      {shortToken, Expired, "token:" + short.ID},
-		"revoked":                      {revokedToken, Revoked, "token:" + revoked.ID},
-		"a wrong secret":               {of(good.ID, wrong), Unknown, ""},
-		"a wrong secret, expired":      {of(short.ID, wrong), Unknown, ""}, // whoever guesses learns nothing of an id
+		"expired":        {shortToken, Expired, "token:" + short.ID},
+		"revoked":        {revokedToken, Revoked, "token:" + revoked.ID},
+		"a wrong secret": {of(good.ID, wrong), Unknown, ""},
+		// a caller that guesses secrets does not find out the state of an id
+		"a wrong secret, expired":      {of(short.ID, wrong), Unknown, ""},
 		"a wrong secret, revoked":      {of(revoked.ID, wrong), Unknown, ""},
 		"the secret of another tenant": {of(others.ID, secret), Unknown, ""},
 		"made elsewhere":               {foreign, Unknown, ""},
@@ -308,8 +311,9 @@ func TestAuthenticateTokens(t *testing.T) {
 	}
 }
 
-// An id that does not exist costs what a wrong secret costs, so the time of an answer does not
-// say which ids there are. Allocations are counted, since times of a test say little.
+// An id that does not exist costs as much as a wrong secret, so the time of an answer does
+// not show which ids exist. The test counts allocations, because measured times vary too
+// much.
 func TestUnknownIDsCostTheSame(t *testing.T) {
 	c := newClock()
 	b := openBook(t, t.TempDir(), c.Now)
@@ -329,7 +333,7 @@ func TestUnknownIDsCostTheSame(t *testing.T) {
 	}
 }
 
-// A change by another process is seen, and the last use is written.
+// A change by another process is noticed, and the last use is written.
 func TestFollow(t *testing.T) {
 	state := t.TempDir()
 	b := openBook(t, state, nil)
@@ -383,8 +387,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// The sessions of a token that was revoked may take long to end. Meanwhile the next one that
-// is revoked is refused too.
+// The sessions of a revoked token may take long to end. A token that is revoked meanwhile
+// is refused nevertheless.
 func TestFollowDoesNotWait(t *testing.T) {
 	b := openBook(t, t.TempDir(), nil)
 	one, _ := mustCreate(t, b, Token{Tenant: "a"})
@@ -421,8 +425,8 @@ func TestFollowDoesNotWait(t *testing.T) {
 	<-over
 }
 
-// Where the book cannot be read, a revoked token would hold: none is accepted then, and no
-// client reads that its token is bad.
+// While the book cannot be read, a revoked token could be accepted. Therefore no token is
+// accepted, and the error does not say that the token is bad.
 func TestBookUnreadable(t *testing.T) {
 	b := openBook(t, t.TempDir(), nil)
 	_, token := mustCreate(t, b, Token{Tenant: "a"})

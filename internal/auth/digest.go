@@ -11,8 +11,8 @@ type Digest struct {
 	Sum    [sha256.Size]byte
 }
 
-// tenantOf returns the tenant that the token of a digest belongs to. It compares with all of
-// them: how long it takes says nothing about any.
+// tenantOf returns the tenant that the token with a digest belongs to. It always compares
+// with all digests, so its duration shows nothing about them.
 func tenantOf(all []Digest, sum [sha256.Size]byte) (tenant string, known bool) {
 	for i := range all {
 		if subtle.ConstantTimeCompare(sum[:], all[i].Sum[:]) == 1 {
@@ -22,5 +22,6 @@ func tenantOf(all []Digest, sum [sha256.Size]byte) (tenant string, known bool) {
 	return tenant, known
 }
 
-// digestCredential is the prefix of credentials whose token the policy knows by its digest.
+// digestCredential is the prefix of the credentials of tokens that the policy knows by
+// their digest.
 const digestCredential = "digest:"

@@ -32,8 +32,8 @@ const ours = "https://belljar.example/mcp"
 type stand struct {
 	*httptest.Server
 	t        testing.TB
-	fetches  atomic.Int64 // of keys
-	requests atomic.Int64 // of any path
+	fetches  atomic.Int64 // number of requests for keys
+	requests atomic.Int64 // number of requests for any path
 
 	mu       sync.Mutex
 	keys     func(http.ResponseWriter) // guarded by mu
@@ -63,7 +63,7 @@ func newStand(t testing.TB) *stand {
 	return s
 }
 
-// names makes the metadata those of an issuer.
+// names makes the stand serve metadata that name an issuer.
 func (s *stand) names(issuer string) {
 	text, _ := json.Marshal(map[string]string{"issuer": issuer, "jwks_uri": s.URL + "/keys"})
 	s.mu.Lock()
@@ -71,7 +71,7 @@ func (s *stand) names(issuer string) {
 	s.metadata = func(rw http.ResponseWriter) { rw.Write(text) }
 }
 
-// answers makes the set of keys a text.
+// answers makes the stand serve a text as its set of keys.
 func (s *stand) answers(text string) {
 	s.does(func(rw http.ResponseWriter) { rw.Write([]byte(text)) })
 }
@@ -82,7 +82,7 @@ func (s *stand) does(keys func(http.ResponseWriter)) {
 	s.keys = keys
 }
 
-// has makes the set of keys consist of the public parts of these.
+// has makes the stand serve the public parts of keys as its set of keys.
 func (s *stand) has(keys ...jose.JSONWebKey) {
 	var set jose.JSONWebKeySet
 	for _, k := range keys {
@@ -101,7 +101,8 @@ func (s *stand) roots() *x509.CertPool {
 	return pool
 }
 
-// ecKey and rsaKey are keys of an issuer; RSA keys take long to make.
+// ecKey returns a new P-256 key of an issuer. theRSAKey is made only once, because RSA keys
+// take long to make.
 func ecKey(t testing.TB, kid string) jose.JSONWebKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -119,8 +120,8 @@ var theRSAKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return key
 })
 
-// sign makes a token with any header and claims. alg is that of the signature, whatever the
-// header says.
+// sign returns a token with any header and claims. alg is the algorithm of the signature,
+// which may differ from the header.
 func sign(t testing.TB, key any, header map[string]any, payload string) string {
 	t.Helper()
 	h, err := json.Marshal(header)
@@ -139,7 +140,8 @@ type scene struct {
 	key   jose.JSONWebKey
 }
 
-// newScene is a scene whose policy has more for its issuer, and more below auth.
+// newScene returns a scene. issuer is added to the policy's entry of the issuer, and more
+// is added to the policy below auth.
 func newScene(t testing.TB, issuer, more string) *scene {
 	t.Helper()
 	s := &scene{stand: newStand(t), clock: &clock{now: time.Now()}, key: ecKey(t, "k1")}
@@ -163,7 +165,8 @@ auth:
 	return s
 }
 
-// claims are those of a good token, with some of them changed; nil takes one away.
+// claims returns the claims of a good token after some changes; the value nil removes a
+// claim.
 func (s *scene) claims(changed ...any) string {
 	all := map[string]any{
 		"iss": s.stand.URL, "sub": "ann", "aud": ours, "org": "acme",
@@ -179,19 +182,19 @@ func (s *scene) claims(changed ...any) string {
 
 var accessHeader = map[string]any{"alg": "ES256", "kid": "k1", "typ": "at+jwt"}
 
-// token is a token of the issuer with some claims changed.
+// token returns a token of the issuer with some claims changed.
 func (s *scene) token(changed ...any) string {
 	return sign(s.stand.t, s.key.Key, accessHeader, s.claims(changed...))
 }
 
-// with is accessHeader with a member changed.
+// with returns accessHeader with some members changed.
 func with(changed ...any) map[string]any {
 	all := maps.Clone(accessHeader)
 	change(all, changed)
 	return all
 }
 
-// change sets members to values; nil takes one away.
+// change sets members to values; the value nil removes a member.
 func change(all map[string]any, namesAndValues []any) {
 	for pair := range slices.Chunk(namesAndValues, 2) {
 		name := fmt.Sprint(pair[0])

@@ -16,31 +16,31 @@ import (
 	"belljar.dev/policies"
 )
 
-// issuer is an issuer of the policy and its keys.
+// issuer is an issuer that the policy names, and its keys.
 type issuer struct {
 	policies.Issuer
 	keys *keySet
-	// credential is that of callers with its tokens. It is another one when a policy says
-	// something else of the issuer.
+	// credential is the Identity.Credential of callers with tokens of this issuer. It
+	// changes when the policy's entry for the issuer changes.
 	credential string
 }
 
-// trust is the issuers of one policy, and the tokens that were found to be theirs. It never
-// changes but for the cache.
+// trust contains the issuers of one policy, and the tokens that were found to be valid.
+// Only its cache changes.
 type trust struct {
 	issuers map[string]*issuer
-	order   []string // their URLs, in the order of the policy
-	scopes  []string // those that the policy knows; empty if scopes do not matter
+	order   []string // URLs of issuers, in the order of the policy
+	scopes  []string // scopes that the policy knows; empty if scopes do not matter
 	cache   *cache
 }
 
-// sameKeys reports whether two issuers have their keys at the same place.
+// sameKeys reports whether two issuers have their keys at the same address.
 func sameKeys(a, b *policies.Issuer) bool {
 	return a.URL == b.URL && a.Keys == b.Keys && slices.Equal(a.Addresses, b.Addresses)
 }
 
-// Trust has the tokens of a policy's issuers accepted, in place of those of the policy
-// before. An issuer that stays keeps its keys, and the time of its next fetch.
+// Trust replaces the issuers whose tokens are accepted by those of a policy. An issuer that
+// stays keeps its keys, and the time of its next fetch.
 func (a *Authenticator) Trust(p *policies.Policy) {
 	a.trusting.Lock()
 	defer a.trusting.Unlock()
@@ -62,7 +62,7 @@ func (a *Authenticator) Trust(p *policies.Policy) {
 		a.terms++
 		next.credential = fmt.Sprintf("issuer:%d", a.terms)
 		if before != nil && before.issuers[one.URL] != nil && reflect.DeepEqual(next.Issuer, before.issuers[one.URL].Issuer) {
-			next.credential = before.issuers[one.URL].credential // conditions are never equal
+			next.credential = before.issuers[one.URL].credential // the entry is unchanged, so the credential is too
 		}
 		now.issuers[one.URL] = next
 		now.order = append(now.order, one.URL)
@@ -78,9 +78,9 @@ func (a *Authenticator) Trust(p *policies.Policy) {
 	}
 }
 
-// Prepare fetches the keys of all issuers. It fails only if the metadata of one are those
-// of another issuer: that is a mistake of the policy, or an attack. Keys that cannot be
-// fetched now are fetched when a token needs them.
+// Prepare fetches the keys of all issuers. It fails only if the metadata of an issuer are
+// those of another issuer: that is a mistake in the policy, or an attack. Keys that cannot
+// be fetched now are fetched when a token needs them.
 func (a *Authenticator) Prepare(ctx context.Context) error {
 	t := a.trusted.Load()
 	if t == nil {
@@ -102,7 +102,7 @@ func (a *Authenticator) Prepare(ctx context.Context) error {
 	return wrong
 }
 
-// prepare fetches the keys, unless they are there.
+// prepare fetches the keys if there are none yet.
 func (k *keySet) prepare(ctx context.Context) {
 	k.mu.Lock()
 	flight := k.flight
@@ -119,7 +119,7 @@ func (k *keySet) prepare(ctx context.Context) {
 	}
 }
 
-// fault is why the last fetch failed.
+// fault returns the error of the last fetch.
 func (k *keySet) fault() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -133,8 +133,8 @@ type Degraded struct {
 	Since  time.Time
 }
 
-// Degraded returns the issuers whose keys could not be fetched the last time. Keys that are
-// known are used on for a day.
+// Degraded returns the issuers whose last fetch of keys failed. Known keys are still used
+// for a day.
 func (a *Authenticator) Degraded() (all []Degraded) {
 	t := a.trusted.Load()
 	if t == nil {
@@ -151,7 +151,7 @@ func (a *Authenticator) Degraded() (all []Degraded) {
 	return all
 }
 
-// Close ends the fetches that go on, and waits for them. No key is fetched afterwards.
+// Close cancels the running fetches, and waits for them. No key is fetched afterwards.
 func (a *Authenticator) Close() {
 	a.trusting.Lock()
 	defer a.trusting.Unlock()
@@ -162,8 +162,8 @@ func (a *Authenticator) Close() {
 	}
 }
 
-// SetResource says what this server is called by its clients: the audience of the tokens
-// of issuers for which the policy names none.
+// SetResource sets the URL by which clients know this server. It is the audience of tokens
+// if the policy names no audience for their issuer.
 func (a *Authenticator) SetResource(url string) {
 	name := canonical(url)
 	a.resource.Store(&name)
@@ -202,7 +202,7 @@ func (a *Authenticator) jwt(ctx context.Context, token string) (id mcp.Identity,
 	case !signed(token, read.alg, key):
 		return id, refuse(Signature, from.URL, "the issuer did not sign it")
 	}
-	// From here on its claims are the issuer's.
+	// The signature is checked, so from here on the claims are those of the issuer.
 	audience, only := a.audience(from, read, place)
 	expires, bad := read.check(now, audience)
 	if bad != nil {
@@ -220,9 +220,9 @@ func (a *Authenticator) jwt(ctx context.Context, token string) (id mcp.Identity,
 	return id, nil
 }
 
-// audience returns what the tokens of an issuer may name as their audience in a place: what
-// the policy says, or else the server and the place. A token that names the place alone is
-// good in no other one.
+// audience returns the audiences that a token of an issuer may name in a place: those of
+// the policy, or otherwise the server and the place. only is the place if the token names
+// the place but not the server: such a token is valid in that place alone.
 func (a *Authenticator) audience(from *issuer, read jwt, place string) (names []string, only string) {
 	server := a.resource.Load()
 	switch {
@@ -236,24 +236,24 @@ func (a *Authenticator) audience(from *issuer, read jwt, place string) (names []
 	return []string{*server, resourceAt(*server, place)}, place
 }
 
-// A signature costs more than all else of a login, and a client sends the same token with
-// each request.
+// To check a signature costs more than the rest of a login, and a client sends the same
+// token with each request. Therefore valid tokens are cached.
 const (
 	cacheFor  = 5 * time.Minute
-	cacheHalf = 2048 // tokens; the cache has at most twice as many
+	cacheHalf = 2048 // number of tokens in one half of the cache
 )
 
 // cached is a token that was found to be valid.
 type cached struct {
 	id      mcp.Identity
-	only    string // the path of the one place that it is good for; empty for all
+	only    string // path of the only place where the token is valid; empty if it is valid everywhere
 	until   time.Time
 	keys    *keySet
-	version int // of the keys then
+	version int // version of the keys at that time
 }
 
-// cache is the tokens that were found to be valid, by their SHA-256. It has two halves: when
-// the newer one is full, the older one is thrown away.
+// cache contains the tokens that were found to be valid, by their SHA-256. It has two
+// halves: when the newer half is full, the older half is dropped.
 type cache struct {
 	mu         sync.Mutex
 	newer, old map[[sha256.Size]byte]cached // guarded by mu
@@ -261,8 +261,8 @@ type cache struct {
 
 func newCache() *cache { return &cache{newer: make(map[[sha256.Size]byte]cached)} }
 
-// find returns whose token it is, if that is known in a place. The issuer may have
-// withdrawn the key since, so a token is forgotten when the keys were fetched again.
+// find returns the identity of a token in a place, if the cache contains it. The issuer may
+// have withdrawn the key, so a token is forgotten when the keys have been fetched again.
 func (c *cache) find(sum [sha256.Size]byte, place string, now time.Time) (id mcp.Identity, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -289,7 +289,7 @@ func (c *cache) add(sum [sha256.Size]byte, one cached) {
 	c.put(sum, one)
 }
 
-// put adds a token; mu is held.
+// put adds a token. The caller holds mu.
 func (c *cache) put(sum [sha256.Size]byte, one cached) {
 	if len(c.newer) >= cacheHalf {
 		c.newer, c.old = make(map[[sha256.Size]byte]cached), c.newer
@@ -297,7 +297,8 @@ func (c *cache) put(sum [sha256.Size]byte, one cached) {
 	c.newer[sum] = one
 }
 
-// current reports whether the keys are those of a version, and are not too old.
+// current reports whether the keys still have a version and are not too old. If they should
+// be fetched again, it starts a fetch.
 func (k *keySet) current(version int, now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

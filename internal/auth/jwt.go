@@ -22,28 +22,28 @@ import (
 const (
 	maxJWT     = 8 << 10
 	maxDepth   = 16
-	maxKeyID   = 256 // bytes
-	maxSubject = 256 // bytes
-	maxHeld    = 100 // scopes
-	// skew is how far the clock of an issuer may be from ours.
+	maxKeyID   = 256 // in bytes
+	maxSubject = 256 // in bytes
+	maxHeld    = 100 // number of scopes
+	// skew is how much the clock of an issuer may differ from ours.
 	skew = time.Minute
 )
 
-// isJWT reports whether a text is meant to be a token of an issuer: its first part is a
-// JSON object in base64url.
+// isJWT reports whether a text looks like a token of an issuer: its first part is a JSON
+// object in base64url.
 func isJWT(text string) bool {
 	return (strings.HasPrefix(text, "ey") || strings.HasPrefix(text, "ew")) && strings.Contains(text, ".")
 }
 
-// jwt is a token of an issuer as it was read: nothing in it is true yet.
+// jwt contains what a token says, before anything of it is checked.
 type jwt struct {
 	typ, alg, kid string
 	issuer        string
 	claims        map[string]any
 }
 
-// readJWT reads a token. It fetches nothing and believes nothing: the members of the header
-// that name a key (jwk, jku, x5u, x5c) are not looked at.
+// readJWT parses a token. It fetches nothing and trusts nothing: the members of the header
+// that contain or locate a key (jwk, jku, x5u, x5c) are ignored.
 func readJWT(token string) (t jwt, bad *Refusal) {
 	if len(token) > maxJWT {
 		return t, refuse(Malformed, "", "it has %d bytes, and %d are read", len(token), maxJWT)
@@ -72,10 +72,10 @@ func readJWT(token string) (t jwt, bad *Refusal) {
 	return t, nil
 }
 
-// decoded returns the JSON object in a part of a token. No member may be in it twice:
-// parsers differ in which of the two they take.
+// decoded returns the JSON object in a part of a token. No member may be in the object
+// twice, because parsers differ in which of the two they use.
 func decoded(part string) ([]byte, error) {
-	if strings.IndexFunc(part, notBase64) >= 0 { // the standard decoder skips line ends
+	if strings.IndexFunc(part, notBase64) >= 0 { // the decoder of the standard library skips line ends
 		return nil, fmt.Errorf("it is not base64url")
 	}
 	text, err := base64.RawURLEncoding.Strict().DecodeString(part)
@@ -118,13 +118,13 @@ func (t *jwt) readHeader(header []byte) (bad *Refusal) {
 	return bad
 }
 
-// typed reports whether the type of a token is one that its issuer may use.
+// typed reports whether an issuer's tokens may have the type of this token.
 func (t *jwt) typed(i *policies.Issuer) bool {
 	typ := strings.TrimPrefix(strings.ToLower(t.typ), "application/")
 	return typ == "" || typ == policies.TypeAccess || i.PlainType && typ == strings.ToLower(policies.TypeJWT)
 }
 
-// signed reports whether a key has signed the token.
+// signed reports whether a token was signed with a key.
 func signed(token, alg string, key any) bool {
 	parsed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.SignatureAlgorithm(alg)})
 	if err != nil {
@@ -134,16 +134,16 @@ func signed(token, alg string, key any) bool {
 	return err == nil
 }
 
-// check looks at the claims of a token that its issuer has signed. audience are the names
-// of this server.
+// check checks the claims of a token that its issuer has signed, and returns when the token
+// expires. audience are the names of this server.
 func (t *jwt) check(now time.Time, audience []string) (expires time.Time, bad *Refusal) {
 	subject, _ := t.claims["sub"].(string)
 	if subject == "" || len(subject) > maxSubject || strings.ContainsFunc(subject, notInSubject) {
 		return expires, refuse(Claims, "", "its subject is missing, or not a short text")
 	}
 	whose := t.principal()
-	// An ID token says to a client who its user is; it is not meant for servers, and its
-	// audience may be a client that calls itself as this server does.
+	// An ID token informs a client about its user. It is not meant for servers, and its
+	// audience may be a client that has the same name as this server.
 	for _, name := range []string{"nonce", "at_hash", "c_hash"} {
 		if _, has := t.claims[name]; has {
 			return expires, refuse(Claims, whose, "it is an ID token: it has the claim %s", name)
@@ -170,21 +170,23 @@ func (t *jwt) check(now time.Time, audience []string) (expires time.Time, bad *R
 	return expires.Add(skew), nil
 }
 
-// notInSubject reports characters that hide from a reader which subject it is. JSON reads
-// each lone half of a surrogate pair as U+FFFD: two different subjects would become one.
+// notInSubject reports whether a character hides from a reader which subject is meant. JSON
+// decodes each lone half of a surrogate pair as U+FFFD, which would make two different
+// subjects equal.
 func notInSubject(r rune) bool { return !unicode.IsGraphic(r) || r == utf8.RuneError }
 
-// principal names the owner of the sessions that the token opens. The URL of an issuer has
-// no |.
+// principal names the owner of the sessions that the token opens. The URL of an issuer
+// never contains "|".
 func (t *jwt) principal() string {
 	subject, _ := t.claims["sub"].(string)
 	return t.issuer + "|" + subject
 }
 
-// latest is the last second that a claim may name, in the year 9999.
+// latest is the largest accepted time of a claim, in seconds since 1970: the end of the
+// year 9999.
 const latest = 253402300799
 
-// time reads a NumericDate.
+// time returns a claim that is a NumericDate, and reports whether it is valid.
 func (t *jwt) time(claim string) (time.Time, bool) {
 	n, ok := t.claims[claim].(float64)
 	if !ok || math.IsNaN(n) || n < 0 || n > latest {
@@ -209,13 +211,13 @@ func (t *jwt) names(audience []string) bool {
 	return false
 }
 
-// canonical is a name of a server in the form in which names are compared: of a URL, the
-// scheme and the host are in small letters, the usual port is left out, and so is a slash
-// at the end. Nothing else is the same (RFC 8707, 2; RFC 3986, 6.2).
+// canonical returns a server's name in the form in which names are compared. In a URL, the
+// scheme and the host become lower case, and a default port and a slash at the end are
+// removed. Nothing else is changed (RFC 8707, 2; RFC 3986, 6.2).
 func canonical(name string) string {
 	u, err := url.Parse(name)
 	if err != nil || u.Host == "" || u.Scheme == "" || strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }) {
-		return name // some letters beyond ASCII are small letters of ASCII as well (U+212A)
+		return name // some letters beyond ASCII become ASCII letters in lower case (U+212A)
 	}
 	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Host)
 	if port := map[string]string{"https": ":443", "http": ":80"}[scheme]; port != "" {
@@ -229,7 +231,7 @@ func canonical(name string) string {
 	return scheme + "://" + host + strings.TrimSuffix(path, "/")
 }
 
-// scopes are those of the token that the policy knows: never nil.
+// scopes returns the scopes of the token that the policy knows. The result is never nil.
 func (t *jwt) scopes(known []string) []string {
 	held := []string{}
 	add := func(s string) {

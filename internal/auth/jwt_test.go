@@ -28,7 +28,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// signature signs the first two parts of a token.
+// signature returns the signature of the first two parts of a token.
 func signature(t testing.TB, key any, input string) []byte {
 	t.Helper()
 	sum := sha256.Sum256([]byte(input))
@@ -53,7 +53,7 @@ func signature(t testing.TB, key any, input string) []byte {
 		h.Write([]byte(input))
 		return h.Sum(nil)
 	default:
-		return nil // of a token without a signature
+		return nil // a token without a signature
 	}
 }
 
@@ -62,7 +62,7 @@ func TestTokensOfIssuers(t *testing.T) {
 	rsaKey := jose.JSONWebKey{Key: theRSAKey(), KeyID: "r1"}
 	s.stand.has(s.key, rsaKey)
 	stranger := ecKey(t, "k1")
-	var visits atomic.Int64 // of a place that tokens name
+	var visits atomic.Int64 // number of requests to an address that tokens name
 	trap := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { visits.Add(1) }))
 	defer trap.Close()
 	public, err := x509.MarshalPKIXPublicKey(&theRSAKey().PublicKey)
@@ -82,7 +82,7 @@ func TestTokensOfIssuers(t *testing.T) {
 	good := s.token()
 	for _, tt := range []struct {
 		name, token string
-		want        Reason // "" is accepted
+		want        Reason // empty if the token is accepted
 	}{
 		{"good", good, ""},
 		{"without a type", es(with("typ", nil), s.claims()), ""},
@@ -203,8 +203,8 @@ func TestTokensOfIssuers(t *testing.T) {
 	}
 }
 
-// What a token itself shows to be wrong leads to no request: neither to its issuer, whose keys
-// are not known yet, nor to one that the policy does not name.
+// A token that is wrong in itself leads to no request: neither to its issuer, whose keys
+// are not known yet, nor to an issuer that the policy does not name.
 func TestNothingIsFetchedForBadTokens(t *testing.T) {
 	s := newScene(t, "", "")
 	for what, token := range map[string]string{
@@ -231,12 +231,13 @@ func TestNothingIsFetchedForBadTokens(t *testing.T) {
 	}
 }
 
-// Two names of a server are the same only by the case of the letters of ASCII.
+// Two names of a server are equal if they differ only in the case of ASCII letters, and in
+// what canonical removes.
 func TestCanonicalNames(t *testing.T) {
 	const kirk = "https://kirk.example/mcp"
 	for name, want := range map[string]bool{
 		"https://KIRK.example:443/mcp/":    true,
-		"https://\u212airk.example/mcp":    false, // the sign of kelvin, whose small letter is k
+		"https://\u212airk.example/mcp":    false, // the Kelvin sign, whose lower case is the letter k
 		"https://kirk.example:/mcp":        false,
 		"https://kirk.example/mcp?":        false,
 		"https://kirk.example/mcp#x":       false,
@@ -252,7 +253,7 @@ func TestCanonicalNames(t *testing.T) {
 	}
 }
 
-// A good token leads to this identity.
+// A good token leads to the expected identity.
 func TestIdentityOfTokens(t *testing.T) {
 	s := newScene(t, ", types: [at+jwt, JWT], audience: [api://belljar, \"https://x.example/\"]", "  scopes: {read: {tools: Read}, run: {tools: Bash}}\n")
 	exp := s.now.Unix() + 300
@@ -282,7 +283,7 @@ func TestIdentityOfTokens(t *testing.T) {
 	}
 }
 
-// Tokens with keys that do not exist lead to few fetches, and nobody else waits for them.
+// Tokens that name unknown keys lead to few fetches, and do not delay other callers.
 func TestUnknownKeysLeadToFewFetches(t *testing.T) {
 	s := newScene(t, "", "")
 	good := s.token()
@@ -292,7 +293,7 @@ func TestUnknownKeysLeadToFewFetches(t *testing.T) {
 	var longest time.Duration
 	for i := range 10_000 {
 		token := sign(t, s.key.Key, with("kid", fmt.Sprintf("k%d-%d", i, i*7)), `{"iss":"`+s.stand.URL+`"}`)
-		if i%100 == 0 { // ten seconds in all
+		if i%100 == 0 { // 10 seconds in total
 			s.now = s.now.Add(100 * time.Millisecond)
 		}
 		if _, err := s.Authenticate(t.Context(), token); reasonOf(err) != Key {
@@ -316,7 +317,7 @@ func TestUnknownKeysLeadToFewFetches(t *testing.T) {
 		t.Errorf("%d unknown keys are remembered", len(keys.unknown))
 	}
 	keys.mu.Unlock()
-	// A new key is found as soon as the next fetch may be.
+	// A new key is found as soon as the next fetch is allowed.
 	next := ecKey(t, "k2")
 	s.stand.has(s.key, next)
 	s.now = s.now.Add(coolDown)
@@ -326,8 +327,8 @@ func TestUnknownKeysLeadToFewFetches(t *testing.T) {
 	}
 }
 
-// A key that does not exist is remembered beyond the pause after a fetch: a client that asks for
-// it again leads to no fetch, until the issuer may have it by now.
+// An unknown key is remembered for longer than the pause after a fetch. A client that uses
+// it again leads to no fetch until unknownFor has passed.
 func TestUnknownKeyIsRemembered(t *testing.T) {
 	s := newScene(t, "", "")
 	if _, err := s.Authenticate(t.Context(), s.token()); err != nil {
@@ -348,8 +349,8 @@ func TestUnknownKeyIsRemembered(t *testing.T) {
 	}
 }
 
-// A set of keys that is not one changes nothing: the keys that are known stay, and the next
-// fetch waits as long as after a good one.
+// If the answer is not a valid set of keys, the known keys stay, and the next fetch waits
+// as long as after a good answer.
 func TestBadKeySets(t *testing.T) {
 	small, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {
@@ -409,7 +410,7 @@ func TestBadKeySets(t *testing.T) {
 			}
 			s.stand.does(does)
 			for i := range 3 {
-				s.now = s.now.Add(leastFresh + time.Second) // the keys are to be fetched again
+				s.now = s.now.Add(leastFresh + time.Second) // from now on the keys should be fetched again
 				unknown := sign(t, s.key.Key, with("kid", fmt.Sprint("new", i)), s.claims())
 				if _, err := s.Authenticate(t.Context(), unknown); reasonOf(err) != Key {
 					t.Errorf("a new key: %v", err)
@@ -427,7 +428,8 @@ func TestBadKeySets(t *testing.T) {
 			if bad := s.Degraded(); len(bad) != 1 || bad[0].Issuer != s.stand.URL || bad[0].Why == nil {
 				t.Errorf("degraded: %v", bad)
 			}
-			// After a day the keys are not believed any more, and the token is not called bad.
+			// After a day the known keys are not used any more, and the error does not say
+			// that the token is bad.
 			s.now = s.now.Add(maxStale)
 			if _, err := s.Authenticate(t.Context(), s.token()); !errors.Is(err, mcp.ErrUnavailable) {
 				t.Errorf("after a day: %v", err)
@@ -455,8 +457,8 @@ func TestBadKeySets(t *testing.T) {
 	})
 }
 
-// The clock of the machine decides which tokens have expired, since an issuer means that clock.
-// It neither delays nor hastens the next fetch of keys.
+// The clock of the machine decides which tokens have expired, because issuers mean that
+// clock. When the clock is set, the next fetch of keys is neither delayed nor hastened.
 func TestClockIsSet(t *testing.T) {
 	s := newScene(t, "", "")
 	asks := 0
@@ -481,7 +483,7 @@ func TestClockIsSet(t *testing.T) {
 	fetched(1)
 	s.now = testenv.SetClock(s.now, time.Hour, time.Second)
 	accepted(Expired)
-	fetched(1) // it is too soon
+	fetched(1) // too soon for another fetch
 	s.now = testenv.SetClock(s.now, -time.Hour, time.Second)
 	accepted("")
 	fetched(1)
@@ -489,7 +491,7 @@ func TestClockIsSet(t *testing.T) {
 	fetched(2)
 }
 
-// A key that the issuer withdraws is believed no longer than until the next fetch.
+// A key that the issuer withdraws is accepted only until the next fetch.
 func TestWithdrawnKey(t *testing.T) {
 	s := newScene(t, "", "")
 	long := s.token("exp", s.now.Add(10*time.Hour).Unix())
@@ -511,7 +513,7 @@ func TestWithdrawnKey(t *testing.T) {
 	}
 }
 
-// The metadata of another issuer are a mistake of the policy, or an attack.
+// If the metadata name another issuer, that is a mistake in the policy, or an attack.
 func TestMetadataOfAnother(t *testing.T) {
 	s := newScene(t, "", "")
 	s.stand.names("https://other.example")
@@ -527,8 +529,8 @@ func TestMetadataOfAnother(t *testing.T) {
 	}
 }
 
-// A host of an issuer is not reached at an address that is not public, unless the policy
-// lists it.
+// A host of an issuer is reached at an address that is not public only if the policy lists
+// the address.
 func TestKeysOfPrivateAddresses(t *testing.T) {
 	stand := newStand(t)
 	stand.has(ecKey(t, "k1"))
@@ -552,8 +554,8 @@ func TestKeysOfPrivateAddresses(t *testing.T) {
 	}
 }
 
-// A policy that does not name the issuer any more takes its tokens away at once, the ones
-// in the cache too. One that stays keeps its keys.
+// When the policy does not name an issuer any more, its tokens are refused immediately,
+// also those in the cache. An issuer that stays keeps its keys.
 func TestTrustChanges(t *testing.T) {
 	s := newScene(t, "", "")
 	token := s.token()
@@ -584,8 +586,8 @@ func TestTrustChanges(t *testing.T) {
 	}
 }
 
-// The permission that let a caller in holds until it is taken away: a stream that is open then
-// ends.
+// TestHolds checks that Holds is true for an identity until its permission is withdrawn.
+// The server then ends its open streams.
 func TestHolds(t *testing.T) {
 	s := newScene(t, "", "")
 	policy := func(more string) *policies.Policy {
@@ -617,7 +619,7 @@ func TestHolds(t *testing.T) {
 	s.Trust(policy(`, algorithms: [RS256]`))
 	want("after a policy with another algorithm", id, false)
 	s.Trust(policy(""))
-	want("after the first policy again", id, false) // the client comes again, and is judged
+	want("after the first policy again", id, false) // the client authenticates again, and is judged anew
 	want("which was judged again", let(s.token()), true)
 	want("nobody", mcp.Identity{}, false)
 	want("without a credential", mcp.Identity{Tenant: "a"}, false)
@@ -670,8 +672,8 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// Whatever is sent: no panic, no fetch but of the issuer's keys, and nothing is accepted that
-// the issuer did not sign.
+// FuzzJWT checks for any token that nothing panics, that only the issuer's keys are
+// fetched, and that no token is accepted that the issuer did not sign.
 func FuzzJWT(f *testing.F) {
 	s := newScene(f, "", "")
 	good := s.token()

@@ -8,8 +8,8 @@ import (
 	"belljar.dev/internal/keyfile"
 )
 
-// keyFile is the file in the state directory with the key of the HMACs. It is not in the
-// database: a copy of that alone is of no use for checking guesses.
+// keyFile is the file in the state directory that contains the key of the HMACs. The key is
+// not in the database: a copy of the database alone is of no use for testing guesses.
 const keyFile = "token.key"
 
 // readKey returns the key of a state directory. If the directory has no key, the error is
@@ -19,13 +19,14 @@ func readKey(state string) ([]byte, error) {
 	return key, ofTokens(err)
 }
 
-// makeKey returns the key of a state directory, and makes one if the directory has no key yet.
+// makeKey returns the key of a state directory, and creates the key if the directory has
+// none yet.
 func makeKey(state string) ([]byte, error) {
 	key, err := keyfile.Make(filepath.Join(state, keyFile))
 	return key, ofTokens(err)
 }
 
-// ofTokens says which key an error is about, and what to do.
+// ofTokens adds to an error which key it is about, and what to do.
 func ofTokens(err error) error {
 	switch {
 	case err == nil:

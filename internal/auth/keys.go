@@ -22,22 +22,22 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// Anybody can send a token that names a key which its issuer does not have. So what a token
-// says leads to a fetch at most once in a while, whatever comes of it: the time is claimed
-// before the fetch, keys that are known stay when it fails or finds none, and those who ask
-// for a key that is known never wait.
+// Anybody can send a token that names a key which its issuer does not have. Therefore
+// tokens lead to at most one fetch in coolDown, whatever the result is: the time of the
+// next fetch is set before a fetch, known keys stay if the fetch fails or finds no such
+// key, and callers whose key is known never wait.
 
 // Times and bounds of a set of keys.
 const (
-	coolDown   = 30 * time.Second // between two fetches
-	leastFresh = 10 * time.Minute // until a set is fetched again
+	coolDown   = 30 * time.Second // shortest time between two fetches
+	leastFresh = 10 * time.Minute // shortest time until a set is fetched again
 	mostFresh  = 24 * time.Hour
-	// maxStale is how long keys are used that could not be fetched again: the issuer may
-	// have withdrawn one.
+	// maxStale is how long known keys are used if they cannot be fetched again: the issuer
+	// may have withdrawn one of them.
 	maxStale     = 24 * time.Hour
-	unknownFor   = time.Minute // how long it is remembered that a key does not exist
+	unknownFor   = time.Minute // how long an unknown key is remembered
 	maxUnknown   = 1024
-	maxWaiting   = 64 // requests that wait for a fetch
+	maxWaiting   = 64 // number of requests that wait for a fetch
 	maxKeys      = 100
 	leastRSABits = 2048
 )
@@ -45,15 +45,15 @@ const (
 // publicKey is a key of an issuer.
 type publicKey struct {
 	kid string
-	alg string // the only one that it is for; empty for each that fits
+	alg string // the only algorithm of the key; empty for every algorithm that fits
 	key any
 }
 
-// keySet is the keys of an issuer. Its methods are safe for concurrent use. close ends a
-// fetch and waits for it.
+// keySet contains the keys of an issuer. Its methods are safe for concurrent use. close
+// cancels a running fetch and waits for it.
 type keySet struct {
 	issuer string
-	url    string // empty if the metadata of the issuer say it
+	url    string // address of the keys; empty if the issuer's metadata contain it
 	fetch  *fetcher
 	now    func() time.Time
 
@@ -62,16 +62,16 @@ type keySet struct {
 
 	mu      sync.Mutex
 	keys    []publicKey          // guarded by mu
-	got     time.Time            // guarded by mu: when they were fetched; zero for never
-	fresh   time.Duration        // guarded by mu: after which they are fetched again
-	next    time.Time            // guarded by mu: no fetch begins before
-	flight  chan struct{}        // guarded by mu: closed when the fetch ends; nil for none
-	found   string               // used by the one fetch that goes on: the address in the metadata
-	waiting int                  // guarded by mu
-	unknown map[string]time.Time // guarded by mu: when a key was asked for that does not exist
-	failed  error                // guarded by mu: of the last fetch
-	since   time.Time            // guarded by mu: when failed came to be
-	version int                  // guarded by mu: counts the changes of keys
+	got     time.Time            // guarded by mu: when keys were fetched; zero if never
+	fresh   time.Duration        // guarded by mu: age at which keys are fetched again
+	next    time.Time            // guarded by mu: earliest time of the next fetch
+	flight  chan struct{}        // guarded by mu: closed when the running fetch ends; nil if no fetch runs
+	found   string               // address from the metadata; used only by the running fetch
+	waiting int                  // guarded by mu: number of requests that wait for a fetch
+	unknown map[string]time.Time // guarded by mu: when each unknown key was last looked for
+	failed  error                // guarded by mu: error of the last fetch
+	since   time.Time            // guarded by mu: when fetches began to fail
+	version int                  // guarded by mu: number of successful fetches
 }
 
 func newKeySet(issuer, address string, fetch *fetcher, now func() time.Time) *keySet {
@@ -79,17 +79,17 @@ func newKeySet(issuer, address string, fetch *fetcher, now func() time.Time) *ke
 }
 
 func (k *keySet) close() {
-	k.mu.Lock() // no fetch begins afterwards
+	k.mu.Lock() // no fetch begins after this
 	close(k.quit)
 	k.mu.Unlock()
 	k.wg.Wait()
 }
 
-// errNoKey is the error of a key that the issuer does not have.
+// errNoKey is returned for a key that the issuer does not have.
 var errNoKey = errors.New("its issuer has no such key")
 
-// find returns the key of a token, and the version of the set. It waits for a fetch only if
-// the key is not known. The error is errNoKey, or wraps mcp.ErrUnavailable.
+// find returns the key that a token names, and the version of the set. It waits for a fetch
+// only if the key is not known. The error is errNoKey, or wraps mcp.ErrUnavailable.
 func (k *keySet) find(ctx context.Context, kid, alg string) (key any, version int, err error) {
 	k.mu.Lock()
 	now := k.now()
@@ -138,7 +138,7 @@ func (k *keySet) find(ctx context.Context, kid, alg string) (key any, version in
 	return nil, 0, errNoKey
 }
 
-// unavailable is the error of a key that may exist; mu is held.
+// unavailable returns the error for a key that may exist. The caller holds mu.
 func (k *keySet) unavailable() error {
 	if k.failed != nil {
 		return fmt.Errorf("%w: the keys of %s: %w", mcp.ErrUnavailable, k.issuer, k.failed)
@@ -146,7 +146,7 @@ func (k *keySet) unavailable() error {
 	return fmt.Errorf("%w: the keys of %s are being fetched", mcp.ErrUnavailable, k.issuer)
 }
 
-// noteUnknown remembers that a key does not exist; mu is held.
+// noteUnknown remembers that a key does not exist. The caller holds mu.
 func (k *keySet) noteUnknown(kid string, now time.Time) {
 	if len(k.unknown) >= maxUnknown {
 		clear(k.unknown)
@@ -154,15 +154,15 @@ func (k *keySet) noteUnknown(kid string, now time.Time) {
 	k.unknown[kid] = now
 }
 
-// match returns the key with an id for an algorithm, or nil. A token that
-// names no key gets the only one that fits; mu is held.
+// match returns the key with an id for an algorithm, or nil. For an empty id it returns the
+// only key that fits the algorithm. The caller holds mu.
 func (k *keySet) match(kid, alg string) (found any) {
 	for _, one := range k.keys {
 		if kid != "" && one.kid != kid || one.alg != "" && one.alg != alg || !fits(one.key, alg) {
 			continue
 		}
 		if kid == "" && found != nil {
-			return nil // one of several: trying each would cost a signature each
+			return nil // several keys fit: a signature check for each would cost too much
 		}
 		found = one.key
 		if kid != "" {
@@ -172,8 +172,8 @@ func (k *keySet) match(kid, alg string) (found any) {
 	return found
 }
 
-// fits reports whether a key is of the kind that an algorithm needs. The algorithm comes
-// from a token, and must not choose how a key is used (RFC 8725, 3.1).
+// fits reports whether a key has the type that an algorithm needs. The algorithm is named
+// by a token, which must not choose how a key is used (RFC 8725, 3.1).
 func fits(key any, alg string) bool {
 	switch key := key.(type) {
 	case *rsa.PublicKey:
@@ -186,8 +186,8 @@ func fits(key any, alg string) bool {
 	return false
 }
 
-// begin starts a fetch unless one goes on or it is too soon. It reports whether one goes on;
-// mu is held.
+// begin starts a fetch, unless a fetch runs already or it is too soon for one. It reports
+// whether a fetch runs now. The caller holds mu.
 func (k *keySet) begin(now time.Time) bool {
 	if k.flight != nil {
 		return true
@@ -200,12 +200,13 @@ func (k *keySet) begin(now time.Time) bool {
 		return false
 	default:
 	}
-	k.next = now.Add(coolDown) // before the fetch, whatever comes of it
+	k.next = now.Add(coolDown) // set before the fetch, so that its result does not matter
 	flight := make(chan struct{})
 	k.flight = flight
 	k.wg.Go(func() {
 		defer close(flight)
-		// It does not end with the request that began it: others wait for it too.
+		// The fetch does not end with the request that began it, because other requests
+		// wait for it too.
 		ctx, cancel := context.WithTimeout(context.Background(), fetchTime) //nolint:forbidigo // see above; close ends it
 		defer cancel()
 		stop := make(chan struct{})
@@ -223,7 +224,7 @@ func (k *keySet) begin(now time.Time) bool {
 	return true
 }
 
-// settle takes the result of a fetch. Keys that are known stay if it failed.
+// settle stores the result of a fetch. If the fetch failed, the known keys stay.
 func (k *keySet) settle(keys []publicKey, fresh time.Duration, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -255,15 +256,15 @@ func (k *keySet) load(ctx context.Context) (keys []publicKey, fresh time.Duratio
 	if err != nil {
 		return nil, 0, err
 	}
-	k.found = from // until it fails: the metadata may name another one then
+	k.found = from // unset if the fetch fails: the metadata may name another address then
 	if keys, err = readKeys(text); err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", from, err)
 	}
 	return keys, freshFor(header.Get("Cache-Control")), nil
 }
 
-// freshFor is how long a set is not fetched again: what its Cache-Control asks for, within
-// bounds.
+// freshFor returns how long a set is not fetched again: the max-age of its Cache-Control,
+// within bounds.
 func freshFor(control string) time.Duration {
 	for part := range strings.SplitSeq(control, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
@@ -277,9 +278,9 @@ func freshFor(control string) time.Duration {
 	return leastFresh
 }
 
-// readKeys reads a set of keys (RFC 7517, 5). A set with a private or a weak key is not
-// believed at all: its author does not know what it does. Keys that are not for
-// signatures and those of kinds that are not known are left out.
+// readKeys parses a set of keys (RFC 7517, 5). A set that contains a private or a weak key
+// is refused as a whole, because its author cannot be trusted to make keys. Keys that are
+// not for signatures and keys of unknown types are left out.
 func readKeys(text []byte) (all []publicKey, err error) {
 	if wire.CheckJSON(text, maxDepth) != nil {
 		return nil, errors.New("it is not valid JSON")
@@ -308,7 +309,7 @@ func readKeys(text []byte) (all []publicKey, err error) {
 	return all, nil
 }
 
-// readPublic reads one key; without a key if it is to be left out.
+// readPublic parses one key. The result has no key if the key is to be left out.
 func readPublic(members map[string]any) (one publicKey, err error) {
 	word := func(name string) string {
 		s, _ := members[name].(string)
@@ -322,7 +323,8 @@ func readPublic(members map[string]any) (one publicKey, err error) {
 	if use := word("use"); use != "" && use != "sig" {
 		return one, nil
 	}
-	// Only what makes the key: its certificates (x5c, x5u) are not looked at.
+	// Only the members that make up the key are used; its certificates (x5c, x5u) are
+	// ignored.
 	needed := make(map[string]any)
 	for _, name := range []string{"kty", "crv", "x", "y", "n", "e"} {
 		if value, has := members[name]; has {
@@ -349,11 +351,11 @@ func readPublic(members map[string]any) (one publicKey, err error) {
 	return publicKey{kid: word("kid"), alg: word("alg"), key: key.Key}, nil
 }
 
-// fetchTime is how long a fetch may take, with the metadata before it.
+// fetchTime is the maximum duration of a fetch, with the fetch of the metadata before it.
 const fetchTime = 5 * time.Second
 
-// metadataOf are the addresses at which the metadata of an issuer may be: those of OpenID
-// Connect Discovery and of RFC 8414.
+// metadataOf returns the addresses at which the metadata of an issuer may be: those of
+// OpenID Connect Discovery and of RFC 8414.
 func metadataOf(issuer string) []string {
 	u, err := url.Parse(issuer)
 	if err != nil {
@@ -367,10 +369,10 @@ func metadataOf(issuer string) []string {
 	}
 }
 
-// errIssuer is wrapped by the error of metadata that are those of another issuer.
+// errIssuer is wrapped by the error for metadata of another issuer.
 var errIssuer = errors.New("the metadata are those of another issuer")
 
-// discover returns the address of the key set that the metadata of an issuer name.
+// discover returns the address of the key set, from the metadata of an issuer.
 func (f *fetcher) discover(ctx context.Context, issuer string) (string, error) {
 	var first error
 	for _, from := range metadataOf(issuer) {
@@ -386,7 +388,7 @@ func (f *fetcher) discover(ctx context.Context, issuer string) (string, error) {
 		if wire.CheckJSON(text, maxDepth) != nil || json.Unmarshal(text, &metadata) != nil {
 			return "", fmt.Errorf("%s: it is not valid JSON", from)
 		}
-		if metadata.Issuer != issuer { // RFC 8414, 3.3: else one issuer could speak for another
+		if metadata.Issuer != issuer { // RFC 8414, 3.3: otherwise one issuer could pose as another
 			return "", fmt.Errorf("%s: %w: the policy has %s, and they have %q", from, errIssuer, issuer, clip(metadata.Issuer))
 		}
 		if u, err := url.Parse(metadata.Keys); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
@@ -399,7 +401,7 @@ func (f *fetcher) discover(ctx context.Context, issuer string) (string, error) {
 
 func clip(s string) string { return s[:min(len(s), 200)] }
 
-// get fetches a document with the bounds that are the same for all.
+// get fetches a document within the bounds that apply to all documents.
 func (f *fetcher) get(ctx context.Context, from string) ([]byte, http.Header, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
 	if err != nil {

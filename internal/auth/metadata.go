@@ -12,12 +12,12 @@ import (
 	"belljar.dev/mcp"
 )
 
-// MetadataPath is where clients look for the metadata of this server as a resource that is
-// protected by OAuth (RFC 9728, 3): at the path itself and at the path with that of the
-// resource behind it. Clients differ in which of the two they ask for.
+// MetadataPath is the path at which clients look for the metadata of this server as a
+// resource that is protected by OAuth (RFC 9728, 3). They use either this path alone, or
+// this path followed by the path of the resource.
 const MetadataPath = "/.well-known/oauth-protected-resource"
 
-// metadata is the document (RFC 9728, 2).
+// metadata is the metadata document (RFC 9728, 2).
 type metadata struct {
 	Resource string   `json:"resource"`
 	Name     string   `json:"resource_name"`
@@ -26,24 +26,26 @@ type metadata struct {
 	Methods  []string `json:"bearer_methods_supported"`
 }
 
-// placeKey is where the context of a request has the path of its place.
+// placeKey is the key for the path of a request's place in its context.
 type placeKey struct{}
 
 // InPlace returns a context for a request to a place of this server that has a path of its
-// own: a resource beside the server, which only its own metadata name (RFC 9728, 3.3). Whether
-// there is such a place does not matter, so nobody learns that from the metadata.
+// own. A place is a separate resource, which only its own metadata name (RFC 9728, 3.3).
+// InPlace does not check that the place exists, so the metadata do not reveal which places
+// exist.
 func InPlace(ctx context.Context, path string) context.Context {
 	return context.WithValue(ctx, placeKey{}, path)
 }
 
-// placeIn returns the path of the place that a request is for; empty for the server.
+// placeIn returns the path of the place that a request is for; empty if it is for the
+// server.
 func placeIn(ctx context.Context) string {
 	path, _ := ctx.Value(placeKey{}).(string)
 	return path
 }
 
-// resourceAt is what clients call a place of the server; the server itself if the path is
-// empty.
+// resourceAt returns the URL by which clients know a place of the server; the URL of the
+// server if the path is empty.
 func resourceAt(server, path string) string {
 	u, err := url.Parse(server)
 	if path == "" || err != nil {
@@ -52,7 +54,7 @@ func resourceAt(server, path string) string {
 	return u.Scheme + "://" + u.Host + path
 }
 
-// ServeHTTP answers with the metadata, to everybody. Without issuers the answer is 404: a
+// ServeHTTP sends the metadata to every client. Without issuers it answers with 404: a
 // client that finds metadata would look for a login that does not exist.
 func (a *Authenticator) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	server, t, place := a.resource.Load(), a.trusted.Load(), placeIn(r.Context())
@@ -75,11 +77,11 @@ func (a *Authenticator) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	rw.Header().Set("Content-Type", "application/json")
 	rw.Header().Set("Cache-Control", "public, max-age=300")
 	if r.Method == http.MethodGet {
-		_, _ = rw.Write(text) // a client that has gone needs none
+		_, _ = rw.Write(text) // if the client has gone, the error does not matter
 	}
 }
 
-// pathsOf are the paths of the metadata of the server.
+// pathsOf returns the paths of the server's metadata.
 func pathsOf(resource string) []string {
 	all := []string{MetadataPath, MetadataPath + mcpPath}
 	if u, err := url.Parse(resource); err == nil {
@@ -88,10 +90,10 @@ func pathsOf(resource string) []string {
 	return all
 }
 
-// mcpPath is where the server is mounted; a proxy may show it elsewhere.
+// mcpPath is the path of the server's endpoint; a proxy may publish it under another path.
 const mcpPath = "/mcp"
 
-// metadataURL is the address of the metadata of a resource, at which clients reach it.
+// metadataURL returns the address at which clients reach the metadata of a resource.
 func metadataURL(resource string) string {
 	u, err := url.Parse(resource)
 	if err != nil {
@@ -100,11 +102,11 @@ func metadataURL(resource string) string {
 	return u.Scheme + "://" + u.Host + MetadataPath + u.Path
 }
 
-// Challenge is the header WWW-Authenticate of the refusal of a request (RFC 6750, 3; RFC 9728,
-// 5.1). It does not say what is wrong with a token.
+// Challenge returns the header WWW-Authenticate for a refused request (RFC 6750, 3; RFC
+// 9728, 5.1). It does not say what is wrong with a token.
 func (a *Authenticator) Challenge(ctx context.Context, err error) string {
 	parts := []string{`Bearer realm="belljar"`}
-	add := func(name, value string) { parts = append(parts, name+`="`+value+`"`) } // no value has quotes
+	add := func(name, value string) { parts = append(parts, name+`="`+value+`"`) } // no value contains a quote
 	t, resource := a.trusted.Load(), a.resource.Load()
 	var scopes []string
 	if t != nil && len(t.issuers) > 0 {

@@ -12,8 +12,8 @@ import (
 
 const twoKnownScopes = "  scopes: {read: {tools: Read}, run: {tools: Bash}}\n"
 
-// The metadata, letter by letter: those of the server at both of their paths, and those of a
-// place, whose resource is the address that its client was given.
+// The metadata are compared byte by byte: those of the server at both of their paths, and
+// those of a place, whose resource is the address that its client was given.
 func TestMetadata(t *testing.T) {
 	s := newScene(t, "", twoKnownScopes)
 	ask := func(method, path, place string) *httptest.ResponseRecorder {
@@ -61,14 +61,14 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// The challenge of each refusal, letter by letter. It names the metadata of the place that the
-// request is for.
+// The challenge of each refusal is compared byte by byte. It names the metadata of the
+// place that the request is for.
 func TestChallenge(t *testing.T) {
 	s := newScene(t, "", twoKnownScopes)
 	const at, inPlace = `, resource_metadata="https://belljar.example/.well-known/oauth-protected-resource`, `/w/site/mcp`
 	for _, tt := range []struct {
 		err  error
-		want string // without the metadata
+		want string // header without the address of the metadata
 	}{
 		{mcp.ErrNoToken, `Bearer realm="belljar", scope="read run"`},
 		{errors.New("expired"), `Bearer realm="belljar", error="invalid_token", scope="read run"`},
@@ -89,15 +89,15 @@ func TestChallenge(t *testing.T) {
 	}
 }
 
-// A token for the server is good in each of its places, and one for a place in that alone,
-// whichever of them it is shown to first.
+// A token for the server is valid in each of its places. A token for a place is valid only
+// in that place, whichever place it is sent to first.
 func TestAudienceOfPlaces(t *testing.T) {
 	s := newScene(t, "", "")
 	const one, two = "/w/one/mcp", "/w/two/mcp"
 	of := func(path string) string { return resourceAt(ours, path) }
 	for name, tt := range map[string]struct {
 		audience any
-		good     []string // the empty path is the server
+		good     []string // paths where the token is valid; the empty path is the server
 	}{
 		"the server":              {ours, []string{"", one, two}},
 		"a place":                 {of(one), []string{one}},
@@ -109,7 +109,7 @@ func TestAudienceOfPlaces(t *testing.T) {
 	} {
 		for _, first := range []string{"", one, two} {
 			token := s.token("aud", tt.audience, "jti", name+first)
-			for _, path := range []string{first, "", one, two, first} { // the later ones from the cache
+			for _, path := range []string{first, "", one, two, first} { // the later requests are answered from the cache
 				ctx := t.Context()
 				if path != "" {
 					ctx = InPlace(ctx, path)
@@ -121,7 +121,7 @@ func TestAudienceOfPlaces(t *testing.T) {
 			}
 		}
 	}
-	// Where the policy names the audience, places have none of their own.
+	// If the policy names the audience, the URLs of places are not accepted as audience.
 	s = newScene(t, ", audience: [api://belljar]", "")
 	for audience, good := range map[string]bool{"api://belljar": true, of(one): false} {
 		if _, err := s.Authenticate(InPlace(t.Context(), one), s.token("aud", audience)); good != (err == nil) {

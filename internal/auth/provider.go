@@ -23,46 +23,49 @@ import (
 
 // A person logs in at an OpenID Provider by the code flow (OpenID Connect Core 1.0, 3.1):
 //
-//  1. Begin makes a state, a nonce and a code verifier, and the address to which the browser goes.
-//     The caller keeps the PendingLogin, so that nobody but the browser that began it can end it.
-//  2. The provider asks the person, and sends the browser back with a code and the state.
+//  1. Begin makes a state, a nonce and a code verifier, and the address to which the browser is sent.
+//     The caller keeps the PendingLogin, so that only the browser that began the login can end it.
+//  2. The provider asks the person to log in, and redirects the browser back with a code and the
+//     state.
 //  3. Finish exchanges the code for an ID token, with the verifier (RFC 7636) and the secret of the
 //     client, and checks the token: 3.1.3.7 of the specification.
 //
-// All that is fetched has the bounds of a fetcher, and comes from the provider that the operator
-// has named or from the hosts that its metadata name.
+// Every document that is fetched has the bounds of a fetcher. It comes from the provider that the
+// operator has named, or from the hosts that the provider's metadata name.
 
-// ProviderConfig says at which provider people log in.
+// ProviderConfig describes the provider at which people log in.
 type ProviderConfig struct {
-	Issuer     string         // letter by letter
-	Client     string         // client_id
-	Scopes     []string       // with openid
-	Algorithms []string       // of ID tokens
-	Addresses  []netip.Prefix // beyond the public ones at which its hosts may be
+	Issuer     string         // URL of the provider, exactly as in its metadata
+	Client     string         // client_id of belljar at the provider
+	Scopes     []string       // requested scopes, with openid
+	Algorithms []string       // accepted algorithms of ID tokens
+	Addresses  []netip.Prefix // addresses of its hosts that are allowed in addition to public ones
 	Roots      *x509.CertPool // certificates for its hosts; nil for those of the system
 	Now        func() time.Time
 }
 
-// Provider is an OpenID Provider. Its methods are safe for concurrent use. Close ends its requests.
+// Provider is an OpenID Provider at which people log in. Its methods are safe for
+// concurrent use. Close ends its requests.
 type Provider struct {
 	cfg   ProviderConfig
 	fetch *fetcher
 	keys  *keySet
 
-	requests sync.WaitGroup // that use the metadata or token endpoint; those for keys are of keys
-	once     sync.Once      // closes keys
+	requests sync.WaitGroup // requests to the metadata and token endpoints; keys waits for its own
+	once     sync.Once      // closes keys once
 
 	mu      sync.Mutex
 	known   endpoints                       // guarded by mu
-	got     time.Time                       // guarded by mu: when they were fetched; zero for never
-	failed  error                           // guarded by mu: of the last fetch
-	next    time.Time                       // guarded by mu: no fetch begins before
-	closed  bool                            // guarded by mu: no request begins any more
-	cancels map[int]context.CancelCauseFunc // guarded by mu: one for each of requests
-	started int                             // guarded by mu: requests since New; the next key of cancels
+	got     time.Time                       // guarded by mu: when known was fetched; zero if never
+	failed  error                           // guarded by mu: error of the last fetch
+	next    time.Time                       // guarded by mu: earliest time of the next fetch
+	closed  bool                            // guarded by mu: set by Close; no request begins after it
+	cancels map[int]context.CancelCauseFunc // guarded by mu: cancel functions of running requests, by number
+	started int                             // guarded by mu: number of requests since New; next key of cancels
 }
 
-// endpoints are what the metadata of a provider say (OpenID Connect Discovery 1.0, 3).
+// endpoints are the fields that belljar uses of a provider's metadata (OpenID Connect
+// Discovery 1.0, 3).
 type endpoints struct {
 	Issuer string   `json:"issuer"`
 	Begin  string   `json:"authorization_endpoint"`
@@ -72,22 +75,22 @@ type endpoints struct {
 
 // Bounds of logins.
 const (
-	endpointsFor = 10 * time.Minute // how long metadata are used
-	endpointsGap = 5 * time.Second  // between two fetches of them: anybody can begin a login
-	maxCode      = 4096             // bytes of an authorization code
+	endpointsFor = 10 * time.Minute // how long fetched metadata are used
+	endpointsGap = 5 * time.Second  // shortest time between two fetches of metadata: anybody can begin a login
+	maxCode      = 4096             // length of an authorization code in bytes
 )
 
-// PendingLogin is a login that has begun. Its holder can end it, with the code.
+// PendingLogin is a login that has begun. Its owner can end it with the code.
 type PendingLogin struct {
-	URL      string `json:"-"` // to which the browser goes
+	URL      string `json:"-"` // address to which the browser is sent
 	Issuer   string `json:"issuer"`
-	Redirect string `json:"redirect"` // to which it comes back
+	Redirect string `json:"redirect"` // URL to which the provider redirects the browser
 	State    string `json:"state"`
 	Nonce    string `json:"nonce"`
 	Verifier string `json:"verifier"`
 }
 
-// NewProvider makes a provider. It fetches nothing yet.
+// NewProvider returns a provider, and fetches nothing yet.
 func NewProvider(cfg ProviderConfig) *Provider {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -96,8 +99,8 @@ func NewProvider(cfg ProviderConfig) *Provider {
 	return &Provider{cfg: cfg, fetch: fetch, keys: newKeySet(cfg.Issuer, "", fetch, cfg.Now), cancels: make(map[int]context.CancelCauseFunc)}
 }
 
-// ErrClosed is the error of Begin and Finish after Close, and of those that wait for the provider
-// while it is called.
+// ErrClosed is returned by calls of Begin and Finish after Close, and by calls that wait
+// for the provider when Close is called.
 var ErrClosed = errors.New("logins at this provider have ended")
 
 // Close cancels all requests to the provider that are under way, and waits until they have ended.
@@ -113,8 +116,8 @@ func (p *Provider) Close() {
 	p.once.Do(p.keys.close)
 }
 
-// request returns a context for one request to the provider, which Close cancels. The caller calls
-// end when the request has ended. The error is ErrClosed.
+// request returns a context for one request to the provider. Close cancels the context. The
+// caller calls end when the request has ended. The error is ErrClosed.
 func (p *Provider) request(ctx context.Context) (_ context.Context, end func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +138,8 @@ func (p *Provider) request(ctx context.Context) (_ context.Context, end func(), 
 	}, nil
 }
 
-// closedOr is the error of a request, which is ErrClosed if Close has cancelled it.
+// closedOr returns the error of a request: ErrClosed if Close has cancelled it, otherwise
+// err.
 func closedOr(ctx context.Context, err error) error {
 	if err != nil && errors.Is(context.Cause(ctx), ErrClosed) {
 		return ErrClosed
@@ -143,9 +147,10 @@ func closedOr(ctx context.Context, err error) error {
 	return err
 }
 
-// endpoints returns the metadata, and fetches them if that was long ago. Anybody can have it called,
-// so the time of a fetch is claimed before it begins, whatever comes of it. The known metadata stay
-// in use for a day when the provider does not answer.
+// endpoints returns the metadata, and fetches them again if the last fetch was long ago.
+// Anybody can cause this call, so the time of the next fetch is set before a fetch begins,
+// whatever its result is. If the provider does not answer, the known metadata stay in use
+// for a day.
 func (p *Provider) endpoints(ctx context.Context) (endpoints, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,7 +163,7 @@ func (p *Provider) endpoints(ctx context.Context) (endpoints, error) {
 	}
 	p.next, p.failed = now.Add(fetchTime+endpointsGap), errFetching
 	p.mu.Unlock()
-	e, err := p.metadata(context.WithoutCancel(ctx)) // it is for others too, and its time is bounded
+	e, err := p.metadata(context.WithoutCancel(ctx)) // other calls use the result too, and the time of the fetch is bounded
 	p.mu.Lock()
 	now = p.cfg.Now()
 	if p.failed, p.next = err, now.Add(endpointsGap); err == nil {
@@ -170,7 +175,8 @@ func (p *Provider) endpoints(ctx context.Context) (endpoints, error) {
 	return p.knownEndpoints(now)
 }
 
-// knownEndpoints returns the metadata that are known; mu is held.
+// knownEndpoints returns the metadata that are known, or the error of the last fetch. The
+// caller holds mu.
 func (p *Provider) knownEndpoints(now time.Time) (endpoints, error) {
 	if p.got.IsZero() || now.Sub(p.got) >= maxStale {
 		return endpoints{}, p.failed
@@ -178,7 +184,7 @@ func (p *Provider) knownEndpoints(now time.Time) (endpoints, error) {
 	return p.known, nil
 }
 
-// errFetching is the error while the metadata are fetched for somebody else.
+// errFetching is returned while another call fetches the metadata.
 var errFetching = errors.New("the metadata of the provider are being fetched")
 
 // metadata fetches the metadata.
@@ -220,7 +226,7 @@ func (p *Provider) Begin(ctx context.Context, redirect string) (v PendingLogin, 
 	if err != nil {
 		return v, err
 	}
-	q := to.Query() // the URL may have a query, which stays (RFC 6749, 3.1)
+	q := to.Query() // the URL may have a query, which is kept (RFC 6749, 3.1)
 	for name, value := range map[string]string{
 		"response_type": "code", "client_id": p.cfg.Client, "redirect_uri": redirect, "scope": strings.Join(p.cfg.Scopes, " "), "state": v.State, "nonce": v.Nonce,
 		"code_challenge": base64.RawURLEncoding.EncodeToString(challenge[:]), "code_challenge_method": "S256",
@@ -232,8 +238,9 @@ func (p *Provider) Begin(ctx context.Context, redirect string) (v PendingLogin, 
 	return v, nil
 }
 
-// Finish ends a login and returns the claims of the ID token, which are the provider's. The state is
-// for the caller to compare. The error is a *Refusal for a token that is not accepted.
+// Finish ends a login, and returns the claims of the ID token, which the provider has
+// signed. The caller must compare the state. The error is a *Refusal if the token is not
+// accepted.
 func (p *Provider) Finish(ctx context.Context, v PendingLogin, code, secret string) (map[string]any, error) {
 	if v.Issuer != p.cfg.Issuer {
 		return nil, errors.New("the login began at another provider")
@@ -254,7 +261,7 @@ func (p *Provider) Finish(ctx context.Context, v PendingLogin, code, secret stri
 	return p.claims(ctx, token, v.Nonce)
 }
 
-// exchange gets the ID token for a code.
+// exchange exchanges a code for the ID token.
 func (p *Provider) exchange(ctx context.Context, e endpoints, v PendingLogin, code, secret string) (string, error) {
 	ctx, end, err := p.request(ctx)
 	if err != nil {
@@ -262,7 +269,8 @@ func (p *Provider) exchange(ctx context.Context, e endpoints, v PendingLogin, co
 	}
 	defer end()
 	form := url.Values{"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {v.Redirect}, "code_verifier": {v.Verifier}}
-	// Without a word of the provider, by the header: OpenID Connect Discovery 1.0, 3.
+	// If the provider names no method, the secret is sent in the header: OpenID Connect
+	// Discovery 1.0, 3.
 	byHeader := len(e.Auth) == 0 || slices.Contains(e.Auth, "client_secret_basic")
 	if secret == "" || !byHeader {
 		form.Set("client_id", p.cfg.Client)
@@ -305,8 +313,8 @@ func (p *Provider) exchange(ctx context.Context, e endpoints, v PendingLogin, co
 	return said.Token, nil
 }
 
-// claims are those of an ID token, once it is found to be of the provider, for this client, of now
-// and for this login.
+// claims returns the claims of an ID token, after it was checked: the provider has signed
+// it for this client and this login, and it has not expired.
 func (p *Provider) claims(ctx context.Context, token, nonce string) (map[string]any, error) {
 	read, bad := readJWT(token)
 	if bad != nil {
@@ -336,7 +344,7 @@ func (p *Provider) claims(ctx context.Context, token, nonce string) (map[string]
 	return read.claims, nil
 }
 
-// check looks at the claims of an ID token that the provider has signed.
+// check checks the claims of an ID token that the provider has signed.
 func (p *Provider) check(claims map[string]any, nonce string, read jwt) *Refusal {
 	subject, _ := claims["sub"].(string)
 	if subject == "" || len(subject) > maxSubject || strings.ContainsFunc(subject, notInSubject) {
@@ -360,7 +368,7 @@ func (p *Provider) check(claims map[string]any, nonce string, read jwt) *Refusal
 	default:
 		return refuse(Audience, whose, "it names no client")
 	}
-	// With several audiences, azp says for which of them the token was made.
+	// If there are several audiences, azp names the one that the token was made for.
 	if azp, has := claims["azp"]; (several || has) && azp != any(p.cfg.Client) {
 		return refuse(Audience, whose, "it was made for another client (azp)")
 	}

@@ -24,7 +24,7 @@ import (
 
 const back = "https://belljar.example/login"
 
-// atProvider is a Provider for one on this machine.
+// atProvider returns a Provider for an OpenID Provider on this machine.
 func atProvider(t *testing.T) (*Provider, *authtest.Provider) {
 	t.Helper()
 	far := authtest.New(t)
@@ -36,7 +36,7 @@ func atProvider(t *testing.T) (*Provider, *authtest.Provider) {
 	return p, far
 }
 
-// visit begins a login and comes back with a code.
+// visit begins a login, and returns it with the code that the provider sent back.
 func visit(t *testing.T, p *Provider, far *authtest.Provider) (v PendingLogin, code string) {
 	t.Helper()
 	v, err := p.Begin(t.Context(), back)
@@ -53,8 +53,8 @@ func visit(t *testing.T, p *Provider, far *authtest.Provider) (v PendingLogin, c
 	return v, to.Query().Get("code")
 }
 
-// A login ends with the claims of the provider, by each way in which a client shows its secret. A
-// code is for one login, and for the one that it was made for.
+// A login ends with the claims of the provider, with each method of sending the client's
+// secret. A code works once, and only for the login that it was made for.
 func TestProvider(t *testing.T) {
 	for _, methods := range [][]string{nil, {"client_secret_basic"}, {"client_secret_post"}, {"private_key_jwt", "client_secret_post"}} {
 		p, far := atProvider(t)
@@ -89,15 +89,15 @@ func TestProvider(t *testing.T) {
 	}
 }
 
-// An ID token counts only if the provider made it for this client and this login, and if it holds
-// now.
+// An ID token is accepted only if the provider made it for this client and this login, and
+// if it is valid now.
 func TestIDTokens(t *testing.T) {
 	now := time.Now().Unix()
 	for _, tt := range []struct {
 		name  string
-		part  string // header or claims
-		value any    // nil takes it away
-		want  string // a part of the error; empty if it is accepted
+		part  string // "header" or "claims"
+		value any    // nil removes the member
+		want  string // part of the error; empty if the token is accepted
 	}{
 		{"iss", "claims", "https://evil.example", "(issuer)"},
 		{"aud", "claims", "another", "(audience)"},
@@ -128,7 +128,8 @@ func TestIDTokens(t *testing.T) {
 		{"typ", "header", nil, ""},
 		{"kid", "header", "k2", "(key)"},
 		{"crit", "header", []string{"exp"}, "(malformed)"},
-		{"jwk", "header", map[string]string{"kty": "oct"}, "(signature)"}, // a key of its own is no key of the provider
+		// a key in the token itself is not a key of the provider
+		{"jwk", "header", map[string]string{"kty": "oct"}, "(signature)"},
 	} {
 		p, far := atProvider(t)
 		far.Change = func(header, claims map[string]any) {
@@ -161,7 +162,7 @@ func TestIDTokens(t *testing.T) {
 	far.Key = known
 }
 
-// The answer of a provider is bounded, and leads nowhere else.
+// The answers of a provider are bounded, and redirects are not followed.
 func TestProviderIsBounded(t *testing.T) {
 	for name, tt := range map[string]struct {
 		at     string
@@ -169,7 +170,7 @@ func TestProviderIsBounded(t *testing.T) {
 	}{
 		"metadata that are large": {"openid-configuration", func(w http.ResponseWriter, r *http.Request, far *authtest.Provider) {
 			metadataText("", "/authorize?kept=1", "/token")(w, r, far)
-			fmt.Fprint(w, strings.Repeat(" ", maxDocument)) // without which they would be fine
+			fmt.Fprint(w, strings.Repeat(" ", maxDocument)) // without these spaces, the metadata would be accepted
 		}},
 		"metadata of another issuer":   {"openid-configuration", metadataText("https://evil.example", "/authorize", "/token")},
 		"an authorization endpoint":    {"openid-configuration", metadataText("", "http://127.0.0.1/authorize", "/token")},
@@ -242,7 +243,8 @@ func TestProviderIsBounded(t *testing.T) {
 	}
 }
 
-// metadataText is the metadata of a provider with other endpoints, of which the paths are its own.
+// metadataText returns an answer with metadata of a provider. An argument that is a path is
+// completed with the provider's own URL.
 func metadataText(issuer, begin, token string) func(http.ResponseWriter, *http.Request, *authtest.Provider) {
 	return func(w http.ResponseWriter, _ *http.Request, far *authtest.Provider) {
 		all := []string{issuer, begin, token}
@@ -255,7 +257,7 @@ func metadataText(issuer, begin, token string) func(http.ResponseWriter, *http.R
 	}
 }
 
-// The request names the client, the scopes and the way back, and nothing that is secret.
+// The request contains the client, the scopes and the URL to return to, and nothing secret.
 func TestAuthorizationRequest(t *testing.T) {
 	p, far := atProvider(t)
 	v, err := p.Begin(t.Context(), back)
@@ -276,8 +278,8 @@ func TestAuthorizationRequest(t *testing.T) {
 	}
 }
 
-// Anybody can begin a login. So one that the provider does not answer leads to no further fetch for a
-// while, and what is known of a provider stays.
+// Anybody can begin a login. Therefore, if the provider does not answer, it is not asked
+// again for endpointsGap, and its known metadata stay in use.
 func TestProviderThatIsDown(t *testing.T) {
 	p, far := atProvider(t)
 	now, asked, down := time.Now(), 0, true
@@ -311,13 +313,13 @@ func TestProviderThatIsDown(t *testing.T) {
 	begin(4, true)
 }
 
-// One fetch goes on at a time, and a person who goes away does not end it for the others.
+// Only one fetch runs at a time, and a person who leaves does not end it for others.
 func TestOneFetchOfMetadata(t *testing.T) {
 	p, far := atProvider(t)
 	came, answer := make(chan struct{}), make(chan struct{})
 	far.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.HasSuffix(r.URL.Path, "openid-configuration") {
-			close(came) // a second close panics
+			close(came) // panics at a second fetch
 			<-answer
 		}
 		return false
@@ -342,10 +344,10 @@ func TestOneFetchOfMetadata(t *testing.T) {
 	}
 }
 
-// silent is a transport whose requests to the provider do not end before they are cancelled, and then
-// take a second to end.
+// silent is a transport whose requests to the provider end only one second after they are
+// cancelled.
 type silent struct {
-	at      string // the request that is not answered, by the end of its path
+	at      string // end of the path of the request that is not answered
 	waiting chan struct{}
 	ended   atomic.Bool
 }
@@ -363,8 +365,8 @@ func (s *silent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// Close ends a fetch of the metadata and an exchange of a code, also where the person who waits for
-// them does not go away, and returns after them. No request begins afterwards.
+// Close ends a fetch of the metadata and an exchange of a code, also if the person who
+// waits for them stays, and returns after both have ended. No request begins afterwards.
 func TestCloseEndsRequests(t *testing.T) {
 	for _, at := range []string{"openid-configuration", "/token"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -400,7 +402,7 @@ func TestCloseEndsRequests(t *testing.T) {
 	}
 }
 
-// endless is a document without an end. It counts what is read of it.
+// endless is a document without an end, and counts the bytes that are read.
 type endless int
 
 func (n *endless) Read(p []byte) (int, error) {
@@ -411,10 +413,11 @@ func (n *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Of a document that is too large no more is read than shows that.
+// From a document that is too large, only as much is read as shows that it is too large.
 func TestReadBounded(t *testing.T) {
 	var from endless
-	if _, err := readBounded(&from); err == nil || from > 2*maxDocument { // what a buffer takes at a time may go beyond
+	// a buffer may read more than maxDocument at a time
+	if _, err := readBounded(&from); err == nil || from > 2*maxDocument {
 		t.Errorf("%d bytes were read, and the error is %v", from, err)
 	}
 }

@@ -22,31 +22,34 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// The client that a Provider knows, and its secret.
+// Client and Secret are the id and the secret of the only client that a Provider knows.
 const (
 	Client = "belljar"
 	Secret = "client secret: +&=/"
 )
 
-// Provider is an OpenID Provider that asks nobody: it sends each visitor of its page back with a
-// code. It checks what a provider has to check, and its answers can be changed.
+// Provider is an OpenID Provider without a person: it redirects each visitor of its page
+// back immediately, with a code. It checks what a provider has to check, and tests can
+// change its answers.
 type Provider struct {
 	*httptest.Server
-	Key jose.JSONWebKey // with which it signs
+	Key jose.JSONWebKey // key that signs the ID tokens
 
-	// Change changes the claims of the next ID tokens, and the header; nil for none.
+	// Change changes the header and the claims of the next ID tokens. Nil changes nothing.
 	Change func(header, claims map[string]any)
-	// Answer answers a request in the place of the provider, if it returns true; nil for none.
+	// Answer answers a request in place of the provider if it returns true. Nil answers no
+	// request.
 	Answer func(w http.ResponseWriter, r *http.Request) bool
-	// Methods are how clients may show their secret; without any, the metadata do not say it.
+	// Methods are the methods by which clients may send their secret, for the metadata. If
+	// Methods is nil, the metadata do not contain them.
 	Methods []string
 
 	t     testing.TB
 	mu    sync.Mutex
-	codes map[string]url.Values // guarded by mu: what was asked for, by code
+	codes map[string]url.Values // guarded by mu: queries of the authorization requests, by code
 }
 
-// New is a provider until the end of a test.
+// New returns a provider that runs until the end of a test.
 func New(t testing.TB) *Provider {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -71,7 +74,7 @@ func New(t testing.TB) *Provider {
 	return p
 }
 
-// Roots have its certificate.
+// Roots returns a pool with the provider's certificate.
 func (p *Provider) Roots() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(p.Certificate())
@@ -96,7 +99,7 @@ func (p *Provider) metadata(w http.ResponseWriter, _ *http.Request) {
 	p.send(w, m)
 }
 
-// authorize sends a browser back with a code.
+// authorize redirects a browser back with a code.
 func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	back, err := url.Parse(q.Get("redirect_uri"))
@@ -150,7 +153,8 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	p.send(w, map[string]any{"access_token": "x", "token_type": "Bearer", "expires_in": 300, "id_token": p.sign(header, claims)})
 }
 
-// sign makes a token, signed by ES256 whatever its header says.
+// sign returns a token with any header and claims. It always signs with ES256, also if the
+// header names another algorithm.
 func (p *Provider) sign(header, claims map[string]any) string {
 	part := func(v any) string {
 		text, err := json.Marshal(v)
@@ -173,7 +177,8 @@ func (p *Provider) sign(header, claims map[string]any) string {
 	return input + "." + base64.RawURLEncoding.EncodeToString(append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...))
 }
 
-// Visit goes to an address of the provider as a browser does, and returns where it sends that.
+// Visit requests an address of the provider as a browser does, and returns where the
+// provider redirects the browser.
 func (p *Provider) Visit(address string) (*url.URL, error) {
 	client := p.Client()
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
