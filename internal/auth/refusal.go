@@ -2,34 +2,34 @@ package auth
 
 import "fmt"
 
-// Reason is why a token is not accepted, in one word.
+// Reason is one word that says why a token is not accepted.
 type Reason string
 
-// The reasons.
+// Reasons for not accepting a token.
 const (
-	Malformed Reason = "malformed" // it has not the form of its kind
-	Unknown   Reason = "unknown"   // it belongs to nobody
+	Malformed Reason = "malformed" // the token does not have the form of its kind
+	Unknown   Reason = "unknown"   // no caller has the token
 	Expired   Reason = "expired"
 	Revoked   Reason = "revoked"
-	NoTenant  Reason = "tenant"    // there is no tenant for it, or the policy does not name it
-	Issuer    Reason = "issuer"    // the policy does not name who made it
-	Algorithm Reason = "algorithm" // its issuer does not sign so
-	Type      Reason = "type"      // it is not an access token
-	Key       Reason = "key"       // its issuer has no such key
-	Signature Reason = "signature" // the key did not sign it
-	Audience  Reason = "audience"  // it is for another server
-	Claims    Reason = "claims"    // a claim is missing, or is not what it must be
+	NoTenant  Reason = "tenant"    // no tenant belongs to the token, or the policy does not name the tenant
+	Issuer    Reason = "issuer"    // the policy does not name the issuer
+	Algorithm Reason = "algorithm" // the issuer must not use the algorithm
+	Type      Reason = "type"      // the token is not an access token
+	Key       Reason = "key"       // the issuer has no such key
+	Signature Reason = "signature" // the key did not sign the token
+	Audience  Reason = "audience"  // the token is for another server
+	Claims    Reason = "claims"    // a claim is missing or invalid
 )
 
-// Refusal is the error of a token that is not accepted. Its text is for the operator: the
-// client learns that the token is not valid.
+// Refusal is the error for a token that is not accepted. Its text is for the operator: the
+// client is told only that the token is not valid.
 type Refusal struct {
 	Reason Reason
-	Whose  string // the id of the token, if it has one that is known
+	Whose  string // principal of the token, or its issuer; empty if it is not known
 	Detail string
 }
 
-// Error says what is wrong with the token.
+// Error returns what is wrong with the token.
 func (r *Refusal) Error() string {
 	text := fmt.Sprintf("token refused (%s)", r.Reason)
 	if r.Whose != "" {

@@ -8,30 +8,30 @@ import (
 	"strings"
 )
 
-// The form of a token is bj_ID_SECRET_CHECK. People and scanners of source code recognize
-// it by the prefix and the check, without asking anybody.
+// The form of a token is bj_ID_SECRET_CHECK. People and scanners of source code recognize a
+// token by its prefix and its check, without a server.
 const (
 	tokenPrefix = "bj_"
 	idLength    = 10
 	secretBytes = 32
-	// secretLength and checkLength are the longest that base 62 makes of 32 and 4 bytes;
-	// shorter ones get zeros in front.
+	// secretLength and checkLength are the maximum lengths of 32 and 4 bytes in base 62.
+	// Shorter texts are filled up with zeros in front.
 	secretLength = 43
 	checkLength  = 6
 	tokenLength  = len(tokenPrefix) + idLength + 1 + secretLength + 1 + checkLength
 )
 
-// isToken reports whether a text is meant to be a token of ours.
+// isToken reports whether a text looks like a token made by belljar.
 func isToken(text string) bool { return strings.HasPrefix(text, tokenPrefix) }
 
-// IDOf returns the id in a token, or the text itself if that is not a token of ours: it may
-// be an id.
+// IDOf returns the id in a token. If the text is not a token of belljar's, it may already
+// be an id, and IDOf returns it.
 func IDOf(text string) string {
 	id, _, _ := strings.Cut(strings.TrimPrefix(text, tokenPrefix), "_")
 	return id
 }
 
-// newToken makes a token with an id of its own.
+// newToken returns a new token with a new id.
 func newToken() (id, secret, token string) {
 	id = strings.ToLower(rand.Text()[:idLength])
 	var raw [secretBytes]byte
@@ -40,8 +40,8 @@ func newToken() (id, secret, token string) {
 	return id, secret, tokenPrefix + id + "_" + secret + "_" + check(id, secret)
 }
 
-// parseToken returns the parts of a token. The check says whether it was copied whole; it
-// keeps nothing secret.
+// parseToken returns the parts of a token. The check of a token only shows whether the
+// token was copied completely; it protects nothing.
 func parseToken(token string) (id, secret string, err error) {
 	if len(token) != tokenLength {
 		return "", "", fmt.Errorf("the token has %d characters, and not %d", len(token), tokenLength)
@@ -61,14 +61,14 @@ func parseToken(token string) (id, secret string, err error) {
 
 func notID(r rune) bool { return (r < 'a' || r > 'z') && (r < '2' || r > '7') }
 
-// check is the last part of a token: the CRC-32 of the others.
+// check returns the last part of a token: the CRC-32 of the other parts.
 func check(id, secret string) string {
 	sum := crc32.ChecksumIEEE([]byte(tokenPrefix + id + "_" + secret))
 	return base62(new(big.Int).SetUint64(uint64(sum)), checkLength)
 }
 
-// base62 writes a number with digits and letters only, so that a double click selects all
-// of it.
+// base62 writes a number only with digits and letters, so that a double click selects the
+// whole token.
 func base62(n *big.Int, length int) string {
 	text := n.Text(62)
 	return strings.Repeat("0", length-len(text)) + text

@@ -9,47 +9,47 @@ import (
 	_ "unsafe" // for go:linkname
 )
 
-// init answers `belljar --version`, the command line of scripts and installers that look
-// for belljar. Most packages are not initialised yet, which takes most of the time of a
-// command that does nothing: Go initialises first what imports little, and then by the
-// name of the package. This is why the package imports few others, and not runtime/debug,
-// which sorts behind nearly everything that it could come before. A version that cannot
-// be written is left to main, which says why.
+// init answers `belljar --version`, which scripts and installers use to find belljar. It
+// runs before most packages are initialised, which takes most of the time of a command that
+// does nothing: Go initialises packages with few imports first, and then in the order of
+// their names. Therefore this package imports few others, and not runtime/debug, whose
+// initialisation comes after nearly all packages. If the version cannot be written, init
+// leaves the command to main, which reports the error.
 func init() {
 	if len(os.Args) != 2 || os.Args[1] != "--version" {
 		return
 	}
 	text := Read().String()
-	// Not os.Stdout, which ends the process where nobody reads.
+	// os.Stdout would end the process (SIGPIPE) if nothing reads the output.
 	if n, err := syscall.Write(1, []byte(text)); n == len(text) && err == nil {
 		os.Exit(0)
 	}
 }
 
-// Release is the version this source leads to.
+// Release is the version that is developed in this source.
 const Release = "0.1.0"
 
-// Info is what is known of this binary. Its JSON is an interface: keys may be
-// added, and no key is removed or changes its meaning.
+// Info describes this binary. Its JSON is an interface: keys may be added, and no key is
+// removed or changes its meaning.
 type Info struct {
 	Version  string `json:"version"`
-	Revision string `json:"revision,omitempty"` // the commit; empty where the build was not told
-	Time     string `json:"time,omitempty"`     // of the commit, RFC 3339
-	Dirty    bool   `json:"dirty"`              // files differed from the commit
+	Revision string `json:"revision,omitempty"` // commit; empty if the build did not know it
+	Time     string `json:"time,omitempty"`     // time of the commit, in the form of RFC 3339
+	Dirty    bool   `json:"dirty"`              // whether files differed from the commit
 	Go       string `json:"go"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
 }
 
-// modinfo is the text that debug.ReadBuildInfo parses. The function is the runtime's, which
-// gives it to runtime/debug; without modinfo.s the compiler would ask for its body.
+// modinfo returns the text that debug.ReadBuildInfo parses. The runtime provides this function
+// for runtime/debug. Without the file modinfo.s, the compiler would require a body here.
 //
 //go:linkname modinfo runtime/debug.modinfo
 func modinfo() string
 
-// Read is what is known of this binary.
+// Read returns the description of this binary.
 func Read() Info {
-	// The linker puts 16 bytes before and behind the text, by which other programs find it.
+	// The linker puts 16 bytes before and after the text, by which other programs find it.
 	const around = 16
 	text := modinfo()
 	if len(text) < 2*around {
@@ -58,9 +58,9 @@ func Read() Info {
 	return buildOf(text[around : len(text)-around])
 }
 
-// buildOf reads what the linker wrote down: of the working tree for `go build`,
-// of the module for `go install belljar.dev/cmd/belljar@VERSION`. Of its lines these two
-// count (debug.BuildInfo.String):
+// buildOf parses the build information that the linker recorded: of the working tree for
+// `go build`, and of the module for `go install belljar.dev/cmd/belljar@VERSION`. It uses only
+// these two kinds of lines (debug.BuildInfo.String):
 //
 //	mod	PATH	VERSION	SUM
 //	build	KEY=VALUE
@@ -85,7 +85,8 @@ func buildOf(text string) Info {
 	}
 	revision, pseudo := pseudoVersion(b.Version)
 	if b.Version == "" || b.Version == "(devel)" || pseudo {
-		// No release: the one it leads to, and the commit as build metadata (semver 10).
+		// This is not a release: the version is the next release, with the commit as build
+		// metadata (semver 10).
 		if b.Revision == "" {
 			b.Revision = revision
 		}
@@ -100,7 +101,7 @@ func buildOf(text string) Info {
 	return b
 }
 
-// pseudoVersion returns the commit of a version that Go made of it, for example
+// pseudoVersion returns the commit from a version that Go made from a commit, for example
 // v0.1.1-0.20261123094500-0123456789ab (go.dev/ref/mod#pseudo-versions).
 func pseudoVersion(version string) (revision string, ok bool) {
 	version, _, _ = strings.Cut(version, "+")
@@ -119,11 +120,11 @@ func pseudoVersion(version string) (revision string, ok bool) {
 	return revision, true
 }
 
-// Version is what serverInfo and `belljar version` say.
+// Version returns the version in serverInfo and in `belljar version`.
 func Version() string { return Read().Version }
 
-// String is all that can be said of a binary: the first line for programs that
-// read words, the second where the commit is known.
+// String returns the description of the binary: one line for programs that read words, and
+// one line about the commit.
 func (b Info) String() string {
 	text := fmt.Sprintf("belljar %s %s %s/%s\n", b.Version, b.Go, b.OS, b.Arch)
 	if b.Revision == "" {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// The versions that Go makes of commits are known here without its package, whose
-// patterns every command would initialise.
+// TestPseudoVersions checks that pseudo-versions are recognized without the package of Go
+// for them, whose regular expressions every command would have to initialise.
 func TestPseudoVersions(t *testing.T) {
 	for _, version := range []string{
 		"v0.0.0-20191109021931-daa7c04131f5", "v1.2.4-0.20191109021931-daa7c04131f5", "v1.2.3-pre.0.20191109021931-daa7c04131f5",
@@ -45,7 +45,7 @@ func TestBuildOf(t *testing.T) {
 	}
 }
 
-// We read of this binary the same data as Go's own package.
+// Read returns the same data about this binary as Go's own package.
 func TestReadsWhatGoReads(t *testing.T) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Path != "belljar.dev" {

@@ -9,9 +9,9 @@ import (
 	"belljar.dev/internal/order"
 )
 
-// adopt takes over what processes that are gone have left: the callbacks that they set,
-// and the deliveries that they did not post, which are posted. Of several processes the
-// first that writes gets them.
+// adopt takes over what ended processes have left: the callbacks that they set, and the
+// deliveries that they did not post, which adopt posts. If several processes try this, the
+// one that writes first gets everything.
 func (b *Book) adopt(ctx context.Context) error {
 	var gone []string
 	err := b.kept.Read(ctx, func(tx *sql.Tx) (err error) {
@@ -24,7 +24,7 @@ func (b *Book) adopt(ctx context.Context) error {
 	var left []Delivery
 	err = b.kept.Write(ctx, func(tx *sql.Tx) error {
 		left = nil
-		gone, err := b.gone(ctx, tx) // another may have been faster
+		gone, err := b.gone(ctx, tx) // another process may have been faster
 		for _, self := range gone {
 			if _, err := tx.ExecContext(ctx, "UPDATE callbacks_armed SET self = ? WHERE place = ? AND self = ?", b.kept.Self, b.kept.Place, self); err != nil {
 				return err
@@ -45,7 +45,7 @@ func (b *Book) adopt(ctx context.Context) error {
 	}
 	order.By(left, func(a, c *Delivery) int { return cmp.Compare(a.ID, c.ID) })
 	b.mu.Lock()
-	b.untaken, b.next = true, time.Time{} // what was adopted may be due before all else
+	b.untaken, b.next = true, time.Time{} // an adopted callback may be due before all others
 	b.mu.Unlock()
 	for _, d := range left {
 		b.changed(d.Tenant)
@@ -54,7 +54,7 @@ func (b *Book) adopt(ctx context.Context) error {
 	return nil
 }
 
-// gone returns the processes that left something and do not run any more.
+// gone returns the processes that left callbacks or deliveries and do not run any more.
 func (b *Book) gone(ctx context.Context, tx *sql.Tx) ([]string, error) {
 	return b.kept.Gone(ctx, tx, `SELECT self FROM callbacks_armed WHERE place = ?1 AND self <> ?2
 		UNION SELECT self FROM callbacks_fired WHERE place = ?1 AND self <> ?2 AND (taken = 0 OR posted = 0)`, b.kept.Place, b.kept.Self)

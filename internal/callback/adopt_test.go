@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// TestSeveralProcesses: a callback fires, and is delivered and posted, in the
-// process that set it; when that is gone, in exactly one of the others.
+// TestSeveralProcesses checks that a callback fires, and is delivered and posted, in the
+// process that set it. When that process has ended, all this happens in exactly one of the
+// other processes.
 func TestSeveralProcesses(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")
 	clock := time.Now()
@@ -57,7 +58,8 @@ func TestSeveralProcesses(t *testing.T) {
 	take("2", "1 two x1 left 4\n")
 	take("1", "0 one x1 left 4\n")
 
-	// The first fires and is killed before it has posted, or told anybody.
+	// Process 1 fires its callback again, and is killed before it has posted or delivered
+	// it.
 	dead["3"] = true
 	later("1")
 	dead["3"], dead["1"] = false, true
@@ -92,10 +94,10 @@ func TestSeveralProcesses(t *testing.T) {
 	if n := posted["one x1 by 2"] + posted["one x1 by 3"]; n != 1 || posted["one x1 by 1"] != 1 || posted["two x1 by 2"] != 1 {
 		t.Errorf("posted: %v, want each once", posted)
 	}
-	// A callback that the ended process had set fires in the process that took
-	// it over, and nowhere else.
+	// A callback of the ended process fires in the process that took it over, and in no
+	// other.
 	later("2", "3")
-	later("2", "3") // one with two that are due fires one each time
+	later("2", "3") // a process with two due callbacks fires one of them each time
 	n := 0
 	for _, name := range []string{"2", "3"} {
 		got, err := tell(t, all[name], "local", "s-"+name, nil)

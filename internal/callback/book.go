@@ -14,36 +14,37 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// Config is the configuration of a Book. As long as a process runs, only that one fires
+// Config is the configuration of a Book. As long as a process runs, no other process fires
 // the callbacks that it set.
 type Config struct {
 	store.Config
-	// Post delivers to a further place, for example an inbox. After an error, the
-	// process that takes over from this one tries again. It is called by one goroutine
-	// at a time, and the same delivery may come twice after a crash; nil posts nothing.
+	// Post delivers to a further place, for example an inbox. After an error, the process
+	// that takes over from this one tries again. Post is called by one goroutine at a time,
+	// and the same delivery may be posted twice after a crash. A nil Post posts nothing.
 	Post func(Delivery) error
-	// Changed reports that the callbacks waiting for a tenant have changed; it must not block.
+	// Changed is called when the deliveries that wait for a tenant have changed. It must
+	// not block.
 	Changed func(tenant string)
 }
 
-// Book holds callbacks. Several processes may have one over the same store.
-// Its methods are safe for concurrent use; it has nothing to close, and Run
-// returns when its context ends.
+// Book contains callbacks. Several processes may each have a Book for the same store. Its
+// methods are safe for concurrent use. It need not be closed; Run returns when its context
+// ends.
 type Book struct {
 	kept    store.Book
 	post    func(Delivery) error
 	changed func(tenant string)
-	posts   sync.Mutex  // held while post runs, which may be slow: nobody else waits for it
-	watch   store.Watch // of what waits to be taken, by tenant
+	posts   sync.Mutex  // held while post runs, which may be slow: it blocks only other posts
+	watch   store.Watch // wakes the callers that wait for deliveries, by tenant
 
 	mu      sync.Mutex
-	onWay   map[int64]bool // guarded by mu: deliveries that were taken and not told yet, by id
-	next    time.Time      // guarded by mu: nothing is due before, as far as this process knows
-	untaken bool           // guarded by mu: something may wait to be taken
-	last    time.Time      // guarded by mu: when something fired last
+	onWay   map[int64]bool // guarded by mu: ids of deliveries that were taken, without Told or Untold yet
+	next    time.Time      // guarded by mu: no callback of this process is known to be due before
+	untaken bool           // guarded by mu: whether deliveries may wait
+	last    time.Time      // guarded by mu: when a callback last fired
 }
 
-// New is the book in a store. Nothing is opened.
+// New returns the book in a store. It opens nothing.
 func New(cfg Config) *Book {
 	if cfg.Post == nil {
 		cfg.Post = func(Delivery) error { return nil }
@@ -54,15 +55,15 @@ func New(cfg Config) *Book {
 	cfg.Self = cmp.Or(cfg.Self, rand.Text())
 	return &Book{
 		kept: store.NewBook(cfg.Config, schema), post: cfg.Post, changed: cfg.Changed, onWay: make(map[int64]bool),
-		untaken: true, // what an earlier program left may wait
+		untaken: true, // deliveries of an earlier process may wait
 	}
 }
 
-// Now is the time by which callbacks are due.
+// Now returns the time by which callbacks are due.
 func (b *Book) Now() time.Time { return b.kept.Now() }
 
-// Set arms a callback. When it returns nil, the callback is on the disk. ErrFull
-// and ErrTaken say that it got no slot.
+// Set arms a callback. When it returns nil, the callback is on the disk. ErrFull and
+// ErrTaken mean that the callback got no slot.
 func (b *Book) Set(ctx context.Context, o store.Owner, r Request) (c Callback, err error) {
 	if err := r.check(); err != nil {
 		return c, err
@@ -93,7 +94,7 @@ func (b *Book) Set(ctx context.Context, o store.Owner, r Request) (c Callback, e
 	return c, nil
 }
 
-// freeSlot returns the slot that is asked for, or the first free one.
+// freeSlot returns the wanted slot, or the first free slot if want is nil.
 func freeSlot(all []Callback, want *int) (int, error) {
 	used := func(slot int) bool { return slices.ContainsFunc(all, func(c Callback) bool { return c.Slot == slot }) }
 	if len(all) >= Slots {
@@ -145,7 +146,7 @@ func (b *Book) Cancel(ctx context.Context, tenant string, slot *int) (gone []Cal
 	return gone, nil
 }
 
-// soon notes that something is due at a time.
+// soon notes that a callback is due at a time.
 func (b *Book) soon(due time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

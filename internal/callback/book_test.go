@@ -16,8 +16,8 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// TestTexts holds the published texts (L7, L9): the answers to set, list and
-// cancel read as agents know them.
+// TestTexts checks the published texts (L7, L9): the answers to set, list and cancel are
+// the texts that agents know.
 func TestTexts(t *testing.T) {
 	clock := time.Now()
 	b := opened(t, "", func(c *Config) { c.Now = func() time.Time { return clock } })
@@ -56,8 +56,8 @@ func TestTexts(t *testing.T) {
 	golden.Equal(t, "texts.golden", got.String())
 }
 
-// TestBadRequests: a request that cannot be met is refused in words, and
-// changes nothing.
+// TestBadRequests checks that a request that cannot be granted is refused with a reason,
+// and changes nothing.
 func TestBadRequests(t *testing.T) {
 	b := opened(t, "", nil)
 	for i := range Slots {
@@ -106,7 +106,8 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// running is a Book that fires as time goes by, in a bubble.
+// running starts a Book in a bubble of synctest. The Book fires callbacks until stop is
+// called.
 func running(t *testing.T, idle func(string) bool) (b *Book, stop func()) {
 	t.Helper()
 	s := store.New("")
@@ -123,7 +124,7 @@ func running(t *testing.T, idle func(string) bool) (b *Book, stop func()) {
 	}
 }
 
-// after lets so much time pass and is what can be taken then.
+// after waits for a duration, and returns the deliveries that can be taken then.
 func after(t *testing.T, b *Book, d time.Duration) string {
 	t.Helper()
 	wait := time.NewTimer(d)
@@ -152,7 +153,8 @@ func TestFiresAgainAndAgain(t *testing.T) {
 	})
 }
 
-// TestUntakenCountsUp: a message that nobody takes is there once.
+// TestUntakenCountsUp checks that a callback that fires again before its delivery is taken
+// has one delivery with a higher count.
 func TestUntakenCountsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, stop := running(t, always)
@@ -164,8 +166,8 @@ func TestUntakenCountsUp(t *testing.T) {
 	})
 }
 
-// TestFiresOnlyWhenIdle: repetitions that were missed in a busy time are not
-// made up for, and callbacks that became due together come one a second.
+// TestFiresOnlyWhenIdle checks that repetitions that were missed while the tenant was busy
+// are not repeated later, and that callbacks that became due together fire one per second.
 func TestFiresOnlyWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -214,7 +216,8 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// TestTheClockGoesBack: no callback waits longer than its delay.
+// TestTheClockGoesBack checks that no callback waits longer than its delay if the clock is
+// set back.
 func TestTheClockGoesBack(t *testing.T) {
 	clock := time.Now()
 	b := opened(t, "", func(c *Config) { c.Now = func() time.Time { return clock } })
@@ -232,8 +235,8 @@ func TestTheClockGoesBack(t *testing.T) {
 	}
 }
 
-// TestWhoIsTold: tenants and places see their own callbacks only, and a session
-// that lives gets those that it set.
+// TestWhoIsTold checks that tenants and places get only their own callbacks, and that a
+// session that is still open gets the callbacks that it set.
 func TestWhoIsTold(t *testing.T) {
 	clock := time.Now()
 	s := store.New(filepath.Join(t.TempDir(), "st"))
@@ -275,8 +278,8 @@ func TestWhoIsTold(t *testing.T) {
 	}
 }
 
-// TestNothingFiresAtTheBound: deliveries that nobody takes have a bound, and
-// are not lost.
+// TestNothingFiresAtTheBound checks that the number of deliveries that wait is bounded, and
+// that no callback is lost at the bound.
 func TestNothingFiresAtTheBound(t *testing.T) {
 	clock := time.Now()
 	b := opened(t, "", func(c *Config) { c.Now = func() time.Time { return clock } })
@@ -309,7 +312,7 @@ func TestNothingFiresAtTheBound(t *testing.T) {
 	}
 }
 
-// TestPostedAgain: a delivery that could not be posted is posted by the process
+// TestPostedAgain checks that a delivery that could not be posted is posted by the process
 // that takes over.
 func TestPostedAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")

@@ -12,38 +12,38 @@ import (
 
 // Bounds of callbacks.
 const (
-	Slots         = 8                // of one tenant in one workspace
-	MaxMessage    = 2048             // characters
-	MinDelay      = time.Second      // the shortest delay
-	MaxDelay      = time.Hour        // the longest delay
-	DefaultRepeat = 20               // times a callback fires that does not say
-	MaxRepeat     = 1_000_000        // times
-	Forever       = -1               // as Repeat: without an end
-	MaxWait       = 10 * time.Minute // of Wait
+	Slots         = 8                // number of callbacks of one tenant in one workspace
+	MaxMessage    = 2048             // length of a message in characters
+	MinDelay      = time.Second      // shortest delay
+	MaxDelay      = time.Hour        // longest delay
+	DefaultRepeat = 20               // how often a callback fires if the request does not say it
+	MaxRepeat     = 1_000_000        // largest number of repetitions
+	Forever       = -1               // value of Repeat for a callback without an end
+	MaxWait       = 10 * time.Minute // longest duration of Wait
 
-	// maxPending bounds the deliveries of one tenant that nobody has received. At the
-	// bound nothing fires, and nothing is lost: the callbacks stay due.
+	// maxPending bounds the deliveries of one tenant that have not been received. At the
+	// bound no callback fires. Nothing is lost, because the callbacks stay due.
 	maxPending = 64
-	// keptTaken is how many received deliveries are kept.
+	// keptTaken is the number of received deliveries of one tenant that are kept.
 	keptTaken = 32
 )
 
-// The errors of a call of a Book.
+// Errors of the methods of a Book.
 var (
 	ErrFull  = fmt.Errorf("all callback slots full (max %d)", Slots)
 	ErrTaken = errors.New("the slot is in use")
 	ErrEmpty = errors.New("the slot is empty")
 )
 
-// Request is what a callback is to be.
+// Request describes the callback to set.
 type Request struct {
 	Message string
 	Delay   time.Duration
-	Repeat  int  // times it fires; Forever, or 0 for DefaultRepeat
-	Slot    *int // where to put it; nil for the first that is free
+	Repeat  int  // how often the callback fires; may be Forever, and 0 means DefaultRepeat
+	Slot    *int // slot for the callback; nil means the first free slot
 }
 
-// check says what is wrong with a request, for the agent.
+// check returns an error for the agent if the request is not valid.
 func (r *Request) check() error {
 	if r.Repeat == 0 {
 		r.Repeat = DefaultRepeat
@@ -71,16 +71,16 @@ func checkSlot(slot *int) error {
 	return nil
 }
 
-// Callback is one that is armed. Its owner's session, which asked for it, gets the
-// delivery first, while it is open.
+// Callback is an armed callback. While the session that set it is open, only that session
+// gets the delivery.
 type Callback struct {
 	store.Owner
-	ID      int64 // never used again
+	ID      int64 // id, which is never used again
 	Slot    int
 	Message string
 	Delay   time.Duration
-	Left    int       // times it will fire; Forever
-	Due     time.Time // when it fires next, if its tenant is idle
+	Left    int       // how often the callback will still fire; may be Forever
+	Due     time.Time // when the callback fires next, if its tenant is idle
 }
 
 // Delivery is a callback that has fired.
@@ -89,10 +89,10 @@ type Delivery struct {
 	ID      int64
 	Slot    int
 	Message string
-	Fired   time.Time // the last time
-	Times   int       // how often it has fired since the last delivery was received
-	Left    int       // times it will fire yet; Forever
-	Told    time.Time // when the agent received it; zero before
+	Fired   time.Time // when the callback last fired
+	Times   int       // how often the callback has fired since the last delivery was received
+	Left    int       // how often the callback will still fire; may be Forever
+	Told    time.Time // when the agent received it; zero until then
 
-	self string // the process that delivers it
+	self string // process that delivers it
 }

@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// tick is how often a Book looks which callbacks are due, and the least time between
-	// two firings.
+	// tick is how often a Book looks for due callbacks, and the least time between two
+	// firings.
 	tick = time.Second
-	// lookAgain is how often a Book looks whether other processes are gone and left
-	// something.
+	// lookAgain is how often a Book checks whether other processes have ended and left
+	// callbacks or deliveries.
 	lookAgain = 10 * time.Second
 )
 
-// Run fires what is due, each second at most one callback of a tenant, until ctx
-// ends. idle reports whether a tenant may be notified now; nothing fires for a
-// tenant that is never idle.
+// Run fires due callbacks until ctx ends, at most one callback of each tenant per second.
+// idle reports whether a tenant may be notified now. No callback of a tenant that is never
+// idle fires.
 func (b *Book) Run(ctx context.Context, idle func(tenant string) bool) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
@@ -35,12 +35,11 @@ func (b *Book) Run(ctx context.Context, idle func(tenant string) bool) {
 	}
 }
 
-// Tick fires what is due now, one callback of each idle tenant, and takes over what
-// processes that are gone have left. It does nothing within a second of its last
-// firing.
+// Tick fires the callbacks that are due now, one for each idle tenant, and takes over what
+// ended processes have left. It does nothing within a second of its last firing.
 func (b *Book) Tick(ctx context.Context, idle func(tenant string) bool) error {
 	if !b.kept.Store.Made() {
-		return nil // nobody has set anything yet
+		return nil // no callback was ever set
 	}
 	now := b.kept.Now()
 	b.mu.Lock()
@@ -75,8 +74,8 @@ func (b *Book) Tick(ctx context.Context, idle func(tenant string) bool) error {
 	return nil
 }
 
-// due returns the callback of each tenant that has been due longest, of those that this
-// process may fire, and when to look again.
+// due returns, for each tenant, the callback of this process that has been due for the
+// longest time, and the time of the next look.
 func (b *Book) due(ctx context.Context, now time.Time) (due []Callback, next time.Time, err error) {
 	next = now.Add(lookAgain)
 	err = b.kept.Read(ctx, func(tx *sql.Tx) error {
@@ -104,9 +103,9 @@ func (b *Book) due(ctx context.Context, now time.Time) (due []Callback, next tim
 	return due, next, err
 }
 
-// fire makes a delivery of a callback and arms it again, or frees its slot after the last
-// time. False means that another process was faster, that the clock went back, or that
-// too many deliveries wait.
+// fire makes a delivery of a callback. It arms the callback again, or frees its slot after
+// the last time. False means that another process was faster, that the clock was set back,
+// or that too many deliveries wait.
 func (b *Book) fire(ctx context.Context, c Callback, now time.Time) (d Delivery, ok bool, err error) {
 	err = b.kept.Write(ctx, func(tx *sql.Tx) error {
 		ok = false
@@ -114,7 +113,7 @@ func (b *Book) fire(ctx context.Context, c Callback, now time.Time) (d Delivery,
 		if err != nil || len(again) == 0 {
 			return err
 		}
-		if c.Due.After(now) { // by more than its delay: the clock was set back
+		if c.Due.After(now) { // due later than its whole delay, so the clock was set back
 			_, err = tx.ExecContext(ctx, "UPDATE callbacks_armed SET due = ? WHERE id = ?", now.Add(c.Delay).UnixMilli(), c.ID)
 			return err
 		}
@@ -147,7 +146,7 @@ func (b *Book) fire(ctx context.Context, c Callback, now time.Time) (d Delivery,
 	return d, ok, err
 }
 
-// announce reports a delivery to all that wait for one.
+// announce notifies all callers that wait for a delivery.
 func (b *Book) announce(ctx context.Context, d Delivery) {
 	b.mu.Lock()
 	b.untaken, b.last = true, d.Fired
@@ -157,7 +156,7 @@ func (b *Book) announce(ctx context.Context, d Delivery) {
 	b.deliver(ctx, d)
 }
 
-// deliver carries a delivery further and notes that it did.
+// deliver posts a delivery, and notes that it was posted.
 func (b *Book) deliver(ctx context.Context, d Delivery) {
 	b.posts.Lock()
 	defer b.posts.Unlock()

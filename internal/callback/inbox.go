@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// maxInbox is how many files an inbox holds. Nobody may be there to empty it.
+// maxInbox is the maximum number of deliveries in an inbox. Perhaps no program empties it.
 const maxInbox = 256
 
-// letter is the form of a delivery in an inbox, one file each.
+// letter is the JSON form of a delivery in an inbox, one per file.
 type letter struct {
 	Type    string    `json:"type"`
 	ID      int64     `json:"id"`
@@ -26,16 +26,16 @@ type letter struct {
 	Left    int       `json:"left"`
 }
 
-// Inbox is a directory into which deliveries are put for other programs, each
-// as a file of JSON, callback-ID.json. The reader of a file removes it. A file
-// appears whole: it is renamed into its place. The zero Inbox takes nothing. Its
+// Inbox is a directory into which deliveries are put for other programs, each as a JSON
+// file named callback-ID.json. The reader of a file removes it. A file is always complete:
+// it is renamed to its name after it was written. The zero Inbox accepts nothing. Its
 // methods are for one goroutine at a time.
 type Inbox struct {
-	Dir   string // made where it is missing
-	Place string // the workspace
+	Dir   string // path of the directory, which is created if needed
+	Place string // path of the workspace
 }
 
-// Put puts a delivery in the inbox, in place of an earlier version of the same one.
+// Put puts a delivery into the inbox. It replaces an earlier version of the same delivery.
 func (in Inbox) Put(d Delivery) error {
 	if in.Dir == "" {
 		return nil
@@ -56,7 +56,7 @@ func (in Inbox) Put(d Delivery) error {
 	if err := in.room(root, name); err != nil {
 		return err
 	}
-	// A crash may have left one.
+	// A crash may have left a temporary file.
 	if err := root.Remove(name + ".tmp"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("inbox: %w", err)
 	}
@@ -74,7 +74,7 @@ func (in Inbox) Put(d Delivery) error {
 	return nil
 }
 
-// room makes sure that one more file fits.
+// room returns an error if there is no room for one more file.
 func (in Inbox) room(root *os.Root, name string) error {
 	dir, err := root.Open(".")
 	if err != nil {
@@ -83,7 +83,7 @@ func (in Inbox) room(root *os.Root, name string) error {
 	defer dir.Close()
 	names, err := dir.Readdirnames(4 * maxInbox)
 	if err != nil && len(names) == 0 {
-		return nil // an empty directory ends with io.EOF
+		return nil // Readdirnames returns io.EOF for an empty directory
 	}
 	n := 0
 	for _, other := range names {

@@ -44,13 +44,14 @@ func TestInbox(t *testing.T) {
 	if err := in.Put(d); err == nil || !strings.Contains(err.Error(), "nobody takes them") {
 		t.Errorf("letter %d: got %v, want that there is no room", maxInbox+1, err)
 	}
-	d.ID = 7 // another word of one that is there
+	d.ID = 7 // a newer version of a delivery that is in the inbox already
 	if err := in.Put(d); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestInboxFollowsNoLink: a link that somebody planted leads nowhere.
+// TestInboxFollowsNoLink checks that Put does not follow a symbolic link that another
+// program has placed in the inbox.
 func TestInboxFollowsNoLink(t *testing.T) {
 	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "file")
 	for _, name := range []string{"callback-1.json", "callback-1.json.tmp"} {

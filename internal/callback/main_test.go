@@ -14,7 +14,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 const place = "/project"
 
-// opened is a book over a store that ends with the test.
+// opened returns a book over a store that is closed when the test ends.
 func opened(t *testing.T, dir string, change func(*Config)) *Book {
 	t.Helper()
 	s := store.New(dir)
@@ -30,7 +30,7 @@ func opened(t *testing.T, dir string, change func(*Config)) *Book {
 	return New(cfg)
 }
 
-// me is whose callbacks most tests set.
+// me is the owner of the callbacks in most tests.
 var me = store.Owner{Tenant: "local", Session: "s-1"}
 
 func always(string) bool { return true }
@@ -44,7 +44,7 @@ func set(t *testing.T, b *Book, message string, delay time.Duration, repeat int)
 	return c
 }
 
-// messages are deliveries as one line each.
+// messages returns deliveries as text, one on each line.
 func messages(all []Delivery) string {
 	var b strings.Builder
 	for _, d := range all {
@@ -53,7 +53,7 @@ func messages(all []Delivery) string {
 	return b.String()
 }
 
-// tell takes what waits and tells it.
+// tell takes the deliveries that wait, and reports them as told.
 func tell(t *testing.T, b *Book, tenant, session string, alive func(string) bool) ([]Delivery, error) {
 	t.Helper()
 	all, err := b.Take(t.Context(), store.Owner{Tenant: tenant, Session: session}, alive)

@@ -8,8 +8,8 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// TestARestartKeepsCallbacks: callbacks are there in the next program. Those
-// that were due meanwhile fire once, one a second, and not all at once.
+// TestARestartKeepsCallbacks checks that callbacks survive a restart. Callbacks that became
+// due while no process ran fire once each, one per second.
 func TestARestartKeepsCallbacks(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")
 	clock := time.Now()
@@ -23,13 +23,13 @@ func TestARestartKeepsCallbacks(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	clock = clock.Add(time.Hour) // nobody was there
+	clock = clock.Add(time.Hour) // no process runs in this hour
 	again := opened(t, dir, now)
 	if all, err := again.List(t.Context(), "local"); err != nil || len(all) != 3 {
 		t.Fatalf("after the restart: got %d callbacks, %v, want 3", len(all), err)
 	}
 	for _, want := range []string{"0 a x1 left 4\n", "1 b x1 left 4\n", "2 c x1 left 4\n", ""} {
-		for range 2 { // the second within the same second
+		for range 2 { // the second call is within the same second
 			if err := again.Tick(t.Context(), always); err != nil {
 				t.Fatal(err)
 			}

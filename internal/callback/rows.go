@@ -13,7 +13,7 @@ const (
 	firedColumns = "id, tenant, slot, message, session, fired, times, left, taken, self"
 )
 
-// armed are the callbacks that a query finds.
+// armed returns the callbacks that a query finds.
 func armed(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]Callback, error) {
 	return store.Rows(ctx, tx, func(row *sql.Rows) (c Callback, err error) {
 		var delay, due int64
@@ -23,7 +23,7 @@ func armed(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]Callba
 	}, query, args...)
 }
 
-// fired are the deliveries that a query finds.
+// fired returns the deliveries that a query finds.
 func fired(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]Delivery, error) {
 	return store.Rows(ctx, tx, func(row *sql.Rows) (d Delivery, err error) {
 		var when, taken int64

@@ -2,10 +2,10 @@ package callback
 
 import "belljar.dev/internal/store"
 
-// schema is the tables of callbacks. Times are milliseconds since 1970, and 0
-// for none. taken is when the agent was known to have a delivery; until then, what
-// the callback fires counts in its row. self is the process whose matter it is, and
-// nobody else's while that runs.
+// schema describes the tables of callbacks. Times are milliseconds since 1970, or 0 if
+// there is no such time. taken is when the agent was known to have a delivery; until then,
+// further firings of the callback are counted in the same row. self is the process that is
+// responsible for the row; no other process uses the row while that process runs.
 var schema = store.Schema{Name: "callbacks", Steps: []string{`
 	CREATE TABLE callbacks_armed (
 		id      INTEGER PRIMARY KEY AUTOINCREMENT,

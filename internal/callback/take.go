@@ -10,15 +10,15 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// Take returns the deliveries that wait for an owner, oldest first, for the caller to
-// pass on: no other caller gets them until it says by Told that the agent has them,
-// or by Untold that they may be lost. Those that another session asked for are left
-// to it while alive says that it lives, and those of another process to that one. A
-// process that ends in between leaves them waiting.
+// Take returns the deliveries that wait for an owner, oldest first. The caller passes them
+// on. No other caller gets them until this caller reports with Told that the agent has
+// them, or with Untold that they may be lost. Take leaves out deliveries that another
+// session asked for while alive reports that session as open, and deliveries of other
+// processes. If a process ends between Take and Told, its deliveries wait again.
 func (b *Book) Take(ctx context.Context, o store.Owner, alive func(session string) bool) (all []Delivery, err error) {
 	b.mu.Lock()
 	untaken := b.untaken
-	b.untaken = false // before the look: what fires from now on sets it again
+	b.untaken = false // reset before the query: a callback that fires from now on sets it again
 	b.mu.Unlock()
 	if !untaken {
 		return nil, nil
@@ -36,7 +36,7 @@ func (b *Book) Take(ctx context.Context, o store.Owner, alive func(session strin
 	}
 	others := err != nil
 	for _, d := range waiting {
-		// A process delivers the callbacks that it fired itself.
+		// A process delivers only the callbacks that it fired itself.
 		if d.self == b.kept.Self && d.Tenant == o.Tenant && (d.Session == o.Session || alive == nil || !alive(d.Session)) {
 			all = append(all, d)
 		} else {
@@ -55,7 +55,7 @@ func (b *Book) Take(ctx context.Context, o store.Owner, alive func(session strin
 	return all, nil
 }
 
-// untold returns the deliveries that no agent is known to have, oldest first.
+// untold returns the deliveries that are not known to have reached an agent, oldest first.
 func (b *Book) untold(ctx context.Context) (all []Delivery, err error) {
 	err = b.kept.Read(ctx, func(tx *sql.Tx) error {
 		all, err = fired(ctx, tx, "SELECT "+firedColumns+" FROM callbacks_fired WHERE place = ? AND taken = 0 ORDER BY fired, id", b.kept.Place)
@@ -64,8 +64,8 @@ func (b *Book) untold(ctx context.Context) (all []Delivery, err error) {
 	return all, err
 }
 
-// claim returns those of some deliveries that are not on their way yet, and notes
-// that they are.
+// claim returns the deliveries among all that no other caller has taken, and marks them as
+// taken.
 func (b *Book) claim(ctx context.Context, all []Delivery) (own []Delivery, err error) {
 	var claimed []Delivery
 	b.mu.Lock()
@@ -79,7 +79,8 @@ func (b *Book) claim(ctx context.Context, all []Delivery) (own []Delivery, err e
 	if len(claimed) == 0 {
 		return nil, nil
 	}
-	// Since the look they may have been received, or have fired again.
+	// Since the first query, these deliveries may have been received, or their callbacks
+	// may have fired again.
 	now, err := b.untold(ctx)
 	for _, d := range now {
 		if slices.ContainsFunc(claimed, func(c Delivery) bool { return c.ID == d.ID }) {
@@ -92,8 +93,9 @@ func (b *Book) claim(ctx context.Context, all []Delivery) (own []Delivery, err e
 	return own, err
 }
 
-// Told notes that the agent has deliveries that were taken, so that they wait no
-// longer. One that fired again meanwhile waits on with what came since.
+// Told notes that the agent has received deliveries that were taken, so that they do not
+// wait any more. If a callback has fired again since Take, a delivery with the later
+// firings still waits.
 func (b *Book) Told(ctx context.Context, all []Delivery) error {
 	now := b.kept.Now()
 	err := b.kept.Write(ctx, func(tx *sql.Tx) error {
@@ -112,14 +114,15 @@ func (b *Book) Told(ctx context.Context, all []Delivery) error {
 		return fmt.Errorf("note that callbacks were told: %w", err)
 	}
 	b.release(all)
-	b.remember() // one may have fired again
+	b.remember() // callbacks may have fired again
 	for _, tenant := range tenantsOf(all) {
 		b.changed(tenant)
 	}
 	return nil
 }
 
-// told notes that the agent has one delivery, with the times that it had fired then.
+// told notes that the agent has received one delivery, with the number of firings that it
+// had then.
 func told(ctx context.Context, tx *sql.Tx, d Delivery, now time.Time) error {
 	res, err := tx.ExecContext(ctx, "UPDATE callbacks_fired SET taken = ? WHERE id = ? AND taken = 0 AND times <= ?", now.UnixMilli(), d.ID, d.Times)
 	if err != nil {
@@ -128,7 +131,8 @@ func told(ctx context.Context, tx *sql.Tx, d Delivery, now time.Time) error {
 	if n, err := res.RowsAffected(); err != nil || n == 1 {
 		return err
 	}
-	// The row goes on with what fired since, and what the agent has gets its own row.
+	// The row continues with the later firings, and the received delivery gets a row of its
+	// own.
 	_, err = tx.ExecContext(ctx, `INSERT INTO callbacks_fired (callback, tenant, place, slot, message, session, fired, times, left, taken, posted, self)
 		SELECT callback, tenant, place, slot, message, session, ?, ?, ?, ?, ?, self FROM callbacks_fired WHERE id = ? AND taken = 0`,
 		d.Fired.UnixMilli(), d.Times, d.Left, now.UnixMilli(), d.Times, d.ID)
@@ -139,7 +143,7 @@ func told(ctx context.Context, tx *sql.Tx, d Delivery, now time.Time) error {
 	return err
 }
 
-// Untold notes that deliveries that were taken may be lost: they wait again.
+// Untold notes that deliveries that were taken may be lost, so that they wait again.
 func (b *Book) Untold(all []Delivery) {
 	b.release(all)
 	b.remember()
@@ -156,7 +160,7 @@ func (b *Book) release(all []Delivery) {
 	}
 }
 
-// tenantsOf are the tenants of deliveries.
+// tenantsOf returns the tenants of deliveries.
 func tenantsOf(all []Delivery) (tenants []string) {
 	for _, d := range all {
 		if !slices.Contains(tenants, d.Tenant) {
@@ -166,33 +170,33 @@ func tenantsOf(all []Delivery) (tenants []string) {
 	return tenants
 }
 
-// remember notes that something may still wait.
+// remember notes that deliveries may still wait.
 func (b *Book) remember() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.untaken = true
 }
 
-// forget drops the deliveries that an agent has had for long.
+// forget removes received deliveries, except for the newest keptTaken.
 func forget(ctx context.Context, tx *sql.Tx, tenant, place string) error {
 	_, err := tx.ExecContext(ctx, `DELETE FROM callbacks_fired WHERE id IN (
 		SELECT id FROM callbacks_fired WHERE place = ? AND tenant = ? AND taken <> 0 ORDER BY taken DESC, id DESC LIMIT -1 OFFSET ?)`, place, tenant, keptTaken)
 	return err
 }
 
-// Wait takes what waits for an owner. If there is nothing, it waits until something
-// fires, but at most for most, and not after ctx ends.
+// Wait takes the deliveries that wait for an owner. If there are none, it waits until a
+// callback fires, but at most for most or MaxWait, and not after ctx ends.
 func (b *Book) Wait(ctx context.Context, o store.Owner, alive func(session string) bool, most time.Duration) (all []Delivery, err error) {
 	err = b.watch.Until(ctx, o.Tenant, min(most, MaxWait), func() (done bool, err error) {
-		b.remember() // another process may have fired
+		b.remember() // another process may have fired a callback
 		all, err = b.Take(ctx, o, alive)
 		return len(all) > 0, err
 	})
 	return all, err
 }
 
-// Fired returns the deliveries of a tenant, the newest first: those that wait, and the
-// last that were received. It takes none.
+// Fired returns the deliveries of a tenant, the newest first: the deliveries that wait, and
+// the last received ones. It takes none of them.
 func (b *Book) Fired(ctx context.Context, tenant string) (all []Delivery, err error) {
 	if !b.kept.Store.Made() {
 		return nil, nil

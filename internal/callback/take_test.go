@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// TestToldAgainUntilItArrived: a delivery that was taken belongs to nobody else. It
-// waits again where it may be lost, and is not repeated once it arrived. A callback
-// that fires meanwhile is delivered beside it, and counted once. A process that ends
-// has delivered nothing.
+// TestToldAgainUntilItArrived checks that no other caller gets a delivery that was taken.
+// The delivery waits again if it may be lost, and is not repeated after it arrived. A
+// callback that fires meanwhile has a further delivery, and each firing is counted once. A
+// process that has ended has delivered nothing.
 func TestToldAgainUntilItArrived(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")
 	clock := time.Now()
@@ -62,7 +62,7 @@ func TestToldAgainUntilItArrived(t *testing.T) {
 	fire()
 	again := take("0 m x2 left 8\n")
 	fire()
-	take("") // until it is known what came of the first two
+	take("") // nothing more until it is known whether the delivery with two firings arrived
 	told(again, 2)
 	last := take("0 m x1 left 7\n")
 	told(last, 3)
@@ -81,8 +81,8 @@ func TestToldAgainUntilItArrived(t *testing.T) {
 	}
 }
 
-// TestManyTellers: of several that take at once each delivery is given to one, and
-// so after it came back.
+// TestManyTellers checks that each delivery is given to only one of several callers that
+// take at the same time, and also after it was returned with Untold.
 func TestManyTellers(t *testing.T) {
 	clock := time.Now()
 	b := opened(t, "", func(c *Config) { c.Now = func() time.Time { return clock } })
@@ -99,7 +99,7 @@ func TestManyTellers(t *testing.T) {
 		got := make(chan []Delivery, 8)
 		for range cap(got) {
 			go func() {
-				b.remember() // as what fires meanwhile has it
+				b.remember() // like a callback that fires meanwhile
 				all, err := b.Take(t.Context(), me, nil)
 				if err != nil {
 					t.Error(err)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Scheduled says that a callback was set.
+// Scheduled returns the text that reports a callback that was set.
 func Scheduled(c Callback) string {
 	every := fmt.Sprintf("Callback scheduled: fires every %ds, ", c.Delay/time.Second)
 	if c.Left == Forever {
@@ -16,7 +16,7 @@ func Scheduled(c Callback) string {
 	return every + fmt.Sprintf("repeats %d times.", c.Left)
 }
 
-// Active lists the callbacks that are armed, as they stand at now.
+// Active returns the list of the armed callbacks, with the times left at now.
 func Active(all []Callback, now time.Time) string {
 	if len(all) == 0 {
 		return "No active callbacks."
@@ -34,8 +34,8 @@ func Active(all []Callback, now time.Time) string {
 	return b.String()
 }
 
-// Cancelled says which callbacks were cancelled; one says that it was asked for
-// by its slot.
+// Cancelled returns the text that reports the cancelled callbacks. one means that the
+// request named one slot.
 func Cancelled(gone []Callback, one bool) string {
 	switch {
 	case len(gone) == 0:
@@ -48,7 +48,8 @@ func Cancelled(gone []Callback, one bool) string {
 	return fmt.Sprintf("Cancelled %d callbacks.", len(gone))
 }
 
-// Told returns the text of a delivery for the agent. The message is the agent's own.
+// Told returns the text of a delivery for the agent. The message is the text that the agent
+// has set.
 func Told(d Delivery) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[callback %d] %s", d.Slot, d.Message)

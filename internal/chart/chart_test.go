@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// rendered are the files that scripts/chart has made: what helm renders, by the name of
-// the values.
+// rendered returns the files that scripts/chart has made: the output of helm for each set
+// of values.
 func rendered(t *testing.T) []string {
 	t.Helper()
 	dir := os.Getenv("BELLJAR_TEST_CHART")
@@ -25,8 +25,7 @@ func rendered(t *testing.T) []string {
 	return files
 }
 
-// Every object that the chart renders is one that Kubernetes takes, with no key that it
-// does not know.
+// Kubernetes accepts every object that the chart renders, and every key in them is known.
 func TestChartIsValid(t *testing.T) {
 	files := rendered(t)
 	s := readSchemas(t, os.Getenv("BELLJAR_TEST_SWAGGER"), os.Getenv("BELLJAR_TEST_CRD"))
@@ -45,7 +44,7 @@ func TestChartIsValid(t *testing.T) {
 			t.Errorf("no values render a %s", kind)
 		}
 	}
-	// The schemas must be able to refuse.
+	// These objects are wrong: the schemas must refuse them.
 	for _, spoil := range []func(object){
 		func(o object) { o["sepc"] = object{} },
 		func(o object) { part(any(o), "spec")["replicas"] = "two" },
@@ -66,12 +65,12 @@ func TestChartIsValid(t *testing.T) {
 	}
 }
 
-// Each name refers to something that exists: selectors, volumes, ports, accounts.
+// Each name in selectors, volumes, ports and accounts refers to something that exists.
 func TestChartHangsTogether(t *testing.T) {
 	for _, file := range rendered(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			all := decode(t, file)
-			var pods []object // templates
+			var pods []object // pod templates
 			have := make(map[string]bool)
 			for _, o := range all {
 				have[text(any(o), "kind")+" "+text(any(o), "metadata", "name")] = true
@@ -146,7 +145,7 @@ func covers(labels, selector object) bool {
 	return true
 }
 
-// checkPod reports what the template of an object names and does not exist.
+// checkPod returns the names that an object's pod template uses and that do not exist.
 func checkPod(o object, have map[string]bool) (faults []string) {
 	spec := at(any(o), "spec", "template", "spec")
 	if spec == nil {
@@ -162,7 +161,7 @@ func checkPod(o object, have map[string]bool) (faults []string) {
 	for _, v := range append(list(spec, "volumes"), list(any(o), "spec", "volumeClaimTemplates")...) {
 		volumes[text(v, "name")+text(v, "metadata", "name")] = false
 	}
-	var places []string // where volumes are
+	var places []string // mount paths of volumes
 	for _, c := range list(spec, "containers") {
 		for _, m := range list(c, "volumeMounts") {
 			if _, ok := volumes[text(m, "name")]; !ok {
@@ -188,7 +187,7 @@ func checkPod(o object, have map[string]bool) (faults []string) {
 	return faults
 }
 
-// Every container of belljar has arguments that belljar takes.
+// Every container of belljar has arguments that belljar accepts.
 func TestChartCommandLines(t *testing.T) {
 	tried := 0
 	for _, file := range rendered(t) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// program is belljar, which scripts/chart has built.
+// program returns the path of the belljar that scripts/chart has built.
 func program(t *testing.T) string {
 	t.Helper()
 	name := os.Getenv("BELLJAR_TEST_PROGRAM")
@@ -19,8 +19,8 @@ func program(t *testing.T) string {
 	return name
 }
 
-// takes checks that belljar has the command and the flags of a command line: with --help it
-// reads them all, and does nothing.
+// takes checks that belljar has the command and the flags of a command line. With --help,
+// belljar parses all flags and does nothing else.
 func takes(t *testing.T, where string, args []string) {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), program(t), append(args, "--help")...).CombinedOutput(); err != nil {
@@ -28,8 +28,8 @@ func takes(t *testing.T, where string, args []string) {
 	}
 }
 
-// The units of systemd and the services of the compose file have command lines that
-// belljar takes.
+// belljar accepts the command lines in the systemd units and in the services of the compose
+// file.
 func TestCommandLines(t *testing.T) {
 	program(t)
 	units, err := filepath.Glob("../../docs/systemd/*.service")

@@ -15,7 +15,7 @@ import (
 // object is an object of Kubernetes, or a part of one.
 type object = map[string]any
 
-// at returns what a path of keys leads to; nil where there is nothing.
+// at returns the value at a path of keys; nil if there is no value.
 func at(o any, path ...string) any {
 	for _, key := range path {
 		inner, ok := o.(object)
@@ -27,19 +27,19 @@ func at(o any, path ...string) any {
 	return o
 }
 
-// part returns the object at a path, nil where there is none.
+// part returns the object at a path; nil if there is no object.
 func part(o any, path ...string) object {
 	p, _ := at(o, path...).(object)
 	return p
 }
 
-// text returns the string at a path, empty where there is none.
+// text returns the string at a path; empty if there is no string.
 func text(o any, path ...string) string {
 	s, _ := at(o, path...).(string)
 	return s
 }
 
-// list returns what is at a path, empty where that is not a list.
+// list returns the list at a path; nil if there is no list.
 func list(o any, path ...string) []any {
 	l, _ := at(o, path...).([]any)
 	return l
@@ -68,15 +68,16 @@ func decode(t *testing.T, file string) (all []object) {
 	}
 }
 
-// schemas are of all kinds of objects, by apiVersion and kind with a space between.
+// schemas are the schemas of all kinds of objects. Their key is the apiVersion and the kind
+// with a space between.
 type schemas struct {
-	definitions object            // of Kubernetes, by name
-	names       map[string]string // of the definition of a kind
+	definitions object            // schemas of Kubernetes, by name of the definition
+	names       map[string]string // name of the definition, by apiVersion and kind
 	resolved    map[string]*jsonschema.Resolved
 }
 
-// readSchemas reads what the API server of Kubernetes publishes (swagger.json), and
-// definitions of custom resources.
+// readSchemas reads the schemas that the API server of Kubernetes publishes (swagger.json),
+// and the definitions of custom resources.
 func readSchemas(t *testing.T, swagger string, resources ...string) *schemas {
 	t.Helper()
 	data, err := os.ReadFile(swagger)
@@ -88,7 +89,7 @@ func readSchemas(t *testing.T, swagger string, resources ...string) *schemas {
 		t.Fatalf("%s: %v", swagger, err)
 	}
 	s := &schemas{definitions: part(any(doc), "definitions"), names: make(map[string]string), resolved: make(map[string]*jsonschema.Resolved)}
-	// A number is good for these as well, which Swagger 2 cannot say.
+	// These types also accept a number, which Swagger 2 cannot express.
 	for _, name := range []string{"io.k8s.apimachinery.pkg.util.intstr.IntOrString", "io.k8s.apimachinery.pkg.api.resource.Quantity"} {
 		delete(part(s.definitions[name]), "type")
 	}
@@ -107,7 +108,7 @@ func readSchemas(t *testing.T, swagger string, resources ...string) *schemas {
 			for _, v := range list(r, "spec", "versions") {
 				schema := part(v, "schema", "openAPIV3Schema")
 				strict(schema)
-				// An object of any kind has metadata.
+				// Every object has metadata.
 				part(schema, "properties")["metadata"] = object{"$ref": "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
 				name := text(r, "spec", "names", "kind")
 				s.definitions[name] = schema
@@ -118,7 +119,7 @@ func readSchemas(t *testing.T, swagger string, resources ...string) *schemas {
 	return s
 }
 
-// strict has a schema refuse keys that it does not name, and takes away what is not JSON
+// strict makes a schema refuse keys that it does not name, and removes what is not JSON
 // Schema.
 func strict(schema any) {
 	switch v := schema.(type) {
@@ -151,7 +152,7 @@ func strict(schema any) {
 	}
 }
 
-// validate reports what is wrong with an object.
+// validate returns what is wrong with an object.
 func (s *schemas) validate(o object) error {
 	kind := text(any(o), "apiVersion") + " " + text(any(o), "kind")
 	name, ok := s.names[kind]
@@ -159,7 +160,8 @@ func (s *schemas) validate(o object) error {
 		return fmt.Errorf("no such kind: %q", kind)
 	}
 	if s.resolved[name] == nil {
-		// Only with the definitions that this one leads to: to resolve all takes long.
+		// Only the definitions that this definition refers to are resolved: to resolve all
+		// of them takes long.
 		used := object{}
 		reach(s.definitions, name, used)
 		data, err := json.Marshal(object{"$schema": "http://json-schema.org/draft-07/schema#", "definitions": used, "allOf": []any{object{"$ref": "#/definitions/" + name}}})
@@ -185,7 +187,7 @@ func (s *schemas) validate(o object) error {
 	return s.resolved[name].Validate(plain)
 }
 
-// reach adds a definition to those that are used, with all to which it refers.
+// reach adds to used a definition and all definitions that it refers to.
 func reach(all object, name string, used object) {
 	if _, done := used[name]; done {
 		return

@@ -11,15 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Make makes a directory of this process. It is no longer the process's when the file
-// is closed.
+// Make creates a directory that this process owns until it closes the returned file.
 func Make(dir string, mode fs.FileMode) (*os.File, error) {
-	const tries = 100 // a sweep between the steps removes it
+	const tries = 100 // a sweep may remove the directory between the two steps
 	for range tries {
 		if err := os.Mkdir(dir, mode); err != nil {
 			return nil, err
 		}
-		f, err := lock(dir, unix.LOCK_SH) // waits for a sweep, which removes one directory
+		f, err := lock(dir, unix.LOCK_SH) // waits while a sweep holds the lock, which then has removed the directory
 		switch {
 		case err == nil:
 			return f, nil
@@ -30,19 +29,19 @@ func Make(dir string, mode fs.FileMode) (*os.File, error) {
 	return nil, fmt.Errorf("make %s: it is removed each time", dir)
 }
 
-// Join makes the directory this process's as well, which then has several owners. The
-// error is fs.ErrNotExist if the directory was removed meanwhile.
+// Join makes this process an owner of an existing directory, in addition to its other
+// owners. The error is fs.ErrNotExist if the directory was removed meanwhile.
 func Join(dir string) (*os.File, error) { return lock(dir, unix.LOCK_SH) }
 
-// Abandoned reports whether the process has ended that made a directory. If so, every
-// other caller gets false until the file is closed.
+// Abandoned reports whether all owners of a directory have ended. If so, every other caller
+// gets false until the returned file is closed.
 func Abandoned(dir string) (_ *os.File, yes bool) {
 	f, err := lock(dir, unix.LOCK_EX|unix.LOCK_NB)
 	return f, err == nil
 }
 
-// lock locks a directory. The error is fs.ErrNotExist also if it is removed meanwhile, even
-// if there is a new one of its name.
+// lock locks a directory. The error is fs.ErrNotExist also if the directory is removed
+// meanwhile, even if there is a new directory of the same name.
 func lock(dir string, how int) (*os.File, error) {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -74,9 +73,9 @@ func same(f *os.File, dir string) error {
 	return err
 }
 
-// Process returns a name for this process, "PID.START", that no other process of its PID
-// namespace has until the next boot. Pids are reused, but a pid and a start time
-// together identify one process.
+// Process returns a name for this process, "PID.START". No other process of its PID
+// namespace has the same name until the next boot. Pids are reused, but a pid and a start
+// time together identify one process.
 func Process() (string, error) {
 	start, err := startTime("self")
 	if err != nil {
@@ -85,8 +84,8 @@ func Process() (string, error) {
 	return fmt.Sprintf("%d.%s", os.Getpid(), start), nil
 }
 
-// Runs reports whether the process still runs for which Process returned the name. That it
-// does not see one may be due to its PID namespace.
+// Runs reports whether the process with a name from Process still runs. It is also false if
+// the process runs in a PID namespace that is not visible here.
 func Runs(name string) bool {
 	pid, start, _ := strings.Cut(name, ".")
 	now, err := startTime(pid)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A process runs by its own name, and neither after its end nor by the name of
-// another that had its pid.
+// A process is found by its own name while it runs. It is not found after its end, or by
+// the name of another process that had the same pid.
 func TestRuns(t *testing.T) {
 	self, err := Process()
 	if err != nil {
@@ -42,8 +42,8 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// A directory that several have is abandoned when the last of them has gone, and one that
-// nobody has is nobody's.
+// A directory with several owners is abandoned when the last of them has ended. A directory
+// without an owner is abandoned.
 func TestJoin(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made")
 	first, err := Make(dir, 0o700)
@@ -72,7 +72,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// A directory that a process made is abandoned once the process has ended, and not before.
+// A directory is abandoned when the process that made it has ended, and not before.
 func TestAbandoned(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made")
 	f, err := Make(dir, 0o700)
@@ -101,14 +101,14 @@ func TestAbandoned(t *testing.T) {
 	}
 }
 
-// A process that makes a directory while another one removes abandoned directories has it
-// in the end.
+// A process that makes a directory gets it in the end, also while another process removes
+// abandoned directories.
 func TestMakeWhileOthersSweep(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made")
 	for range 500 {
 		var sweeping sync.WaitGroup
 		sweeping.Go(func() {
-			for range 20 { // a process sweeps once, when it starts
+			for range 20 { // a real process sweeps only once, when it starts
 				if f, yes := Abandoned(dir); yes {
 					_ = os.Remove(dir)
 					f.Close()

@@ -1,5 +1,6 @@
-// Package claim marks directories that a killed process leaves behind, such as control
-// groups, for the processes that still run. A process that finds one can tell by its lock
-// (flock(2)), which is the kernel's and ends with the process. Pids cannot tell: in
-// another PID namespace, as in a container that shares the directory, they are others.
+// Package claim marks directories, for example control groups, so that other processes
+// recognize the directories that a killed process has left. The mark is a lock (flock(2)),
+// which the kernel releases when the process ends. A pid could not be the mark: in another
+// PID namespace, for example in a container that shares the directory, the same process has
+// another pid.
 package claim

@@ -1,6 +1,7 @@
-// Package closers releases what was opened in reverse order, so that each thing is released
-// before those that it was made with. The sandbox and the server open in many steps. Each step may
-// fail, and each puts its release on a stack at once.
+// Package closers releases resources in the reverse order in which they were opened, so
+// that each resource is released before those that it was made with. The sandbox and the
+// server open in many steps, and each step may fail. Each step puts its release on a stack
+// immediately.
 package closers
 
 import (
@@ -8,10 +9,11 @@ import (
 	"log/slog"
 )
 
-// Stack is what was opened. The zero value is empty. It is not safe for concurrent use.
+// Stack contains the releases of the resources that were opened. The zero value is empty. A
+// Stack is not safe for concurrent use.
 type Stack struct{ releases []func() error }
 
-// Add puts the release of what was just opened on top.
+// Add puts the release of a resource that was just opened on top of the stack.
 func (s *Stack) Add(release func() error) { s.releases = append(s.releases, release) }
 
 // Do is Add for a release that cannot fail.
@@ -22,8 +24,8 @@ func (s *Stack) Do(release func()) {
 	})
 }
 
-// Close releases everything, the last first, and returns the errors. A second call does nothing.
-// A release that panics does not keep the rest from being released.
+// Close calls all releases, the last one first, and returns their errors. A second call
+// does nothing. If a release panics, the rest is still released.
 func (s *Stack) Close() error {
 	releases := s.releases
 	s.releases = nil
@@ -39,8 +41,8 @@ func closeAll(releases []func() error) (err error) {
 	return releases[top]()
 }
 
-// Logged returns a release whose failure is logged and not returned: nobody can do
-// more about it, and the rest must go as well.
+// Logged returns a release whose error is logged and not returned: the caller cannot do
+// more about the error, and the rest must be released as well.
 func Logged(log *slog.Logger, what string, release func() error) func() error {
 	return func() error {
 		if err := release(); err != nil {

@@ -28,7 +28,7 @@ func TestStack(t *testing.T) {
 	}
 }
 
-// As with defer, the other functions run although one panics, and the panic goes on.
+// As with defer, the other releases run if one of them panics, and the panic continues.
 func TestStackReleasesAllInAPanic(t *testing.T) {
 	var c Stack
 	order := ""

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ReadBounded is all of r, or an error where that is more than limit bytes.
+// ReadBounded reads all of r. It returns an error if r has more than limit bytes.
 func ReadBounded(r io.Reader, limit int64) ([]byte, error) {
 	var b strings.Builder
 	n, err := io.Copy(&b, io.LimitReader(r, limit+1))

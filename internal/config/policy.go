@@ -14,11 +14,11 @@ import (
 	"belljar.dev/policies"
 )
 
-// CheckPolicy reads a policy as each of its projects has it, and returns the one of
-// a workspace. Without a workspace it is that of the current directory, in which the
-// policy may lie, since no box is opened there.
+// CheckPolicy reads a policy as it applies to each of its projects, and returns the policy
+// as it applies to a workspace. An empty workspace means the current directory. The policy
+// may be in that directory, because no box is opened there.
 func CheckPolicy(name, workspace string) (*policies.Policy, error) {
-	abs, err := filepath.Abs(workspace) // of "" it is the current directory
+	abs, err := filepath.Abs(workspace) // the current directory if workspace is empty
 	if err != nil {
 		return nil, fmt.Errorf("workspace %s: %w", workspace, err)
 	}
@@ -42,15 +42,16 @@ func CheckPolicy(name, workspace string) (*policies.Policy, error) {
 	return p, err
 }
 
-// policyMost bounds a policy file, in bytes.
+// policyMost is the maximum size of a policy file, in bytes.
 const policyMost = 1 << 20
 
-// BuiltinPolicy is what people read instead of a file's name.
+// BuiltinPolicy is shown to people in place of a file name.
 const BuiltinPolicy = "built-in default"
 
-// FindPolicy reads the policy that holds: the bundled one or the file that is
-// named, else the user's file, else the built-in one. A file in the workspace is
-// refused: an agent can write there, and would write its own rules.
+// FindPolicy reads the policy to use: the bundled policy or the file that name means,
+// otherwise the user's file, otherwise the built-in policy. It returns the name of what was
+// read. A file in the workspace is refused: an agent can write there, and would write its
+// own rules.
 func FindPolicy(name, workspace string) (string, *policies.Policy, error) {
 	if IsBundled(name) {
 		p, err := policies.OpenBundled(name)
@@ -59,8 +60,8 @@ func FindPolicy(name, workspace string) (string, *policies.Policy, error) {
 	if name == "" {
 		name = UserPolicy()
 		if _, err := os.Stat(name); err != nil {
-			// Only a file that is not there may be passed over: one that
-			// cannot be read may hold the rule that counts.
+			// Only a file that does not exist may be skipped: a file that cannot be read
+			// may contain the rule that matters.
 			if errors.Is(err, fs.ErrNotExist) || name == "" {
 				return BuiltinPolicy, policies.Default(), nil
 			}
@@ -74,7 +75,7 @@ func FindPolicy(name, workspace string) (string, *policies.Policy, error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("policy %s: %w; name another one with --policy%s", name, err, orBundled(name, err))
 	}
-	// A link there leads elsewhere tomorrow.
+	// A link in the workspace may lead elsewhere tomorrow.
 	if hostexec.WrittenIn(workspace).Check(abs) != nil {
 		return "", nil, fmt.Errorf("policy %s: lies in the workspace %s, where an agent can change it; move it out, or choose a narrower --workspace", name, workspace)
 	}
@@ -85,19 +86,19 @@ func FindPolicy(name, workspace string) (string, *policies.Policy, error) {
 	return name, p, nil
 }
 
-// PolicySet is a policy as each of several workspaces has it: the files of projects make
-// the difference.
+// PolicySet is a policy as it applies to each of several workspaces. The policies of
+// workspaces differ by the files of projects.
 type PolicySet struct {
-	Name string // for people
+	Name string // name for people
 	of   map[string]*policies.Policy
 }
 
-// Of is the policy of a workspace, which must be one of those that the set was read for.
+// Of returns the policy of a workspace, which must be one of the workspaces of the set.
 func (s *PolicySet) Of(workspace string) *policies.Policy { return s.of[workspace] }
 
-// FindPolicies finds the policy for a workspace like FindPolicy, and then for each workspace
-// that more returns for that policy. All paths are without links. A file of the policy that
-// lies in one of the workspaces is refused.
+// FindPolicies finds the policy for a workspace as FindPolicy does, and then for each
+// workspace that more returns for that policy. All paths must be free of symbolic links. A
+// file of the policy that is in one of the workspaces is refused.
 func FindPolicies(name, workspace string, more func(*policies.Policy) ([]string, error)) (*PolicySet, error) {
 	name, first, err := FindPolicy(name, workspace)
 	if err != nil {
@@ -108,7 +109,7 @@ func FindPolicies(name, workspace string, more func(*policies.Policy) ([]string,
 	if err != nil {
 		return nil, err
 	}
-	plain := first // without a project
+	plain := first // the policy without the files of a project
 	if len(others) > 0 && project(first, workspace) {
 		if plain, _, err = readStack(name, ""); err != nil {
 			return nil, fmt.Errorf("policy %s cannot be used:\n%w", name, err)
@@ -140,7 +141,7 @@ func FindPolicies(name, workspace string, more func(*policies.Policy) ([]string,
 	}
 	for p := range distinct {
 		for workspace, own := range set.of {
-			if own == p { // as above
+			if own == p { // its own files were checked above
 				continue
 			}
 			if err := writtenFrom(workspace, p); err != nil {
@@ -151,8 +152,8 @@ func FindPolicies(name, workspace string, more func(*policies.Policy) ([]string,
 	return set, nil
 }
 
-// With is a set with one more workspace. Nothing in that workspace is read before. home is the
-// workspace that the set was found for.
+// With returns a set with one more workspace. It must be called before anything in that
+// workspace is read. home is the workspace that the set was found for.
 func (s *PolicySet) With(home, workspace string) (*PolicySet, error) {
 	next := &PolicySet{Name: s.Name, of: maps.Clone(s.of)}
 	first := s.of[home]
@@ -173,7 +174,7 @@ func (s *PolicySet) With(home, workspace string) (*PolicySet, error) {
 	return next, nil
 }
 
-// project reports whether a policy has files of a project that hold for a workspace.
+// project reports whether a policy has files of a project that apply to a workspace.
 func project(p *policies.Policy, workspace string) bool {
 	return slices.ContainsFunc(p.Projects(), func(dir string) bool {
 		dir = RealPath(dir)
@@ -181,8 +182,8 @@ func project(p *policies.Policy, workspace string) bool {
 	})
 }
 
-// writtenFrom checks that boxes of a further workspace can write no file of a policy that
-// was read for another one.
+// writtenFrom returns an error if boxes of a further workspace can write a file of a policy
+// that was read for another workspace.
 func writtenFrom(workspace string, p *policies.Policy) error {
 	r := stackReader{real: make(map[string]string)}
 	for _, f := range p.Files() {
@@ -200,12 +201,12 @@ func writtenFrom(workspace string, p *policies.Policy) error {
 	return nil
 }
 
-// IsBundled reports whether the name is that of a bundled policy and not of a
-// file: a file of the same name is written ./NAME.
+// IsBundled reports whether name means a bundled policy, and not a file. A file of the same
+// name must be given as ./NAME.
 func IsBundled(name string) bool { return slices.Contains(policies.Bundled(), name) }
 
-// orBundled goes on in the message about a policy file that is not there, where
-// a bundled policy may have been meant.
+// orBundled returns the end of the message about a policy file that does not exist, if name
+// may have been meant as a bundled policy.
 func orBundled(name string, err error) string {
 	if !errors.Is(err, fs.ErrNotExist) || strings.ContainsAny(name, "./") {
 		return ""
@@ -213,8 +214,8 @@ func orBundled(name string, err error) string {
 	return "; those without a file are " + strings.Join(policies.Bundled(), ", ")
 }
 
-// ReadPolicy parses a policy file with those that it names for a workspace, or
-// a bundled policy.
+// ReadPolicy parses a policy file and the files that it names for a workspace, or a bundled
+// policy.
 func ReadPolicy(name, workspace string) (*policies.Policy, error) {
 	if IsBundled(name) {
 		return policies.OpenBundled(name)
@@ -226,7 +227,7 @@ func ReadPolicy(name, workspace string) (*policies.Policy, error) {
 	return p, err
 }
 
-// FirstLine is what an error says before it lists faults.
+// FirstLine returns the text of an error before its list of faults.
 func FirstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return strings.TrimSuffix(line, ":")

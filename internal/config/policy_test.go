@@ -8,8 +8,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// The layers of projects hold for the workspace that is named, and otherwise for the
-// current directory, even if the policy lies there.
+// The files of a project apply to the given workspace. Without a workspace they apply to
+// the current directory, even if the policy is in it.
 func TestCheckPolicyTakesTheLayersOfTheWorkspace(t *testing.T) {
 	dir := RealPath(t.TempDir())
 	write := func(name, text string) {
@@ -38,7 +38,7 @@ func TestCheckPolicyTakesTheLayersOfTheWorkspace(t *testing.T) {
 		{"some", "app/deep", "", policies.Deny},
 		{"some", "other", "", policies.Ask},
 		{"some", "elsewhere", "", policies.Allow},
-		{"some", ".", "", policies.Deny}, // the path contains both, and the policy
+		{"some", ".", "", policies.Deny}, // this path contains the two other directories and the policy
 		{"some", "app", "other", policies.Ask},
 		{"some", "elsewhere", "app", policies.Deny},
 		{"some", "app", "elsewhere", policies.Allow},

@@ -12,11 +12,11 @@ import (
 	"belljar.dev/policies"
 )
 
-// Reached returns the directory through which boxes of a policy reach dir, or a link on
-// the way to dir: a workspace, or the source of a mount for which counts returns true.
-// profile names the profile that has the mount, or is "of an upstream"; it is empty for a
-// workspace. Both results are empty if boxes do not reach dir. A path that this user cannot
-// follow is an error: nothing is known about it.
+// Reached returns the directory through which boxes of a policy reach dir, or a link on the
+// way to dir: a workspace, or the source of a mount for which counts returns true. profile
+// is the name of the profile with that mount, or "of an upstream"; it is empty for a
+// workspace. Both results are empty if no box reaches dir. It returns an error for a path
+// that this user cannot follow, because nothing is known about that path.
 func Reached(dir string, workspaces []string, policy *policies.Policy, counts func(policies.Mount) bool) (place, profile string, err error) {
 	for _, workspace := range workspaces {
 		if in, err := leadsInto(workspace, dir); in || err != nil {
@@ -69,7 +69,8 @@ func Unseen(dir string, workspaces []string, policy *policies.Policy) error {
 	return nil
 }
 
-// Inside reports whether path lies in dir; both are absolute and real.
+// Inside reports whether path is dir or lies in dir. Both must be absolute, without
+// symbolic links.
 func Inside(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")

@@ -16,17 +16,17 @@ import (
 	"belljar.dev/policies"
 )
 
-// Bounds of reading a secret.
+// Bounds for reading a secret.
 const (
-	secretMost     = 64 << 10 // bytes
+	secretMost     = 64 << 10 // in bytes
 	secretPatience = 10 * time.Second
 )
 
-// ReadSecret is the value of a secret, from where the operator keeps it. The
-// end of its last line is not part of it. No box can write the place: an agent
-// would choose which of the operator's files goes out as a secret, or what runs
-// on the host. base is how programs run there. Errors name the secret and never
-// hold a part of it.
+// ReadSecret reads the value of a secret from the place where the operator keeps it. The
+// end of its last line is not part of the value. A place that a box can write is refused:
+// an agent would choose which of the operator's files is sent as a secret, or which program
+// runs on the host. base says how programs run on the host. Errors name the secret and
+// never contain a part of its value.
 func ReadSecret(ctx context.Context, name string, s policies.Secret, base hostexec.Program) (string, error) {
 	text, err := secretText(ctx, s, base)
 	if err != nil {
@@ -61,10 +61,10 @@ func secretText(ctx context.Context, s policies.Secret, base hostexec.Program) (
 	return "", errors.New("the policy does not say where it is")
 }
 
-// secretFile reads a file that only its owner can: others could have put
-// something else there.
+// secretFile reads a file that only its owner can read or write: other users could have
+// changed it.
 func secretFile(name string) (string, error) {
-	// A pipe without a writer would keep an ordinary open waiting (fifo(7)).
+	// An ordinary open of a pipe would block until the pipe has a writer (fifo(7)).
 	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return "", err
@@ -94,8 +94,8 @@ func ours(info os.FileInfo) bool {
 	return ok && (stat.Uid == 0 || int(stat.Uid) == os.Geteuid())
 }
 
-// secretCommand runs a program of the host. Its standard error may contain
-// anything and is not repeated.
+// secretCommand runs a program on the host and returns its output. The program's standard
+// error may contain anything, so it is not part of an error.
 func secretCommand(ctx context.Context, argv []string, base hostexec.Program) (string, error) {
 	var out bytes.Buffer
 	base.Argv, base.Timeout, base.Stdout, base.Output = argv, secretPatience, &out, secretMost

@@ -55,7 +55,7 @@ func TestReadSecret(t *testing.T) {
 	tests := []struct {
 		name   string
 		secret policies.Secret
-		want   string // of the error; empty where there is none
+		want   string // part of the error; empty if no error is wanted
 	}{
 		{"a variable", policies.Secret{Env: "BELLJAR_TEST_SECRET"}, ""},
 		{"a variable that is not set", policies.Secret{Env: "BELLJAR_TEST_NONE"}, "belljar's environment has no variable BELLJAR_TEST_NONE"},
@@ -107,12 +107,12 @@ func TestReadSecret(t *testing.T) {
 	}
 }
 
-// onHost is how programs run on this machine in tests.
+// onHost returns how programs run on this machine in tests.
 func onHost(t *testing.T) hostexec.Program {
 	return hostexec.Program{Dir: "/", Boxes: hostexec.WrittenIn(), Inherit: os.Environ(), Cgroup: testenv.CgroupDir(t)}
 }
 
-// A command that does not end is ended.
+// A command that does not end in time is killed.
 func TestReadSecretHasPatience(t *testing.T) {
 	testenv.Need(t, testenv.Bash)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -123,7 +123,7 @@ func TestReadSecretHasPatience(t *testing.T) {
 	}
 }
 
-// A file of another user is not believed, whatever its mode.
+// A file of another user is refused, whatever its mode is.
 func TestReadSecretOfAnotherUser(t *testing.T) {
 	testenv.Need(t, testenv.Root)
 	path := filepath.Join(t.TempDir(), "file")

@@ -12,12 +12,14 @@ import (
 	"belljar.dev/policies"
 )
 
-// stackReader reads the files of a policy and remembers where each is: what is
-// looked at later must be what was read, and not what a link leads to then.
+// stackReader reads the files of a policy, and remembers the real path of each: later
+// checks must look at the file that was read, and not at the file that a link leads to by
+// then.
 type stackReader struct{ real map[string]string }
 
-// loadStack reads a policy file and all that it names for a workspace, whose
-// boxes must be able to write none of them; an empty one has no boxes.
+// loadStack reads a policy file and all files that it names for a workspace. If a box of
+// the workspace can write one of these files, it returns an error. An empty workspace has
+// no boxes.
 func loadStack(name, workspace string) (*policies.Policy, error) {
 	p, r, err := readStack(name, workspace)
 	if err != nil || workspace == "" || workspace == "/" { // no box has such a workspace
@@ -31,7 +33,7 @@ func loadStack(name, workspace string) (*policies.Policy, error) {
 	return p, nil
 }
 
-// readStack is loadStack wherever the files lie.
+// readStack is loadStack without the check of who can write the files.
 func readStack(name, workspace string) (*policies.Policy, stackReader, error) {
 	r := stackReader{real: make(map[string]string)}
 	text, err := r.read(name)
@@ -42,7 +44,8 @@ func readStack(name, workspace string) (*policies.Policy, stackReader, error) {
 	return p, r, err
 }
 
-// Files returns what reads the files of a policy for a workspace, which may be empty.
+// Files returns the functions that read the files of a policy for a workspace, which may be
+// empty.
 func Files(workspace string) policies.Files {
 	r := stackReader{real: make(map[string]string)}
 	return policies.Files{Read: r.read, Workspace: workspace, Real: RealPath}
@@ -54,7 +57,7 @@ func (r stackReader) read(name string) ([]byte, error) {
 		real, err = filepath.EvalSymlinks(real)
 	}
 	if cause, ok := errors.AsType[*fs.PathError](err); ok {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: cause.Err} // by the name that people know
+		return nil, &fs.PathError{Op: "open", Path: name, Err: cause.Err} // with the name that people know
 	}
 	if err != nil {
 		return nil, err
@@ -72,17 +75,17 @@ func (r stackReader) read(name string) ([]byte, error) {
 	return text, nil
 }
 
-// outOfReach checks that no box can write a file of the policy: its agent would
-// take away the rules, or break the file and so keep the next change from
-// holding. Only a project's file may lie in the workspace, where it is protected.
+// outOfReach returns an error if a box can write a file of the policy: the agent in the box
+// would remove rules, or damage the file so that the next change is not used. Only a
+// project's file may be in the workspace, and only if it is protected there.
 func (r stackReader) outOfReach(f policies.File, workspace string, p *policies.Policy) error {
 	real := r.real[f.Name]
 	abs, err := filepath.Abs(f.Name)
 	if err != nil {
 		return fmt.Errorf("policy %s: %w", f.Name, err)
 	}
-	// One outside may be reached by a link in the workspace, which leads elsewhere
-	// tomorrow.
+	// A file outside the workspace may be named through a link in it, which an agent can
+	// change.
 	in := Inside(real, workspace)
 	if in && f.Layer != policies.LayerProject || !in && hostexec.WrittenIn(workspace).Check(abs) != nil {
 		return fmt.Errorf("policy %s: lies in the workspace %s, where an agent can change it; move it out, or choose a narrower --workspace", f.Name, workspace)
@@ -102,8 +105,8 @@ func (r stackReader) outOfReach(f policies.File, workspace string, p *policies.P
 	return nil
 }
 
-// protects reports whether a file of the workspace is, or lies in, one of the
-// paths that boxes cannot write.
+// protects reports whether a file of the workspace is, or is inside, one of the paths that
+// boxes cannot write.
 func protects(p policies.Protect, file, workspace string) bool {
 	return slices.ContainsFunc(p.Also, func(also string) bool { return Inside(file, filepath.Join(workspace, also)) })
 }

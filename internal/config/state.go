@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UserPolicy is the policy file of this user, which need not exist; empty where
-// there can be none.
+// UserPolicy returns the path of this user's policy file, which need not exist. It is empty
+// if the user has no configuration directory.
 func UserPolicy() string {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -21,7 +21,7 @@ func UserPolicy() string {
 	return filepath.Join(dir, "belljar", "policy.yaml")
 }
 
-// UserDir is where the user's own configuration is; empty for nowhere.
+// UserDir returns the directory of the user's own configuration; empty if there is none.
 func UserDir() string {
 	if file := UserPolicy(); file != "" {
 		return filepath.Dir(file)
@@ -29,12 +29,12 @@ func UserDir() string {
 	return ""
 }
 
-// FindState is the directory for what outlives the program: the named one,
-// else that of the user (XDG Base Directory Specification). It need not exist.
+// FindState returns the directory for what outlives the program: name, or if name is empty,
+// the user's directory (XDG Base Directory Specification). The directory need not exist.
 func FindState(name string) (string, error) {
 	if name == "" {
 		name = os.Getenv("XDG_STATE_HOME")
-		if !filepath.IsAbs(name) { // a relative one is to be ignored
+		if !filepath.IsAbs(name) { // the specification says to ignore a relative path
 			home, err := os.UserHomeDir()
 			if err != nil {
 				return "", fmt.Errorf("state: %w; name a directory with --state", err)
@@ -50,8 +50,9 @@ func FindState(name string) (string, error) {
 	return path, nil
 }
 
-// KnownState is the state directory of servers that a command asks about. One that
-// the command line names must be there: nothing would be found in it.
+// KnownState returns the state directory of the servers that a command asks about. A
+// directory that the command line names must exist: otherwise the command would only find
+// nothing in it.
 func KnownState(name string) (string, error) {
 	state, err := FindState(name)
 	if err == nil && name != "" {
@@ -63,9 +64,9 @@ func KnownState(name string) (string, error) {
 	return state, err
 }
 
-// Writable checks that this user can write a directory, or make it where it is not
-// there, and changes nothing. Later each part that keeps something there would fail
-// in words of its own.
+// Writable returns an error if this user cannot write a directory, or cannot create it if
+// it does not exist. It changes nothing. Without this check, each part that writes there
+// would fail later with its own message.
 func Writable(dir string) error {
 	at := dir
 	for {
@@ -87,8 +88,8 @@ func Writable(dir string) error {
 	}
 }
 
-// StateArgument is --state with a directory, to go behind a command that is shown;
-// empty for no directory.
+// StateArgument returns the argument --state for a directory, to be added to a command that
+// is shown to people; empty if dir is empty.
 func StateArgument(dir string) string {
 	if dir == "" {
 		return ""
@@ -96,7 +97,7 @@ func StateArgument(dir string) string {
 	return " --state " + Quote([]string{dir})
 }
 
-// Quote is argv as a shell would read it back, for the policy's eyes.
+// Quote returns argv as a shell would read it. The policy judges this text.
 func Quote(argv []string) string {
 	words := make([]string, len(argv))
 	for i, a := range argv {
@@ -108,11 +109,12 @@ func Quote(argv []string) string {
 	return strings.Join(words, " ")
 }
 
-// AuditDir is the directory of the log if the policy gives no path.
+// AuditDir returns the directory of the audit log if the policy names no path.
 func AuditDir(state string) string { return filepath.Join(state, "audit") }
 
-// EnginesDir is where files of engines lie that replace those of belljar or
-// add to them: beside the user's policy, out of the agent's reach.
+// EnginesDir returns the directory of the engine files that replace belljar's own or add to
+// them; empty if it does not exist. It is next to the user's policy, where no agent can
+// write.
 func EnginesDir() string {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -120,7 +122,7 @@ func EnginesDir() string {
 	}
 	dir = filepath.Join(dir, "belljar", "engines")
 	if _, err := os.Stat(dir); err != nil {
-		return "" // the engines that come with belljar do
+		return "" // only the engines that are part of belljar are used
 	}
 	return dir
 }

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FindWorkspace returns the directory that --workspace names, or says why it cannot be a
-// workspace.
+// FindWorkspace returns the directory that --workspace names, or an error that says why the
+// directory cannot be a workspace.
 func FindWorkspace(name string) (string, error) { return FindPlace(name, "with --workspace") }
 
-// FindPlace is FindWorkspace for a directory that was named otherwise; how says in an
-// error by what another one is named.
+// FindPlace is FindWorkspace for a directory that was named in another way. how is the part
+// of its errors that says how to name another directory.
 func FindPlace(name, how string) (string, error) {
 	path, err := filepath.Abs(name)
 	if err != nil {
@@ -37,7 +37,7 @@ func FindPlace(name, how string) (string, error) {
 	case real == "/":
 		return "", fmt.Errorf("workspace /: the whole machine would be in the box; name a directory %s", how)
 	}
-	// Every box would fail on it later, and this host would look like the cause.
+	// Otherwise every box would fail later, and this host would look like the cause.
 	if err := unix.Faccessat(unix.AT_FDCWD, real, unix.R_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
 		return "", fmt.Errorf("workspace %s: this user cannot read it: %w; run chmod u+rx on it as its owner, or name another one %s", name, err, how)
 	}

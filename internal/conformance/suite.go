@@ -29,13 +29,13 @@ func (suite *Suite) Defers(name string, call any) (deferral mcp.Deferral) {
 	return mcp.Deferral{Always: true, Required: t.required, Asks: ok && t.early != nil && t.early(req)}
 }
 
-// The smallest picture and the smallest sound: one red dot, and silence.
+// A very small picture, one red dot, and a very small sound, silence.
 const (
 	dotPNG     = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 	silenceWAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
 )
 
-// bits is a constant of base64 that is known to be one.
+// bits decodes a constant in base64.
 func bits(text string) []byte {
 	b, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -50,7 +50,8 @@ type input struct {
 
 func (input) Facts() policies.Facts { return policies.Facts{} }
 
-// Register adds all that the suite calls by name. below is the go-sdk's server.
+// Register adds the tools, resources and prompts that the suite calls by name. below is the
+// server of the go-sdk.
 func (suite *Suite) Register(s *mcp.Server, below any) {
 	server, ok := below.(*sdk.Server)
 	if !ok {
@@ -157,14 +158,14 @@ func addPrompts(s *mcp.Server, server *sdk.Server) {
 		})
 }
 
-// form1 asks for one value.
+// form1 returns a form that asks for one value.
 func form1(message, name, kind string) *sdk.ElicitParams {
 	return &sdk.ElicitParams{Mode: "form", Message: message, RequestedSchema: map[string]any{
 		"type": "object", "properties": map[string]any{name: map[string]any{"type": kind}}, "required": []string{name},
 	}}
 }
 
-// accepted is what a person answered, or nil.
+// accepted returns the answer of a person who accepted a form, or nil.
 func accepted(all sdk.InputResponseMap, key string) map[string]any {
 	said, ok := all[key].(*sdk.ElicitResult)
 	if !ok || said == nil || said.Action != "accept" {

@@ -17,8 +17,9 @@ import (
 
 // task is a tool of the suite whose answer is always deferred.
 type task struct {
-	required bool // a client without the extension cannot call it
-	// early reports whether the tool has something to ask before it is deferred.
+	required bool // whether a client without the extension cannot call the tool
+	// early reports whether the tool has to ask the client something before its answer is
+	// deferred.
 	early func(req *sdk.CallToolRequest) bool
 	run   func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error)
 }
@@ -90,7 +91,7 @@ func taskTools(server *sdk.Server) map[string]task {
 	return all
 }
 
-// askLater asks the client of a deferred call.
+// askLater asks the client something during a deferred call.
 func askLater(ctx context.Context, form *sdk.ElicitParams) (map[string]any, error) {
 	answer, err := mcp.AskByTask(ctx, form)
 	if err != nil {

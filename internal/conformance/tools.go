@@ -19,14 +19,15 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// tool is a tool of the suite that only the sdk can say.
+// tool is a tool of the suite that only the go-sdk can express.
 type tool struct {
 	name, description, schema string
 	run                       sdk.ToolHandler
 }
 
-// addTools registers what the suite wants and our own tools never do: sound,
-// embedded resources, logging, sampling, roots, and questions of all kinds.
+// addTools registers tools that the suite requires and that do what belljar's own tools
+// never do: sound, embedded resources, logging, sampling, roots, and questions of all
+// kinds.
 func addTools(s *mcp.Server, server *sdk.Server) {
 	for _, all := range [][]tool{contentTools(), clientTools(s), askingTools()} {
 		for _, f := range all {
@@ -43,7 +44,7 @@ func embedded(uri, text string) *sdk.EmbeddedResource {
 	return &sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: uri, MIMEType: "text/plain", Text: text}}
 }
 
-// always is a handler that gives the same answer to every call.
+// always returns a handler that gives the same answer to every call.
 func always(contents ...sdk.Content) sdk.ToolHandler {
 	return func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{Content: contents}, nil
@@ -89,7 +90,8 @@ func contentTools() []tool {
 	}
 }
 
-// clientTools use what the client can do, and lists that change.
+// clientTools returns tools that use the client's capabilities, and tools that change
+// lists.
 func clientTools(s *mcp.Server) []tool {
 	const suffix = " (changed)"
 	logs := func(pauses time.Duration, lines ...string) sdk.ToolHandler {
@@ -214,7 +216,8 @@ func sampling(prompt string) *sdk.CreateMessageParams { //nolint:staticcheck // 
 	}
 }
 
-// askingTools ask by their answer, and are called again with what was said.
+// askingTools returns tools that ask a question in their answer, and that the client calls
+// again with the reply.
 func askingTools() []tool {
 	name := form1("What is your name?", "name", "string")
 	confirm := form1("Do you confirm?", "ok", "boolean")
@@ -262,8 +265,8 @@ func askingTools() []tool {
 	}
 }
 
-// sealed is a state as the client brings it along: what it says, and a proof
-// that it was made here.
+// sealed returns a state in the form that the client sends back: the text, and a proof that
+// it was made here.
 func sealed(state string) string {
 	if state == "" {
 		return ""
@@ -294,7 +297,7 @@ func rootCount(all sdk.InputResponseMap) (int, bool) {
 	return len(res.Roots), true
 }
 
-// twice asks for a name and then for a colour; the name is kept in the state.
+// twice asks for a name and then for a colour. The name is kept in the state.
 func twice(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	state, said := req.Params.RequestState, req.Params.InputResponses
 	who, second := strings.CutPrefix(state, "2:")
@@ -310,7 +313,7 @@ func twice(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, er
 	return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"step1": form1("What is your name?", "name", "string")}, RequestState: "1"}, nil
 }
 
-// askWhatItCan asks only for what the client has declared.
+// askWhatItCan asks only for what the client has declared that it can answer.
 func askWhatItCan(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	if len(req.Params.InputResponses) > 0 {
 		return sdkText("answered"), nil

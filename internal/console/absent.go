@@ -9,15 +9,15 @@ import (
 	"belljar.dev/internal/front"
 )
 
-// Open says that this binary was built without a console.
+// Open returns an error: this binary was built without a console.
 func Open(context.Context, Config) (*Console, error) {
 	return nil, errAbsent
 }
 
 var errAbsent = front.Mistake(errors.New("--console: this belljar was built without a console (the build tag noconsole); leave the flag out, or use another binary"))
 
-// NewPart says the same.
+// NewPart returns the same error.
 func NewPart(Views) (*Part, error) { return nil, errAbsent }
 
-// Serve does nothing: there is no Console.
+// Serve does nothing, because no Console exists.
 func (c *Console) Serve(context.Context, Views) error { return nil }

@@ -13,29 +13,29 @@ import (
 
 // Bounds of codes and tokens.
 const (
-	codeLife   = time.Minute // from the command that asked for it
-	maxCodes   = 16          // that were not used yet
-	maxWrong   = 10          // guesses; then nobody logs in for lockedFor
+	codeLife   = time.Minute // from the command that asked for the code
+	maxCodes   = 16          // number of codes that were not used yet
+	maxWrong   = 10          // number of wrong codes; then nobody can log in for lockedFor
 	lockedFor  = time.Minute
 	tokenLife  = 12 * time.Hour
 	tokenBytes = 32
-	maxTokens  = 64 // a further one ends the oldest
-	maxOwn     = 8  // of a person from another machine; a further one ends the oldest of them
+	maxTokens  = 64 // number of tokens; a further one ends the oldest
+	maxOwn     = 8  // number of tokens of a person who did not log in by a code; a further one ends that person's oldest
 )
 
-// Person is somebody who has logged in.
+// Person is a person who has logged in.
 type Person struct {
-	Name  string // for the audit log
+	Name  string // name for the audit log
 	Role  Role
 	Scope Scope
 	Until time.Time // when the token ends
 
-	sum    sha256sum      // of the token
-	known  sha256sum      // of the person's own token, or their identity; zero for somebody who logged in by a code
-	claims map[string]any // that the provider has shown; nil for somebody who logged in otherwise
+	sum    sha256sum      // SHA-256 of the token
+	known  sha256sum      // SHA-256 of the person's own token, or of their identity; zero for a login by a code
+	claims map[string]any // claims that the provider has confirmed; nil for other logins
 }
 
-// Known is somebody whom the policy lets in from other machines.
+// Known is a person whom the policy allows to log in from other machines.
 type Known struct {
 	Name  string
 	Role  Role
@@ -43,22 +43,22 @@ type Known struct {
 	Sum   [sha256.Size]byte // SHA-256 of the person's own token
 }
 
-// ownToken is what the token of a person begins with, so that it is not taken for a code.
+// ownToken is the prefix of a person's own token, so that it is not confused with a code.
 const ownToken = "bjp_"
 
-// NewToken returns a token for a person. It is good for any number of logins.
+// NewToken returns a new token for a person. It can be used for any number of logins.
 func NewToken() string { return ownToken + secret() }
 
 // secret returns a random text.
 func secret() string {
 	bytes := make([]byte, tokenBytes)
-	_, _ = rand.Read(bytes) // it never fails
+	_, _ = rand.Read(bytes) // never returns an error
 	return base64.RawURLEncoding.EncodeToString(bytes)
 }
 
 type sha256sum = [sha256.Size]byte
 
-// code is good for one login.
+// code is a code for one login.
 type code struct {
 	sum   sha256sum
 	who   Person
@@ -72,17 +72,17 @@ var (
 	errLocked = errors.New("there were too many wrong codes; wait a minute, and ask for another one with `belljar console`")
 )
 
-// access knows who may come. It keeps digests only, in memory. It is safe for concurrent
-// use.
+// access knows the codes that can be used and the people who have logged in. It keeps only
+// digests, in memory. It is safe for concurrent use.
 type access struct {
 	mu     sync.Mutex
-	codes  []code    // guarded by mu: the oldest first
-	people []Person  // guarded by mu: with tokens, the oldest first
-	wrong  int       // guarded by mu: codes since the last login
-	locked time.Time // guarded by mu: until when nobody logs in
+	codes  []code    // guarded by mu: unused codes, the oldest first
+	people []Person  // guarded by mu: people who have logged in, the oldest login first
+	wrong  int       // guarded by mu: number of wrong codes since the last login by a code
+	locked time.Time // guarded by mu: nobody can log in by a code before this time
 }
 
-// code makes a code for a person.
+// code returns a new code for a person, and when it expires.
 func (a *access) code(who Person) (text string, until time.Time) {
 	text, until = rand.Text(), time.Now().Add(codeLife)
 	a.mu.Lock()
@@ -95,8 +95,8 @@ func (a *access) code(who Person) (text string, until time.Time) {
 	return text, until
 }
 
-// login returns the token of the person whom a code is for, and who that is. The error is
-// errCode or errLocked.
+// login uses a code. It returns a new token for the person whom the code is for, and that
+// person. The error is errCode or errLocked.
 func (a *access) login(text string) (token string, who Person, err error) {
 	now, sum := time.Now(), sha256.Sum256([]byte(text))
 	a.mu.Lock()
@@ -106,7 +106,7 @@ func (a *access) login(text string) (token string, who Person, err error) {
 		return "", who, errLocked
 	}
 	at := -1
-	for i := range a.codes { // all of them, so that the time says nothing
+	for i := range a.codes { // compares with all codes, so that the duration shows nothing
 		at = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(a.codes[i].sum[:], sum[:]), i, at)
 	}
 	if at < 0 {
@@ -121,11 +121,12 @@ func (a *access) login(text string) (token string, who Person, err error) {
 	return token, who, nil
 }
 
-// loginKnown returns a token for the person of a list whose own token it is, if it is one.
+// loginKnown returns a new token for the person in list whose own token is own. ok is false
+// if there is no such person.
 func (a *access) loginKnown(own string, list []Known) (token string, who Person, ok bool) {
 	sum := sha256.Sum256([]byte(own))
 	at := -1
-	for i := range list { // all of them, so that the time says nothing
+	for i := range list { // compares with all tokens, so that the duration shows nothing
 		at = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(list[i].Sum[:], sum[:]), i, at)
 	}
 	if at < 0 {
@@ -138,7 +139,7 @@ func (a *access) loginKnown(own string, list []Known) (token string, who Person,
 	return token, who, true
 }
 
-// admit makes a token for a person. The caller holds a.mu.
+// admit adds a person, and returns a new token. The caller holds a.mu.
 func (a *access) admit(who Person) (token string, _ Person) {
 	token = secret()
 	who.Until, who.sum = time.Now().Add(tokenLife), sha256.Sum256([]byte(token))
@@ -152,7 +153,7 @@ func (a *access) admit(who Person) (token string, _ Person) {
 			if p.known != who.known {
 				continue
 			}
-			if own++; own >= maxOwn { // a viewer too: this ends nobody else's login
+			if own++; own >= maxOwn { // a viewer may do this too: it ends only logins of the same person
 				over = i
 			}
 		}
@@ -164,7 +165,7 @@ func (a *access) admit(who Person) (token string, _ Person) {
 	return token, who
 }
 
-// enter lets a person in.
+// enter is admit for a caller that does not hold a.mu.
 func (a *access) enter(who Person) (token string, _ Person) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -172,13 +173,13 @@ func (a *access) enter(who Person) (token string, _ Person) {
 	return a.admit(who)
 }
 
-// expire forgets what is over. The caller holds a.mu.
+// expire removes codes and people whose time is over. The caller holds a.mu.
 func (a *access) expire(now time.Time) {
 	a.codes = slices.DeleteFunc(a.codes, func(c code) bool { return !c.until.After(now) })
 	a.people = slices.DeleteFunc(a.people, func(p Person) bool { return !p.Until.After(now) })
 }
 
-// anybody reports whether somebody is logged in.
+// anybody reports whether at least one person is logged in.
 func (a *access) anybody() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -186,12 +187,12 @@ func (a *access) anybody() bool {
 	return len(a.people) > 0
 }
 
-// holder returns whose token it is.
+// holder returns the person who logged in with a token.
 func (a *access) holder(token string) (who Person, ok bool) {
 	return a.holderOf(sha256.Sum256([]byte(token)))
 }
 
-// holderOf is holder by the digest of the token.
+// holderOf is holder with the digest of the token.
 func (a *access) holderOf(sum sha256sum) (who Person, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -204,7 +205,7 @@ func (a *access) holderOf(sum sha256sum) (who Person, ok bool) {
 	return who, ok
 }
 
-// valid reports whether a token lets its person in.
+// valid reports whether a token is accepted.
 func (a *access) valid(sum sha256sum) bool {
 	_, ok := a.holderOf(sum)
 	return ok

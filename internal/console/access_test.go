@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// A code is for one login within a minute, and ten wrong ones stop all for a minute: WC3, WC-A14.
+// A code can be used for one login within a minute, and after ten wrong codes nobody can
+// log in by a code for a minute: WC3, WC-A14.
 func TestCodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a access
@@ -61,8 +62,8 @@ func TestCodes(t *testing.T) {
 	})
 }
 
-// Over HTTP, each wrong code is refused, and after ten of them also a right one, with the time to wait:
-// WC-A14.
+// Over HTTP, each wrong code is refused, and after ten of them a right code is refused too,
+// with the time to wait: WC-A14.
 func TestGuesses(t *testing.T) {
 	g := start(t)
 	_, code, _ := strings.Cut(first(g.Link("ann", Viewer)), "#")
@@ -83,7 +84,8 @@ func TestGuesses(t *testing.T) {
 	}
 }
 
-// A token holds for twelve hours, or until its person logs out. Codes and tokens are few.
+// A token is valid for twelve hours, or until its person logs out. The numbers of codes and
+// tokens are bounded.
 func TestTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a access
@@ -121,14 +123,14 @@ func TestTokens(t *testing.T) {
 		if len(a.codes) != maxCodes {
 			t.Errorf("%d codes wait", len(a.codes))
 		}
-		var other access // as after a restart
+		var other access // as after a restart of the server
 		if _, ok := other.holder(enter("ann", Viewer)); ok {
 			t.Error("a token is good for another process")
 		}
 	})
 }
 
-// Somebody who logs in again and again ends their own logins and nobody else's.
+// A person who logs in many times ends only their own logins.
 func TestLoginsOfOnePerson(t *testing.T) {
 	var a access
 	list := []Known{{Name: "ann", Role: Operator, Sum: sha256.Sum256([]byte("a"))}, {Name: "bob", Role: Viewer, Sum: sha256.Sum256([]byte("b"))}}

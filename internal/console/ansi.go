@@ -10,23 +10,23 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// Bounds of a sequence that sets colours. A longer one is shown as text.
+// Bounds of an escape sequence that sets colours. A longer sequence is shown as text.
 const (
-	maxSequence = 128 // bytes
-	maxNumbers  = 32  // numbers in it
+	maxSequence = 128 // length in bytes
+	maxNumbers  = 32  // count of numbers in the sequence
 )
 
-// Piece is a text of one look.
+// Piece is a text with one style.
 type Piece struct {
 	Text  string `json:"t"`
-	Style string `json:"s"` // classes, or empty: see style
+	Style string `json:"s"` // CSS classes, see style; may be empty
 }
 
-// style is the look of text on a terminal. Its zero value is the usual one.
+// style describes how text looks on a terminal. Its zero value is the default style.
 type style struct {
 	bold, italic, under, struck, inverse bool
-	fg, bg                               uint8 // 0 for the usual colour, or one more than its number among 16
-	control                              bool  // of characters that do not stand for themselves
+	fg, bg                               uint8 // 0 for the default colour, otherwise the number among 16 colours plus one
+	control                              bool  // whether the text shows a control character by its code
 }
 
 // String returns the classes of a style: b, i, u, s, inv, fg0 to fg15, bg0 to bg15, ctl.
@@ -52,27 +52,27 @@ func (s style) String() string {
 	return strings.Join(words, " ")
 }
 
-// cell is what a column of a line shows.
+// cell is one column of a line.
 type cell struct {
 	text  string
 	style style
 }
 
-// screen makes pieces of what a program wrote to a terminal. A carriage return and a
+// screen splits the output of a program for a terminal into pieces. A carriage return and a
 // backspace move in the line, and later text replaces earlier text, as on a terminal. Of
-// escape sequences only those that set a look have an effect (ECMA-48, SGR); all others are
-// shown, so that nothing moves, hides or sends anything.
+// all escape sequences, only those that set a style have an effect (ECMA-48, SGR). All
+// others are shown as text, so that output cannot move, hide or send anything.
 type screen struct {
 	now    style
 	line   []cell
 	column int
 	pieces []Piece
-	text   strings.Builder // of the last piece
-	look   style           // of the last piece
+	text   strings.Builder // text of the last piece
+	look   style           // style of the last piece
 }
 
-// render returns the pieces of a text that begins with a look. The time and the size of
-// the result are linear in the text.
+// render returns the pieces of a text. from is the style at its beginning. The time and the
+// size of the result are linear in the size of the text.
 func render(text []byte, from style) []Piece {
 	s := &screen{now: from}
 	for len(text) > 0 {
@@ -86,10 +86,10 @@ func render(text []byte, from style) []Piece {
 	return s.pieces
 }
 
-// lookAfter returns the look that holds behind a text.
+// lookAfter returns the style at the end of a text.
 func lookAfter(text []byte) style { return lookBehind(text, style{}) }
 
-// lookBehind is lookAfter for a text that begins with a look.
+// lookBehind is lookAfter for a text that begins with the style s.
 func lookBehind(text []byte, s style) style {
 	for {
 		at := bytes.Index(text, []byte("\x1b["))
@@ -103,7 +103,7 @@ func lookBehind(text []byte, s style) style {
 	}
 }
 
-// next takes one character or sequence, and returns how long it is.
+// next handles one character or sequence, and returns its length in bytes.
 func (s *screen) next(text []byte) int {
 	switch text[0] {
 	case '\n':
@@ -142,8 +142,8 @@ func (s *screen) next(text []byte) int {
 	return n
 }
 
-// codeOf is what stands for a character that does not stand for itself. The control pictures of Unicode
-// would do, but few fonts have them.
+// codeOf returns the code that is shown in place of a character, for example \x07. Few
+// fonts have the control pictures of Unicode, which would be an alternative.
 func codeOf(r rune) string {
 	if r < utf8.RuneSelf {
 		return fmt.Sprintf(`\x%02x`, r)
@@ -151,8 +151,8 @@ func codeOf(r rune) string {
 	return fmt.Sprintf(`\u{%x}`, r)
 }
 
-// sequence returns the length of the sequence for a look with which a text begins; zero for
-// none.
+// sequence returns the length in bytes of the style sequence at the beginning of a text;
+// zero if the text does not begin with such a sequence.
 func sequence(text []byte) int {
 	if len(text) < 3 || text[0] != 0x1b || text[1] != '[' {
 		return 0
@@ -171,14 +171,14 @@ func sequence(text []byte) int {
 	return 0
 }
 
-// show puts a character that does not stand for itself.
+// show puts the code of a character at the column.
 func (s *screen) show(text string) {
 	look := s.now
 	look.control = true
 	s.put(cell{text, look})
 }
 
-// put puts a character at the column.
+// put puts a cell at the column.
 func (s *screen) put(c cell) {
 	if s.column < len(s.line) {
 		s.line[s.column] = c
@@ -196,7 +196,7 @@ func (s *screen) flush() {
 	s.line, s.column = s.line[:0], 0
 }
 
-// put1 adds a text to the pieces.
+// put1 adds a text with a style to the pieces.
 func (s *screen) put1(text string, look style) {
 	if look != s.look {
 		s.end()
@@ -205,7 +205,7 @@ func (s *screen) put1(text string, look style) {
 	s.text.WriteString(text)
 }
 
-// end ends the last piece.
+// end completes the last piece.
 func (s *screen) end() {
 	if s.text.Len() > 0 {
 		s.pieces = append(s.pieces, Piece{s.text.String(), s.look.String()})
@@ -213,7 +213,7 @@ func (s *screen) end() {
 	}
 }
 
-// set changes a look by the numbers of a sequence.
+// set changes a style by the numbers of a sequence.
 func (s *style) set(codes []byte) {
 	groups := strings.Split(string(codes), ";")
 	for i := 0; i < len(groups); i++ {
@@ -223,7 +223,7 @@ func (s *style) set(codes []byte) {
 			s.one(code, parts[1:])
 			continue
 		}
-		if len(parts) == 1 { // the colour is in the groups behind it
+		if len(parts) == 1 { // the colour is in the following groups
 			most := 0
 			switch rest := groups[i+1:]; {
 			case len(rest) > 0 && number(rest[0]) == 5:
@@ -234,7 +234,7 @@ func (s *style) set(codes []byte) {
 			parts = append(parts, groups[i+1:i+1+most]...)
 			i += most
 		} else if len(parts) > 5 && number(parts[1]) == 2 {
-			parts = append(parts[:2], parts[3:]...) // without the colour space
+			parts = append(parts[:2], parts[3:]...) // removes the colour space
 		}
 		if colour, ok := colourOf(parts[1:]); ok && code == 38 {
 			s.fg = colour + 1
@@ -244,7 +244,7 @@ func (s *style) set(codes []byte) {
 	}
 }
 
-// number is a number of a sequence; one that is left out is zero.
+// number parses a number of a sequence. A missing number is zero.
 func number(text string) int {
 	if text == "" {
 		return 0
@@ -256,7 +256,7 @@ func number(text string) int {
 	return int(n)
 }
 
-// one changes a look by one number, and what stands behind its colons.
+// one changes a style by one number, and by the numbers after its colons.
 func (s *style) one(code int, more []string) {
 	switch {
 	case code == 0:
@@ -298,7 +298,8 @@ func (s *style) one(code int, more []string) {
 	}
 }
 
-// colourOf is the nearest of the 16 colours: of one among 256, or of red, green and blue.
+// colourOf returns the nearest of the 16 colours, for a number among 256, or for red, green
+// and blue.
 func colourOf(parts []string) (colour uint8, ok bool) {
 	var n [4]int
 	if len(parts) > len(n) {
@@ -350,7 +351,7 @@ var palette = [16][3]int{
 	{255, 255, 255},
 }
 
-// nearest is the colour of the palette that differs least.
+// nearest returns the number of the palette's colour that differs least.
 func nearest(r, g, b int) (at uint8) {
 	least := 1 << 30
 	for i, p := range palette {
@@ -362,8 +363,9 @@ func nearest(r, g, b int) (at uint8) {
 	return at
 }
 
-// wholeUpTo returns how much of a text can be shown although more of it will come: it ends
-// with no part of a character or sequence, and where the text is long with a line.
+// wholeUpTo returns how many bytes of an incomplete text can be shown already: the text
+// does not end within a character or a sequence. If long is set, it ends with a complete
+// line if it has one.
 func wholeUpTo(text []byte, long bool) int {
 	if long {
 		if at := bytes.LastIndexByte(text, '\n'); at >= 0 {
@@ -377,7 +379,7 @@ func wholeUpTo(text []byte, long bool) int {
 	return len(printable.TrimEnd(text[:end]))
 }
 
-// opens reports whether a text may become a sequence for a look with what comes.
+// opens reports whether a text may become a style sequence when more text follows.
 func opens(text []byte) bool {
 	if len(text) == 1 {
 		return true

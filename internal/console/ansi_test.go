@@ -10,7 +10,7 @@ import (
 	"belljar.dev/internal/golden"
 )
 
-// sequences are outputs, as programs and those who mean harm write them.
+// sequences are outputs of ordinary programs and of hostile ones.
 var sequences = []string{
 	"plain", "two\nlines\n", "tabs\tand\tmore", "\ttab first", "1234567\t8", "12345678\t9", "\n\n\n", "",
 	"10%\r20%\r100%", "long text\rshort", "a\r\nb\r\n", "abc\b\bX", "\b\b\bstart", "a\rb\rc\n", "over\ttab\rX\tY",
@@ -42,7 +42,7 @@ func shownPieces(pieces []Piece) string {
 	return b.String()
 }
 
-// Colours become looks, and all else that a terminal would obey is shown: WC7, WC-A3.
+// Colours become styles, and all other control sequences are shown as text: WC7, WC-A3.
 func TestRender(t *testing.T) {
 	if len(sequences) < 80 {
 		t.Errorf("%d sequences", len(sequences))
@@ -58,10 +58,11 @@ func TestRender(t *testing.T) {
 	golden.File(t, "testdata/render.golden", b.String())
 }
 
-// A text that is cut anywhere looks as it does in one piece: WC7.
+// A text that is cut at any place looks as it does in one piece: WC7.
 func TestRenderInParts(t *testing.T) {
 	for _, s := range sequences {
-		if strings.ContainsAny(s, "\r\b\t") || len(s) > 1000 { // these go back in a line
+		// these characters go back in a line, so parts look different
+		if strings.ContainsAny(s, "\r\b\t") || len(s) > 1000 {
 			continue
 		}
 		whole := joined(render([]byte(s), style{}))
@@ -77,7 +78,8 @@ func TestRenderInParts(t *testing.T) {
 	for in, want := range map[string]int{
 		"abc": 3, "ab\x1b": 2, "ab\x1b[3": 2, "ab\x1b[31;": 2, "ab\x1b[31m": 7, "ab\x1b[2J": 6, "ab\x1b]0;": 6, "ab\xe2\x82": 2, "ab\xc3": 2, "ab\xff": 3, "ab\xe2\x82\xac": 5,
 		"\x1b": 0, "\xe2": 0, "x\xf0\x9f\x98": 1,
-		"ab\x1b[" + strings.Repeat("1", maxSequence-3): 2, "ab\x1b[" + strings.Repeat("1", maxSequence): maxSequence + 4, // too long to become a sequence
+		// too long to become a sequence
+		"ab\x1b[" + strings.Repeat("1", maxSequence-3): 2, "ab\x1b[" + strings.Repeat("1", maxSequence): maxSequence + 4,
 	} {
 		if got := wholeUpTo([]byte(in), false); got != want {
 			t.Errorf("%q: got %d, want %d", in, got, want)
@@ -88,7 +90,7 @@ func TestRenderInParts(t *testing.T) {
 	}
 }
 
-// joined is the text of pieces by their looks.
+// joined returns the text of pieces, grouped by style.
 func joined(pieces []Piece) string {
 	var b strings.Builder
 	last := ""

@@ -14,7 +14,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// wrote asks for a call with a text of an agent.
+// wrote creates an approval for a call whose argument is a text of an agent.
 func (g *rig) wrote(text string) (approval.Approval, error) {
 	a, _, err := g.approvals.Ask(g.t.Context(), approval.Request{
 		CallID: fmt.Sprint(len(text)), Facts: policies.Facts{Tenant: "a", Session: "s-1", Tool: "Write", Args: map[string]any{"text": text}},
@@ -23,7 +23,7 @@ func (g *rig) wrote(text string) (approval.Approval, error) {
 	return a, err
 }
 
-// numbered are lines, each another one.
+// numbered returns n lines, each with another number.
 func numbered(n int) string {
 	var lines strings.Builder
 	for i := range n {
@@ -32,14 +32,15 @@ func numbered(n int) string {
 	return lines.String()
 }
 
-// WC-A7: a call with large arguments is a question of bounded size, which says that it is cut, and all
-// of the arguments can be read part by part. With more than a MiB of them nobody is asked.
+// WC-A7: a call with large arguments leads to a question of bounded size, which says that
+// it is cut. All of the arguments can be read in parts. If the arguments have more than a
+// MiB, no person is asked.
 func TestLargeArguments(t *testing.T) {
 	g := start(t)
 	token := g.login(Viewer)
 	for _, tt := range []struct {
 		name, text  string
-		lines, left int // shown, and left out
+		lines, left int // number of lines that are shown, and number that are left out
 	}{
 		{"1,000 lines", numbered(1000), 40, 960},
 		{"hidden characters", strings.Repeat("\u202e\u200b", 100_000), 1, 0},
@@ -69,7 +70,7 @@ func TestLargeArguments(t *testing.T) {
 			}
 			all.WriteString(part.Text)
 		}
-		want := "text: " + strconv.Quote(tt.text) + "\n" // as JSON spells it, too
+		want := "text: " + strconv.Quote(tt.text) + "\n" // JSON quotes these texts in the same way
 		if strings.Contains(tt.text, "\n") {
 			want = "text:\n    " + strings.ReplaceAll(tt.text, "\n", "\n    ") + "\n"
 		} else if tt.name == "hidden characters" {
@@ -87,14 +88,15 @@ func TestLargeArguments(t *testing.T) {
 			t.Errorf("somebody is asked about %d bytes", size)
 		}
 	}
-	for _, path := range []string{g.ask("rm x").ID + "/arguments", "ap-nosuch/arguments"} { // the arguments of this question are not cut
+	// the arguments of the first path are not cut
+	for _, path := range []string{g.ask("rm x").ID + "/arguments", "ap-nosuch/arguments"} {
 		if got := g.send("GET", "api/v1/approvals/"+path, token, nil); got.status != http.StatusNotFound {
 			t.Errorf("%s: %d %s", path, got.status, got.body)
 		}
 	}
 }
 
-// The large arguments that are kept are bounded: the newest are kept.
+// The size of the large arguments that are kept is bounded. The newest arguments are kept.
 func TestKeptArguments(t *testing.T) {
 	g := start(t)
 	var all []approval.Approval
@@ -115,7 +117,7 @@ func TestKeptArguments(t *testing.T) {
 			t.Errorf("text %d has %d bytes", i, p.Total)
 		}
 	}
-	if kept != 18 { // in 16 MiB
+	if kept != 18 { // as many as fit into 16 MiB
 		t.Errorf("%d of 24 texts of 900,000 bytes are kept, want 18", kept)
 	}
 	if _, err := g.approvals.Arguments(all[23].ID, 0, 1); err != nil {
@@ -123,7 +125,7 @@ func TestKeptArguments(t *testing.T) {
 	}
 }
 
-// WC-A10: cookies, which a page of any port of this host can set, do nothing.
+// WC-A10: cookies have no effect. A page on any port of this host can set them.
 func TestCookies(t *testing.T) {
 	g := start(t, full)
 	token := g.login(Operator)
@@ -139,7 +141,8 @@ func TestCookies(t *testing.T) {
 	}
 }
 
-// A token counts in the header Authorization, and nowhere else: a URL ends in logs.
+// A token is accepted only in the header Authorization, and not in a URL, because URLs are
+// written into logs.
 func TestTokensElsewhere(t *testing.T) {
 	g := start(t)
 	token := g.login(Operator)
@@ -155,7 +158,8 @@ func TestTokensElsewhere(t *testing.T) {
 	}
 }
 
-// WC-A19: of a yes and a no at once the first counts, and the other learns of it.
+// WC-A19: if a yes and a no arrive at the same time, the first one counts, and the sender
+// of the other gets an error.
 func TestYesAndNoAtOnce(t *testing.T) {
 	g := start(t)
 	token := g.login(Approver)
@@ -179,8 +183,8 @@ func TestYesAndNoAtOnce(t *testing.T) {
 	}
 }
 
-// WC-A29: the login removes the data that an earlier program on the port left in the browser, and
-// nothing else does: an answer that agents can cause must not do it.
+// WC-A29: the login removes the data that an earlier program on the port left in the
+// browser. No other answer does this, because agents could cause it.
 func TestStorageIsCleared(t *testing.T) {
 	g := start(t)
 	_, code, _ := strings.Cut(first(g.Link("ann", Viewer)), "#")
@@ -190,12 +194,13 @@ func TestStorageIsCleared(t *testing.T) {
 	if got := g.send("POST", "api/v1/login", "", map[string]string{"code": code}); got.header.Get("Clear-Site-Data") != `"cache", "storage"` {
 		t.Errorf("after the login: %q", got.header.Get("Clear-Site-Data"))
 	}
-	if got := start(t).send("GET", "api/v1/me", g.login(Viewer), nil); got.status != http.StatusUnauthorized { // of another run
+	// the token is from another run of the server
+	if got := start(t).send("GET", "api/v1/me", g.login(Viewer), nil); got.status != http.StatusUnauthorized {
 		t.Errorf("a token of another run: %d", got.status)
 	}
 }
 
-// WC-A31: a policy that is large, or nested deeply, costs no more than its bound.
+// WC-A31: a policy that is large or deeply nested costs no more than its bound.
 func TestLargePolicies(t *testing.T) {
 	g := start(t, full)
 	token := g.login(Viewer)
@@ -208,7 +213,7 @@ func TestLargePolicies(t *testing.T) {
 		path string
 		body any
 		want int
-		says string // the bound that was reached
+		says string // part of the answer: the bound that was exceeded
 	}{
 		{"policy/explain", map[string]any{"tool": "Bash", "arguments": map[string]any{"command": strings.Repeat("x", 10<<20)}}, 413, "more than 65536 bytes"},
 		{"policy/explain", map[string]any{"tool": "Bash", "arguments": nested}, 413, "more than 65536 bytes"},
@@ -223,13 +228,14 @@ func TestLargePolicies(t *testing.T) {
 			t.Errorf("%s: got %d %.200s, want %d %s", tt.path, got.status, got.body, tt.want, tt.says)
 		}
 	}
-	deep := `{"tool":"Bash","arguments":{"a":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}}` // encoding/json would not write this
+	// encoding/json would not write such a deep value
+	deep := `{"tool":"Bash","arguments":{"a":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}}`
 	if got := g.sendText("POST", "api/v1/policy/explain", token, deep); got.status != http.StatusBadRequest || !strings.Contains(string(got.body), "exceeded max depth") {
 		t.Errorf("arguments that are nested deeply: %d %.200s", got.status, got.body)
 	}
 }
 
-// WC-A32: there is no other form than JSON to ask for.
+// WC-A32: the data are available only as JSON.
 func TestNoTables(t *testing.T) {
 	g := start(t, full)
 	token := g.login(Viewer)
@@ -241,8 +247,8 @@ func TestNoTables(t *testing.T) {
 	}
 }
 
-// WC-A15: the page and its files have no token and no code, whoever is logged in. An attacker who
-// reads them still has to guess the token.
+// WC-A15: the page and its files never contain a token or a code, whoever is logged in. An
+// attacker who reads them still has to guess the token.
 func TestPageHasNoSecret(t *testing.T) {
 	g := start(t, full)
 	_, code, _ := strings.Cut(first(g.Link("ann", Operator)), "#")
@@ -268,7 +274,7 @@ func TestPageHasNoSecret(t *testing.T) {
 	}
 }
 
-// WC12: the inbox has what waits of all tenants, and of all places.
+// WC12: the inbox contains what waits for all tenants and in all places.
 func TestInboxOfAllTenants(t *testing.T) {
 	g := start(t, func(_ *rig, v *Views) {
 		v.Upstreams = &others{pins: []Pin{{Upstream: "files", Tenant: "c", Version: "v1"}}}

@@ -12,7 +12,8 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// castPiece is a text of one look, and when it was shown, in seconds since the beginning.
+// castPiece is a text with one style, and the time when it was shown, in seconds since the
+// beginning.
 type castPiece struct {
 	At float64 `json:"at"`
 	Piece
@@ -27,11 +28,11 @@ type castPart struct {
 	Next    int         `json:"next"`
 	End     bool        `json:"end"`
 	Pieces  []castPiece `json:"pieces"`
-	Cut     string      `json:"cut,omitempty"`  // why the recording does not have all
-	Lost    int64       `json:"lost,omitempty"` // bytes of output that it does not have, where that is known
+	Cut     string      `json:"cut,omitempty"`  // why the recording is incomplete; empty if it is complete
+	Lost    int64       `json:"lost,omitempty"` // bytes of output that are missing in the recording, if known
 }
 
-// showCast is a part of the recording of a call.
+// showCast returns a part of the recording of a call.
 func showCast(r *request) (any, error) {
 	from := 0
 	if text := r.in.URL.Query().Get("from"); text != "" {
@@ -57,8 +58,8 @@ func showCast(r *request) (any, error) {
 	return part, nil
 }
 
-// castFrom is a recording from an event on. Each event is rendered by itself, with the look
-// that the events before it have left.
+// castFrom returns the part of a recording that begins with event number from. Each event
+// is rendered on its own, and begins with the style at the end of the events before it.
 func castFrom(text []byte, from int) (part castPart, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, audit.MaxRecordingText)

@@ -17,7 +17,7 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// askMore is ask of a call whose yes may be remembered.
+// askMore is ask for a call whose yes may be remembered.
 func (g *rig) askMore(command string) approval.Approval {
 	g.t.Helper()
 	a, _, err := g.approvals.Ask(g.t.Context(), approval.Request{
@@ -30,7 +30,7 @@ func (g *rig) askMore(command string) approval.Approval {
 	return a
 }
 
-// answer answers as somebody else does.
+// answer answers an approval as another person.
 func (g *rig) answer(a approval.Approval, said approval.Reply) {
 	g.t.Helper()
 	if _, err := g.approvals.Answer(g.t.Context(), a.ID, said); err != nil {
@@ -38,8 +38,9 @@ func (g *rig) answer(a approval.Approval, said approval.Reply) {
 	}
 }
 
-// A yes that is remembered is a second step, which needs a choice, and what was chosen is what
-// is kept. It is taken back on the page of the approval: WC14.
+// A yes that is remembered needs a second step, in which the person chooses how long it is
+// valid. Exactly that choice is stored. The person can withdraw it on the page of the
+// approval: WC14.
 func TestChromeRemember(t *testing.T) {
 	g := start(t)
 	session, hours, once := g.askMore("ls a"), g.askMore("ls b"), g.ask("ls c")
@@ -87,8 +88,8 @@ func TestChromeRemember(t *testing.T) {
 	}
 }
 
-// An approval that is put off is hidden and not answered, and comes back a minute before its time
-// is over: WC15.
+// An approval that is put off is hidden but not answered, and is shown again one minute
+// before its time is over: WC15.
 func TestChromeLater(t *testing.T) {
 	g := start(t)
 	a := g.ask("git push")
@@ -102,14 +103,15 @@ func TestChromeLater(t *testing.T) {
 		t.Errorf("put off: %+v", is)
 	}
 	p.eval(`window.ahead = 0; Date.now = (real => () => real() + window.ahead)(Date.now)`)
-	p.until(`document.querySelector('.badge').textContent === '1' || void (window.ahead += 5000)`) // of ten minutes
+	// moves the clock of the page forward, at most ten minutes
+	p.until(`document.querySelector('.badge').textContent === '1' || void (window.ahead += 5000)`)
 	p.until(`document.querySelectorAll('main ul')[0].childElementCount === 1`)
 	if left := value[string](p, `document.querySelector('.list time[data-left]').textContent`); strings.Contains(left, "min") {
 		t.Errorf("it comes back with %s", left)
 	}
 }
 
-// many are more answers than are sent at once.
+// many has more answered approvals than one response contains.
 type many struct{ *rig }
 
 func (m many) History(_ context.Context, f approval.Filter) (list []approval.Approval, _ error) {
@@ -123,9 +125,9 @@ func (m many) History(_ context.Context, f approval.Filter) (list []approval.App
 	return list, nil
 }
 
-// Answers are found by what was asked, what was said and by whom, and lead to their records:
-// WC16. What was decided about calls like it, and the records, are on the page of an approval:
-// WC13.
+// Answered approvals are found by the question, by the answer and by the person who
+// answered, and have links to their records: WC16. The page of an approval shows what was
+// decided about similar calls, and the records: WC13.
 func TestChromeHistory(t *testing.T) {
 	dir := logged(t, 1)
 	g := start(t, func(_ *rig, v *Views) { v.AuditDir = dir })
@@ -155,7 +157,7 @@ func TestChromeHistory(t *testing.T) {
 	p.set("State", "pending")
 	shown("npm unpublish")
 	p.set("State", "")
-	p.set("Text", "Friday") // in the note
+	p.set("Text", "Friday") // a word of the note
 	shown("git push")
 	p.set("Text", "")
 	p.set("Who", "BOB")
@@ -179,7 +181,7 @@ func TestChromeHistory(t *testing.T) {
 	}
 }
 
-// list is texts as a script has them.
+// list returns texts as a JavaScript array.
 func list(texts []string) string {
 	out := "["
 	for _, text := range texts {
@@ -188,7 +190,7 @@ func list(texts []string) string {
 	return out + "]"
 }
 
-// Older answers are read on from the last one: WC16.
+// Older answers are loaded from the last shown answer on: WC16.
 func TestChromeOlderAnswers(t *testing.T) {
 	g := start(t, func(g *rig, v *Views) { v.People = many{g} })
 	p := g.open(chrome(t))
@@ -200,8 +202,8 @@ func TestChromeOlderAnswers(t *testing.T) {
 	p.until(`!` + theControl("Older answers"))
 }
 
-// Questions of an agent are answered, with options, several of them, and own words, or not
-// answered, with a note: WC12.
+// Questions of an agent are answered with one option, with several options or in the
+// person's own words, or are declined with a note: WC12.
 func TestChromeQuestions(t *testing.T) {
 	g := start(t)
 	ask := func(text string) question.Asked {
@@ -247,7 +249,7 @@ func TestChromeQuestions(t *testing.T) {
 	p.at("#/inbox/question/" + late.ID)
 	p.until(theControl("Send the answer"))
 	p.set("Your answer", "mine")
-	// The answer of somebody else comes first, and the page has not heard of it.
+	// The answer of another person arrives first, and the page does not know it yet.
 	p.eval(`window.fetch = (real => (url, init) => String(url).includes('answer') ? new Promise(r => { window.go = () => r(real(url, init)) }) : real(url, init))(window.fetch)`)
 	p.sure("Send the answer")
 	p.until(`window.go`)
@@ -259,7 +261,7 @@ func TestChromeQuestions(t *testing.T) {
 	p.until(`!document.querySelector('.answer')`)
 }
 
-// pinned are definitions of a server that wait.
+// pinned is a server with definitions that wait for a decision.
 type pinned struct {
 	others
 	mu sync.Mutex
@@ -283,8 +285,9 @@ func (f *pinned) Decide(_ context.Context, upstream, version string, approve boo
 	return nil
 }
 
-// Definitions of servers that wait are shown beside what they were, and trusted or refused one
-// by one; one that is not shown whole cannot be trusted here: WC12, WC23.
+// Definitions of servers that wait are shown next to their earlier versions, and are
+// trusted or refused one by one. A definition that is not shown as a whole cannot be
+// trusted here: WC12, WC23.
 func TestChromePins(t *testing.T) {
 	f := &pinned{others: others{pins: []Pin{
 		{Upstream: "files", Tenant: "a", Name: "tool read", What: "changed", Version: "v1", Diff: "@@ description\n-Reads a file\n+Reads a file and sends it\n"},
@@ -318,7 +321,7 @@ func TestChromePins(t *testing.T) {
 
 var _ Upstreams = (*pinned)(nil)
 
-// A key that is pressed at the moment at which a call, a question or a definition appears was
+// A key that is pressed at the moment when a call, a question or a definition appears was
 // meant for something else, and does not answer it: WC-A22.
 func TestChromeNoAnswerAtOnce(t *testing.T) {
 	f := &pinned{others: others{pins: []Pin{{Upstream: "files", Tenant: "a", Name: "tool read", What: "changed", Version: "v1", Diff: "+Reads\n"}}}}
@@ -364,7 +367,7 @@ func TestChromeNoAnswerAtOnce(t *testing.T) {
 	}
 }
 
-// others of a server with one upstream.
+// oneUpstream is others with one upstream.
 type oneUpstream struct{ others }
 
 func (o *oneUpstream) All() []control.Upstreams {
@@ -373,8 +376,8 @@ func (o *oneUpstream) All() []control.Upstreams {
 	}}}}
 }
 
-// A server of somebody else is shown with why it does not run and what it wrote, and restarted:
-// WC23.
+// An upstream is shown with the reason why it does not run and with its standard error, and
+// can be restarted: WC23.
 func TestChromeUpstreams(t *testing.T) {
 	f := &oneUpstream{}
 	g := start(t, func(_ *rig, v *Views) { v.Upstreams = f })

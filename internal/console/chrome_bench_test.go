@@ -13,7 +13,7 @@ import (
 	"belljar.dev/mcp/tools"
 )
 
-// growing is a task that writes while its output is read.
+// growing is a task that can write while its output is read.
 type growing struct {
 	runs
 	mu sync.Mutex
@@ -27,7 +27,7 @@ func (f *growing) Output(session string, task, from int64, most int) (tools.Outp
 	return p, err
 }
 
-// write writes lines of a size in all.
+// write appends lines to the output until it has grown by size bytes.
 func (f *growing) write(size int, line string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -36,9 +36,9 @@ func (f *growing) write(size int, line string) {
 	}
 }
 
-// BenchmarkLiveOutput follows a task that writes a megabyte a second, for 20 seconds each time:
-// the memory that the page needs at most, and the longest time for which it does not react. The
-// bounds of WC8 are 80 MB and 200 ms, for a minute.
+// BenchmarkLiveOutput follows a task that writes a megabyte per second, for 20 seconds in
+// each iteration. It reports the largest heap of the page, and the longest time for which
+// the page does not react. The bounds of WC8 are 80 MB and 200 ms, for one minute.
 func BenchmarkLiveOutput(b *testing.B) {
 	out := &growing{}
 	g := start(b, full, func(_ *rig, v *Views) { v.Runs = out })
@@ -70,14 +70,16 @@ func BenchmarkLiveOutput(b *testing.B) {
 			}
 		}
 	}
-	p.until(fmt.Sprintf(`document.querySelector('.output').innerText.includes('%d ok')`, n)) // it has kept up
+	// the page has shown all output
+	p.until(fmt.Sprintf(`document.querySelector('.output').innerText.includes('%d ok')`, n))
 	b.ReportMetric(heap, "MB-heap")
 	b.ReportMetric(value[float64](p, `window.longest`), "ms-longest")
 	b.ReportMetric(float64(len(out.output))/1e6, "MB-written")
 }
 
-// BenchmarkTab opens a page in one more tab of somebody who is logged in: its first paint and
-// when it has its numbers, of the slowest. The bounds are 150 ms (WC26) and a second (WC9).
+// BenchmarkTab opens a page in one more tab of a person who is logged in. It reports the
+// slowest first paint, and the longest time until the page shows its numbers. The bounds
+// are 150 ms (WC26) and one second (WC9).
 func BenchmarkTab(b *testing.B) {
 	g := start(b, full)
 	browser := chrome(b)

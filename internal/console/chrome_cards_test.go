@@ -11,7 +11,7 @@ import (
 	"belljar.dev/mcp/tools"
 )
 
-// longRuns run under the longest names that there may be.
+// longRuns are runs with the longest names that are allowed.
 type longRuns struct{ *runs }
 
 var (
@@ -34,8 +34,8 @@ func (longRuns) Jobs() []control.Job {
 	return []control.Job{{JobInfo: tools.JobInfo{ID: 3, Session: longID, Box: longID, Tenant: longName, Tool: "Bash", Command: longName, Started: time.Now()}}}
 }
 
-// Where a table with many columns has no room, each row is a card: nothing of it is out of sight, the name
-// of what it is about is in two lines at most, and each name has a value: WC27.
+// If a table with many columns does not fit, each row becomes a card: nothing of the row is
+// hidden, the id is broken into two lines at most, and each name has a value: WC27.
 func TestChromeCards(t *testing.T) {
 	g, _, _ := linked(t, func(_ *rig, v *Views) { v.Runs = longRuns{&runs{}} })
 	p := g.open(chrome(t))
@@ -63,8 +63,8 @@ func TestChromeCards(t *testing.T) {
 	}
 }
 
-// The page of a task without output has no empty screen, and the page of one that is gone no heading for
-// what is not there. An output that comes later is shown.
+// The page of a task without output shows no empty screen, and the page of a task that is
+// gone shows no heading for its output. Output that is written later is shown.
 func TestChromeNoOutput(t *testing.T) {
 	out := &growing{}
 	p := start(t, full, func(_ *rig, v *Views) { v.Runs = out }).open(chrome(t))
@@ -83,10 +83,11 @@ func TestChromeNoOutput(t *testing.T) {
 	out.write(100_000, "0123456789\n")
 	out.write(8, "the end\n")
 	p.until(`document.querySelector('.output').checkVisibility() && document.querySelector('.output').innerText.includes('the end')`)
-	p.until(`(n => n.scrollTop > 0 && n.scrollTop + n.clientHeight > n.scrollHeight - 2)(document.querySelector('.output'))`) // at its end
+	// the page has scrolled to the end of the output
+	p.until(`(n => n.scrollTop > 0 && n.scrollTop + n.clientHeight > n.scrollHeight - 2)(document.querySelector('.output'))`)
 }
 
-// lateRuns is growing whose task is not there yet.
+// lateRuns is growing whose task appears only after there is set.
 type lateRuns struct {
 	*growing
 	there atomic.Bool
@@ -99,7 +100,8 @@ func (f *lateRuns) Jobs() []control.Job {
 	return f.growing.Jobs()
 }
 
-// The page of a task that is gone shows it with its output when it is there after all.
+// If a task appears after its page has said that it is gone, the page shows it with its
+// output.
 func TestChromeBackAgain(t *testing.T) {
 	out := &lateRuns{growing: &growing{}}
 	out.write(8, "the end\n")
@@ -113,7 +115,8 @@ func TestChromeBackAgain(t *testing.T) {
 	p.until(`document.querySelector('.output').checkVisibility() && document.querySelector('.output').innerText.includes('the end')`)
 }
 
-// A part of an output that arrives late is not added to another one that the person has asked for since.
+// A part of the output that arrives late is not added if the person has meanwhile requested
+// another part.
 func TestChromeLatePart(t *testing.T) {
 	out := &growing{}
 	out.write(1<<20, "0123456789\n")
@@ -137,7 +140,7 @@ func TestChromeLatePart(t *testing.T) {
 	}
 }
 
-// A question in a dialog goes when the page that asked it does.
+// A dialog is closed when the page that opened it is left.
 func TestChromeDialogGoes(t *testing.T) {
 	p := start(t, full).open(chrome(t))
 	p.login(Operator)

@@ -10,7 +10,7 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// recorded is an audit log with one call of which there is a recording.
+// recorded returns the directory of an audit log with one call that has a recording.
 func recorded(t *testing.T, change ...func(*audit.Recorded)) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "audit")
@@ -49,9 +49,9 @@ func recorded(t *testing.T, change ...func(*audit.Recorded)) (dir string) {
 	return dir
 }
 
-// The day of a person who has no mouse: to log in, be asked, refuse with a note, allow once,
-// look at a box, stop a task, apply two of three changed files, find a record and replay it:
-// WC14, WC25, WC-A22.
+// A person without a mouse can do a day's work: log in, be asked, refuse with a note, allow
+// once, look at a box, stop a task, apply two of three changed files, find a record and
+// replay it: WC14, WC25, WC-A22.
 func TestChromeDayByKeyboard(t *testing.T) {
 	base, ends := t.TempDir(), &runs{output: []byte("\x1b[31mred\x1b[0m\n")}
 	g := start(t, full, func(g *rig, v *Views) {
@@ -65,20 +65,21 @@ func TestChromeDayByKeyboard(t *testing.T) {
 	p.tabTo(`node.getAttribute('href') === '#/inbox'`)
 	p.follow("#/inbox")
 	p.tabTo(`node.closest('.list')&&node.hash?.includes('` + refused.ID + `')`)
-	// As "No" gets the focus, which it has first, it is pressed: that was meant for something else.
+	// "No" gets the focus first, and is pressed at that moment. The key was meant for
+	// something else.
 	p.eval(`addEventListener('focusin', function press(e) { if (e.target.textContent === 'No') { removeEventListener('focusin', press); e.target.click(); window.early = true } })`)
 	p.follow("#/inbox/approval/" + refused.ID)
 	p.until(`window.early && document.activeElement.textContent === 'No'`)
 	if a, _ := g.Approval(t.Context(), refused.ID); a.State != approval.Pending {
 		t.Fatalf("a key that was pressed as the question came up answered it: %+v", a)
 	}
-	allowed := g.ask("npm publish") // it comes while the person reads, and takes no focus
+	allowed := g.ask("npm publish") // arrives while the person reads, and does not take the focus
 	p.until(`document.querySelector('.badge').textContent === '2'`)
 	p.until(`document.activeElement.textContent === 'No' && document.title.startsWith('(2)')`)
 	p.backTo(`node.dataset.focus === 'note'`)
 	p.write("not before the release")
 	p.tabTo(named("No"))
-	p.until(`performance.now() > 2000`) // the page is older than the guard
+	p.until(`performance.now() > 2000`) // keys are ignored only in the first moments of a page
 	p.until(`(window.pressed ||= performance.now()) + 700 < performance.now()`)
 	p.press("Enter")
 	p.until(`window.told === '#/inbox'`)
@@ -154,8 +155,8 @@ func TestChromeDayByKeyboard(t *testing.T) {
 	p.fine()
 }
 
-// A key that is pressed while a person writes the note belongs to the note, and is not an answer:
-// WC-A22.
+// A key that is pressed while a person writes the note belongs to the note, and does not
+// answer: WC-A22.
 func TestChromeTypingAnswersNothing(t *testing.T) {
 	g := start(t)
 	a := g.ask("git push --force")
@@ -181,8 +182,8 @@ func TestChromeTypingAnswersNothing(t *testing.T) {
 	}
 }
 
-// A call that was answered elsewhere meanwhile is shown so, and several calls are refused at once but
-// never allowed: WC14, WC-A18, WC-A19.
+// A call that was meanwhile answered by another person is shown as answered. Several calls
+// can be refused at the same time but never allowed: WC14, WC-A18, WC-A19.
 func TestChromeAnswersOfOthers(t *testing.T) {
 	g := start(t)
 	a := g.ask("git push")

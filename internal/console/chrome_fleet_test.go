@@ -8,7 +8,8 @@ import (
 	"belljar.dev/internal/people/approval"
 )
 
-// fleetPages are the pages of a front, each with what it shows when it is there.
+// fleetPages are the pages of a front, each with an expression that is true when the page
+// is shown.
 var fleetPages = map[string]string{
 	"#/workers": `document.querySelector('tbody tr')`, "#/inbox": `document.querySelector('.list li')`, "#/history": `document.querySelector('tbody tr')`,
 	"#/boxes": `document.querySelector('tbody tr')`, "#/jobs": `document.querySelector('tbody tr')`, "#/jobs/s-1/3?worker=w2": `document.querySelector('.output .lines-out div') && document.querySelector('.facts')`,
@@ -25,7 +26,8 @@ func everyFleetPage(p *tab, f func(hash string)) {
 	}
 }
 
-// A person at a front reads a question of a worker, answers it, and sees which worker is missing.
+// A person at a front reads a question from a worker, answers it, and sees which worker is
+// missing.
 func TestChromeFleet(t *testing.T) {
 	g, f, workers := linked(t)
 	first, second := workers["w1"].ask("make one"), workers["w2"].ask("make two")
@@ -62,7 +64,8 @@ func TestChromeFleet(t *testing.T) {
 	}
 }
 
-// The data of workers are text on every page of a front, can be read, and fit: WC6, WC25, WC27.
+// Data from workers are plain text on every page of a front, can be read, and fit the
+// window: WC6, WC25, WC27.
 func TestChromeFleetPages(t *testing.T) {
 	g, _, workers := linked(t, hostile)
 	for _, w := range workers {

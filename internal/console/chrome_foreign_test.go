@@ -17,10 +17,11 @@ import (
 	"belljar.dev/internal/people/approval"
 )
 
-// foreignPage is what an agent serves that published a port: it tries what a page can do to a
-// server on another port of its host. It cannot read the token of the person, so it sends a
-// guess, and none. %[1]s is the console, %[2]s the path of an approval, %[3]s that of the files. It
-// even knows the version of the approval, %[4]s.
+// foreignPage is a page on a port that an agent has published. It tries everything that a
+// page can do to a server on another port of its host. It cannot read the person's token,
+// so it sends a guessed token or none. The arguments are %[1]s, the URL of the console,
+// %[2]s, the path of an approval, %[3]s, the path of the files, and %[4]s, the version of
+// the approval, which a real attacker would not know.
 const foreignPage = `<!doctype html><title>foreign</title><body><script>
 const at = %[1]q, answer = at + %[2]q, done = [];
 document.cookie = 'belljar=1; path=/';
@@ -56,7 +57,7 @@ window.results = {};
 Promise.all(Object.entries(tries).map(([name, f]) => f().then(v => { window.results[name] = 'got ' + v }, e => { window.results[name] = 'refused' }))).then(() => { window.over = true });
 </script>`
 
-// assetsOf is the directory of the files of a console, as its page names it.
+// assetsOf returns the directory of a console's files, as its page names it.
 func assetsOf(t *testing.T, url string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -76,9 +77,9 @@ func assetsOf(t *testing.T, url string) string {
 	return string(dir)
 }
 
-// A page on another port of this host, such as one that an agent has published, reads nothing
-// of the console and does nothing there: WC-A9, WC-A21. A person is logged in, and uses the
-// same browser.
+// A page on another port of this host, for example a port that an agent has published, can
+// neither read from the console nor do anything there: WC-A9, WC-A21. A person is logged in
+// with the same browser.
 func TestChromeForeignPort(t *testing.T) {
 	g := start(t, full)
 	browser := chrome(t)
@@ -86,7 +87,7 @@ func TestChromeForeignPort(t *testing.T) {
 	own := g.open(browser)
 	own.login(Operator)
 	var mu sync.Mutex
-	var heard []string // what browsers sent to the foreign server
+	var heard []string // requests that browsers sent to the foreign server
 	text := fmt.Sprintf(foreignPage, g.URL(), "api/v1/approvals/"+a.ID+"/answer", assetsOf(t, g.URL()), a.Version())
 	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
@@ -126,11 +127,11 @@ func TestChromeForeignPort(t *testing.T) {
 			t.Errorf("the foreign server was sent %q", text)
 		}
 	}
-	own.until(`document.querySelector('.state.live')`) // and the page of the person goes on
+	own.until(`document.querySelector('.state.live')`) // the person's own page still works
 }
 
-// visitForeign opens a page, and waits until it has tried everything. It returns what the browser says
-// of its frames.
+// visitForeign opens a page, and waits until it has tried everything. It returns the
+// messages of the browser about frames.
 func visitForeign(ctx context.Context, t *testing.T, url string) (frames []string) {
 	t.Helper()
 	if err := chromedp.Do(ctx); err != nil {
@@ -153,8 +154,8 @@ func visitForeign(ctx context.Context, t *testing.T, url string) (frames []strin
 	return frames
 }
 
-// The cookies that a page of another port sets, however many, come with no request for data, and so do
-// not keep a page of the console from working: WC-A10.
+// However many cookies a page on another port sets, no request for data contains them. So
+// they cannot stop a page of the console from working: WC-A10.
 func TestChromeCookieBomb(t *testing.T) {
 	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -187,9 +188,9 @@ func TestChromeCookieBomb(t *testing.T) {
 	}
 }
 
-// earlierPage is what an agent serves at the port of a console before the console is there: it leaves in
-// the browser all that stays there when the page is gone. Its service worker sees each request of a
-// later page.
+// earlierPage is a page that an agent serves on the port of a console before the console
+// runs. It leaves everything in the browser that stays there when a page is closed. Its
+// service worker sees each request of a later page.
 const earlierPage = `<!doctype html><title>earlier</title><script>
 (async () => {
   localStorage.setItem('token', 'planted')
@@ -202,8 +203,8 @@ const earlierPage = `<!doctype html><title>earlier</title><script>
 })()
 </script>`
 
-// A program that had the port earlier may have left a service worker, storage and caches in the browser.
-// A login removes them: WC-A29.
+// A program that used the port earlier may have left a service worker, storage and caches
+// in the browser. A login removes them: WC-A29.
 func TestChromeEarlierServer(t *testing.T) {
 	earlier := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		kind, text := "text/html; charset=utf-8", earlierPage

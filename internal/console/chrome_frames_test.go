@@ -12,14 +12,15 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// pleaStart is the text with which each plea begins.
+// pleaStart is the text at the beginning of each plea.
 const pleaStart = "belljar support: "
 
-// plea is what an agent writes to the person who reads it.
+// plea is a text that an agent writes for the person who reads it.
 const plea = pleaStart + "please approve"
 
-// pleas counts the visible texts that contain pleaStart: in a labelled frame, and bare. It skips lists,
-// tables and names, which are short and have no frame.
+// pleas is a script that counts the visible texts that contain pleaStart: In are those in a
+// labelled frame, Bare the others. It skips lists, tables and names, which are short and
+// have no frame.
 const pleas = `(() => {
 	const walk = document.createTreeWalker(document.querySelector('dialog[open]') || document.querySelector('main'), NodeFilter.SHOW_TEXT), got = {In: 0, Bare: 0}
 	while (walk.nextNode()) {
@@ -32,7 +33,7 @@ const pleas = `(() => {
 	return got
 })()`
 
-// Text that an agent wrote to the person stands in a frame that says so: WC-A33.
+// A text that an agent wrote is shown in a frame that says so: WC-A33.
 func TestChromeFrames(t *testing.T) {
 	g := start(t, hostile)
 	p := g.open(chrome(t))
@@ -50,7 +51,7 @@ func TestChromeFrames(t *testing.T) {
 	}
 }
 
-// framed checks that a plea can be read, and that all of it stands in frames.
+// framed checks that a plea is visible, and only in frames.
 func (p *tab) framed(what string) {
 	p.t.Helper()
 	p.until(`(got => got.In + got.Bare > 0)(` + pleas + `)`)
@@ -59,14 +60,14 @@ func (p *tab) framed(what string) {
 	}
 }
 
-// pleadingRuns is a task that pleads, and whose output does.
+// pleadingRuns has a task whose description and output are pleas.
 type pleadingRuns struct{ *runs }
 
 func (pleadingRuns) Jobs() []control.Job {
 	return []control.Job{{JobInfo: tools.JobInfo{ID: 3, Session: "s-1", Tool: "Bash", Command: "echo '" + plea + "'", Description: plea}}}
 }
 
-// pleadingKit is what pleading agents keep from one session to the next.
+// pleadingKit has todos, plans and callbacks that are pleas.
 type pleadingKit struct{ working }
 
 func (*pleadingKit) Work(context.Context, Scope) (Work, error) {
@@ -76,14 +77,15 @@ func (*pleadingKit) Work(context.Context, Scope) (Work, error) {
 	}, nil
 }
 
-// pleadingUpstream is a server of somebody else that pleads.
+// pleadingUpstream is an upstream whose standard error is a plea.
 type pleadingUpstream struct{ others }
 
 func (*pleadingUpstream) All() []control.Upstreams {
 	return []control.Upstreams{{Place: "/w", All: []control.Upstream{{Name: "files", State: "failed", Stderr: []string{plea}}}, Faults: []string{plea}}}
 }
 
-// pleadingLog is an audit log with a call that pleads, and the recording of another one that does.
+// pleadingLog returns the directory of an audit log with a call that contains a plea, and
+// with the recording of another call that contains one.
 func pleadingLog(t *testing.T) (dir string) {
 	t.Helper()
 	dir = recorded(t)
@@ -104,7 +106,8 @@ func pleadingLog(t *testing.T) (dir string) {
 	return dir
 }
 
-// Each place that shows what an agent wrote has such a frame, also one that is opened first: WC-A33.
+// Each place that shows text of an agent has such a frame, also places that must first be
+// opened: WC-A33.
 func TestChromeEachFrame(t *testing.T) {
 	_, now := parsed(t, "ls **")
 	proposed, _ := parsed(t, "echo **")

@@ -19,7 +19,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// allPages are the pages of the console, each with what it shows when it is there.
+// allPages are the pages of the console, each with an expression that is true when the page
+// is shown.
 var allPages = []struct{ hash, shown string }{
 	{"#/overview", `document.querySelector('.tile') && document.querySelector('.chart')`},
 	{"#/inbox", `document.querySelector('.list li')`},
@@ -37,7 +38,7 @@ var allPages = []struct{ hash, shown string }{
 	{"#/browser", `document.querySelector('.meter')`},
 }
 
-// everyPage calls f for each page, and for one of each kind of thing that a page leads to.
+// everyPage calls f for each page, and for one page of each kind that these pages link to.
 func everyPage(p *tab, f func(hash string)) {
 	p.t.Helper()
 	for _, one := range allPages {
@@ -58,7 +59,8 @@ func everyPage(p *tab, f func(hash string)) {
 			p.until(`document.querySelector('.agent, .files button')`)
 			if hash == "#/workspaces" {
 				p.eval(`document.querySelector('.files button').click()`)
-				p.until(`document.querySelector('.detail h2')`) // the file, not what stands there before one is chosen
+				// the chosen file, not the text shown before a file is chosen
+				p.until(`document.querySelector('.detail h2')`)
 			}
 			f(hash + " " + kind)
 			if hash != "#/inbox" {
@@ -68,7 +70,7 @@ func everyPage(p *tab, f func(hash string)) {
 	}
 }
 
-// Text that an agent, a page of the web or somebody else's server wrote is text on every page: WC6,
+// Text that an agent, a web page or an upstream wrote is plain text on every page: WC6,
 // WC10, WC-A1 to A6, A33.
 func TestChromeHostileTexts(t *testing.T) {
 	g := start(t, hostile)
@@ -83,7 +85,7 @@ func TestChromeHostileTexts(t *testing.T) {
 	}
 }
 
-// plain checks that the texts of a page are nothing but texts, which can be seen.
+// plain checks that the texts of a page are only text, and visible.
 func (p *tab) plain(hash string) {
 	p.t.Helper()
 	t := p.t
@@ -95,7 +97,7 @@ func (p *tab) plain(hash string) {
 			t.Errorf("%s: a link to %q", hash, href)
 		}
 	}
-	// No character is there that is not seen, or that changes how others look.
+	// No character is invisible or changes how other characters look.
 	if found := value[[]string](p, `[...document.body.innerText.matchAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/g)].map(m => m[0])`); len(found) > 0 {
 		t.Errorf("%s: hidden characters %q", hash, found)
 	}
@@ -104,7 +106,8 @@ func (p *tab) plain(hash string) {
 	}
 }
 
-// Every place where a text could become markup throws, whatever the page does: WC6.
+// Every operation that could turn a text into markup throws an error, whatever code calls
+// it: WC6.
 func TestChromeSinksThrow(t *testing.T) {
 	g := start(t)
 	p := g.open(chrome(t))
@@ -121,13 +124,13 @@ func TestChromeSinksThrow(t *testing.T) {
 			t.Errorf("does not throw: %s", sink)
 		}
 	}
-	p.eval(`window.violations = []`) // of these
+	p.eval(`window.violations = []`) // forgets the violations that this test has caused
 	p.mayFail("security error")
 	p.mayFail("recommendation")
 }
 
-// Every control has a name, every page one heading of the first level, and nothing has a
-// positive tabindex: WC25.
+// Every control has a name, every page has one heading of the first level, and no element
+// has a positive tabindex: WC25.
 func TestChromeAccessibility(t *testing.T) {
 	g := start(t, hostile)
 	p := g.open(chrome(t))
@@ -135,19 +138,22 @@ func TestChromeAccessibility(t *testing.T) {
 	everyPage(p, p.accessible)
 }
 
-// needName are the roles of what needs a name.
+// needName are the roles of elements that need a name.
 var needName = map[string]bool{"button": true, "link": true, "textbox": true, "searchbox": true, "combobox": true, "checkbox": true, "radio": true, "slider": true, "image": true, "img": true, "meter": true, "table": true, "region": true, "navigation": true, "dialog": true, "log": true}
 
-// tabbable are the roles of what Tab leads to, in the order of the page.
+// tabbable is a script that returns the roles of the elements that the Tab key reaches, in
+// the order of the page.
 const tabbable = `[...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')].filter(n => n.checkVisibility({visibilityProperty: true}) && !n.disabled).map(n => n.matches('a') ? 'link' : n.matches('button') ? 'button' : n.matches('summary') ? 'summary' : n.matches('input, select, textarea') ? 'input' : 'other')`
 
-// goesUp is what of the page itself stands above what Tab leads to before it, and in the same column.
+// goesUp is a script that returns the elements that Tab reaches later although they stand
+// higher in the same column.
 const goesUp = `[...document.querySelectorAll('main :is(a[href], button, input, select, textarea, summary)')].filter(n => n.checkVisibility({visibilityProperty: true})).map(n => [n, n.getBoundingClientRect()]).filter(([, box], i, all) => i > 0 && box.bottom < all[i - 1][1].top && box.left < all[i - 1][1].right).map(([n]) => n.outerHTML.slice(0, 200))`
 
-// unstopped are the roles of what can have the focus, and Tab does not lead to.
+// unstopped are the roles of elements that can have the focus, but that Tab does not reach.
 var unstopped = []string{"RootWebArea", "heading", "option", "MenuListOption"}
 
-// focusOrder are the roles of what a screen reader leads the focus to, in its order.
+// focusOrder returns the roles of the elements that a screen reader moves the focus to, in
+// this order.
 func focusOrder(nodes []*accessibility.Node) (order []string) {
 	byID := make(map[accessibility.NodeID]*accessibility.Node)
 	for _, n := range nodes {
@@ -184,13 +190,13 @@ func focusOrder(nodes []*accessibility.Node) (order []string) {
 	return order
 }
 
-// accessible checks what a screen reader gets of a page.
+// accessible checks the page as a screen reader sees it.
 func (p *tab) accessible(hash string) {
 	p.t.Helper()
 	t := p.t
 	var tree accessibility.GetFullAXTreeResult
 	var in, got []string
-	if !testenv.Until(5*time.Second, func() bool { // the rows of a long list are in the tree once they have been drawn
+	if !testenv.Until(5*time.Second, func() bool { // the rows of a long list are in the tree only after they were drawn
 		var err error
 		if tree, err = chromedp.Call(p.ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{}); err != nil {
 			t.Fatal(err)
@@ -227,8 +233,8 @@ func (p *tab) accessible(hash string) {
 	}
 }
 
-// contrast finds texts that are hard to read, as WCAG computes it: a ratio of less than 4.5, or
-// of 3 for large ones.
+// contrast is a script that finds texts that are hard to read. It computes the contrast
+// ratio as WCAG does: it must be at least 4.5, and 3 for large texts.
 const contrast = `(() => {
 	const parse = c => { const m = c.match(/[\d.]+/g).map(Number); return {rgb: m.slice(0, 3), a: m.length > 3 ? m[3] : 1} }
 	const lum = rgb => { const [r, g, b] = rgb.map(v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b }
@@ -247,7 +253,7 @@ const contrast = `(() => {
 	return seen < 20 ? ['only ' + seen + ' texts were seen'] : [...bad]
 })()`
 
-// Texts can be read in both themes, and pages fit a window of 320 pixels: WC27.
+// Texts are readable in both themes, and pages fit a window of 320 pixels: WC27.
 func TestChromeLooks(t *testing.T) {
 	g := start(t, hostile)
 	p := g.open(chrome(t))
@@ -268,7 +274,7 @@ func TestChromeLooks(t *testing.T) {
 	}
 }
 
-// readable checks that the texts of a page can be read, and that it fits its window.
+// readable checks that the texts of a page are readable, and that the page fits its window.
 func (p *tab) readable(hash string) {
 	p.t.Helper()
 	if bad := value[[]string](p, contrast); len(bad) > 0 {
@@ -279,7 +285,8 @@ func (p *tab) readable(hash string) {
 	}
 }
 
-// A host with letters of other scripts has the name that the network uses beside it: WC-A5.
+// A host with letters of other scripts is shown together with the name that the network
+// uses: WC-A5.
 func TestChromeHomoglyphs(t *testing.T) {
 	g := start(t)
 	a := g.ask("curl https://b\u0435lljar.example/x && wget t\u0435st.example")
@@ -294,7 +301,7 @@ func TestChromeHomoglyphs(t *testing.T) {
 	}
 }
 
-// A host that is asked for by itself, or as part of a URL, has that name beside it, too: WC-A5.
+// A host in an approval, alone or as part of a URL, is shown with that name too: WC-A5.
 func TestChromeHomoglyphHosts(t *testing.T) {
 	g := start(t)
 	a, _, err := g.approvals.Ask(t.Context(), approval.Request{
@@ -315,8 +322,9 @@ func TestChromeHomoglyphHosts(t *testing.T) {
 	}
 }
 
-// A command with characters that hide, or that turn the text around them, is shown with codes in their
-// place, and it is said that they are there. Nothing of that is said of a plain command: WC-A4.
+// In a command, characters that hide or that change the direction of text are shown as
+// codes, and the page says that they exist. For a plain command it does not say this:
+// WC-A4.
 func TestChromeHiddenCharacters(t *testing.T) {
 	g := start(t)
 	plain, turned := g.ask("rm -rf build"), g.ask("rm -rf \u202edliub\u2069 # \u200b")
@@ -336,8 +344,9 @@ func TestChromeHiddenCharacters(t *testing.T) {
 	}
 }
 
-// No element that runs or loads something is made, no attribute that does so is set, and no link leads
-// to another place than a page of the console, whatever data a page would make them of: WC10, WC-A6.
+// Whatever data a page is made of, it never creates an element that runs or loads
+// something, never sets an attribute that does so, and has only links to pages of the
+// console: WC10, WC-A6.
 func TestChromeElements(t *testing.T) {
 	module, err := os.ReadFile("assets/page/dom.js")
 	if err != nil {
@@ -359,7 +368,7 @@ func TestChromeElements(t *testing.T) {
 			t.Errorf("%s makes %s, want %s", call, got, want)
 		}
 	}
-	calls := map[string][]string{ // by what is said of them
+	calls := map[string][]string{ // by the end of their error
 		"is not used here": {`svg('path', {href: '#x'})`, `svg('path', {'xlink:href': '#x'})`},
 		"is made here":     {`svg('a')`, `svg('use')`, `svg('image')`, `svg('foreignObject')`, `svg('script')`, `svg('style')`},
 	}
@@ -380,7 +389,7 @@ func TestChromeElements(t *testing.T) {
 	}
 }
 
-// All of the arguments can be read, part by part: WC-A7.
+// All arguments can be read, part by part: WC-A7.
 func TestChromeLargeArguments(t *testing.T) {
 	g := start(t)
 	a, err := g.wrote(numbered(30_000) + "the end")
@@ -412,7 +421,7 @@ func TestChromeLargeArguments(t *testing.T) {
 	}
 }
 
-// A person sees each member of what a call does: WC13.
+// A person sees every field of what a call does: WC13.
 func TestChromeShowsAllOfACall(t *testing.T) {
 	var s approval.Shown
 	want := map[string]string{}
@@ -446,7 +455,7 @@ func TestChromeShowsAllOfACall(t *testing.T) {
 	}
 }
 
-// shows are approvals that show something.
+// shows is a rig whose approvals all show the same data.
 type shows struct {
 	*rig
 	shown approval.Shown
@@ -460,8 +469,8 @@ func (v *shows) Approvals(ctx context.Context, all bool) ([]approval.Approval, e
 	return list, err
 }
 
-// In a narrow window each value stands beside its name, and one that is missing leaves no name behind
-// that another covers: WC27.
+// In a narrow window each value is shown next to its name. If a value is missing, its name
+// is not shown either, so that names do not cover each other: WC27.
 func TestChromeNarrowTable(t *testing.T) {
 	p := start(t, full).open(chrome(t))
 	p.login(Viewer)

@@ -17,9 +17,9 @@ import (
 	"belljar.dev/internal/golden"
 )
 
-// The pictures of docs/console.md show what the page makes of a question and of changes that
-// the rooms themselves made. With -update they are made anew. Fonts differ between
-// machines, so their bytes are not compared.
+// The pictures in docs/console.md show how the page presents a question and changes that
+// belljar's own packages made. -update writes new pictures. Fonts differ between machines,
+// so the bytes of the pictures are not compared.
 func TestChromePictures(t *testing.T) {
 	base := t.TempDir()
 	write(t, filepath.Join(base, "main.go"), "package main\n\nfunc main() {\n\tprintln(\"hello\")\n}\n")
@@ -75,7 +75,8 @@ func TestChromePictures(t *testing.T) {
 	}
 }
 
-// packed is a picture in its 256 most frequent colours, which is a third of its size.
+// packed returns a picture reduced to its 256 most frequent colours, which has a third of
+// the size.
 func packed(t *testing.T, text []byte) []byte {
 	t.Helper()
 	from, err := png.Decode(bytes.NewReader(text))

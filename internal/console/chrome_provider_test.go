@@ -10,7 +10,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// logsInAt opens a tab at the page of a console that knows a provider, whose certificate it accepts.
+// logsInAt opens a tab at the page of a console that has a provider. The tab accepts the
+// provider's certificate.
 func (g *rig) logsInAt(t *testing.T, p *tab, far *provided) {
 	t.Helper()
 	must(t)(chromedp.Call(p.ctx, security.SetIgnoreCertificateErrors, security.SetIgnoreCertificateErrorsParams{Ignore: true}))
@@ -21,9 +22,10 @@ func (g *rig) logsInAt(t *testing.T, p *tab, far *provided) {
 	p.visit(g.URL())
 }
 
-// A person leaves for the provider and comes back logged in: with nothing of the login in the address
-// or the tab, no cookie, and a token that no login before had. A login that began in no tab, as when
-// another page leads here, ends nowhere. A provider that is down leaves the other ways.
+// A person goes to the provider and returns logged in: nothing of the login stays in the
+// address or the tab, no cookie is set, and the token is a new one. A login that did not
+// begin in the tab, for example because another page links here, fails. If the provider is
+// down, the other ways to log in still work.
 func TestChromeProvider(t *testing.T) {
 	far, with := withProvider(t)
 	browser := chrome(t)
@@ -55,7 +57,7 @@ func TestChromeProvider(t *testing.T) {
 	}
 	p.click("Log out")
 	p.until(`document.querySelector('.login')`)
-	said := g.goes(far) // of somebody else, who leads the person here
+	said := g.goes(far) // a login that another person began, who leads this person here
 	p.visit(g.URL() + "login?state=" + said["state"] + "&code=" + said["code"])
 	p.until(`document.querySelector('.login .error')?.textContent.includes('did not begin in this tab')`)
 	if left := value[string](p, `location.pathname + location.search + (`+own+` || '')`); left != "/" {

@@ -14,9 +14,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The page holds no secret: the code is gone from its address, the token is in the storage of
-// the tab, and a new tab gets it from one that is open. Ten tabs work at a time: WC3, WC9,
-// WC-A28.
+// The page contains no secret: the code is removed from its address, the token is in the
+// storage of the tab, and a new tab gets the token from an open one. Ten tabs work at the
+// same time: WC3, WC9, WC-A28.
 func TestChromeTabs(t *testing.T) {
 	g := start(t, full)
 	browser := chrome(t)
@@ -38,7 +38,7 @@ func TestChromeTabs(t *testing.T) {
 	t.Logf("first paint: %.0f ms", value[float64](p, `performance.getEntriesByName('first-contentful-paint')[0]?.startTime || 0`))
 }
 
-// serveAt serves a console at an address until ctx ends, and closes done at its end.
+// serveAt serves a console at an address until ctx ends, and then closes done.
 func serveAt(ctx context.Context, t *testing.T, addr string) (g *rig, done chan struct{}) {
 	t.Helper()
 	c, err := Open(ctx, Config{Addr: addr, Log: slog.New(slog.DiscardHandler)})
@@ -57,8 +57,8 @@ func serveAt(ctx context.Context, t *testing.T, addr string) (g *rig, done chan 
 	return g, done
 }
 
-// When the server ends the page says so and tries again. The token ends with the server, so
-// people log in again, by a link that is opened in the same tab: WC29.
+// When the server ends, the page says so and connects again later. The token ends with the
+// server, so people log in again, with a link that is opened in the same tab: WC29.
 func TestChromeRestart(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	g, done := serveAt(ctx, t, "127.0.0.1:0")
@@ -80,7 +80,7 @@ func TestChromeRestart(t *testing.T) {
 	})
 }
 
-// A tab that is not seen has no stream of events. It resumes the stream when it is seen again:
+// A hidden tab has no stream of events. It resumes the stream when it is visible again:
 // WC9.
 func TestChromeHiddenTab(t *testing.T) {
 	g := start(t)
@@ -88,7 +88,7 @@ func TestChromeHiddenTab(t *testing.T) {
 	p.login(Viewer)
 	p.eval(`Object.defineProperty(document, 'hidden', {get: () => window.away === true, configurable: true}); window.away = true; document.dispatchEvent(new Event('visibilitychange'))`)
 	p.until(`document.querySelector('.state.hidden')`)
-	for g.ring.streams() != 0 { // the server sees the end of the connection
+	for g.ring.streams() != 0 { // the server has noticed the end of the connection
 		p.until(`true`)
 	}
 	g.ask("git push")
@@ -112,27 +112,28 @@ func TestChromeFocusStays(t *testing.T) {
 	}
 }
 
-// Many events mean few requests: changes are collected for a moment, and asked for once: WC-A8.
+// Many events lead to few requests: the page collects changes for at most 150 ms, and then
+// requests them once: WC-A8.
 func TestChromeManyEvents(t *testing.T) {
 	g := start(t, full)
 	p := g.open(chrome(t))
 	p.login(Viewer)
 	p.at("#/sessions")
 	p.until(`document.querySelector('tbody tr')`)
-	// The page is answered at once, so nothing but the page itself holds its requests back.
+	// The answer is immediate, so only the page itself can delay its requests.
 	p.eval(`window.asked = 0; window.waits = 0; window.began = performance.now(); window.fetch = (real => (url, init) => {
 		if (String(url).endsWith('/inbox')) window.waits++
 		if (!String(url).endsWith('/sessions')) return real(url, init)
 		window.asked++
 		return Promise.resolve(new Response('[]'))
 	})(window.fetch)`)
-	for range 200 { // of 100,000 events
+	for range 200 { // 100,000 events in all
 		for range 500 {
 			g.ring.add(thing{kind: "session", id: "x"})
 		}
 		p.until(`true`)
 	}
-	g.ring.add(thing{kind: "approval", id: "last"}) // the inbox is asked for because of it
+	g.ring.add(thing{kind: "approval", id: "last"}) // makes the page request the inbox
 	p.until(`window.waits > 0`)
 	if most, asked := value[float64](p, `(performance.now() - window.began) / 150 + 2`), value[int](p, `window.asked`); asked == 0 || float64(asked) > most {
 		t.Errorf("%d requests for 100,000 events, want at most %.0f", asked, most)
@@ -140,8 +141,8 @@ func TestChromeManyEvents(t *testing.T) {
 	p.until(`document.querySelector('.state.live')`)
 }
 
-// While an answer is slow, what changes is collected, and is asked for once more when the answer is
-// there: WC-A8.
+// While an answer is slow, changes are collected, and are requested once when the answer
+// has arrived: WC-A8.
 func TestChromeSlowAnswers(t *testing.T) {
 	g := start(t, full)
 	p := g.open(chrome(t))
@@ -156,7 +157,7 @@ func TestChromeSlowAnswers(t *testing.T) {
 	})(window.fetch)`)
 	for i := range 5 {
 		g.ring.add(thing{kind: "session", id: "x"})
-		g.ring.add(thing{kind: "approval", id: "x"}) // the inbox is asked for because of it
+		g.ring.add(thing{kind: "approval", id: "x"}) // makes the page request the inbox
 		p.until(fmt.Sprintf(`window.heard > %d`, i))
 	}
 	if asked := value[int](p, `window.asked`); asked != 1 {
@@ -168,7 +169,7 @@ func TestChromeSlowAnswers(t *testing.T) {
 	p.until(`document.querySelectorAll('tbody tr').length === 0`)
 }
 
-// A program that writes a megabyte a second does not fill the page: WC8, WC-A7.
+// A program that writes a megabyte per second does not fill the page: WC8, WC-A7.
 func TestChromeLargeOutput(t *testing.T) {
 	out := &runs{output: bytes.Repeat([]byte("\x1b[32mok\x1b[0m 0123456789 0123456789 0123456789\n"), 200_000)}
 	out.output = append(out.output, strings.Repeat("x", 5<<20)+strings.Repeat("\n1", 60_000)+"\nend of it\n"...)
@@ -202,7 +203,8 @@ func TestChromeLargeOutput(t *testing.T) {
 	}
 }
 
-// A page that follows a program keeps the end of what it writes, in few lines or in one: WC-A7.
+// A page that follows a program keeps the end of its output, whether it is in many lines or
+// in one: WC-A7.
 func TestChromeGrowingOutput(t *testing.T) {
 	for what, line := range map[string]string{"one line": "0123456789", "long lines": strings.Repeat("0123456789", 500) + "\n"} {
 		out := &growing{}
@@ -223,8 +225,8 @@ func TestChromeGrowingOutput(t *testing.T) {
 	}
 }
 
-// A page that follows a program which writes more than the page reads leaves out what lies between, and
-// shows the end soon: WC8, WC-A8.
+// If a program writes faster than the page reads, the page that follows it skips the middle
+// of the output, and soon shows the end: WC8, WC-A8.
 func TestChromeFastOutput(t *testing.T) {
 	out := &growing{}
 	out.write(10, "0123456789\n")
@@ -233,7 +235,7 @@ func TestChromeFastOutput(t *testing.T) {
 	p.login(Viewer)
 	p.at("#/jobs/s-1/3")
 	p.until(`document.querySelector('.lines-out').textContent.includes('0123456789')`)
-	out.write(8<<20, strings.Repeat("0123456789", 6)+"\n") // this takes more than a minute in parts
+	out.write(8<<20, strings.Repeat("0123456789", 6)+"\n") // to read this in parts would take more than a minute
 	out.write(8, "the end\n")
 	p.until(`document.querySelector('.lines-out').textContent.includes('the end')`)
 	p.mu.Lock()
@@ -249,7 +251,7 @@ func TestChromeFastOutput(t *testing.T) {
 	}
 }
 
-// The files of the page are the console's own, and stay the same: WC26.
+// The page loads only the console's own files, and loads them once: WC26.
 func TestChromeRequests(t *testing.T) {
 	g := start(t, full)
 	p := g.open(chrome(t))
@@ -267,12 +269,12 @@ func TestChromeRequests(t *testing.T) {
 	}
 }
 
-// A page asks for what it shows once, and when that changes: WC26.
+// A page requests what it shows once, and again when it changes: WC26.
 func TestChromeAsksOnce(t *testing.T) {
 	g := start(t, full)
 	browser := chrome(t)
 	before := g.open(browser)
-	before.login(Viewer) // so the server has been looked at
+	before.login(Viewer) // makes the server look at its state once
 	g.ask("rm x")
 	g.Look()
 	before.until(`document.querySelector('.badge').textContent === '1'`)

@@ -1,9 +1,9 @@
-// Package assets has the page of the console: an HTML file, a style sheet and one script.
+// Package assets contains the page of the console: an HTML file, a style sheet and one script.
 //
-// The sources of the script are the modules below page. A test joins them, without their
-// comments, and packs them and the style sheet into packed, which is all that the binary
-// contains of them; go test ./internal/console/assets -update does that anew. So a browser asks
-// for two files and not for thirty, and nothing is packed when the program runs.
+// The sources of the script are the modules below page. A test joins them without their comments,
+// and packs the script and the style sheet into the directory packed, which is all that the binary
+// contains of them. go test ./internal/console/assets -update writes packed again. Therefore a
+// browser requests two files and not thirty, and nothing is packed when the program runs.
 package assets
 
 import (
@@ -18,12 +18,12 @@ import (
 	"strings"
 )
 
-// ContentSecurityPolicy is what the page may do. Since nothing in it may make markup of a text,
-// no text that an agent wrote becomes markup.
+// ContentSecurityPolicy restricts what the page may do. No script in the page may turn text
+// into markup, so no text that an agent wrote becomes markup.
 const ContentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src blob:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// The files of the page. Those that end in .gz are packed by gzip.
+// The files of the page. Names that end in .gz belong to files that are packed by gzip.
 var (
 	//go:embed page/index.html
 	index string
@@ -33,24 +33,26 @@ var (
 	style []byte
 )
 
-// file is what is sent for a path.
+// file is the answer to a request for a path.
 type file struct {
 	kind, tag, cache string
 	text             []byte
-	packed           bool // the text, by gzip
+	packed           bool // whether text is packed by gzip
 }
 
-// Handler serves the page. All files but the first lie in a directory whose name is made of what
-// they contain, so that a browser may keep them and never mixes those of two versions. Their
-// paths are relative: the page works below any path of a proxy.
+// Handler serves the page. All files except the HTML file lie in a directory whose name is
+// a digest of their contents, so that a browser may keep them and never mixes files of two
+// versions. Their paths are relative: the page works below any path of a proxy.
 func Handler() http.Handler {
 	const forEver = "public, max-age=31536000, immutable"
 	dir := "assets/" + digest([]byte(index), script, style)[:16] + "/"
 	page := []byte(strings.ReplaceAll(index, "assets/", dir))
 	served := map[string]file{
-		"/":                     {"text/html; charset=utf-8", `"` + digest(page) + `"`, "no-cache", page, false},
-		"/login":                {"text/html; charset=utf-8", `"` + digest(page) + `"`, "no-cache", page, false}, // a provider leads back here
-		"/upstream-login":       {"text/html; charset=utf-8", `"` + digest(page) + `"`, "no-cache", page, false}, // an authorization server leads back here
+		"/": {"text/html; charset=utf-8", `"` + digest(page) + `"`, "no-cache", page, false},
+		// a provider redirects the browser to this path
+		"/login": {"text/html; charset=utf-8", `"` + digest(page) + `"`, "no-cache", page, false},
+		// an authorization server redirects the browser to this path
+		"/upstream-login":       {"text/html; charset=utf-8", `"` + digest(page) + `"`, "no-cache", page, false},
 		"/" + dir + "main.js":   {"text/javascript; charset=utf-8", `"` + digest(script) + `"`, forEver, script, true},
 		"/" + dir + "style.css": {"text/css; charset=utf-8", `"` + digest(style) + `"`, forEver, style, true},
 	}
@@ -79,14 +81,15 @@ func Handler() http.Handler {
 		}
 		h.Set("Content-Type", is.kind)
 		h.Set("Content-Length", strconv.Itoa(len(is.text)))
-		_, _ = w.Write(is.text) // the client may have gone
+		_, _ = w.Write(is.text) // if the client has gone, the error does not matter
 	})
 }
 
-// maxText bounds a file that is unpacked. TestSize holds the files far below it.
+// maxText is the maximum size of an unpacked file, in bytes. TestSize keeps the files far
+// below it.
 const maxText = 1 << 20
 
-// unpack unpacks a file of the page, for a program that does not take gzip.
+// unpack unpacks a file of the page, for a client that does not accept gzip.
 func unpack(packed []byte) []byte {
 	in, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
@@ -99,8 +102,8 @@ func unpack(packed []byte) []byte {
 	return text
 }
 
-// takesGzip reports whether a browser wants what is packed: it names gzip, and not as the last
-// thing that it would take (q=0).
+// takesGzip reports whether a browser accepts gzip: the header names gzip, without the
+// weight zero (q=0).
 func takesGzip(r *http.Request) bool {
 	for one := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, weight, _ := strings.Cut(one, ";")
@@ -111,7 +114,7 @@ func takesGzip(r *http.Request) bool {
 	return false
 }
 
-// digest is the digest of texts, for the names of files and for entity tags.
+// digest returns a digest of texts, for the names of files and for entity tags.
 func digest(texts ...[]byte) string {
 	sum := sha256.New()
 	for _, text := range texts {

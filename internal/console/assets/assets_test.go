@@ -14,14 +14,15 @@ import (
 	"testing"
 )
 
-// sinks are where a text would become markup or a script, and what loads from elsewhere.
+// sinks matches the places where a text would become markup or a script, and those where
+// something is loaded from another server.
 var sinks = regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|Function\(|srcdoc|javascript:|DOMParser|createContextualFragment|setHTML|XMLHttpRequest|(await|return|=) import\(|createPolicy|localStorage|document\.cookie|setAttribute\('(on|style|src)`)
 
-// addresses are all that the modules have: a name space, the beginning of what is made of a
-// host, an example, and what a message says of addresses.
+// addresses are all addresses in the modules: a name space, the beginning of a URL that is
+// made from a host, an example, and the part of a message about addresses.
 var addresses = []string{"http://www.w3.org/2000/svg", "http://", "http://127.0.0.1:8931/#…", "http:// or https://."}
 
-// The modules have no place where a text becomes markup: WC6.
+// No module turns a text into markup: WC6.
 func TestNoSinks(t *testing.T) {
 	scripts := 0
 	for name, text := range sources(t) {
@@ -51,13 +52,14 @@ func TestNoSinks(t *testing.T) {
 	}
 }
 
-// In texts.js, named are the names of texts, and unnamed is what could look like one.
+// named matches the names of texts in texts.js. unnamed matches other parts of texts.js
+// that look like such a name.
 var (
 	unnamed = regexp.MustCompile(`(?s)/\*.*?\*/|'(?:[^'\\]|\\.)*'|` + "`[^`]*`")
 	named   = regexp.MustCompile(`[{}]|[A-Za-z]\w*\s*:`)
 )
 
-// No text is named twice, since the later one would replace the earlier.
+// No two texts have the same name, because the later text would replace the earlier one.
 func TestTextsAreNamedOnce(t *testing.T) {
 	names, all := []map[string]bool{{}}, 0
 	for _, found := range named.FindAllString(unnamed.ReplaceAllString(sources(t)["texts.js"], "0"), -1) {
@@ -79,8 +81,9 @@ func TestTextsAreNamedOnce(t *testing.T) {
 	}
 }
 
-// All that people read is in texts.js, where it can be translated. In other modules no literal begins with
-// a capital letter, but for words that are the same in every language: WC28.
+// Every text that people read is in texts.js, where it can be translated. In other modules
+// no literal begins with a capital letter, except for words that are the same in every
+// language: WC28.
 func TestTextsStandInOneFile(t *testing.T) {
 	begins := regexp.MustCompile("['\"`]([A-Z][a-z]+[^'\"`]*)")
 	others := map[string]string{
@@ -116,8 +119,9 @@ func TestSize(t *testing.T) {
 	t.Logf("%d bytes, %d packed", all, packed)
 }
 
-// A client that accepts gzip gets it, with a tag of its own. A file may be kept for ever, since its path
-// changes with it. The first one is asked for again: WC2.
+// A client that accepts gzip gets a packed file with an entity tag of its own. A browser
+// may keep a file for ever, because the path changes with its contents. Only the HTML file
+// is requested again: WC2.
 func TestHandler(t *testing.T) {
 	get := func(at, tag string) *httptest.ResponseRecorder {
 		r, w := httptest.NewRequestWithContext(t.Context(), http.MethodGet, at, nil), httptest.NewRecorder()
@@ -170,8 +174,8 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// The page may load its own files and nothing else, no page may show it in a frame, and no text becomes
-// markup in it: WC5, WC6, WC-A21.
+// The page may load only its own files, no other page may show it in a frame, and no text
+// becomes markup in it: WC5, WC6, WC-A21.
 func TestContentSecurityPolicy(t *testing.T) {
 	has := make(map[string]string)
 	for one := range strings.SplitSeq(ContentSecurityPolicy, "; ") {

@@ -15,24 +15,26 @@ import (
 	"belljar.dev/internal/golden"
 )
 
-// The forms that a module of the page may have. The joined module is checked as a whole by the tests in a
-// browser, which see nothing else.
+// These expressions match the forms of code that a module of the page may use. The tests in
+// a browser check the joined module as a whole, because they load nothing else.
 var (
-	imports  = regexp.MustCompile(`(?m)^import (\{[^}]*\}|\* as \w+) from '([^']+)'\n`)
-	exports  = regexp.MustCompile(`(?m)^export (?:async )?(?:function|class|const|let) (\w+)`)
-	comments = regexp.MustCompile("(?s:/\\*\\*.*?\\*/) ?|(?m:^\\s*//.*\\n)|(?m: +// [^'\"`\n]*$)") // no text of the page has two slashes behind a space
+	imports = regexp.MustCompile(`(?m)^import (\{[^}]*\}|\* as \w+) from '([^']+)'\n`)
+	exports = regexp.MustCompile(`(?m)^export (?:async )?(?:function|class|const|let) (\w+)`)
+	// no text of the page has two slashes after a space
+	comments = regexp.MustCompile("(?s:/\\*\\*.*?\\*/) ?|(?m:^\\s*//.*\\n)|(?m: +// [^'\"`\n]*$)")
 	indents  = regexp.MustCompile(`(?m)^\s+`)
 	rules    = regexp.MustCompile(`(?s:/\*.*?\*/)|(?m:^\s+)|\n`)
-	spaces   = regexp.MustCompile(` *([{};,>]) *|(:) +`) // of a style sheet
-	// hard is what stands before a regular expression that looks like a division.
+	spaces   = regexp.MustCompile(` *([{};,>]) *|(:) +`) // spaces in a style sheet
+	// hard matches what may stand before a regular expression that looks like a division.
 	hard = regexp.MustCompile(`\b(?:return|typeof|case|of|in) /`)
 )
 
-// painted has a browser show what index.html says before it evaluates the modules, which takes as long
-// as all before it. Where no frame comes, such as in a tab that is not seen, it waits 100 ms at most.
+// painted makes the browser draw the contents of index.html before it evaluates the
+// modules, which takes as long as all work before it. If the browser draws no frame, for
+// example in a hidden tab, the script waits at most 100 ms.
 const painted = "await new Promise(f=>{requestAnimationFrame(()=>setTimeout(f));setTimeout(f,100)})\n"
 
-// sources are the files of the page, by their paths.
+// sources returns the files of the page, by their paths.
 func sources(t *testing.T) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
@@ -52,14 +54,14 @@ func sources(t *testing.T) map[string]string {
 	return files
 }
 
-// joined is one script of all modules, each behind those that it imports. A module becomes a
-// function that returns what it exports, so that its other names stay its own.
+// joined returns one script of all modules, each after the modules that it imports. A
+// module becomes a function that returns its exports, so that its other names stay private.
 func joined(t *testing.T, files map[string]string) string {
 	t.Helper()
 	const main = "main.js"
 	var out strings.Builder
 	out.WriteString(painted)
-	state := make(map[string]int) // 1 while what a module imports is written, 2 behind that
+	state := make(map[string]int) // 1 while the imports of a module are written, 2 after that
 	called := func(name string) string { return "$" + strings.NewReplacer("/", "_", ".js", "").Replace(name) }
 	var write func(name string)
 	write = func(name string) {
@@ -95,7 +97,7 @@ func joined(t *testing.T, files map[string]string) string {
 		}
 		text = squeezed(indents.ReplaceAllString(text, ""))
 		if name == main {
-			out.WriteString("{" + text + "}\n") // its names too are its own
+			out.WriteString("{" + text + "}\n") // its names are private too
 			return
 		}
 		fmt.Fprintf(&out, "const %s=(()=>{%sreturn{%s}})()\n", called(name), text, strings.Join(names, ","))
@@ -109,10 +111,10 @@ func joined(t *testing.T, files map[string]string) string {
 	return out.String()
 }
 
-// squeezed is a script without the spaces and line breaks that only people need.
+// squeezed returns a script without the spaces and line breaks that only people need.
 func squeezed(text string) string {
 	var out strings.Builder
-	last := byte('\n') // of what is written
+	last := byte('\n') // last character that was written
 	for len(text) > 0 {
 		n := literal(text, last)
 		switch {
@@ -129,7 +131,8 @@ func squeezed(text string) string {
 	return out.String()
 }
 
-// needsSpace reports whether two characters mean something else without a space between them.
+// needsSpace reports whether two characters would have another meaning without a space
+// between them.
 func needsSpace(a, b byte) bool {
 	isWord := func(c byte) bool {
 		return c == '_' || c == '$' || c >= utf8.RuneSelf || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
@@ -137,13 +140,15 @@ func needsSpace(a, b byte) bool {
 	return isWord(a) && isWord(b) || a == b && (a == '+' || a == '-')
 }
 
-// needsBreak reports whether a line break behind a character may end a statement that goes on otherwise.
+// needsBreak reports whether a line break after the character last may end a statement that
+// would otherwise continue with rest.
 func needsBreak(last byte, rest string) bool {
 	return !strings.ContainsRune("{([,;\n", rune(last)) && (rest == "" || !strings.ContainsRune("})]", rune(rest[0])))
 }
 
-// literal is the length of a string, a template or a regular expression with which a script goes on
-// behind a character; zero for none.
+// literal returns the length of the string, template or regular expression at the beginning
+// of a text. last is the character before the text. The length is zero if the text does not
+// begin with a literal.
 func literal(text string, last byte) int {
 	quote, class := text[0], false
 	if quote != '\'' && quote != '"' && quote != '`' && (quote != '/' || !strings.ContainsRune("(,=:[!&|?{};\n", rune(last))) {
@@ -171,7 +176,8 @@ func literal(text string, last byte) int {
 	return len(text)
 }
 
-// Spaces and line breaks go where they mean nothing, and stay in texts, templates and regular expressions.
+// Spaces and line breaks are removed where they have no meaning, and are kept in texts,
+// templates and regular expressions.
 func TestSqueezed(t *testing.T) {
 	for text, want := range map[string]string{
 		"const a = b + c\n": "const a=b+c\n", "return x in y\n": "return x in y\n", "a + +b - -c\n": "a+ +b- -c\n", "f('a  b', \"c ' d\", 'e \\' f')\n": "f('a  b',\"c ' d\",'e \\' f')\n",
@@ -185,7 +191,7 @@ func TestSqueezed(t *testing.T) {
 	}
 }
 
-// The binary contains what the sources say.
+// The files in the binary were made from the current sources.
 func TestPacked(t *testing.T) {
 	files := sources(t)
 	for name, want := range map[string]string{"main.js": joined(t, files), "style.css": spaces.ReplaceAllString(rules.ReplaceAllString(files["style.css"], ""), "$1$2")} {
