@@ -21,9 +21,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// tab is a page of a console in a real browser. At the end of its test nothing may have gone
-// wrong in it: no error, no violation of the Content-Security-Policy, and no request to
-// anywhere else.
+// tab is a page of a console in a real browser. At the end of its test the page must have
+// no error, no violation of the Content-Security-Policy, and no request to another server.
 type tab struct {
 	ctx context.Context
 	t   testing.TB
@@ -31,12 +30,13 @@ type tab struct {
 
 	mu     sync.Mutex
 	faults []string // guarded by mu
-	sent   []string // guarded by mu: the URLs of all requests
+	sent   []string // guarded by mu: URLs of all requests
 	may    []string // guarded by mu: parts of faults that the test causes
-	leads  string   // guarded by mu: what the URLs begin with to which the page leads; empty for none
+	leads  string   // guarded by mu: prefix of other URLs that the page may go to; empty if there is none
 }
 
-// theChrome is the one browser of all tests: its context, started by the first test that asks.
+// theChrome starts the browser of all tests when the first test calls it, and returns the
+// browser's context.
 var theChrome = sync.OnceValues(func() (context.Context, error) {
 	opts := append([]chromedp.ExecAllocatorOption{}, chromedp.DefaultExecAllocatorOptions[:]...)
 	for _, name := range []string{"chromium-headless-shell", "chrome-headless-shell", "headless_shell", "chromium", "chromium-browser"} {
@@ -57,8 +57,8 @@ var theChrome = sync.OnceValues(func() (context.Context, error) {
 // endChrome ends theChrome.
 var endChrome = func() error { return nil }
 
-// chrome returns a new browser context of theChrome, so that no test finds cookies, storage or tabs
-// of another.
+// chrome returns a new browser context of theChrome, so that no test finds cookies, storage
+// or tabs of another test.
 func chrome(t testing.TB) context.Context {
 	t.Helper()
 	testenv.Need(t, testenv.Chromium)
@@ -78,15 +78,15 @@ func chrome(t testing.TB) context.Context {
 	return ctx
 }
 
-// watch runs before the scripts of the page. It notes every violation of the policy, and the
-// address of which the page was told last: what stands in the page belongs to that one, while
-// location.hash changes before the page hears of it.
+// watch runs before the scripts of the page. It records every violation of the policy, and
+// in window.told the address of the last hashchange event: the page shows that address,
+// while location.hash changes before the page is notified.
 const watch = `window.violations = [];
 document.addEventListener('securitypolicyviolation', e => window.violations.push(e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sample));
 window.told = location.hash;
 addEventListener('hashchange', () => { window.told = location.hash })`
 
-// open opens a tab of a browser, and shows nothing in it.
+// open opens an empty tab of a browser.
 func (g *rig) open(browser context.Context) *tab {
 	g.t.Helper()
 	ctx, cancel := chromedp.NewContext(browser)
@@ -107,7 +107,7 @@ func (g *rig) open(browser context.Context) *tab {
 	return p
 }
 
-// must fails a test for the error of a command.
+// must returns a function that fails a test if a command returns an error.
 func must(t testing.TB) func(any, error) {
 	return func(_ any, err error) {
 		t.Helper()
@@ -117,7 +117,7 @@ func must(t testing.TB) func(any, error) {
 	}
 }
 
-// note keeps what a tab reports.
+// note records what a tab reports.
 func (p *tab) note(event any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,14 +138,14 @@ func (p *tab) note(event any) {
 	}
 }
 
-// mayFail says that a fault with this text is caused by the test.
+// mayFail allows faults that contain a text, because the test causes them.
 func (p *tab) mayFail(part string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.may = append(p.may, part)
 }
 
-// fine checks that nothing went wrong so far.
+// fine checks that nothing has gone wrong so far.
 func (p *tab) fine() {
 	p.t.Helper()
 	if found, err := chromedp.Run(p.ctx, chromedp.Evaluate[[]string](`window.violations || []`)); err != nil || len(found) > 0 {
@@ -166,7 +166,7 @@ faults:
 		if p.leads != "" && strings.HasPrefix(url, p.leads) {
 			continue
 		}
-		if !strings.HasPrefix(strings.TrimPrefix(url, "blob:"), p.g.URL()) { // a blob is the page's own
+		if !strings.HasPrefix(strings.TrimPrefix(url, "blob:"), p.g.URL()) { // a blob belongs to the page itself
 			p.t.Errorf("a request to %s", url)
 		}
 	}
@@ -179,7 +179,7 @@ func (p *tab) size(width, height int64) {
 	must(p.t)(chromedp.Call(p.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1}))
 }
 
-// theme sets whether people want the page "light" or "dark".
+// theme sets the preferred colours of the browser, "light" or "dark".
 func (p *tab) theme(name string) {
 	p.t.Helper()
 	must(p.t)(chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -187,7 +187,7 @@ func (p *tab) theme(name string) {
 	}))
 }
 
-// login opens the console by a link for a role.
+// login opens the console with a link for a role.
 func (p *tab) login(role Role) {
 	p.t.Helper()
 	must(p.t)(chromedp.Call(p.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watch}))
@@ -201,46 +201,46 @@ func (p *tab) visit(url string) {
 	must(p.t)(chromedp.Call(p.ctx, page.Navigate, page.NavigateParams{URL: url}))
 }
 
-// at goes to a page of the console, and waits until it shows it.
+// at goes to a page of the console, and waits until the tab shows it.
 func (p *tab) at(hash string) {
 	p.t.Helper()
 	p.eval(`void (location.hash = ` + quote(hash) + `)`)
 	p.until(`window.told === location.hash && document.querySelector('nav a[aria-current]')`)
 }
 
-// follow presses Enter on a link or a button that leads to an address with these first
-// characters, and waits until the page shows that one.
+// follow presses Enter on a link or a button, and waits until the page shows an address
+// that begins with hash.
 func (p *tab) follow(hash string) {
 	p.t.Helper()
 	p.press("Enter")
 	p.until(`window.told.startsWith(` + quote(hash) + `) && window.told === location.hash`)
 }
 
-// theControl is a script for the control with a name that is seen.
+// theControl returns a script that finds the visible control with a name.
 func theControl(name string) string {
 	return `[...document.querySelectorAll('button, summary, input, select, textarea, a')].find(node => node.checkVisibility() && (` + named(name) + ` || node.closest('label')?.firstElementChild?.textContent === ` + quote(name) + `))`
 }
 
-// click presses a control once it is there.
+// click presses a control, after waiting until it exists.
 func (p *tab) click(name string) {
 	p.t.Helper()
 	p.until(theControl(name))
 	p.eval(theControl(name) + `.click()`)
 }
 
-// sure presses a control that takes no answer when it has just appeared.
+// sure presses a control that ignores an answer when it has just appeared.
 func (p *tab) sure(name string) {
 	p.t.Helper()
 	p.surely(theControl(name))
 }
 
-// sureOf is sure by a selector.
+// sureOf is sure for a control that a selector finds.
 func (p *tab) sureOf(selector string) {
 	p.t.Helper()
 	p.surely(`document.querySelector(` + quote(selector) + `)`)
 }
 
-// surely is sure by a script for the control.
+// surely is sure for a control that a script finds.
 func (p *tab) surely(control string) {
 	p.t.Helper()
 	p.until(control)
@@ -248,28 +248,28 @@ func (p *tab) surely(control string) {
 	p.eval(control + `.click()`)
 }
 
-// waits lets the time go by in which what has just appeared takes no answer.
+// waits waits until a control that has just appeared accepts an answer.
 func (p *tab) waits() {
 	p.t.Helper()
 	p.eval(`window.pressed = performance.now()`)
 	p.until(`window.pressed + 700 < performance.now()`)
 }
 
-// set puts a text into a control, as a person types it or chooses it.
+// set sets the text of a control, as if a person had typed or chosen it.
 func (p *tab) set(name, text string) {
 	p.t.Helper()
 	p.until(theControl(name))
 	p.eval(`(node => { node.value = ` + quote(text) + `; node.dispatchEvent(new Event('input')); node.dispatchEvent(new Event('change')) })(` + theControl(name) + `)`)
 }
 
-// reads waits until a page has a text.
+// reads waits until a page contains a text.
 func (p *tab) reads(text string) {
 	p.t.Helper()
 	p.until(`document.querySelector('main').innerText.includes(` + quote(text) + `)`)
 }
 
 func quote(text string) string {
-	out, _ := json.Marshal(text) // of a text, which has a form
+	out, _ := json.Marshal(text) // every string can be written as JSON
 	return string(out)
 }
 
@@ -279,7 +279,7 @@ func (p *tab) eval(script string) {
 	value[any](p, script)
 }
 
-// value is the value of a script in a tab.
+// value returns the value of a script in a tab.
 func value[T any](p *tab, script string, opts ...chromedp.EvaluateOption) T {
 	p.t.Helper()
 	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](script, opts...))
@@ -303,13 +303,13 @@ func (p *tab) until(script string) {
 	}
 }
 
-// keys are those that are pressed by their names. All others are typed.
+// keys are the keys that are pressed by their names. Other texts are typed.
 var keys = map[string]input.DispatchKeyEventParams{
 	"Tab": {Code: "Tab", WindowsVirtualKeyCode: 9}, "Enter": {Code: "Enter", WindowsVirtualKeyCode: 13, Text: "\r"}, "Escape": {Code: "Escape", WindowsVirtualKeyCode: 27},
 	" ": {Code: "Space", WindowsVirtualKeyCode: 32, Text: " "}, "ArrowDown": {Code: "ArrowDown", WindowsVirtualKeyCode: 40}, "ArrowRight": {Code: "ArrowRight", WindowsVirtualKeyCode: 39},
 }
 
-// press presses keys one after the other.
+// press presses keys, one after the other.
 func (p *tab) press(names ...string) {
 	p.t.Helper()
 	for _, name := range names {
@@ -325,13 +325,14 @@ func (p *tab) press(names ...string) {
 	}
 }
 
-// write types a text into what has the focus.
+// write types a text into the element that has the focus.
 func (p *tab) write(text string) {
 	p.t.Helper()
 	must(p.t)(chromedp.Call(p.ctx, input.InsertText, input.InsertTextParams{Text: text}))
 }
 
-// tabTo presses Tab until what has the focus is what a script says of it, as node.
+// tabTo presses Tab until script is true for the element with the focus, which it knows as
+// node.
 func (p *tab) tabTo(script string) {
 	p.t.Helper()
 	p.moveTo("Tab", script)
@@ -343,7 +344,8 @@ func (p *tab) backTo(script string) {
 	p.moveTo("Shift+Tab", script)
 }
 
-// moveTo presses a key until what has the focus is what a script says of it, as node.
+// moveTo presses a key until script is true for the element with the focus, which it knows
+// as node.
 func (p *tab) moveTo(key, script string) {
 	p.t.Helper()
 	for range 200 {
@@ -355,7 +357,7 @@ func (p *tab) moveTo(key, script string) {
 	p.t.Fatalf("no Tab leads to %s; the focus is at %s", script, value[string](p, `document.activeElement.outerHTML.slice(0, 300)`))
 }
 
-// named is a script for tabTo: a control with a name.
+// named returns a script for tabTo that is true for a control with a name.
 func named(name string) string {
 	return `(node.getAttribute('aria-label') || node.textContent || '').trim() === ` + quote(name)
 }

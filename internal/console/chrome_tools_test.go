@@ -18,7 +18,7 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// dialog waits for the question whether one is sure, and says yes to it.
+// dialog waits for the dialog that asks for confirmation, and confirms.
 func (p *tab) dialog(command string) {
 	p.t.Helper()
 	p.until(`document.querySelector('dialog[open]') && document.activeElement.textContent === 'Cancel'`)
@@ -29,8 +29,8 @@ func (p *tab) dialog(command string) {
 	p.until(`!document.querySelector('dialog')`)
 }
 
-// Boxes are killed and sessions ended by an operator, who is asked once and sees the command
-// line; a press at once is not taken for an answer: WC18, WC25.
+// An operator ends boxes and sessions, after a dialog that shows the command line. A press
+// immediately after the dialog appears is not taken as an answer: WC18, WC25.
 func TestChromeEnds(t *testing.T) {
 	ends := &runs{}
 	g := start(t, full, func(_ *rig, v *Views) { v.Runs = ends })
@@ -39,7 +39,8 @@ func TestChromeEnds(t *testing.T) {
 	p.login(Operator)
 	p.at("#/boxes")
 	p.until(theControl("End the box s-1"))
-	p.eval(theControl("End the box s-1") + `.click(); document.querySelector('dialog .actions .danger').click()`) // at once
+	// both clicks are made immediately after each other
+	p.eval(theControl("End the box s-1") + `.click(); document.querySelector('dialog .actions .danger').click()`)
 	if value[bool](p, `!document.querySelector('dialog[open]')`) {
 		t.Error("a press as the dialog came up was taken for an answer")
 	}
@@ -64,8 +65,8 @@ func TestChromeEnds(t *testing.T) {
 	}
 }
 
-// All changes of a set are applied or discarded by an operator; where the set has changed since,
-// nothing is done and the page reads it again: WC19, WC-A20.
+// An operator applies or discards all changes of a set. If the set has changed in the
+// meantime, nothing is done, and the page reads the set again: WC19, WC-A20.
 func TestChromeDiscard(t *testing.T) {
 	base, dir := t.TempDir(), filepath.Join(t.TempDir(), "sets")
 	changedSet(t, dir, base, map[string]string{"one.txt": "1\n", "two.txt": "2\n"})
@@ -99,8 +100,8 @@ func TestChromeDiscard(t *testing.T) {
 	}
 }
 
-// The policy explains a call of a form and one of the log, and another policy is compared with
-// it: WC20.
+// The policy explains a call from a form and a call from the log, and is compared with
+// another policy: WC20.
 func TestChromePolicy(t *testing.T) {
 	_, now := parsed(t, "ls **")
 	proposed, _ := parsed(t, "rm **")
@@ -133,7 +134,8 @@ func TestChromePolicy(t *testing.T) {
 	}
 }
 
-// Records are followed as they come, and found by any of the filters: WC17.
+// New records are shown when they are written, and records are found by each of the
+// filters: WC17.
 func TestChromeAudit(t *testing.T) {
 	dir := logged(t, 5)
 	g := start(t, func(_ *rig, v *Views) { v.AuditDir = dir })
@@ -165,8 +167,8 @@ func TestChromeAudit(t *testing.T) {
 	p.reads("The log is as it was written")
 }
 
-// Of a log that was changed, the page says so and where, beside the list and beside each record, and
-// shows the records: WC-A26.
+// If a log was changed, the page says so and where, next to the list and next to each
+// record, and still shows the records: WC-A26.
 func TestChromeBrokenLog(t *testing.T) {
 	dir := logged(t, 20)
 	changeLog(t, dir)
@@ -182,7 +184,7 @@ func TestChromeBrokenLog(t *testing.T) {
 	p.until(`window.told.startsWith('#/audit/') && document.querySelector('.page .facts') && ` + broken)
 }
 
-// A recording is shown as it was at any moment, and played at any speed: WC17.
+// A recording is shown as it was at any time, and played at any speed: WC17.
 func TestChromePlayer(t *testing.T) {
 	dir := recorded(t)
 	g := start(t, func(_ *rig, v *Views) { v.AuditDir = dir })
@@ -206,7 +208,7 @@ func TestChromePlayer(t *testing.T) {
 	}
 }
 
-// Where a recording is not complete, people read why, and how much is missing.
+// If a recording is incomplete, the page says why, and how much is missing.
 func TestChromeCutRecording(t *testing.T) {
 	browser := chrome(t)
 	for lost, want := range map[int64]string{5 << 20: "5.0 MiB of the output are missing at its end.", 0: "How much of the output is missing is not known."} {
@@ -223,7 +225,7 @@ func TestChromeCutRecording(t *testing.T) {
 	}
 }
 
-// An engine is asked by an operator, and what it said is shown beside it: WC21.
+// An operator tests an engine, and the result is shown next to it: WC21.
 func TestChromeEngine(t *testing.T) {
 	g := start(t, full)
 	p := g.open(chrome(t))
@@ -234,7 +236,7 @@ func TestChromeEngine(t *testing.T) {
 	p.until(`(text => ['OK', '7 results'].every(part => text.includes(part)))(document.querySelector('td .notice')?.innerText || '')`)
 }
 
-// working is a kit with work of agents and a browser.
+// working is a kit with saved work of agents and a browser.
 type working struct {
 	kit
 	shown []byte
@@ -259,7 +261,7 @@ func (w *working) Shot(_ context.Context, id string) ([]byte, error) {
 	return w.shown, nil
 }
 
-// The todos and plans that agents keep from one session to the next can be read: WC24.
+// The todos and plans that agents keep between sessions can be read: WC24.
 func TestChromeWork(t *testing.T) {
 	g := start(t, full, func(_ *rig, v *Views) { v.Tools = &working{} })
 	p := g.open(chrome(t))
@@ -273,8 +275,8 @@ func TestChromeWork(t *testing.T) {
 	}
 }
 
-// The browser of an agent is shown as a picture, which cannot be pressed. An answer that is not a
-// picture of the browser is not shown: WC22, WC-A24.
+// The browser of an agent is shown as a picture, which does not react to clicks. An answer
+// that is not a picture of the browser is not shown: WC22, WC-A24.
 func TestChromeShot(t *testing.T) {
 	picture := image.NewRGBA(image.Rect(0, 0, 640, 400))
 	for i := range picture.Pix {

@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// A person logs in at a server of others from the page: it says which server asks for it and where it
-// leads, as text, and shows the command line. The person comes back to the page, with nothing of the
-// login in its address. An answer that is not to a login of this tab is of no use.
+// A person logs in at an upstream from the page. The page shows as text which upstream asks
+// for the login and where the login leads, and it shows the command line. The person
+// returns to the page, and nothing of the login stays in its address. An answer that does
+// not belong to a login of this tab is refused.
 func TestChromeUpstreamLogin(t *testing.T) {
 	w, with := withRemote(t, evil[0])
 	browser := chrome(t)
@@ -53,7 +54,7 @@ func TestChromeUpstreamLogin(t *testing.T) {
 	}
 	p.plain("after the login")
 
-	// Somebody else leads the person here, with an answer of their own.
+	// Another person leads this person here, with an answer of their own.
 	for i, said := range []string{"no login at an upstream has begun", "does not belong to the login"} {
 		if i == 1 {
 			g.begins(value[string](p, `sessionStorage.getItem('token')`), evil[0], ours)
@@ -62,7 +63,8 @@ func TestChromeUpstreamLogin(t *testing.T) {
 		p.until(`document.querySelector('.said .error')?.textContent.includes(` + quote(said) + `)`)
 	}
 
-	// Whatever addresses a server names, they are text, and only those of the web are gone to.
+	// The addresses that a server names are shown as text, and the page goes only to
+	// addresses of the web.
 	w.mu.Lock()
 	w.shown = &UpstreamLogin{URL: "javascript:window.evil=1", Server: evil[11], Issuer: evil[0], Close: func(context.Context) {}}
 	w.mu.Unlock()

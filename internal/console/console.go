@@ -10,46 +10,51 @@ import (
 	"belljar.dev/internal/front"
 )
 
-// Config says where a console is.
+// Config is the configuration of a console.
 type Config struct {
-	Addr      string           // HOST:PORT
-	Remote                     // for other machines
-	Inherited *front.Inherited // a socket of it takes the place of Addr; nil for none
+	Addr      string           // address in the form HOST:PORT
+	Remote                     // settings for browsers on other machines
+	Inherited *front.Inherited // sockets of another process, of which one is used in place of Addr; nil if there are none
 	Log       *slog.Logger
 }
 
-// Remote says how browsers of other machines reach a console. The zero value is for none.
+// Remote describes how browsers on other machines reach a console. The zero value allows no
+// other machines.
 type Remote struct {
-	// URL is that of the page as browsers know it, such as https://belljar.example/console/:
-	// that of Addr, or of a proxy before it. Empty for that of Addr.
+	// URL is the URL of the page as browsers know it, for example
+	// https://belljar.example/console/. It leads to Addr, or to a proxy before it. If URL
+	// is empty, browsers use Addr.
 	URL       string
-	Cert, Key string // PEM files with the certificate of Addr and its key; empty for no TLS
-	People    bool   // the policy names people
+	Cert, Key string // PEM files with the certificate of Addr and its key; empty without TLS
+	People    bool   // whether the policy names people
 }
 
-// Console is a listener for browsers, and who is logged in there. Its methods are safe for
-// concurrent use.
+// Console is a listener for browsers, and the people who have logged in there. Its methods
+// are safe for concurrent use.
 type Console struct {
-	front          *front.Front
-	prefix         string                                      // of the paths of URL, with a slash at its end; empty for none
-	who            func(*http.Request, *route) (Person, error) // returns the person of a request, or why they may not use its route
-	table          []route                                     // routes; a field, since one of them, aboutMe, may not name the variable
+	front *front.Front
+	// path of URL, with a slash at its end; empty if URL has no path
+	prefix string
+	// returns the person of a request, or an error if they may not use its route
+	who func(*http.Request, *route) (Person, error)
+	// routes; a field, because aboutMe is one of the routes and may not name the variable
+	table          []route
 	access         access
 	views          Views
 	ring           *ring
 	looks          chan struct{} // see look
-	known          chan struct{} // closed once the server was looked at
+	known          chan struct{} // closed after the first look at the server
 	chain          chain
 	usage          usage
 	tail           tail
 	turns          turns
-	seal           cipher.AEAD // of logins at a provider
-	tries          tries       // to end such logins
+	seal           cipher.AEAD // encrypts pending logins at a provider
+	tries          tries       // counts attempts to end such logins
 	upstreamLogins upstreamLogins
-	providerSlots  chan struct{} // holds one for each request that waits for the provider
+	providerSlots  chan struct{} // contains one element for each request that waits for the provider
 }
 
-// headers are those of every answer.
+// headers returns the headers of every answer.
 func headers() http.Header {
 	h := http.Header{}
 	for _, one := range [][2]string{
@@ -67,14 +72,14 @@ func headers() http.Header {
 	return h
 }
 
-// Front is the listener, for the hand-over to another process.
+// Front returns the listener, for the hand-over to another process.
 func (c *Console) Front() *front.Front { return c.front }
 
-// URL is where the page is.
+// URL returns the URL of the page.
 func (c *Console) URL() string { return c.front.URL() + "/" + c.prefix }
 
-// Link returns a URL by which a person logs in once, and until when. Without tenants the person
-// may see those of all.
+// Link returns a URL with which a person logs in once, and when the URL expires. Without
+// tenants, the person may see the things of all tenants.
 func (c *Console) Link(person string, role Role, tenants ...string) (url string, until time.Time) {
 	who := Person{Name: person, Role: role, Scope: Everything()}
 	if len(tenants) > 0 {
@@ -84,9 +89,9 @@ func (c *Console) Link(person string, role Role, tenants ...string) (url string,
 	return c.URL() + "#" + code, until
 }
 
-// Close closes the port of a console that is not served. Twice is fine.
+// Close closes the port of a console that is not served. It may be called several times.
 func (c *Console) Close() { c.front.Close() }
 
-// Look has the console look at once for changes, which become events. It does not wait
-// for them.
+// Look makes the console look for changes immediately; changes become events. It does not
+// wait for them.
 func (c *Console) Look() { c.look() }

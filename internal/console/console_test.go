@@ -26,14 +26,14 @@ import (
 // agentToken is the token of a client of the server behind a rig.
 const agentToken = "token-of-an-agent"
 
-// rig is a console over a server that has questions and nothing else.
+// rig is a console over a server that has only approvals and questions.
 type rig struct {
 	*Console
 	t         testing.TB
 	approvals *approval.Desk
 	questions *question.Desk
-	at        string // where the test sends its requests, if not to the URL of the page
-	agents    string // a further token of an agent
+	at        string // URL for the test's requests, if it differs from the URL of the page
+	agents    string // a further token that belongs to an agent
 
 	mu      sync.Mutex
 	noted   []Login    // guarded by mu
@@ -103,13 +103,13 @@ func (g *rig) Answer(ctx context.Context, id string, said question.Reply) (quest
 
 func (g *rig) Command(text string) string { return text }
 
-// start serves a console until the end of the test, with the views that change leaves.
+// start serves a console until the end of the test. change may change its views.
 func start(t testing.TB, change ...func(*rig, *Views)) *rig {
 	t.Helper()
 	return startRemote(t, Remote{}, change...)
 }
 
-// startRemote is start of a console that browsers reach otherwise.
+// startRemote is start for a console with settings for other machines.
 func startRemote(t testing.TB, remote Remote, change ...func(*rig, *Views)) *rig {
 	t.Helper()
 	c, err := Open(t.Context(), Config{Addr: "127.0.0.1:0", Remote: remote, Log: slog.New(slog.DiscardHandler)})
@@ -142,7 +142,7 @@ func startRemote(t testing.TB, remote Remote, change ...func(*rig, *Views)) *rig
 	return g
 }
 
-// ask puts a question about a command.
+// ask creates an approval for a command.
 func (g *rig) ask(command string) approval.Approval {
 	g.t.Helper()
 	a, _, err := g.approvals.Ask(g.t.Context(), approval.Request{
@@ -168,14 +168,14 @@ func (g *rig) login(role Role) string {
 
 func first(link string, _ time.Time) string { return link }
 
-// answered is an answer that was read.
+// answered is an answer to a request, with its body.
 type answered struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// into reads the body of an answer that must have been served.
+// into decodes the body of an answer, whose status must be a success.
 func (a answered) into(t testing.TB, v any) {
 	t.Helper()
 	if a.status != http.StatusOK {
@@ -186,7 +186,7 @@ func (a answered) into(t testing.TB, v any) {
 	}
 }
 
-// send sends a request with a token, and a body if it is not nil.
+// send sends a request with a token. It has a JSON body if body is not nil.
 func (g *rig) send(method, path, token string, body any, headers ...string) answered {
 	g.t.Helper()
 	text := ""
@@ -200,7 +200,7 @@ func (g *rig) send(method, path, token string, body any, headers ...string) answ
 	return g.sendText(method, path, token, text, headers...)
 }
 
-// sendText is send with a body as it is; empty for none.
+// sendText is send with a body as text. An empty text sends no body.
 func (g *rig) sendText(method, path, token, body string, headers ...string) answered {
 	g.t.Helper()
 	var in io.Reader
@@ -235,10 +235,10 @@ func (g *rig) sendText(method, path, token, body string, headers ...string) answ
 	return answered{resp.StatusCode, resp.Header, text}
 }
 
-// endless are the routes whose answers do not end by themselves.
+// endless are the routes whose answers do not end on their own.
 var endless = []string{"events"}
 
-// filled is the path of a route with the name in place of each of its wildcards.
+// filled returns the path of a route with name in place of each wildcard.
 func filled(path, name string) string {
 	for _, wildcard := range []string{"{id}", "{session}", "{name}", "{cursor}"} {
 		path = strings.ReplaceAll(path, wildcard, name)
@@ -246,13 +246,14 @@ func filled(path, name string) string {
 	return path
 }
 
-// routes are the routes that a console has.
+// routes returns the routes that a console has.
 func (c *Console) routes() (all []route) {
 	c.each(func(at *route) { all = append(all, *at) })
 	return all
 }
 
-// Each route is for the roles that the table names, and no agent has one: WC4, WC-A16, WC-A17.
+// Each route may be used only with the roles in the table, and agents may use none: WC4,
+// WC-A16, WC-A17.
 func TestRolesOfAllRoutes(t *testing.T) {
 	g := start(t, full)
 	tokens := map[Role]string{0: "", Viewer: g.login(Viewer), Approver: g.login(Approver), Operator: g.login(Operator)}
@@ -296,7 +297,7 @@ func TestRolesOfAllRoutes(t *testing.T) {
 	}
 }
 
-// Every answer has the headers, whatever it is, and none has a cookie: WC5.
+// Every answer has the security headers, and no answer sets a cookie: WC5.
 func TestHeadersOfAllAnswers(t *testing.T) {
 	g := start(t, full)
 	token := g.login(Operator)
@@ -333,8 +334,8 @@ func TestHeadersOfAllAnswers(t *testing.T) {
 	}
 }
 
-// A browser comes by a name of this machine, from a page of the console, or from none: WC-A11 to
-// WC-A13.
+// A request must name this machine as its host, and must come from a page of the console or
+// from no page: WC-A11 to WC-A13.
 func TestHostAndOrigin(t *testing.T) {
 	g := start(t)
 	token := g.login(Viewer)
@@ -366,7 +367,7 @@ func TestHostAndOrigin(t *testing.T) {
 	}
 }
 
-// A request has its form and its bounds: WC-A10, WC-A23.
+// A request must have the right form and size: WC-A10, WC-A23.
 func TestForms(t *testing.T) {
 	g := start(t)
 	token, a := g.login(Operator), g.ask("rm x")
@@ -381,7 +382,7 @@ func TestForms(t *testing.T) {
 		{"application/json", `{"yes":true,`, 400},
 		{"application/json", `{"yes":true}{"yes":true}`, 400},
 		{"application/json", `{"yes":true,"versio":"x"}`, 400},
-		{"application/json", `{"yes":true}`, 400}, // without a version
+		{"application/json", `{"yes":true}`, 400}, // the version is missing
 		{"application/json", `{"yes":true,"version":"x","scope":"for ever"}`, 400},
 		{"application/json", `{"note":"` + strings.Repeat("x", maxBody) + `"}`, 413},
 		{"application/json", strings.Repeat("[", maxBody-1), 400},
@@ -418,7 +419,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// A name that no thing can have gets 404 on every GET route that takes a name: WC-A23.
+// If a GET route takes a name, a name that does not exist gets the status 404: WC-A23.
 func TestNamesOfNothing(t *testing.T) {
 	g := start(t, full, func(_ *rig, v *Views) { v.SetsDir = filepath.Join(t.TempDir(), "sets") })
 	token, tried := g.login(Operator), 0
@@ -439,8 +440,8 @@ func TestNamesOfNothing(t *testing.T) {
 	}
 }
 
-// The first answer counts, whoever gives it; a later one gets a conflict, also an equal one. An
-// answer is for the version that was asked: WC14, WC-A18, WC-A19.
+// The first answer counts, whoever gives it. A later answer gets a conflict, even if it is
+// equal. An answer is for the version of the question that was read: WC14, WC-A18, WC-A19.
 func TestAnswers(t *testing.T) {
 	g := start(t)
 	token := g.login(Approver)
@@ -501,7 +502,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// Where a console may not be, nothing is opened: WC1, WC-A30.
+// At an address where a console is not allowed, nothing is opened: WC1, WC-A30.
 func TestAddresses(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -527,7 +528,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// asksOnly are the routes of POST that change nothing.
+// asksOnly are the POST routes that change nothing.
 var asksOnly = []string{"policy/explain", "policy/replay", "logout"}
 
 func itoa(n int64) string { return fmt.Sprint(n) }

@@ -1,49 +1,51 @@
-// Package console serves what a person wants to see of a server, and to decide in it, to a
-// browser: on this machine or, with TLS and people in the policy, on others. It has a listener
-// of its own, and is not there unless it was asked for.
+// Package console serves a page to browsers on which a person sees the state of a server and
+// makes decisions. It serves browsers on this machine and, with TLS and people in the policy,
+// browsers on other machines. It has a listener of its own, and runs only if it was configured.
 //
-// A request goes through the chain of package front: bounds, Host, Origin. Then the table of
-// routes.go says which role its route needs, and access.go whose token it has. A handler asks
-// the server by the interfaces of views.go, which internal/server has; it is the same code
-// that answers the control socket. A view that the server does not have has no routes. For people
-// of some tenants, limited.go puts views in their place that show no others.
+// A request passes the checks of package front: bounds, Host, Origin. Then the table in routes.go
+// says which role the route needs, and access.go finds the person whose token the request has. A
+// handler calls the server through the interfaces of views.go. internal/server implements them with
+// the code that also answers the control socket. A view that the server does not have has no
+// routes. For people of some tenants, limited.go replaces the views by views that show only the
+// things of these tenants.
 //
-// A person logs in by a code that `belljar console` got from the control socket, or from
-// elsewhere by a token of their own. The code is good for one login within a minute. The token that the page gets for it is in the memory of
-// this process only, so it ends with the process at the latest. The console uses no cookies: a
-// browser sends them to every port of a host, and a port of this host may be an agent's.
+// A person logs in with a code that `belljar console` got from the control socket, or on another
+// machine with a token of their own. The code can be used for one login within a minute. The token
+// that the page gets for it is kept only in the memory of this process, so it ends with the process
+// at the latest. The console uses no cookies: a browser sends cookies to every port of a host, and
+// an agent may own a port of this host.
 //
 // The files, each calling those below it:
 //
-//	serve.go     the listener and what is served there; absent.go where it is left out
-//	console.go   a console, and what every answer has
+//	serve.go     the listener and what is served there; absent.go in a build without a console
+//	console.go   a console, and the headers of every answer
 //	routes.go    the table of routes, and who may use each of them
-//	limited.go   what people of some tenants see of a server
+//	limited.go   the views of people of some tenants
 //	part.go      the data of a worker, for the consoles at its fronts
 //	login.go     logging in and out
-//	events.go    what changes, as a stream
-//	provider.go  logging in at an OpenID Provider, and who may still come
-//	tries.go     how often a login there may end
-//	upstreamlogin.go logging in at a server of other people
+//	events.go    the stream of changes
+//	provider.go  logging in at an OpenID Provider, and whether that login still holds
+//	tries.go     how often a login at a provider may be tried
+//	upstreamlogin.go logging in at an upstream
 //	fleet.go     the workers of a front as one server
 //	inbox.go     approvals and questions
 //	runs.go      boxes, sessions, background tasks and their output
-//	trail.go     what the audit log has about a decision of a person
+//	trail.go     the records in the audit log about a decision of a person
 //	records.go   the audit log
 //	casts.go     recordings of calls
 //	policy.go    the policy, and what it would decide
-//	upstreams.go the servers of other people
+//	upstreams.go the upstreams
 //	workspaces.go
-//	             what boxes changed, and what becomes of it
+//	             the changes of boxes, and the decisions about them
 //	shots.go     pictures of browsers
 //	tools.go     search engines, browsers, todos, plans and callbacks
 //	stats.go     counts
-//	usage.go     what boxes used of late
-//	passed.go    who asks, as a front tells a worker
-//	request.go   what a request says, and the answer to it
+//	usage.go     the recent usage of boxes
+//	passed.go    the person of a request that a front passes to a worker
+//	request.go   the contents of a request, and the answer to it
 //	access.go    codes and tokens
 //	ring.go      the last events
-//	scope.go     whose things a person may see
+//	scope.go     the tenants whose things a person may see
 //	ansi.go      the output of programs, with its colours
-//	views.go     what a console asks of a server
+//	views.go     the interfaces through which a console uses a server
 package console

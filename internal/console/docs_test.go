@@ -7,13 +7,14 @@ import (
 	"testing"
 )
 
-// The table of docs/console.md has every route with its role, and no other: WC30.
+// The table in docs/console.md contains every route with its role, and no other routes:
+// WC30.
 func TestRoutesAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/console.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	documented := make(map[string]string) // the role by route
+	documented := make(map[string]string) // role by route
 	var known []string
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(line, "|")

@@ -14,11 +14,11 @@ import (
 
 const (
 	pingEvery = 15 * time.Second
-	lookEvery = time.Second // how often the server is compared with what it was
+	lookEvery = time.Second // how often the state of the server is compared with the state before
 )
 
-// streamEvents sends events as lines of JSON, until the client goes away, its token ends or the
-// server does.
+// streamEvents sends events as lines of JSON, until the client disconnects, its token ends
+// or the server ends.
 func streamEvents(r *request) (any, error) {
 	c := r.console
 	after := c.ring.last()
@@ -34,7 +34,7 @@ func streamEvents(r *request) (any, error) {
 	}
 	defer leave()
 	c.look()
-	select { // what changes behind the first line is an event
+	select { // every change after the first line becomes an event
 	case <-c.known:
 	case <-r.context().Done():
 		return nil, errAnswered
@@ -42,7 +42,7 @@ func streamEvents(r *request) (any, error) {
 	h := r.w.Header()
 	h.Set("Content-Type", "application/x-ndjson; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // a proxy would hold lines back
+	h.Set("X-Accel-Buffering", "no") // without this header, a proxy would buffer lines
 	out := http.NewResponseController(r.w)
 	lines := json.NewEncoder(r.w)
 	if err := lines.Encode(event{Seq: after, Kind: "ping", At: time.Now().UTC()}); err != nil || out.Flush() != nil {
@@ -90,9 +90,9 @@ func streamEvents(r *request) (any, error) {
 	}
 }
 
-// follow makes events of what changes, until ctx ends: while somebody sees them, and when
-// look asks for it. The first comparison is with what there was at a login, which no page
-// has seen earlier.
+// follow makes events of changes until ctx ends. It compares every lookEvery while a stream
+// is open, and whenever look is called. The first comparison only notes the state at a
+// login, which no page has seen before.
 func (c *Console) follow(ctx context.Context) {
 	every := time.NewTicker(lookEvery)
 	defer every.Stop()
@@ -125,10 +125,10 @@ func (c *Console) follow(ctx context.Context) {
 	}
 }
 
-// thing is what an event is about. The tenant is empty for what is the server's.
+// thing identifies the subject of an event. The tenant is empty for things of the server.
 type thing struct{ kind, id, tenant string }
 
-// things are digests of all that changes.
+// things returns digests of everything that can change.
 func (c *Console) things(ctx context.Context) map[thing]sha256sum {
 	all := make(map[thing]sha256sum)
 	note := func(t thing, what any) {
@@ -140,7 +140,7 @@ func (c *Console) things(ctx context.Context) map[thing]sha256sum {
 		fleetThings(ctx, &c.views, note)
 	}
 	if people := c.views.People; people != nil {
-		approvals, _ := people.Approvals(ctx, false) // the page that asks gets the error
+		approvals, _ := people.Approvals(ctx, false) // the error is returned when a page requests the list
 		for _, a := range approvals {
 			note(thing{"approval", a.ID, a.Tenant}, []any{a.State, a.Uses})
 		}
@@ -151,7 +151,7 @@ func (c *Console) things(ctx context.Context) map[thing]sha256sum {
 	}
 	if runs := c.views.Runs; runs != nil {
 		for _, b := range runs.Boxes() {
-			b.Memory, b.CPU, b.Processes, b.Network, b.Disk = 0, 0, 0, 0, 0 // these always change
+			b.Memory, b.CPU, b.Processes, b.Network, b.Disk = 0, 0, 0, 0, 0 // these values change all the time
 			note(thing{"box", b.ID, b.Tenant}, b)
 		}
 		for _, s := range runs.Sessions() {

@@ -38,7 +38,7 @@ func (g *rig) events(token, query string) (next func() (event, bool), status int
 		}
 }
 
-// until reads events up to one of a kind and an id.
+// until reads events until one of a kind with an id arrives.
 func until(t *testing.T, next func() (event, bool), kind, id string) event {
 	t.Helper()
 	for range mostRead {
@@ -54,10 +54,11 @@ func until(t *testing.T, next func() (event, bool), kind, id string) event {
 	return event{}
 }
 
-// mostRead is how many events a test reads: many more than are kept.
+// mostRead is the maximum number of events that a test reads; it is much larger than the
+// ring.
 const mostRead = 10 * ringSize
 
-// A change is an event, for those who have a stream and for those who come back: WC9.
+// A change becomes an event, for open streams and for clients that reconnect: WC9.
 func TestEvents(t *testing.T) {
 	g := start(t)
 	token := g.login(Viewer)
@@ -81,7 +82,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("%d follows %d", e.Seq, back.Seq)
 	}
 	end()
-	for _, after := range []string{"0", "1", "9223372036854775807"} { // of an earlier run, or of none
+	for _, after := range []string{"0", "1", "9223372036854775807"} { // numbers of an earlier run, or of no run
 		next, _, end = g.events(token, "?after="+after)
 		if e := until(t, next, "reset", ""); e.Seq < back.Seq {
 			t.Errorf("the stream goes on behind %d", e.Seq)
@@ -93,7 +94,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// slowPeople lists approvals when a test lets it.
+// slowPeople lists approvals only when a test allows it.
 type slowPeople struct {
 	*rig
 	now chan struct{}
@@ -104,7 +105,8 @@ func (s slowPeople) Approvals(ctx context.Context, all bool) ([]approval.Approva
 	return s.rig.Approvals(ctx, all)
 }
 
-// A page goes on behind the last event of me, and hears of no number before what changes is an event.
+// A page continues after the last event that the route me reports. me reports no number
+// until every later change becomes an event.
 func TestEventsBehindMe(t *testing.T) {
 	now := make(chan struct{})
 	g := start(t, func(g *rig, v *Views) { v.People = slowPeople{g, now} })
@@ -122,7 +124,7 @@ func TestEventsBehindMe(t *testing.T) {
 	}
 }
 
-// A token has sixteen streams, and none when it ends: WC9, WC-A27.
+// A token can have sixteen streams, and its streams end with the token: WC9, WC-A27.
 func TestStreamsAreBounded(t *testing.T) {
 	g := start(t)
 	token, other := g.login(Viewer), g.login(Viewer)
@@ -135,7 +137,7 @@ func TestStreamsAreBounded(t *testing.T) {
 		}
 		nexts = append(nexts, next)
 	}
-	_, status, end := g.events(token, "") // its body is not read: without the bound it would have no end
+	_, status, end := g.events(token, "") // the body is not read, because without the bound it would never end
 	if end(); status != http.StatusTooManyRequests {
 		t.Errorf("one more: got %d", status)
 	}
@@ -146,9 +148,9 @@ func TestStreamsAreBounded(t *testing.T) {
 	if got := g.send("POST", "api/v1/logout", token, nil); got.status != http.StatusNoContent {
 		t.Fatalf("got %d %s", got.status, got.body)
 	}
-	g.ring.add(thing{kind: "box", id: "x"}) // at the next event, or ping
+	g.ring.add(thing{kind: "box", id: "x"}) // the streams end at the next event or ping
 	for _, next := range nexts {
-		pings := 0 // the first line is one, and a stream that goes on has another one after 15 seconds
+		pings := 0 // the first line is a ping; a stream that has not ended gets another one after 15 seconds
 		for e, ok := next(); ok; e, ok = next() {
 			if e.Kind == "ping" {
 				pings++

@@ -15,16 +15,16 @@ import (
 	"belljar.dev/policies"
 )
 
-// get is a request without a server.
+// get returns a request for a path, without a server.
 func get(t testing.TB, path string) *request {
 	return &request{in: httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil), w: httptest.NewRecorder(), body: maxBody}
 }
 
-// runs is a fake server that runs a box, a session and a task with an output.
+// runs is a fake server that runs a box, a session and a task with output.
 type runs struct {
 	output []byte
 	over   bool
-	gone   int64 // bytes of the output that are not kept
+	gone   int64 // number of the first bytes of the output that are not kept any more
 	ended  []string
 }
 
@@ -102,7 +102,7 @@ func (h held) Now() *policies.Policy { return h.Policy }
 
 func (held) Text() (string, error) { return "version: 1\n", nil }
 
-// kit is a fake of what the tools use: an engine, a pool of browsers and a todo.
+// kit is a fake of the data behind the tools: an engine, a pool of browsers and a todo.
 type kit struct{}
 
 func (kit) Engines() []EngineHealth { return []EngineHealth{{Engine: "wikipedia", State: "healthy"}} }
@@ -126,7 +126,7 @@ func (kit) HoldSeat(_ context.Context, id, _ string) error { return noSeat(id) }
 
 func (kit) ReleaseSeat(id, _ string) error { return noSeat(id) }
 
-// noSeat is the error for the browsers that a kit does not have.
+// noSeat returns an error for every browser except b-1.
 func noSeat(id string) error {
 	if id != "b-1" {
 		return fault(http.StatusNotFound, "no browser %s runs", id)
@@ -136,7 +136,7 @@ func noSeat(id string) error {
 
 func (kit) Work(context.Context, Scope) (Work, error) { return Work{Todos: []Todo{{ID: 1}}}, nil }
 
-// others is a fake of the upstream servers.
+// others is a fake of the server's upstreams.
 type others struct {
 	pins []Pin
 	said []string

@@ -20,29 +20,30 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// Bounds of what is asked of the workers of a fleet.
+// Bounds of requests to the workers of a fleet.
 const (
-	askMost      = 5 * time.Second // for a worker's answer; one that takes longer is left out, and the page says so
-	askAtOnce    = 16              // workers
+	askMost      = 5 * time.Second // for a worker's answer; a slower worker is left out, and the page says so
+	askAtOnce    = 16              // number of workers that are asked at the same time
 	maxTogether  = 3 << 20         // bytes of the answers of all workers to one request
-	mostAnswers  = 200             // of one list of people's answers
-	mostMissing  = 20              // workers that are named
-	mostThings   = 1000            // elements of one list of one worker; of more the answer names the worker as missing
-	mostChanging = 10_000          // of the list by which events are made
-	maxThing     = 1 << 20         // bytes of one of them
-	mostMembers  = 100             // of one of them
+	mostAnswers  = 200             // number of approvals or questions in one list
+	mostMissing  = 20              // number of workers that are named as missing
+	mostThings   = 1000            // elements of one worker's list; a worker with more is named as missing
+	mostChanging = 10_000          // elements of the list from which events are made
+	maxThing     = 1 << 20         // bytes of one element of a list
+	mostMembers  = 100             // members of one element of a list
 )
 
-// missingHeader names the workers that an answer has nothing of.
+// missingHeader is the header that names the workers whose data are missing in an answer.
 const missingHeader = "Belljar-Missing"
 
-// Fleet has the workers whose parts a console shows as one.
+// Fleet gives access to the workers whose parts a console shows as one.
 type Fleet interface {
-	// Linked are the names of the workers, in order.
+	// Linked returns the names of the linked workers, in order.
 	Linked() []string
-	// Workers are the workers as people see them.
+	// Workers returns the workers as they are shown to people.
 	Workers() []Worker
-	// Ask sends a request to the part of a worker. The caller closes the body of the answer.
+	// Ask sends a request to the part of a worker. The caller closes the body of the
+	// answer.
 	Ask(r *http.Request, worker string) (*http.Response, error)
 }
 
@@ -50,10 +51,10 @@ type Fleet interface {
 type Worker struct {
 	Name    string    `json:"name"`
 	Version string    `json:"version"`
-	Since   time.Time `json:"since"` // when it was linked
+	Since   time.Time `json:"since"` // when the worker was linked
 	Places  int       `json:"places"`
-	Running int64     `json:"running"` // requests of clients
-	State   string    `json:"state"`   // ready, draining, or late: its clock is off
+	Running int64     `json:"running"` // number of requests of clients that run
+	State   string    `json:"state"`   // ready, draining, or late (the clock is wrong)
 }
 
 // said is the answer of a worker.
@@ -62,8 +63,9 @@ type said struct {
 	body   []byte
 }
 
-// each asks all workers for a path, and returns their answers in the order of their names. The
-// answer to the person names the workers that are missing in it.
+// each sends a request for a path to all workers that query wants, and returns their
+// answers in the order of their names. The header of the answer to the person names the
+// workers that are missing.
 func (r *request) each(path string, query func(worker string) (string, bool)) []said {
 	ctx, cancel := context.WithTimeout(r.context(), askMost)
 	defer cancel()
@@ -105,14 +107,14 @@ func (r *request) each(path string, query func(worker string) (string, bool)) []
 	return answers
 }
 
-// missing says in the answer that it has nothing of a worker.
+// missing adds a worker to the header that names the missing workers.
 func (r *request) missing(worker string) {
 	if h := r.w.Header(); len(h[missingHeader]) < mostMissing {
 		h.Add(missingHeader, worker)
 	}
 }
 
-// ask sends a request to one worker, and reads its answer.
+// ask sends a request to one worker, and reads the answer.
 func (r *request) ask(ctx context.Context, worker, method, path string, body []byte) (status int, text []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://worker/"+api+path, bytes.NewReader(body))
 	if err != nil {
@@ -139,7 +141,7 @@ func (r *request) ask(ctx context.Context, worker, method, path string, body []b
 	return resp.StatusCode, text, nil
 }
 
-// same is the query of a request, for every worker.
+// same returns a function that gives every worker the query of the request.
 func (r *request) same() func(string) (string, bool) {
 	text := ""
 	if r.in.URL.RawQuery != "" {
@@ -148,7 +150,7 @@ func (r *request) same() func(string) (string, bool) {
 	return func(string) (string, bool) { return text, true }
 }
 
-// thingOf is what a worker has, with its name as a further member.
+// thingOf is an object of a worker, with the worker's name as a further member.
 type thingOf map[string]json.RawMessage
 
 // UnmarshalJSON reads an object with at most mostMembers members.
@@ -170,16 +172,16 @@ func (t *thingOf) UnmarshalJSON(text []byte) error {
 		if err := d.Decode(&value); err != nil {
 			return err
 		}
-		key, _ := name.(string) // the name of a member is always a string
+		key, _ := name.(string) // the decoder returns the name of a member always as a string
 		(*t)[key] = value
 	}
 	return nil
 }
 
-// listOf is a list of what one worker has, or the first mostThings of it.
+// listOf is a list of one worker, or the first mostThings elements of it.
 type listOf[T any] []T
 
-// UnmarshalJSON reads the list. A null is not an element.
+// UnmarshalJSON reads the list. A null is not an element of it.
 func (t *listOf[T]) UnmarshalJSON(text []byte) error {
 	*t = listOf[T]{}
 	err := jsonlist.Each(bytes.NewReader(text), jsonlist.Bounds{Elements: mostThings, Bytes: maxThing}, func(text json.RawMessage) error {
@@ -199,36 +201,36 @@ func (t *listOf[T]) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// full reports whether the worker may have more.
+// full reports whether the worker may have more elements.
 func (t listOf[T]) full() bool { return len(t) == mostThings }
 
-// of notes whose it is, whatever the worker says.
+// of sets the member worker, whatever the worker says itself.
 func (t thingOf) of(worker string) thingOf {
-	t["worker"], _ = json.Marshal(worker) // of a text, which has a form
+	t["worker"], _ = json.Marshal(worker) // every string can be written as JSON
 	return t
 }
 
-// text is a member that is a text.
+// text returns a member that is a string; empty for any other member.
 func (t thingOf) text(name string) (text string) {
-	_ = json.Unmarshal(t[name], &text) // another member is empty
+	_ = json.Unmarshal(t[name], &text) // any other member stays empty
 	return text
 }
 
-// when is a member that is a time.
+// when returns a member that is a time.
 func (t thingOf) when(name string) (at time.Time) {
 	_ = json.Unmarshal(t[name], &at)
 	return at
 }
 
-// newestFirst sorts by a time, the newest first.
+// newestFirst sorts by the time in a member, the newest first.
 func newestFirst(all []thingOf, name string) {
 	sort.SliceStable(all, func(i, j int) bool { return all[i].when(name).After(all[j].when(name)) })
 }
 
-// fleetList is a list of all workers: what each has, behind that of the one before.
+// fleetList returns the lists of all workers as one list.
 func fleetList(r *request) (any, error) { return r.joined(), nil }
 
-// joined are the lists of all workers as one.
+// joined returns the lists of all workers as one list, worker by worker.
 func (r *request) joined() []thingOf {
 	all := []thingOf{}
 	for _, is := range r.each(r.path, r.same()) {
@@ -247,15 +249,15 @@ func (r *request) joined() []thingOf {
 	return all
 }
 
-// fleetAnswers is a list of approvals or questions, the newest first. Where each worker sends its
-// newest ones, the newest of all of them are among those.
+// fleetAnswers returns a list of approvals or questions, the newest first. Each worker
+// sends its newest ones, so the newest of all workers are among them.
 func fleetAnswers(r *request) (any, error) {
 	all := r.joined()
 	newestFirst(all, "created")
 	return all[:min(len(all), mostAnswers)], nil
 }
 
-// fleetInbox is what waits at all workers, the newest first.
+// fleetInbox returns what waits at all workers, the newest first.
 func fleetInbox(r *request) (any, error) {
 	var in struct {
 		Approvals listOf[thingOf] `json:"approvals"`
@@ -289,11 +291,12 @@ func fleetInbox(r *request) (any, error) {
 	return sum, nil
 }
 
-// listWorkers lists the workers.
+// listWorkers returns the workers.
 func listWorkers(r *request) (any, error) { return r.views.Fleet.Workers(), nil }
 
-// askWorker serves anything of one worker, as a console of its own would. The worker decides which
-// role that needs, and the route lets nobody change anything who may only see.
+// askWorker serves any route of one worker, as a console of the worker would. The worker
+// checks the role for that route, and the route of askWorker itself lets no person change
+// anything who may only read.
 func askWorker(r *request) (any, error) {
 	worker := r.named("worker")
 	if !slices.Contains(r.views.Fleet.Linked(), worker) {
@@ -325,11 +328,11 @@ func askWorker(r *request) (any, error) {
 	return nil, errAnswered
 }
 
-// places are where a search of the logs of all workers goes on: the cursor of each that has
-// records left.
+// places is the state of a search in the logs of all workers: for each worker whose log has
+// further records, the cursor at which the search continues.
 type places map[string]string
 
-// String is the form of it in a query.
+// String returns p in the form of a query.
 func (p places) String() string {
 	q := url.Values{}
 	for worker, cursor := range p {
@@ -338,7 +341,7 @@ func (p places) String() string {
 	return q.Encode()
 }
 
-// parsePlaces reads it.
+// parsePlaces parses the result of places.String.
 func parsePlaces(text string) (places, error) {
 	q, err := url.ParseQuery(text)
 	if err != nil {
@@ -354,7 +357,7 @@ func parsePlaces(text string) (places, error) {
 	return p, nil
 }
 
-// fleetRecords lists records of all logs, the newest first.
+// fleetRecords lists records of the logs of all workers, the newest first.
 func fleetRecords(r *request) (any, error) {
 	most, err := limitOf(r)
 	if err != nil {
@@ -370,7 +373,7 @@ func fleetRecords(r *request) (any, error) {
 	answers := r.each("audit", func(worker string) (string, bool) {
 		if before != nil {
 			if before[worker] == "" {
-				return "", false // it has no more, or was not there
+				return "", false // the worker has no more records, or was not linked at the first page
 			}
 			q.Set("before", before[worker])
 		}
@@ -383,7 +386,7 @@ func fleetRecords(r *request) (any, error) {
 		Chain   chainIs   `json:"chain"`
 	}{Records: []thingOf{}, Chain: chainIs{State: "ok"}}
 	next := make(places)
-	maps.Copy(next, before) // also of those that do not answer now
+	maps.Copy(next, before) // also the cursors of workers that do not answer now
 	var logs []*logOf
 	for _, is := range answers {
 		one := &logOf{worker: is.worker}
@@ -408,7 +411,7 @@ func fleetRecords(r *request) (any, error) {
 			delete(next, l.worker)
 		case len(left) == 0:
 			next[l.worker] = l.page.Next
-		case l.taken > 0: // behind the last of its records that is shown
+		case l.taken > 0: // the next page begins after the last record that is shown
 			next[l.worker] = l.page.Records[l.taken-1].text("cursor")
 		case before == nil:
 			next[l.worker] = fromNewest
@@ -418,7 +421,7 @@ func fleetRecords(r *request) (any, error) {
 	return out, nil
 }
 
-// logOf is a part of the log of a worker; the first records of it are taken.
+// logOf is a page of the log of a worker. taken is the number of its records that are used.
 type logOf struct {
 	worker string
 	taken  int
@@ -430,8 +433,9 @@ type logOf struct {
 	}
 }
 
-// merged takes records of all logs, each time the newest of those that come next. The records of
-// one log stay in its order, in which times may go back.
+// merged returns the records of all logs. It always takes the newest of the records that
+// are next in their logs. The records of one log stay in order, although times in a log may
+// go back.
 func merged(logs []*logOf, most int) []thingOf {
 	all := []thingOf{}
 	for len(all) < most {
@@ -450,30 +454,32 @@ func merged(logs []*logOf, most int) []thingOf {
 	return all
 }
 
-// fromNewest is the cursor of a log that nothing was shown of yet.
+// fromNewest is the cursor of a log of which no record was shown yet.
 const fromNewest = "9223372036854775807-0"
 
-// with is what is known of several logs: the worst of it.
+// with returns the worse of two results of verification. worker is the worker that reports
+// other.
 func (c chainIs) with(worker string, other chainIs) chainIs {
 	other.Why, other.Last = worker+": "+other.Why, 0
 	switch {
 	case other.State == "broken" && c.State != "broken":
 		return other
-	case other.State != "ok" && c.State == "ok": // whatever else a worker says of it
+	case other.State != "ok" && c.State == "ok": // any other word of a worker counts as unknown
 		other.State = "unknown"
 		return other
 	}
 	return c
 }
 
-// fleetThings notes digests of what changes at the workers.
+// fleetThings calls note with digests of what can change at the workers.
 func fleetThings(ctx context.Context, views *Views, note func(thing, any)) {
 	in := (&http.Request{Header: http.Header{}, URL: &url.URL{}}).WithContext(ctx)
 	r := &request{in: in, w: headerOnly{}, views: views, who: Person{Name: "the console", Role: Viewer, Scope: Everything()}}
 	linked := r.views.Fleet.Linked()
 	note(thing{kind: "worker"}, linked)
 	for _, is := range r.each("things", r.same()) {
-		// An element that cannot be read is left out: the answer to the page names the worker.
+		// An element that cannot be read is left out. When a page requests the list, the
+		// answer names the worker as missing.
 		_ = jsonlist.Each(bytes.NewReader(is.body), jsonlist.Bounds{Elements: mostChanging, Bytes: maxThing}, func(text json.RawMessage) error {
 			var t changing
 			err := json.Unmarshal(text, &t)
@@ -485,8 +491,8 @@ func fleetThings(ctx context.Context, views *Views, note func(thing, any)) {
 	}
 }
 
-// headerOnly is an answer that nobody gets.
+// headerOnly is the writer for an answer that is not sent.
 type headerOnly struct{ http.ResponseWriter }
 
-// Header is empty.
+// Header returns an empty header.
 func (headerOnly) Header() http.Header { return http.Header{} }

@@ -20,12 +20,12 @@ import (
 	"belljar.dev/policies"
 )
 
-// parts are the workers of a fleet in this process.
+// parts are the workers of a fleet, in this process.
 type parts struct {
 	all map[string]http.Handler
 
 	mu   sync.Mutex
-	away []string // guarded by mu: that do not answer
+	away []string // guarded by mu: names of workers that do not answer
 }
 
 func (f *parts) Linked() (names []string) {
@@ -56,7 +56,7 @@ func (f *parts) Ask(r *http.Request, worker string) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// worker is what a worker shows to its fronts.
+// worker starts a server that has a part for fronts.
 func worker(t testing.TB) *rig {
 	t.Helper()
 	kept := store.New("")
@@ -65,7 +65,7 @@ func worker(t testing.TB) *rig {
 	return &rig{t: t, approvals: approval.New(approval.Config{Config: cfg}), questions: question.New(cfg)}
 }
 
-// linked gives the console of a front two workers.
+// linked starts the console of a front with two workers.
 func linked(t testing.TB, change ...func(*rig, *Views)) (g *rig, f *parts, workers map[string]*rig) {
 	t.Helper()
 	f, workers = &parts{all: make(map[string]http.Handler)}, make(map[string]*rig)
@@ -91,14 +91,15 @@ func linked(t testing.TB, change ...func(*rig, *Views)) (g *rig, f *parts, worke
 	return start(t, func(_ *rig, v *Views) { v.People, v.Fleet, v.Policy = nil, f, held{policies.Default()} }), f, workers
 }
 
-// A list at a front has what all workers have, each with the name of its worker, and says which
-// workers are missing in it.
+// A list at a front contains what all workers have, each element with the name of its
+// worker, and the answer names the workers that are missing.
 func TestListsOfAFleet(t *testing.T) {
 	g, f, workers := linked(t)
-	f.all["w3"] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { // it says that it is another one
+	// this worker uses the name of another worker
+	f.all["w3"] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		respond(w, http.StatusOK, []map[string]string{{"id": "box", "worker": "w1"}})
 	})
-	f.all["w4"] = http.NotFoundHandler() // it shows nothing
+	f.all["w4"] = http.NotFoundHandler() // this worker has no part
 	f.all["w5"] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { respond(w, http.StatusOK, []any{nil}) })
 	f.all["w6"] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		respond(w, http.StatusOK, []string{strings.Repeat("x", maxTogether)})
@@ -146,8 +147,8 @@ func TestListsOfAFleet(t *testing.T) {
 	}
 }
 
-// What a person may do at a worker is what their role says, at the front and at the worker:
-// WC4, WC-A16, WC-A17.
+// The role of a person decides what they may do at a worker. Both the front and the worker
+// check the role: WC4, WC-A16, WC-A17.
 func TestRolesOfAFleet(t *testing.T) {
 	g, f, _ := linked(t)
 	tokens := map[Role]string{0: "", Viewer: g.login(Viewer), Approver: g.login(Approver), Operator: g.login(Operator)}
@@ -176,7 +177,7 @@ func TestRolesOfAFleet(t *testing.T) {
 		if got := g.send(at.method, path, agentToken, body).status; got != http.StatusForbidden {
 			t.Errorf("%s %s by an agent: %d", at.method, path, got)
 		}
-		// The worker does not rely on the front.
+		// The worker checks the person itself, and does not rely on the front.
 		for text, want := range map[string]int{
 			"": 401, "x": 401, `{"name":"ann"}`: 401, `{"role":"operator"}`: 401, `{"name":"ann","role":"king"}`: 401, `{"name":"ann","role":"viewer"}`: 403,
 			`{"name":"ann","role_for_tenants":"operator"}`: 401, `{"name":"ann","role":"operator","tenants":["a"]}`: 401, `{"name":"ann","role":"operator","role_for_tenants":"operator","tenants":["a"]}`: 401,
@@ -206,7 +207,8 @@ func TestRolesOfAFleet(t *testing.T) {
 	}
 }
 
-// The logs of all workers are read as one, page by page, without a gap and nothing twice.
+// The logs of all workers are read as one log, page by page, without gaps and without
+// repetitions.
 func TestAuditOfAFleet(t *testing.T) {
 	g, f, _ := linked(t)
 	token := g.login(Viewer)
@@ -251,7 +253,7 @@ func TestAuditOfAFleet(t *testing.T) {
 	}
 }
 
-// The state of several logs is the worst of them, whatever a worker says.
+// The state of several logs is the worst of their states, whatever a worker says.
 func TestChainOfAFleet(t *testing.T) {
 	for text, want := range map[string]string{
 		"ok": "ok", "ok ": "ok", "ok unknown ok": "unknown", "unknown broken ok": "broken", "broken unknown": "broken", "ok fine": "unknown", "fine broken": "broken", "broken fine ok": "broken",
@@ -286,8 +288,9 @@ func TestEventsOfAFleet(t *testing.T) {
 	}
 }
 
-// The lists of a worker cost a front little, whatever is in them: a list of many things is read up
-// to a bound, and the answer names the worker; what is not a thing is left out with its worker.
+// The lists of a worker cost a front little, whatever they contain. A long list is read up
+// to a bound, and the answer names the worker. A list with an element that is not an object
+// is left out, and the answer names its worker.
 func TestHostileListsOfWorkers(t *testing.T) {
 	g, f, _ := linked(t)
 	many := "[" + strings.Repeat("{},", 1<<19-1) + "{}]"

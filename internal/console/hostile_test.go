@@ -19,7 +19,7 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// evil are texts that try to be more than text where somebody reads them.
+// evil are texts that try to have an effect beyond being read.
 var evil = []string{
 	`<img src=x onerror="window.evil=1">`,
 	`<script>window.evil=1</script>`,
@@ -39,11 +39,12 @@ var evil = []string{
 	strings.Repeat("W", 300),
 }
 
-// identifiers are the fields that name a thing to the server, which makes them.
+// identifiers are the fields with names that the server makes for things.
 var identifiers = []string{"ID", "Session", "CallID", "Digest", "Policy", "Version", "SHA256", "Upstream"}
 
-// poison is a value with evil texts in place of all texts in it. Names that the server makes
-// stay, and so do words of which it has a list: types other than string.
+// poison returns a copy of a value in which evil texts replace all texts. Two kinds of
+// texts stay: names that the server makes, and words from a fixed list, whose type is not
+// string.
 func poison[T any](value T) T {
 	n := 0
 	var walk func(v reflect.Value)
@@ -59,7 +60,7 @@ func poison[T any](value T) T {
 				walk(v.Elem())
 			}
 		case reflect.Slice:
-			if v.CanSet() && !v.IsNil() { // its elements may be those of evil, which stay
+			if v.CanSet() && !v.IsNil() { // the slice may belong to evil, which must stay unchanged
 				own := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
 				reflect.Copy(own, v)
 				v.Set(own)
@@ -80,8 +81,8 @@ func poison[T any](value T) T {
 	return value
 }
 
-// hostile gives a rig every view, each with evil texts wherever an agent, a page of the web or
-// a server of somebody else may have written one.
+// hostile gives a rig every view, with evil texts in every place where an agent, a web page
+// or an upstream may have written a text.
 func hostile(g *rig, v *Views) {
 	full(g, v)
 	asks := &evilPeople{g}
@@ -106,7 +107,7 @@ func hostile(g *rig, v *Views) {
 	}
 }
 
-// evilPeople are the questions of a rig, with other texts.
+// evilPeople are the approvals and questions of a rig, with evil texts.
 type evilPeople struct{ *rig }
 
 func (p *evilPeople) Approvals(ctx context.Context, all bool) ([]approval.Approval, error) {
@@ -137,7 +138,7 @@ func (p *evilPeople) Questions(ctx context.Context, all bool, tenants []string) 
 	return list, err
 }
 
-// evilRuns run under evil names.
+// evilRuns are runs with evil names.
 type evilRuns struct{ *runs }
 
 func (f evilRuns) Boxes() []control.Box {
@@ -151,7 +152,7 @@ func (f evilRuns) Sessions() []control.Session { return poison(f.runs.Sessions()
 
 func (f evilRuns) Jobs() []control.Job { return poison(f.runs.Jobs()) }
 
-// evilCounts are of rules and tenants with evil names.
+// evilCounts are counts of rules and tenants with evil names.
 type evilCounts struct{ counts }
 
 func (evilCounts) Rules() []RuleUse {
@@ -167,7 +168,7 @@ func (evilCounts) Tenants() []control.Tenant {
 	return poison([]control.Tenant{{Name: "a", Places: []control.TenantPlace{{}, {}}, Quotas: []control.Quota{{Name: "calls", Used: &used, Most: 7, Unit: "bytes"}}}})
 }
 
-// evilKit is of tools that report evil texts.
+// evilKit is a kit whose data are evil texts.
 type evilKit struct{ kit }
 
 func (evilKit) Engines() []EngineHealth {
@@ -188,7 +189,7 @@ func (evilKit) Work(context.Context, Scope) (Work, error) {
 	}), nil
 }
 
-// evilOthers are servers with evil names.
+// evilOthers are upstreams with evil names.
 type evilOthers struct{ *others }
 
 func (evilOthers) All() []control.Upstreams {
@@ -199,7 +200,7 @@ func (evilOthers) All() []control.Upstreams {
 	return poison([]control.Upstreams{{All: all, Faults: slices.Clone(evil)}})
 }
 
-// evilPins are definitions that wait.
+// evilPins returns definitions with evil texts that wait for a decision.
 func evilPins() (all []Pin) {
 	for i, text := range evil {
 		all = append(all, Pin{
@@ -210,7 +211,7 @@ func evilPins() (all []Pin) {
 	return all
 }
 
-// evilLog is an audit log of evil calls.
+// evilLog returns the directory of an audit log of calls with evil texts.
 func evilLog(t testing.TB) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "audit")
@@ -233,8 +234,8 @@ func evilLog(t testing.TB) (dir string) {
 	return dir
 }
 
-// Text of an agent comes as JSON, which no browser takes for anything else, and each text of
-// it is whole.
+// A text of an agent is sent as JSON, which no browser interprets as another type, and each
+// text is complete.
 func TestHostileAnswers(t *testing.T) {
 	g := start(t, hostile)
 	token := g.login(Operator)

@@ -9,24 +9,25 @@ import (
 	"belljar.dev/internal/people/question"
 )
 
-// maxInbox is how many of a kind the inbox has.
+// maxInbox is the maximum number of approvals in the inbox, and also of questions and of
+// definitions.
 const maxInbox = 50
 
-// approvalMembers and questionMembers are the structs without their methods: the linker keeps every
-// method of a type that is put into an interface.
+// approvalMembers and questionMembers are the structs without their methods: the linker
+// keeps every method of a type that is converted to an interface.
 type (
 	approvalMembers approval.Approval
 	questionMembers question.Asked
 )
 
-// waiting is an approval as a page gets it.
+// waiting is an approval in the form for a page.
 type waiting struct {
 	approvalMembers
-	Version string `json:"version"`           // that an answer names
-	Command string `json:"command,omitempty"` // that answers on the machine
+	Version string `json:"version"`           // version that an answer must name
+	Command string `json:"command,omitempty"` // command line that answers the approval on this machine
 }
 
-// asked is a question as a page gets it.
+// asked is a question in the form for a page.
 type asked struct {
 	questionMembers
 	Version string `json:"version"`
@@ -41,15 +42,15 @@ func (r *request) asked(a question.Asked) asked {
 	return asked{questionMembers(a), a.Version(), r.views.People.Command("belljar ask answer " + a.ID)}
 }
 
-// inbox is what waits for people.
+// inbox contains what waits for a decision of a person.
 type inbox struct {
 	Approvals []waiting  `json:"approvals"`
 	Questions []asked    `json:"questions"`
-	Pins      []shownPin `json:"pins"`           // of upstreams
-	More      int        `json:"more,omitempty"` // of all, that there is no room for
+	Pins      []shownPin `json:"pins"`           // definitions of upstreams
+	More      int        `json:"more,omitempty"` // number of entries of all kinds that were left out
 }
 
-// showInbox lists what waits, the newest first.
+// showInbox returns what waits, the newest first.
 func showInbox(r *request) (any, error) {
 	approvals, err := r.views.People.Approvals(r.context(), false)
 	if err != nil {
@@ -82,8 +83,8 @@ func showInbox(r *request) (any, error) {
 	return in, nil
 }
 
-// listApprovals lists approvals in brief: those that are not over, or those of all that a filter
-// wants.
+// listApprovals returns approvals in brief: those that are not over, or those that match a
+// filter.
 func listApprovals(r *request) (any, error) {
 	q := r.in.URL.Query()
 	if q.Get("all") == "" {
@@ -101,7 +102,7 @@ func listApprovals(r *request) (any, error) {
 	return r.briefly(r.views.People.History(r.context(), f))
 }
 
-// briefly is a list of approvals for a page.
+// briefly returns approvals in the form for a list.
 func (r *request) briefly(list []approval.Approval, err error) ([]waiting, error) {
 	if err != nil {
 		return nil, err
@@ -113,11 +114,11 @@ func (r *request) briefly(list []approval.Approval, err error) ([]waiting, error
 	return out, nil
 }
 
-// maxPast is how many earlier decisions a person is shown beside a question.
+// maxPast is how many earlier decisions are shown next to an approval.
 const maxPast = 5
 
-// showApproval is one approval, with what people said to the same rule about the same tool of the
-// same tenant before.
+// showApproval returns one approval, and the earlier answers of people for the same rule,
+// tool and tenant.
 func showApproval(r *request) (any, error) {
 	a, err := r.views.People.Approval(r.context(), r.named("id"))
 	if err != nil {
@@ -138,8 +139,8 @@ func showApproval(r *request) (any, error) {
 	}{r.waiting(a), past[:min(len(past), maxPast)]}, err
 }
 
-// showArguments is a part of the arguments of a call, for which there is no room in what an approval
-// shows.
+// showArguments returns a part of the arguments of a call that are too large to be shown in
+// its approval.
 func showArguments(r *request) (any, error) {
 	from, err := r.from()
 	if err != nil {
@@ -148,7 +149,7 @@ func showArguments(r *request) (any, error) {
 	return r.views.People.Arguments(r.context(), r.named("id"), int(from), maxPart)
 }
 
-// current checks that a person answers what is asked now.
+// current returns an error if an answer is not for the current version of a question.
 func current(said, is string) error {
 	switch said {
 	case is:
@@ -159,8 +160,8 @@ func current(said, is string) error {
 	return fault(http.StatusConflict, "the answer is for another version of the question; read it again")
 }
 
-// answerApproval takes the answer to an approval. Of several equal answers one counts here: the
-// page of a person who came too late must say so.
+// answerApproval answers an approval. Of several equal answers only the first counts here,
+// because the page must inform a person whose answer was too late.
 func answerApproval(r *request) (any, error) {
 	var said struct {
 		control.Answer
@@ -190,7 +191,7 @@ func answerApproval(r *request) (any, error) {
 	return r.waiting(a), nil
 }
 
-// revokeApproval takes a yes back.
+// revokeApproval withdraws a yes.
 func revokeApproval(r *request) (any, error) {
 	if err := r.read(&struct{}{}); err != nil {
 		return nil, err
@@ -202,7 +203,7 @@ func revokeApproval(r *request) (any, error) {
 	return r.waiting(a), nil
 }
 
-// listQuestions lists the questions of agents.
+// listQuestions returns the questions of agents.
 func listQuestions(r *request) (any, error) {
 	list, err := r.views.People.Questions(r.context(), r.in.URL.Query().Get("all") != "", nil)
 	if err != nil {
@@ -223,7 +224,7 @@ func showQuestion(r *request) (any, error) {
 	return r.asked(a), nil
 }
 
-// answerQuestion takes the answer to a question of an agent.
+// answerQuestion answers a question of an agent.
 func answerQuestion(r *request) (any, error) {
 	var said struct {
 		control.QuestionAnswer

@@ -13,12 +13,12 @@ import (
 	"belljar.dev/mcp/tools"
 )
 
-// A person of some tenants has a console of their own: its views show the things of these
-// tenants and nothing else. A view that is not named in only is not there for such a person, and
-// neither are its routes. None of the types below embeds the view that it limits, so a method
-// that a view gets does not compile before somebody has decided about it here.
+// A person who may see only some tenants has views that show only the things of these
+// tenants. A view that the method only does not set, and its routes, do not exist for such
+// a person. None of the types below embeds the view that it limits, so a new method of a
+// view does not compile until its limit is decided here.
 
-// only are the views of people with a scope.
+// only returns the views of people with a scope.
 func (v Views) only(s Scope) Views {
 	out := Views{scope: s, Server: v.Server, Fleet: v.Fleet, AuditDir: v.AuditDir, SetsDir: v.SetsDir}
 	if v.People != nil {
@@ -39,12 +39,12 @@ func (v Views) only(s Scope) Views {
 	return out
 }
 
-// errShared is the error for what is for all tenants together.
+// errShared returns the error for a change that affects all tenants.
 func errShared(s Scope, what string) error {
 	return fault(http.StatusForbidden, "%s: that is for all tenants of the server, and you may decide for %s", what, s)
 }
 
-// somePeople are the questions of some tenants.
+// somePeople gives access to the approvals and questions of some tenants.
 type somePeople struct {
 	people People
 	scope  Scope
@@ -58,7 +58,7 @@ func (v *somePeople) History(ctx context.Context, f approval.Filter) ([]approval
 	if f.Tenant != "" && !v.scope.Sees(f.Tenant) {
 		return []approval.Approval{}, nil
 	}
-	f.Tenants = v.scope.tenants // the bound of the list is for these alone
+	f.Tenants = v.scope.tenants // so the bound of the list counts only entries of these tenants
 	list, err := v.people.History(ctx, f)
 	return seen(v.scope, list, func(a *approval.Approval) string { return a.Tenant }), err
 }
@@ -94,7 +94,7 @@ func (v *somePeople) Revoke(ctx context.Context, id, by string) (approval.Approv
 
 func (v *somePeople) Questions(ctx context.Context, all bool, tenants []string) ([]question.Asked, error) {
 	if tenants == nil {
-		tenants = v.scope.tenants // the bound of the list is for these alone
+		tenants = v.scope.tenants // so the bound of the list counts only entries of these tenants
 	}
 	list, err := v.people.Questions(ctx, all, tenants)
 	return seen(v.scope, list, func(a *question.Asked) string { return a.Tenant }), err
@@ -117,7 +117,7 @@ func (v *somePeople) Answer(ctx context.Context, id string, said question.Reply)
 
 func (v *somePeople) Command(text string) string { return v.people.Command(text) }
 
-// someRuns is what runs of some tenants.
+// someRuns gives access to the boxes, sessions and tasks of some tenants.
 type someRuns struct {
 	runs  Runs
 	scope Scope
@@ -151,7 +151,7 @@ func (v *someRuns) EndSession(id, by, note string) []control.Session {
 
 func (v *someRuns) Jobs() []control.Job { return seen(v.scope, v.runs.Jobs(), tenantOfJob) }
 
-// has reports whether a background task is of a tenant of the scope.
+// has reports whether a background task belongs to a tenant of the scope.
 func (v *someRuns) has(session string, task int64) bool {
 	meant := func(j *control.Job) bool { return j.Session == control.ShortID(session) && j.ID == task }
 	return owned(v.scope, v.runs.Jobs(), meant, tenantOfJob)
@@ -171,7 +171,7 @@ func (v *someRuns) Output(session string, task, from int64, most int) (tools.Out
 	return v.runs.Output(session, task, from, most)
 }
 
-// someCounts are the counts of some tenants.
+// someCounts gives access to the counts of some tenants.
 type someCounts struct {
 	counts Counts
 	scope  Scope
@@ -179,15 +179,15 @@ type someCounts struct {
 
 func (v *someCounts) Calls(s Scope) Calls { return v.counts.Calls(s) }
 
-// Rules returns an empty list, since a rule is used by the calls of all tenants.
+// Rules returns an empty list, because a rule is used by the calls of all tenants.
 func (v *someCounts) Rules() []RuleUse { return []RuleUse{} }
 
 func (v *someCounts) Tenants() []control.Tenant {
 	return seen(v.scope, v.counts.Tenants(), func(t *control.Tenant) string { return t.Name })
 }
 
-// someTools is what the tools of some tenants work with. Search engines are there for all
-// tenants, and what is known of them is not about a tenant.
+// someTools gives access to the data of the tools of some tenants. Search engines are
+// shared by all tenants, and their state shows nothing about a tenant.
 type someTools struct {
 	tools Tools
 	scope Scope
@@ -199,14 +199,14 @@ func (v *someTools) TestEngine(context.Context, string) (EngineTest, error) {
 	return EngineTest{}, errShared(v.scope, "test a search engine")
 }
 
-// Pools returns an empty list, since a pool is for all tenants.
+// Pools returns an empty list, because a pool is shared by all tenants.
 func (v *someTools) Pools() []BrowserPool { return []BrowserPool{} }
 
 func tenantOfSeat(s *BrowserSeat) string { return s.Tenant }
 
 func (v *someTools) Seats() []BrowserSeat { return seen(v.scope, v.tools.Seats(), tenantOfSeat) }
 
-// has is the error for a browser that is not of a tenant of the scope.
+// has returns an error if a browser does not belong to a tenant of the scope.
 func (v *someTools) has(id string) error {
 	if !owned(v.scope, v.tools.Seats(), func(s *BrowserSeat) bool { return s.ID == id }, tenantOfSeat) {
 		return fault(http.StatusNotFound, "no browser %.40q runs", id)
@@ -237,13 +237,14 @@ func (v *someTools) ReleaseSeat(id, by string) error {
 
 func (v *someTools) Work(ctx context.Context, s Scope) (Work, error) { return v.tools.Work(ctx, s) }
 
-// someUpstreams are the servers of other people that run for some tenants.
+// someUpstreams gives access to the upstreams that run for some tenants.
 type someUpstreams struct {
 	upstreams Upstreams
 	scope     Scope
 }
 
-// All leaves out the faults of files, which say whose entries they are about only in words.
+// All leaves out the faults of files, because only their texts say which tenants' entries
+// they are about.
 func (v *someUpstreams) All() []control.Upstreams {
 	out := []control.Upstreams{}
 	for _, at := range v.upstreams.All() {
@@ -259,7 +260,7 @@ func (v *someUpstreams) Restart(context.Context, string, string) (int, error) {
 	return 0, errShared(v.scope, "restart a server")
 }
 
-// Login is for a tenant, so a person of that one may begin it.
+// Login begins a login for one tenant, so it is allowed if the person may see that tenant.
 func (v *someUpstreams) Login(ctx context.Context, at LoginTarget, by, redirect string) (*UpstreamLogin, error) {
 	if !v.scope.Sees(at.Tenant) {
 		return nil, fault(http.StatusNotFound, "the server %.60q does not run for a tenant that you may see", at.Name)

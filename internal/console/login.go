@@ -16,12 +16,12 @@ type loggedIn struct {
 	Until  time.Time `json:"until"`
 }
 
-// logIn gives a token for a code.
+// logIn exchanges a code for a token.
 func logIn(r *request) (any, error) {
 	c := r.console
 	var said struct {
 		Code    string `json:"code"`
-		Pending string `json:"pending"` // of somebody who comes back from the provider
+		Pending string `json:"pending"` // pending login of a person who returns from the provider
 		State   string `json:"state"`
 	}
 	if err := r.read(&said); err != nil {
@@ -47,22 +47,24 @@ func logIn(r *request) (any, error) {
 		c.views.Server.Noted(Login{Event: "refused", Reason: "a wrong code or token"})
 		return nil, &Error{http.StatusUnauthorized, err}
 	}
-	// The new token may have ended an older one.
+	// The new token may have replaced an older one of the same person.
 	c.upstreamLogins.dropEnded(context.WithoutCancel(r.context()), c.access.valid)
 	c.look()
 	c.views.Server.Noted(Login{Event: "console", Person: who.Name, Role: who.Role})
-	// This removes the data that a program left here that had the same port before.
+	// This header removes the data that another program left in the browser when it used
+	// the same port.
 	r.w.Header().Set("Clear-Site-Data", `"cache", "storage"`)
 	return loggedIn{token, who.Name, who.Role.String(), who.Until}, nil
 }
 
-// enter lets a person in by a code, or by their own token. The latter has 256 random bits, and
-// wrong ones lock nobody out: anybody could do that from another machine.
+// enter lets a person log in with a code, or with their own token. A person's own token has
+// 256 random bits. Wrong tokens never lock the login: otherwise anybody on another machine
+// could lock it.
 func (c *Console) enter(r *request, said string) (token string, who Person, err error) {
 	if !strings.HasPrefix(said, ownToken) {
 		return c.access.login(said)
 	}
-	// A token that an agent has as well does not show who the person is.
+	// A token that an agent has as well does not prove who the person is.
 	if !c.views.Server.Agent(r.context(), said) {
 		var ok bool
 		if token, who, ok = c.access.loginKnown(said, c.views.Server.Known(r.context())); ok {
@@ -72,7 +74,7 @@ func (c *Console) enter(r *request, said string) (token string, who Person, err 
 	return "", who, errToken
 }
 
-// logOut ends the token of the request, and the login at an upstream that has begun with it.
+// logOut ends the token of the request, and the upstream login that began with this token.
 func logOut(r *request) (any, error) {
 	c := r.console
 	c.access.logout(r.who)

@@ -6,28 +6,30 @@ import (
 	"net/http"
 )
 
-// Part is the data of a server without a page, for the consoles at the fronts of its fleet. It
-// has the routes of a console but for those of logins, each with the role that it needs.
+// Part serves the data of a server without a page, for the consoles at the fronts of its
+// fleet. It has the routes of a console except those for logins. Each route requires the
+// same role.
 type Part struct {
 	console *Console
 	mux     http.ServeMux
 }
 
-// ServeHTTP answers a front.
+// ServeHTTP answers a request from a front.
 func (p *Part) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
 
-// Run does what goes on in a part, until ctx ends.
+// Run does the background work of a part until ctx ends.
 func (p *Part) Run(ctx context.Context) { p.console.chain.follow(ctx, p.console.views.AuditDir) }
 
-// changing is the digest of something that changes, by which a front makes its events.
+// changing is the digest of a thing that can change. A front makes its events from these
+// digests.
 type changing struct {
 	Kind   string `json:"kind"`
 	ID     string `json:"id,omitempty"`
-	Tenant string `json:"tenant,omitempty"` // whose it is
+	Tenant string `json:"tenant,omitempty"` // tenant that the thing belongs to
 	Sum    string `json:"sum"`
 }
 
-// listChanging lists what changes.
+// listChanging returns the digests of everything that can change.
 func listChanging(r *request) (any, error) {
 	all := []changing{}
 	for t, sum := range r.console.things(r.context()) {

@@ -16,20 +16,20 @@ import (
 // Bounds of a replay.
 const (
 	maxPolicy      = 512 << 10 // bytes of the body with the proposed policy
-	mostReplayed   = 20_000    // decisions, the newest
+	mostReplayed   = 20_000    // number of decisions that are replayed, the newest ones
 	replayMost     = 10 * time.Second
 	replayExamples = 3
 )
 
-// Policy has the policy that holds.
+// Policy gives access to the policy in force.
 type Policy interface {
 	Status() control.Policy
 	Now() *policies.Policy
-	// Text is the file of the policy as it is now.
+	// Text returns the text of the policy file as it is now.
 	Text() (string, error)
 }
 
-// showPolicy is the policy with its rules that have decided.
+// showPolicy returns the policy, with the use of its rules.
 func showPolicy(r *request) (any, error) {
 	text, err := r.views.Policy.Text()
 	if err != nil {
@@ -46,7 +46,7 @@ func showPolicy(r *request) (any, error) {
 	return out, nil
 }
 
-// explainCall says what the policy decides about a call.
+// explainCall returns what the policy decides about a call.
 func explainCall(r *request) (any, error) {
 	var call struct {
 		Tool      string         `json:"tool"`
@@ -75,7 +75,7 @@ func explainCall(r *request) (any, error) {
 	return report.Explain(r.views.Policy.Now().Explain(f)), nil
 }
 
-// explainPast says what the policy decides now about a call of the log.
+// explainPast returns what the policy now decides about a call from the log.
 func explainPast(r *request, cursor string) (any, error) {
 	if r.views.AuditDir == "" {
 		return nil, fault(http.StatusNotFound, "no audit log is kept")
@@ -99,13 +99,13 @@ func explainPast(r *request, cursor string) (any, error) {
 	}
 	return struct {
 		report.Explained
-		Was   string `json:"was"`             // what was decided then
-		Lacks string `json:"lacks,omitempty"` // what of the call is not in the record
+		Was   string `json:"was"`             // verdict at that time
+		Lacks string `json:"lacks,omitempty"` // data of the call that are missing in the record
 	}{report.Explain(r.views.Policy.Now().Explain(past.Facts)), past.Verdict.String(), past.Lacks}, nil
 }
 
-// replayPolicy says which of the newest calls of the log a proposed policy decides otherwise than
-// the one that holds.
+// replayPolicy returns which of the newest calls in the log a proposed policy decides
+// differently from the policy in force.
 func replayPolicy(r *request) (any, error) {
 	var said struct {
 		Policy string `json:"policy"`
@@ -140,6 +140,6 @@ func replayPolicy(r *request) (any, error) {
 	run.Sort()
 	return struct {
 		*report.Replay
-		More bool `json:"more,omitempty"` // the log has older calls
+		More bool `json:"more,omitempty"` // whether the log has older calls
 	}{run, more}, nil
 }

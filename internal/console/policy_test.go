@@ -9,7 +9,7 @@ import (
 	"belljar.dev/policies/report"
 )
 
-// parsed is a policy that denies one command.
+// parsed returns a policy that denies one command, and its text.
 func parsed(t *testing.T, denied string) (string, *policies.Policy) {
 	t.Helper()
 	text := `version: 1
@@ -26,7 +26,7 @@ rules:
 }
 
 // The policy is shown, explains a call as the command line does, and is compared with a
-// proposed one.
+// proposed policy.
 func TestPolicy(t *testing.T) {
 	_, now := parsed(t, "rm *")
 	proposed, _ := parsed(t, "ls *")

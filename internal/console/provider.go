@@ -19,46 +19,48 @@ import (
 
 // Bounds of logins at a provider.
 const (
-	pendingLoginLife    = 10 * time.Minute // from its begin to its end
-	maxProviderRequests = 8                // requests that wait for the provider
+	pendingLoginLife    = 10 * time.Minute // from the beginning of a login to its end
+	maxProviderRequests = 8                // number of requests that wait for the provider
 
 	maxRefused = 200 // bytes of the name of a refused person in the log
 )
 
-// loginPath is where a provider sends a browser back to. It is the page as well.
+// loginPath is the path to which a provider redirects a browser. It also serves the page.
 const loginPath = "login"
 
-// Provider lets people in who have shown at an OpenID Provider who they are.
+// Provider lets people log in who have proved their identity at an OpenID Provider.
 type Provider interface {
 	// Host returns the host of the provider; empty if the policy has no provider.
 	Host() string
-	// Begin begins a login at whose end the browser comes back to a URL.
+	// Begin begins a login at whose end the browser is redirected to the URL back.
 	Begin(ctx context.Context, back string) (PendingLogin, error)
-	// Finish ends it by the code that the browser brought, and returns the claims of the person.
+	// Finish ends a login with the code that the browser brings, and returns the claims of
+	// the person. kept is PendingLogin.Kept.
 	Finish(ctx context.Context, kept []byte, code string) (map[string]any, error)
-	// Admits returns who it is under the policy that holds now.
+	// Admits returns the person for claims under the policy in force; false if it admits no
+	// such person.
 	Admits(claims map[string]any) (Known, bool)
 }
 
 // PendingLogin is a login that has begun.
 type PendingLogin struct {
-	URL   string // to which the browser goes
-	State string // that it brings back
-	Kept  []byte // what the provider needs to end it
+	URL   string // URL to which the browser is sent
+	State string // state that the browser brings back
+	Kept  []byte // data that the provider needs to end the login
 }
 
-// sealed is a PendingLogin as the page keeps it, encrypted: the server keeps nothing of logins that have
-// begun, so nobody can fill it with them.
+// sealed is a PendingLogin that the page keeps in encrypted form. The server stores nothing
+// about logins that have begun, so nobody can exhaust its memory with them.
 type sealed struct {
 	Until time.Time `json:"until"`
 	State string    `json:"state"`
 	Kept  []byte    `json:"kept"`
 }
 
-// newSeal is a key of this process.
+// newSeal returns a cipher with a new random key, for this process only.
 func newSeal() (cipher.AEAD, error) {
 	key := make([]byte, 32)
-	_, _ = rand.Read(key) // it never fails
+	_, _ = rand.Read(key) // never returns an error
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		return nil, err
@@ -66,8 +68,8 @@ func newSeal() (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// isReturnPath reports whether a path is where a provider, or the authorization server of an upstream,
-// sends browsers back to.
+// isReturnPath reports whether a path is one to which a provider, or the authorization
+// server of an upstream, redirects browsers.
 func (c *Console) isReturnPath(path string) bool {
 	if path == "/"+upstreamLoginPath || path == "/"+c.prefix+upstreamLoginPath {
 		return c.upstreamLogins.pending()
@@ -75,7 +77,7 @@ func (c *Console) isReturnPath(path string) bool {
 	return c.views.Provider != nil && (path == "/"+loginPath || path == "/"+c.prefix+loginPath) && c.views.Provider.Host() != ""
 }
 
-// loginMethods says how people can log in, beside codes and tokens.
+// loginMethods returns the ways to log in, in addition to codes and tokens.
 func loginMethods(r *request) (any, error) {
 	c := r.console
 	out := struct {
@@ -121,7 +123,7 @@ func beginLogin(r *request) (any, error) {
 	}
 	return struct {
 		URL     string `json:"url"`
-		Pending string `json:"pending"` // for the login
+		Pending string `json:"pending"` // encrypted login, for the page to keep
 	}{pending.URL, base64.RawURLEncoding.EncodeToString(c.seal.Seal(nil, nil, text, nil))}, nil
 }
 
@@ -131,11 +133,11 @@ func (c *Console) failed(why error, format string, args ...any) error {
 	return fault(http.StatusBadGateway, format, args...)
 }
 
-// errNotPending is the error for a login at a provider that did not begin here, or long ago, or
-// that has ended.
+// errNotPending is the error for a login at a provider that did not begin here, began too
+// long ago, or has ended.
 var errNotPending = errors.New("this login did not begin in this tab, began too long ago, or has ended; begin again")
 
-// finish lets a person in who comes back from the provider.
+// finish lets a person log in who returns from the provider.
 func (c *Console) finish(r *request, pending, state, code string) (token string, who Person, err error) {
 	text, err := base64.RawURLEncoding.DecodeString(pending)
 	if err != nil {
@@ -171,14 +173,15 @@ func (c *Console) finish(r *request, pending, state, code string) (token string,
 	return token, who, nil
 }
 
-// identity is the digest of what nobody else has of the claims of a person: a name changes, but the
-// logins of somebody with a new one are still theirs.
+// identity returns a digest of those claims that identify a person. A person's name may
+// change, but their earlier logins must still count as theirs.
 func identity(claims map[string]any) sha256sum {
 	return sha256.Sum256(fmt.Appendf(nil, "%q %q", claims["iss"], claims["sub"]))
 }
 
-// holds reports whether a person may still come, and as what: one whom the policy lets in has
-// the role and the scope that it gives now, and ends with the entry there.
+// holds reports whether a person may still use the console, and returns the person with
+// their current name, role and scope. A person in the policy loses access when their entry
+// is removed from it.
 func (p Person) holds(ctx context.Context, v *Views) (Person, bool) {
 	switch {
 	case p.known == (sha256sum{}):

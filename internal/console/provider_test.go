@@ -22,17 +22,18 @@ import (
 	"belljar.dev/internal/auth/authtest"
 )
 
-// provided is the provider of a rig: a real one, and whom a policy lets in.
+// provided is the provider of a rig: a real OpenID Provider, and the people that a policy
+// admits.
 type provided struct {
 	*auth.Provider
 
 	far *authtest.Provider
 
 	mu      sync.Mutex
-	name    string          // guarded by mu: of the person; empty for ann@example.com
-	gone    bool            // guarded by mu: the policy names none
-	role    map[string]Role // guarded by mu: by a group
-	tenants []string        // guarded by mu: whose things the person sees
+	name    string          // guarded by mu: name of the person; empty for ann@example.com
+	gone    bool            // guarded by mu: whether the policy has no provider any more
+	role    map[string]Role // guarded by mu: role by group
+	tenants []string        // guarded by mu: tenants whose things the person may see
 }
 
 func (p *provided) Host() string {
@@ -74,7 +75,7 @@ func (p *provided) Admits(claims map[string]any) (Known, bool) {
 	return Known{}, false
 }
 
-// withProvider gives a rig a provider that is a server of its own.
+// withProvider gives a rig a provider, which is a separate server.
 func withProvider(t testing.TB) (*provided, func(*rig, *Views)) {
 	far := authtest.New(t)
 	p := &provided{far: far, role: map[string]Role{"ops": Operator}, tenants: []string{ours}, Provider: auth.NewProvider(auth.ProviderConfig{
@@ -84,10 +85,10 @@ func withProvider(t testing.TB) (*provided, func(*rig, *Views)) {
 	return p, func(_ *rig, v *Views) { v.Provider = p }
 }
 
-// begun is the answer to the begin of a login.
+// begun is the answer to the beginning of a login.
 type begun struct{ URL, Pending string }
 
-// goes begins a login and comes back from the provider with what a login needs.
+// goes begins a login, and returns from the provider with the data that end the login.
 func (g *rig) goes(p *provided) map[string]string {
 	g.t.Helper()
 	var b begun
@@ -102,8 +103,8 @@ func (g *rig) goes(p *provided) map[string]string {
 	return map[string]string{"pending": b.Pending, "state": to.Query().Get("state"), "code": to.Query().Get("code")}
 }
 
-// A person logs in at a provider, as what the policy makes of the claims: at each request. A login
-// is for the tab in which it began.
+// A person logs in at a provider. At each request the policy decides from the claims what
+// the person is. A login is only for the tab in which it began.
 func TestLoginAtAProvider(t *testing.T) {
 	p, with := withProvider(t)
 	g := start(t, full, with)
@@ -191,8 +192,8 @@ func TestLoginAtAProvider(t *testing.T) {
 	}
 }
 
-// A login that takes longer than ten minutes has to begin again, and a few at most wait for the
-// provider at once.
+// A login that takes longer than ten minutes must begin again. The number of requests that
+// wait for the provider at the same time is bounded.
 func TestLoginsAreBounded(t *testing.T) {
 	p, with := withProvider(t)
 	g := start(t, full, with)
@@ -233,8 +234,9 @@ func TestLoginsAreBounded(t *testing.T) {
 	}
 }
 
-// A login is good for one end, and a client has few tries that fail: each one spends the secret of the
-// server and a place. Neither is forgotten to make room, and a client takes nothing from others.
+// A login can be ended once, and a client has few attempts that fail: each attempt sends
+// the server's secret and uses a slot. Ended logins and failed attempts are not forgotten
+// to make room, and a client does not reduce the attempts of others.
 func TestEndsOfLoginsAreBounded(t *testing.T) {
 	p, with := withProvider(t)
 	var asked atomic.Int32
@@ -267,7 +269,7 @@ func TestEndsOfLoginsAreBounded(t *testing.T) {
 		said := g.goes(p)
 		said["code"] = "junk"
 		want := http.StatusBadGateway
-		if i == maxTries-1 { // one was before
+		if i == maxTries-1 { // one attempt has failed before
 			want = http.StatusTooManyRequests
 		}
 		if got := login(said, "192.0.2.1"); got != want {
@@ -282,8 +284,8 @@ func TestEndsOfLoginsAreBounded(t *testing.T) {
 	}
 }
 
-// The logins that have ended are remembered while they could end again; where there are too many,
-// none is forgotten.
+// An ended login is remembered as long as it could be used again. If too many are
+// remembered, none of them is forgotten, and further logins are refused.
 func TestEndedLoginsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all tries
@@ -308,8 +310,8 @@ func TestEndedLoginsAreKept(t *testing.T) {
 	})
 }
 
-// A client of IPv6 has many addresses, and counts as one. Only a proxy of this machine may say for
-// whom it asks.
+// A client with IPv6 has many addresses, and counts as one client. Only a proxy on this
+// machine may name the client that it sends a request for.
 func TestClientOf(t *testing.T) {
 	for _, tt := range [][3]string{
 		{"192.0.2.1:5", "", "192.0.2.1/32"},
@@ -330,8 +332,8 @@ func TestClientOf(t *testing.T) {
 	}
 }
 
-// Somebody who changes their name at the provider has no more logins by that: they end their own
-// oldest, and nobody else's.
+// A person who changes their name at the provider does not get more logins: a further login
+// ends their own oldest one, and nobody else's.
 func TestLoginsAreOfAPersonAndNotOfAName(t *testing.T) {
 	p, with := withProvider(t)
 	g := start(t, full, with)
@@ -351,8 +353,8 @@ func TestLoginsAreOfAPersonAndNotOfAName(t *testing.T) {
 	}
 }
 
-// A page of another origin may lead a browser to the end of a login, to nothing else, and only
-// where there is a provider.
+// A page of another origin may lead a browser to the path that ends a login, to no other
+// path, and only if there is a provider.
 func TestLanding(t *testing.T) {
 	p, with := withProvider(t)
 	g := startRemote(t, Remote{URL: "https://h.example/console/"}, full, with)

@@ -18,11 +18,11 @@ import (
 const (
 	usualRecords = 100
 	mostRecords  = 500
-	searchMost   = 2 * time.Second // for a search; then the page has what was found, and where to go on
+	searchMost   = 2 * time.Second // duration of a search; after it, the page has what was found, and where to continue
 	verifyEvery  = 10 * time.Minute
 )
 
-// record is a record of the log in brief.
+// record is the short form of a record of the log.
 type record struct {
 	Cursor   string     `json:"cursor"`
 	Seq      uint64     `json:"seq"`
@@ -38,28 +38,28 @@ type record struct {
 	Rule     string     `json:"rule,omitempty"`
 	Reason   string     `json:"reason,omitempty"`
 	Command  string     `json:"command,omitempty"`
-	Outcome  string     `json:"outcome,omitempty"` // ok or failed, of a call that is over
+	Outcome  string     `json:"outcome,omitempty"` // result of a call that has ended: ok or failed
 	Exit     *int       `json:"exit,omitempty"`
 	MS       int64      `json:"ms,omitempty"`
 	Cast     string     `json:"cast,omitempty"`
 }
 
-// extra is what of a record an audit.Entry does not have.
+// extra contains the fields of a record that an audit.Entry does not have.
 type extra struct {
 	Reason string `json:"reason"`
-	Rule   string `json:"rule"` // of the egress door
+	Rule   string `json:"rule"` // rule of the egress door
 	Host   string `json:"host"`
 	By     string `json:"by"`
 	File   string `json:"file"`
 }
 
-// maxBriefText is how many bytes of a text the list has.
+// maxBriefText is how many bytes of a text a list contains.
 const maxBriefText = 300
 
-// brief is a record for a list.
+// brief returns the short form of a record, for a list.
 func brief(e audit.Entry, at audit.Cursor) record {
 	var more extra
-	_ = json.Unmarshal(e.Raw, &more) // members of other types stay empty
+	_ = json.Unmarshal(e.Raw, &more) // fields with another type stay empty
 	r := record{
 		Cursor: at.String(), Seq: e.Seq, Time: e.Time, Kind: e.Kind, Event: e.Event, CallID: e.CallID, Tenant: e.Tenant, Session: e.Session, Box: e.Box,
 		Tool: e.Tool, Decision: e.Verdict, Rule: more.Rule, Exit: e.Exit, MS: e.DurMS,
@@ -82,13 +82,13 @@ func brief(e audit.Entry, at audit.Cursor) record {
 			r.Outcome = "failed"
 		}
 	}
-	if e.Cast != nil && !e.Cast.Reel() { // `belljar audit reel` shows those
+	if e.Cast != nil && !e.Cast.Reel() { // `belljar audit reel` shows reels
 		r.Cast = e.CallID
 	}
 	return r
 }
 
-// clip cuts a text at the end of a character.
+// clip cuts a long text after a whole character.
 func clip(text string) string {
 	for i := range text {
 		if i > maxBriefText {
@@ -101,12 +101,12 @@ func clip(text string) string {
 // records is a page of the log, the newest record first.
 type records struct {
 	Records []record `json:"records"`
-	Next    string   `json:"next"`           // where to go on; empty at the end
-	More    bool     `json:"more,omitempty"` // there may be more of them, of which no place is known
+	Next    string   `json:"next"`           // cursor at which the next page begins; empty at the end
+	More    bool     `json:"more,omitempty"` // whether the log may have more records, for which no cursor is known
 	Chain   chainIs  `json:"chain"`
 }
 
-// limitOf is how many records a request asks for.
+// limitOf returns how many records a request wants.
 func limitOf(r *request) (int, error) {
 	text := r.in.URL.Query().Get("limit")
 	if text == "" {
@@ -119,7 +119,7 @@ func limitOf(r *request) (int, error) {
 	return n, nil
 }
 
-// listRecords lists records before a cursor that a search wants.
+// listRecords returns the records before a cursor that match a search.
 func listRecords(r *request) (any, error) {
 	q := r.in.URL.Query()
 	want := audit.Search{
@@ -156,7 +156,7 @@ func listRecords(r *request) (any, error) {
 	return page, nil
 }
 
-// showRecord is one record as the log has it.
+// showRecord returns one record as it is in the log.
 func showRecord(r *request) (any, error) {
 	at, err := audit.ParseCursor(r.named("cursor"))
 	if err != nil {
@@ -180,32 +180,32 @@ func showRecord(r *request) (any, error) {
 	}{e.Raw, at.String(), brief(e, at).Cast, r.console.chain.state(time.Now())}, nil
 }
 
-// chainIs says whether the log is as it was written.
+// chainIs is the result of verifying the log.
 type chainIs struct {
 	State   string    `json:"state"` // ok, broken or unknown
 	Why     string    `json:"why,omitempty"`
-	Seq     uint64    `json:"seq,omitempty"`    // of the record that was changed first
-	Checked time.Time `json:"checked,omitzero"` // when that was found out
-	Last    uint64    `json:"last,omitempty"`   // the last record that was looked at
+	Seq     uint64    `json:"seq,omitempty"`    // number of the first record that was changed
+	Checked time.Time `json:"checked,omitzero"` // when the log was verified
+	Last    uint64    `json:"last,omitempty"`   // number of the last record that was verified
 }
 
-// chain is what was found out of a log, which takes a while for a long one. It is safe for
-// concurrent use.
+// chain keeps the last result of verifying a log. To verify a long log takes long. A chain
+// is safe for concurrent use.
 type chain struct {
-	asked chan struct{} // holds one while the log is to be verified
+	asked chan struct{} // contains one element while the log waits to be verified
 
 	mu sync.Mutex
 	is chainIs // guarded by mu
 }
 
-// state is what is known, and has it found out if that was long ago.
+// state returns the last result. If it is old, state requests a new verification.
 func (h *chain) state(now time.Time) chainIs {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if now.Sub(h.is.Checked) > verifyEvery {
 		select {
 		case h.asked <- struct{}{}:
-		default: // a request that waits serves for this one, too
+		default: // the request that waits already serves this caller too
 		}
 	}
 	if h.is.State == "" {
@@ -214,7 +214,7 @@ func (h *chain) state(now time.Time) chainIs {
 	return h.is
 }
 
-// follow verifies a log each time when that is asked for, until ctx ends.
+// follow verifies a log whenever this is requested, until ctx ends.
 func (h *chain) follow(ctx context.Context, dir string) {
 	for {
 		select {
@@ -240,18 +240,19 @@ func (h *chain) follow(ctx context.Context, dir string) {
 
 // Bounds of a tail.
 const (
-	mostTail    = 2000 // records that are read at a time
+	mostTail    = 2000 // number of records that are read at a time
 	mostTenants = 2000
 )
 
-// tail knows the newest record of each tenant. It is safe for concurrent use.
+// tail keeps the number of the newest record of each tenant. It is safe for concurrent use.
 type tail struct {
 	mu   sync.Mutex
-	last uint64            // guarded by mu: the newest record that was seen
-	of   map[string]uint64 // guarded by mu: by tenant; the one without a name is the server
+	last uint64            // guarded by mu: number of the newest record that was seen
+	of   map[string]uint64 // guarded by mu: number by tenant; an empty name is the server
 }
 
-// newest is the newest record of each tenant that had one since the first call, or shortly before.
+// newest returns the number of the newest record of each tenant that had a record since the
+// first call or shortly before it.
 func (t *tail) newest(ctx context.Context, dir string) map[string]uint64 {
 	t.mu.Lock()
 	last := t.last
@@ -272,7 +273,7 @@ func (t *tail) newest(ctx context.Context, dir string) map[string]uint64 {
 	if t.of == nil || len(t.of)+len(fresh) > mostTenants {
 		t.of = make(map[string]uint64)
 	}
-	if last > 0 && read == mostTail { // there may be records of each of them behind
+	if last > 0 && read == mostTail { // each tenant may have records among those that were not read
 		for tenant := range t.of {
 			t.of[tenant] = newest
 		}

@@ -14,7 +14,7 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// logged is an audit log of so many decisions.
+// logged returns the directory of an audit log with a number of decisions.
 func logged(t testing.TB, records int) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "audit")
@@ -45,7 +45,8 @@ func logged(t testing.TB, records int) (dir string) {
 	return dir
 }
 
-// The log is read by pages from its end, with filters, and each record as it is: WC17.
+// The log is read page by page from its end, with filters. Each record is shown as it is:
+// WC17.
 func TestAudit(t *testing.T) {
 	dir := logged(t, 100)
 	g := start(t, func(_ *rig, v *Views) { v.AuditDir = dir })
@@ -94,7 +95,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// verdictOf asks until the log is verified.
+// verdictOf requests the list until the log is verified, and returns the result.
 func (g *rig) verdictOf(token string) (is chainIs) {
 	g.t.Helper()
 	if !testenv.Until(20*time.Second, func() bool {
@@ -108,7 +109,7 @@ func (g *rig) verdictOf(token string) (is chainIs) {
 	return is
 }
 
-// changeLog changes the log of a directory as somebody does who can write there.
+// changeLog changes the log in a directory, as a person with write access could do.
 func changeLog(t *testing.T, dir string) {
 	t.Helper()
 	name := filepath.Join(dir, "audit.jsonl")
@@ -121,7 +122,7 @@ func changeLog(t *testing.T, dir string) {
 	}
 }
 
-// A log that was changed is shown, and it is said that it was changed: WC-A26.
+// A log that was changed is still shown, and the page says that it was changed: WC-A26.
 func TestChain(t *testing.T) {
 	dir := logged(t, 20)
 	g := start(t, func(_ *rig, v *Views) { v.AuditDir = dir })
@@ -141,8 +142,8 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// BenchmarkAuditPage measures the first page of a log of a million records, and a filter that finds
-// nothing in it, over HTTP. The bounds are 300 ms and 1 s.
+// BenchmarkAuditPage measures the first page of a log of a million records, and a search
+// that finds nothing in it, over HTTP. The bounds are 300 ms and 1 s.
 func BenchmarkAuditPage(b *testing.B) {
 	dir := logged(b, 1_000_000)
 	c := &Console{chain: chain{asked: make(chan struct{}, 1)}}

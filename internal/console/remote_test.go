@@ -19,20 +19,20 @@ import (
 	"time"
 )
 
-// known is somebody of the policy, and their token.
+// known returns a person as the policy names them, and their token.
 func known(name string, role Role) (Known, string) {
 	token := NewToken()
 	return Known{Name: name, Role: role, Scope: Everything(), Sum: sha256.Sum256([]byte(token))}, token
 }
 
-// permit puts people in the place of those whom the policy of a rig names.
+// permit replaces the people whom the policy of a rig names.
 func (g *rig) permit(people ...Known) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.people = people
 }
 
-// enter logs in by a code or a token.
+// enter logs in with a code or a token.
 func (g *rig) enter(text string) (status int, in loggedIn) {
 	g.t.Helper()
 	got := g.send("POST", "api/v1/login", "", map[string]string{"code": text})
@@ -42,8 +42,9 @@ func (g *rig) enter(text string) (status int, in loggedIn) {
 	return got.status, in
 }
 
-// People of the policy log in with tokens of their own, as often as they want. They are what the
-// policy makes them at each request, and nothing any more when it does not name them.
+// People whom the policy names log in with tokens of their own, as often as they want. At
+// each request they have the role that the policy gives them, and they lose access when the
+// policy does not name them any more.
 func TestPeopleOfThePolicy(t *testing.T) {
 	g := start(t, full)
 	ann, annToken := known("ann", Operator)
@@ -71,7 +72,7 @@ func TestPeopleOfThePolicy(t *testing.T) {
 	if got := kill(in.Token); got != 403 {
 		t.Errorf("an operator who is a viewer now: %d", got)
 	}
-	moved, _ := known("ann", Operator) // another token
+	moved, _ := known("ann", Operator) // the policy now names another token of ann
 	g.permit(moved, bob)
 	if got := g.send("GET", "api/v1/me", in.Token, nil); got.status != 401 {
 		t.Errorf("somebody whose token was changed: %d", got.status)
@@ -81,7 +82,7 @@ func TestPeopleOfThePolicy(t *testing.T) {
 		t.Errorf("somebody who is not named any more: %d", got.status)
 	}
 	g.ring.add(thing{kind: "box", id: "x"})
-	for ok := true; ok; { // the stream ends too
+	for ok := true; ok; { // the stream of a person who lost access ends too
 		_, ok = next()
 	}
 	if status, _ := g.enter(annToken); status != 401 {
@@ -92,7 +93,8 @@ func TestPeopleOfThePolicy(t *testing.T) {
 	}
 }
 
-// Wrong tokens lock nobody out, and the token of an agent is never that of a person.
+// Wrong tokens never lock the login, and the token of an agent is never accepted as the
+// token of a person.
 func TestForeignTokens(t *testing.T) {
 	g := start(t, func(g *rig, _ *Views) { g.agents = ownToken + "shared" })
 	ann, annToken := known("ann", Operator)
@@ -115,8 +117,8 @@ func TestForeignTokens(t *testing.T) {
 	}
 }
 
-// Behind a proxy, the console answers at the prefix and without it, by the name of the proxy and
-// to pages from there. Its link has that name: WC11.
+// Behind a proxy, the console serves its paths with and without the prefix. It accepts the
+// name of the proxy as its host, and pages from there. Its link contains that name: WC11.
 func TestPrefix(t *testing.T) {
 	g := startRemote(t, Remote{URL: "https://h.example/tools/console/"}, full)
 	link, _ := g.Link("ann", Viewer)
@@ -184,8 +186,8 @@ func selfSigned(t *testing.T) (cert, key string, roots *x509.CertPool) {
 	return cert, key, roots
 }
 
-// With a certificate the console speaks TLS only, and may be reached by others, if the policy
-// names people.
+// With a certificate, the console serves only TLS. Other machines may reach it if the
+// policy names people.
 func TestTLS(t *testing.T) {
 	cert, key, roots := selfSigned(t)
 	g := startRemote(t, Remote{Cert: cert, Key: key})

@@ -20,7 +20,7 @@ const (
 	maxAnswer = 4 << 20
 )
 
-// Error is an error with the status of the answer.
+// Error is an error with the status of the HTTP answer.
 type Error struct {
 	Status int
 	Err    error
@@ -30,7 +30,7 @@ func (e *Error) Error() string { return e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// fault makes an Error. It is not copied into its many callers.
+// fault returns an Error. It is not inlined into its many callers.
 //
 //go:noinline
 func fault(status int, format string, args ...any) error {
@@ -40,23 +40,23 @@ func fault(status int, format string, args ...any) error {
 // request is a request of a person.
 type request struct {
 	in      *http.Request
-	w       http.ResponseWriter // for answers that are streams
-	path    string              // of the route
-	body    int64               // bytes that it may have
+	w       http.ResponseWriter // used directly for answers that are streams
+	path    string              // path of the route
+	body    int64               // maximum size of the body in bytes
 	console *Console
-	views   *Views // what the person may see
+	views   *Views // views with what the person may see
 	who     Person
 }
 
-// named is a part of the path. It is not copied into its many callers.
+// named returns the value of a wildcard in the path. It is not inlined into its many callers.
 //
 //go:noinline
 func (r *request) named(part string) string { return r.in.PathValue(part) }
 
-// context ends with the request.
+// context returns the context of the request.
 func (r *request) context() context.Context { return r.in.Context() }
 
-// from is the byte that a part begins with.
+// from returns the number of the byte with which a part begins.
 func (r *request) from() (n int64, err error) {
 	if text := r.in.URL.Query().Get("from"); text != "" {
 		if n, err = strconv.ParseInt(text, 10, 64); err != nil {
@@ -66,7 +66,7 @@ func (r *request) from() (n int64, err error) {
 	return n, err
 }
 
-// read reads the body into a value, which has all members that the body has.
+// read decodes the body into a value. Members that the value does not have are an error.
 func (r *request) read(into any) error {
 	kind, _, err := mime.ParseMediaType(r.in.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
@@ -90,18 +90,18 @@ func (r *request) read(into any) error {
 	return nil
 }
 
-// refusal is the answer of a request that gets none.
+// refusal is the body of an answer that reports an error.
 type refusal struct {
 	Error string `json:"error"`
-	After int    `json:"retry_after,omitempty"` // seconds
+	After int    `json:"retry_after,omitempty"` // in seconds
 }
 
-// refuse answers a request that is not served.
+// refuse answers a request with an error text.
 func refuse(w http.ResponseWriter, text string, status int) {
 	respond(w, status, refusal{Error: text})
 }
 
-// respondError answers a request for an error.
+// respondError answers a request with an error.
 func respondError(w http.ResponseWriter, err error) {
 	switch known, ok := errors.AsType[*Error](err); {
 	case ok:
@@ -111,7 +111,7 @@ func respondError(w http.ResponseWriter, err error) {
 	}
 }
 
-// respond sends a value.
+// respond sends a value as JSON.
 func respond(w http.ResponseWriter, status int, value any) {
 	text, err := json.Marshal(value)
 	if err == nil && len(text) > maxAnswer {
@@ -119,10 +119,10 @@ func respond(w http.ResponseWriter, status int, value any) {
 	}
 	if err != nil {
 		status = http.StatusInternalServerError
-		text, _ = json.Marshal(refusal{Error: err.Error()}) // a refusal has only a text
+		text, _ = json.Marshal(refusal{Error: err.Error()}) // a refusal contains only strings, which can always be written
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // the client may have gone
+	_, _ = w.Write(append(text, '\n')) // if the client has gone, the error does not matter
 }

@@ -7,35 +7,37 @@ import (
 
 // Bounds of events.
 const (
-	ringSize   = 4096 // events that are kept
-	maxStreams = 16   // of one token
-	maxBatch   = 64   // events that a stream takes at once
+	ringSize   = 4096 // number of events that are kept
+	maxStreams = 16   // number of streams of one token
+	maxBatch   = 64   // number of events that a stream takes at a time
 )
 
-// event says that something has changed, but not how: a page that shows it asks for it again.
+// event reports that something has changed, but not how. A page that shows the thing
+// requests it again.
 type event struct {
 	Seq  int64     `json:"seq"`
 	Kind string    `json:"kind"`
 	ID   string    `json:"id,omitempty"`
 	At   time.Time `json:"at"`
 
-	tenant string // whose thing has changed; empty for one of the server's
+	tenant string // tenant of the thing that has changed; empty for things of the server
 }
 
-// ring keeps the last events. A reader asks for those after the last number that it has, so
-// a slow reader delays nobody and needs no memory here. A ring is safe for concurrent use.
+// ring keeps the last events. A reader requests the events after the last number that it
+// has seen, so a slow reader delays nobody and needs no memory here. A ring is safe for
+// concurrent use.
 type ring struct {
 	mu     sync.Mutex
-	events []event           // guarded by mu: each at its number modulo the size
-	next   int64             // guarded by mu: the number of the next event
-	from   int64             // guarded by mu: the number of the first event of this process
+	events []event           // guarded by mu: events, each at its number modulo the size
+	next   int64             // guarded by mu: number of the next event
+	from   int64             // guarded by mu: number of the first event of this process
 	news   chan struct{}     // guarded by mu: closed at the next event
-	open   map[sha256sum]int // guarded by mu: streams by token
+	open   map[sha256sum]int // guarded by mu: number of streams by token
 	ended  bool              // guarded by mu
 }
 
-// newRing returns a ring without events. The numbers begin at the time now in microseconds,
-// so those of an earlier process are lower.
+// newRing returns a ring without events. The numbers begin at the current time in
+// microseconds, so they are larger than the numbers of an earlier process.
 func newRing(now time.Time) *ring {
 	return &ring{events: make([]event, ringSize), next: now.UnixMicro(), from: now.UnixMicro(), news: make(chan struct{}), open: make(map[sha256sum]int)}
 }
@@ -75,10 +77,10 @@ func (r *ring) last() int64 {
 	return r.next - 1
 }
 
-// after returns the events that follow number seq, at most maxBatch, the newest number, and a
-// channel that is closed at the next event. gap reports that the ring does not have all of
-// them any more, or that no event has had the number seq yet: the reader then asks for
-// everything again, and next for the events after now.
+// after returns the events after number seq, at most maxBatch of them, the newest number,
+// and a channel that is closed at the next event. gap reports that the ring does not have
+// all of these events any more, or that no event with the number seq exists yet. The reader
+// must then read everything again, and continue with the events after now.
 func (r *ring) after(seq int64) (some []event, gap bool, now int64, news <-chan struct{}, ended bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,10 +123,11 @@ func (r *ring) streams() (all int) {
 	return all
 }
 
-// look asks follow to compare the server with what it was before, and does not wait for it.
+// look asks follow to compare the state of the server with the state before. It does not
+// wait for the result.
 func (c *Console) look() {
 	select {
 	case c.looks <- struct{}{}:
-	default: // a request that still waits serves for this one, too
+	default: // a request that still waits serves this caller too
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A reader gets every event once, or learns that some are gone.
+// A reader gets every event once, or is notified that some events are lost.
 func TestRing(t *testing.T) {
 	r := newRing(time.UnixMicro(100))
 	read := func(after int64) (ids string, gap bool, now int64) {
@@ -19,7 +19,7 @@ func TestRing(t *testing.T) {
 	if ids, gap, now := read(99); ids != "" || gap || now != 99 {
 		t.Errorf("an empty ring: %q, %v, %d", ids, gap, now)
 	}
-	for _, early := range []int64{-1, 0, 98, 100, 1 << 60} { // of an earlier process, or of none
+	for _, early := range []int64{-1, 0, 98, 100, 1 << 60} { // numbers of an earlier process, or of no process
 		if _, gap, _ := read(early); !gap {
 			t.Errorf("behind %d there is no gap", early)
 		}

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// api is what the paths of all data begin with.
+// api is the prefix of the paths of all data.
 const api = "api/v1/"
 
-// errAnswered says that a handler has answered already.
+// errAnswered is returned by a handler that has answered the request itself.
 var errAnswered = errors.New("it is answered")
 
-// route is a path of the data, and who may use it.
+// route is a path for data, and the role that it needs.
 type route struct {
 	method, path string
 	of           section
-	view         string // that the page shows if this route exists; empty for none
-	needs        Role   // zero for a route without a login
+	view         string // name of the view that the page shows if this route exists; empty if there is none
+	needs        Role   // role that the route needs; zero for a route without a login
 	serve        func(*request) (any, error)
-	body         int64 // bytes that a body may have; maxBody if zero
+	body         int64 // maximum size of the body in bytes; zero means maxBody
 }
 
-// section is the part of Views that a route reads.
+// section is the part of Views that a route uses.
 type section int
 
 const (
@@ -45,9 +45,9 @@ const (
 	ofTools
 )
 
-// routes are all routes of the data, with the role that each needs. NewPart leaves out those of a
-// person's login, and adds the one of what changes. All values are constants and functions, so the
-// linker lays the table out, and no code makes it.
+// routes are all routes for data, with the role that each of them needs. NewPart leaves out
+// the routes for logins, and adds the route that lists changes. All values are constants
+// and functions, so the linker creates the table, and no code runs for it.
 var routes = []route{
 	{"GET", "login", always, "", 0, loginMethods, 0},
 	{"POST", "login", always, "", 0, logIn, 16 << 10},
@@ -146,7 +146,7 @@ func (c *Console) has(v *Views, s section) bool {
 		return v.SetsDir != ""
 	case ofUpstreams:
 		return v.Upstreams != nil
-	case ofUpstreamLogin: // a part has no address to which a browser could come back
+	case ofUpstreamLogin: // a part has no address to which a browser could return
 		return v.Upstreams != nil && c.front != nil
 	case ofTools:
 		return v.Tools != nil
@@ -154,10 +154,10 @@ func (c *Console) has(v *Views, s section) bool {
 	return false
 }
 
-// turns are what is done for one person at a time.
+// turns are locks for actions that only one person can do at a time.
 type turns struct{ replay, test, picture, login sync.Mutex }
 
-// me is who asks, and what there is to see.
+// me describes the person of a request, and the views that exist for them.
 type me struct {
 	Person string `json:"person"`
 	Role   string `json:"role"`
@@ -165,16 +165,16 @@ type me struct {
 	Until   time.Time `json:"until"`
 	Now     time.Time `json:"now"`
 	Views   []string  `json:"views"`
-	Fleet   bool      `json:"fleet,omitempty"`   // what it shows is of workers
-	Tenants []string  `json:"tenants,omitempty"` // whose things the person may see; absent for all
-	Seq     int64     `json:"seq,omitempty"`     // of the last event; absent until the server was looked at
+	Fleet   bool      `json:"fleet,omitempty"`   // whether the data belong to workers
+	Tenants []string  `json:"tenants,omitempty"` // tenants that the person may see; absent if they may see all
+	Seq     int64     `json:"seq,omitempty"`     // number of the last event; absent until the first look at the server
 }
 
-// aboutMe says who asks.
+// aboutMe returns the person of the request, and their views.
 func aboutMe(r *request) (any, error) {
 	c, about := r.console, r.views.Server.About()
 	if !r.who.Scope.all {
-		about.Workspace, about.Policy = "", "" // of the server's own place
+		about.Workspace, about.Policy = "", "" // these belong to the server's own place
 	}
 	shown := []string{}
 	for _, at := range c.table {
@@ -184,14 +184,14 @@ func aboutMe(r *request) (any, error) {
 	}
 	is := me{r.who.Name, r.who.Role.String(), about, r.who.Until, time.Now(), shown, r.views.Fleet != nil, r.who.Scope.tenants, 0}
 	select {
-	case <-c.known: // what changes from now on is an event
+	case <-c.known: // every change after this becomes an event
 		is.Seq = c.ring.last()
 	default:
 	}
 	return is, nil
 }
 
-// each calls use with each route of a table that this console has.
+// each calls use for each route in the table that this console has.
 func (c *Console) each(use func(at *route)) {
 	for i := range c.table {
 		if at := &c.table[i]; c.has(&c.views, at.of) {
@@ -200,7 +200,7 @@ func (c *Console) each(use func(at *route)) {
 	}
 }
 
-// handler serves a route to those who may use it.
+// handler returns the handler that serves a route to the people who may use it.
 func (c *Console) handler(at *route) http.HandlerFunc {
 	return func(w http.ResponseWriter, in *http.Request) {
 		r := &request{in: in, w: w, path: at.path, body: at.body, console: c, views: &c.views}
@@ -218,7 +218,7 @@ func (c *Console) handler(at *route) http.HandlerFunc {
 	}
 }
 
-// serveRoute does what a route does, for a person who may use it.
+// serveRoute runs a route for a person who may use it.
 func (c *Console) serveRoute(r *request, at *route) (_ any, err error) {
 	if at.needs == 0 {
 		return at.serve(r)
@@ -235,7 +235,7 @@ func (c *Console) serveRoute(r *request, at *route) (_ any, err error) {
 	return at.serve(r)
 }
 
-// person returns who sent a request, if they may use its route.
+// person returns the person of a request, if they may use its route.
 func (c *Console) person(r *http.Request, at *route) (Person, error) {
 	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(kind, "bearer") || token == "" {

@@ -5,10 +5,10 @@ import (
 	"strconv"
 )
 
-// Bounds of a part of an output.
+// Bounds of a part of the output.
 const (
 	maxPart  = 64 << 10
-	lookBack = 4 << 10 // bytes before a part that may set its look
+	lookBack = 4 << 10 // bytes before a part that are read because they may set its style
 )
 
 func listBoxes(r *request) (any, error) { return r.views.Runs.Boxes(), nil }
@@ -17,7 +17,7 @@ func listSessions(r *request) (any, error) { return r.views.Runs.Sessions(), nil
 
 func listJobs(r *request) (any, error) { return r.views.Runs.Jobs(), nil }
 
-// killBox ends a box with all that runs in it.
+// killBox ends a box with everything that runs in it.
 func killBox(r *request) (any, error) {
 	if err := r.read(&struct{}{}); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func endJob(r *request) (any, error) {
 	return ended, nil
 }
 
-// taskOf is the background task that the path of a request names.
+// taskOf returns the background task that the path of a request names.
 func taskOf(r *request) (session string, task int64, err error) {
 	session = r.named("session")
 	if task, err = strconv.ParseInt(r.named("id"), 10, 64); err != nil {
@@ -66,18 +66,18 @@ func taskOf(r *request) (session string, task int64, err error) {
 	return session, task, nil
 }
 
-// outputPart is a part of an output for a page.
+// outputPart is a part of an output, in the form for a page.
 type outputPart struct {
 	From    int64   `json:"from"`
-	Next    int64   `json:"next"` // where the next part begins
-	End     bool    `json:"end"`  // nothing more will come
+	Next    int64   `json:"next"` // number of the byte with which the next part begins
+	End     bool    `json:"end"`  // whether no more output will follow
 	Total   int64   `json:"total"`
-	Skipped int64   `json:"skipped"` // bytes that are not kept any more
+	Skipped int64   `json:"skipped"` // number of bytes that are not kept any more
 	Pieces  []Piece `json:"pieces"`
 }
 
-// showOutput is a part of what a background task has written: from a byte on, or that many
-// bytes before the end where the number is negative.
+// showOutput returns a part of the output of a background task. The query from is the
+// number of its first byte; a negative number counts from the end of the output.
 func showOutput(r *request) (any, error) {
 	session, task, err := taskOf(r)
 	if err != nil {
@@ -94,13 +94,13 @@ func showOutput(r *request) (any, error) {
 		}
 		from = max(0, is.Total+from)
 	}
-	// The output before the part says how the part looks.
+	// The output before the part sets the style at its beginning.
 	before := min(from, lookBack)
 	part, err := r.views.Runs.Output(session, task, from-before, int(before)+maxPart)
 	if err != nil {
 		return nil, err
 	}
-	begin := part.Next - int64(len(part.Text)) // later than asked for, where the beginning is gone
+	begin := part.Next - int64(len(part.Text)) // later than requested if the beginning is not kept any more
 	ahead := min(max(0, from-begin), int64(len(part.Text)))
 	text := part.Text[ahead:]
 	over := part.Over && part.Next == part.Total

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// The boxes, sessions and tasks that run are shown, and ended in the name of the person.
+// The boxes, sessions and tasks that run are shown, and can be ended in the name of the
+// person.
 func TestRuns(t *testing.T) {
 	f := &runs{}
 	g := start(t, func(_ *rig, v *Views) { v.Runs = f })
@@ -44,7 +45,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// textOf is the text of pieces without their looks.
+// textOf returns the text of pieces without their styles.
 func textOf(pieces []Piece) string {
 	var b strings.Builder
 	for _, p := range pieces {
@@ -53,8 +54,8 @@ func textOf(pieces []Piece) string {
 	return b.String()
 }
 
-// An output is read in parts, each beginning where the one before has ended, and nothing of
-// it is lost or shown twice.
+// An output is read in parts. Each part begins where the part before has ended, and nothing
+// is lost or shown twice.
 func TestOutputInParts(t *testing.T) {
 	var out bytes.Buffer
 	for i := range 20_000 {
@@ -82,7 +83,7 @@ func TestOutputInParts(t *testing.T) {
 	if want := textOf(render(out.Bytes(), style{})); got.String() != want || parts < 5 {
 		t.Errorf("in %d parts: %d bytes of text, want %d", parts, got.Len(), len(want))
 	}
-	for i := range out.Len() / 20 { // lines in which a program went back are shown whole, in one part
+	for i := range out.Len() / 20 { // a line with a carriage return is shown completely, in one part
 		fmt.Fprintf(&out, "%d%% of it\r%d\n", i, i)
 	}
 	f.output = out.Bytes()
@@ -103,7 +104,7 @@ func TestOutputInParts(t *testing.T) {
 	if p := part(1 << 40); p.From != p.Total || !p.End || len(p.Pieces) != 0 {
 		t.Errorf("behind the end: %+v", p)
 	}
-	at := int64(bytes.Index(f.output, []byte("1001 é"))) // in the middle of a look
+	at := int64(bytes.Index(f.output, []byte("1001 é"))) // this place has a style that was set earlier
 	if p := part(at); p.Pieces[0].Style != "fg1" {
 		t.Errorf("the look from before is %q", p.Pieces[0].Style)
 	}
@@ -116,8 +117,7 @@ func TestOutputInParts(t *testing.T) {
 			t.Errorf("from=%s: got %d", text, got.status)
 		}
 	}
-	// The output of a task that goes on: the part that is shown never changes when more
-	// comes.
+	// The task still writes: a part that was shown never changes when more output follows.
 	f.gone, f.over = 0, false
 	all := f.output[:200_000]
 	got.Reset()

@@ -5,32 +5,33 @@ import (
 	"strings"
 )
 
-// Scope says whose things a person may see and decide about. The zero value is for nobody's.
+// Scope is the set of tenants whose things a person may see and decide about. The zero
+// value contains no tenant.
 type Scope struct {
 	all     bool
-	tenants []string // in order
+	tenants []string // sorted names of the tenants
 }
 
-// Everything is the scope of people who may see the things of all tenants, and those of the
+// Everything returns the scope of people who may see the things of all tenants and of the
 // server itself.
 func Everything() Scope { return Scope{all: true} }
 
-// ScopeOf is the scope of people who may see the things of some tenants.
+// ScopeOf returns the scope of people who may see the things of some tenants.
 func ScopeOf(tenants []string) Scope {
 	tenants = slices.Clone(tenants)
 	slices.Sort(tenants)
 	return Scope{tenants: slices.Compact(tenants)}
 }
 
-// Sees reports whether the things of a tenant are in a scope. Things without a tenant are the
-// server's. It is not copied into its many callers.
+// Sees reports whether the things of a tenant are in a scope. Things without a tenant belong to
+// the server. Sees is not inlined into its many callers.
 //
 //go:noinline
 func (s Scope) Sees(tenant string) bool {
 	return s.all || tenant != "" && slices.Contains(s.tenants, tenant)
 }
 
-// String names the tenants.
+// String returns the names of the tenants.
 func (s Scope) String() string {
 	if s.all {
 		return "all tenants"
@@ -38,7 +39,7 @@ func (s Scope) String() string {
 	return "the tenants " + strings.Join(s.tenants, ", ")
 }
 
-// seen are the things of a list that are in a scope.
+// seen returns the elements of a list that are in a scope.
 func seen[T any](s Scope, all []T, tenant func(*T) string) []T {
 	out, n := make([]T, len(all)), 0
 	for i := range all {
@@ -50,8 +51,8 @@ func seen[T any](s Scope, all []T, tenant func(*T) string) []T {
 	return out[:n]
 }
 
-// owned reports whether there is a thing that is meant, and each that is meant is in the scope:
-// ids are shortened, so they could mean two.
+// owned reports whether at least one thing is meant, and all things that are meant are in
+// the scope. Ids are shortened, so one id can mean two things.
 func owned[T any](s Scope, all []T, meant func(*T) bool, tenant func(*T) string) bool {
 	found := false
 	for i := range all {

@@ -18,8 +18,8 @@ import (
 	"belljar.dev/internal/front"
 )
 
-// Open opens the port of a console. Nobody is answered before Serve. The caller closes the
-// console.
+// Open opens the port of a console. Requests are answered only after Serve is called. The
+// caller must close the console.
 func Open(ctx context.Context, cfg Config) (*Console, error) {
 	c := &Console{ring: newRing(time.Now()), looks: make(chan struct{}, 1), known: make(chan struct{}), chain: chain{asked: make(chan struct{}, 1)}}
 	c.who, c.providerSlots = c.person, make(chan struct{}, maxProviderRequests)
@@ -43,8 +43,9 @@ func Open(ctx context.Context, cfg Config) (*Console, error) {
 	return c, nil
 }
 
-// place checks that a console may listen at its address, sets the prefix of its paths, and returns
-// the origin under which browsers know it. The origin is empty if it is that of the address.
+// place checks that a console may listen at its address, sets the prefix of its paths, and
+// returns the origin under which browsers know it. The origin is empty if it is the origin
+// of the address.
 func (c *Console) place(cfg *Config) (public string, err error) {
 	if (cfg.Cert == "") != (cfg.Key == "") {
 		return "", errors.New("--console-cert and --console-key go together: a certificate is of no use without its key")
@@ -55,7 +56,7 @@ func (c *Console) place(cfg *Config) (public string, err error) {
 		}
 	}
 	if cfg.Inherited.Console() {
-		return public, nil // the same rules held for whoever opened it
+		return public, nil // the process that opened the socket has checked the same rules
 	}
 	local, err := front.IsLoopback(cfg.Addr)
 	if err != nil {
@@ -80,8 +81,8 @@ func (c *Console) place(cfg *Config) (public string, err error) {
 	return public, nil
 }
 
-// splitURL takes the URL of a page apart: its origin, and the path with a slash at its end, but
-// not at its beginning.
+// splitURL splits the URL of a page into its origin and its path. The path has a slash at
+// its end, but not at its beginning.
 func splitURL(text string) (public, prefix string, err error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || strings.ContainsAny(text, "?#{}%") || u.Scheme != "https" && u.Scheme != "http" || !isClean(u.Path) {
@@ -96,7 +97,8 @@ func splitURL(text string) (public, prefix string, err error) {
 	return u.Scheme + "://" + u.Host, prefix, nil
 }
 
-// isClean reports whether a path of a URL is in its shortest form, but for a slash at its end.
+// isClean reports whether a path of a URL is in its shortest form, apart from a slash at
+// its end.
 func isClean(name string) bool {
 	clean := path.Clean("/" + name)
 	return name == "" || name == clean || clean != "/" && name == clean+"/"
@@ -110,14 +112,14 @@ func withPort(host string) string {
 	return host
 }
 
-// Serve answers until ctx ends, and returns when all connections are closed.
+// Serve answers requests until ctx ends, and returns when all connections are closed.
 func (c *Console) Serve(ctx context.Context, views Views) error {
 	c.mount(views)
 	return c.serve(ctx)
 }
 
-// mount adds the routes: at the root, where a proxy has taken the prefix away, and behind the
-// prefix.
+// mount adds the routes at two places: at the root, for a proxy that removes the prefix,
+// and below the prefix.
 func (c *Console) mount(views Views) {
 	c.views = views
 	c.views.scope, c.table = Everything(), routes
@@ -139,7 +141,7 @@ func (c *Console) mount(views Views) {
 	}
 }
 
-// serve is Serve of a console with its routes.
+// serve is Serve for a console with routes.
 func (c *Console) serve(ctx context.Context) error {
 	defer c.upstreamLogins.close(ctx)
 	var following sync.WaitGroup
@@ -160,7 +162,7 @@ func NewPart(views Views) (*Part, error) {
 	views.scope = Everything()
 	c := &Console{views: views, table: routes, who: passedPerson, chain: chain{asked: make(chan struct{}, 1)}}
 	p := &Part{console: c}
-	// The consoles at the fronts answer these: they know who is logged in.
+	// The consoles at the fronts answer these routes, because they know who is logged in.
 	own := []string{"login", "login/begin", "logout", "me", "events"}
 	add := func(at *route) {
 		if !slices.Contains(own, at.path) {

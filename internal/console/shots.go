@@ -12,12 +12,12 @@ import (
 
 // Bounds of a picture of a browser.
 const (
-	maxShot       = 4 << 20   // bytes, as a browser gave it
-	maxShotPixels = 2_000_000 // to decode, and to send
+	maxShot       = 4 << 20   // bytes of a picture from a browser
+	maxShotPixels = 2_000_000 // pixels of a picture to decode and to send
 )
 
-// showShot is what a browser shows now. One picture is made at a time, since a call of the agent
-// waits for it.
+// showShot sends a picture of what a browser shows now. Only one picture is made at a time,
+// because calls of the agent wait meanwhile.
 func showShot(r *request) (any, error) {
 	if !r.console.turns.picture.TryLock() {
 		return nil, fault(http.StatusTooManyRequests, "another picture is being made; try again when it is")
@@ -35,11 +35,11 @@ func showShot(r *request) (any, error) {
 	head.Set("Content-Type", "image/png")
 	head.Set("Content-Length", strconv.Itoa(len(text)))
 	head.Set("Cache-Control", "no-store")
-	_, _ = r.w.Write(text) // the client may have gone
+	_, _ = r.w.Write(text) // if the client has gone, the error does not matter
 	return nil, errAnswered
 }
 
-// holdSeat stops what the agent of a browser does.
+// holdSeat stops the actions of a browser's agent.
 func holdSeat(r *request) (any, error) {
 	if err := r.read(&struct{}{}); err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func holdSeat(r *request) (any, error) {
 	return struct{}{}, r.views.Tools.HoldSeat(r.context(), r.named("id"), r.who.Name)
 }
 
-// releaseSeat lets the agent go on.
+// releaseSeat lets the agent continue.
 func releaseSeat(r *request) (any, error) {
 	if err := r.read(&struct{}{}); err != nil {
 		return nil, err
@@ -55,8 +55,8 @@ func releaseSeat(r *request) (any, error) {
 	return struct{}{}, r.views.Tools.ReleaseSeat(r.named("id"), r.who.Name)
 }
 
-// redrawn is a picture as a PNG of our own making: its pixels, and nothing else that was in it.
-// It decodes PNG and JPEG, and nothing whose header says that it is too large.
+// redrawn returns a new PNG with the pixels of a picture, and with no other data from it.
+// It decodes PNG and JPEG, but no picture whose header says that it is too large.
 func redrawn(shown []byte) ([]byte, error) {
 	if len(shown) > maxShot {
 		return nil, fmt.Errorf("it has %d bytes, and at most %d are read", len(shown), maxShot)

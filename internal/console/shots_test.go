@@ -15,10 +15,10 @@ import (
 	"testing"
 )
 
-// secretText stands in what a picture carries beside its pixels.
+// secretText is in the data of a picture in addition to its pixels.
 const secretText = "GPS 48.1 11.5 <script>evil()</script>"
 
-// drawn is a picture of a size in a form.
+// drawn returns a picture with a size in a format.
 func drawn(t *testing.T, w, h int, kind string) []byte {
 	t.Helper()
 	picture := image.NewRGBA(image.Rect(0, 0, w, h))
@@ -41,28 +41,28 @@ func drawn(t *testing.T, w, h int, kind string) []byte {
 	return out.Bytes()
 }
 
-// chunk is one of a PNG.
+// chunk returns a chunk of a PNG.
 func chunk(name string, data []byte) []byte {
 	out := binary.BigEndian.AppendUint32(nil, uint32(len(data)))
 	out = append(append(out, name...), data...)
 	return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out[4:]))
 }
 
-// behindHeader puts a chunk behind the first one of a PNG.
+// behindHeader inserts a chunk after the first chunk of a PNG.
 func behindHeader(file []byte, c []byte) []byte {
 	const header = 8 + 12 + 13
 	return append(append(bytes.Clone(file[:header]), c...), file[header:]...)
 }
 
-// sized is the header of a PNG of some size.
+// sized returns the header of a PNG with a size.
 func sized(w, h uint32) []byte {
 	data := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, w), h)
 	return append([]byte("\x89PNG\r\n\x1a\n"), chunk("IHDR", append(data, 8, 6, 0, 0, 0))...)
 }
 
-// A picture of a browser is drawn anew: its pixels stay, and nothing else that was in it. A
-// picture that is not a PNG or JPEG, or is too large, is refused by its header: WC22,
-// WC-A24.
+// A picture of a browser is drawn again: its pixels stay, and all other data are removed. A
+// picture that is not a PNG or JPEG, or that is too large, is refused after its header was
+// read: WC22, WC-A24.
 func TestRedrawn(t *testing.T) {
 	plain, photo := drawn(t, 40, 30, "png"), drawn(t, 40, 30, "jpeg")
 	exif := append([]byte("Exif\x00\x00"), secretText...)
@@ -114,7 +114,7 @@ func TestRedrawn(t *testing.T) {
 	}
 }
 
-// slowShots are pictures that take until goOn is closed.
+// slowShots takes pictures that are finished only when goOn is closed.
 type slowShots struct {
 	kit
 	going, goOn chan struct{}
@@ -129,8 +129,8 @@ func (s slowShots) Shot(context.Context, string) ([]byte, error) {
 	return s.file, nil
 }
 
-// A picture comes as an image, which no browser takes for anything else or keeps, and one is
-// made at a time.
+// A picture is sent as an image, which a browser neither stores nor interprets as another
+// type. One picture is made at a time.
 func TestShots(t *testing.T) {
 	slow := slowShots{going: make(chan struct{}), goOn: make(chan struct{}), file: drawn(t, 40, 30, "jpeg")}
 	g := start(t, full, func(_ *rig, v *Views) { v.Tools = slow })
@@ -159,7 +159,7 @@ func TestShots(t *testing.T) {
 	}
 }
 
-// An operator stops the agent of a browser and lets it go on; a viewer does not.
+// An operator stops the agent of a browser and lets it continue. A viewer may do neither.
 func TestSeatsAreHeld(t *testing.T) {
 	g := start(t, full, func(_ *rig, v *Views) { v.Tools = kit{} })
 	for _, what := range []string{"hold", "release"} {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A reader that is slower than the events learns that some are gone, and no event waits for it:
-// WC-A8, WC-A27.
+// A reader that is slower than the events is notified that some are lost, and no event
+// waits for a reader: WC-A8, WC-A27.
 func TestSlowReader(t *testing.T) {
 	g := start(t)
 	token := g.login(Viewer)
@@ -16,8 +16,9 @@ func TestSlowReader(t *testing.T) {
 	if e, ok := next(); !ok || e.Kind != "ping" {
 		t.Fatal(e, ok)
 	}
-	// Nobody reads meanwhile. The ring and the buffers that the kernel has for a connection, up to 10 MB,
-	// hold only a part of these events, so the reader must miss some.
+	// The reader does not read while these events are added. The ring, and the kernel's
+	// buffers for a connection (up to 10 MB), have room for only a part of them, so the
+	// reader must miss some.
 	const all = 200 * ringSize
 	for range all {
 		g.ring.add(thing{kind: "box", id: "x"})
@@ -42,7 +43,7 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// The end of the server ends its streams.
+// The streams end with the server.
 func TestEndOfStreams(t *testing.T) {
 	g := start(t)
 	token := g.login(Viewer)

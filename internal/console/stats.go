@@ -6,11 +6,11 @@ import (
 	"belljar.dev/internal/control"
 )
 
-// Minutes is how far back the calls of a server are counted.
+// Minutes is the number of past minutes for which calls are counted.
 const Minutes = 60
 
-// Calls are how many calls there were in each minute since the server began, at most
-// Minutes of them, by what the policy said.
+// Calls are the numbers of calls in each minute since the server began, for at most Minutes
+// minutes, by verdict.
 type Calls struct {
 	Minute []time.Time `json:"minute"`
 	Allow  []int       `json:"allow"`
@@ -18,7 +18,7 @@ type Calls struct {
 	Deny   []int       `json:"deny"`
 }
 
-// RuleUse is how often a rule has decided since the server began.
+// RuleUse says how often a rule has decided since the server began.
 type RuleUse struct {
 	ID    string    `json:"id"`
 	File  string    `json:"file,omitempty"`
@@ -27,15 +27,15 @@ type RuleUse struct {
 	Last  time.Time `json:"last"`
 }
 
-// Counts has what is counted of calls.
+// Counts gives access to the counts of calls.
 type Counts interface {
-	// Calls are those of the tenants that a scope sees.
+	// Calls returns the counts for the tenants that a scope contains.
 	Calls(Scope) Calls
 	Rules() []RuleUse
 	Tenants() []control.Tenant
 }
 
-// showStats is an overview.
+// showStats returns an overview.
 func showStats(r *request) (any, error) {
 	v := r.views
 	out := struct {

@@ -26,7 +26,7 @@ import (
 	"belljar.dev/sandbox/workspace"
 )
 
-// theirs is a tenant, and is in every text of what it has. ours is another one.
+// theirs is a tenant whose name is in every text of its things. ours is another tenant.
 const (
 	ours   = "acme"
 	theirs = "zebra"
@@ -34,11 +34,11 @@ const (
 
 // shared is a server with things of two tenants.
 type shared struct {
-	approvals, given, questions, cursors map[string]string // by tenant; given are approvals with a yes
-	versions                             map[string]string // by approval or question
+	approvals, given, questions, cursors map[string]string // ids by tenant; given are approvals that were answered with yes
+	versions                             map[string]string // version by approval or question
 
 	mu   sync.Mutex
-	done []string // guarded by mu: what was done to things, with the tenant
+	done []string // guarded by mu: actions, each with the tenant of its thing
 }
 
 func (s *shared) did(what, tenant string) {
@@ -108,7 +108,8 @@ func withTenants(s *shared) func(*rig, *Views) {
 	}
 }
 
-// log is an audit log with a decision, an outcome and a recording of each tenant.
+// log returns the directory of an audit log with a decision, an outcome and a recording of
+// each tenant.
 func (s *shared) log(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "audit")
@@ -130,7 +131,7 @@ func (s *shared) log(t testing.TB) string {
 			}
 		}
 	}
-	if err := l.Append(audit.Login{Event: "console", Principal: theirs}); err != nil { // of no tenant
+	if err := l.Append(audit.Login{Event: "console", Principal: theirs}); err != nil { // this record belongs to no tenant
 		t.Fatal(err)
 	}
 	if err := l.Close(); err != nil {
@@ -146,7 +147,7 @@ func (s *shared) log(t testing.TB) string {
 	return dir
 }
 
-// sharedRuns are boxes, sessions and tasks of both.
+// sharedRuns are boxes, sessions and tasks of both tenants.
 type sharedRuns struct{ s *shared }
 
 func (f *sharedRuns) Boxes() []control.Box {
@@ -185,7 +186,7 @@ func (f *sharedRuns) Output(session string, _, _ int64, _ int) (tools.OutputPart
 	return tools.OutputPart{Text: text, Total: int64(len(text)), Next: int64(len(text)), Over: true}, nil
 }
 
-// sharedCounts count a call of each.
+// sharedCounts counts a call of each tenant.
 type sharedCounts struct{ counts }
 
 func (sharedCounts) Calls(s Scope) (c Calls) {
@@ -202,7 +203,7 @@ func (sharedCounts) Tenants() []control.Tenant {
 	return both(func(tenant string) control.Tenant { return control.Tenant{Name: tenant} })
 }
 
-// sharedTools are browsers, todos and plans of both.
+// sharedTools are browsers, todos and plans of both tenants.
 type sharedTools struct {
 	kit
 
@@ -215,7 +216,7 @@ func (f *sharedTools) Seats() []BrowserSeat {
 
 func (f *sharedTools) Shot(_ context.Context, id string) ([]byte, error) {
 	f.s.did("show", tenantIn(id))
-	return sized(1, 1), nil // such a picture cannot be drawn
+	return sized(1, 1), nil // a picture that cannot be drawn
 }
 
 func (f *sharedTools) HoldSeat(_ context.Context, id, _ string) error {
@@ -242,7 +243,7 @@ func (f *sharedTools) Work(_ context.Context, s Scope) (w Work, _ error) {
 	return w, nil
 }
 
-// sharedUpstreams are servers of other people that run for both, and definitions that wait.
+// sharedUpstreams are upstreams that run for both tenants, and definitions that wait.
 type sharedUpstreams struct{ s *shared }
 
 func (f *sharedUpstreams) All() []control.Upstreams {
@@ -278,14 +279,15 @@ func (f *sharedUpstreams) Decide(_ context.Context, _, version string, _ bool, _
 	return nil
 }
 
-// Routes that have nothing of a tenant, or that people of some tenants do not have.
+// Routes without things of tenants, and routes that people of some tenants do not have.
 var (
-	ofNobody    = []string{"me", "search", "workers"}
-	mayConflict = []string{"upstreams/{name}/pins", "upstreams/login"} // routes that answer 409 if the person has no such thing
+	ofNobody = []string{"me", "search", "workers"}
+	// routes that answer 409 if the person may not see such a thing
+	mayConflict = []string{"upstreams/{name}/pins", "upstreams/login"}
 	forAllOnly  = []string{"policy", "policy/explain", "policy/replay", "search/{name}/test", "upstreams/{name}/restart", "workers"}
 )
 
-// of are the path and the body of a request about the things of a tenant.
+// of returns the path and the body of a request about the things of a tenant.
 func (s *shared) of(tenant string, at route, digest string) (path string, body any) {
 	path = at.path
 	id := "s-" + tenant
@@ -331,7 +333,7 @@ func (s *shared) of(tenant string, at route, digest string) (path string, body a
 	}[at.path]
 }
 
-// loginFor returns a token of a person of some tenants.
+// loginFor returns a token of a person who may see some tenants.
 func (g *rig) loginFor(role Role, tenants ...string) string {
 	g.t.Helper()
 	_, code, _ := strings.Cut(first(g.Link("kim", role, tenants...)), "#")
@@ -339,21 +341,20 @@ func (g *rig) loginFor(role Role, tenants ...string) string {
 	return in.Token
 }
 
-// A person who may see the things of one tenant gets nothing of another one, by no route, and
-// changes nothing of it. A route that has things of tenants is tested here by itself; a route
-// without has to be named above. A route that has things of tenants is here without anybody's
-// doing; one without has to be named above.
+// A person who may see the things of one tenant cannot read or change anything of another
+// tenant, through any route. Every route is tested here. A route without things of tenants
+// must be named above.
 func TestTenantsOfAllRoutes(t *testing.T) {
 	s := &shared{}
 	g := start(t, withTenants(s))
 	s.tryRoutes(t, g, g.routes(), "")
 }
 
-// A front passes on whose things a person may see, and its workers show no others.
+// A front passes on which tenants a person may see, and its workers show only these.
 func TestTenantsOfAFleet(t *testing.T) {
 	s := &shared{}
 	g, f, _ := linked(t, func(g *rig, v *Views) {
-		if len(s.approvals) == 0 { // the other worker has the same, under the same names
+		if len(s.approvals) == 0 { // the other worker has the same things, with the same names
 			withTenants(s)(g, v)
 		}
 	})
@@ -386,7 +387,7 @@ func TestTenantsOfAFleet(t *testing.T) {
 	}
 }
 
-// tryRoutes tries each route as a person of all tenants, of the one and of the other.
+// tryRoutes tries each route as a person of all tenants, of ours, and of theirs.
 func (s *shared) tryRoutes(t *testing.T, g *rig, routes []route, below string) {
 	t.Helper()
 	foreign, own, whole := g.loginFor(Operator, ours), g.loginFor(Operator, theirs), g.login(Operator)
@@ -412,7 +413,7 @@ func (s *shared) tryRoutes(t *testing.T, g *rig, routes []route, below string) {
 		tried[at.method]++
 		got := g.send(at.method, path, foreign, body)
 		text := string(got.body)
-		if got.status != http.StatusOK { // a refusal may name what was asked for
+		if got.status != http.StatusOK { // a refusal may repeat the id from the request
 			text = strings.NewReplacer("s-"+theirs, "", "b-"+theirs, "", "c-"+theirs, "").Replace(text)
 		}
 		if strings.Contains(text, theirs) {
@@ -450,7 +451,8 @@ func (s *shared) tryRoutes(t *testing.T, g *rig, routes []route, below string) {
 			t.Errorf("%s has nothing for a person of %s: %s", query, theirs, got.body)
 		}
 	}
-	// The other person can do what the first one could not: it was not refused for another reason.
+	// A person of theirs can do what the person of ours could not: so the requests were
+	// refused because of the tenant.
 	for _, at := range routes {
 		if at.method != http.MethodPost || at.needs == 0 || slices.Contains(forAllOnly, at.path) || at.path == "logout" {
 			continue
@@ -468,7 +470,8 @@ func (s *shared) tryRoutes(t *testing.T, g *rig, routes []route, below string) {
 	}
 }
 
-// A thing of somebody else and one that does not exist are the same to a person.
+// A person gets the same answer for a thing of another tenant as for a thing that does not
+// exist.
 func TestForeignThingsAreUnknown(t *testing.T) {
 	s := &shared{}
 	g := start(t, withTenants(s))
@@ -489,7 +492,7 @@ func TestForeignThingsAreUnknown(t *testing.T) {
 	}
 }
 
-// The stream of a person of one tenant has the events of this tenant alone.
+// The stream of a person of one tenant contains only the events of this tenant.
 func TestTenantsOfEvents(t *testing.T) {
 	s := &shared{}
 	g := start(t, withTenants(s))
@@ -530,7 +533,7 @@ func TestTenantsOfEvents(t *testing.T) {
 	}
 }
 
-// The tenant of a record decides which streams it wakes: those of that tenant.
+// The tenant of a record decides which streams it wakes: only the streams of that tenant.
 func TestTailOfTenants(t *testing.T) {
 	dir := (&shared{cursors: make(map[string]string)}).log(t)
 	var of tail
@@ -549,13 +552,14 @@ func TestTailOfTenants(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := of.newest(t.Context(), dir)
-	before[ours], before[""] = after[ours], after[""] // the log notes its own start
+	before[ours], before[""] = after[ours], after[""] // the log also records its own start
 	if !maps.Equal(before, after) || after[ours] <= after[theirs] {
 		t.Errorf("got %v, want %v", after, before)
 	}
 }
 
-// A person of the policy has the tenants that it gives now. A person without a scope sees nothing.
+// A person whom the policy names may see the tenants that the policy gives them now. A
+// person with an empty scope sees nothing.
 func TestTenantsOfKnownPeople(t *testing.T) {
 	s := &shared{}
 	g := start(t, withTenants(s))
@@ -593,8 +597,8 @@ func TestTenantsOfKnownPeople(t *testing.T) {
 	}
 }
 
-// The bound of a list of questions is for those that a person may see: other tenants with many
-// questions push none of theirs out of it.
+// The bound of a list of questions counts only the questions that a person may see: many
+// questions of other tenants do not push them out of the list.
 func TestQuestionsOfOthersTakeNoPlace(t *testing.T) {
 	g := start(t)
 	ask := func(tenant string, n int) string {

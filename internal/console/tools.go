@@ -8,38 +8,38 @@ import (
 	"belljar.dev/internal/control"
 )
 
-// EngineHealth is how a search engine is.
+// EngineHealth describes the state of a search engine.
 type EngineHealth struct {
 	Engine  string    `json:"engine"`
 	State   string    `json:"state"`
-	Outcome string    `json:"outcome,omitempty"` // of its last answer
-	Since   time.Time `json:"since,omitzero"`    // when that answer came
+	Outcome string    `json:"outcome,omitempty"` // outcome of its last answer
+	Since   time.Time `json:"since,omitzero"`    // time of its last answer
 	Retry   int64     `json:"retry_ms,omitempty"`
-	Slow    int64     `json:"slow_ms,omitempty"` // the longest of its last answers
-	Took    []int64   `json:"took_ms"`           // of its last answers, the newest last
+	Slow    int64     `json:"slow_ms,omitempty"` // duration of the slowest of its last answers
+	Took    []int64   `json:"took_ms"`           // durations of its last answers, the newest last
 }
 
-// EngineTest is what a search engine answered to a harmless query.
+// EngineTest is the result of a harmless query to a search engine.
 type EngineTest struct {
 	Engine  string `json:"engine"`
 	Outcome string `json:"outcome"`
 	Results int    `json:"results"`
 	First   string `json:"first_title,omitempty"`
 	Detail  string `json:"detail,omitempty"`
-	Wrong   string `json:"wrong,omitempty"` // how the answer is not as it should be
+	Wrong   string `json:"wrong,omitempty"` // what is wrong with the answer
 	MS      int64  `json:"ms"`
 }
 
-// BrowserPool is what the browsers of a server do.
+// BrowserPool describes the browsers that a server shares among calls.
 type BrowserPool struct {
 	Chromes  int `json:"chromes"`
-	Busy     int `json:"busy"` // pages that are read now
-	Warm     int `json:"warm"` // pages that wait for a call
+	Busy     int `json:"busy"` // number of pages that are being read
+	Warm     int `json:"warm"` // number of warm pages that wait for a call
 	Started  int `json:"started"`
 	Died     int `json:"died"`
 	Recycled int `json:"recycled"`
 	Hung     int `json:"hung"`
-	Pages    int `json:"pages"` // that were read, ever
+	Pages    int `json:"pages"` // number of pages that were read since the start
 }
 
 // BrowserSeat is a browser that an agent uses.
@@ -49,11 +49,11 @@ type BrowserSeat struct {
 	Profile string `json:"profile"`
 	State   string `json:"state"` // new, live, frozen or parked
 	Tabs    int    `json:"tabs"`
-	Memory  int64  `json:"memory"`            // bytes of its box
-	HeldBy  string `json:"held_by,omitempty"` // the person who has stopped its agent
+	Memory  int64  `json:"memory"`            // memory of its box in bytes
+	HeldBy  string `json:"held_by,omitempty"` // person who has stopped its agent
 }
 
-// Todo is what an agent has to do.
+// Todo is a todo of an agent.
 type Todo struct {
 	ID     int64      `json:"id"`
 	Tenant string     `json:"tenant"`
@@ -73,42 +73,44 @@ type TodoStep struct {
 type SavedPlan struct {
 	Tenant string    `json:"tenant"`
 	Place  string    `json:"place"`
-	ID     string    `json:"id"` // the name of its file
+	ID     string    `json:"id"` // name of its file
 	Title  string    `json:"title"`
 	Saved  time.Time `json:"saved"`
 }
 
-// ArmedCallback is what an agent asked to be told.
+// ArmedCallback is a callback that an agent has set.
 type ArmedCallback struct {
 	ID      int64     `json:"callback_id"`
 	Tenant  string    `json:"tenant"`
 	Place   string    `json:"place"`
 	Message string    `json:"message"`
 	Next    time.Time `json:"next"`
-	Left    int       `json:"left,omitempty"` // times; absent for no end
+	Left    int       `json:"left,omitempty"` // how often it will still fire; absent if it has no end
 }
 
-// Work is what agents keep from one session to the next.
+// Work is the work of agents that is kept between sessions.
 type Work struct {
 	Todos     []Todo          `json:"todos"`
 	Plans     []SavedPlan     `json:"plans"`
 	Callbacks []ArmedCallback `json:"callbacks"`
-	More      int             `json:"more,omitempty"` // of all, that there is no room for
+	More      int             `json:"more,omitempty"` // number of entries of all kinds that were left out
 }
 
-// Tools has what the tools of a server work with.
+// Tools gives access to the data of a server's tools.
 type Tools interface {
 	Engines() []EngineHealth
-	// TestEngine asks one engine a harmless query, like `search doctor --live`.
+	// TestEngine sends a harmless query to one engine, as `search doctor --live` does.
 	TestEngine(ctx context.Context, name string) (EngineTest, error)
 	Pools() []BrowserPool
 	Seats() []BrowserSeat
-	// Shot is what a live seat shows now, as a PNG or JPEG. A page of the web drew it.
+	// Shot returns a picture of what a live seat shows now, as a PNG or JPEG. The content
+	// comes from a web page.
 	Shot(ctx context.Context, id string) ([]byte, error)
-	// HoldSeat stops the acts of a seat's agent for a person, and ReleaseSeat lets them go on.
+	// HoldSeat stops the actions of a seat's agent for a person, and ReleaseSeat lets them
+	// continue.
 	HoldSeat(ctx context.Context, id, by string) error
 	ReleaseSeat(id, by string) error
-	// Work is what agents of the tenants keep that a scope sees.
+	// Work returns the work of the agents of the tenants in a scope.
 	Work(context.Context, Scope) (Work, error)
 }
 
@@ -118,11 +120,11 @@ func listEngines(r *request) (any, error) {
 	}{r.views.Tools.Engines()}, nil
 }
 
-// testMost is how long an engine has to answer a test.
+// testMost is how long a test waits for an engine.
 const testMost = 15 * time.Second
 
-// testEngine asks one engine something. One test goes on at a time: each is a request to a
-// server of somebody else.
+// testEngine sends a query to one engine. Only one test runs at a time, because each is a
+// request to another party's server.
 func testEngine(r *request) (any, error) {
 	if err := r.read(&struct{}{}); err != nil {
 		return nil, err
@@ -136,7 +138,8 @@ func testEngine(r *request) (any, error) {
 	return r.views.Tools.TestEngine(ctx, r.named("name"))
 }
 
-// showBrowser is the pool, the boxes of its browsers, and the browsers that agents use.
+// showBrowser returns the pools, the boxes of their browsers, and the browsers that agents
+// use.
 func showBrowser(r *request) (any, error) {
 	boxes := []control.Box{}
 	if r.views.Runs != nil {

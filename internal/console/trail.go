@@ -9,14 +9,14 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// Bounds of what is looked for in the log about one approval.
+// Bounds of a search in the log for one approval.
 const (
-	maxTrail = 50 // records
-	maxCalls = 4  // that asked, or that the yes was used for
+	maxTrail = 50 // number of records
+	maxCalls = 4  // number of calls that the approval was for or that used its yes
 )
 
-// listTrail lists the records of a question and of its calls, the newest first: asked,
-// answered, used, and what became of the calls. The list says so where it has not all of them.
+// listTrail returns the records of an approval and of its calls, the newest first: asked,
+// answered, used, and the outcomes of the calls. The list says if it is incomplete.
 func listTrail(r *request) (any, error) {
 	a, err := r.views.People.Approval(r.context(), r.named("id"))
 	if err != nil {
@@ -27,7 +27,7 @@ func listTrail(r *request) (any, error) {
 	page := records{Records: []record{}}
 	calls := []string{a.CallID}
 	find := func(want audit.Search, is func(audit.Entry) (mine, last bool)) error {
-		found := false // the first record of what is looked for
+		found := false // whether the oldest record of the search was found
 		_, more, err := audit.ReadBack(ctx, r.views.AuditDir, audit.Cursor{}, want, func(e audit.Entry, at audit.Cursor) bool {
 			mine, last := is(e)
 			if mine && r.views.scope.Sees(e.Tenant) {

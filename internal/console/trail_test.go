@@ -11,14 +11,14 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// Decisions of people are found by who made them, about what, and what they said.
+// Decisions of people are found by the person, by the subject, and by the answer.
 func TestHistory(t *testing.T) {
 	g := start(t)
 	token := g.login(Approver)
 	for i, command := range []string{"rm <b>", "ls x", "rm y"} {
 		a := g.ask(command)
 		if i == 2 {
-			break // it waits
+			break // this approval waits
 		}
 		if _, err := g.approvals.Answer(t.Context(), a.ID, approval.Reply{Yes: i == 1, By: []string{"ann", "bob"}[i], Via: Via, Note: "because"}); err != nil {
 			t.Fatal(err)
@@ -59,7 +59,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// The records of an approval and of its calls are found, and no others.
+// Exactly the records of an approval and of its calls are found.
 func TestTrail(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	g := start(t, func(_ *rig, v *Views) { v.AuditDir = dir })
@@ -106,7 +106,7 @@ func TestTrail(t *testing.T) {
 		t.Error("the list is whole, and says that it is not")
 	}
 	var more []audit.Record
-	for range maxTrail { // a log of more records than are sent
+	for range maxTrail { // now the log has more records than one answer contains
 		more = append(more, about("given", a.CallID))
 	}
 	write(more...)
@@ -130,7 +130,7 @@ func TestTrail(t *testing.T) {
 	}
 }
 
-// A call of the log is explained by the policy as it is now.
+// The policy as it is now explains a call from the log.
 func TestExplainOfTheLog(t *testing.T) {
 	_, now := parsed(t, "ls **")
 	g := start(t, full, func(_ *rig, v *Views) { v.Policy, v.AuditDir = held{now}, logged(t, 5) })
@@ -157,7 +157,7 @@ func TestExplainOfTheLog(t *testing.T) {
 	}
 }
 
-// An engine is tested by an operator, one at a time.
+// An operator tests an engine. Only one test runs at a time.
 func TestEngineTest(t *testing.T) {
 	going, goOn := make(chan struct{}), make(chan struct{})
 	g := start(t, full, func(_ *rig, v *Views) { v.Tools = slowKit{going: going, goOn: goOn} })
@@ -180,7 +180,7 @@ func TestEngineTest(t *testing.T) {
 	}
 }
 
-// slowKit has an engine whose test takes until goOn is closed.
+// slowKit has an engine whose test ends when goOn is closed.
 type slowKit struct {
 	kit
 	going chan<- struct{}

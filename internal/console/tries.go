@@ -9,27 +9,29 @@ import (
 	"belljar.dev/internal/front"
 )
 
-// Bounds of ends of logins at a provider. A client has few tries, since each one of them spends the
-// secret of this server at the provider, and one of the slots for requests to the provider.
+// Bounds of attempts to end logins at a provider. A client has few attempts, because each
+// attempt sends the secret of this server to the provider, and occupies one of the slots
+// for requests to the provider.
 const (
-	maxEnded = 4096 // logins that are remembered
-	maxTries = 20   // of one client that did not let it in, within pendingLoginLife
+	maxEnded = 4096 // number of attempts that are remembered
+	maxTries = 20   // failed attempts of one client within pendingLoginLife
 )
 
-// tries are the ends of logins at a provider within the last pendingLoginLife: a login ends once. Its
-// methods are safe for concurrent use.
+// tries are the attempts to end logins within the last pendingLoginLife. A login can be
+// ended only once. The methods of tries are safe for concurrent use.
 type tries struct {
 	mu  sync.Mutex
-	all map[string]try // guarded by mu: by the state of the login
+	all map[string]try // guarded by mu: attempts by the state of the login
 }
 
-// try is the end of a login.
+// try is an attempt to end a login.
 type try struct {
-	from  netip.Prefix // of the client; zero once it was let in
-	until time.Time    // when it is forgotten
+	from  netip.Prefix // network of the client; zero after a successful login
+	until time.Time    // when the attempt is forgotten
 }
 
-// take remembers that a login ends, which is once. The error is for the person.
+// take records an attempt to end a login. A second attempt for the same login is an error.
+// The error is for the person.
 func (t *tries) take(state string, from netip.Prefix) error {
 	now := time.Now()
 	t.mu.Lock()
@@ -48,19 +50,21 @@ func (t *tries) take(state string, from netip.Prefix) error {
 	if same >= maxTries {
 		return fault(http.StatusTooManyRequests, "too many logins at the provider from your address did not succeed; try again in %s, or log in with a link or a token", pendingLoginLife)
 	}
-	if len(t.all) >= maxEnded { // to forget one would make a login good again
+	if len(t.all) >= maxEnded { // if one were forgotten, its login could be ended again
 		return fault(http.StatusTooManyRequests, "too many people log in at the provider now; try again in %s, or log in with a link or a token", pendingLoginLife)
 	}
 	if t.all == nil {
 		t.all = make(map[string]try)
 	}
-	// From now on, not only until the login is too old: otherwise logins that are kept until just
-	// before that would give a client any number of tries.
+	// An attempt is remembered for pendingLoginLife from now on, and not only until its
+	// login expires: otherwise a client could save logins until just before they expire,
+	// and have any number of attempts.
 	t.all[state] = try{from, now.Add(pendingLoginLife)}
 	return nil
 }
 
-// well says that the end of a login let somebody in, so it does not count against its client.
+// well records that a login was successful, so that its attempt does not count against the
+// client.
 func (t *tries) well(state string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,12 +74,12 @@ func (t *tries) well(state string) {
 	}
 }
 
-// clientOf is the network of the client of a request: its address, or of IPv6 the 64 bits that one
-// client has all addresses of.
+// clientOf returns the network of the client of a request: its IPv4 address, or the first
+// 64 bits of its IPv6 address, because one client has all addresses of such a network.
 func clientOf(r *http.Request) netip.Prefix {
 	from := front.LocalSender(r)
 	if !from.IsValid() {
-		from = netip.IPv6Unspecified() // all that cannot be told apart
+		from = netip.IPv6Unspecified() // all clients without a known address count as one
 	}
 	return netip.PrefixFrom(from, min(from.BitLen(), 64)).Masked()
 }

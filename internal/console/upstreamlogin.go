@@ -11,69 +11,76 @@ import (
 	"belljar.dev/policies"
 )
 
-// A person logs in at a remote server of others in three steps:
+// A person logs in at an upstream in three steps:
 //
-//  1. The page asks for a login. The server finds out who makes the tokens, and answers with the
+//  1. The page requests a login. The server finds the authorization server, and answers with the
 //     address for the browser, and with names for the person to read.
-//  2. The person goes there, and is led back to upstreamLoginPath, which is the page as well.
-//  3. The page takes the answer out of its address and sends it here, with the token of the person:
-//     an answer counts for somebody who has begun a login, and only for that one. Any page can lead
-//     a browser to step 3, so an answer without the state of the login changes nothing.
+//  2. The person goes to that address, and is redirected to upstreamLoginPath, which is the page too.
+//  3. The page removes the answer from its address and sends it here, with the token of the person.
+//     The answer is accepted only from a person who has begun a login, and only for that login. Any
+//     web page can lead a browser to step 3, so an answer without the state of the login changes
+//     nothing.
 
-// Bounds of logins at servers of others.
+// Bounds of logins at upstreams.
 const (
-	upstreamLoginLife = 10 * time.Minute // from its begin to its end
-	maxLoginAnswer    = 8 << 10          // bytes that an authorization server sends back in an address
+	upstreamLoginLife = 10 * time.Minute // from the beginning of a login to its end
+	maxLoginAnswer    = 8 << 10          // bytes of the query with which an authorization server redirects a browser
 )
 
-// upstreamLoginPath is where an authorization server sends a browser back to. It is the page as well.
+// upstreamLoginPath is the path to which an authorization server redirects a browser. It
+// also serves the page.
 const upstreamLoginPath = "upstream-login"
 
 // LoginTarget names an upstream, its place and the tenant that the login is for.
 type LoginTarget struct {
-	Name   string // of the server
+	Name   string // name of the upstream
 	Tenant string
-	Place  string // the workspace that has the server
+	Place  string // workspace that has the upstream
 }
 
-// UpstreamLogin is a login at a server that has begun. Its functions are not called concurrently.
+// UpstreamLogin is a login at an upstream that has begun. Its functions are not called
+// concurrently.
 type UpstreamLogin struct {
-	URL    string // to which the browser goes
-	Server string // URL of the server, for the person to read
+	URL    string // address to which the browser is sent
+	Server string // URL of the upstream, for the person to read
 	Issuer string // URL of the authorization server, for the person to read
-	// Answers reports whether a query has the state of this login. Receive uses no other one.
+	// Answers reports whether a query contains the state of this login. Receive accepts
+	// only such a query.
 	Answers func(answer url.Values) bool
-	// Receive ends it by the query of the address to which the browser was led back.
+	// Receive ends the login with the query of the address to which the browser was
+	// redirected.
 	Receive func(ctx context.Context, answer url.Values) error
-	// Close releases what it holds, also after Receive.
+	// Close releases the resources of the login. It must also be called after Receive.
 	Close func(context.Context)
 }
 
-// pendingUpstreamLogin is a login at a server that a person has begun.
+// pendingUpstreamLogin is a login at an upstream that a person has begun.
 type pendingUpstreamLogin struct {
 	*UpstreamLogin
 	at   LoginTarget
 	ends *time.Timer
 }
 
-// upstreamLogins are the logins at servers that have begun, at most one of each token. It is safe for
-// concurrent use.
+// upstreamLogins are the logins at upstreams that have begun, at most one for each token.
+// Its methods are safe for concurrent use.
 type upstreamLogins struct {
-	late sync.WaitGroup // timers that close a login
+	late sync.WaitGroup // waits for timers that close a login
 
 	mu     sync.Mutex
-	all    map[sha256sum]*pendingUpstreamLogin // guarded by mu: by the token of the person
+	all    map[sha256sum]*pendingUpstreamLogin // guarded by mu: logins by the token of the person
 	closed bool                                // guarded by mu
 }
 
-// errNoUpstreamLogin is the error for an answer where its person is not logging in at an upstream.
+// errNoUpstreamLogin is the error for an answer from a person who is not logging in at an
+// upstream.
 var errNoUpstreamLogin = fault(http.StatusConflict, "no login at an upstream has begun here in the last ten minutes; begin again")
 
-// errOtherUpstreamLogin is the error for an answer that leaves the login of its person as it is.
+// errOtherUpstreamLogin is the error for an answer that does not belong to the login of its
+// person. It leaves that login unchanged.
 var errOtherUpstreamLogin = fault(http.StatusConflict, "the answer does not belong to the login that you have begun, and was not used")
 
-// add keeps a login until it is taken, for ten minutes at most and while the token of the person is
-// valid. It ends the one before of the token.
+// add stores a login until it is taken, for at most ten minutes, and only while the token
+// of the person is valid. It ends the token's earlier login.
 func (l *upstreamLogins) add(ctx context.Context, who Person, p *pendingUpstreamLogin) error {
 	ctx = context.WithoutCancel(ctx)
 	l.mu.Lock()
@@ -108,14 +115,14 @@ func (l *upstreamLogins) add(ctx context.Context, who Person, p *pendingUpstream
 	return nil
 }
 
-// end releases what a login holds.
+// end releases the resources of a login.
 func (p *pendingUpstreamLogin) end(ctx context.Context) {
 	p.ends.Stop()
 	p.Close(ctx)
 }
 
-// take returns the login of a token that an answer is to, which is not there afterwards. The caller
-// ends it.
+// take removes and returns the login of a token, if answer belongs to it. The caller must
+// end the login.
 func (l *upstreamLogins) take(of sha256sum, answer url.Values) (*pendingUpstreamLogin, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,7 +137,7 @@ func (l *upstreamLogins) take(of sha256sum, answer url.Values) (*pendingUpstream
 	return p, nil
 }
 
-// drop ends the login of a token, if there is one.
+// drop ends the login of a token, if the token has one.
 func (l *upstreamLogins) drop(ctx context.Context, of sha256sum) {
 	l.mu.Lock()
 	p := l.all[of]
@@ -157,15 +164,15 @@ func (l *upstreamLogins) dropEnded(ctx context.Context, valid func(token sha256s
 	}
 }
 
-// pending reports whether somebody is logging in at a server.
+// pending reports whether at least one person is logging in at an upstream.
 func (l *upstreamLogins) pending() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.all) > 0
 }
 
-// close ends all logins that have begun, and waits for those that end because of their time. None
-// begins afterwards.
+// close ends all logins that have begun, and waits for those that a timer is closing. No
+// login can begin afterwards.
 func (l *upstreamLogins) close(ctx context.Context) {
 	l.mu.Lock()
 	l.closed = true
@@ -178,7 +185,7 @@ func (l *upstreamLogins) close(ctx context.Context) {
 	l.late.Wait()
 }
 
-// beginUpstreamLogin begins a login at a server.
+// beginUpstreamLogin begins a login at an upstream.
 func beginUpstreamLogin(r *request) (any, error) {
 	var want struct {
 		Tenant string `json:"tenant"`
@@ -190,7 +197,7 @@ func beginUpstreamLogin(r *request) (any, error) {
 	if want.Tenant == "" {
 		want.Tenant = policies.LocalTenant
 	}
-	if !r.console.turns.login.TryLock() { // it asks other servers, and waits for them
+	if !r.console.turns.login.TryLock() { // Login sends requests to other servers, and waits for their answers
 		return nil, fault(http.StatusTooManyRequests, "another login at an upstream begins now; try again in a moment")
 	}
 	defer r.console.turns.login.Unlock()
@@ -205,7 +212,7 @@ func beginUpstreamLogin(r *request) (any, error) {
 	if err := r.console.upstreamLogins.add(r.context(), r.who, &pendingUpstreamLogin{UpstreamLogin: begun, at: at}); err != nil {
 		return nil, err
 	}
-	if !r.console.access.valid(r.who.sum) { // the token has ended meanwhile
+	if !r.console.access.valid(r.who.sum) { // the token has ended in the meantime
 		r.console.upstreamLogins.drop(r.context(), r.who.sum)
 		return nil, fault(http.StatusUnauthorized, "your login at this console has ended; log in again")
 	}
@@ -219,7 +226,7 @@ func beginUpstreamLogin(r *request) (any, error) {
 // finishUpstreamLogin ends the login that the person has begun.
 func finishUpstreamLogin(r *request) (any, error) {
 	var said struct {
-		Answer string `json:"answer"` // the query of the address
+		Answer string `json:"answer"` // query of the address to which the browser was redirected
 	}
 	if err := r.read(&said); err != nil {
 		return nil, err

@@ -21,14 +21,15 @@ import (
 	"belljar.dev/mcp/upstream/login"
 )
 
-// remoteServer is a server that wants a login, with its own authorization server.
+// remoteServer is a server that requires a login, together with its own authorization
+// server.
 type remoteServer struct {
 	*httptest.Server
 
 	mu        sync.Mutex
-	challenge string   // guarded by mu: of the code that was given
-	redirects []string // guarded by mu: to which browsers were sent
-	tokens    []string // guarded by mu: headers Authorization of requests
+	challenge string   // guarded by mu: PKCE challenge of the code that was issued
+	redirects []string // guarded by mu: URLs to which browsers were redirected
+	tokens    []string // guarded by mu: Authorization headers of requests
 }
 
 func newRemoteServer(t testing.TB) *remoteServer {
@@ -76,7 +77,7 @@ func (s *remoteServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wanting is a server of others that wants a login.
+// wanting is an upstream that requires a login.
 type wanting struct {
 	others
 	far  *remoteServer
@@ -84,11 +85,11 @@ type wanting struct {
 	book *login.Book
 
 	mu     sync.Mutex
-	closed int            // guarded by mu: logins that were begun, and are closed
-	shown  *UpstreamLogin // guarded by mu: in place of a real one; nil for none
+	closed int            // guarded by mu: number of begun logins that are closed
+	shown  *UpstreamLogin // guarded by mu: login to return in place of a real one; nil for a real login
 }
 
-// withRemote gives a rig a server that wants a login.
+// withRemote gives a rig an upstream that requires a login.
 func withRemote(t testing.TB, name string) (*wanting, func(*rig, *Views)) {
 	kept := store.New("")
 	t.Cleanup(func() { kept.Close() })
@@ -96,7 +97,7 @@ func withRemote(t testing.TB, name string) (*wanting, func(*rig, *Views)) {
 	return w, func(_ *rig, v *Views) { v.Upstreams = w }
 }
 
-// client makes the requests of logins.
+// client returns the HTTP client for the requests of logins.
 func (w *wanting) client() *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 }
@@ -133,7 +134,8 @@ func (w *wanting) Login(ctx context.Context, at LoginTarget, _, redirect string)
 	}}, nil
 }
 
-// token is the header of a request of a tenant to the server.
+// token returns the Authorization header that the server receives with a request of a
+// tenant.
 func (w *wanting) token(t testing.TB, tenant string) string {
 	t.Helper()
 	source, err := login.NewSource(login.SourceConfig{Client: w.client(), Book: w.book, Server: w.server(tenant)})
@@ -152,7 +154,7 @@ func (w *wanting) token(t testing.TB, tenant string) string {
 	return h.Get("Authorization")
 }
 
-// begins starts a login, and comes back with the answer of the authorization server.
+// begins starts a login, and returns the answer of the authorization server.
 func (g *rig) begins(token, name, tenant string) (answer string) {
 	g.t.Helper()
 	var is struct{ URL, Server, Issuer string }
@@ -174,8 +176,8 @@ func (g *rig) begins(token, name, tenant string) (answer string) {
 	return to.RawQuery
 }
 
-// A login at a server is ended by the person who began it, once, by the answer to it, and by nobody
-// else. It is for a tenant that the person sees.
+// A login at an upstream is ended once, only by the person who began it, and only with the
+// answer to it. It is for a tenant that the person may see.
 func TestUpstreamLogin(t *testing.T) {
 	w, with := withRemote(t, "far")
 	g := start(t, with)
@@ -215,7 +217,7 @@ func TestUpstreamLogin(t *testing.T) {
 	before := g.begins(token, "far", ours)
 	answer = g.begins(token, "far", ours)
 	for _, guess := range []string{before, "x", "state=x&error=access_denied", ""} {
-		finish(token, guess, 409) // any page can have the page send this: the login goes on
+		finish(token, guess, 409) // any web page can make the console's page send this, so the login stays
 	}
 	finish(token, answer, 200)
 	if err := w.book.Forget(t.Context(), w.server(ours)); err != nil {
@@ -231,7 +233,7 @@ func TestUpstreamLogin(t *testing.T) {
 		t.Errorf("for a tenant of somebody else: %d %s", got.status, got.body)
 	}
 	finish(in.Token, g.begins(in.Token, "far", "another"), 200)
-	own := NewToken() // of a person whose tenants the policy changes meanwhile
+	own := NewToken() // this person's tenants are changed in the policy during a login
 	may := func(tenant string) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -252,8 +254,8 @@ func TestUpstreamLogin(t *testing.T) {
 	}
 }
 
-// A login at a server ends with the token of its person, also where that makes room for a new one,
-// and the logins of other tokens go on.
+// A login at an upstream ends with the token of its person, also if that token is removed
+// to make room for a new one. The logins of other tokens continue.
 func TestUpstreamLoginEndsWithItsToken(t *testing.T) {
 	w, with := withRemote(t, "far")
 	g := start(t, with)
@@ -274,8 +276,8 @@ func TestUpstreamLoginEndsWithItsToken(t *testing.T) {
 	}
 }
 
-// A page of another origin may lead a browser to the end of a login at a server while somebody logs
-// in at one.
+// While a person logs in at an upstream, a page of another origin may lead a browser to the
+// path that ends the login.
 func TestLandingOfUpstreamLogins(t *testing.T) {
 	_, with := withRemote(t, "far")
 	g := start(t, with)
@@ -296,9 +298,10 @@ func TestLandingOfUpstreamLogins(t *testing.T) {
 	try(upstreamLoginPath, 403)
 }
 
-// A login that nobody ends is closed after ten minutes and with the token of its person, one before
-// another with the same token then, and all when the console ends, which waits for those that close
-// then. None begins afterwards.
+// A login that is not ended is closed after ten minutes, and when the token of its person
+// ends. A new login closes the earlier one of the same token. When the console ends, all
+// logins are closed, and close waits for those that are being closed. No login begins
+// afterwards.
 func TestUpstreamLoginsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all upstreamLogins
@@ -317,7 +320,7 @@ func TestUpstreamLoginsAreBounded(t *testing.T) {
 			synctest.Wait()
 			mu.Lock()
 			defer mu.Unlock()
-			slices.Sort(closed) // two end at the same time
+			slices.Sort(closed) // two of them end at the same time, in any order
 			if !slices.Equal(closed, want) {
 				t.Errorf("%s: closed are %q, want %q", when, closed, want)
 			}
@@ -340,7 +343,7 @@ func TestUpstreamLoginsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		synctest.Wait() // a timer closes the slow one now
+		synctest.Wait() // a timer is closing the slow login now
 		all.close(t.Context())
 		is("at the end", "a", "b", "c", "d", "short", "slow")
 		if add(of(1, tokenLife), "e", 0) == nil {

@@ -10,35 +10,37 @@ import (
 	"belljar.dev/internal/control"
 )
 
-// Pin is a definition of somebody else's server that waits for a person.
+// Pin is a definition of an upstream that waits for a decision.
 type Pin struct {
 	Upstream string
 	Tenant   string
-	Place    string // the workspace whose file has the entry; empty for a file of the operator
-	Name     string // the definition
+	Place    string // workspace whose file has the entry; empty for a file of the operator
+	Name     string // name of the definition
 	What     string // new, changed or removed
 	Since    time.Time
-	Findings []string // what looks as if it were made to deceive
-	Diff     string   // old beside new; every hidden character shows
-	Cut      bool     // Diff does not show all of it
-	Version  string   // that a decision names
+	Findings []string // parts that look as if they were made to deceive
+	Diff     string   // old text next to new text; every hidden character is visible
+	Cut      bool     // whether Diff does not show everything
+	Version  string   // version that a decision must name
 }
 
-// Upstreams has the servers of other people.
+// Upstreams gives access to the upstreams of a server.
 type Upstreams interface {
 	All() []control.Upstreams
-	// Restart ends the instances of a server, which start again, and returns how many there were.
+	// Restart ends the instances of an upstream, which then start again, and returns how
+	// many there were.
 	Restart(ctx context.Context, name, by string) (int, error)
-	// Login begins a login at a server. The browser comes back to the URL redirect.
+	// Login begins a login at an upstream. The browser is redirected to the URL redirect.
 	Login(ctx context.Context, at LoginTarget, by, redirect string) (*UpstreamLogin, error)
 	Pins(ctx context.Context) ([]Pin, error)
-	// Decide decides about the definition with a version; the error says so if none has it.
+	// Decide decides about the definition with a version. It returns an error if no
+	// definition has that version.
 	Decide(ctx context.Context, upstream, version string, approve bool, by string) error
 }
 
 func listUpstreams(r *request) (any, error) { return r.views.Upstreams.All(), nil }
 
-// restartUpstream restarts a server.
+// restartUpstream restarts an upstream.
 func restartUpstream(r *request) (any, error) {
 	if err := r.read(&struct{}{}); err != nil {
 		return nil, err
@@ -55,14 +57,14 @@ func restartUpstream(r *request) (any, error) {
 	}{n}, nil
 }
 
-// shownPin is a definition that waits, as a page gets it.
+// shownPin is a definition that waits, in the form for a page.
 type shownPin struct {
 	Upstream string     `json:"upstream"`
 	Tenant   string     `json:"tenant"`
 	Place    string     `json:"place,omitempty"`
 	Name     string     `json:"name"`
 	What     string     `json:"what"`
-	Since    time.Time  `json:"since,omitzero"` // when what it replaces was trusted
+	Since    time.Time  `json:"since,omitzero"` // when the earlier version was trusted
 	Findings []string   `json:"findings,omitempty"`
 	Lines    []diffLine `json:"lines"`
 	Cut      bool       `json:"cut,omitempty"`
@@ -70,10 +72,11 @@ type shownPin struct {
 	Command  string     `json:"command"`
 }
 
-// MaxPinLines bounds the lines of one definition. A page does not show one with more whole.
+// MaxPinLines is the maximum number of lines of one definition. A page cuts a longer
+// definition.
 const MaxPinLines = 500
 
-// shownPins are the first of those that wait.
+// shownPins returns the first maxInbox definitions in the form for a page.
 func shownPins(pins []Pin) []shownPin {
 	all := []shownPin{}
 	for _, p := range pins[:min(len(pins), maxInbox)] {

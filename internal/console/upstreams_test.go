@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Definitions that wait are in the inbox with their lines, and are decided on by version.
+// Definitions that wait are in the inbox with their lines, and a decision names their
+// version.
 func TestPins(t *testing.T) {
 	o := &others{pins: []Pin{
 		{Upstream: "files", Tenant: "a", Name: "tool read", What: "changed", Diff: "@@ tool\n-old\n+new\x1b[2J\n same\n", Version: "v1"},

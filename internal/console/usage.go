@@ -8,34 +8,34 @@ import (
 	"belljar.dev/internal/control"
 )
 
-// Bounds of what is kept of the use of boxes.
+// Bounds of the stored usage of boxes.
 const (
 	sampleEvery = 5 * time.Second
-	mostSamples = 60 // of one box
+	mostSamples = 60 // number of samples of one box
 )
 
-// boxStats is what a box used at the last samples, the newest last.
+// boxStats contains the last samples of the usage of a box, the newest last.
 type boxStats struct {
 	ID      string  `json:"id"`
-	Memory  []int64 `json:"memory"`  // bytes
-	CPU     []int64 `json:"cpu"`     // hundredths of a processor, since the sample before
-	Network []int64 `json:"network"` // bytes a second, since the sample before
+	Memory  []int64 `json:"memory"`  // in bytes
+	CPU     []int64 `json:"cpu"`     // hundredths of a processor since the sample before
+	Network []int64 `json:"network"` // bytes per second since the sample before
 }
 
-// usage has the last samples of the boxes that are open. It is safe for concurrent use.
+// usage keeps the last samples of the open boxes. It is safe for concurrent use.
 type usage struct {
 	mu    sync.Mutex
 	boxes map[string]*sampled // guarded by mu
 }
 
-// sampled is what is kept of a box.
+// sampled contains the samples of a box, and its state at the last one.
 type sampled struct {
 	boxStats
 	last control.Box
 	at   time.Time
 }
 
-// follow takes samples while somebody is logged in, until ctx ends.
+// follow takes samples while at least one person is logged in, until ctx ends.
 func (u *usage) follow(ctx context.Context, runs Runs, anybody func() bool) {
 	every := time.NewTicker(sampleEvery)
 	defer every.Stop()
@@ -51,14 +51,14 @@ func (u *usage) follow(ctx context.Context, runs Runs, anybody func() bool) {
 	}
 }
 
-// sample takes what boxes have used until now. Boxes that are not among them are forgotten.
+// sample adds a sample for each box. Other boxes are forgotten.
 func (u *usage) sample(now time.Time, boxes []control.Box) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	fresh := make(map[string]*sampled, len(boxes))
 	for _, b := range boxes {
 		s := u.boxes[b.ID]
-		if s == nil || b.CPU < s.last.CPU { // a box of that id that was opened since
+		if s == nil || b.CPU < s.last.CPU { // another box with the same id was opened in the meantime
 			s = &sampled{boxStats: boxStats{ID: b.ID, Memory: []int64{}, CPU: []int64{}, Network: []int64{}}}
 		}
 		s.add(now, b)
@@ -78,7 +78,7 @@ func (s *sampled) add(now time.Time, b control.Box) {
 	s.last, s.at = b, now
 }
 
-// put adds a number to the last ones.
+// put appends a number, and keeps at most mostSamples numbers.
 func put(some []int64, n int64) []int64 {
 	if len(some) == mostSamples {
 		copy(some, some[1:])
@@ -87,7 +87,8 @@ func put(some []int64, n int64) []int64 {
 	return append(some, n)
 }
 
-// stats are the samples of boxes. A box without samples yet has what it uses now.
+// stats returns the samples of boxes. For a box without samples it returns the present
+// usage.
 func (u *usage) stats(boxes []control.Box) []boxStats {
 	u.mu.Lock()
 	defer u.mu.Unlock()

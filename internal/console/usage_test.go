@@ -9,14 +9,14 @@ import (
 	"belljar.dev/internal/control"
 )
 
-// The samples of a box are what it used between two of them; at most so many are kept, and
-// none of a box that is gone.
+// A sample of a box contains the usage since the sample before. Their number is bounded,
+// and the samples of a box that is gone are removed.
 func TestUsage(t *testing.T) {
 	var u usage
 	now := time.Now()
 	box := control.Box{ID: "s-1", Memory: 1 << 20}
 	for i := range mostSamples + 10 {
-		box.CPU += 2500 // milliseconds in five seconds
+		box.CPU += 2500 // 2500 ms of processor time in five seconds
 		box.Network += 5000
 		u.sample(now.Add(time.Duration(i)*sampleEvery), []control.Box{box, {ID: fmt.Sprint(i)}})
 	}
@@ -34,13 +34,13 @@ func TestUsage(t *testing.T) {
 	if all[1].Memory[0] != 7 {
 		t.Errorf("a box without a sample: %+v", all[1])
 	}
-	u.sample(now.Add(time.Hour), []control.Box{{ID: "s-1", CPU: 1}}) // another box of that id
+	u.sample(now.Add(time.Hour), []control.Box{{ID: "s-1", CPU: 1}}) // another box with the same id
 	if got := u.stats([]control.Box{box})[0]; len(got.CPU) != 1 || got.CPU[0] != 0 {
 		t.Errorf("a new box of the same id: %+v", got)
 	}
 }
 
-// Samples are taken while somebody is logged in, and only then.
+// Samples are taken only while a person is logged in.
 func TestUsageIsSampledForPeople(t *testing.T) {
 	g := start(t, full)
 	if g.access.anybody() {

@@ -11,14 +11,15 @@ import (
 	"belljar.dev/mcp/tools"
 )
 
-// Role says what a person may do in a console. Each role may do all that the one before may.
+// Role says what a person may do in a console. Each role may do everything that the role
+// before it may do.
 type Role int
 
-// The roles. The zero value may do nothing.
+// Roles of people. The zero value may do nothing.
 const (
 	Viewer   Role = iota + 1 // sees everything and changes nothing
-	Approver                 // answers questions
-	Operator                 // ends what runs, and changes what agents left
+	Approver                 // also answers questions
+	Operator                 // also ends what runs, and decides about the changes of agents
 )
 
 // String returns the name of a role.
@@ -34,7 +35,7 @@ func (r Role) String() string {
 	return "nobody"
 }
 
-// ParseRole returns the role of a name; Operator if it is empty.
+// ParseRole returns the role with a name; Operator for an empty name.
 func ParseRole(name string) (Role, error) {
 	switch name {
 	case "", "operator":
@@ -47,11 +48,11 @@ func ParseRole(name string) (Role, error) {
 	return 0, fmt.Errorf("the role %q does not exist; want viewer, approver or operator", name)
 }
 
-// Via is the name of this way of answering, in the audit log and for agents.
+// Via is the name of the console as the way of answering, in the audit log and for agents.
 const Via = "console"
 
-// Views are what a console asks of its server. Each but Server may be nil: then the console
-// has no routes of it.
+// Views are the interfaces through which a console uses its server. Each field except
+// Server may be nil: then the console does not have its routes.
 type Views struct {
 	Server Server
 	People People
@@ -59,22 +60,22 @@ type Views struct {
 	Counts Counts
 	Policy Policy
 	Tools  Tools
-	// Provider lets further people in; nil where there can be none.
+	// Provider lets further people log in; nil if there can be no provider.
 	Provider Provider
-	// Upstreams are the servers of other people.
+	// Upstreams gives access to the upstreams of the server.
 	Upstreams Upstreams
-	// Fleet has the workers of a front, in the place of People, Runs and AuditDir.
+	// Fleet gives access to the workers of a front, in place of People, Runs and AuditDir.
 	Fleet Fleet
-	// AuditDir is the directory of the audit log; empty where none is kept.
+	// AuditDir is the directory of the audit log; empty if no log is kept.
 	AuditDir string
-	// SetsDir is the directory of the changes that boxes make beside their workspaces; empty
-	// where there can be none.
+	// SetsDir is the directory of the changes that boxes make outside of their workspaces
+	// (overlay mode); empty if there are none.
 	SetsDir string
 
-	scope Scope // whose things the views show
+	scope Scope // tenants whose things the views show
 }
 
-// About is what the server is.
+// About describes the server.
 type About struct {
 	Version   string    `json:"version"`
 	PID       int       `json:"pid"`
@@ -83,66 +84,68 @@ type About struct {
 	Since     time.Time `json:"since"`
 }
 
-// Server answers about itself.
+// Server is the server behind a console.
 type Server interface {
 	About() About
-	// Agent reports whether a token is that of a client of the server: an agent has such
-	// tokens, and a console lets none in.
+	// Agent reports whether a token belongs to a client of the server. Agents have such
+	// tokens, so a console accepts none of them.
 	Agent(ctx context.Context, token string) bool
-	// Known are the people whom the policy lets in from other machines.
+	// Known returns the people whom the policy allows to log in from other machines.
 	Known(ctx context.Context) []Known
-	// Noted writes down who logged in, or was refused.
+	// Noted records who logged in, or who was refused.
 	Noted(Login)
-	// Decided writes down what a person did with a set of changes.
+	// Decided records what a person did with a set of changes.
 	Decided(Decision)
 }
 
-// Decision is what a person did with the changes of a set.
+// Decision describes what a person did with the changes of a set.
 type Decision struct {
 	Event     string // "applied" or "discarded"
-	Tenant    string // whose set it is
+	Tenant    string // tenant that the set belongs to
 	Set       string
 	Workspace string
 	By        string
-	Paths     int // that were applied
+	Paths     int // number of paths that were applied
 }
 
-// Login is a login, or the refusal of one.
+// Login describes a login, or a login that was refused.
 type Login struct {
 	Event  string // "console", or "refused"
-	Person string // or whose token it is
+	Person string // name of the person, or whose token was used
 	Role   Role   // zero for a refusal
-	Reason string // of a refusal
+	Reason string // reason of a refusal
 }
 
-// Runs has what runs in the server. Its ids are shortened, like those of package control.
+// Runs gives access to what runs in the server. Ids are shortened as in package control.
 type Runs interface {
 	Boxes() []control.Box
-	// KillBox ends a box with all that runs in it. Its session opens another one when it
-	// needs one.
+	// KillBox ends a box with everything that runs in it. Its session opens another box
+	// when it needs one.
 	KillBox(id, by string) error
 	Sessions() []control.Session
 	EndSession(id, by, note string) []control.Session
-	// Jobs are the background tasks that run, and those whose boxes still have their output.
+	// Jobs returns the background tasks that run, and those that have ended but whose boxes
+	// still have their output.
 	Jobs() []control.Job
 	EndJob(session string, task int64, by string) []control.Job
 	Output(session string, task, from int64, most int) (tools.OutputPart, error)
 }
 
-// People has the questions that wait for people.
+// People gives access to the approvals and questions of a server.
 type People interface {
 	Approvals(ctx context.Context, all bool) ([]approval.Approval, error)
-	// History are approvals that are over as well.
+	// History returns approvals, also those that are over.
 	History(ctx context.Context, f approval.Filter) ([]approval.Approval, error)
 	Approval(ctx context.Context, id string) (approval.Approval, error)
-	// Arguments are a part of those of the call, where what an approval shows is cut.
+	// Arguments returns a part of the arguments of a call whose approval shows them cut.
 	Arguments(ctx context.Context, id string, from, most int) (approval.Part, error)
 	Approve(ctx context.Context, id string, said approval.Reply) (approval.Approval, error)
 	Revoke(ctx context.Context, id, by string) (approval.Approval, error)
-	// Questions are those of some tenants; nil for all.
+	// Questions returns the questions of some tenants; of all tenants if tenants is nil.
 	Questions(ctx context.Context, all bool, tenants []string) ([]question.Asked, error)
 	Question(ctx context.Context, id string) (question.Asked, error)
 	Answer(ctx context.Context, id string, said question.Reply) (question.Asked, error)
-	// Command returns a command line of belljar with what it needs to find this server.
+	// Command returns a command line of belljar with the flags that it needs to find this
+	// server.
 	Command(text string) string
 }

@@ -15,12 +15,12 @@ import (
 	"belljar.dev/sandbox/workspace"
 )
 
-// Bounds of what a page gets of a set.
+// Bounds of the data about a set in one answer.
 const (
 	mostSets     = 200
 	mostChanges  = 10_000
 	mostSelected = 1000
-	maxDiff      = 512 << 10 // bytes
+	maxDiff      = 512 << 10 // size of a comparison in bytes
 	maxDiffLines = 5000
 	compareMost  = 20 * time.Second
 )
@@ -45,7 +45,8 @@ func (r *request) withSets(use func(ctx context.Context, s *workspace.Store) (an
 	return value, nil
 }
 
-// ownsSet is the error for a set that is not of a tenant of the scope, and for what is not the name of a set.
+// ownsSet returns an error if id is not the name of a set, or if the set does not belong to
+// a tenant of the scope.
 func (r *request) ownsSet(s *workspace.Store, id string) error {
 	if r.views.scope.all && workspace.CheckName(id) == nil {
 		return nil
@@ -54,13 +55,13 @@ func (r *request) ownsSet(s *workspace.Store, id string) error {
 	if err == nil && !r.views.scope.Sees(info.Tenant) {
 		err = workspace.ErrNotFound
 	}
-	if err != nil { // whatever it says of a set of somebody else
+	if err != nil { // the cause may say something about another tenant's set
 		return fault(http.StatusNotFound, "the set %.60q does not exist", id)
 	}
 	return nil
 }
 
-// ofSet gives an error its status.
+// ofSet adds the HTTP status to an error.
 func ofSet(err error) error {
 	if _, known := errors.AsType[*Error](err); known {
 		return err
@@ -81,14 +82,14 @@ type set struct {
 	Name string `json:"name"`
 	workspace.Info
 	Changes *int   `json:"changes"`
-	Why     string `json:"changes_unknown,omitempty"` // why they cannot be counted
+	Why     string `json:"changes_unknown,omitempty"` // reason why they cannot be counted
 	Command string `json:"command"`
 }
 
-// listSets lists the sets, with how many paths each changes.
+// listSets returns the sets, with the number of paths that each of them changes.
 func listSets(r *request) (any, error) {
 	if _, err := os.Stat(r.views.SetsDir); errors.Is(err, fs.ErrNotExist) {
-		return []set{}, nil // no box has made one
+		return []set{}, nil // no box has made a set yet
 	}
 	return r.withSets(func(ctx context.Context, s *workspace.Store) (any, error) {
 		all, err := s.List()
@@ -110,13 +111,14 @@ func listSets(r *request) (any, error) {
 	})
 }
 
-// change is a change and why it would not be applied.
+// change is a change, and the reason why it would not be applied.
 type change struct {
 	workspace.Change
 	Refused string `json:"refused,omitempty"`
 }
 
-// listChanges lists what a set changed, with the digest that a decision about it names.
+// listChanges returns the changes of a set, and the digest that a decision about them must
+// name.
 func listChanges(r *request) (any, error) {
 	return r.withSets(func(ctx context.Context, s *workspace.Store) (any, error) {
 		id := r.named("name")
@@ -124,7 +126,7 @@ func listChanges(r *request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		// A dry run of Apply itself says what it would refuse.
+		// A dry run of Apply reports which changes it would refuse.
 		dry, err := s.Apply(ctx, id, workspace.Options{DryRun: true, SkipConflicts: true, Guard: protect.Changes})
 		if err != nil {
 			return nil, err
@@ -149,7 +151,7 @@ func listChanges(r *request) (any, error) {
 
 // diffLine is a line of a comparison.
 type diffLine struct {
-	Kind string `json:"k"` // "+", "-", "@" for a place, or " "
+	Kind string `json:"k"` // "+", "-", "@" for a position, or " "
 	Text string `json:"t"`
 }
 
@@ -197,8 +199,8 @@ func showDiff(r *request) (any, error) {
 	})
 }
 
-// dropReturns leaves out the return at the end of each line if all lines have one, as in files of
-// Windows. Where only some have one, it is part of what differs.
+// dropReturns removes the carriage return at the end of each line if all lines have one, as
+// in files from Windows. If only some lines have one, it is part of the difference.
 func dropReturns(lines []diffLine) {
 	for _, line := range lines {
 		if line.Kind != "@" && !strings.HasSuffix(line.Text, "\r") {
@@ -210,8 +212,9 @@ func dropReturns(lines []diffLine) {
 	}
 }
 
-// shownLine is a line of a file with codes for characters that do something, or hide. Backslashes are
-// doubled before such a code, and before what looks like one: no two lines are shown alike.
+// shownLine returns a line of a file in which control characters and hidden characters are
+// replaced by codes. Backslashes before such a code, and before text that looks like a
+// code, are doubled, so that no two lines look alike.
 func shownLine(line string) string {
 	var b strings.Builder
 	for line != "" {
@@ -235,7 +238,7 @@ func shownLine(line string) string {
 	return b.String()
 }
 
-// looksLikeCode reports whether a text, behind a backslash, begins as a code of codeOf does.
+// looksLikeCode reports whether a text after a backslash begins like a code of codeOf.
 func looksLikeCode(text string) bool {
 	return strings.HasPrefix(text, "x") || strings.HasPrefix(text, "u{")
 }
@@ -243,10 +246,11 @@ func looksLikeCode(text string) bool {
 // errEnough ends a comparison that is longer than a page shows.
 var errEnough = errors.New("the comparison is longer than what is shown")
 
-// bounded keeps the beginning of a text, and refuses the rest with errEnough.
+// bounded keeps the beginning of a text, at most maxDiff bytes, and refuses the rest with
+// errEnough.
 type bounded struct{ text strings.Builder }
 
-// Write takes text until there is enough.
+// Write adds a text, as far as it fits.
 func (b *bounded) Write(p []byte) (int, error) {
 	if b.text.Len()+len(p) > maxDiff {
 		n, _ := b.text.Write(p[:maxDiff-b.text.Len()])
@@ -255,18 +259,18 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// literal is a path as a pattern that means just this path, and what lies in it.
+// literal returns a pattern that matches only one path, and everything in it.
 func literal(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// chosen is what a person decides about.
+// chosen is a decision of a person about a set.
 type chosen struct {
 	Paths  []string `json:"paths"`
-	Digest string   `json:"digest"` // of all changes of the set, as the person saw them
+	Digest string   `json:"digest"` // digest of all changes of the set that the person saw
 }
 
-// readChosen reads a decision.
+// readChosen reads a decision from the body of a request.
 func readChosen(r *request) (c chosen, err error) {
 	if err := r.read(&c); err != nil {
 		return c, err
@@ -286,7 +290,7 @@ func readChosen(r *request) (c chosen, err error) {
 	return c, nil
 }
 
-// unchanged checks that the set is what the person saw.
+// unchanged returns an error if the set has changed since the person saw it.
 func unchanged(ctx context.Context, s *workspace.Store, id, digest string) error {
 	d, err := s.Changes(ctx, id)
 	if err != nil {
@@ -298,7 +302,8 @@ func unchanged(ctx context.Context, s *workspace.Store, id, digest string) error
 	return nil
 }
 
-// applySet takes changes of a set over into its workspace, all of them if no path is named.
+// applySet applies changes of a set to its workspace; all changes if the request names no
+// path.
 func applySet(r *request) (any, error) {
 	said, err := readChosen(r)
 	if err != nil {
@@ -306,8 +311,9 @@ func applySet(r *request) (any, error) {
 	}
 	return r.withSets(func(ctx context.Context, s *workspace.Store) (any, error) {
 		id := r.named("name")
-		// The digest of the chosen paths comes first. If the set is changed before it was taken,
-		// the whole is another one afterwards; if later, Apply finds that out.
+		// The digest of the chosen paths is computed first. If the set changed before that,
+		// the digest of the whole set is different in the next check. If the set changes
+		// later, Apply notices it.
 		part, err := s.Changes(ctx, id, said.Paths...)
 		if err != nil {
 			return nil, &Error{http.StatusConflict, err}
@@ -328,7 +334,7 @@ func applySet(r *request) (any, error) {
 	})
 }
 
-// discardSet removes a set with all that was changed in it.
+// discardSet removes a set with all its changes.
 func discardSet(r *request) (any, error) {
 	said, err := readChosen(r)
 	if err != nil {

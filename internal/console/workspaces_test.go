@@ -48,13 +48,13 @@ func write(t testing.TB, name, text string) {
 	}
 }
 
-// changesOf is the answer for the changes of a set.
+// changesOf is the answer with the changes of a set.
 type changesOf struct {
 	Digest string
 	Files  []struct{ Path, Kind, Refused string }
 }
 
-// A person applies what they saw, and nothing else: WC19, WC-A20.
+// Only the changes that a person has seen are applied: WC19, WC-A20.
 func TestWorkspaces(t *testing.T) {
 	dir, base := filepath.Join(t.TempDir(), "sets"), t.TempDir()
 	g := start(t, func(_ *rig, v *Views) { v.SetsDir = dir })
@@ -129,9 +129,9 @@ func TestWorkspaces(t *testing.T) {
 	if _, err := os.Stat(base + "/.git/hooks/pre-commit"); err == nil {
 		t.Error("a protected path was applied")
 	}
-	write(t, base+"/old.txt", "somebody else\n") // under the eyes of the person
+	write(t, base+"/old.txt", "somebody else\n") // the file changes after the person has read it
 	post("apply", all("old.txt"), 409)
-	again := func() { // a person who has read what is there now
+	again := func() { // a person who has read the present state
 		t.Helper()
 		g.send("GET", path+"changes", token, nil).into(t, &is)
 		post("apply", all("old.txt"), 409)
@@ -166,8 +166,8 @@ func TestWorkspaces(t *testing.T) {
 	}
 }
 
-// A file that changes in a set while the set is applied is not applied: the person has not seen it.
-// WC-A20.
+// A file that changes in a set while the set is applied is not applied, because the person
+// has not seen the change. WC-A20.
 func TestChangeWhileApplying(t *testing.T) {
 	dir, base, others := filepath.Join(t.TempDir(), "sets"), t.TempDir(), t.TempDir()
 	g := start(t, func(_ *rig, v *Views) { v.SetsDir = dir })
@@ -192,9 +192,9 @@ func TestChangeWhileApplying(t *testing.T) {
 		other := filepath.Join(others, "other")
 		write(t, other, "other\n")
 		var both sync.WaitGroup
-		change := func() { _ = os.Rename(other, upper) } // it may be applied and gone
+		change := func() { _ = os.Rename(other, upper) } // fails if the file was already applied and removed
 		switch try {
-		case 0: // once before it is applied, and once never, so that both ends are seen
+		case 0: // changed once before the apply, and once not at all, so that both results occur
 			change()
 		case 1:
 		default:
@@ -222,7 +222,7 @@ func TestChangeWhileApplying(t *testing.T) {
 	}
 }
 
-// BenchmarkChanges measures the list of 10,000 changed files. The bound is a second.
+// BenchmarkChanges measures the list of 10,000 changed files. The bound is one second.
 func BenchmarkChanges(b *testing.B) {
 	dir, base := filepath.Join(b.TempDir(), "sets"), b.TempDir()
 	files := make(map[string]string)
@@ -244,7 +244,8 @@ func BenchmarkChanges(b *testing.B) {
 	b.ReportMetric(float64(most.Milliseconds()), "ms-most")
 }
 
-// A character that does something, or hides, is shown as a code, and no line is shown as another one is.
+// Control characters and hidden characters are shown as codes, and no two different lines
+// look alike.
 func TestShownLine(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                "",
@@ -277,7 +278,7 @@ func TestShownLine(t *testing.T) {
 	}
 }
 
-// Returns at the ends of lines are shown where not all lines have them.
+// Carriage returns at the ends of lines are shown if not all lines have them.
 func TestDropReturns(t *testing.T) {
 	windows := []diffLine{{"@", "@@ -1 +1 @@"}, {"-", "a\r"}, {"+", "b\r"}}
 	dropReturns(windows)

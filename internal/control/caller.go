@@ -18,13 +18,13 @@ import (
 type peer struct {
 	uid uint32
 	pid int32
-	err error // why the process is not known, or may not ask
+	err error // why the process is not known, or why its requests are refused
 }
 
-// callerKey is where the context of a request holds its caller.
+// callerKey is the key for the caller of a request in its context.
 type callerKey struct{}
 
-// withCaller puts the process that connected into the context.
+// withCaller adds the process that connected to the context.
 func withCaller(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, callerKey{}, callerOf(c))
 }
@@ -53,10 +53,10 @@ func callerOf(c net.Conn) peer {
 	return who
 }
 
-// check says why a process may not ask: it belongs to another user, or it is in a box.
-// No box can see the socket. But a box of an ordinary user has that user's uid, so if one
-// were shown the socket by mistake, it would pass for its owner. Every box has a user
-// namespace of its own, which gives it away.
+// check returns an error if requests of a process must be refused, because it belongs to
+// another user or is in a box. No box can see the socket. But a box of an ordinary user has
+// that user's uid, so if a box saw the socket by mistake, its processes would be taken for
+// the user's own. Every box has its own user namespace, which check recognizes.
 func (c peer) check() error {
 	if int(c.uid) != os.Geteuid() && c.uid != 0 {
 		return fmt.Errorf("uid %d is not the user of this server", c.uid)
@@ -84,7 +84,7 @@ func (c peer) String() string {
 	return text
 }
 
-// known passes on only the requests of callers that may ask.
+// known passes on requests only from callers that are allowed.
 func known(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, ok := r.Context().Value(callerKey{}).(peer)
@@ -105,6 +105,6 @@ func Caller(r *http.Request) string {
 	return who.String()
 }
 
-// Self returns the name of the user of this process. Caller returns the same name in the servers
-// that this process asks.
+// Self returns the name of the user of this process. In the servers to which this process
+// sends requests, Caller returns the same name.
 func Self() string { return peer{uid: uint32(os.Geteuid())}.String() }

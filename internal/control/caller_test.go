@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A caller is judged by what the kernel says of it.
+// A caller is accepted or refused by what the kernel reports about it.
 func TestCallers(t *testing.T) {
 	for _, tt := range []struct {
 		peer peer

@@ -21,22 +21,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Client asks one server.
+// Client sends requests to one server.
 type Client struct {
-	PID  int // of the server
+	PID  int // process id of the server
 	dial func(ctx context.Context, _, _ string) (net.Conn, error)
 	http http.Client
 }
 
-// Patient is a client that waits so long for each answer.
+// Patient returns a client that waits at most this long for each answer.
 func (c *Client) Patient(wait time.Duration) *Client {
 	longer := *c
 	longer.http.Timeout = wait
 	return &longer
 }
 
-// Clients are the servers of this user, at most maxServers. One that was killed may be
-// among them, until Each asks it: see gone.
+// Clients returns clients for the servers of this user, at most maxServers. They may
+// include a server that was killed, until Each finds out: see gone.
 func Clients(state string) ([]*Client, error) {
 	dir, err := os.Open(Dir(state))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,7 +72,7 @@ func Clients(state string) ([]*Client, error) {
 	return found, nil
 }
 
-// Ask sends a request and reads the answer into out.
+// Ask sends a request, and decodes the answer into out.
 func (c *Client) Ask(ctx context.Context, method, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *Client) Ask(ctx context.Context, method, path string, in, out any) erro
 }
 
 // Stream sends in as the body of a request to a path below StreamPath, and copies the
-// answer to out. It waits as long as that takes.
+// answer to out. It sets no time limit.
 func (c *Client) Stream(ctx context.Context, path string, in io.Reader, out io.Writer) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://belljar"+path, in)
 	if err != nil {
@@ -126,17 +126,18 @@ func (c *Client) Stream(ctx context.Context, path string, in io.Reader, out io.W
 	return nil
 }
 
-// gone reports whether an error says that no server has the socket any more.
+// gone reports whether an error means that no server listens on the socket any more.
 func gone(err error) bool {
 	return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)
 }
 
-// sweepAll removes the sockets of servers that have gone, except one for this process.
+// sweepAll removes the sockets of servers that have ended, except the socket with the pid
+// of this process.
 func sweepAll(ctx context.Context, state string) {
 	for {
 		clients, err := Clients(state)
 		if err != nil {
-			return // a command that asks servers says why
+			return // a command that uses servers reports this error
 		}
 		swept := false
 		for _, c := range clients {
@@ -155,10 +156,10 @@ func sweepAll(ctx context.Context, state string) {
 	}
 }
 
-// sweep removes the socket of a server that has gone, and reports whether it did. The
-// name may be that of a new server by now, which got the number of the one that went.
-// So the socket is put aside first, and asked once more under a name that no server
-// takes.
+// sweep removes the socket of a server that has ended, and reports whether it removed the
+// socket. In the meantime a new server may have the same pid, and so the same socket name.
+// Therefore sweep first renames the socket to a name that no server uses, and then tests it
+// once more.
 func sweep(ctx context.Context, state string, pid int) bool {
 	dir, err := os.Open(Dir(state))
 	if err != nil {
@@ -179,12 +180,12 @@ func sweep(ctx context.Context, state string, pid int) bool {
 		conn.Close()
 	}
 	if unix.Renameat2(fd, aside, fd, name, unix.RENAME_NOREPLACE) != nil {
-		_ = unix.Unlinkat(fd, aside, 0) // a yet newer one has the name
+		_ = unix.Unlinkat(fd, aside, 0) // an even newer server has taken the name
 	}
 	return false
 }
 
-// Boxes are the boxes of all servers of this user, and the servers.
+// Boxes returns the boxes of all servers of this user, and the clients of these servers.
 func Boxes(ctx context.Context, state string) ([]Box, []*Client, error) {
 	found, err := Each[[]Box](ctx, state, "/boxes")
 	boxes, clients := []Box{}, []*Client{}
@@ -194,14 +195,14 @@ func Boxes(ctx context.Context, state string) ([]Box, []*Client, error) {
 	return boxes, clients, err
 }
 
-// From is a server of this user and what it said.
+// From is a server of this user and its answer.
 type From[T any] struct {
 	Client *Client
 	Said   T
 }
 
-// Each asks every server of a state directory for what it has at a path. One that has
-// gone is passed over, and its socket removed.
+// Each requests a path from every server of a state directory. It skips a server that has
+// ended, and removes its socket.
 func Each[T any](ctx context.Context, state, path string) ([]From[T], error) {
 	for {
 		clients, err := Clients(state)
@@ -224,6 +225,6 @@ func Each[T any](ctx context.Context, state, path string) ([]From[T], error) {
 		if !swept || len(clients) < maxServers {
 			return found, nil
 		}
-		// Those that have gone took the places of others.
+		// The ended servers counted against maxServers, so there may be others.
 	}
 }

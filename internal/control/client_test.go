@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// serve answers in a state directory, with no boxes.
+// serve starts a server in a state directory. It has no boxes.
 func serve(t *testing.T, state string) *Listener {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -41,16 +41,16 @@ func killed(t *testing.T, state string, pid int) {
 	}
 }
 
-// Any client removes the sockets of servers that were killed, and not that of one
-// that begins to answer at this moment.
+// Any client removes the sockets of servers that were killed, but never the socket of a
+// server that starts to listen at that moment.
 func TestNoServerIsLost(t *testing.T) {
 	state := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	var asking sync.WaitGroup
-	rounds := make(chan struct{}) // is sent to after each
+	rounds := make(chan struct{}) // one send after each round
 	asking.Go(func() {
 		for ctx.Err() == nil {
-			_, _, _ = Boxes(ctx, state) // a server that ends meanwhile is an error
+			_, _, _ = Boxes(ctx, state) // an error if a server ends meanwhile, which does not matter
 			select {
 			case rounds <- struct{}{}:
 			default:
@@ -62,7 +62,7 @@ func TestNoServerIsLost(t *testing.T) {
 	for range starts {
 		killed(t, state, os.Getpid())
 		l := serve(t, state)
-		<-rounds // a server that met the killed one has put aside what there was, and back
+		<-rounds // after a round, a client that met the killed server has renamed the socket and renamed it back
 		if _, err := os.Stat(l.path); err != nil {
 			lost++
 		}
@@ -75,7 +75,7 @@ func TestNoServerIsLost(t *testing.T) {
 	}
 }
 
-// Servers that were killed do not take the places of those that run.
+// Servers that were killed do not count against the maximum number of servers.
 func TestKilledServersAreForgotten(t *testing.T) {
 	state := t.TempDir()
 	for pid := range 3 * maxServers {

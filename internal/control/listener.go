@@ -16,15 +16,15 @@ import (
 	"time"
 )
 
-// Bounds of the conversation.
+// Bounds of requests and answers.
 const (
-	maxMessage = 64 << 10        // bytes
-	patience   = 5 * time.Second // for an answer
-	linger     = 2 * time.Second // for the answers that are being written at the end
-	maxServers = 64              // that are asked
+	maxMessage = 64 << 10        // size of a request in bytes
+	patience   = 5 * time.Second // time for reading a request; an answer has twice as long
+	linger     = 2 * time.Second // time for the answers that are still written when the listener closes
+	maxServers = 64              // number of servers that a command uses
 )
 
-// Listener answers the other commands.
+// Listener answers the requests of other commands.
 type Listener struct {
 	server http.Server
 	path   string
@@ -32,9 +32,9 @@ type Listener struct {
 	wg     sync.WaitGroup
 }
 
-// Listen begins to answer in a state directory. Only requests of callers that may ask
-// reach the handler: processes of this user, or of root, that are in no box. The caller
-// closes the listener.
+// Listen starts to listen in a state directory. Only requests of allowed callers reach the
+// handler: processes of this user, or of root, that are not in a box. The caller must close
+// the listener.
 func Listen(ctx context.Context, state string, handler http.Handler, log *slog.Logger) (*Listener, error) {
 	name := Dir(state)
 	if err := os.MkdirAll(name, 0o700); err != nil {
@@ -44,7 +44,7 @@ func Listen(ctx context.Context, state string, handler http.Handler, log *slog.L
 	if err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
-	// Of too many that were killed, nobody would find those that live.
+	// With too many sockets of killed servers, a command would not find the running ones.
 	sweepAll(ctx, state)
 	l := &Listener{dir: dir, path: filepath.Join(name, socketName(os.Getpid()))}
 	socket, err := l.listen()
@@ -64,11 +64,11 @@ func Listen(ctx context.Context, state string, handler http.Handler, log *slog.L
 	return l, nil
 }
 
-// StreamPath begins the paths of requests with a body or an answer of any length, which take
-// any time. Their handlers bound them.
+// StreamPath is the prefix of the paths of requests whose body or answer may have any
+// length and take any time. Their handlers must set bounds.
 const StreamPath = "/stream/"
 
-// bounded bounds all other requests.
+// bounded sets bounds for all other requests.
 func bounded(handler http.Handler) http.Handler {
 	short := http.MaxBytesHandler(handler, maxMessage)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -85,9 +85,10 @@ func bounded(handler http.Handler) http.Handler {
 	})
 }
 
-// listen makes the socket. It gets its name once somebody listens: before, it refuses
-// connections as the socket of a server that was killed does, and would be removed as
-// one. The name may be that of a process that had our number and was killed.
+// listen creates the socket. The socket gets its final name only when it accepts
+// connections: before that, it refuses connections like the socket of a killed server, and
+// would be removed. A socket with the final name may exist already, from a killed process
+// that had the same pid.
 func (l *Listener) listen() (*net.UnixListener, error) {
 	early := l.path + ".new"
 	_ = os.Remove(early)
@@ -96,7 +97,7 @@ func (l *Listener) listen() (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	socket.SetUnlinkOnClose(false) // by the early name
+	socket.SetUnlinkOnClose(false) // the socket is unlinked by its final name, in Close
 	if err := os.Rename(early, l.path); err != nil {
 		socket.Close()
 		_ = os.Remove(early)
@@ -105,9 +106,9 @@ func (l *Listener) listen() (*net.UnixListener, error) {
 	return socket, nil
 }
 
-// Close stops answering. Requests that run have a moment for their answers, also where
-// ctx has ended: one of them may have ended this server's only session, and so the
-// server. Then they are ended.
+// Close stops listening. Requests that run have linger to write their answers, also if ctx
+// has ended: one of them may have ended the only session of this server, and so the server.
+// After that they are ended.
 func (l *Listener) Close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), linger)
 	defer cancel()
@@ -119,14 +120,14 @@ func (l *Listener) Close(ctx context.Context) {
 	l.dir.Close()
 }
 
-// Dir is where servers have their sockets.
+// Dir returns the directory in which servers have their sockets.
 func Dir(state string) string { return filepath.Join(state, "servers") }
 
-// socketName is the name of a server's socket.
+// socketName returns the name of a server's socket.
 func socketName(pid int) string { return strconv.Itoa(pid) + ".sock" }
 
-// socketPath names a socket in a directory that is open: its own path may be
-// longer than the 108 bytes an address has room for (unix(7)).
+// socketPath returns a path for a socket in an open directory. The ordinary path may be
+// longer than the 108 bytes that an address has room for (unix(7)).
 func socketPath(dir *os.File, name string) string {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name)
 }
@@ -135,5 +136,5 @@ func socketPath(dir *os.File, name string) string {
 func Respond(w http.ResponseWriter, status int, what any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(what) // a client that has gone hears nothing
+	_ = json.NewEncoder(w).Encode(what) // if the client has gone, the error does not matter
 }

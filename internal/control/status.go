@@ -10,8 +10,8 @@ import (
 	"belljar.dev/internal/people/question"
 )
 
-// StatusOf returns the status of the answer to a request that had an error: of what does not
-// exist, of an answer that a question does not take, or of a fault of the server.
+// StatusOf returns the HTTP status for an error: for something that does not exist, for an
+// answer that a question does not accept, or for a fault of the server.
 func StatusOf(err error) int {
 	refused := []error{
 		approval.ErrAnswered, approval.ErrOver, approval.ErrOpen, approval.ErrPolicy, approval.ErrScope, question.ErrOver, question.ErrAnswer,

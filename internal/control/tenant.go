@@ -1,8 +1,8 @@
 package control
 
-// Tenant is a tenant of a server: where it works, and what it uses of its quotas.
+// Tenant describes a tenant of a server: its places, and its usage of quotas.
 type Tenant struct {
-	Server int           `json:"server"` // process id
+	Server int           `json:"server"` // process id of the server
 	Name   string        `json:"name"`
 	Places []TenantPlace `json:"places"`
 	Quotas []Quota       `json:"quotas"`
@@ -10,19 +10,19 @@ type Tenant struct {
 
 // TenantPlace is a place that a tenant enters over HTTP.
 type TenantPlace struct {
-	Path      string `json:"path"` // of its URL
+	Path      string `json:"path"` // path of the place's URL
 	Workspace string `json:"workspace"`
 }
 
 // Quota is a quota of a tenant, by its name in the policy.
 type Quota struct {
 	Name string   `json:"name"`
-	Used *float64 `json:"used,omitempty"` // nil for what is not counted at one moment
+	Used *float64 `json:"used,omitempty"` // nil if the present usage cannot be counted
 	Most float64  `json:"limit"`
 	Unit string   `json:"unit,omitempty"` // empty for a number of things
 }
 
-// The units of quotas.
+// Units of quotas.
 const (
 	UnitBytes       = "bytes"
 	UnitBytesAnHour = "bytes/h"

@@ -14,139 +14,139 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// Box is one box, as the other commands see it.
+// Box describes a box for the other commands.
 type Box struct {
-	Server    int         `json:"server"` // process id
-	ID        string      `json:"id"`     // cut, like a session's
+	Server    int         `json:"server"` // process id of the server
+	ID        string      `json:"id"`     // id of the box, shortened like the id of a session
 	Tenant    string      `json:"tenant"`
 	Profile   string      `json:"profile"`
-	Jobs      int         `json:"jobs"` // in the background, that run
+	Jobs      int         `json:"jobs"` // number of background tasks that run
 	Listening []uint16    `json:"listening"`
 	Published []Published `json:"published"`
-	Browser   bool        `json:"browser,omitempty"` // a Chrome runs in it
+	Browser   bool        `json:"browser,omitempty"` // whether a Chrome runs in the box
 
-	// The resources that it uses. A number that the host cannot tell is zero, and absent.
-	Memory      int64 `json:"memory,omitempty"`       // bytes, now
+	// Usage of resources. A number that the host cannot measure is zero, and absent.
+	Memory      int64 `json:"memory,omitempty"`       // bytes in use now
 	MemoryLimit int64 `json:"memory_limit,omitempty"` // bytes
-	CPU         int64 `json:"cpu_ms,omitempty"`       // processor time since it was opened
-	Processes   int64 `json:"processes,omitempty"`    // and threads, now
-	Network     int64 `json:"network,omitempty"`      // bytes sent and received since it was opened
-	Disk        int64 `json:"disk,omitempty"`         // bytes that it has stored in /tmp and its home directory
+	CPU         int64 `json:"cpu_ms,omitempty"`       // milliseconds of processor time since the box was opened
+	Processes   int64 `json:"processes,omitempty"`    // number of processes and threads now
+	Network     int64 `json:"network,omitempty"`      // bytes sent and received since the box was opened
+	Disk        int64 `json:"disk,omitempty"`         // bytes stored in /tmp and the home directory
 }
 
-// Browser is a browser that an agent uses, as the other commands see it.
+// Browser describes a browser of an agent for the other commands.
 type Browser struct {
-	Server    int       `json:"server"` // process id
+	Server    int       `json:"server"` // process id of the server
 	ID        string    `json:"id"`
 	Tenant    string    `json:"tenant"`
 	Profile   string    `json:"profile"`
 	State     string    `json:"state"` // live or parked
 	Tabs      int       `json:"tabs"`
-	Memory    int64     `json:"memory,omitempty"`  // bytes of its box
-	HeldBy    string    `json:"held_by,omitempty"` // who has stopped its acts
+	Memory    int64     `json:"memory,omitempty"`  // memory of its box in bytes
+	HeldBy    string    `json:"held_by,omitempty"` // name of the person who has stopped its actions
 	HeldSince time.Time `json:"held_since,omitzero"`
 }
 
-// Picture is what a browser shows.
+// Picture is a picture of what a browser shows.
 type Picture struct {
 	JPEG   []byte `json:"jpeg"`
 	Width  int    `json:"width"`
 	Height int    `json:"height"`
 }
 
-// Published is a port of a box that the host has.
+// Published is a port of a box that is published on the host.
 type Published struct {
 	Box  string `json:"box"`
 	Port uint16 `json:"port"`
 	At   string `json:"at"` // address on the host
 }
 
-// Session is a session, as the other commands see it. Its id is cut: over HTTP
-// the whole of it is what opens the session.
+// Session describes a session for the other commands. Its id is shortened: over HTTP,
+// anyone with the whole id could use the session.
 type Session struct {
-	Server int `json:"server"` // process id
+	Server int `json:"server"` // process id of the server
 	mcp.SessionInfo
-	Jobs int `json:"jobs"` // in the background, that run
+	Jobs int `json:"jobs"` // number of background tasks that run
 }
 
-// Job is a background task that runs, as the other commands see it.
+// Job describes a running background task for the other commands.
 type Job struct {
-	Server int `json:"server"` // process id
+	Server int `json:"server"` // process id of the server
 	tools.JobInfo
 }
 
-// End asks for the end of sessions, or of tasks of one session.
+// End requests the end of sessions, or of tasks of one session.
 type End struct {
-	Sessions []string `json:"sessions,omitempty"` // cut ids
-	Session  string   `json:"session,omitempty"`  // whose tasks are meant
+	Sessions []string `json:"sessions,omitempty"` // shortened ids
+	Session  string   `json:"session,omitempty"`  // session of the tasks
 	Tasks    []int64  `json:"tasks,omitempty"`
 	Note     string   `json:"note,omitempty"` // for the agent
 }
 
-// Approvals has the approvals that a server sees, and the server's places.
+// Approvals contains the approvals of a server, and the places of the server.
 type Approvals struct {
-	Place  string              `json:"place"`            // the workspace of its own place
-	Places []string            `json:"places,omitempty"` // those of all places that are open
+	Place  string              `json:"place"`            // workspace of the server's own place
+	Places []string            `json:"places,omitempty"` // workspaces of all open places
 	All    []approval.Approval `json:"approvals"`
 }
 
 // Answer is a person's answer to a question.
 type Answer struct {
 	Yes   bool   `json:"yes"`
-	Scope string `json:"scope,omitempty"` // as ParseScope reads it
+	Scope string `json:"scope,omitempty"` // text that ParseScope reads
 	Note  string `json:"note,omitempty"`
 }
 
-// QuestionAnswer is what a person says to a question.
+// QuestionAnswer is a person's answer to a question of an agent.
 type QuestionAnswer struct {
 	Words   map[string][]string `json:"words,omitempty"`
 	Decline bool                `json:"decline,omitempty"`
 	Note    string              `json:"note,omitempty"`
 }
 
-// Policy is which policy a server holds, as the other commands see it.
+// Policy describes the policy of a server for the other commands.
 type Policy struct {
-	Server    int       `json:"server"` // process id
-	File      string    `json:"file"`   // absolute, or the name of a bundled policy
+	Server    int       `json:"server"` // process id of the server
+	File      string    `json:"file"`   // absolute path, or the name of a bundled policy
 	SHA256    string    `json:"sha256"`
-	Since     time.Time `json:"since"`             // when it was read last
-	Refused   string    `json:"refused,omitempty"` // why what the file is now cannot be used
+	Since     time.Time `json:"since"`             // when the policy in force was read
+	Refused   string    `json:"refused,omitempty"` // why the present content of the file cannot be used
 	RefusedAt time.Time `json:"refused_at,omitzero"`
 }
 
-// String says what a server does with a file that it cannot use.
+// String describes what a server does if it cannot use the file.
 func (i Policy) String() string {
 	return fmt.Sprintf("server %d keeps the policy that it read at %s (%s): %s",
 		i.Server, i.Since.Format(time.DateTime), i.SHA256[:min(len(i.SHA256), 12)], cmp.Or(i.Refused, "it has not read the file again"))
 }
 
-// Audit is what a server says of its audit log.
+// Audit describes the audit log of a server.
 type Audit struct {
-	Dir string `json:"dir"` // empty where it keeps none
+	Dir string `json:"dir"` // empty if the server keeps no log
 	audit.Health
 }
 
-// AuditReport is what a worker of a fleet found in its audit log, compared with what other
-// workers have of it.
+// AuditReport is the result of a worker's check of its audit log, compared with the
+// checkpoints that other workers have of it.
 type AuditReport struct {
-	Fault     string   `json:"fault,omitempty"`  // the first place at which it was changed
-	Unread    string   `json:"unread,omitempty"` // why it cannot be read
+	Fault     string   `json:"fault,omitempty"`  // first place at which the log was changed
+	Unread    string   `json:"unread,omitempty"` // why the log cannot be read
 	Records   uint64   `json:"records"`
 	First     uint64   `json:"first"`
 	Last      uint64   `json:"last"`
 	Signed    uint64   `json:"signed"`
-	Witnessed uint64   `json:"witnessed"` // the last record that a checkpoint of Witnesses signs; 0 without any
+	Witnessed uint64   `json:"witnessed"` // last record that a checkpoint of Witnesses signs; 0 without a checkpoint
 	Witnesses []string `json:"witnesses,omitempty"`
 	Notes     []string `json:"notes,omitempty"`
-	Disputes  []string `json:"disputes,omitempty"` // what witnesses say and nothing decides
+	Disputes  []string `json:"disputes,omitempty"` // claims of witnesses that cannot be decided
 }
 
-// ShortID is the beginning of a session's id: enough to recognise it, and too little to
-// use the session, which needs the whole id over HTTP.
+// ShortID returns the beginning of a session's id. It is long enough to recognise the
+// session, and too short to use it over HTTP, which needs the whole id.
 func ShortID(id string) string { return id[:min(len(id), 12)] }
 
-// ShortBox is the id of a box with the session's id in it cut like one: further boxes of
-// a session have something behind it, such as -2. Ids of other boxes stay whole.
+// ShortBox returns the id of a box with a shortened session id in it. A suffix of further
+// boxes of a session, for example -2, is kept. Ids of other boxes stay unchanged.
 func ShortBox(id string) string {
 	session, whole := strings.CutPrefix(id, "s-")
 	if !whole {
@@ -159,8 +159,8 @@ func ShortBox(id string) string {
 	return id
 }
 
-// HostPort reads a loopback address with a port, or either of them: the
-// default is 127.0.0.1 and a free port.
+// HostPort parses a loopback address with a port, or only one of the two. The default is
+// 127.0.0.1 and a free port.
 func HostPort(s string) (netip.AddrPort, error) {
 	local := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	if s == "" {
@@ -176,7 +176,7 @@ func HostPort(s string) (netip.AddrPort, error) {
 	return at, nil
 }
 
-// ParseScope reads the scope that a person gives a yes: empty, "session", or a time.
+// ParseScope parses the scope of a yes: empty, "session", or a duration.
 func ParseScope(text string) (approval.Scope, time.Duration, error) {
 	switch text {
 	case "", string(approval.Once):

@@ -2,7 +2,8 @@ package control
 
 import "testing"
 
-// An id is cut where the rest would open a session, but two boxes stay different.
+// ShortBox cuts the part of an id that would allow the use of the session, and the ids of
+// two boxes stay different.
 func TestShortBox(t *testing.T) {
 	const session = "s-ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	for id, want := range map[string]string{

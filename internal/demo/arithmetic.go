@@ -7,11 +7,11 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// twoIntegers is the schema of add and multiply.
+// twoIntegers is the input schema of add and multiply.
 const twoIntegers = `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}`
 
-// Arithmetic returns the server with the tools add, multiply and Calculator. It serves
-// nothing before the notification initialized, and has no resources and no prompts.
+// Arithmetic returns the server with the tools add, multiply and Calculator. It answers no
+// other request before the notification initialized, and has no resources and no prompts.
 func Arithmetic() *Server {
 	return &Server{
 		about: `{"protocolVersion":"2024-11-05","capabilities":{"prompts":{"listChanged":false},` +
@@ -37,7 +37,8 @@ func Arithmetic() *Server {
 	}
 }
 
-// absent answers a request for a resource or a prompt of a server without any.
+// absent returns a method for a server without resources or prompts: it answers every
+// request with an error.
 func absent(member string, kind wire.Kind, format string) method {
 	return func(params []byte) (any, error) {
 		name, err := text(params, member)
@@ -48,7 +49,7 @@ func absent(member string, kind wire.Kind, format string) method {
 	}
 }
 
-// ofIntegers is a tool that computes a number from the arguments a and b.
+// ofIntegers returns a tool that computes a number from the arguments a and b.
 func ofIntegers(compute func(z, a, b *big.Int) *big.Int) func([]byte) (string, error) {
 	return func(args []byte) (string, error) {
 		a, err := integer(args, "a")
@@ -67,8 +68,8 @@ func ofIntegers(compute func(z, a, b *big.Int) *big.Int) func([]byte) (string, e
 	}
 }
 
-// integer reads an argument that must be a whole number of 64 bits. 2.0 and 1e3 are
-// whole numbers too, by JSON Schema; but a caller who writes them means floats.
+// integer returns an argument that must be an integer of 64 bits. By JSON Schema, 2.0 and
+// 1e3 are integers too, but they are refused: a caller who writes them means floats.
 func integer(args []byte, name string) (int64, error) {
 	value := wire.Member(args, name)
 	if value == nil {

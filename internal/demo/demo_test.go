@@ -27,7 +27,7 @@ const (
 	initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 )
 
-// say returns the answers of a server to the lines of a client.
+// say sends the lines of a client to a server, and returns the answers.
 func say(t testing.TB, s *Server, lines ...string) []string {
 	t.Helper()
 	var out bytes.Buffer
@@ -73,8 +73,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// A message that comes too early, too late or twice is refused, and changes
-// nothing.
+// A message that is sent too early, too late or twice is refused, and changes nothing.
 func TestHandshake(t *testing.T) {
 	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 	_, root := folderWith(t, nil)
@@ -83,7 +82,7 @@ func TestHandshake(t *testing.T) {
 		name  string
 		lines []string
 		files bool
-		want  string // the beginning of the last answer
+		want  string // prefix of the last answer
 	}{
 		{"nothing before", []string{list}, false, refused + `initialize"}}`},
 		{"no notification", []string{hello, list}, false, refused + `the notification notifications/initialized"}}`},
@@ -145,7 +144,7 @@ func TestBadLines(t *testing.T) {
 	}
 }
 
-// call returns the answer to one call, without its envelope.
+// call returns the answer to one call, without the JSON-RPC envelope.
 func call(t testing.TB, s *Server, tool, args string) string {
 	t.Helper()
 	all := say(t, s, hello, initialized, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, tool, args))
@@ -191,7 +190,7 @@ func TestIntegers(t *testing.T) {
 	}
 }
 
-// No path leads out of the directory, and nothing that is not a small text is read.
+// No path leads out of the directory, and only small text files are read.
 func TestFilesStayBelowTheirDirectory(t *testing.T) {
 	dir, root := folderWith(t, map[string]string{
 		"in.txt": "within", "sub/deep.txt": "deep", "binary": "\xff\xfe", "full": strings.Repeat("x", maxFile), "large": strings.Repeat("x", maxFile+1),
@@ -212,7 +211,7 @@ func TestFilesStayBelowTheirDirectory(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		path, want string
-		control    string // the same path, as a reader without bounds has it
+		control    string // what a reader without bounds gets for the same path
 	}{
 		{"in.txt", "within", "within"},
 		{"./sub/../in.txt", "within", "within"},
@@ -250,7 +249,7 @@ func TestFilesStayBelowTheirDirectory(t *testing.T) {
 	}
 }
 
-// Requests that a client sends without waiting are all answered, each with its id.
+// A client sends many requests without waiting. All of them are answered, each with its id.
 func TestManyRequestsAtOnce(t *testing.T) {
 	lines := []string{hello, initialized}
 	const n = 1000
@@ -268,7 +267,7 @@ func TestManyRequestsAtOnce(t *testing.T) {
 	}
 }
 
-// broken is a stream that has failed.
+// broken is a stream on which every operation fails.
 type broken struct{ err error }
 
 func (b broken) Read([]byte) (int, error)  { return 0, b.err }
@@ -287,7 +286,7 @@ func TestServeEndsWithItsStreams(t *testing.T) {
 	}
 }
 
-// Whatever a client sends, each line of the server is an answer in JSON.
+// FuzzServe checks that for any input, each line of the server is an answer in JSON.
 func FuzzServe(f *testing.F) {
 	for _, name := range []string{"arithmetic", "files"} {
 		a, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
@@ -309,7 +308,8 @@ func FuzzServe(f *testing.F) {
 	})
 }
 
-// A client of others, which speaks newer revisions too, works with both servers.
+// A client from another project, which also speaks newer revisions, works with both
+// servers.
 func TestOtherClients(t *testing.T) {
 	_, root := folderWith(t, map[string]string{"a.txt": "within"})
 	for name, tt := range map[string]struct {
