@@ -8,17 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of an expression. Numbers are exact, and powers are not computed, so a result has
+// Bounds of an expression. Numbers are exact, and there are no powers, so a result has
 // about as many digits as its expression.
 const (
-	maxExpression = 1000 // characters
-	maxNesting    = 100  // brackets and signs within each other
-	maxFraction   = 30   // digits behind the point of a result
+	maxExpression = 1000 // length in characters
+	maxNesting    = 100  // number of brackets and signs within each other
+	maxFraction   = 30   // number of digits after the point of a result
 )
 
-// evaluate computes an expression of primary school: numbers such as 12 and 0.5,
-// + - * / × ÷ and brackets, also in full width, and perhaps an equals sign and a question
-// mark at the end. It does not understand sentences.
+// evaluate computes an expression of primary-school arithmetic: numbers such as 12 and 0.5,
+// + - * / × ÷ and brackets, also in full width. An equals sign and a question mark may
+// follow. It does not understand sentences.
 func evaluate(question string) (string, error) {
 	if n := utf8.RuneCountInString(question); n > maxExpression {
 		return "", fmt.Errorf("calculator: the question has %d characters, and at most %d are read", n, maxExpression)
@@ -39,7 +39,7 @@ func evaluate(question string) (string, error) {
 	return decimal(value), nil
 }
 
-// narrow returns the ASCII character for the one of full width, and for the signs of
+// narrow returns the ASCII character for a full-width one, and for other signs of
 // multiplication, division and minus.
 func narrow(r rune) rune {
 	switch {
@@ -57,7 +57,7 @@ func narrow(r rune) rune {
 	return r
 }
 
-// decimal returns a number with all its digits, or as a fraction if it has too many.
+// decimal returns a number with all its digits, or as a fraction if it has too many digits.
 func decimal(x *big.Rat) string {
 	if digits, exact := x.FloatPrec(); exact && digits <= maxFraction {
 		return x.FloatString(digits)
@@ -65,7 +65,7 @@ func decimal(x *big.Rat) string {
 	return fmt.Sprintf("%s (about %s)", x.RatString(), new(big.Float).SetRat(x).Text('g', 10))
 }
 
-// parser reads an expression of ASCII from left to right.
+// parser parses an expression in ASCII from left to right.
 type parser struct {
 	text  string
 	at    int

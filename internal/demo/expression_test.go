@@ -76,7 +76,8 @@ func TestCalculator(t *testing.T) {
 	}
 }
 
-// expression is a random one, in the spelling of the calculator and in that of Go.
+// expression returns a random expression, in the spelling of the calculator and in the
+// spelling of Go.
 func expression(r *rand.Rand, depth int) (ours, theirs string) {
 	if depth == 0 || r.IntN(4) == 0 {
 		ours = fmt.Sprintf("%d.%d", r.IntN(100), r.IntN(100))
@@ -96,7 +97,7 @@ func expression(r *rand.Rand, depth int) (ours, theirs string) {
 	return ours, theirs
 }
 
-// The calculator and the Go compiler, whose constants are exact, find the same numbers.
+// The calculator and the Go compiler, whose constants are exact, compute the same numbers.
 func TestCalculatorIsExact(t *testing.T) {
 	cases, r := testenv.Cases(t, 300)
 	computed := 0
@@ -124,7 +125,7 @@ func TestCalculatorIsExact(t *testing.T) {
 	}
 }
 
-// Whatever the question, the answer is short.
+// FuzzEvaluate checks that every question gets a short answer.
 func FuzzEvaluate(f *testing.F) {
 	f.Add("(1.5-0.5)÷4")
 	f.Add("1/3+1/7-1/11")

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	maxFile    = 1 << 20 // bytes of a file that is read
-	maxEntries = 1000    // entries of the directory that are looked at for resources
+	maxFile    = 1 << 20 // maximum size of a file in bytes
+	maxEntries = 1000    // number of directory entries that are searched for resources
 	scheme     = "demo://files/"
 )
 
-// Files returns the server that reads the files below root, and nothing else: no path and
-// no symbolic link leads out of it (os.Root). The caller closes root after the last
-// Serve. The server answers requests without the notification initialized before them.
+// Files returns a server that reads only the files below root: no path and no symbolic link
+// leads out of root (os.Root). The caller closes root after the last call of Serve has
+// returned. The server answers requests also before the notification initialized.
 func Files(root *os.Root) *Server {
 	f := folder{root}
 	return &Server{
@@ -50,7 +50,7 @@ func (f folder) read(name string) (string, error) {
 	file, err := f.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		if failed, ok := errors.AsType[*fs.PathError](err); ok {
-			err = failed.Err // the rest names the directory of the server
+			err = failed.Err // the rest of the error names the directory of the server
 		}
 		return "", fmt.Errorf("read %q: %w; only files below the directory of this server can be read", name, err)
 	}
@@ -62,7 +62,7 @@ func (f folder) read(name string) (string, error) {
 	if !info.Mode().IsRegular() {
 		return "", fmt.Errorf("read %q: it is not a regular file", name)
 	}
-	text := make([]byte, maxFile+1) // the size of a file of /proc says nothing
+	text := make([]byte, maxFile+1) // the size of a file in /proc is not known before it is read
 	n, err := io.ReadFull(file, text)
 	switch {
 	case err == nil:
@@ -75,8 +75,8 @@ func (f folder) read(name string) (string, error) {
 	return string(text[:n]), nil
 }
 
-// readFile is the tool. Its schema requires nothing, so a call without a path is valid,
-// and fails.
+// readFile is the function of the tool. The tool's schema requires no argument, so a call
+// without a path is valid, but fails.
 func (f folder) readFile(args []byte) (string, error) {
 	if wire.Member(args, "path") == nil {
 		return "", errors.New(`read_file: the argument "path" is missing: name a file below the directory of this server`)
@@ -88,14 +88,14 @@ func (f folder) readFile(args []byte) (string, error) {
 	return f.read(path)
 }
 
-// resource is a file of the directory itself.
+// resource is a file in the directory itself.
 type resource struct {
 	URI      string `json:"uri"`
 	Name     string `json:"name"`
 	MimeType string `json:"mimeType"`
 }
 
-// having returns the files of the directory whose names contain a text, in the order of
+// having returns the files in the directory whose names contain a text, in the order of
 // their names.
 func (f folder) having(part string) (any, error) {
 	dir, err := f.root.Open(".")

@@ -11,37 +11,37 @@ import (
 )
 
 const (
-	maxLine  = 1 << 20 // bytes of one message
-	maxDepth = 64      // nesting of one message
+	maxLine  = 1 << 20 // size of a message in bytes
+	maxDepth = 64      // nesting depth of a message
 )
 
-// Server is a server for one client. Arithmetic and Files return one.
+// Server is an MCP server. Arithmetic and Files return one.
 type Server struct {
-	// WrongID has the server answer initialize with the id 0, whatever the request's id
-	// was: a fault of the published transcript, which some servers have. All other
+	// WrongID makes the server answer initialize with the id 0, whatever id the request
+	// has. The published transcript has this fault, and so do some servers. All other
 	// answers have the ids of their requests.
 	WrongID bool
 
-	about   string // the result of initialize
-	strict  bool   // serves nothing before the notification initialized
+	about   string // result of initialize, in JSON
+	strict  bool   // whether requests are refused before the notification initialized
 	tools   []tool
-	methods map[string]method // those beside initialize, ping and those of tools
+	methods map[string]method // further methods, except initialize, ping and those of tools
 }
 
-// method answers a request. Its error is a *wire.Error where the request is not valid.
+// method answers a request. Its error is a *wire.Error if the request is not valid.
 type method func(params []byte) (any, error)
 
 // tool is one tool of a server.
 type tool struct {
 	name       string
-	definition string // JSON, in the form of tools/list
-	// call returns the text of the result. Its error is a *wire.Error for arguments that
-	// the schema does not allow; any other is the result of a call that has failed.
+	definition string // JSON in the form of tools/list
+	// call returns the text of the result. Its error is a *wire.Error if the schema does
+	// not allow the arguments. Any other error becomes the result of a failed call.
 	call func(args []byte) (string, error)
 }
 
 // Serve answers the messages of one client until the end of in. A server can serve many
-// clients, one after the other or side by side.
+// clients, one after the other or at the same time.
 func (s *Server) Serve(in io.Reader, out io.Writer) error {
 	lines := wire.NewLineReader(in, maxLine)
 	c := conversation{Server: s}
@@ -68,22 +68,22 @@ func (s *Server) Serve(in io.Reader, out io.Writer) error {
 	}
 }
 
-// phase is how far the handshake of a client has come.
+// phase is the progress of a client's handshake.
 type phase int
 
 const (
 	fresh   phase = iota
-	greeted       // initialize is answered
+	greeted       // initialize has been answered
 	ready         // the client has sent the notification initialized
 )
 
-// conversation is what a server knows of one client.
+// conversation is the state of a server for one client.
 type conversation struct {
 	*Server
 	phase phase
 }
 
-// line returns the answer to a line of the client; nil for none.
+// line returns the answer to a line of the client; nil if there is no answer.
 func (c *conversation) line(line []byte) []byte {
 	if len(line) == 0 {
 		return nil
@@ -103,7 +103,7 @@ func (c *conversation) line(line []byte) []byte {
 			c.phase = ready
 		}
 		return nil
-	case !m.IsRequest(): // an answer, and this server asks nothing
+	case !m.IsRequest(): // a response, although this server sends no requests
 		return nil
 	}
 	result, err := c.request(m)
@@ -120,7 +120,7 @@ func (c *conversation) line(line []byte) []byte {
 	return wire.ResultFrame(m.ID, text)
 }
 
-// encode returns v as JSON that has the characters of its strings as they are.
+// encode returns v as JSON, without escapes for HTML.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -129,7 +129,8 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// request returns the result of a request, if it may come now.
+// request returns the result of a request, or an error if the request is not allowed at
+// this time.
 func (c *conversation) request(m *wire.Message) (any, error) {
 	switch m.Method {
 	case "initialize":
@@ -145,7 +146,7 @@ func (c *conversation) request(m *wire.Message) (any, error) {
 		answer = c.callTool
 	}
 	switch {
-	case answer == nil: // before all else: a newer client tries a method to learn how old this server is
+	case answer == nil: // checked first: a newer client calls a method to find out how old this server is
 		return nil, wire.Errorf(wire.MethodNotFound, "method not found: %.64q", m.Method)
 	case c.phase == fresh:
 		return nil, wire.Errorf(wire.InvalidRequest, "invalid request: %s came before initialize", m.Method)
@@ -166,7 +167,7 @@ func (c *conversation) initialize(params []byte) (any, error) {
 	return json.RawMessage(c.about), nil
 }
 
-// text reads a member that must be a string.
+// text returns a member that must be a string.
 func text(object []byte, name string) (string, error) {
 	value := wire.Member(object, name)
 	switch {
@@ -186,7 +187,7 @@ func (s *Server) listTools([]byte) (any, error) {
 	return map[string]any{"tools": all}, nil
 }
 
-// result is what came of a call of a tool.
+// result is the result of a tool call.
 type result struct {
 	Content []content `json:"content"`
 	IsError bool      `json:"isError,omitempty"`
@@ -223,7 +224,7 @@ func (s *Server) callTool(params []byte) (any, error) {
 	return nil, wire.Errorf(wire.InvalidParams, "invalid params: tool %.64q does not exist", name)
 }
 
-// empty answers a request for a list with an empty list.
+// empty returns a method that answers a request for a list with an empty list.
 func empty(name string) method {
 	return func([]byte) (any, error) { return map[string]any{name: []any{}}, nil }
 }

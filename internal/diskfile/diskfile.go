@@ -1,5 +1,5 @@
-// Package diskfile writes small files so that a power failure leaves the old text or the
-// new one, and never a part.
+// Package diskfile writes small files so that after a power failure a file has either the
+// old text or the new text, and never a part of it.
 package diskfile
 
 import (
@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 )
 
-// Replace puts a text in place of a file, or makes the file. It returns once the text and
-// the name are on the disk. A process that is killed meanwhile can leave a file named .belljar-*
-// in the same directory.
+// Replace replaces a file by a text, or creates the file. It returns when the text and the
+// name are on the disk. If the process is killed meanwhile, a file named .belljar-* may be
+// left in the same directory.
 func Replace(path string, text []byte, mode fs.FileMode) error {
 	dir := filepath.Dir(path)
 	next, err := os.CreateTemp(dir, ".belljar-*")
@@ -30,7 +30,7 @@ func Replace(path string, text []byte, mode fs.FileMode) error {
 	return SyncDir(dir)
 }
 
-// SyncDir returns once the names in a directory are on the disk.
+// SyncDir returns when the names in a directory are on the disk.
 func SyncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {

@@ -23,7 +23,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// A text that cannot take its place leaves the old file, and nothing else.
+// If Replace fails, the old file stays, and no other file is left.
 func TestReplaceThatFails(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "a", "b"), 0o700); err != nil {

@@ -24,8 +24,8 @@ import (
 	"belljar.dev/internal/server"
 )
 
-// The moves are those of one place between the two workers of a fleet. The front and both
-// workers live in this process, so that they are killed, and lose their power, together.
+// The writer moves one place between the two workers of a fleet. The front and both workers
+// run in this process, so they are killed, and lose power, at the same time.
 
 const fleetPolicy = `version: 1
 defaults: {decision: deny, profile: offline}
@@ -38,19 +38,19 @@ const (
 	token    = "one"
 )
 
-// nodes is a front and its workers.
+// nodes are a front and its workers.
 type nodes struct {
 	dir   string
-	url   string            // of clients
-	front *control.Client   // the front's control socket
-	other map[string]string // by worker: the other one, to which its place moves
+	url   string            // URL for clients
+	front *control.Client   // client of the front's control socket
+	other map[string]string // for each worker, the other worker, to which its place moves
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	failed  chan error // of servers that have ended by themselves
+	failed  chan error // errors of servers that ended on their own
 }
 
-// openNodes starts a fleet whose directories are in dir. The certificates are new each time.
+// openNodes starts a fleet whose directories are in dir. It always makes new certificates.
 func openNodes(ctx context.Context, dir string) (_ *nodes, err error) {
 	n := &nodes{dir: dir, other: map[string]string{"w1": "w2", "w2": "w1"}, failed: make(chan error, 3)}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -118,7 +118,7 @@ func openNodes(ctx context.Context, dir string) (_ *nodes, err error) {
 	return n, nil
 }
 
-// start opens a server, which serves until the fleet is closed.
+// start opens a server, and serves until the fleet is closed.
 func (n *nodes) start(ctx context.Context, cfg server.Config, serve func(context.Context, *server.Server) error) error {
 	s, err := server.Open(ctx, cfg)
 	if err != nil {
@@ -139,12 +139,13 @@ func (n *nodes) close() {
 	n.running.Wait()
 }
 
-// workspace is the place's directory at a worker.
+// workspace returns the directory of the place at a worker.
 func (n *nodes) workspace(worker string) string {
 	return filepath.Join(n.dir, worker, "places", "a", "@", "workspace")
 }
 
-// rest waits until the place is at work at one worker, no other one has it, and it could move.
+// rest waits until the place is at work at one worker, the other worker has no copy of it,
+// and it could move.
 func (n *nodes) rest(ctx context.Context) (now fleet.PlaceInfo, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -170,7 +171,7 @@ func (n *nodes) rest(ctx context.Context) (now fleet.PlaceInfo, err error) {
 	}
 }
 
-// make has a client ask for the place, for which a worker makes it.
+// make sends a client's request for the place, so that a worker makes it.
 func (n *nodes) make(ctx context.Context) error {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
@@ -193,7 +194,7 @@ func (n *nodes) make(ctx context.Context) error {
 			return err
 		case answer.StatusCode == http.StatusOK:
 			return nil
-		case answer.StatusCode != http.StatusServiceUnavailable: // no worker is linked yet
+		case answer.StatusCode != http.StatusServiceUnavailable: // with StatusServiceUnavailable, no worker is linked yet
 			return fmt.Errorf("ask for the place: %s: %.500s", answer.Status, text)
 		}
 		select {
@@ -204,8 +205,8 @@ func (n *nodes) make(ctx context.Context) error {
 	}
 }
 
-// A file is written, as by an agent that calls sync. The place moves, and the next file is
-// written at the other worker.
+// writeMoves writes a file, as an agent that calls sync would. Then it moves the place, and
+// writes the next file at the other worker.
 func writeMoves(ctx context.Context, at place, tag string, say func(string)) error {
 	n, err := openNodes(ctx, filepath.Join(at.dir, "fleet"))
 	if err != nil {

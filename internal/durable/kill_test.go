@@ -14,15 +14,16 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// writers of one room run at a time: processes share what they write to.
+// writers is the number of writers of one room that run at the same time, because several
+// processes share the data.
 const writers = 3
 
-// killsEnv is how many writers of each room are killed, and ten times that number for a slow room.
-// The default is 60, and fewer on a slow machine.
+// killsEnv is the environment variable with the number of writers that are killed for each
+// room. The default is 60, and fewer on a slow machine. A slow room has a tenth of that.
 const killsEnv = "BELLJAR_TEST_WRITERS"
 
-// TestKill kills writers of each room in the middle of their work. Each step that one of them reported as
-// acknowledged must be in the store.
+// TestKill kills writers of each room in the middle of their work. Each step that a writer
+// reported as acknowledged must be in the store.
 func TestKill(t *testing.T) {
 	kills := max(60/int(testenv.Patience(t)), 4)
 	if text := os.Getenv(killsEnv); text != "" {
@@ -77,8 +78,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// killed starts a writer, kills it when it has said n steps, and is what it
-// said, which may be more.
+// killed starts a writer, and kills it when it has reported n steps. It returns the steps
+// that the writer reported, which may be more.
 func killed(t *testing.T, dir, room string, n int) (said []string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -110,6 +111,6 @@ func killed(t *testing.T, dir, room string, n int) (said []string) {
 			}
 		}
 	}
-	_ = cmd.Wait() // it was killed
+	_ = cmd.Wait() // the error says that the process was killed
 	return said
 }

@@ -18,15 +18,17 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// The settings of a writer. internal/vmtest knows these names, too.
+// Environment variables of a writer. internal/vmtest uses the same names.
 const (
-	dirEnv  = "BELLJAR_TEST_KEEP"      // where it keeps what it writes; without it the tests run
-	roomEnv = "BELLJAR_TEST_KEEP_ROOM" // the one room that writes; empty for all of them
-	saidEnv = "BELLJAR_TEST_KEEP_SAID" // file of what was said before, to be looked for; empty for none
+	dirEnv  = "BELLJAR_TEST_KEEP"      // directory in which the writer keeps its data; without it the tests run
+	roomEnv = "BELLJAR_TEST_KEEP_ROOM" // the only room that writes; empty for all rooms
+	// file with the steps that were reported before and must be there; empty if there are
+	// none
+	saidEnv = "BELLJAR_TEST_KEEP_SAID"
 )
 
 func TestMain(m *testing.M) {
-	sandbox.Init() // the helpers of a worker's boxes start as this test binary
+	sandbox.Init() // a worker's boxes start this test binary as their helper
 	if dir := os.Getenv(dirEnv); dir != "" {
 		live(dir, os.Getenv(roomEnv), os.Getenv(saidEnv))
 		os.Exit(1)
@@ -34,13 +36,12 @@ func TestMain(m *testing.M) {
 	os.Exit(testenv.Checked(m).Run())
 }
 
-// live is the life of a writer. It ends by itself only after an error. It says in
-// lines
+// live runs a writer. It ends on its own only after an error. It reports in lines:
 //
-//	lost ROOM STEP    this was said before, and is not there
-//	checked N         all that was said before was looked for, and N rooms begin to write
-//	said ROOM STEP    this is acknowledged from now on
-//	error WHY         something failed, which is nobody's plan
+//	lost ROOM STEP    this step was reported before, and is lost
+//	checked N         all steps reported before were checked, and N rooms begin to write
+//	said ROOM STEP    this step is acknowledged from now on
+//	error WHY         an error that should not occur
 func live(dir, only, said string) {
 	ctx := context.Background()
 	at := place{store: store.New(filepath.Join(dir, "state")), dir: dir, power: said != ""}
@@ -48,7 +49,7 @@ func live(dir, only, said string) {
 	say := func(words ...any) {
 		mu.Lock()
 		defer mu.Unlock()
-		fmt.Println(words...) // one write, so no line is cut by another
+		fmt.Println(words...) // a single write, so that lines are not mixed
 	}
 	if said != "" {
 		if err := look(ctx, at, said, say); err != nil {
@@ -70,7 +71,8 @@ func live(dir, only, said string) {
 	writers.Wait()
 }
 
-// look looks for what was said before, whose lines are in a file.
+// look checks that the steps that were reported before, which are the lines of a file, are
+// still there.
 func look(ctx context.Context, at place, file string, say func(words ...any)) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -107,7 +109,7 @@ func look(ctx context.Context, at place, file string, say func(words ...any)) er
 	return nil
 }
 
-// sound asks the database whether it is one.
+// sound returns an error if the database is damaged.
 func sound(ctx context.Context, at place) error {
 	var says string
 	err := at.store.Tables(notes).Read(ctx, func(tx *sql.Tx) error {

@@ -24,32 +24,32 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// place is where rooms keep what they are given: most in a store, some in files
-// of their own.
+// place is where the rooms keep their data: most rooms in a store, some in files of their
+// own.
 type place struct {
 	store *store.Store
 	dir   string
-	power bool // what was said before was said before a power cut
+	power bool // whether the power was cut after the steps were reported
 }
 
-// books are what the books of a place have in common.
+// books returns the common configuration of the books of a place.
 func (p place) books() store.Config { return store.Config{Store: p.store, Place: "/p"} }
 
-// room is a part of belljar that promises to keep what it has acknowledged.
+// room is a package of belljar that promises to keep the data that it has acknowledged.
 type room struct {
-	// write has one thing after the other kept, and says each step that is
-	// acknowledged. No step is said twice, by no writer. It returns with the
-	// first error. tag is a word that no other writer has.
+	// write makes steps that are to be kept, one after the other, and calls say with each
+	// step that is acknowledged. No step is reported twice, by any writer. write returns
+	// after the first error. tag is a word that no other writer has.
 	write func(ctx context.Context, at place, tag string, say func(step string)) error
-	// missing are the steps, out of those that were said, that did not happen as far as the place
-	// knows. A step that was done and not said does not count as lost.
+	// missing returns the reported steps that cannot be found in the place. A step that was
+	// made but not reported does not count as lost.
 	missing func(ctx context.Context, at place, said []string) ([]string, error)
-	// slow says that a writer takes long to start, and that one at a time has the directory. It has
-	// boxes. A tenth as many of its writers are killed.
+	// slow means that a writer takes long to start, and that only one at a time can use the
+	// directory, because the writer has boxes. A tenth as many of its writers are killed.
 	slow bool
 }
 
-// rooms are by the name that stands in a writer's lines.
+// rooms are the rooms by their names in the lines of writers.
 var rooms = map[string]room{
 	"approval": {write: writeApprovals, missing: missingApprovals},
 	"audit":    {write: writeRecords, missing: missingRecords},
@@ -63,7 +63,7 @@ var rooms = map[string]room{
 	"todo":     {write: writeTodos, missing: missingTodos},
 }
 
-// without are the steps for which there is no proof in have.
+// without returns the reported steps that are not in have.
 func without(said []string, have map[string]bool) (lost []string) {
 	for _, step := range said {
 		if !have[step] {
@@ -73,7 +73,8 @@ func without(said []string, have map[string]bool) (lost []string) {
 	return lost
 }
 
-// A todo is made, gets a step, and both are done.
+// owner is the owner of the todos. The writer makes a todo, adds a step, and completes
+// both.
 var owner = store.Owner{Tenant: "t", Session: "s"}
 
 func writeTodos(ctx context.Context, at place, tag string, say func(string)) error {
@@ -117,7 +118,8 @@ func missingTodos(ctx context.Context, at place, said []string) ([]string, error
 	return without(said, have), nil
 }
 
-// A session begins to plan, and saves a plan, in the store and as a file.
+// plans returns a book of plans. The writer begins a plan in a session, and saves the plan,
+// in the store and as a file.
 func plans(at place) *plan.Book {
 	cfg := plan.Config{Config: at.books(), Dir: filepath.Join(at.dir, "plans")}
 	cfg.Self = "x"
@@ -127,7 +129,9 @@ func plans(at place) *plan.Book {
 func writePlans(ctx context.Context, at place, tag string, say func(string)) error {
 	b := plans(at)
 	for n := 0; ; n++ {
-		o := store.Owner{Tenant: fmt.Sprint(tag, n/100), Session: fmt.Sprint("s", n)} // a tenant's oldest make room
+		// a new tenant every 100 plans, because a tenant's oldest plans are removed to make
+		// room
+		o := store.Owner{Tenant: fmt.Sprint(tag, n/100), Session: fmt.Sprint("s", n)}
 		m, err := b.Enter(ctx, o, "g", "")
 		if err != nil {
 			return err
@@ -161,7 +165,8 @@ func missingPlans(ctx context.Context, at place, said []string) (lost []string, 
 	return lost, nil
 }
 
-// A server's tool becomes trusted on first use, changes, and a person trusts the change.
+// pinned returns an offer of one tool with a description. The writer has the tool trusted
+// on first use, changes it, and has a person trust the change.
 func pinned(text string) pin.Offer {
 	return pin.Offer{Listing: &pin.Listing{Tools: []json.RawMessage{json.RawMessage(`{"name":"a","description":"` + text + `"}`)}}}
 }
@@ -169,7 +174,8 @@ func pinned(text string) pin.Offer {
 func writePins(ctx context.Context, at place, tag string, say func(string)) error {
 	b := pin.NewBook(at.books())
 	for n := 0; ; n++ {
-		s := pin.Server{Tenant: fmt.Sprint(tag, n/100), Name: fmt.Sprint("s", n)} // a tenant has so many servers
+		// a new tenant every 100 servers, because their number per tenant is bounded
+		s := pin.Server{Tenant: fmt.Sprint(tag, n/100), Name: fmt.Sprint("s", n)}
 		if v := b.Judge(ctx, s, pin.Rules{Mode: pin.TOFU}, pinned("one")); v.Err != nil {
 			return v.Err
 		}
@@ -214,7 +220,7 @@ func missingPins(ctx context.Context, at place, said []string) ([]string, error)
 	return without(said, have), nil
 }
 
-// A question is put and answered.
+// writeQuestions puts questions and answers each of them.
 func writeQuestions(ctx context.Context, at place, tag string, say func(string)) error {
 	d := question.New(at.books())
 	for n := 0; ; n++ {
@@ -245,7 +251,7 @@ func missingQuestions(ctx context.Context, at place, said []string) (lost []stri
 	return lost, nil
 }
 
-// Eight callbacks are set for a tenant, then eight for the next.
+// writeCallbacks sets eight callbacks for a tenant, then eight for the next tenant.
 func writeCallbacks(ctx context.Context, at place, tag string, say func(string)) (err error) {
 	b := callback.New(callback.Config{Config: at.books()})
 	for n := 0; err == nil; n++ {
@@ -279,9 +285,9 @@ func missingCallbacks(ctx context.Context, at place, said []string) ([]string, e
 	return without(said, have), nil
 }
 
-// A job begins and writes. Of three one runs on; the others end, and their calls
-// are answered. While somebody writes the others that do are alive; afterwards
-// nobody is.
+// jobs returns a book of jobs. The writer opens jobs and writes their output. Every third
+// job keeps running. The others end, and their calls are answered. alive says whether the
+// processes of the jobs are alive: true while writers run, and false afterwards.
 func jobs(at place, self string, alive bool) *job.Book {
 	cfg := job.Config{Config: at.books(), Dir: filepath.Join(at.dir, "jobs")}
 	cfg.Self, cfg.Alive = self, func(string) bool { return alive }
@@ -291,7 +297,9 @@ func jobs(at place, self string, alive bool) *job.Book {
 func writeJobs(ctx context.Context, at place, tag string, say func(string)) error {
 	b := jobs(at, tag, true)
 	for n := 0; ; n++ {
-		o := store.Owner{Tenant: fmt.Sprint(tag, n/40), Session: "s"} // a tenant's oldest make room
+		// a new tenant every 40 jobs, because a tenant's oldest jobs are removed to make
+		// room
+		o := store.Owner{Tenant: fmt.Sprint(tag, n/40), Session: "s"}
 		j, err := b.Open(ctx, o, job.Job{Tool: "Bash", Command: "make", Output: fmt.Sprintf("output%sx%d", tag, n)})
 		if err != nil {
 			return err
@@ -334,7 +342,7 @@ func missingJobs(ctx context.Context, at place, said []string) (lost []string, _
 		switch step[0] {
 		case "begun":
 			ok = ok && (j.Status == job.Lost || j.Status == "exited")
-		case "spooled": // the kernel keeps this, until the output is closed
+		case "spooled": // until the output is closed, only the kernel keeps it
 			ok = ok && (at.power || wrote(b, j, step[2]))
 		case "wrote":
 			ok = ok && wrote(b, j, step[2])
@@ -352,7 +360,7 @@ func missingJobs(ctx context.Context, at place, said []string) (lost []string, _
 	return lost, nil
 }
 
-// wrote reports whether the output of a job is what it wrote.
+// wrote reports whether the output of a job is the text that the writer wrote.
 func wrote(b *job.Book, j job.Job, id string) bool {
 	o, err := b.Output(j)
 	if err != nil {
@@ -363,7 +371,8 @@ func wrote(b *job.Book, j job.Job, id string) bool {
 	return err == nil && string(text) == "written "+id+"\n"
 }
 
-// A person is asked, says yes or no, and a yes is used.
+// policyText is the policy for approvals. The writer asks a person, who says yes or no, and
+// then uses a yes.
 const policyText = `version: 1
 defaults:
   decision: allow
@@ -380,7 +389,7 @@ func writeApprovals(ctx context.Context, at place, tag string, say func(string))
 		return err
 	}
 	d := approval.New(approval.Config{Config: at.books(), Event: func(e approval.Event) {
-		if e.Kind != "expired" { // nothing that somebody did
+		if e.Kind != "expired" { // an approval expires without a step of the writer
 			say(e.Kind + " " + e.Approval.ID)
 		}
 	}})
@@ -402,8 +411,8 @@ func writeApprovals(ctx context.Context, at place, tag string, say func(string))
 
 func missingApprovals(ctx context.Context, at place, said []string) (lost []string, err error) {
 	d := approval.New(approval.Config{Config: at.books()})
-	// The states that an approval may have after each step. A yes that was used must not be one
-	// that can be used.
+	// The possible states of an approval after each step. A yes that was used must not
+	// become usable again.
 	after := map[string][]approval.State{
 		"asked":   {approval.Pending, approval.Expired, approval.Approved, approval.Declined, approval.Used},
 		"given":   {approval.Approved, approval.Expired, approval.Used},
@@ -420,7 +429,8 @@ func missingApprovals(ctx context.Context, at place, said []string) (lost []stri
 	return lost, nil
 }
 
-// Decisions are recorded, by two at a time, in files that are soon full.
+// records opens an audit log. Two writers at a time record decisions in it, in files that
+// are soon full.
 func records(at place) (*audit.Log, error) {
 	cfg := audit.Config{Dir: filepath.Join(at.dir, "audit"), Audit: policies.DefaultAudit(policies.AuditRequest)}
 	cfg.Audit.Rotate, cfg.Audit.Keep = 16<<10, 10_000
@@ -448,8 +458,8 @@ func writeRecords(ctx context.Context, at place, tag string, say func(string)) e
 	return <-failed
 }
 
-// missingRecords opens the log first, which cuts off a part of a record, and checks the chain: a
-// crash must not look as if somebody had changed the log.
+// missingRecords first opens the log, which cuts off an incomplete record, and then
+// verifies the chain. A crash must not look as if the log had been changed.
 func missingRecords(ctx context.Context, at place, said []string) ([]string, error) {
 	l, err := records(at)
 	if err == nil {
@@ -470,7 +480,7 @@ func missingRecords(ctx context.Context, at place, said []string) ([]string, err
 	return without(said, have), err
 }
 
-// Notes are the store itself, with one table and a row for each.
+// notes is a schema with one table and one row for each step. It tests the store itself.
 var notes = store.Schema{Name: "notes", Steps: []string{"CREATE TABLE notes_all (n INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT"}}
 
 func writeNotes(ctx context.Context, at place, tag string, say func(string)) error {

@@ -8,19 +8,19 @@ import (
 	"strconv"
 )
 
-// maxBuffered is how many bytes of an answer a front buffers, so that it can send another one in
-// its place.
+// maxBuffered is how many bytes of an answer a front buffers before it sends them, so that
+// it can send another answer in their place.
 const maxBuffered = 256 << 10
 
-// answer sends the answer of a worker to the client. If the worker is gone before its end,
-// the client gets another answer in its place, or a connection that is cut where a part of
-// the answer has been sent.
+// answer sends the answer of a worker to the client. If the worker is lost before the end
+// of the answer, the client gets another answer in its place; if a part was already sent,
+// the connection is cut.
 func (f *Front) answer(w http.ResponseWriter, res *http.Response, fl *flight, l *link) {
-	size := int64(maxBuffered) // of an answer that does not say how long it is
+	size := int64(maxBuffered) // for an answer of unknown length
 	if res.ContentLength >= 0 {
-		size = min(res.ContentLength+1, maxBuffered) // the byte more shows that this is all
+		size = min(res.ContentLength+1, maxBuffered) // one byte more shows that the answer is complete
 	}
-	if !f.answers.acquire(fl.Tenant, size) { // then it is not buffered, and is cut where the worker is lost
+	if !f.answers.acquire(fl.Tenant, size) { // without room the answer is not buffered, and is cut if the worker is lost
 		size = 0
 	}
 	defer f.answers.release(fl.Tenant, size)
@@ -46,11 +46,12 @@ func (f *Front) answer(w http.ResponseWriter, res *http.Response, fl *flight, l 
 		return
 	}
 	if _, err := io.Copy(w, res.Body); err != nil {
-		panic(http.ErrAbortHandler) // the client must not take a part for the whole
+		panic(http.ErrAbortHandler) // the client must not take a part of the answer for the whole
 	}
 }
 
-// readAhead reads up to size bytes. Its error is that of the reader; nil where there may be more.
+// readAhead reads up to size bytes. It returns the error of the reader; nil if there may be
+// more.
 func readAhead(r io.Reader, size int) (head []byte, err error) {
 	head = make([]byte, 0, min(size, pieceSize))
 	for len(head) < size && err == nil {
@@ -64,7 +65,7 @@ func readAhead(r io.Reader, size int) (head []byte, err error) {
 	return head, err
 }
 
-// lost answers in the place of a worker that is gone.
+// lost sends an answer in place of a worker that is lost.
 func (f *Front) lost(w http.ResponseWriter, fl *flight, l *link) {
 	m := fl.message
 	f.cfg.Log.Warn("a worker is gone while it had a request", "worker", l.Name, "place", fl.Place, "method", m.Method, "tool", m.Tool)
@@ -79,7 +80,7 @@ func (f *Front) lost(w http.ResponseWriter, fl *flight, l *link) {
 	_, _ = w.Write(frame)
 }
 
-// refuse answers a request that has not run in any part, or asks for it once more.
+// refuse answers a request that was not run at all, or asks the client to send it again.
 func refuse(w http.ResponseWriter, why string) {
 	w.Header().Set("Retry-After", retryAfter)
 	http.Error(w, why, http.StatusServiceUnavailable)

@@ -9,21 +9,23 @@ import (
 	"slices"
 )
 
-// askPath is what the paths begin with that a front asks for itself, and not for a client.
+// askPath is the prefix of the paths of a front's own requests, which do not come from a
+// client.
 const askPath = "/link/ask"
 
-// ErrNotLinked is the error of a request to a worker that is not linked, or that has as many
-// requests as it takes. Nothing was sent.
+// ErrNotLinked is the error for a request to a worker that is not linked, or that accepts
+// no further requests. The request was not sent.
 var ErrNotLinked = errors.New("it is not linked, or takes no more requests")
 
-// Asker sends workers requests of a front itself.
+// Asker sends a front's own requests to workers.
 type Asker struct{ roster *roster }
 
 // AskerOf returns the Asker of a front.
 func AskerOf(f *Front) Asker { return Asker{f.roster} }
 
-// Ask sends a worker a request of the front itself. The handler WorkerConfig.Asked of the worker
-// answers it, or the status is 404. The caller closes the body of the answer.
+// Ask sends a request of the front itself to a worker. The worker's handler
+// WorkerConfig.Asked answers it; without this handler the status is 404. The caller closes
+// the body of the answer.
 func (a Asker) Ask(r *http.Request, worker string) (*http.Response, error) {
 	l := a.roster.named(worker)
 	if l == nil || l.client.Available() == 0 {
@@ -46,7 +48,7 @@ func (a Asker) Ask(r *http.Request, worker string) (*http.Response, error) {
 	return res, nil
 }
 
-// Linked are the names of the workers that are linked, in order.
+// Linked returns the names of the workers that are linked, in order.
 func (a Asker) Linked() []string {
 	a.roster.mu.Lock()
 	defer a.roster.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The front's own questions to a worker go to another handler than the requests of its clients,
-// and no client gets there, whatever its path is.
+// The front's own requests to a worker go to another handler than the requests of its
+// clients. No client reaches that handler, whatever its path is.
 func TestAsk(t *testing.T) {
 	r := newRig(t, nil)
 	r.worker("w1", r.cert("w1", WorkerDNS("w1")), echo("w1"), "old", "link")
@@ -44,7 +44,7 @@ func TestAsk(t *testing.T) {
 	if _, _, err := ask("w3", "/a"); !errors.Is(err, ErrNotLinked) {
 		t.Errorf("a worker that is not linked: %v", err)
 	}
-	// A client whose place is called like the path.
+	// The name of this client's place is the same as the path.
 	m.mu.Lock()
 	m.places["link"] = true
 	m.mu.Unlock()

@@ -20,19 +20,21 @@ import (
 
 // Times and bounds of an audit.
 const (
-	auditsAtOnce = 16       // workers that are asked
-	maxOneLog    = 32 << 20 // bytes of checkpoints of one log
+	auditsAtOnce = 16       // number of workers that are asked at the same time
+	maxOneLog    = 32 << 20 // bytes of the checkpoints that are compared with one log
 )
 
-// auditTimes are how long workers have to answer, one and all of them together.
+// auditTimes are the times that one worker has to answer, and the times that all workers
+// together have.
 type auditTimes struct{ kept, keptAll, verify, verifyAll time.Duration }
 
-// usualAudit has time for a log that is read as a whole.
+// usualAudit is long enough to read and verify a whole log.
 var usualAudit = auditTimes{time.Minute, 3 * time.Minute, 5*time.Minute + 10*time.Second, 10 * time.Minute}
 
-// Audit has each linked worker compare its audit log with what other workers have kept of it.
-// Logs that were not read are in the list without a report. A worker that does not answer, or
-// says too much, is named, and does not keep the others from being asked.
+// Audit makes each linked worker compare its audit log with the checkpoints that other
+// workers have kept of it. Logs that were not read are in the list without a report. A
+// worker that does not answer, or whose answer is too large, is named, and does not prevent
+// that the others are asked.
 func (f *Front) Audit(ctx context.Context) []Audited {
 	links := f.roster.linked()
 	slices.SortFunc(links, func(a, b *link) int { return strings.Compare(a.Name, b.Name) })
@@ -85,12 +87,13 @@ func (f *Front) Audit(ctx context.Context) []Audited {
 	return all
 }
 
-// compared returns what is compared of each log, where shown is what each witness has kept, and
-// by the index of a witness why not all of that is. A log has [maxOneLog] for all its witnesses,
-// which they share: one that shows less than its share leaves the rest to the others, so that no
-// number of those that show much displaces what one shows that shows little.
+// compared returns the checkpoints that each worker's log is compared with. shown are the
+// checkpoints that each witness has kept. cut says, by the index of a witness, why not all
+// of its checkpoints are compared. The witnesses of a log share [maxOneLog] bytes. If a
+// witness needs less than its share, the others get the rest. So witnesses with many
+// checkpoints cannot displace those of a witness with few.
 func compared(shown [][]Sighting) (seen map[string][]Sighting, cut map[int]string) {
-	sizes := make(map[string]map[int]int) // by log, and by witness
+	sizes := make(map[string]map[int]int) // bytes by log and by witness
 	for i, all := range shown {
 		for _, s := range all {
 			if sizes[s.Worker] == nil {
@@ -104,9 +107,9 @@ func compared(shown [][]Sighting) (seen map[string][]Sighting, cut map[int]strin
 		shares[log] = fairShare(slices.Collect(maps.Values(of)), maxOneLog)
 	}
 	seen, cut = make(map[string][]Sighting, len(sizes)), make(map[int]string)
-	logs := make(map[int]map[string]bool) // that are cut, by witness
+	logs := make(map[int]map[string]bool) // logs of which checkpoints are cut, by witness
 	for i, all := range shown {
-		for _, s := range all { // the oldest first, which say the least
+		for _, s := range all { // the oldest ones are left out first, because they prove the least
 			if sizes[s.Worker][i] > shares[s.Worker] {
 				sizes[s.Worker][i] -= s.size()
 				if logs[i] == nil {
@@ -130,8 +133,8 @@ func compared(shown [][]Sighting) (seen map[string][]Sighting, cut map[int]strin
 	return seen, cut
 }
 
-// fairShare returns the largest size that each user may have so that all together stay within
-// most. It sorts wanted.
+// fairShare returns the largest share for each user such that all of them together stay
+// within most. It sorts wanted.
 func fairShare(wanted []int, most int) int {
 	slices.Sort(wanted)
 	for i, n := range wanted {
@@ -143,9 +146,9 @@ func fairShare(wanted []int, most int) int {
 	return math.MaxInt
 }
 
-// each calls do for 0 to n-1, some of them at once, and returns when all have returned. A call
-// has the time one, and all calls together have the time all: a call whose turn comes later
-// does not begin.
+// each calls do for 0 to n-1, several of them at the same time, and returns when all calls
+// have returned. One call has the time one, and all calls together have the time all: later
+// calls are not made.
 func each(ctx context.Context, n int, all, one time.Duration, do func(ctx context.Context, i int)) {
 	ctx, cancel := context.WithTimeout(ctx, all)
 	defer cancel()
@@ -169,8 +172,8 @@ func each(ctx context.Context, n int, all, one time.Duration, do func(ctx contex
 	running.Wait()
 }
 
-// kept asks a worker which checkpoints it has of others. With an error, it returns those that
-// came before the error.
+// kept requests the checkpoints of others that a worker has kept. With an error, it returns
+// those that arrived before the error.
 func (l *link) kept(ctx context.Context, most int64) (all []Sighting, err error) {
 	res, err := l.post(ctx, keptPath, nil)
 	if err != nil {
@@ -189,15 +192,15 @@ func (l *link) kept(ctx context.Context, most int64) (all []Sighting, err error)
 		if size += int64(len(text)); size > most {
 			return fmt.Errorf("it shows more than %d bytes", most)
 		}
-		s.By = l.Name // whatever it says
+		s.By = l.Name // whatever the worker says
 		all = append(all, s)
 		return nil
 	})
 	return all, err
 }
 
-// verify has a worker compare its log with what others have kept of it. keys are those that it
-// has had; nil where nobody knows.
+// verify makes a worker compare its log with the checkpoints that others have kept. keys
+// are the keys that the worker has had; nil if they are not known.
 func (l *link) verify(ctx context.Context, seen []Sighting, keys []string) (json.RawMessage, error) {
 	body, err := json.Marshal(seen)
 	if err != nil {

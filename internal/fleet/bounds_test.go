@@ -24,7 +24,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// Silent strangers of one address keep no worker of another address out.
+// Connections from one address that send nothing do not keep out a worker with another
+// address.
 func TestHandshakesOfOneAddress(t *testing.T) {
 	r := newRig(t, nil)
 	from := func(addr string) net.Conn {
@@ -58,7 +59,7 @@ func TestHandshakesOfOneAddress(t *testing.T) {
 	}
 }
 
-// remote is a connection from an address.
+// remote is a connection with a given remote address.
 type remote struct {
 	net.Conn
 	addr string
@@ -68,7 +69,7 @@ func (r remote) RemoteAddr() net.Addr { return r }
 func (remote) Network() string        { return "tcp" }
 func (r remote) String() string       { return r.addr }
 
-// A front ends a link whose certificate does not hold any more.
+// A front ends a link when the worker's certificate is not valid any more.
 func TestLinkEndsWithItsCertificate(t *testing.T) {
 	r := newRig(t, nil)
 	files := r.cert("w1", WorkerDNS("w1"))
@@ -95,7 +96,7 @@ func TestLinkEndsWithItsCertificate(t *testing.T) {
 	r.until("end of the link", func() bool { return r.front.roster.named("w1") == nil })
 }
 
-// replace puts another text into a file, whose time differs.
+// replace writes another text into a file, and changes the modification time.
 func replace(t *testing.T, name string, text []byte) {
 	t.Helper()
 	if err := os.WriteFile(name, text, 0o600); err != nil {
@@ -107,11 +108,11 @@ func replace(t *testing.T, name string, text []byte) {
 	}
 }
 
-// A worker leaves a front whose certificate does not hold any more.
+// A worker ends a link when the front's certificate is not valid any more.
 func TestWorkerLeavesFront(t *testing.T) {
 	r := newRig(t, nil)
 	files := r.cert("w1", WorkerDNS("w1"))
-	apart := filepath.Join(t.TempDir(), "ca.pem") // the authority as this worker knows it
+	apart := filepath.Join(t.TempDir(), "ca.pem") // the certificate of the authority, for this worker only
 	text, err := os.ReadFile(files.CA)
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +142,7 @@ func TestWorkerLeavesFront(t *testing.T) {
 	r.until("its reason", func() bool { return strings.Contains(r.log.String(), "the certificate of the other end") })
 }
 
-// A front reads what a worker says of itself at a pace, whatever the worker sends.
+// A front reads the states of a worker at a limited rate, whatever the worker sends.
 func TestPaceOfStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRoster(nil, nil, slog.New(slog.DiscardHandler))
@@ -162,7 +163,7 @@ func TestPaceOfStates(t *testing.T) {
 		if took, least := time.Since(began), time.Duration(10*len(long))*time.Second/lineRate; took < least {
 			t.Errorf("%d bytes took %v, want %v at least", 10*len(long), took, least)
 		}
-		l.end() // nothing waits for a link that has ended
+		l.end() // reading does not wait for a link that has ended
 		began = time.Now()
 		_ = r.read(t.Context(), l, strings.NewReader(strings.Repeat("{}\n", lines)))
 		if took := time.Since(began); took > 0 {
@@ -171,11 +172,11 @@ func TestPaceOfStates(t *testing.T) {
 	})
 }
 
-// The answers that are held have a bound: a tenant who has used it up gets answers as they come,
-// and others get theirs as before.
+// The buffered answers are bounded. A tenant that has used up the bound gets answers
+// without buffering, and other tenants get theirs as before.
 func TestHeldAnswersAreBounded(t *testing.T) {
 	r := newRig(t, nil)
-	begin := "data: " + strings.Repeat("x", 64<<10) // more than the buffers on its way
+	begin := "data: " + strings.Repeat("x", 64<<10) // more than fits into the buffers on the way
 	more := make(chan struct{})
 	r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, req *http.Request) {
 		body, _ := io.ReadAll(req.Body)
@@ -233,7 +234,7 @@ func TestHeldAnswersAreBounded(t *testing.T) {
 	r.until("end of all answers", func() bool { return r.front.answers.taken() == 0 })
 }
 
-// Headers of a connection go no further than that.
+// Headers that belong to a connection are not passed on.
 func TestHeadersOfAConnection(t *testing.T) {
 	r := newRig(t, nil)
 	r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, req *http.Request) {
@@ -268,7 +269,7 @@ func TestHeadersOfAConnection(t *testing.T) {
 	}
 }
 
-// The same for what HTTP/2 brings, where net/http removes less.
+// The same holds for HTTP/2, where net/http removes fewer of these headers.
 func TestCopiedHeaders(t *testing.T) {
 	got := make(http.Header)
 	copyHeaders(got, http.Header{"Expect": {"100-continue"}, "Cookie": {"a=b"}, "Belljar-Place": {"p"}, "X-Stays": {"1"}})
@@ -277,8 +278,8 @@ func TestCopiedHeaders(t *testing.T) {
 	}
 }
 
-// A stream is cut where events end, whatever pieces it comes in; nothing of it is lost or sent
-// twice, and the answer in it is found.
+// A stream is cut at the end of events, in whatever pieces it arrives. Nothing of it is
+// lost or sent twice, and the answer in it is found.
 func TestCutterProperty(t *testing.T) {
 	n, random := testenv.Cases(t, 300)
 	for range n {
@@ -312,7 +313,7 @@ func TestCutterProperty(t *testing.T) {
 				t.Fatalf("room is taken %d times while an event is held", taken)
 			}
 			c.written()
-			clear(piece) // it is the reader's again
+			clear(piece) // the reader uses this memory again
 			rest = rest[size:]
 		}
 		if !bytes.Equal(got.Bytes(), whole.Bytes()) {
@@ -339,8 +340,8 @@ func TestCutterProperty(t *testing.T) {
 	}
 }
 
-// The bytes of a stream that were buffered count until they have been written: a client that does
-// not read keeps the front waiting with it.
+// Buffered bytes of a stream count against the bound until they have been written: a client
+// that does not read keeps its room occupied.
 func TestRoomOfWhatIsWritten(t *testing.T) {
 	for name, last := range map[string]string{
 		"a whole event":        "\n\n",
@@ -366,7 +367,7 @@ func TestRoomOfWhatIsWritten(t *testing.T) {
 	}
 }
 
-// pieces is a connection that notes what is written to it at once.
+// pieces is a connection that records each write.
 type pieces struct {
 	net.Conn
 	all []string
@@ -378,7 +379,7 @@ func (c *pieces) Write(p []byte) (int, error) {
 	return len(p), c.err
 }
 
-// borrowed is a connection that notes whether it is given a text itself, and not a copy of it.
+// borrowed is a connection that records whether it is given a text itself, and not a copy.
 type borrowed struct {
 	pieces
 	text []byte
@@ -390,7 +391,7 @@ func (c *borrowed) Write(p []byte) (int, error) {
 	return c.pieces.Write(p)
 }
 
-// A chunk has its size before it and a line end behind it. A large one is not copied.
+// A chunk has its size before it and a line end after it. A large chunk is not copied.
 func TestChunks(t *testing.T) {
 	for _, size := range []int{1, 15, 16, pieceSize, pieceSize + 1, maxBuffered} {
 		text := bytes.Repeat([]byte("x"), size)
@@ -413,7 +414,7 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-// greet is the begin of a link over a connection.
+// greet makes the handshake of a link over a connection.
 func greet(c net.Conn, certs *certificates, says hello) (over net.Conn, said welcome, err error) {
 	s := tls.Client(c, certs.client("127.0.0.1"))
 	_ = s.SetDeadline(time.Now().Add(20 * time.Second))
@@ -426,7 +427,7 @@ func greet(c net.Conn, certs *certificates, says hello) (over net.Conn, said wel
 	return s, said, err
 }
 
-// A list in the state of a worker is not decoded beyond what there may be of it.
+// A list in the state of a worker is not decoded beyond its maximum length.
 func TestStateIsBounded(t *testing.T) {
 	for _, key := range []string{"places", "moves"} {
 		var s state

@@ -8,15 +8,15 @@ import (
 	"belljar.dev/internal/fleet/claims"
 )
 
-// cleanup clears up what moves have left at workers.
+// cleanup removes what moves have left at workers.
 type cleanup struct {
 	moves *moves
 
 	mu    sync.Mutex
-	files map[string]time.Time // guarded by mu: since when copies from files are there, by worker and place
+	files map[string]time.Time // guarded by mu: when a copy from a file was first seen, by worker and place
 }
 
-// reconcile has workers clear up what moves that are over have left.
+// reconcile makes workers clean up what ended moves have left.
 func (r *cleanup) reconcile(ctx context.Context) {
 	m := r.moves
 	if m.front.cfg.Claims.Ready() != nil {
@@ -39,14 +39,14 @@ func (r *cleanup) reconcile(ctx context.Context) {
 	r.forgetFiles(all)
 }
 
-// tidy has a worker clear up what is left of a move that is over.
+// tidy makes a worker clean up what an ended move has left.
 func (r *cleanup) tidy(ctx context.Context, one remnant) error {
 	m := r.moves
 	ctx, cancel := context.WithTimeout(ctx, m.times.step)
 	defer cancel()
 	known := m.front.cfg.Claims.Owner(one.Place)
 	if now, err := m.front.cfg.Claims.Swap(ctx, one.Place, known, known); err != nil || now != known {
-		return err // it is known now, and looked at once more
+		return err // the claim in force is known now, and the next reconcile uses it
 	}
 	holders, _ := m.front.roster.holding(one.Place)
 	served := len(holders) == 1 && holders[0].Name == known.Worker
@@ -65,7 +65,7 @@ func (r *cleanup) tidy(ctx context.Context, one remnant) error {
 	case claims.Drop:
 		step = StepDrop
 	case claims.Discard:
-		if one.From == claims.FromFile && known == (claims.Claim{}) && !r.old(one) { // somebody is about to claim it
+		if one.From == claims.FromFile && known == (claims.Claim{}) && !r.old(one) { // a front may be about to claim it
 			return nil
 		}
 		step = StepDiscard
@@ -77,7 +77,7 @@ func (r *cleanup) tidy(ctx context.Context, one remnant) error {
 	return err
 }
 
-// old reports whether a copy from a file has been there for a while.
+// old reports whether a copy from a file was first seen longer than the grace period ago.
 func (r *cleanup) old(one remnant) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,7 +88,7 @@ func (r *cleanup) old(one remnant) bool {
 	return known && time.Since(since) > r.moves.times.grace
 }
 
-// forgetFiles forgets the copies from files that are not there any more.
+// forgetFiles forgets the copies from files that do not exist any more.
 func (r *cleanup) forgetFiles(all []remnant) {
 	there := make(map[string]bool, len(all))
 	for _, one := range all {

@@ -10,26 +10,26 @@ import (
 	"time"
 )
 
-// Credentials are the files by which the ends of a link know each other. They are read
-// again when they change.
+// Credentials are the files with which the two ends of a link authenticate each other. They
+// are read again when they change.
 type Credentials struct {
-	Cert, Key string // of this end, PEM
-	CA        string // the certificates of the fleet's authority, PEM
+	Cert, Key string // PEM files of this end
+	CA        string // PEM file with the certificates of the fleet's authority
 }
 
-// lookEvery is how often the files are looked at, at most.
+// lookEvery is the shortest time between two checks whether the files have changed.
 const lookEvery = time.Second
 
-// certificates are what the files of Credentials contain. It is safe for concurrent use.
+// certificates are the contents of the files of Credentials. It is safe for concurrent use.
 type certificates struct {
 	files Credentials
 
 	mu     sync.Mutex
-	own    tls.Certificate // guarded by mu, as are the next four
+	own    tls.Certificate // guarded by mu, like the four fields below
 	roots  *x509.CertPool
-	times  [3]time.Time // of the files, when they were read
+	times  [3]time.Time // modification times of the files when they were read
 	looked time.Time
-	fault  error // why the files cannot be used now; what was read before is used
+	fault  error // why the files cannot be used now; the certificates that were read before stay in use
 }
 
 // open reads the files, or returns why they cannot be used.
@@ -44,7 +44,7 @@ func (c Credentials) open() (*certificates, error) {
 	return all, all.fault
 }
 
-// now returns the certificate of this end and the authority.
+// now returns the certificate of this end, and the pool with the authority.
 func (c *certificates) now() (tls.Certificate, *x509.CertPool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,7 +54,7 @@ func (c *certificates) now() (tls.Certificate, *x509.CertPool) {
 	return c.own, c.roots
 }
 
-// state returns until when the certificate is valid, and why its files cannot be used.
+// state returns when the certificate expires, and why its files cannot be used.
 func (c *certificates) state() (expires time.Time, fault error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +64,7 @@ func (c *certificates) state() (expires time.Time, fault error) {
 	return expires, c.fault
 }
 
-// read reads the files if they have changed; mu is held.
+// read reads the files if they have changed. The caller holds mu.
 func (c *certificates) read() {
 	c.looked = time.Now()
 	var times [3]time.Time
@@ -97,8 +97,8 @@ func (c *certificates) read() {
 	c.own, c.roots, c.times, c.fault = own, roots, times, nil
 }
 
-// server is the TLS configuration of a front: only certificates of the authority that are
-// for clients pass.
+// server returns the TLS configuration of a front: it accepts only client certificates from
+// the authority.
 func (c *certificates) server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
@@ -107,27 +107,27 @@ func (c *certificates) server() *tls.Config {
 			return &tls.Config{
 				MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{own}, NextProtos: []string{protocol},
 				ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: roots,
-				SessionTicketsDisabled: true, // each link shows its certificate, which may have been replaced
+				SessionTicketsDisabled: true, // each link must present its certificate, which may have been replaced
 			}, nil
 		},
 	}
 }
 
-// client is the TLS configuration of a worker for a front of a name.
+// client returns the TLS configuration of a worker for the front with a host name.
 func (c *certificates) client(host string) *tls.Config {
 	own, roots := c.now()
 	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{own}, RootCAs: roots, ServerName: host, NextProtos: []string{protocol}}
 }
 
-// peer is the certificate by which the other end of a link is known.
+// peer is the certificate of the other end of a link.
 type peer struct {
-	chain []*x509.Certificate // which the handshake has verified
+	chain []*x509.Certificate // chain that the handshake has verified
 	usage x509.ExtKeyUsage
-	roots *x509.CertPool // by which chain was verified last
+	roots *x509.CertPool // pool with which chain was verified last
 }
 
-// check returns why the certificate of a peer is not good any more: it has expired, or the
-// files name another authority now.
+// check returns why the certificate of a peer is not valid any more: it has expired, or the
+// files contain another authority now.
 func (c *certificates) check(p *peer, now time.Time) error {
 	leaf := p.chain[0]
 	if now.After(leaf.NotAfter) {
@@ -149,7 +149,7 @@ func (c *certificates) check(p *peer, now time.Time) error {
 	return nil
 }
 
-// IsWorkerName reports whether a text may name a worker: it is a label of a DNS name.
+// IsWorkerName reports whether a text can be the name of a worker: a label of a DNS name.
 func IsWorkerName(name string) bool {
 	if name == "" || len(name) > 63 || name[0] == '-' || name[len(name)-1] == '-' {
 		return false
@@ -162,9 +162,9 @@ func IsWorkerName(name string) bool {
 	return true
 }
 
-// workerDomain is the domain of workers' names in their certificates.
+// workerDomain is the domain of the names of workers in their certificates.
 const workerDomain = ".worker.belljar"
 
-// WorkerDNS is the name that the certificate of a worker needs. A certificate for
-// *.worker.belljar is good for every worker.
+// WorkerDNS returns the DNS name that the certificate of a worker must have. A certificate
+// for *.worker.belljar is valid for every worker.
 func WorkerDNS(name string) string { return name + workerDomain }

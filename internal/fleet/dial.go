@@ -19,13 +19,13 @@ import (
 )
 
 // Times between two attempts to connect to a front. They grow from the first to the last,
-// and are random within that, so that workers do not come all at once.
+// and have a random part, so that workers do not all connect at the same time.
 const (
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 5 * time.Second
 )
 
-// connect links the worker to a front, and again where the link ends, until ctx ends.
+// connect links the worker to a front, again and again when the link ends, until ctx ends.
 func (w *Worker) connect(ctx context.Context, f front) {
 	wait := firstRetry
 	said := ""
@@ -35,7 +35,7 @@ func (w *Worker) connect(ctx context.Context, f front) {
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > lastRetry { // it was there
+		if time.Since(began) > lastRetry { // the link has existed for some time
 			wait, said = firstRetry, ""
 		}
 		if why := err.Error(); why != said {
@@ -97,7 +97,8 @@ func (w *Worker) link(ctx context.Context, f front) error {
 	}
 }
 
-// greet says who the worker is, and hears whether the front takes it.
+// greet sends the worker's name and version, and returns an error if the front refuses the
+// worker.
 func (w *Worker) greet(c *conn) error {
 	_ = c.SetDeadline(time.Now().Add(helloWait))
 	defer func() { _ = c.SetDeadline(time.Time{}) }()
@@ -115,8 +116,8 @@ func (w *Worker) greet(c *conn) error {
 	return nil
 }
 
-// sendState writes the state of the worker to a front, a line for each change, until the link
-// ends.
+// sendState writes the state of the worker to a front, one line for each change, until the
+// link ends.
 func (w *Worker) sendState(rw http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(rw)
 	lines := json.NewEncoder(rw)
@@ -160,10 +161,11 @@ func (w *Worker) sendState(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stateEvery is how often a worker says that it is as it was.
+// stateEvery is how often a worker sends its state if it has not changed.
 const stateEvery = 10 * time.Second
 
-// listener is a net.Listener for connections that this end has dialled: give has Accept return one.
+// listener is a net.Listener for connections that this end has dialled. Accept returns the
+// connections that are passed to give.
 type listener struct {
 	conns chan net.Conn
 	over  chan struct{}
@@ -172,7 +174,7 @@ type listener struct {
 
 func newListener() *listener { return &listener{conns: make(chan net.Conn), over: make(chan struct{})} }
 
-// give has a connection accepted, unless ctx or the listener ends first.
+// give passes a connection to Accept, unless ctx or the listener ends first.
 func (l *listener) give(ctx context.Context, c net.Conn) bool {
 	select {
 	case l.conns <- c:
@@ -193,11 +195,11 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends Accept. Twice is fine.
+// Close ends Accept. It may be called several times.
 func (l *listener) Close() error {
 	l.once.Do(func() { close(l.over) })
 	return nil
 }
 
-// Addr is the address of a link, which cannot be dialled.
+// Addr returns the address of a link, which cannot be dialled.
 func (l *listener) Addr() net.Addr { return &net.UnixAddr{Name: "links", Net: "unix"} }

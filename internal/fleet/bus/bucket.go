@@ -12,42 +12,42 @@ import (
 
 // Times of a bucket.
 const (
-	openWait   = 5 * time.Second  // for the bucket to be opened or made
-	firstWait  = 30 * time.Second // for all that is in it
+	openWait   = 5 * time.Second  // for opening or making the bucket
+	firstWait  = 30 * time.Second // for receiving all values
 	lookEvery  = 2 * time.Second
-	silentWait = 10 * time.Second // of a bucket that does not answer
+	silentWait = 10 * time.Second // after which a bucket that does not answer is given up
 )
 
-// replicas is how many servers have each value where there are that many.
+// replicas is how many servers keep each value, if there are that many servers.
 const replicas = 3
 
-// ErrConflict is the error of Bucket.Put where the revision is another one.
+// ErrConflict is the error of Bucket.Put if the value has another revision.
 var ErrConflict = errors.New("the value has changed meanwhile")
 
 // Item is a value in a bucket.
 type Item struct {
 	Key      string
 	Value    []byte
-	Revision uint64 // grows with each change of the value; 0 for none
+	Revision uint64 // number that grows with each change; 0 if the key has no value
 }
 
-// Bucket is values that all fronts share. It is safe for concurrent use.
+// Bucket contains values that all fronts share. It is safe for concurrent use.
 type Bucket struct {
 	bus      *Bus
 	name     string
 	maxValue int
 
 	mu   sync.Mutex
-	open jetstream.KeyValue // guarded by mu: nil until it was followed once
+	open jetstream.KeyValue // guarded by mu: nil until Follow has opened the bucket
 }
 
-// Bucket returns the bucket of a name, whose values have at most maxValue bytes. The bucket is
-// made when it is followed.
+// Bucket returns the bucket with a name. Its values have at most maxValue bytes. Follow
+// creates the bucket if needed.
 func (b *Bus) Bucket(name string, maxValue int) *Bucket {
 	return &Bucket{bus: b, name: name, maxValue: maxValue}
 }
 
-// errNotOpen is the error of a bucket that has not been followed.
+// errNotOpen is the error of a bucket before the first Follow.
 var errNotOpen = errors.New("the bucket is not open yet")
 
 func (b *Bucket) values() (jetstream.KeyValue, error) {
@@ -59,8 +59,8 @@ func (b *Bucket) values() (jetstream.KeyValue, error) {
 	return b.open, nil
 }
 
-// Get returns the last value of a key, with revision 0 for a key without one. It asks the
-// leader of the bucket: another server may be behind.
+// Get returns the last value of a key, with revision 0 if the key has no value. It reads
+// from the leader of the bucket, because another server may be behind.
 func (b *Bucket) Get(ctx context.Context, key string) (Item, error) {
 	values, err := b.values()
 	if err != nil {
@@ -76,8 +76,8 @@ func (b *Bucket) Get(ctx context.Context, key string) (Item, error) {
 	return Item{Key: key, Value: e.Value(), Revision: e.Revision()}, nil
 }
 
-// Put writes a value if the revision of the key is still that of i, and returns the next one.
-// After any error but ErrConflict, it is not known whether it was written.
+// Put writes a value if the key still has the revision of i, and returns the next revision.
+// After any error except ErrConflict, it is not known whether the value was written.
 func (b *Bucket) Put(ctx context.Context, i Item) (uint64, error) {
 	values, err := b.values()
 	if err != nil {
@@ -85,7 +85,7 @@ func (b *Bucket) Put(ctx context.Context, i Item) (uint64, error) {
 	}
 	var revision uint64
 	if i.Revision == 0 {
-		revision, err = values.Create(ctx, i.Key, i.Value) // also where an operator has deleted one
+		revision, err = values.Create(ctx, i.Key, i.Value) // also works for a key that an operator has deleted
 	} else {
 		revision, err = values.Update(ctx, i.Key, i.Value, i.Revision)
 	}
@@ -98,10 +98,10 @@ func (b *Bucket) Put(ctx context.Context, i Item) (uint64, error) {
 	return revision, nil
 }
 
-// Follow calls each with every item, then caughtUp once with the age of the bucket, then each
-// with every change. It returns when it may have missed something, or ctx ends.
+// Follow calls each with every item, then caughtUp once with the age of the bucket, then
+// each with every change. It returns when it may have missed a change, or when ctx ends.
 func (b *Bucket) Follow(ctx context.Context, each func(Item), caughtUp func(age time.Duration)) error {
-	ends := b.bus.ends() // before the first question, so that no end is missed
+	ends := b.bus.ends() // taken before the first request, so that no end is missed
 	opening, cancel := context.WithTimeout(ctx, openWait)
 	defer cancel()
 	stream, err := b.make(opening)
@@ -123,7 +123,9 @@ func (b *Bucket) Follow(ctx context.Context, each func(Item), caughtUp func(age 
 	}
 	defer func() {
 		_ = w.Stop()
-		for range w.Updates() { // the sender of one waits until it is taken, with a lock that Stop needs to end
+		// the sender of an update blocks until the update is received, and holds a lock
+		// that Stop needs
+		for range w.Updates() {
 		}
 	}()
 	return b.follow(ctx, ends, stream, w, each, caughtUp)
@@ -145,11 +147,11 @@ func (b *Bucket) follow(ctx context.Context, ends <-chan struct{}, stream jetstr
 			case e == nil:
 				first.Stop()
 				whole = true
-				caughtUp(stream.CachedInfo().TimeStamp.Sub(made)) // when it was opened
+				caughtUp(stream.CachedInfo().TimeStamp.Sub(made)) // age of the bucket when it was opened
 			case e.Operation() == jetstream.KeyValuePut:
 				last = max(last, e.Revision())
 				each(Item{Key: e.Key(), Value: e.Value(), Revision: e.Revision()})
-			case whole: // no front deletes any; as it begins, deleted ones are not there
+			case whole: // fronts never delete a value, and deleted values are not among the first values
 				return fmt.Errorf("somebody has deleted %q in the bucket %s of NATS", e.Key(), b.name)
 			}
 		case <-look.C:
@@ -174,8 +176,8 @@ func (b *Bucket) follow(ctx context.Context, ends <-chan struct{}, stream jetstr
 	}
 }
 
-// make makes the stream of a bucket, or returns the one that exists. It is as that of any
-// bucket, but is read at its leader only.
+// make creates the stream of a bucket, or returns the existing one. It is like the stream
+// of any bucket, but only its leader is read.
 func (b *Bucket) make(ctx context.Context) (jetstream.Stream, error) {
 	want := jetstream.StreamConfig{
 		Name: "KV_" + b.name, Subjects: []string{"$KV." + b.name + ".>"}, Description: "belljar: shared by the fronts of a fleet",
@@ -189,14 +191,15 @@ func (b *Bucket) make(ctx context.Context) (jetstream.Stream, error) {
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		stream, err = b.bus.stream.CreateStream(ctx, want)
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another front was first
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another front was faster
 			return b.bus.stream.Stream(ctx, want.Name)
 		}
 		return stream, err
 	case err != nil:
 		return nil, err
 	}
-	if has := stream.CachedInfo().Config; has.Replicas < want.Replicas { // it was made while there were fewer servers
+	// the bucket was made when there were fewer servers
+	if has := stream.CachedInfo().Config; has.Replicas < want.Replicas {
 		return b.bus.stream.UpdateStream(ctx, want)
 	}
 	return stream, nil

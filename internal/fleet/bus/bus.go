@@ -1,7 +1,7 @@
-// Package bus is what several fronts of a fleet share: small values in buckets of NATS
-// JetStream. No other package knows NATS.
+// Package bus contains what several fronts of a fleet share: small values in buckets of
+// NATS JetStream. No other package uses NATS.
 //
-// Its data can be made again from elsewhere, see package claims. If NATS has lost them,
+// The data can be restored from other sources, see package claims. If NATS has lost them,
 // the fronts write them again.
 package bus
 
@@ -20,23 +20,23 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Times of a connection. One whose server does not answer is given up after three pings.
+// Times of a connection. A connection whose server does not answer three pings is closed.
 const (
 	pingEvery   = time.Second
-	mostPings   = 2 // that have no answer
+	mostPings   = 2 // number of pings without an answer
 	connectWait = 2 * time.Second
-	againWait   = 250 * time.Millisecond // between attempts to connect
+	againWait   = 250 * time.Millisecond // pause between attempts to connect
 	jitter      = 250 * time.Millisecond
 )
 
-// maxCredentials is the most bytes of a file with credentials.
+// maxCredentials is the maximum size of a file with credentials, in bytes.
 const maxCredentials = 64 << 10
 
 // Config is the configuration of a Bus.
 type Config struct {
-	Servers     []string // nats://HOST:PORT or tls://HOST:PORT
-	Credentials string   // file with a .creds, the seed of an nkey, or USER:PASSWORD; empty for none
-	CA          string   // PEM file of the servers' authority; empty for those of the system
+	Servers     []string // URLs in the form nats://HOST:PORT or tls://HOST:PORT
+	Credentials string   // file with a .creds, the seed of an nkey, or USER:PASSWORD; empty without credentials
+	CA          string   // PEM file of the servers' authority; empty for the system's authorities
 	Log         *slog.Logger
 }
 
@@ -46,11 +46,11 @@ type Bus struct {
 	stream jetstream.JetStream
 
 	mu   sync.Mutex
-	lost chan struct{} // guarded by mu: closed when the connection that there is now ends
+	lost chan struct{} // guarded by mu: closed when the present connection ends
 }
 
-// Connect checks a configuration and begins to connect, but does not wait until the Bus is
-// connected. The Bus connects again whenever the connection ends.
+// Connect checks a configuration and starts to connect, but does not wait for the
+// connection. The Bus connects again whenever the connection ends.
 func Connect(cfg Config) (*Bus, error) {
 	if len(cfg.Servers) == 0 {
 		return nil, errors.New("--nats: name at least one server, such as tls://nats.example:4222")
@@ -65,9 +65,9 @@ func Connect(cfg Config) (*Bus, error) {
 	options := []nats.Option{
 		nats.Name("belljar front"), nats.Timeout(connectWait), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
 		nats.ReconnectWait(againWait), nats.ReconnectJitter(jitter, jitter), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(mostPings),
-		nats.ReconnectBufSize(-1), // what cannot be sent now fails now
+		nats.ReconnectBufSize(-1), // a message that cannot be sent immediately fails immediately
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
-			if text := err.Error(); text != said { // one goroutine calls this
+			if text := err.Error(); text != said { // only one goroutine calls this handler
 				said = text
 				cfg.Log.Warn("NATS cannot be reached; it is tried again", "err", err)
 			}
@@ -95,7 +95,8 @@ func Connect(cfg Config) (*Bus, error) {
 	return b, nil
 }
 
-// check refuses what would let others on the network decide where places are.
+// check refuses a server address that would let others on the network decide where places
+// are.
 func (c *Config) check(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -118,7 +119,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// credentials reads a file by what it contains.
+// credentials reads a file with credentials, and finds out their kind from its contents.
 func credentials(name string) (nats.Option, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -148,7 +149,7 @@ func credentials(name string) (nats.Option, error) {
 	return nil, fmt.Errorf("--nats-creds %s: want a .creds file, the seed of an nkey of a user (SU...), or USER:PASSWORD", name)
 }
 
-// drop notes that the connection has ended.
+// drop records that the connection has ended.
 func (b *Bus) drop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -156,12 +157,13 @@ func (b *Bus) drop() {
 	b.lost = make(chan struct{})
 }
 
-// ends returns what is closed when the connection ends that there is now.
+// ends returns a channel that is closed when the present connection ends.
 func (b *Bus) ends() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.lost
 }
 
-// Close ends the connection, and what waits for it fails. Twice is fine.
+// Close ends the connection, and operations that wait for it fail. It may be called several
+// times.
 func (b *Bus) Close() { b.conn.Close() }

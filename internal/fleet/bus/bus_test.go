@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// The messages of NATS decide who gets a place: they go to this machine, or over TLS by a
-// front that has credentials.
+// The messages of NATS decide which worker gets a place. Therefore they are only sent to
+// this machine, or over TLS by a front with credentials.
 func TestConnectRefuses(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -24,7 +24,7 @@ func TestConnectRefuses(t *testing.T) {
 	creds := file("pair", "front:secret\n")
 	for _, tt := range []struct {
 		cfg  Config
-		want string // in the error; empty for none
+		want string // part of the error; empty if no error is wanted
 	}{
 		{Config{Servers: []string{"nats://127.0.0.1:1"}}, ""},
 		{Config{Servers: []string{"nats://localhost:1", "nats://[::1]:1"}}, ""},

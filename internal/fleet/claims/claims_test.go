@@ -19,27 +19,29 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// fleet is claims under test: those of several fronts, or of one.
+// fleet is the implementation of claims that is tested: for one front or for several.
 type fleet interface {
 	// front returns the claims of a front.
 	front(i int) Claims
-	// crash ends the process of a front, at any byte of what it writes, and starts the next.
+	// crash ends the process of a front, at any byte of its output, and starts the next
+	// process.
 	crash(i int, r *rand.Rand)
-	// trouble has something happen to a front or to what all share.
+	// trouble makes something happen to a front or to the shared store, and returns what it
+	// was.
 	trouble(i int, r *rand.Rand) string
 	fronts() int
 }
 
-// history is a fleet in the hands of chance, beside a model of what is on the disks of its
-// workers. Its fronts do as package fleet does.
+// history is a random sequence of events in a fleet, together with a model of the disks of
+// its workers. Its fronts act as in package fleet.
 type history struct {
 	fleet
 
 	t    *testing.T
 	r    *rand.Rand
 	did  []string
-	disk map[string]map[string]int // by place, by worker: what was last written there
-	last map[string]int            // by place: what was last acknowledged
+	disk map[string]map[string]int // last written value, by place and by worker
+	last map[string]int            // last acknowledged value, by place
 	next int
 }
 
@@ -56,7 +58,7 @@ func (h *history) ctx() context.Context { return h.t.Context() }
 
 func (h *history) worker() string { return fmt.Sprintf("w%d", h.r.IntN(3)) }
 
-// holder is the worker that has the directory of a place; empty for none.
+// holder returns the worker that has the directory of a place; empty if no worker has it.
 func (h *history) holder(place string) string {
 	for worker := range h.disk[place] {
 		return worker
@@ -64,7 +66,8 @@ func (h *history) holder(place string) string {
 	return ""
 }
 
-// put has a worker have a place. No other may have it, and it has what was acknowledged.
+// put makes a worker have a place. It fails the test if another worker has the place, or if
+// value is not the last acknowledged one.
 func (h *history) put(place, worker string, value int) {
 	h.t.Helper()
 	if h.disk[place] == nil {
@@ -82,7 +85,7 @@ func (h *history) put(place, worker string, value int) {
 	}
 }
 
-// request is one of a client, which writes a number into the place and reads the one before.
+// request is a request of a client, which writes a number into the place.
 func (h *history) request(i int, place string) {
 	all, has := h.front(i), h.holder(place)
 	owner := all.Owner(place)
@@ -96,7 +99,7 @@ func (h *history) request(i int, place string) {
 		}
 		now, err := all.Swap(h.ctx(), place, old, next)
 		h.note("front %d: claim %s for %s: %v, %v", i, place, next.Worker, now, err)
-		if err != nil || now != next || h.r.IntN(5) == 0 { // or the front dies now
+		if err != nil || now != next || h.r.IntN(5) == 0 { // or the front ends now
 			return
 		}
 		h.last[place] = 0
@@ -117,7 +120,8 @@ func (h *history) request(i int, place string) {
 	h.disk[place][has], h.last[place] = h.next, h.next
 }
 
-// lose has the disk of a worker be lost, and an operator have a front forget its place.
+// lose loses the disk of a worker, perhaps, and makes an operator release the place at a
+// front.
 func (h *history) lose(i int, place string) {
 	if has := h.holder(place); has != "" && h.r.IntN(2) == 0 {
 		h.note("%s is lost on %s", place, has)
@@ -131,7 +135,7 @@ func (h *history) lose(i int, place string) {
 	h.note("front %d: release %s: %v, %v", i, place, now, err)
 }
 
-// run makes a history.
+// run makes a random history.
 func (h *history) run() {
 	for range 10 + h.r.IntN(40) {
 		i, place := h.r.IntN(h.fronts()), fmt.Sprintf("t/p.%d", h.r.IntN(3))
@@ -143,7 +147,7 @@ func (h *history) run() {
 		case n == 10:
 			h.note("crash of front %d", i)
 			h.crash(i, h.r)
-		case n < 13: // several fronts at once
+		case n < 13: // several fronts at the same time
 			if h.holder(place) == "" {
 				h.atOnce(place)
 			}
@@ -155,7 +159,7 @@ func (h *history) run() {
 	}
 }
 
-// atOnce has all fronts claim a place at the same time.
+// atOnce makes all fronts claim a place at the same time.
 func (h *history) atOnce(place string) {
 	var all sync.WaitGroup
 	got, asked := make([]Claim, h.fronts()), make([]Claim, h.fronts())
@@ -188,8 +192,8 @@ func runHistory(t *testing.T, f fleet, r *rand.Rand) *history {
 	return h
 }
 
-// journaled is a journal that crashes. The process ends while it writes another claim, which
-// has not returned to anybody.
+// journaled is a journal that crashes. Its process ends while it writes another claim,
+// whose Swap has not returned.
 type journaled struct {
 	*Journal
 	t    *testing.T
@@ -227,7 +231,7 @@ func (j *journaled) crash(_ int, r *rand.Rand) {
 	}
 }
 
-// common is several fronts with one store.
+// common is a fleet of several fronts with one store.
 type common struct {
 	t     *testing.T
 	store *faulty
@@ -238,8 +242,8 @@ type common struct {
 type sharer struct {
 	*Shared
 	kept *journaled
-	seen int  // how many changes it was told of
-	cut  bool // it does not reach the store
+	seen int  // number of changes that it was notified of
+	cut  bool // whether it cannot reach the store
 }
 
 func newCommon(t *testing.T, dir string, r *rand.Rand) *common {
@@ -255,7 +259,7 @@ func newCommon(t *testing.T, dir string, r *rand.Rand) *common {
 
 func (c *common) fronts() int { return len(c.all) }
 
-// front returns the claims of a front, which has heard of a few more changes.
+// front returns the claims of a front, after it was notified of a few more changes.
 func (c *common) front(i int) Claims {
 	f := c.all[i]
 	for !f.cut && f.seen < len(c.store.changes) && c.store.r.IntN(3) > 0 {
@@ -265,7 +269,7 @@ func (c *common) front(i int) Claims {
 	return &reached{f.Shared, f, c.store}
 }
 
-// start has a front follow the store from its beginning.
+// start makes a front follow the store from the beginning.
 func (c *common) start(f *sharer) {
 	f.Shared = newShared(c.store, f.kept.Journal, slog.New(slog.DiscardHandler))
 	f.settle, f.retry = 0, time.Nanosecond
@@ -275,7 +279,7 @@ func (c *common) start(f *sharer) {
 func (c *common) sync(f *sharer) {
 	f.cut = false
 	c.store.calm = true
-	_ = f.follow(c.t.Context()) // follow ends at once, see faulty
+	_ = f.follow(c.t.Context()) // follow returns immediately, see faulty
 	c.store.calm = false
 	f.seen = len(c.store.changes)
 	if f.Ready() != nil {
@@ -297,7 +301,7 @@ func (c *common) trouble(i int, r *rand.Rand) string {
 			c.sync(f)
 		}
 		return fmt.Sprintf("front %d is cut off: %v", i, f.cut)
-	case n == 3: // it comes back empty, and all fronts are back before new places are claimed
+	case n == 3: // the store becomes empty, and all fronts follow it again before new places are claimed
 		c.store.mu.Lock()
 		c.store.items, c.store.changes = make(map[string]bus.Item), nil
 		c.store.mu.Unlock()
@@ -305,7 +309,7 @@ func (c *common) trouble(i int, r *rand.Rand) string {
 			c.sync(c.all[j])
 		}
 		return "all is lost"
-	case n == 4: // it comes back as it was a while ago
+	case n == 4: // the store loses its last changes
 		c.store.forget(r.IntN(4))
 		for _, j := range r.Perm(len(c.all)) {
 			c.sync(c.all[j])
@@ -315,7 +319,7 @@ func (c *common) trouble(i int, r *rand.Rand) string {
 	return ""
 }
 
-// reached is the claims of a front that may be cut off.
+// reached is the claims of a front that may be cut off from the store.
 type reached struct {
 	*Shared
 	f     *sharer
@@ -340,7 +344,7 @@ func (r *reached) Swap(ctx context.Context, place string, old, next Claim) (Clai
 
 type endKey struct{}
 
-// faulty is a store that fails: before it writes, or after it has written.
+// faulty is a store that fails, either before it writes or after it has written.
 type faulty struct {
 	r    *rand.Rand
 	calm bool
@@ -351,7 +355,7 @@ type faulty struct {
 	last    uint64              // guarded by mu
 }
 
-// forget loses the last changes.
+// forget loses the last n changes.
 func (s *faulty) forget(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -364,7 +368,8 @@ func (s *faulty) forget(n int) {
 
 var errFaulty = errors.New("no answer")
 
-// fails says whether a call fails now, and whether all later ones of its swap do.
+// fails reports whether a call fails now. It may also end the context, so that all later
+// calls of the same Swap fail.
 func (s *faulty) fails(ctx context.Context) bool {
 	if s.calm || s.r.IntN(8) > 0 {
 		return false
@@ -403,7 +408,7 @@ func (s *faulty) Put(ctx context.Context, i bus.Item) (uint64, error) {
 	return i.Revision, nil
 }
 
-// Follow tells what is there, and ends.
+// Follow calls each with every item, and returns.
 func (s *faulty) Follow(_ context.Context, each func(bus.Item), caughtUp func(time.Duration)) error {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.items))
@@ -415,8 +420,8 @@ func (s *faulty) Follow(_ context.Context, each func(bus.Item), caughtUp func(ti
 	return nil
 }
 
-// Whatever happens to fronts and to what they share: a place is at one worker at most, and
-// has what was last acknowledged there.
+// Whatever happens to fronts and to the store, a place is at one worker at most, and has
+// the last acknowledged value there.
 func TestClaims(t *testing.T) {
 	n, r := testenv.Cases(t, 2000)
 	dir := testenv.MemoryDir(t)

@@ -23,20 +23,21 @@ import (
 const (
 	maxLine   = 4 << 10
 	maxPlaces = 1_000_000
-	// slack is how many lines beyond those that are needed a journal may have before it is
-	// written anew.
+	// slack is how many unneeded lines a journal may have, in addition to as many lines as
+	// places, before it is written again.
 	slack = 10_000
 )
 
-// Journal is the claims of a single front: a file of lines, each on the disk before Swap
-// returns. It is also what a front of several remembers of their claims. Close it.
+// Journal contains the claims of a single front: a file of lines, each of which is on the
+// disk before Swap returns. If fronts share their claims, each of them also keeps the
+// claims that it has seen in a Journal. The caller must close it.
 type Journal struct {
 	path string
 
 	mu     sync.Mutex
-	owners map[string]stored // guarded by mu: by place
+	owners map[string]stored // guarded by mu: claims by place
 	file   *os.File          // guarded by mu
-	lines  int               // guarded by mu: in the file
+	lines  int               // guarded by mu: number of lines in the file
 	fault  error             // guarded by mu: why nothing can be claimed any more
 	empty  bool
 }
@@ -44,10 +45,10 @@ type Journal struct {
 // entry is one line of a journal.
 type entry struct {
 	Place  string `json:"place"`
-	stored        // of no worker for a place that was released
+	stored        // has no worker if the place was released
 }
 
-// OpenJournal opens a file, and makes it if it does not exist. One process at a time has it.
+// OpenJournal opens a file, or creates it. Only one process at a time can open it.
 func OpenJournal(path string) (*Journal, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -78,13 +79,15 @@ func (j *Journal) lock() error {
 	if err != nil {
 		return fmt.Errorf("lock the claims: %w", err)
 	}
-	if there, err := os.Stat(j.path); err != nil || !os.SameFile(own, there) { // see shorten
+	// the other process may have replaced the file, see shorten
+	if there, err := os.Stat(j.path); err != nil || !os.SameFile(own, there) {
 		return fmt.Errorf("lock the claims in %s: another front has just written them anew: give each front a state directory of its own", j.path)
 	}
 	return nil
 }
 
-// read reads the lines. The last one may be torn: the Swap that wrote it has not returned.
+// read reads the lines. The last line may be incomplete, if the Swap that wrote it has not
+// returned.
 func (j *Journal) read() error {
 	in := bufio.NewReaderSize(j.file, maxLine)
 	whole := int64(0)
@@ -112,7 +115,7 @@ func (j *Journal) read() error {
 	}
 }
 
-// apply has the claims in memory be as a line says.
+// apply changes the claims in memory as a line says.
 func (j *Journal) apply(e entry) {
 	if e.Claim == (Claim{}) {
 		delete(j.owners, e.Place)
@@ -121,7 +124,7 @@ func (j *Journal) apply(e entry) {
 	j.owners[e.Place] = e.stored
 }
 
-// Empty reports whether nothing was claimed when the journal was opened.
+// Empty reports whether the journal had no claims when it was opened.
 func (j *Journal) Empty() bool { return j.empty }
 
 // Swap implements Claims.
@@ -143,7 +146,7 @@ func (j *Journal) Swap(_ context.Context, place string, old, next Claim) (Claim,
 	return next, nil
 }
 
-// record notes what holds elsewhere.
+// record writes claims that are in force elsewhere.
 func (j *Journal) record(all []entry) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -185,7 +188,7 @@ func (j *Journal) Moving() map[string]Claim {
 	return all
 }
 
-// remembers returns what was kept.
+// remembers returns the claims in the journal.
 func (j *Journal) remembers() map[string]stored {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -199,11 +202,12 @@ func (j *Journal) Ready() error {
 	return j.fault
 }
 
-// Watch implements Claims. Nobody else changes a journal.
+// Watch implements Claims. It does nothing, because no other front changes a journal.
 func (j *Journal) Watch(func()) {}
 
-// write puts lines on the disk, and applies them then to the claims in memory; mu is held. After an error it is not
-// known what is on the disk, so nothing is claimed any more.
+// write writes lines to the disk, and then applies them to the claims in memory. The caller
+// holds mu. After an error it is not known what is on the disk, so nothing can be claimed
+// any more.
 func (j *Journal) write(all []entry) error {
 	if j.fault != nil {
 		return j.fault
@@ -232,8 +236,8 @@ func (j *Journal) write(all []entry) error {
 	return nil
 }
 
-// shorten writes a journal of what holds now; mu is held. Where that fails, the one that is
-// there goes on.
+// shorten replaces the file by one that contains only the present claims. If that fails,
+// the old file stays in use. The caller holds mu.
 func (j *Journal) shorten() {
 	next, err := os.CreateTemp(filepath.Dir(j.path), filepath.Base(j.path)+".*")
 	if err != nil {
@@ -258,12 +262,12 @@ func (j *Journal) shorten() {
 	}
 	j.file.Close()
 	j.file, j.lines = next, len(j.owners)
-	if err := diskfile.SyncDir(filepath.Dir(j.path)); err != nil { // then the name may lead to the file before, after a power cut
+	if err := diskfile.SyncDir(filepath.Dir(j.path)); err != nil { // after a power cut, the name might lead to the old file
 		j.fault = fmt.Errorf("write the claims in %s: %w; start the front again when the disk can be written", j.path, err)
 	}
 }
 
-// Close gives the file back. Twice is fine.
+// Close closes the file. It may be called several times.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A journal is one process's, is written anew before it is long, and is not believed where
-// it is damaged.
+// Only one process can open a journal. The journal is written again before it becomes long,
+// and is refused if it is damaged.
 func TestJournal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "claims")
 	j, err := OpenJournal(path)

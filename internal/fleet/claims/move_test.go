@@ -11,29 +11,29 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// travels is places that move, in the hands of chance: fronts that stop between any two steps
-// of a move, answers that are lost, and messages that come late and twice.
+// travels is a random sequence of moves. Fronts stop between any two steps of a move,
+// answers are lost, and messages arrive late and twice.
 type travels struct {
 	fleet
 
 	t      *testing.T
 	r      *rand.Rand
 	did    []string
-	disks  map[string]map[string]*disk // by place, by worker
-	last   map[string]int              // by place: what was last acknowledged
-	known  map[string]bool             // places that something was acknowledged in
+	disks  map[string]map[string]*disk // disks by place and by worker
+	last   map[string]int              // last acknowledged value, by place
+	known  map[string]bool             // places with at least one acknowledged value
 	late   []message
 	drives []*drive
 	next   int
-	done   map[string]int // how often something ended, by what
+	done   map[string]int // number of ends, by the kind of the end
 	calm   bool
 }
 
-// disk is what a worker has of a place.
+// disk contains what a worker has of a place.
 type disk struct {
 	live   *replica
 	staged *replica
-	gone   uint64 // the last move after which nothing was left here
+	gone   uint64 // number of the last move after which nothing was left here
 }
 
 type replica struct {
@@ -41,7 +41,7 @@ type replica struct {
 	mark  Mark
 }
 
-// drive is a front that moves a place.
+// drive is a move of a place that a front is making.
 type drive struct {
 	front int
 	place string
@@ -49,7 +49,8 @@ type drive struct {
 	step  int
 }
 
-// message is a step that a front has a worker take. It reports whether it was taken.
+// message is a step that a front sends to a worker. do reports whether the worker made the
+// step.
 type message struct {
 	what string
 	do   func() bool
@@ -78,7 +79,8 @@ func (h *travels) disk(place, worker string) *disk {
 
 func (h *travels) worker() string { return fmt.Sprintf("w%d", h.r.IntN(3)) }
 
-// live are the workers at which a place is at work, and left reports whether anything else is there.
+// live returns the workers at which a place is at work. left reports whether a frozen place
+// or a copy is left at a worker.
 func (h *travels) live(place string) (all []string, left bool) {
 	for worker, d := range h.disks[place] {
 		switch {
@@ -91,7 +93,7 @@ func (h *travels) live(place string) (all []string, left bool) {
 	return all, left
 }
 
-// check looks for two owners, and for something that was acknowledged and is not there.
+// check fails the test if a place has two owners, or if an acknowledged value is lost.
 func (h *travels) check(place string) {
 	h.t.Helper()
 	all, _ := h.live(place)
@@ -103,7 +105,7 @@ func (h *travels) check(place string) {
 	}
 }
 
-// send has a worker take a step. The message or its answer may be lost, or come late.
+// send makes a worker take a step. The message or the answer may be lost, or arrive late.
 func (h *travels) send(what string, do func() bool) bool {
 	if !h.calm {
 		switch h.r.IntN(8) {
@@ -114,7 +116,7 @@ func (h *travels) send(what string, do func() bool) bool {
 		case 1:
 			ok := do()
 			h.note("no answer: %s: %v", what, ok)
-			h.late = append(h.late, message{what, do}) // and once more
+			h.late = append(h.late, message{what, do}) // the message arrives a second time
 			return false
 		}
 	}
@@ -123,7 +125,7 @@ func (h *travels) send(what string, do func() bool) bool {
 	return ok
 }
 
-// Steps of a worker, as internal/server takes them.
+// The steps of a worker, as internal/server makes them.
 
 func (h *travels) freeze(place, worker string, move uint64, to string) func() bool {
 	return func() bool {
@@ -136,7 +138,8 @@ func (h *travels) freeze(place, worker string, move uint64, to string) func() bo
 	}
 }
 
-// receive brings what another worker has packed. It comes late with what was packed then.
+// receive delivers the copy that another worker has packed. If it arrives late, it contains
+// what was packed at that time.
 func (h *travels) receive(place, worker string, move uint64, from string, value int) func() bool {
 	return func() bool {
 		d := h.disk(place, worker)
@@ -206,7 +209,7 @@ func (h *travels) swap(front int, place string, old, next Claim) (Claim, bool) {
 	return now, err == nil
 }
 
-// request is one of a client.
+// request is a request of a client, which writes a number.
 func (h *travels) request(i int, place string) {
 	owner := h.front(i).Owner(place)
 	all, left := h.live(place)
@@ -237,7 +240,7 @@ func (h *travels) request(i int, place string) {
 	}
 }
 
-// begin begins a move.
+// begin begins a move of a place.
 func (h *travels) begin(i int, place string) {
 	c := h.front(i).Owner(place)
 	d, to := h.disks[place][c.Worker], h.worker()
@@ -250,7 +253,7 @@ func (h *travels) begin(i int, place string) {
 	}
 }
 
-// advance takes one step of a move, and reports whether another follows.
+// advance makes one step of a move, and reports whether another step follows.
 func (h *travels) advance(d *drive) bool {
 	c := d.claim
 	swap := func(next Claim) bool {
@@ -259,7 +262,7 @@ func (h *travels) advance(d *drive) bool {
 		return ok && now == next
 	}
 	switch {
-	case c.To != "" && !h.calm && h.r.IntN(8) == 0: // it is given up
+	case c.To != "" && !h.calm && h.r.IntN(8) == 0: // the move is abandoned
 		if swap(c.Abandon()) {
 			h.done["abandoned"]++
 			h.send("thaw "+c.Worker, h.thaw(d.place, c.Worker, c.Move))
@@ -303,14 +306,14 @@ func (h *travels) advance(d *drive) bool {
 	return true
 }
 
-// resume has a front go on with a move that it knows of.
+// resume makes a front continue a move that it knows of.
 func (h *travels) resume(i int, place string) {
 	if c := h.front(i).Owner(place); c.Moving() {
 		h.drives = append(h.drives, &drive{front: i, place: place, claim: c})
 	}
 }
 
-// tidy has a front look after what moves have left.
+// tidy makes a front look at what moves have left.
 func (h *travels) tidy(i int, place string) {
 	f := h.front(i)
 	for worker, d := range h.disks[place] {
@@ -363,7 +366,7 @@ func (h *travels) run() {
 			k := h.r.IntN(len(h.late))
 			m := h.late[k]
 			h.note("at last: %s: %v", m.what, m.do())
-			if h.r.IntN(2) == 0 { // or it comes once more
+			if h.r.IntN(2) == 0 { // or the message arrives once more
 				h.late = append(h.late[:k], h.late[k+1:]...)
 			}
 		case n == 20:
@@ -391,7 +394,8 @@ func drivesWithout(all []*drive, front int) (rest []*drive) {
 	return rest
 }
 
-// settle has all messages arrive and nothing fail any more. Then every place comes to rest.
+// settle delivers all messages and lets nothing fail any more. Then every place must come
+// to rest.
 func (h *travels) settle(places []string) {
 	h.calm = true
 	if c, ok := h.fleet.(*common); ok {
@@ -413,7 +417,7 @@ func (h *travels) settle(places []string) {
 			for _, d := range h.drives {
 				for h.advance(d) {
 				}
-				if c := d.claim; c.To != "" { // it cannot go on, so it is given up
+				if c := d.claim; c.To != "" { // the move cannot continue, so it is abandoned
 					h.swap(0, place, c, c.Abandon())
 				}
 			}
@@ -430,8 +434,8 @@ func (h *travels) settle(places []string) {
 	}
 }
 
-// Whatever happens to fronts, messages and what fronts share: a place that moves is at work
-// at one worker at most and has all that was acknowledged; in the end it is at work.
+// Whatever happens to fronts, messages and the store, a place that moves is at work at one
+// worker at most, and has all acknowledged values. In the end it is at work.
 func TestMoves(t *testing.T) {
 	n, r := testenv.Cases(t, 400)
 	dir := testenv.MemoryDir(t)
@@ -458,8 +462,8 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-// The rest of a move is removed only where the place is at work elsewhere, and put to work only
-// where the claim says so.
+// What a move has left is removed only if the place is at work elsewhere, and is put to
+// work only if the claim says so.
 func TestCleanup(t *testing.T) {
 	frozen, copied := Mark{Move: 3, To: "b"}, Mark{Move: 3, From: "a"}
 	for _, tt := range []struct {
@@ -475,8 +479,8 @@ func TestCleanup(t *testing.T) {
 		{Claim{Worker: "a", Move: 3}, "a", frozen, false, true, Thaw},
 		{Claim{Worker: "a", Move: 3}, "b", copied, false, true, Discard},
 		{Claim{Worker: "b", Move: 3}, "a", frozen, true, false, Drop},
-		{Claim{Worker: "b", Move: 3}, "a", frozen, false, true, Keep}, // it may be all that there is
-		{Claim{Worker: "b", Move: 3}, "b", copied, false, true, Keep}, // the same
+		{Claim{Worker: "b", Move: 3}, "a", frozen, false, true, Keep}, // this may be the only copy
+		{Claim{Worker: "b", Move: 3}, "b", copied, false, true, Keep}, // this may be the only copy
 		{Claim{Worker: "b", Move: 3}, "b", copied, true, false, Discard},
 		{Claim{Worker: "c", From: "b", Move: 4}, "a", frozen, true, false, Drop},
 		{Claim{}, "a", frozen, false, true, Reclaim},

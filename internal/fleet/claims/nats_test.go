@@ -17,7 +17,7 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// joint is several fronts with one bucket of NATS.
+// joint is a fleet of several fronts with one bucket of NATS.
 type joint struct {
 	*bustest.Cluster
 
@@ -69,7 +69,7 @@ func (j *joint) crash(i int, r *rand.Rand) {
 	j.open(i)
 }
 
-// trouble has a front follow anew, as after a connection that was lost.
+// trouble makes a front follow the bucket again, as after a lost connection.
 func (j *joint) trouble(i int, r *rand.Rand) string {
 	if r.IntN(4) > 0 {
 		return ""
@@ -79,7 +79,7 @@ func (j *joint) trouble(i int, r *rand.Rand) string {
 	return fmt.Sprintf("front %d follows anew", i)
 }
 
-// The histories of TestClaims with a server of NATS between two fronts.
+// TestClaimsOnNATS runs the histories of TestClaims with two fronts and a NATS server.
 func TestClaimsOnNATS(t *testing.T) {
 	n, r := testenv.Cases(t, 20)
 	c := bustest.Start(t, 1)
@@ -88,7 +88,7 @@ func TestClaimsOnNATS(t *testing.T) {
 	claimed := 0
 	for i := range n {
 		j := newJoint(t, c, dir, 2, buses, fmt.Sprintf("claims-%d", i))
-		t.Cleanup(j.close) // twice is fine
+		t.Cleanup(j.close) // a second call of close is allowed
 		h := runHistory(t, j, r)
 		if !testenv.Until(30*time.Second, func() bool { return maps.Equal(j.shared[0].All(), j.shared[1].All()) }) {
 			h.fatal("the fronts do not agree: %v, %v", j.shared[0].All(), j.shared[1].All())
@@ -101,8 +101,8 @@ func TestClaimsOnNATS(t *testing.T) {
 	}
 }
 
-// Two fronts claim the same places at once while the leader of three servers dies: each
-// place once. The places that were claimed before are known meanwhile.
+// Two fronts claim the same places at the same time while the leader of three servers dies.
+// Each place is claimed once. The places that were claimed before stay known meanwhile.
 func TestClaimsWithoutLeader(t *testing.T) {
 	n, _ := testenv.Cases(t, 300)
 	c := bustest.Start(t, 3)
@@ -153,9 +153,9 @@ func TestClaimsWithoutLeader(t *testing.T) {
 	}
 }
 
-// Without any server the claims that are known are answered, and nothing new is claimed.
-// When all come back empty, the fronts write down again what they know, and no new place is
-// claimed until all of them had the time to.
+// While no server runs, the known claims are still returned, and nothing new can be
+// claimed. When the server comes back empty, the fronts write the claims that they know,
+// and no new place is claimed until all fronts had time for this.
 func TestClaimsComeBackEmpty(t *testing.T) {
 	c := bustest.Start(t, 1)
 	log := new(testenv.Log)
@@ -186,7 +186,7 @@ func TestClaimsComeBackEmpty(t *testing.T) {
 	j.shared[0].mu.Unlock()
 	c.StartEmpty(0)
 	j.followed(1)
-	// A front that knows nothing hears of all.
+	// A front without any knowledge is notified of all claims.
 	fresh := openJournaled(t, filepath.Join(testenv.MemoryDir(t), "fresh"))
 	s := newShared(buses[1].Bucket("claims", maxLine), fresh.Journal, slog.New(slog.DiscardHandler))
 	s.settle = 0

@@ -15,7 +15,8 @@ import (
 	"belljar.dev/internal/pause"
 )
 
-// Store is what Shared needs of a [bus.Bucket]. Its methods are safe for concurrent use.
+// Store is the part of a [bus.Bucket] that Shared uses. Its methods are safe for concurrent
+// use.
 type Store interface {
 	Get(ctx context.Context, key string) (bus.Item, error)
 	Put(ctx context.Context, i bus.Item) (revision uint64, err error)
@@ -24,20 +25,21 @@ type Store interface {
 
 // Times and bounds of shared claims.
 const (
-	// swapWait is how long a swap waits for a store that does not answer: longer than three
-	// servers need to agree on another leader.
+	// swapWait is how long a swap waits for a store that does not answer. It is longer than
+	// three servers need to elect another leader.
 	swapWait    = 9 * time.Second
 	attemptWait = 2 * time.Second // for one answer
 	retryWait   = 100 * time.Millisecond
-	// settleWait is how long no new place is claimed in a store that is new, or has lost
-	// claims: another front may know of more.
+	// settleWait is how long no new place is claimed in a store that is new, or that has
+	// lost claims: another front may know of more claims.
 	settleWait = 5 * time.Second
-	refillWait = time.Minute // for all claims that were lost
-	refills    = 16          // claims that are written at once into such a store
+	refillWait = time.Minute // for writing all claims that were lost
+	refills    = 16          // number of lost claims that are written at the same time
 )
 
-// Shared is the claims of several fronts. Claims that are known are answered from memory, also
-// while the store is away; a new claim is agreed on in the store. Close it.
+// Shared contains the claims of several fronts. Known claims are returned from memory, also
+// while the store is not available. For a new claim, the fronts agree in the store. The
+// caller must close it.
 type Shared struct {
 	store  Store
 	kept   *Journal
@@ -48,21 +50,22 @@ type Shared struct {
 	retry  time.Duration
 
 	mu      sync.Mutex
-	known   map[string]version // guarded by mu: by place, also those that were released
-	away    error              // guarded by mu: why the store does not answer; nil if it does
+	known   map[string]version // guarded by mu: claims by place, also of places that were released
+	away    error              // guarded by mu: why the store is not available; nil if it is
 	settled time.Time          // guarded by mu: when new places can be claimed
 	changed func()             // guarded by mu
 }
 
-// version is a claim, and its revision in the store; 0 where it was never seen there.
+// version is a claim and its revision in the store. The revision is 0 if the claim was
+// never seen there.
 type version struct {
 	stored
 
 	revision uint64
 }
 
-// OpenShared begins to follow a store, and ends that with Close. It takes what kept
-// remembers, and keeps there what it sees; kept is closed by the caller, later.
+// OpenShared starts to follow a store; Close ends this. It begins with the claims in kept,
+// and records there the claims that it sees. The caller closes kept after Close.
 func OpenShared(ctx context.Context, store Store, kept *Journal, log *slog.Logger) *Shared {
 	return newShared(store, kept, log).begin(ctx)
 }
@@ -85,8 +88,8 @@ func newShared(store Store, kept *Journal, log *slog.Logger) *Shared {
 	return s
 }
 
-// Close ends the following, and waits for it. Then claims are still answered from memory.
-// Twice is fine.
+// Close stops following the store, and waits until this has ended. Afterwards known claims
+// are still returned from memory. It may be called several times.
 func (s *Shared) Close() {
 	s.stop()
 	<-s.ended
@@ -110,7 +113,7 @@ func (s *Shared) run(ctx context.Context) {
 	}
 }
 
-// follow reads all claims, writes those back that the store has lost, and then notes each
+// follow reads all claims, restores those that the store has lost, and then records each
 // change, until it may have missed one.
 func (s *Shared) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -132,7 +135,7 @@ func (s *Shared) follow(ctx context.Context) error {
 		caughtUp = true
 		lost := s.meet(first)
 		first = nil
-		refilling.Go(func() { // while changes are noted: its own are among them
+		refilling.Go(func() { // runs while changes are recorded, because its own writes are among them
 			wrote, err := s.refill(ctx, lost)
 			if err != nil {
 				cancel(err)
@@ -153,11 +156,12 @@ func (s *Shared) follow(ctx context.Context) error {
 	return err
 }
 
-// errFull is the error of a store with more claims than a front takes.
+// errFull is the error if there would be more claims than a front accepts.
 var errFull = fmt.Errorf("there are more than %d places, which is all that a front takes", maxPlaces)
 
-// followed notes that the store answers, and has all that is known here. Other fronts may have
-// to fill one of this age.
+// followed records that the store is available, and contains all claims that are known
+// here. age is the age of the store: other fronts may still have to restore their claims in
+// a new store.
 func (s *Shared) followed(age time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,8 +171,8 @@ func (s *Shared) followed(age time.Duration) {
 	s.log.Info("the claims of places are followed", "places", len(s.known))
 }
 
-// meet notes what is in a store that was not followed before, and returns what is known here
-// and was lost there.
+// meet records the claims in a store when following begins. It returns the claims that are
+// known here and that the store has lost.
 func (s *Shared) meet(all []bus.Item) (lost []entry) {
 	var news []entry
 	there := make(map[string]bool, len(all))
@@ -186,7 +190,7 @@ func (s *Shared) meet(all []bus.Item) (lost []entry) {
 	for place, v := range s.known {
 		if !there[place] {
 			lost = append(lost, entry{place, v.stored})
-			s.known[place] = version{stored: v.stored} // its revision was that of another store
+			s.known[place] = version{stored: v.stored} // the old revision belonged to another store
 		}
 	}
 	s.mu.Unlock()
@@ -194,8 +198,8 @@ func (s *Shared) meet(all []bus.Item) (lost []entry) {
 	return lost
 }
 
-// refill writes claims into a store that has lost them. Where another front was first with a
-// later claim, that one holds. It returns how many it wrote.
+// refill writes the lost claims into the store, and returns how many it wrote. If another
+// front has already written a later claim of a place, that claim stays in force.
 func (s *Shared) refill(ctx context.Context, lost []entry) (wrote int, fault error) {
 	if len(lost) == 0 {
 		return 0, nil
@@ -211,7 +215,7 @@ func (s *Shared) refill(ctx context.Context, lost []entry) (wrote int, fault err
 			defer func() { <-room }()
 			put, err := s.restore(ctx, e)
 			if err != nil {
-				cancel() // the rest
+				cancel() // ends the other writes
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -231,7 +235,8 @@ func (s *Shared) refill(ctx context.Context, lost []entry) (wrote int, fault err
 	return wrote, fault
 }
 
-// restore writes one claim that the store has lost, unless it has a later one.
+// restore writes one claim that the store has lost, unless the store has a later claim of
+// the place.
 func (s *Shared) restore(ctx context.Context, e entry) (wrote bool, err error) {
 	at := version{}
 	for {
@@ -257,14 +262,15 @@ func (s *Shared) restore(ctx context.Context, e entry) (wrote bool, err error) {
 	}
 }
 
-// apply notes a change in the store. It may be older than what was written here after it.
+// apply records a change in the store. The change may be older than a claim that was
+// written here after it.
 func (s *Shared) apply(i bus.Item) {
 	place := placeOf(i.Key)
 	s.note(place, s.read(place, i))
 }
 
-// read reads a claim. One that cannot be read belongs to a worker that does not exist, so
-// that nobody serves its place.
+// read decodes a claim. A claim that cannot be decoded belongs to a worker that does not
+// exist, so that its place is not served.
 func (s *Shared) read(place string, i bus.Item) version {
 	c, err := parse(i.Value)
 	if err != nil {
@@ -274,14 +280,15 @@ func (s *Shared) read(place string, i bus.Item) version {
 	return version{c, i.Revision}
 }
 
-// remember has the disk of this front remember claims.
+// remember writes claims into the journal of this front.
 func (s *Shared) remember(all []entry) {
 	if err := s.kept.record(all); err != nil {
 		s.log.Error("claims of places are not kept on the disk of this front", "err", err)
 	}
 }
 
-// unreadable is the worker of a claim that cannot be read. No worker has this name.
+// unreadable is the name of the worker for a claim that cannot be decoded. No worker has
+// this name.
 const unreadable = "?"
 
 func parse(value []byte) (c stored, err error) {
@@ -293,7 +300,8 @@ func parse(value []byte) (c stored, err error) {
 	return c, d.Decode(&c)
 }
 
-// keyOf is the key of a place. Names of places have no "=", and keys no dots at their end.
+// keyOf returns the key of a place. A key must not end with a dot, so each dot becomes "=",
+// which names of places never contain.
 func keyOf(place string) string { return strings.ReplaceAll(place, ".", "=") }
 
 func placeOf(key string) string { return strings.ReplaceAll(key, "=", ".") }
@@ -368,9 +376,9 @@ func (s *Shared) Swap(ctx context.Context, place string, old, next Claim) (Claim
 	return s.write(ctx, place, old, next, at)
 }
 
-// write is Swap, and takes what is known of a place for its first attempt. An attempt that got
-// no answer may have been written, so the next one reads first. A claim found there already is
-// written again: only that shows that the store has not moved on.
+// write is Swap. Its first attempt uses the known claim of the place. An attempt without an
+// answer may have been written, so the next attempt reads first. If the claim is already
+// there, it is written again: only a successful write shows that it is still in force.
 func (s *Shared) write(ctx context.Context, place string, old, next Claim, at version) (Claim, error) {
 	for known := true; ; known = false {
 		if !known {
@@ -385,11 +393,11 @@ func (s *Shared) write(ctx context.Context, place string, old, next Claim, at ve
 		}
 		value := stored{next, at.Turn}
 		switch {
-		case at.Claim == next: // with its turn
+		case at.Claim == next: // the turn stays the same
 		case at.Claim == old:
 			value.Turn++
 		case known:
-			continue // it may be old
+			continue // the known claim may be outdated
 		default:
 			return at.Claim, nil
 		}
@@ -406,7 +414,7 @@ func (s *Shared) write(ctx context.Context, place string, old, next Claim, at ve
 	}
 }
 
-// put writes a claim over the one of a revision, and notes it.
+// put writes a claim if the revision is still over, and records it.
 func (s *Shared) put(ctx context.Context, place string, c stored, over uint64) error {
 	value, err := json.Marshal(c)
 	if err != nil {
@@ -432,14 +440,14 @@ func (s *Shared) latest(ctx context.Context, place string) (version, error) {
 	return s.read(place, i), nil
 }
 
-// note notes a claim that was read or written, unless a later one is known.
+// note records a claim that was read or written, unless a later one is known.
 func (s *Shared) note(place string, v version) {
 	s.mu.Lock()
 	was, there := s.known[place]
 	later := v.revision == 0 || was.revision > v.revision || !there && len(s.known) >= maxPlaces
 	if !later {
 		s.known[place] = v
-		if was.Claim != v.Claim { // or each write that only confirms one would wake all that wait
+		if was.Claim != v.Claim { // a write that only confirms a claim must not wake all waiting requests
 			s.changed()
 		}
 	}
@@ -449,7 +457,8 @@ func (s *Shared) note(place string, v version) {
 	}
 }
 
-// pause waits a little before the next attempt, or returns why no attempt follows.
+// pause waits for retry before the next attempt, or returns an error if no attempt may
+// follow.
 func (s *Shared) pause(ctx context.Context, err error) error {
 	if pause.For(ctx, s.retry) != nil {
 		return fmt.Errorf("agree with the other fronts: %w", err)

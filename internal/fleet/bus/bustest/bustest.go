@@ -1,5 +1,5 @@
-// Package bustest has servers of NATS for tests. Nothing that is installed imports it: the
-// servers of a fleet are programs of their own.
+// Package bustest contains NATS servers for tests. No installed program imports it: the
+// NATS servers of a fleet are separate programs.
 package bustest
 
 import (
@@ -18,14 +18,14 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// Cluster is servers of NATS in this process.
+// Cluster is a set of NATS servers in this process.
 type Cluster struct {
 	t       *testing.T
 	options []*server.Options
 	all     []*server.Server
 }
 
-// Start starts servers, and waits until they have a leader. They end with the test.
+// Start starts n servers, and waits until they have a leader. They end with the test.
 func Start(t *testing.T, n int) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, all: make([]*server.Server, n)}
@@ -57,7 +57,7 @@ func Start(t *testing.T, n int) *Cluster {
 
 func freePorts(t *testing.T, n int) (ports []int) {
 	t.Helper()
-	var held []net.Listener // until all are known, so that they differ
+	var held []net.Listener // kept open until all ports are known, so that they differ
 	for range n {
 		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		if err != nil {
@@ -95,7 +95,7 @@ func (c *Cluster) Stop(i int) {
 	}
 }
 
-// ready waits until the servers take clients, and have a leader if they are several.
+// ready waits until the servers accept clients and, if there are several, have a leader.
 func (c *Cluster) ready() {
 	c.t.Helper()
 	ok := testenv.Until(60*time.Second, func() bool {
@@ -116,7 +116,7 @@ func (c *Cluster) ready() {
 	}
 }
 
-// Addresses are those that clients connect to.
+// Addresses returns the addresses for clients.
 func (c *Cluster) Addresses() (all []string) {
 	for _, o := range c.options {
 		all = append(all, fmt.Sprintf("nats://127.0.0.1:%d", o.Port))
@@ -135,7 +135,7 @@ func (c *Cluster) Connect(log *slog.Logger) *bus.Bus {
 	return b
 }
 
-// KillLeader ends the server that leads a bucket.
+// KillLeader ends the server that is the leader of a bucket.
 func (c *Cluster) KillLeader(bucket string) {
 	for i, s := range c.all {
 		if s != nil && s.JetStreamIsStreamLeader("$G", "KV_"+bucket) {
@@ -146,7 +146,7 @@ func (c *Cluster) KillLeader(bucket string) {
 	c.t.Error("no server leads the bucket")
 }
 
-// StartEmpty starts a server that was stopped, without what it had kept.
+// StartEmpty starts a server that was stopped, without its data.
 func (c *Cluster) StartEmpty(i int) {
 	c.t.Helper()
 	c.options[i].StoreDir += "-empty"
