@@ -1,20 +1,20 @@
 // Package fleet lets one address serve the places of many machines. A front takes the
-// requests of clients and sends each to the worker that has its place. It knows
-// http.Handler and nothing of what is served: internal/server has the login before it and
-// the places behind it.
+// requests of clients and sends each to the worker that has its place. It uses
+// http.Handler and knows nothing of what is served: internal/server has the login before
+// the front and the places behind the workers.
 //
-// The link between the two goes this way:
+// The link between a front and a worker works like this:
 //
-//  1. The worker connects to the front. Both show certificates of the fleet's authority
-//     (TLS 1.3); without one, no byte of a connection is read beyond the handshake.
+//  1. The worker connects to the front. Both present certificates of the fleet's authority
+//     (TLS 1.3). Without a certificate, no byte of a connection is read after the handshake.
 //  2. The worker sends one line, its hello: its name, which its certificate must cover, and
 //     a number of this process. The front sends one line back, which may be a refusal.
-//  3. From now on the connection is HTTP/2, and the worker is its server. The front asks
-//     for the worker's state, a stream that lasts as long as the link: the places that the
+//  3. From now on the connection is HTTP/2, and the worker is its server. The front requests
+//     the worker's state, a stream that lasts as long as the link: the places that the
 //     worker has, and whether it drains.
-//  4. The front sends requests of clients. It puts the place and the caller into two
-//     headers, which it removes from what clients send.
-//  5. A client that goes away resets its stream, which cancels the request. A link that
+//  4. The front sends requests of clients. It adds the place and the caller in two headers,
+//     which it removes from the requests of clients.
+//  5. A client that disconnects resets its stream, which cancels the request. A link that
 //     ends cancels nothing: the channel of [Detached] is closed before the contexts of its
 //     requests end.
 //
@@ -27,27 +27,27 @@
 //	places.go, move.go     places that move from one worker to another, to a file, and back
 //	policy.go              the policy that an operator gives to the whole fleet
 //	cleanup.go             what moves have left at workers
-//	unclaimed.go           places that workers have and nobody has claimed
-//	drives.go              what a front works on at once, and the numbers of moves
-//	resolve.go             the worker that has a place, or gets it
-//	ask.go                 what a front asks workers for itself
-//	answer.go              the answer, also in the place of a worker that is gone
+//	unclaimed.go           places that workers have without a claim
+//	drives.go              the moves that a front makes at the same time, and their numbers
+//	resolve.go             the worker that has a place, or gets a new one
+//	ask.go                 requests of a front itself to workers
+//	answer.go              the answer, also in place of a worker that is lost
 //	stream.go              the same for an answer that is a stream
 //	events.go              a stream as whole events
-//	headers.go, message.go what goes from one end to the other, and what a front knows of it
-//	audits.go              the audit logs of all workers, compared with what others keep of them
-//	roster.go, state.go    the workers that are there, and what they say of themselves
+//	headers.go, message.go headers that are passed on, and what a front knows of a message
+//	audits.go              the audit logs of all workers, compared with the checkpoints of others
+//	roster.go, state.go    the workers that are linked, and their states
 //	give.go                the policy of the fleet for a worker that has an older one
-//	witness.go             has other workers keep what one has signed
-//	rendezvous.go          the same choice at all fronts
-//	worker.go, dial.go     the other end
-//	workerpolicy.go        what a worker does with a policy of the fleet
-//	workeraudit.go         what a worker does for the audit logs of others
-//	steps.go               what a worker does of a move
+//	witness.go             sends checkpoints of one worker to others, which keep them
+//	rendezvous.go          the choice of a worker, the same at all fronts
+//	worker.go, dial.go     the end of a link at a worker
+//	workerpolicy.go        a policy of the fleet at a worker
+//	workeraudit.go         the checkpoints of other workers at a worker
+//	steps.go               the steps of a move at a worker
 //	pace.go                bounds of the stream of a place
-//	link.go, tune_linux.go a connection of both ends, and its hello
+//	link.go, tune_linux.go the connection of a link, and its hello
 //	credentials.go         certificates
-//	inflight.go            requests that have begun and not ended
+//	inflight.go            requests that have begun but not ended
 //	keys.go, signed.go     keys and checkpoints of audit logs
-//	shares.go              what one user may have of something that has a bound
+//	shares.go              the part of a bounded resource that one user may have
 package fleet

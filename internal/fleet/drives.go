@@ -9,20 +9,21 @@ import (
 	"belljar.dev/internal/fleet/claims"
 )
 
-// drive is work of this front on a place that moves.
+// drive is the work of this front on a place, for example on its move.
 type drive struct {
-	workers []string // that it needs
+	workers []string // names of the workers that it needs
 	stop    context.CancelCauseFunc
-	ended   chan struct{} // closed when it has ended
+	ended   chan struct{} // closed when the work has ended
 
 	claim  claims.Claim // guarded by moves.mu
-	copied atomic.Int64 // bytes of the stream
-	wrong  error        // guarded by moves.mu: why the last attempt failed
+	copied atomic.Int64 // number of bytes of the stream that were copied
+	wrong  error        // guarded by moves.mu: error of the last attempt
 }
 
-// acquire notes that this front works on a place, with some workers. The work ends with the context,
-// and the caller releases the place. It returns nil if the front works on the place already, or
-// has enough to do, or these workers have.
+// acquire records that this front works on a place with some workers. The context of the
+// work ends with ctx, and the caller must release the place. acquire returns nil if the
+// front already works on the place, or if the front or one of the workers has too much to
+// do.
 func (m *moves) acquire(ctx context.Context, place string, c claims.Claim, workers ...string) (context.Context, *drive) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -54,7 +55,7 @@ func (m *moves) release(place string, d *drive) {
 	close(d.ended)
 }
 
-// swap is Swap of the claims, after which requests that wait for a place are tried again.
+// swap is Swap of the claims. After a change it wakes the requests that wait for a place.
 func (m *moves) swap(ctx context.Context, place string, old, next claims.Claim) (claims.Claim, error) {
 	now, err := m.front.cfg.Claims.Swap(ctx, place, old, next)
 	if err != nil {
@@ -64,16 +65,16 @@ func (m *moves) swap(ctx context.Context, place string, old, next claims.Claim) 
 	return now, nil
 }
 
-// errLastMove is the error of a place whose worker, or claim, says that it has moved more often than
-// any place can.
+// errLastMove is the error for a place whose worker or claim reports more moves than any
+// place can have made.
 var errLastMove = errors.New("its last move has a number that no move can follow; a file of marks was damaged, or a worker is not what it says")
 
-// maxJump is how far a worker may be ahead of a claim in the number of the last move. A claim that
-// was lost begins anew at zero, and no place moves that often.
+// maxJump is by how much a worker's number of the last move may exceed the number in the
+// claim. A claim that was lost begins again at zero, and no place moves that often.
 const maxJump = 1 << 20
 
-// following returns the number of the move after that of a claim, and after the last one that a
-// worker has heard of.
+// following returns the number of the next move: it is larger than the number in a claim,
+// and than last, the number of the last move that a worker knows of.
 func following(c claims.Claim, last uint64) (uint64, error) {
 	if c.Move >= claims.MaxMove || last > c.Move+maxJump {
 		return 0, errLastMove

@@ -14,8 +14,8 @@ import (
 	"belljar.dev/internal/fleet/claims"
 )
 
-// A request that comes when a link has ended, before the roster knows that, waits for the next
-// link of the worker as any other does.
+// A request that arrives when a link has ended, but the roster does not know this yet,
+// waits for the next link of the worker like any other request.
 func TestLinkThatHasJustEnded(t *testing.T) {
 	r := newRig(t, func(c *FrontConfig) { c.Return = 30 * time.Second })
 	files := r.cert("w1", WorkerDNS("w1"))
@@ -39,7 +39,8 @@ func TestLinkThatHasJustEnded(t *testing.T) {
 	}
 }
 
-// A connection has an end of its streams: the worker connects again before that.
+// The number of streams of a connection is limited: the worker connects again before the
+// limit is reached.
 func TestLinkIsUsedUp(t *testing.T) {
 	r := newRig(t, func(c *FrontConfig) { c.Return = 30 * time.Second })
 	r.worker("w1", r.cert("w1", WorkerDNS("w1")), echo("w1"), "p")
@@ -55,8 +56,8 @@ func TestLinkIsUsedUp(t *testing.T) {
 	}
 }
 
-// A worker that drains is waited for as long as it drains, and then as long as for any other
-// that is not there; but no longer than a client waits.
+// A request waits for a draining worker as long as the worker drains, and then as long as
+// for any worker that is not linked. It never waits longer than drainWait.
 func TestWaitsForDrain(t *testing.T) {
 	for name, tt := range map[string]struct{ drains, away, want time.Duration }{
 		"it comes back":            {21 * time.Second, returnWait - time.Second, 21*time.Second + returnWait - time.Second},
@@ -84,7 +85,8 @@ func TestWaitsForDrain(t *testing.T) {
 				if _, err := journal.Swap(t.Context(), "p", claims.Claim{}, claims.Claim{Worker: "w1"}); err != nil {
 					t.Fatal(err)
 				}
-				// A front looks again when something has changed: it does so at each state of a worker.
+				// A front looks again after a change, and each state of a worker is a
+				// change.
 				tick := time.AfterFunc(tt.drains, func() { f.roster.drop(l) })
 				back := time.AfterFunc(tt.drains+tt.away, func() { next = linked(state{Places: places}) })
 				defer tick.Stop()

@@ -2,31 +2,31 @@ package fleet
 
 import "bytes"
 
-// Sizes of what a front reads of an answer at once. An idle stream has a buffer of the
-// first one, and there are many such streams.
+// Sizes of the buffers for reading an answer. An idle stream has only the first buffer,
+// because there are many such streams.
 const (
 	firstPiece = 512
 	pieceSize  = 16 << 10
 )
 
-// cutter cuts a stream into whole events, so that another event can be put behind them. It is
-// not safe for concurrent use.
+// cutter cuts a stream after whole events, so that another event can be added after them.
+// It is not safe for concurrent use.
 type cutter struct {
 	message  Message
 	protocol Protocol
-	acquire  func() bool // room for maxBuffered bytes
-	release  func()      // gives that back
+	acquire  func() bool // reserves room for maxBuffered bytes
+	release  func()      // releases that room
 
-	pending  []byte // an event whose end has not come, behind what has been sent
-	sent     int    // bytes of pending
-	room     bool   // acquire has returned true
-	torn     bool   // a part of an event has been sent
-	answered bool   // the answer to message has been sent
+	pending  []byte // bytes that were sent, followed by an incomplete event
+	sent     int    // number of bytes of pending that were sent
+	room     bool   // whether acquire has returned true
+	torn     bool   // whether a part of an event was sent
+	answered bool   // whether the answer to message was sent
 }
 
-// next returns what can be sent after piece has come: whole events, or what is too large to
-// be buffered. It is valid until the next call, and as long as piece is. When it has been sent,
-// the caller calls written.
+// next returns the bytes to send after piece has arrived: whole events, or a part of an
+// event that is too large to be buffered. The result is valid until the next call, and only
+// as long as piece is. After the bytes were sent, the caller must call written.
 func (c *cutter) next(piece []byte) []byte {
 	if len(piece) == 0 {
 		return nil
@@ -60,14 +60,15 @@ func (c *cutter) next(piece []byte) []byte {
 	return text
 }
 
-// written gives back the room of what next has returned, if nothing is held behind it.
+// written releases the room of the bytes that next has returned, if no further bytes are
+// buffered.
 func (c *cutter) written() {
 	if c.sent == len(c.pending) {
 		c.free()
 	}
 }
 
-// free gives back the room of an event that is not buffered any more.
+// free releases the room of an event that is not buffered any more.
 func (c *cutter) free() {
 	c.pending, c.sent = nil, 0
 	if c.room {
@@ -76,8 +77,8 @@ func (c *cutter) free() {
 	}
 }
 
-// see looks for the answer in what is about to be sent. If it begins within an event, that
-// begin has been looked at.
+// see looks for the answer in the bytes that will be sent next. within means that they
+// begin inside an event, whose beginning was already checked.
 func (c *cutter) see(events []byte, within bool) {
 	for event := range bytes.SplitSeq(events, []byte("\n\n")) {
 		if !within && !c.answered && c.message.ID != nil && len(event) > 0 {

@@ -27,10 +27,10 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// rig is the front of a fleet, for clients without a login: the first label of the path is
+// rig is the front of a fleet, for clients without a login. The first label of the path is
 // the place.
 type rig struct {
-	other *rig // another front, to which workers connect as well; nil for none
+	other *rig // another front, to which workers connect as well; nil if there is none
 	t     testing.TB
 	dir   string
 	front *Front
@@ -38,17 +38,18 @@ type rig struct {
 	http  *httptest.Server
 	log   *testenv.Log
 
-	configure func(*WorkerConfig) // changes the configuration of workers; nil for none
-	// answers takes what a front asks of a worker in the place of next; nil for none. It is set
-	// before the worker starts, which is asked at once.
+	configure func(*WorkerConfig) // changes the configuration of workers; may be nil
+	// answers handles the requests of a front itself to a worker, in place of next; may be
+	// nil. It must be set before the worker starts, because the front sends the first
+	// request immediately.
 	answers func(w http.ResponseWriter, req *http.Request, next http.HandlerFunc)
-	invalid *atomic.Bool // callers of streams without a handler would not be let in any more
+	invalid *atomic.Bool // whether callers of streams without a handler are not valid any more
 
-	movers map[string]*mover // of workers, by name
-	times  moveTimes         // of workers
+	movers map[string]*mover // movers of the workers, by name
+	times  moveTimes         // times of the workers
 }
 
-// texts is a protocol whose messages are {"id": N, "method": TEXT}.
+// texts is a protocol with messages of the form {"id": N, "method": TEXT}.
 type texts struct{}
 
 func (texts) Read(_ http.Header, body []byte) Message {
@@ -116,7 +117,7 @@ func (r *rig) serve(cfg FrontConfig) {
 	})
 }
 
-// cert makes a certificate, for a worker of that DNS name or for a front.
+// cert makes a certificate for a worker with a DNS name, or for a front.
 func (r *rig) cert(name, dns string, hosts ...string) Credentials {
 	r.t.Helper()
 	c, k, err := pki.Issue(r.dir, pki.Node{Name: name, DNS: dns, Hosts: hosts, Life: time.Hour}, time.Now())
@@ -126,18 +127,18 @@ func (r *rig) cert(name, dns string, hosts ...string) Credentials {
 	return Credentials{Cert: c, Key: k, CA: filepath.Join(r.dir, pki.CAFile)}
 }
 
-// mill is a worker under test.
+// mill is a worker that is tested.
 type mill struct {
 	*Worker
-	stop func() // waits
+	stop func() // stops the worker and waits for it
 
 	mu      sync.Mutex
 	places  map[string]bool // guarded by mu
-	without bool            // guarded by mu: its policy names no place
-	book    *book           // nil without an audit log
+	without bool            // guarded by mu: whether its policy names no place
+	book    *book           // its checkpoints; nil without an audit log
 }
 
-// worker starts a worker whose handler is h. It is linked when worker returns.
+// worker starts a worker with the handler h, and waits until it is linked.
 func (r *rig) worker(name string, files Credentials, h http.HandlerFunc, places ...string) *mill {
 	r.t.Helper()
 	m := r.unlinked(name, files, h, places...)
@@ -150,7 +151,7 @@ func (r *rig) unlinked(name string, files Credentials, h http.HandlerFunc, place
 	return r.unlinkedOf(name, files, h, nil, places...)
 }
 
-// unlinkedOf is unlinked with an audit log.
+// unlinkedOf is unlinked for a worker with an audit log.
 func (r *rig) unlinkedOf(name string, files Credentials, h http.HandlerFunc, b *book, places ...string) *mill {
 	r.t.Helper()
 	m := &mill{places: make(map[string]bool), book: b}
@@ -239,7 +240,7 @@ func (r *rig) says(place string, status int, want string) {
 	}
 }
 
-// echo answers with what it got.
+// echo returns a handler that answers with the worker's name and the request.
 func echo(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -247,8 +248,9 @@ func echo(name string) http.HandlerFunc {
 	}
 }
 
-// A request is answered by the worker that has its place, with what the front says of it and
-// nothing that a client puts in its stead. New places go where there are few.
+// A request is answered by the worker that has its place. The worker gets the headers of
+// the front, and no such headers from the client. New places are made at the worker with
+// the fewest places.
 func TestForward(t *testing.T) {
 	r := newRig(t, nil)
 	r.worker("w1", r.cert("w1", WorkerDNS("w1")), echo("w1"), "old", "older")
@@ -275,9 +277,9 @@ func TestForward(t *testing.T) {
 	}
 }
 
-// A worker that is gone is answered for: with a text in the place of a whole answer or behind
-// a stream of events, and with the end of the connection where half an answer was sent. An
-// answer that the client has is not given twice.
+// The front answers in place of a lost worker: with a message of its own if nothing was
+// sent yet or after the whole events of a stream, and by closing the connection if a part
+// of an answer was sent. An answer that the client already has is not sent twice.
 func TestAnswerForLostWorker(t *testing.T) {
 	begun := make(chan string, 1)
 	var m *mill
@@ -326,7 +328,7 @@ func TestAnswerForLostWorker(t *testing.T) {
 			got <- answer{status, text, err}
 		}()
 		<-begun
-		testenv.Delay(t.Context(), 20*time.Millisecond) // for what was written to arrive
+		testenv.Delay(t.Context(), 20*time.Millisecond) // until the written bytes have arrived
 		l := r.front.roster.named("w1")
 		l.Close()
 		a := <-got
@@ -342,8 +344,8 @@ func TestAnswerForLostWorker(t *testing.T) {
 	}
 }
 
-// A client that goes away cancels its request. A front that goes away does not: the worker
-// learns that first.
+// A client that disconnects cancels its request. A front that disconnects does not: the
+// worker's request is detached first.
 func TestCancelAgainstLoss(t *testing.T) {
 	type end struct {
 		err      error
@@ -382,7 +384,7 @@ func TestCancelAgainstLoss(t *testing.T) {
 	}
 }
 
-// A worker that drains takes nothing more: a call that comes waits for its next process.
+// A worker that drains accepts no further requests: a new call waits for its next process.
 func TestDrain(t *testing.T) {
 	r := newRig(t, nil)
 	files := r.cert("w1", WorkerDNS("w1"))
@@ -409,7 +411,7 @@ func TestDrain(t *testing.T) {
 	r.until("request that waits", func() bool { return r.front.waiting.taken() == 1 })
 	close(through)
 	<-drained
-	if m.flights.begin(new(http.Request)) { // also where the front does not know it yet
+	if m.flights.begin(new(http.Request)) { // also while the front does not know of the drain yet
 		t.Error("a worker that drains takes a request")
 	}
 	if text := <-texts; text != "first<nil>" {
@@ -422,7 +424,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// At the end of its patience a worker that drains has the rest go on without their callers.
+// When the time for draining is over, the remaining requests of a worker continue without
+// their callers.
 func TestDrainDetaches(t *testing.T) {
 	r := newRig(t, nil)
 	begun := make(chan struct{}, 1)
@@ -445,8 +448,8 @@ func TestDrainDetaches(t *testing.T) {
 	}
 }
 
-// A place that two workers have is served by none, and both are named. When one has it no
-// more, the other serves it.
+// A place that two workers have is served by neither, and the front names both. When one of
+// them does not have it any more, the other serves it.
 func TestPlaceOfTwo(t *testing.T) {
 	r := newRig(t, nil)
 	r.worker("w1", r.cert("w1", WorkerDNS("w1")), echo("w1"), "p")
@@ -465,8 +468,8 @@ func TestPlaceOfTwo(t *testing.T) {
 	r.says("p", 200, "w1")
 }
 
-// A place whose directory comes back under another name of its worker is served by none, and
-// cannot be forgotten: both would lose what is in it.
+// A place whose directory reappears under another name of its worker is not served, and
+// cannot be forgotten: otherwise its contents would be lost.
 func TestPlaceOfAnotherName(t *testing.T) {
 	r := newRig(t, nil)
 	files := r.cert("w1", WorkerDNS("w1"))
@@ -488,7 +491,7 @@ func TestPlaceOfAnotherName(t *testing.T) {
 	r.says("p", 200, "w1")
 }
 
-// Of two processes with one name the first stays as long as it answers.
+// If two processes have the same name, the first one stays linked as long as it answers.
 func TestTwoOfOneName(t *testing.T) {
 	r := newRig(t, nil)
 	files := r.cert("w1", WorkerDNS("w1"))
@@ -500,8 +503,8 @@ func TestTwoOfOneName(t *testing.T) {
 	r.until("second", func() bool { _, text, _ := r.ask("p", `{"id":1}`); return strings.HasPrefix(text, "second") })
 }
 
-// Fronts with one list of workers give a new place to the same worker, and wait for it.
-// One without a list makes no new place where a worker has a second front.
+// Fronts with the same list of workers choose the same worker for a new place, and wait for
+// it. A front without a list makes no new place if a worker has a second front.
 func TestNewPlacesOfTwoFronts(t *testing.T) {
 	names := []string{"w1", "w2", "w3"}
 	count := make(map[string]int)
@@ -549,12 +552,12 @@ func TestNewPlacesOfTwoFronts(t *testing.T) {
 	alone.front.roster.mu.Unlock()
 }
 
-// Only a certificate of the fleet for the right end and the right name makes a link.
+// A link needs a certificate of the fleet, for the right end and the right name.
 func TestCertificates(t *testing.T) {
 	r := newRig(t, nil)
 	other := newRig(t, nil)
 	stranger := other.cert("w1", WorkerDNS("w1"))
-	stranger.CA = filepath.Join(r.dir, pki.CAFile) // it believes our front
+	stranger.CA = filepath.Join(r.dir, pki.CAFile) // the stranger trusts our front
 	for name, files := range map[string]Credentials{
 		"of another fleet":        stranger,
 		"of a front":              r.cert("front2", "", "127.0.0.1", "w1"+workerDomain),
@@ -570,7 +573,7 @@ func TestCertificates(t *testing.T) {
 		}
 		m.stop()
 	}
-	// The control, and a worker that meets somebody else's front.
+	// First a good certificate as a control, then a worker that connects to a false front.
 	m := r.worker("w1", r.cert("any", WorkerDNS("*")), echo("w1"), "p")
 	r.says("p", 200, "w1")
 	m.stop()
@@ -598,7 +601,8 @@ func TestCertificates(t *testing.T) {
 	<-over
 }
 
-// Strangers at the port of links: none gets further than the handshake, and the front goes on.
+// Strangers who connect to the port for links get no further than the handshake, and the
+// front continues to work.
 func TestStrangersAtTheLink(t *testing.T) {
 	n, random := testenv.Cases(t, 500)
 	r := newRig(t, nil)
@@ -628,7 +632,7 @@ func TestStrangersAtTheLink(t *testing.T) {
 			switch kind {
 			case 0:
 				_, _ = c.Write(garbage)
-			case 1: // the begin of a handshake
+			case 1: // the beginning of a handshake
 				_, _ = c.Write(append([]byte{22, 3, 1, byte(own.Uint32()), byte(own.Uint32()), 1}, garbage...))
 			case 2: // TLS without a certificate
 				over := tls.Client(c, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}})
@@ -659,8 +663,8 @@ func TestStrangersAtTheLink(t *testing.T) {
 	r.until("end of the handshakes", func() bool { return runtime.NumGoroutine() < before+20 })
 }
 
-// A claim that is taken back lets another worker make the place; one of a worker that is
-// linked is not.
+// After a claim is released, another worker can make the place. The claim of a linked
+// worker cannot be released.
 func TestForget(t *testing.T) {
 	r := newRig(t, nil)
 	m := r.worker("w1", r.cert("w1", WorkerDNS("w1")), echo("w1"))
@@ -678,12 +682,12 @@ func TestForget(t *testing.T) {
 		t.Error(err)
 	}
 	r.says("p", 200, "w2")
-	// The first one comes back with its directory: now two have it.
+	// The first worker returns with its directory: now two workers have the place.
 	r.worker("w1", r.cert("w1b", WorkerDNS("w1")), echo("w1"), "p")
 	r.says("p", 503, "several workers")
 }
 
-// A stream ends when its caller would not be let in any more; a call does not.
+// A stream ends when its caller is not valid any more. A call continues.
 func TestRecheck(t *testing.T) {
 	r := newRig(t, nil)
 	begun, ended := make(chan string, 2), make(chan string, 2)

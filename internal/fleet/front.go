@@ -21,54 +21,59 @@ import (
 
 // Bounds of a front.
 const (
-	maxBody    = 1 << 20 // of one request
+	maxBody    = 1 << 20 // size of one request in bytes
 	maxBodies  = 256 << 20
-	maxAnswers = 256 << 20 // bytes of answers that wait for their rest
-	maxFlights = 16_384    // requests at once
-	maxWaiting = 1024      // requests that wait for a worker
-	maxRetries = 8         // of one request that no worker has begun
+	maxAnswers = 256 << 20 // bytes of answers that are buffered
+	maxFlights = 16_384    // number of requests at the same time
+	maxWaiting = 1024      // number of requests that wait for a worker
+	maxRetries = 8         // attempts for one request that no worker has begun
 )
 
 // Times of a front.
 const (
-	// returnWait is how long a request waits for a worker that is not there. An agent's
-	// client waits for a minute, and a worker that starts anew is back within seconds.
+	// returnWait is how long a request waits for a worker that is not linked. The client of
+	// an agent waits for a minute, and a worker that restarts is linked again within
+	// seconds.
 	returnWait = 5 * time.Second
-	// drainWait is how long a request waits at most for a worker that drains. The calls that run there
-	// have that time to end, and most clients wait for a minute.
+	// drainWait is the longest time that a request waits for a worker that drains. The
+	// running calls of that worker have this time to end, and most clients wait for a
+	// minute.
 	drainWait = 55 * time.Second
-	// settleWait is how long a front without claims waits for workers before it gives
-	// places to them: one that exists may be on a worker that is about to connect.
+	// settleWait is how long a front without claims waits before it gives places to
+	// workers: an existing place may be on a worker that has not connected yet.
 	settleWait = 5 * time.Second
-	retryAfter = "5" // seconds
+	retryAfter = "5" // in seconds
 )
 
 // FrontConfig is the configuration of a Front.
 type FrontConfig struct {
 	Credentials  Credentials
 	Claims       claims.Claims
-	SharedClaims bool          // the claims are those of all fronts
-	Settled      bool          // the claims are complete: no worker has a place that is not in them
-	Workers      []string      // to which new places go, the same at all fronts; empty for whichever is linked
-	Return       time.Duration // how long a request waits for a worker that is not there; 5 s
+	SharedClaims bool          // whether all fronts share the claims
+	Settled      bool          // whether the claims contain every place that a worker has
+	Workers      []string      // workers for new places, the same list at all fronts; empty means any linked worker
+	Return       time.Duration // how long a request waits for a worker that is not linked; zero means 5 s
 	Protocol     Protocol
-	PolicyDigest func() string   // digest of the policy that holds here, for people; nil says none
-	Keys         *Keys           // of audit logs; nil remembers none
-	Names        func() []string // all places that the policy has, a new slice for each call; nil has no place claimed without a request
-	Log          *slog.Logger
+	PolicyDigest func() string // returns the digest of the front's policy, for people; may be nil
+	Keys         *Keys         // keys of audit logs; nil remembers no keys
+	// returns all places that the policy names, in a new slice for each call; if nil, a
+	// place is claimed only for a request
+	Names func() []string
+	Log   *slog.Logger
 
-	times moveTimes // zero for the usual ones
+	times moveTimes // zero means the usual times
 }
 
 // Request is a request of a client that has logged in.
 type Request struct {
-	Tenant string // in whose share of the front it counts
+	Tenant string // tenant whose share of the front the request uses
 	Place  string
-	Caller string      // for the handler of the worker
-	Valid  func() bool // reports whether the client would be let in now
-	// Hijacked is called for an answer whose connection is hijacked: it goes on when ServeRequest
-	// has returned. over is called at its end, with how many bytes of it were sent since then. Nil
-	// for a caller that cannot have that.
+	Caller string      // caller, in the form for the worker's handler
+	Valid  func() bool // reports whether the caller is still valid
+	// Hijacked is called for an answer whose connection is hijacked, so that it continues
+	// after ServeRequest has returned. over is called when the answer ends, with the number
+	// of bytes that were sent since then. Hijacked is nil if the caller does not allow
+	// this.
 	Hijacked func() (over func(sent int64))
 }
 
@@ -82,24 +87,24 @@ type Front struct {
 	moves   *moves
 	audits  auditTimes
 
-	waiting  *shares // requests that wait for a worker
-	bodies   *shares // bytes
-	answers  *shares // bytes
-	requests *shares // that are in flight
+	waiting  *shares // number of requests that wait for a worker
+	bodies   *shares // bytes of request bodies
+	answers  *shares // bytes of answers
+	requests *shares // number of requests in flight
 
 	flights  *inflight[*flight]
-	hijacked *inflight[net.Conn] // of clients whose streams go on without a handler
+	hijacked *inflight[net.Conn] // connections of clients whose streams continue without a handler
 }
 
-// flight is a request that has been sent to a worker, or is about to be.
+// flight is a request that was sent to a worker, or will be.
 type flight struct {
 	Request
 	message Message
-	size    int64 // of its body
+	size    int64 // size of its body in bytes
 	end     context.CancelFunc
 }
 
-// NewFront checks a configuration. Nothing is opened but its files.
+// NewFront checks a configuration, and opens only the files that it names.
 func NewFront(cfg FrontConfig) (*Front, error) {
 	for i, name := range cfg.Workers {
 		if !IsWorkerName(name) || slices.Contains(cfg.Workers[:i], name) {
@@ -124,7 +129,8 @@ func NewFront(cfg FrontConfig) (*Front, error) {
 	return f, nil
 }
 
-// Serve takes links of workers until the listener is closed. Requests go on until Close.
+// Serve accepts links of workers until the listener is closed. Requests continue until
+// Close.
 func (f *Front) Serve(ctx context.Context, l net.Listener) error {
 	f.roster.run(func() { f.moves.run(ctx) })
 	err := f.roster.serve(ctx, l)
@@ -134,8 +140,8 @@ func (f *Front) Serve(ctx context.Context, l net.Listener) error {
 	return fmt.Errorf("serve workers: %w", err)
 }
 
-// Drain waits until no request is in flight, or ctx ends. Streams that last are not waited
-// for.
+// Drain waits until no request is in flight, or until ctx ends. It does not wait for
+// streams that last.
 func (f *Front) Drain(ctx context.Context) {
 	idle := f.flights.close()
 	for _, fl := range f.flights.all() {
@@ -149,9 +155,9 @@ func (f *Front) Drain(ctx context.Context) {
 	}
 }
 
-// Close ends all links. Calls that still run go on at the workers, and their clients get an error that
-// says so. It waits for the links, and for streams for as long as [closeGrace]. A second call does nothing
-// more.
+// Close ends all links. Calls that still run continue at the workers, and their clients get
+// an error that says so. Close waits for the links, and at most [closeGrace] for streams. A
+// second call does nothing more.
 func (f *Front) Close() {
 	idle := f.hijacked.close()
 	f.roster.close()
@@ -161,7 +167,7 @@ func (f *Front) Close() {
 	<-idle
 }
 
-// Recheck ends the streams of callers that would not be let in any more.
+// Recheck ends the streams of callers that are not valid any more.
 func (f *Front) Recheck() {
 	for _, fl := range f.flights.all() {
 		if fl.message.Lasts && fl.Valid != nil && !fl.Valid() {
@@ -170,7 +176,7 @@ func (f *Front) Recheck() {
 	}
 }
 
-// Info is what the front knows of its fleet.
+// Info returns what the front knows about its fleet.
 func (f *Front) Info() Info {
 	i := Info{Away: make(map[string]string), Claimed: make(map[string]string), Static: f.cfg.Workers}
 	i.Workers, i.Places, i.Frozen = f.roster.info()
@@ -187,7 +193,7 @@ func (f *Front) Info() Info {
 	}
 	for place, owner := range f.cfg.Claims.All() {
 		switch has := i.Places[place]; {
-		case owner.Moving(): // is in the list of those
+		case owner.Moving(): // is in the list of moving places
 		case has == "":
 			i.Away[place] = owner.Worker
 		case has != owner.Worker && i.Frozen[place] == nil:
@@ -202,8 +208,8 @@ func (f *Front) Info() Info {
 	return i
 }
 
-// Forget has a place belong to no worker: it is made anew at its next request, by whichever
-// worker. It fails for a place that a linked worker has.
+// Forget releases the claim of a place, so that any worker makes it again at its next
+// request. It fails if a linked worker has the place.
 func (f *Front) Forget(ctx context.Context, place string) error {
 	if holders, _ := f.roster.holding(place); len(holders) > 0 {
 		return fmt.Errorf("forget place %s: worker %s has it; only a place that no worker has can be forgotten", place, holders[0].Name)
@@ -214,7 +220,8 @@ func (f *Front) Forget(ctx context.Context, place string) error {
 		return fmt.Errorf("forget place %s: it is not claimed", place)
 	case owner.To != "":
 		return fmt.Errorf("forget place %s: it is being moved; end that with `belljar place stop %s`", place, place)
-	case owner.From != "" && owner.From != claims.FromFile: // the worker before still has the place as it was before the move
+	// the worker before still has the place as it was before the move
+	case owner.From != "" && owner.From != claims.FromFile:
 		next = claims.Claim{Worker: owner.From, Move: owner.Move}
 	}
 	switch now, err := f.cfg.Claims.Swap(ctx, place, owner, next); {
@@ -226,10 +233,11 @@ func (f *Front) Forget(ctx context.Context, place string) error {
 	return nil
 }
 
-// ServeRequest answers a request of a client that has logged in: by the worker of its
-// place, or in its stead.
+// ServeRequest answers a request of a client that has logged in, with the answer of the
+// place's worker or with an error.
 func (f *Front) ServeRequest(w http.ResponseWriter, r *http.Request, q Request) {
-	// A stream may go on when the handler has returned, which ends the context of the request.
+	// A stream may continue when the handler has returned, which ends the context of the
+	// request.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	fl := &flight{Request: q, end: cancel}
 	attached := context.AfterFunc(r.Context(), cancel)
@@ -258,21 +266,23 @@ func (f *Front) ServeRequest(w http.ResponseWriter, r *http.Request, q Request) 
 		conn.Close()
 		return
 	default:
-		if !attached() { // the client has gone
+		if !attached() { // the client has disconnected
 			cancel()
 		}
 		hijacked = true
 		s.sendHijacked(ctx, conn, over)
 		return
 	}
-	// A stream is waited for here, and not further down: the runtime halves the stack of a
-	// goroutine that uses less than a quarter of it, and there may be 10,000 streams.
+	// The copying of a stream is called from here, high in the stack: the runtime halves
+	// the stack of a goroutine that uses less than a quarter of it, and there may be 10,000
+	// streams.
 	if !s.copy(w, http.NewResponseController(w).Flush) {
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// serve answers a request, but for a stream, which the caller copies.
+// serve answers a request. It returns a stream instead of answering it, and the caller
+// copies the stream.
 func (f *Front) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, fl *flight) *stream {
 	body, ok := f.readBody(w, r, fl)
 	if !ok {
@@ -296,8 +306,8 @@ func (f *Front) serve(ctx context.Context, w http.ResponseWriter, r *http.Reques
 			f.refuseUnsent(w, err)
 			return nil
 		}
-		// The body may have taken its time, and so may the worker. A stream that begins after
-		// this is one that Recheck finds.
+		// Reading the body and waiting for the worker may take long, so the caller is
+		// checked again. Recheck finds a stream that begins after this.
 		if fl.Valid != nil && !fl.Valid() {
 			w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
 			http.Error(w, "the token is not valid any more; nothing of this request was run", http.StatusUnauthorized)
@@ -311,11 +321,11 @@ func (f *Front) serve(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	return nil
 }
 
-// refuseUnsent answers a request that was sent to no worker.
+// refuseUnsent answers a request that was not sent to any worker.
 func (f *Front) refuseUnsent(w http.ResponseWriter, err error) {
 	var away *unavailable
 	switch {
-	case errors.Is(err, errGone): // nobody reads an answer
+	case errors.Is(err, errGone): // no client reads an answer
 	case errors.Is(err, ErrNoPlace):
 		http.Error(w, "there is no such place; the operator of this server knows which places you may enter", http.StatusNotFound)
 	case errors.As(err, &away):
@@ -326,10 +336,10 @@ func (f *Front) refuseUnsent(w http.ResponseWriter, err error) {
 	}
 }
 
-// readBody reads a body within its bounds. Where it cannot be read, the answer has been
-// sent, and ok is false.
+// readBody reads a body within its bounds. If the body cannot be read, readBody sends the
+// answer, and ok is false.
 func (f *Front) readBody(w http.ResponseWriter, r *http.Request, fl *flight) (body []byte, ok bool) {
-	size := int64(maxBody) // of a body that does not say how long it is
+	size := int64(maxBody) // for a body of unknown length
 	if r.ContentLength >= 0 {
 		size = min(r.ContentLength, maxBody)
 	}
@@ -356,7 +366,7 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request, fl *flight) (bo
 	return nil, false
 }
 
-// begin counts a request in flight, unless there are as many as there may be.
+// begin counts a request in flight. It returns false if there are too many.
 func (f *Front) begin(fl *flight) bool {
 	if !f.requests.acquire(fl.Tenant, 1) {
 		return false
@@ -368,7 +378,7 @@ func (f *Front) begin(fl *flight) bool {
 	return true
 }
 
-// finish releases what a request has acquired.
+// finish releases the room that a request has acquired.
 func (f *Front) finish(fl *flight) {
 	f.bodies.release(fl.Tenant, fl.size)
 	if f.flights.end(fl) {
@@ -376,22 +386,22 @@ func (f *Front) finish(fl *flight) {
 	}
 }
 
-// forward sends a request to a worker and its answer to the client, but for a stream, which
-// it returns. If done is false, the worker has not begun the request, and nothing was sent to
-// the client.
+// forward sends a request to a worker, and the answer to the client. It returns a stream
+// instead of sending it. If done is false, the worker has not begun the request, and
+// nothing was sent to the client.
 func (f *Front) forward(ctx context.Context, w http.ResponseWriter, r *http.Request, fl *flight, l *link, body []byte) (_ *stream, done bool) {
-	if l.sent.Add(1) > maxSent { // the number of streams of a connection has an end
+	if l.sent.Add(1) > maxSent { // the number of streams of a connection is limited
 		l.Close()
 	}
 	if f.roster.ended(l) {
 		return nil, false
 	}
-	if l.client.Available() == 0 { // RoundTrip would wait for the end of another request
+	if l.client.Available() == 0 { // RoundTrip would wait until another request ends
 		refuse(w, "the worker of this place has as many requests as it takes; nothing of this request was run")
 		return nil, true
 	}
 	l.running.Add(1)
-	streams := false // then the end of the stream is that of the request
+	streams := false // if true, the request ends with its stream
 	defer func() {
 		if !streams {
 			l.running.Add(-1)
@@ -401,10 +411,10 @@ func (f *Front) forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	res, err := l.client.RoundTrip(req)
 	if err != nil {
 		switch {
-		case ctx.Err() != nil && r.Context().Err() == nil: // ended by the front: see Recheck and Drain
+		case ctx.Err() != nil && r.Context().Err() == nil: // the front has ended it: see Recheck and Drain
 			panic(http.ErrAbortHandler)
 		case ctx.Err() != nil:
-			return nil, true // the client has gone, and the worker knows it
+			return nil, true // the client has disconnected, and the worker is notified
 		case !sent.Load():
 			f.roster.ended(l)
 			return nil, false
@@ -414,7 +424,7 @@ func (f *Front) forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	}
 	if res.Header.Get(notBegun) != "" {
 		res.Body.Close()
-		if f.roster.open(l) { // its places have changed: what it says next has them
+		if f.roster.open(l) { // the worker has lost this place; its next state says so too
 			f.roster.removePlace(l, fl.Place)
 		}
 		return nil, false
@@ -430,8 +440,8 @@ func (f *Front) forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	return nil, true
 }
 
-// source is the body of a request to a worker. It notes whether any of it was read: before
-// that, the worker has nothing of the request that it could run.
+// source is the body of a request to a worker. It records whether any of it was read:
+// before that, the worker has no part of the request that it could run.
 type source struct {
 	io.Reader
 	read atomic.Bool
@@ -442,7 +452,7 @@ func (s *source) Read(p []byte) (int, error) {
 	s.read.Store(true)
 	n, err := s.Reader.Read(p)
 	if err != nil {
-		s.Reader = strings.NewReader("") // release the body: the answer may last for hours
+		s.Reader = strings.NewReader("") // release the body, because the answer may last for hours
 	}
 	return n, err
 }
@@ -450,8 +460,8 @@ func (s *source) Read(p []byte) (int, error) {
 // Close does nothing.
 func (*source) Close() error { return nil }
 
-// outgoing is a request of a client as a worker gets it. It never has the token of the
-// client. sent says whether the worker may have got it.
+// outgoing returns a client's request in the form for a worker. It never contains the token
+// of the client. sent says whether the worker may have got the request.
 func outgoing(ctx context.Context, r *http.Request, fl *flight, body []byte) (req *http.Request, sent *atomic.Bool) {
 	from := &source{Reader: bytes.NewReader(body)}
 	req = (&http.Request{

@@ -11,45 +11,48 @@ import (
 	"belljar.dev/internal/pause"
 )
 
-// policyPath is where a front gives a worker the policy of the fleet.
+// policyPath is the path to which a front sends the policy of the fleet to a worker.
 const policyPath = "/link/policy"
 
 // Times and bounds of the policy of a fleet.
 const (
-	// MaxPolicy is the most bytes of the text of a Policy. As JSON it usually fits into a message of NATS.
+	// MaxPolicy is the maximum size of the text of a Policy, in bytes. As JSON the text
+	// usually fits into a message of NATS.
 	MaxPolicy     = 512 << 10
-	MaxPolicyJSON = 6*MaxPolicy + 1<<10 // bytes of it as JSON, in which a byte may take six
-	giveWait      = 30 * time.Second    // for a worker to read it
-	giveRest      = time.Second         // after a try that failed
-	// MaxNumber is the highest number of a policy.
+	MaxPolicyJSON = 6*MaxPolicy + 1<<10 // size as JSON in bytes; one byte may become six
+	giveWait      = 30 * time.Second    // time in which a worker must read it
+	giveRest      = time.Second         // pause after an attempt that failed
+	// MaxNumber is the largest number of a policy.
 	MaxNumber = 1 << 53
-	// maxAhead is how far the number of a worker may be above that of the front, which may have lost
-	// its state. A worker that says more does not decide about the next number.
+	// maxAhead is by how much the number of a worker's policy may exceed that of the front,
+	// which may have lost its state. A larger number is ignored when the next number is
+	// chosen.
 	maxAhead   = 1_000_000
-	behindWait = time.Minute // after which a worker with another policy takes no new places
+	behindWait = time.Minute // after this time, a worker with another policy gets no new places
 )
 
-// giveTo gives a worker the policy of the fleet whenever it has an older one, until over is closed.
+// giveTo sends the policy of the fleet to a worker whenever the worker has an older one,
+// until over is closed.
 func giveTo(ctx context.Context, r *roster, l *link, over <-chan struct{}) {
-	tried := uint64(0) // the worker has answered to it
+	tried := uint64(0) // number of the last policy that the worker has answered
 	for {
 		r.mu.Lock()
 		g, changed, has := r.policy, r.changed, l.number
-		known := r.links[l.Name] == l // it has said which one it has
+		known := r.links[l.Name] == l // whether the worker has reported its policy
 		r.mu.Unlock()
 		if known && g.Number > has && g.Number != tried {
 			why, err := l.sendPolicy(ctx, g)
 			switch {
 			case err != nil:
 				r.log.Warn("a worker does not take the policy of the fleet; it is tried again", "worker", l.Name, "number", g.Number, "err", err)
-				_ = pause.For(ctx, giveRest) // the loop asks ctx
+				_ = pause.For(ctx, giveRest) // the loop checks ctx
 			case why != "":
 				r.log.Error("a worker refuses the policy of the fleet, and keeps the one that it has", "worker", l.Name, "number", g.Number, "why", why)
 			}
 			if err == nil {
 				tried = g.Number
 				r.mu.Lock()
-				if r.policy.Number == g.Number { // or Give has forgotten the refusal of an older one
+				if r.policy.Number == g.Number { // otherwise Give has already cleared the refusal of an older policy
 					l.refused = why
 				}
 				r.mu.Unlock()
@@ -68,8 +71,8 @@ func giveTo(ctx context.Context, r *roster, l *link, over <-chan struct{}) {
 	}
 }
 
-// sendPolicy has a worker take a policy, and returns why the worker refuses it. After an error it is not
-// known whether it was taken.
+// sendPolicy sends a policy to a worker, and returns the reason if the worker refuses it.
+// After an error it is not known whether the worker has accepted it.
 func (l *link) sendPolicy(ctx context.Context, g Policy) (refused string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, giveWait)
 	defer cancel()
@@ -97,8 +100,8 @@ func (l *link) sendPolicy(ctx context.Context, g Policy) (refused string, err er
 // maxRefusal is how many bytes of a reason are kept.
 const maxRefusal = 4 << 10
 
-// behind reports whether a worker has another policy than the fleet for too long to take new places;
-// mu of the roster is held.
+// behind reports whether a worker has had another policy than the fleet for so long that it
+// gets no new places. The caller holds mu of the roster.
 func behind(r *roster, l *link) bool {
 	since := r.policySince
 	if l.since.After(since) {

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// copyHeaders copies the headers that go from one end to the other: none that is of a
-// connection (RFC 9110, 7.6.1), and none that is the front's or the link's to say.
+// copyHeaders copies the headers that are passed on from one end to the other. It leaves
+// out headers that belong to a connection (RFC 9110, 7.6.1), and headers that only the
+// front or the link may set.
 func copyHeaders(to, from http.Header) {
 	named := from["Connection"]
 	for name, values := range from {
@@ -16,7 +17,7 @@ func copyHeaders(to, from http.Header) {
 	}
 }
 
-// passes reports whether a header goes from one end to the other.
+// passes reports whether a header is passed on.
 func passes(name string) bool {
 	if strings.HasPrefix(name, headerPrefix) {
 		return false
@@ -28,7 +29,7 @@ func passes(name string) bool {
 	return true
 }
 
-// names reports whether a header is in the lists of a Connection header.
+// names reports whether a header is in one of the lists of a Connection header.
 func names(lists []string, name string) bool {
 	for _, list := range lists {
 		for option := range strings.SplitSeq(list, ",") {

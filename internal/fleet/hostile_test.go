@@ -19,7 +19,7 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// Frames of HTTP/2 (RFC 9113, 6), which is what a link is after its hello.
+// Frames of HTTP/2 (RFC 9113, 6), the protocol of a link after its hello.
 const (
 	frameData         = 0x0
 	frameHeaders      = 0x1
@@ -30,7 +30,7 @@ const (
 
 	endHeaders = 0x4
 	ack        = 0x1
-	maxFrame   = 16 << 10 // bytes of the payload of one
+	maxFrame   = 16 << 10 // bytes of the payload of a frame
 	// blockOK is the header block of an answer, from the static table of HPACK.
 	blockOK = "\x88"
 	preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -43,7 +43,7 @@ func frame(kind, flags byte, stream uint32, payload string) string {
 	return string(binary.BigEndian.AppendUint32(append(head, flags), stream)) + payload
 }
 
-// field is a header field that no table has, in the encoding of HPACK.
+// field returns a header field in the encoding of HPACK, without an index of a table.
 func field(name, value string) string {
 	text := func(s string) string { // RFC 7541, 5.1 and 5.2, without Huffman coding
 		if len(s) < 127 {
@@ -59,9 +59,9 @@ func field(name, value string) string {
 	return "\x00" + text(name) + text(value)
 }
 
-// write writes a text n times, or until that fails.
+// write writes a text n times, or until a write fails.
 func write(w io.Writer, text string, n int) {
-	piece := []byte(text) // once: some rows count what is allocated
+	piece := []byte(text) // converted only once, because some rows count allocations
 	for range n {
 		if _, err := w.Write(piece); err != nil {
 			return
@@ -69,7 +69,7 @@ func write(w io.Writer, text string, n int) {
 	}
 }
 
-// raw is an end of a link whose program is hostile, with a good certificate.
+// raw connects as a hostile worker with a valid certificate, and makes the hello.
 func (r *rig) raw(files Credentials, says hello) (net.Conn, welcome) {
 	r.t.Helper()
 	certs, err := files.open()
@@ -92,7 +92,7 @@ func (r *rig) raw(files Credentials, says hello) (net.Conn, welcome) {
 	return c, said
 }
 
-// await returns what comes next from a channel, which must come in time.
+// await returns the next value from a channel, and fails the test if there is none in time.
 func await[T any](t testing.TB, ch <-chan T, what string) T {
 	t.Helper()
 	select {
@@ -104,7 +104,7 @@ func await[T any](t testing.TB, ch <-chan T, what string) T {
 	}
 }
 
-// frames reads frames until one is found.
+// frames reads frames until found returns true.
 func frames(c net.Conn, found func(kind, flags byte) bool) error {
 	for {
 		var head [9]byte
@@ -120,7 +120,8 @@ func frames(c net.Conn, found func(kind, flags byte) bool) error {
 	}
 }
 
-// asked reads what a front sends until it asks for the state of the worker, on its first stream.
+// asked reads frames from a front until it requests the state of the worker, on its first
+// stream.
 func asked(c net.Conn) error {
 	if _, err := io.CopyN(io.Discard, c, int64(len(preface))); err != nil {
 		return err
@@ -128,7 +129,7 @@ func asked(c net.Conn) error {
 	return frames(c, func(kind, _ byte) bool { return kind == frameHeaders })
 }
 
-// countingListener counts what is read of its connections.
+// countingListener counts the bytes that are read from its connections.
 type countingListener struct {
 	net.Listener
 	read atomic.Int64
@@ -153,8 +154,8 @@ func (c *countingConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// counted has the front of a rig take links at another port too, where what it reads is counted.
-// The rig that is returned uses that port.
+// counted makes the front of a rig also accept links at another port, where the bytes that
+// it reads are counted. It returns a rig that uses that port.
 func (r *rig) counted() (*rig, *atomic.Int64) {
 	r.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -175,17 +176,17 @@ func (r *rig) counted() (*rig, *atomic.Int64) {
 	return &own, &c.read
 }
 
-// A hostile worker does not harm its front: the front reads no more of what it sends than the
-// bounds of a link, ends the link, and serves the other workers.
+// A hostile worker does not harm its front: the front reads no more bytes from it than the
+// bounds of a link allow, ends the link, and serves the other workers.
 func TestHostileWorker(t *testing.T) {
 	r := newRig(t, nil)
 	r.worker("good", r.cert("good", WorkerDNS("good")), echo("good"), "p")
 	own, read := r.counted()
 	files := r.cert("bad", WorkerDNS("bad"))
-	const shake = 16 << 10 // bytes of a handshake and of one record of TLS, at most, with some room
+	const shake = 16 << 10 // upper limit for the bytes of a handshake and of one TLS record
 	for name, tt := range map[string]struct {
 		attack func(io.Writer)
-		most   int64 // bytes of it that the front reads
+		most   int64 // maximum number of bytes that the front reads
 		why    string
 	}{
 		"garbage":           {func(w io.Writer) { write(w, "\xff\x00garbage", 100_000) }, shake, ""},
@@ -196,7 +197,7 @@ func TestHostileWorker(t *testing.T) {
 		}, shake + maxHeader, ""},
 		"answers before the answer without end": {func(w io.Writer) {
 			write(w, frame(frameHeaders, endHeaders, 1, "\x08\x03103"+field("x", strings.Repeat("y", 1000))), 20_000)
-		}, 6 << 20, ""}, // what comes until the link is closed; without a bound it is 10 MiB
+		}, 6 << 20, ""}, // bytes that arrive until the link is closed; without a bound they are 10 MiB
 		"a state with too long a name": {func(w io.Writer) {
 			write(w, frame(frameHeaders, endHeaders, 1, blockOK)+frame(frameData, 0, 1, `{"places":["`+strings.Repeat("x", maxPlace+1)+`"]}`+"\n"), 1)
 		}, shake, "what it says of itself cannot be read"},
@@ -219,7 +220,7 @@ func TestHostileWorker(t *testing.T) {
 			write(c, noSettings, 1)
 			tt.attack(c)
 			r.says("p", 200, "good")
-			_, _ = io.Copy(io.Discard, c) // until the front has had enough
+			_, _ = io.Copy(io.Discard, c) // until the front closes the connection
 			r.until("end of the link", func() bool { return strings.Contains(r.log.String()[from:], "a worker is not linked any more") })
 			c.Close()
 			if n := read.Load(); n > tt.most {
@@ -236,8 +237,8 @@ func TestHostileWorker(t *testing.T) {
 	}
 }
 
-// A line of a state has an end, also of a worker that keeps to all rules of HTTP/2: it can send no
-// more than what a front takes of a line, and its link ends.
+// A line of a state is bounded, also for a worker that follows all rules of HTTP/2: the
+// worker can send no more than the front reads of a line, and its link ends.
 func TestStateWithoutEnd(t *testing.T) {
 	r := newRig(t, nil)
 	m := r.worker("good", r.cert("good", WorkerDNS("good")), echo("good"), "p")
@@ -268,7 +269,8 @@ func TestStateWithoutEnd(t *testing.T) {
 	m.stop()
 }
 
-// The headers of an answer have an end: more of them than may be reach no client.
+// The headers of an answer are bounded: an answer with too many of them does not reach a
+// client.
 func TestLongHeadersOfAnAnswer(t *testing.T) {
 	r := newRig(t, nil)
 	r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, req *http.Request) {
@@ -295,8 +297,8 @@ func TestLongHeadersOfAnAnswer(t *testing.T) {
 	r.says("p", 200, "answer")
 }
 
-// A hostile front with a good certificate does not end its worker: it gets what its requests
-// name, within the bounds of a link.
+// A hostile front with a valid certificate does not harm its worker: the front gets answers
+// to its requests, within the bounds of a link.
 func TestHostileFront(t *testing.T) {
 	r := newRig(t, nil)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -323,15 +325,15 @@ func TestHostileFront(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan error, 1)
 	go func() { over <- w.Run(ctx) }()
-	// request is GET / of the place "p", with the names of the static table of HPACK.
+	// request is GET / for the place "p", with names from the static table of HPACK.
 	request := "\x82\x86\x84" + field("belljar-place", "p")
-	long := strings.Repeat(field("x", strings.Repeat("y", 967)), maxFrame/1024) // 1000 bytes each, as HTTP/2 counts them
+	long := strings.Repeat(field("x", strings.Repeat("y", 967)), maxFrame/1024) // 1000 bytes each, by the count of HTTP/2
 	bomb := frame(frameContinuation, 0, 1, strings.Repeat(field("x", ""), 1024))
 	for _, tt := range []struct {
 		name   string
 		attack func(io.Writer)
-		begun  int64  // requests that begin
-		memory uint64 // bytes that are allocated, at most
+		begun  int64  // number of requests that begin
+		memory uint64 // maximum number of bytes that are allocated
 	}{
 		{"garbage", func(w io.Writer) { write(w, "garbage\xff", 4000) }, 0, 1 << 20},
 		{"a header", func(w io.Writer) {
@@ -362,7 +364,8 @@ func TestHostileFront(t *testing.T) {
 			write(c, preface+noSettings, 1)
 			tt.attack(c)
 			write(c, frame(framePing, 0, 0, "12345678"), 1)
-			if err := <-read; errors.Is(err, os.ErrDeadlineExceeded) { // or the worker has ended the link
+			// any other error means that the worker has ended the link
+			if err := <-read; errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Error(err)
 			}
 			runtime.ReadMemStats(&after)
@@ -387,7 +390,7 @@ func TestHostileFront(t *testing.T) {
 	}
 }
 
-// acceptLink accepts a link of a worker, in the place of a front.
+// acceptLink accepts a link of a worker, as a front does.
 func (r *rig) acceptLink(l net.Listener, files *certificates) net.Conn {
 	r.t.Helper()
 	raw, err := l.Accept()

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// inflight is a set of requests that have begun and not ended. It is safe for concurrent
+// inflight is a set of requests that have begun but not ended. It is safe for concurrent
 // use.
 type inflight[R comparable] struct {
 	mu       sync.Mutex
@@ -30,7 +30,7 @@ func (i *inflight[R]) begin(r R) bool {
 	return true
 }
 
-// end removes a request, and reports whether it had begun.
+// end removes a request, and reports whether it was in the set.
 func (i *inflight[R]) end(r R) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -44,15 +44,15 @@ func (i *inflight[R]) end(r R) bool {
 	return true
 }
 
-// all returns the requests that have begun and not ended.
+// all returns the requests in the set.
 func (i *inflight[R]) all() []R {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return slices.Collect(maps.Keys(i.requests))
 }
 
-// close lets no more requests begin, and returns what is closed when none is left. A second
-// call returns the same.
+// close makes begin refuse further requests, and returns a channel that is closed when the
+// set is empty. A second call returns the same channel.
 func (i *inflight[R]) close() (idle <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

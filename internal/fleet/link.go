@@ -16,16 +16,16 @@ import (
 const protocol = "belljar-link/1"
 
 // Headers of a request on a link. A front removes every header that begins with
-// headerPrefix from what clients send, and from what workers answer.
+// headerPrefix from the requests of clients and from the answers of workers.
 const (
 	headerPrefix = "Belljar-"
-	PlaceHeader  = "Belljar-Place"     // the place of the request
-	CallerHeader = "Belljar-Caller"    // the caller, in a form that the two handlers agree on
+	PlaceHeader  = "Belljar-Place"     // place of the request
+	CallerHeader = "Belljar-Caller"    // caller, in a form that the handlers at both ends agree on
 	notBegun     = "Belljar-Not-Begun" // see MarkNotStarted
 )
 
-// MarkNotStarted marks a refusal of a worker that is stopping: no part of the request ran, so the
-// front may send it to the next process of the worker.
+// MarkNotStarted marks a refusal of a worker that is stopping: no part of the request was
+// run, so the front may send it to the next process of the worker.
 func MarkNotStarted(answer http.Header) { answer.Set(notBegun, "1") }
 
 // Paths of requests that a front sends over a link on its own behalf, not for a client.
@@ -34,59 +34,59 @@ const (
 	claimPath = "/link/claim"
 )
 
-// Times of a link. An end that does not answer is gone after pingAfter + pingWait.
+// Times of a link. An end that does not answer for pingAfter + pingWait counts as lost.
 const (
-	pingAfter = 500 * time.Millisecond // of silence
+	pingAfter = 500 * time.Millisecond // time of silence before a ping
 	pingWait  = time.Second
-	helloWait = 5 * time.Second // for the handshake and the hello
+	helloWait = 5 * time.Second // time for the handshake and the hello
 	writeWait = 10 * time.Second
 )
 
 // Bounds of a link.
 const (
 	maxHello   = 4 << 10
-	maxStreams = 8192      // requests at once
-	maxHeader  = 64 << 10  // of one request or answer
-	maxBuffer  = 256 << 10 // of one stream that its reader does not read
+	maxStreams = 8192      // number of requests at the same time
+	maxHeader  = 64 << 10  // size of the headers of one request or answer, in bytes
+	maxBuffer  = 256 << 10 // unread bytes of one stream
 
-	// maxUnread bounds the bytes that wait unread in all streams of a link. It has room
-	// for those of all requests that one tenant may have, so a client that does not read its
-	// answers does not stop the answers of other tenants.
+	// maxUnread bounds the unread bytes in all streams of a link. It has room for all
+	// requests that one tenant may have, so a client that does not read its answers does
+	// not stop the answers of other tenants.
 	maxUnread = maxFlights / tenantPart * maxBuffer
-	// maxUnreadBodies bounds the bytes of request bodies that wait unread on a link. All that a
-	// front buffers fits.
+	// maxUnreadBodies bounds the unread bytes of request bodies on a link. It has room for
+	// all bytes that a front buffers.
 	maxUnreadBodies = maxBodies
 )
 
-// hello is what a worker says first.
+// hello is the first message of a worker.
 type hello struct {
 	Name     string `json:"name"`
-	Process  string `json:"process"`           // another one for each start
-	Fronts   int    `json:"fronts"`            // to which the worker connects
-	Version  string `json:"version,omitempty"` // of the program
+	Process  string `json:"process"`           // random text, different for each process
+	Fronts   int    `json:"fronts"`            // number of fronts to which the worker connects
+	Version  string `json:"version,omitempty"` // version of the program
 	Protocol int    `json:"protocol"`
 }
 
 // welcome is the answer of a front.
 type welcome struct {
-	Refused string `json:"refused,omitempty"` // why the front does not take the link
+	Refused string `json:"refused,omitempty"` // why the front refuses the link; empty if it accepts it
 }
 
-// helloProtocol is the version of what is said on a link.
+// helloProtocol is the version of the protocol on a link.
 const helloProtocol = 1
 
-// conn is a connection of a link. If the connection breaks, conn records the end of the link
-// before its reader or writer gets the error.
+// conn is the connection of a link. If the connection breaks, conn records the end of the
+// link before its reader or writer gets the error.
 type conn struct {
 	net.Conn
 
 	endOnce    sync.Once
 	lost       chan struct{} // closed when the link has ended
 	detachOnce sync.Once
-	detached   chan struct{} // closed when its requests go on without their callers
+	detached   chan struct{} // closed when its requests are to continue without their callers
 
-	asked        atomic.Bool // the front has asked for the state of the worker
-	acknowledged Signed      // guarded by Worker.mu: the newest checkpoint that the front knows
+	asked        atomic.Bool // whether the front has requested the state of the worker
+	acknowledged Signed      // guarded by Worker.mu: newest checkpoint that the front has
 }
 
 func newConn(c net.Conn) *conn {
@@ -111,20 +111,20 @@ func (c *conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the link. Twice is fine.
+// Close ends the link. It may be called several times.
 func (c *conn) Close() error {
 	c.end()
 	return c.Conn.Close()
 }
 
-// end records that the link has ended. It detaches the requests first, so that whoever sees
-// lost closed sees detached closed, too.
+// end records that the link has ended. It detaches the requests first: if lost is closed,
+// detached is closed too.
 func (c *conn) end() {
 	c.detach()
 	c.endOnce.Do(func() { close(c.lost) })
 }
 
-// detach tells the requests of the link to go on without their callers.
+// detach makes the requests of the link continue without their callers.
 func (c *conn) detach() { c.detachOnce.Do(func() { close(c.detached) }) }
 
 // closed reports whether a channel is closed.
@@ -140,10 +140,11 @@ func closed(c <-chan struct{}) bool {
 // connKey is the key of the connection in the context of a request on a link.
 type connKey struct{}
 
-// Detached returns a channel that is closed when a request that came over a link is to go
-// on without its caller: the link has ended, or the worker is stopping and waits for its
-// requests no longer. After that, the end of the request's context does not mean that the
-// caller gave up. The channel is nil for a request that did not come over a link.
+// Detached returns a channel that is closed when a request that arrived over a link must
+// continue without its caller: the link has ended, or the worker is stopping and does not
+// wait for its requests any longer. After that, the end of the request's context does not
+// mean that the caller gave up. The channel is nil for a request that did not arrive over a
+// link.
 func Detached(ctx context.Context) <-chan struct{} {
 	if c, ok := ctx.Value(connKey{}).(*conn); ok {
 		return c.detached
@@ -151,7 +152,7 @@ func Detached(ctx context.Context) <-chan struct{} {
 	return nil
 }
 
-// send writes one line of the hello and the welcome, before the link speaks HTTP/2.
+// send writes one line of the hello or the welcome, before the link uses HTTP/2.
 func send(c net.Conn, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -161,7 +162,7 @@ func send(c net.Conn, v any) error {
 	return err
 }
 
-// receive reads one line, and no byte beyond it.
+// receive reads one line, and no byte after it.
 func receive(c net.Conn, v any) error {
 	line := make([]byte, 0, 256)
 	var one [1]byte
@@ -170,7 +171,8 @@ func receive(c net.Conn, v any) error {
 			return err
 		}
 		if one[0] == '\n' {
-			if err := json.Unmarshal(line, v); err != nil { // without DisallowUnknownFields: a newer end may say more
+			// without DisallowUnknownFields: a newer version may send more fields
+			if err := json.Unmarshal(line, v); err != nil {
 				return fmt.Errorf("the first line of a link: %w", err)
 			}
 			return nil

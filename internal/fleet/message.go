@@ -2,21 +2,21 @@ package fleet
 
 import "net/http"
 
-// Protocol is what a front has to know of the messages that it forwards.
+// Protocol tells a front about the messages that it forwards.
 type Protocol interface {
-	// Read returns what a request asks for.
+	// Read returns the message in a request.
 	Read(h http.Header, body []byte) Message
 	// Answers reports whether an event of a stream is the answer to a message.
 	Answers(event []byte, m Message) bool
-	// Lost is the answer to a message whose worker is gone. It may have run.
+	// Lost returns the answer to a message whose worker is lost. The message may have run.
 	Lost(m Message) []byte
 }
 
-// Message is what a request asks for.
+// Message describes the message in a request.
 type Message struct {
-	ID     []byte // JSON; nil for what gets no answer
+	ID     []byte // id in JSON; nil if the message gets no answer
 	Method string
-	Tool   string // of a call
-	Modern bool   // the revision of the protocol has no sessions
-	Lasts  bool   // the answer is a stream that lasts
+	Tool   string // name of the tool that is called
+	Modern bool   // whether the revision of the protocol has no sessions
+	Lasts  bool   // whether the answer is a stream that lasts
 }

@@ -11,23 +11,23 @@ import (
 	"belljar.dev/internal/fleet/claims"
 )
 
-// moveTimes are the times of moves, and what else tests set lower.
+// moveTimes are the times of moves, and other bounds that tests lower.
 type moveTimes struct {
-	reconcile time.Duration // between two calls of moves.reconcile
-	takeOver  time.Duration // that a front leaves a move alone which another one has begun
+	reconcile time.Duration // time between two calls of moves.reconcile
+	takeOver  time.Duration // time for which another front's move is left to that front
 	retry     time.Duration
-	step      time.Duration // of a worker, for a step without a stream
-	undo      time.Duration // of both workers, for a move that was given up; reconcile goes on with it
-	freeze    time.Duration // longer than any --drain
-	stall     time.Duration // of a stream, for leastPart of its bytes
-	quiet     time.Duration // of an end that says nothing before the first byte or behind the last one
-	copy      time.Duration // of all of a stream
-	patience  time.Duration // for the two workers of a move that is not decided
-	grace     time.Duration // of a copy from a file that nobody claims
-	say       time.Duration // at least, between two signs of life of a worker
-	most      int64         // bytes of a stream
+	step      time.Duration // time for a worker's step without a stream
+	undo      time.Duration // time for both workers to undo a move; reconcile continues afterwards
+	freeze    time.Duration // time for a freeze, longer than any --drain
+	stall     time.Duration // time for leastPart bytes of a stream
+	quiet     time.Duration // silence of an end before the first byte or after the last one
+	copy      time.Duration // time for a whole stream
+	patience  time.Duration // time for the two workers of a move that is not decided
+	grace     time.Duration // age of a copy from a file without a claim before it is removed
+	say       time.Duration // least time between two signs of life of a worker
+	most      int64         // size of a stream in bytes
 
-	unclaimed time.Duration // before each round of unclaimed.claim
+	unclaimed time.Duration // pause before each round of unclaimed.claim
 }
 
 var usualMoves = moveTimes{
@@ -38,32 +38,32 @@ var usualMoves = moveTimes{
 
 // Bounds of moves.
 const (
-	maxDrives = 8    // moves that a front works on at once
-	maxOfOne  = 2    // moves of one worker that a front works on at once: the worker may be slow
-	maxSaid   = 1000 // places whose last move is remembered
+	maxDrives = 8    // number of moves that a front works on at the same time
+	maxOfOne  = 2    // number of those moves for one worker, which may be slow
+	maxSaid   = 1000 // number of places whose last move is remembered
 )
 
-// moves is the moves that a front works on. The state of each is in its claim, so this can be made
-// anew at any time.
+// moves are the moves that a front works on. The state of each move is in its claim, so
+// this data can be lost at any time.
 type moves struct {
 	front *Front
 	times moveTimes
-	news  chan struct{} // has one when this front has begun a move
+	news  chan struct{} // has an element when this front has begun a move
 
 	cleanup *cleanup
 
 	mu   sync.Mutex
-	busy map[string]*drive  // guarded by mu: by place
-	seen map[string]watched // guarded by mu: by place
-	said map[string]string  // guarded by mu: by place: how its last move ended
+	busy map[string]*drive  // guarded by mu: moves that this front works on, by place
+	seen map[string]watched // guarded by mu: observed claims by place
+	said map[string]string  // guarded by mu: how the last move ended, by place
 	all  sync.WaitGroup
 }
 
-// watched is the claim of a move, and since when it is as it is.
+// watched is the claim of a move, and the time when it was first observed.
 type watched struct {
 	claims.Claim
 	since time.Time
-	own   bool // this front has begun the move
+	own   bool // whether this front has begun the move
 }
 
 func newMoves(f *Front) *moves {
@@ -72,7 +72,7 @@ func newMoves(f *Front) *moves {
 	return m
 }
 
-// own has this front go on with a move that it has begun, without waiting for others.
+// own makes this front continue a move that it has begun, without waiting for other fronts.
 func (m *moves) own(place string, c claims.Claim) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,12 +83,12 @@ func (m *moves) own(place string, c claims.Claim) {
 	}
 }
 
-// run looks after moves, and after places that nobody has claimed, until the front is closed. It
-// waits for the moves that it works on.
+// run handles moves, and places without a claim, until the front is closed. It waits for
+// the moves that this front works on.
 func (m *moves) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer m.all.Wait()
-	defer cancel() // each step of a worker learns of the end
+	defer cancel() // this ends each step of a worker
 	m.all.Go(func() { unclaimed{m.front, m.times.unclaimed}.claim(ctx) })
 	tick := time.NewTicker(m.times.reconcile)
 	defer tick.Stop()
@@ -105,8 +105,8 @@ func (m *moves) run(ctx context.Context) {
 	}
 }
 
-// reconcile goes on with moves that nobody works on, and has workers clear up what other moves have
-// left.
+// reconcile continues moves that no front works on, and makes workers clean up what other
+// moves have left.
 func (m *moves) reconcile(ctx context.Context) {
 	m.interrupt()
 	moving := m.front.cfg.Claims.Moving()
@@ -125,7 +125,8 @@ func (m *moves) reconcile(ctx context.Context) {
 	m.cleanup.reconcile(ctx)
 }
 
-// mine reports whether no other front works on a move, as far as can be told.
+// mine reports whether this front may work on a move: it has begun the move, or it seems
+// that no other front works on it.
 func (m *moves) mine(place string, c claims.Claim) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,8 +138,8 @@ func (m *moves) mine(place string, c claims.Claim) bool {
 	return s.own || !m.front.cfg.SharedClaims || time.Since(s.since) >= m.times.takeOver
 }
 
-// linked reports whether the workers are there that the next step of a move needs. A
-// move that is not decided is tried without them, and given up in the end.
+// linked reports whether the workers for the next step of a move are linked. A move that is
+// not decided is tried without them, and is abandoned in the end.
 func (m *moves) linked(place string, c claims.Claim) bool {
 	if c.To != "" {
 		return true
@@ -150,11 +151,11 @@ func (m *moves) linked(place string, c claims.Claim) bool {
 	return len(holders) == 0 || c.From == claims.FromFile || m.front.roster.named(c.From) != nil
 }
 
-// errGivenUp ends the work on a move that was given up meanwhile.
+// errGivenUp ends the work on a move that was abandoned meanwhile.
 var errGivenUp = errors.New("the move was given up")
 
-// interrupt ends the work on moves that were given up, at this front or at another one, and
-// returns it.
+// interrupt ends the work on moves that this or another front has abandoned, and returns
+// it.
 func (m *moves) interrupt() (all []*drive) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -181,7 +182,7 @@ func (m *moves) start(ctx context.Context, place string, c claims.Claim) {
 	}
 }
 
-// since is when a claim was seen first.
+// since returns when a claim was first observed.
 func (m *moves) since(place string, c claims.Claim) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -191,7 +192,8 @@ func (m *moves) since(place string, c claims.Claim) time.Time {
 	return time.Now()
 }
 
-// drive takes the steps of a move until it is settled or given up, or waits for a worker.
+// drive makes the steps of a move until it is settled or abandoned, or until it must wait
+// for a worker.
 func (m *moves) drive(ctx context.Context, place string, d *drive) {
 	began := time.Now()
 	for c := d.claim; ctx.Err() == nil && c.Moving(); {
@@ -202,16 +204,16 @@ func (m *moves) drive(ctx context.Context, place string, d *drive) {
 		if errors.Is(err, ErrBusy) {
 			patience := m.times.patience
 			if errors.Is(err, ErrAtWork) {
-				patience = m.times.copy // a worker that only says so keeps no place for longer
+				patience = m.times.copy // a worker that only reports progress keeps a place frozen no longer than this
 			}
 			if began = m.since(place, c); c.To == "" || time.Since(began) <= patience {
 				d.got(m, c, err)
-				return // until reconcile begins again
+				return // reconcile starts the work again later
 			}
 		}
 		_, final := errors.AsType[*Refusal](err)
 		if final && c.From == claims.FromFile {
-			next, err = m.notMade(ctx, place, c, err) // the copy is gone
+			next, err = m.notMade(ctx, place, c, err) // the copy was removed
 		}
 		if err != nil && c.To != "" && (final || time.Since(began) > m.times.patience) {
 			next, err = m.abandon(ctx, place, c, err.Error())
@@ -223,7 +225,7 @@ func (m *moves) drive(ctx context.Context, place string, d *drive) {
 		}
 		m.front.cfg.Log.Warn("a place does not get on with its move; it is tried again", "place", place, "move", c.Move, "err", err)
 		if c.From != "" && !m.linked(place, c) {
-			return // until it is, and reconcile begins again
+			return // reconcile starts the work again when they are linked
 		}
 		pause := time.NewTimer(m.times.retry)
 		select {
@@ -236,7 +238,7 @@ func (m *moves) drive(ctx context.Context, place string, d *drive) {
 	}
 }
 
-// advance brings a move to its next claim, and returns the one that holds then.
+// advance brings a move to its next claim, and returns the claim that is then in force.
 func (m *moves) advance(ctx context.Context, place string, c claims.Claim, d *drive) (claims.Claim, error) {
 	if c.To == "" {
 		return m.finish(ctx, place, c)
@@ -261,7 +263,7 @@ func (m *moves) freeze(ctx context.Context, place string, c claims.Claim, from *
 	return err
 }
 
-// copy has one worker pack a place and the other one unpack it.
+// copy makes one worker pack a place and the other unpack it.
 func (m *moves) copy(ctx context.Context, place string, c claims.Claim, from, to *link, d *drive) error {
 	d.copied.Store(0)
 	ctx, p, end := m.times.startPace(ctx, m.times.quiet, &d.copied)
@@ -282,7 +284,7 @@ func (m *moves) copy(ctx context.Context, place string, c claims.Claim, from, to
 func (m *moves) finish(ctx context.Context, place string, c claims.Claim) (claims.Claim, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.times.step)
 	defer cancel()
-	// The decision may be known here too late to be true.
+	// The decision that is known here may be outdated.
 	if now, err := m.swap(ctx, place, c, c); err != nil || now != c {
 		return now, err
 	}
@@ -316,7 +318,7 @@ func (m *moves) finish(ctx context.Context, place string, c claims.Claim) (claim
 	return now, err
 }
 
-// abandon gives a move up that is not decided. The place stays where it is.
+// abandon abandons a move that is not decided. The place stays where it is.
 func (m *moves) abandon(ctx context.Context, place string, c claims.Claim, why string) (claims.Claim, error) {
 	now, err := m.swap(ctx, place, c, c.Abandon())
 	if err == nil && now == c.Abandon() {
@@ -327,8 +329,8 @@ func (m *moves) abandon(ctx context.Context, place string, c claims.Claim, why s
 	return now, err
 }
 
-// undo has the workers of a move that was given up put the place to work again, and remove its
-// copy. If that does not reach them soon, reconcile does it later.
+// undo makes the workers of an abandoned move put the place to work again and remove the
+// copy. If it does not reach them in time, reconcile does it later.
 func (m *moves) undo(ctx context.Context, place string, c claims.Claim) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.times.undo)
 	defer cancel()
@@ -338,7 +340,7 @@ func (m *moves) undo(ctx context.Context, place string, c claims.Claim) {
 	both.Go(func() { m.until(ctx, c.To, StepDiscard, Marked{place, claims.Mark{Move: c.Move, From: c.Worker}}) })
 }
 
-// until has a worker take a step, and again while it is busy with the place.
+// until makes a worker take a step, and repeats it while the worker is busy with the place.
 func (m *moves) until(ctx context.Context, worker string, s Step, at Marked) {
 	again := time.NewTicker(m.times.retry)
 	defer again.Stop()
@@ -358,7 +360,8 @@ func (m *moves) until(ctx context.Context, worker string, s Step, at Marked) {
 	}
 }
 
-// giveUp is abandon for an operator. The work of this front for the move is ended at once.
+// giveUp is abandon for an operator. The work of this front on the move is ended
+// immediately.
 func (m *moves) giveUp(ctx context.Context, place string, c claims.Claim) error {
 	now, err := m.swap(ctx, place, c, c.Abandon())
 	if err == nil && now != c.Abandon() {
@@ -373,21 +376,21 @@ func (m *moves) giveUp(ctx context.Context, place string, c claims.Claim) error 
 		select {
 		case <-d.ended:
 		case <-ctx.Done():
-			return nil // it is given up, and reconcile does the rest
+			return nil // the move is abandoned, and reconcile does the rest
 		}
 	}
 	m.undo(ctx, place, c)
 	return nil
 }
 
-// got notes how far a drive has got.
+// got records the present state of a drive.
 func (d *drive) got(m *moves, c claims.Claim, wrong error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d.claim, d.wrong = c, wrong
 }
 
-// notMade gives up a place of a file that its worker refuses to put to work.
+// notMade gives up a place from a file that its worker refuses to put to work.
 func (m *moves) notMade(ctx context.Context, place string, c claims.Claim, why error) (claims.Claim, error) {
 	next, err := m.swap(ctx, place, c, claims.Claim{})
 	if err == nil {
@@ -397,7 +400,7 @@ func (m *moves) notMade(ctx context.Context, place string, c claims.Claim, why e
 	return next, err
 }
 
-// say notes how the last move of a place has ended.
+// say records how the last move of a place has ended.
 func (m *moves) say(place, how string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

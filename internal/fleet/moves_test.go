@@ -24,7 +24,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// mover is the places of a worker under test. A function that is nil does what a good worker does.
+// mover contains the places of a worker that is tested. A function that is nil does what a
+// good worker does.
 type mover struct {
 	do      func(context.Context, Step, Marked) (Looked, error)
 	pack    func(context.Context, io.Writer) error
@@ -79,7 +80,8 @@ func (m *mover) Receive(ctx context.Context, at Marked, in io.Reader, alive func
 	return err
 }
 
-// movingRig is a front with a worker w1 that has the place p, and w2 and w3 without any.
+// movingRig starts a front with a worker w1 that has the place p, and with workers w2 and
+// w3 without places.
 func movingRig(t *testing.T, change func(*moveTimes), movers map[string]*mover, places ...string) *rig {
 	t.Helper()
 	times := usualMoves
@@ -114,7 +116,8 @@ func (r *rig) move(place, to string) {
 	}
 }
 
-// stays waits until place p stays where it is, for that reason, and is at work again.
+// stays waits until place p is at work again where it was, and its last move ended for a
+// reason.
 func (r *rig) stays(why string) {
 	r.t.Helper()
 	const place = "p"
@@ -146,7 +149,7 @@ func (r *rig) idle() {
 
 func readAll(in io.Reader) { _, _ = io.Copy(io.Discard, in) }
 
-// A copy that one of its ends keeps from going on, at any time, is given up soon.
+// If one of the ends blocks a copy, at any time, the copy is soon abandoned.
 func TestSilentWorkers(t *testing.T) {
 	soon := func(m *moveTimes) {
 		m.stall, m.quiet, m.patience = 250*time.Millisecond, 500*time.Millisecond, time.Millisecond
@@ -182,7 +185,7 @@ func TestSilentWorkers(t *testing.T) {
 	}
 }
 
-// endless writes until that fails.
+// endless writes until a write fails.
 func endless(out io.Writer) error {
 	for {
 		if _, err := out.Write(make([]byte, 64<<10)); err != nil {
@@ -191,7 +194,8 @@ func endless(out io.Writer) error {
 	}
 }
 
-// A stream that is longer than that of any place is cut off, and so is an export.
+// A stream that is longer than any place can be is cut off, also in an export and in an
+// import.
 func TestEndlessPlaces(t *testing.T) {
 	r := movingRig(t, func(m *moveTimes) { m.most = 1 << 20 }, map[string]*mover{"w1": {pack: func(_ context.Context, out io.Writer) error { return endless(out) }}})
 	r.move("p", "w2")
@@ -204,8 +208,8 @@ func TestEndlessPlaces(t *testing.T) {
 	}
 }
 
-// A place of a file that its worker refuses to put to work is not there. The operator who imports
-// it hears why, or the list says it where the front comes first.
+// If a worker refuses to put a place from a file to work, the place is not made. The
+// operator who imports it gets the reason, or finds it in the list if the front was faster.
 func TestUnfitFiles(t *testing.T) {
 	r := movingRig(t, nil, map[string]*mover{"w2": {do: func(_ context.Context, s Step, _ Marked) (Looked, error) {
 		if s == StepTake {
@@ -225,7 +229,7 @@ type endlessReader struct{}
 
 func (endlessReader) Read(p []byte) (int, error) { return len(p), nil }
 
-// pausing is a stream of which no more comes than some bytes.
+// pausing is a stream that stops after some bytes.
 type pausing struct {
 	left int
 	ctx  context.Context
@@ -241,8 +245,8 @@ func (p *pausing) Read(b []byte) (int, error) {
 	return 0, p.ctx.Err()
 }
 
-// An export ends where the worker sends nothing, and an import where nothing comes or the worker
-// does not answer.
+// An export ends if the worker sends nothing, and an import ends if no bytes arrive or the
+// worker does not answer.
 func TestSilentFiles(t *testing.T) {
 	hangs := func(ctx context.Context, in io.Reader, _ func()) error {
 		readAll(in)
@@ -273,7 +277,7 @@ func TestSilentFiles(t *testing.T) {
 	}
 }
 
-// A front that does not read what a worker exports does not keep the place closed.
+// If the other end does not read an export, the place is not kept frozen.
 func TestExportThatNobodyReads(t *testing.T) {
 	packed := make(chan error, 1)
 	r := movingRig(t, func(m *moveTimes) { m.stall = 50 * time.Millisecond }, map[string]*mover{"w1": {pack: func(_ context.Context, out io.Writer) error {
@@ -299,7 +303,8 @@ func TestExportThatNobodyReads(t *testing.T) {
 	}
 }
 
-// Bodies and answers over HTTP/1 end where the other end sends or reads nothing.
+// Reading a body or writing an answer over HTTP/1 ends if the other end sends or reads
+// nothing.
 func TestTimedStream(t *testing.T) {
 	ended := make(chan error, 2)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -330,8 +335,8 @@ func TestTimedStream(t *testing.T) {
 	}
 }
 
-// The time of a stream begins with its request and ends with the last answer. An end that works
-// has it begin anew, but not while bytes are on their way.
+// The time of a stream begins with its request and ends with the last answer. A sign of
+// life makes it begin again, except while bytes flow.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, tt := range []struct {
@@ -347,7 +352,7 @@ func TestPace(t *testing.T) {
 			{"bytes", func(p *pace, works func()) {
 				_ = p.note(1, false)
 				testenv.Delay(t.Context(), usualMoves.stall-time.Second)
-				works() // an empty call writes no byte
+				works() // a sign of life that is not a byte of the stream
 			}, usualMoves.stall},
 			{"a trickle", func(p *pace, _ func()) {
 				for range 50 {
@@ -392,7 +397,7 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// A worker that compares what it has written says so before it answers.
+// A worker that checks what it has written sends signs of life before it answers.
 func TestSignsOfLife(t *testing.T) {
 	heard := make(chan struct{})
 	r := movingRig(t, func(m *moveTimes) { m.say = 0 }, map[string]*mover{"w2": {receive: func(ctx context.Context, in io.Reader, alive func()) error {
@@ -422,7 +427,7 @@ func TestSignsOfLife(t *testing.T) {
 	res.Body.Close()
 }
 
-// An operator who stops a move, at this front or at another one, ends its copy at once.
+// If an operator stops a move, at this front or at another one, its copy ends immediately.
 func TestStopMove(t *testing.T) {
 	begun, ended := make(chan struct{}, 1), make(chan struct{}, 1)
 	r := movingRig(t, nil, map[string]*mover{"w2": {receive: func(ctx context.Context, in io.Reader, _ func()) error {
@@ -459,7 +464,7 @@ func TestStopMove(t *testing.T) {
 	}
 }
 
-// A worker that is slow with many places does not keep the places of others from moving.
+// A worker that is slow with many places does not block the moves of other workers' places.
 func TestSlowTarget(t *testing.T) {
 	var places []string
 	for i := range 2 * maxDrives {
@@ -471,7 +476,8 @@ func TestSlowTarget(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}}}, places...)
-	// w1 is slow as well, where all its places go to w2: the place of another worker moves.
+	// w1 is slow too, because all its places move to w2. The place of a third worker moves
+	// nevertheless.
 	for _, place := range places {
 		r.move(place, "w2")
 	}
@@ -488,15 +494,15 @@ func TestSlowTarget(t *testing.T) {
 	r.moved("other", "w4")
 }
 
-// A worker that stays busy with a place does not keep it frozen at the other one; a worker that
-// gets on is waited for.
+// A worker that stays busy with a place does not keep it frozen at the other worker. A
+// worker that makes progress has more time.
 func TestBusyTarget(t *testing.T) {
 	var tries atomic.Int64
 	r := movingRig(t, func(m *moveTimes) { m.patience = 30 * time.Millisecond }, map[string]*mover{
 		"w2": {receive: func(context.Context, io.Reader, func()) error { return ErrBusy }},
 		"w3": {receive: func(_ context.Context, in io.Reader, _ func()) error {
 			readAll(in)
-			if tries.Add(1) < 20 { // each a round later, and together longer than it has patience
+			if tries.Add(1) < 20 { // one try per round; together they take longer than patience
 				return ErrAtWork
 			}
 			return nil
@@ -508,7 +514,8 @@ func TestBusyTarget(t *testing.T) {
 	r.moved("p", "w3")
 }
 
-// A worker that says for ever that it gets on does not keep a place frozen for longer than a copy.
+// A worker that reports progress without end does not keep a place frozen for longer than
+// the time of a copy.
 func TestTargetThatSaysItGetsOn(t *testing.T) {
 	r := movingRig(t, func(m *moveTimes) { m.patience, m.copy = time.Millisecond, 200*time.Millisecond }, map[string]*mover{
 		"w2": {receive: func(context.Context, io.Reader, func()) error { return ErrAtWork }},
@@ -517,7 +524,7 @@ func TestTargetThatSaysItGetsOn(t *testing.T) {
 	r.stays("gets on")
 }
 
-// No worker, mark or claim leads to a number of a move that no other can follow.
+// No worker, mark or claim can cause a move number after which no further move is possible.
 func TestNumbersOfMoves(t *testing.T) {
 	last := atomic.Uint64{}
 	r := movingRig(t, nil, map[string]*mover{"w2": {do: func(_ context.Context, s Step, _ Marked) (Looked, error) {
@@ -550,8 +557,8 @@ func TestNumbersOfMoves(t *testing.T) {
 	}
 }
 
-// A worker that has another front says so also while it drains: the other front does not know what
-// this front decides alone.
+// A worker with another front reports this also while it drains: the other front does not
+// know what this front decides alone.
 func TestDrainingWorkerOfTwoFronts(t *testing.T) {
 	r := movingRig(t, nil, map[string]*mover{})
 	other := &rig{t: t, dir: r.dir, log: r.log, other: r}
@@ -576,7 +583,7 @@ func TestDrainingWorkerOfTwoFronts(t *testing.T) {
 	r.says("new", http.StatusServiceUnavailable, "w4 has 2 fronts")
 }
 
-// Texts that are cut are texts.
+// A text that is cut is still valid text.
 func TestClip(t *testing.T) {
 	for _, text := range []string{strings.Repeat("é", maxWhy), "x" + strings.Repeat("é", maxWhy), strings.Repeat("x", maxWhy)} {
 		if got := clip(text); !utf8.ValidString(got) || len(got) > maxWhy || len(got) < maxWhy-utf8.UTFMax || !bytes.HasPrefix([]byte(text), []byte(got)) {

@@ -13,41 +13,43 @@ import (
 	"time"
 )
 
-// MaxForwarded is the most bytes of one stream of a place that a front forwards. It must be above
-// placefile.MaxStream, the bound of a worker that packs or unpacks a place: a place that is too
-// large is then refused by its worker, which can say why. This bound is for a worker that does not keep its own.
+// MaxForwarded is the maximum number of bytes of one place's stream that a front forwards.
+// It must be above placefile.MaxStream, the bound of a worker that packs or unpacks a
+// place: then a place that is too large is refused by its worker, which can report why.
+// MaxForwarded is for a worker that does not respect its own bound.
 const MaxForwarded = 80 << 30
 
-// Reasons why a stream is ended.
+// Reasons for ending a stream.
 var (
 	errStalled = errors.New("the copy does not go on")
 	errTooLong = errors.New("the copy takes too long")
 )
 
-// pace bounds a stream of a place that goes from one end to another through a front: how long
-// nothing is heard of it, from its request to the last answer, how slow it may be, and how long it is.
+// pace bounds the stream of a place that a front forwards from one end to another: its
+// silence, from the request to the last answer, its slowness, and its length.
 //
-// Nothing comes before the first byte while one end makes a copy of its database, and behind the
-// last one while the other end compares what it has written. An end that works says so by a
-// response 102, see working; then the time counts anew.
+// No bytes arrive before the first byte while one end copies its database, and after the
+// last byte while the other end checks what it has written. An end that is working sends a
+// response 102, see working; then the time begins again.
 type pace struct {
-	stall, quiet time.Duration // that it may take for leastPart, and be silent before the first byte or behind the last one
-	copied       *atomic.Int64 // bytes
+	stall, quiet time.Duration // limits for leastPart bytes, and for silence before the first or after the last byte
+	copied       *atomic.Int64 // number of bytes that were copied
 	most         int64
 	stop         context.CancelCauseFunc
 
 	mu     sync.Mutex
-	flows  bool        // guarded by mu: bytes are on their way
-	part   int         // guarded by mu: bytes since the time last counted anew
+	flows  bool        // guarded by mu: whether bytes flow
+	part   int         // guarded by mu: number of bytes since the limit last began
 	silent *time.Timer // guarded by mu
 }
 
-// leastPart is the number of bytes that must come within stall, so that a stream which trickles ends
-// as a silent one does. A place on the slowest disk, or one of zeros, sends more.
+// leastPart is the number of bytes that must arrive within stall, so that a very slow
+// stream ends like a silent one. Even a place on the slowest disk, or a place full of
+// zeros, sends more.
 const leastPart = 64 << 10
 
-// startPace begins to bound a stream. The context ends with it, and end ends both. quiet is how long
-// the ends may be silent.
+// startPace starts to bound a stream. The returned context ends with the stream, and end
+// ends both. quiet is how long the ends may be silent.
 func (t moveTimes) startPace(ctx context.Context, quiet time.Duration, copied *atomic.Int64) (_ context.Context, p *pace, end func()) {
 	ctx, over := context.WithTimeoutCause(ctx, t.copy, errTooLong)
 	ctx, stop := context.WithCancelCause(ctx)
@@ -66,7 +68,8 @@ func (t moveTimes) startPace(ctx context.Context, quiet time.Duration, copied *a
 	}
 }
 
-// working notes that an end works which sends nothing. While bytes flow, those alone count.
+// working records a sign of life from an end that sends nothing. While bytes flow, only
+// bytes count.
 func (p *pace) working() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +78,7 @@ func (p *pace) working() {
 	}
 }
 
-// note notes that some bytes came, or the last ones.
+// note records that some bytes have arrived, or the last ones.
 func (p *pace) note(n int, last bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +97,7 @@ func (p *pace) note(n int, last bool) error {
 	return nil
 }
 
-// through is a stream as it goes through the front.
+// through returns the stream as the front forwards it.
 func (p *pace) through(in io.Reader) io.Reader { return &pacedStream{in, p} }
 
 type pacedStream struct {
@@ -102,7 +105,7 @@ type pacedStream struct {
 	pace *pace
 }
 
-// Read reads what comes.
+// Read reads bytes of the stream.
 func (s *pacedStream) Read(b []byte) (int, error) {
 	n, err := s.Reader.Read(b)
 	if long := s.pace.note(n, err != nil); long != nil {
@@ -112,7 +115,7 @@ func (s *pacedStream) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// causeOf is the reason of an error of a stream.
+// causeOf returns the reason for an error of a stream.
 func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
@@ -120,12 +123,12 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// TimedStream reads the body of a request and writes its answer, and bounds how long each Read and
-// Write may take: a client that sends or reads nothing any more keeps nothing here.
+// TimedStream reads the body of a request and writes its answer, and bounds the time of
+// each Read and Write: a client that stops to send or to read occupies nothing here.
 type TimedStream struct {
-	Wait time.Duration // for one Read or Write
+	Wait time.Duration // time limit for one Read or Write
 	W    http.ResponseWriter
-	Body io.Reader // of the request
+	Body io.Reader // body of the request
 }
 
 // Read reads a part of the body.
@@ -136,7 +139,7 @@ func (b *TimedStream) Read(p []byte) (int, error) {
 	}
 	n, err := b.Body.Read(p)
 	if err == nil {
-		err = c.SetReadDeadline(time.Time{}) // what is done with it may take longer
+		err = c.SetReadDeadline(time.Time{}) // what the caller does with these bytes may take longer
 	}
 	return n, err
 }
@@ -149,7 +152,7 @@ func (b *TimedStream) Write(p []byte) (int, error) {
 	}
 	n, err := b.W.Write(p)
 	if err == nil {
-		err = c.SetWriteDeadline(time.Time{}) // the next one may not come as soon
+		err = c.SetWriteDeadline(time.Time{}) // the next Write may come later
 	}
 	return n, err
 }

@@ -13,19 +13,19 @@ import (
 	"belljar.dev/internal/order"
 )
 
-// PlaceInfo is a place as a front sees it.
+// PlaceInfo describes a place for people.
 type PlaceInfo struct {
 	Place  string `json:"place"`
-	Worker string `json:"worker,omitempty"` // to which it belongs; empty for none
-	To     string `json:"to,omitempty"`     // the worker that it is on its way to
-	From   string `json:"from,omitempty"`   // the worker that it came from, and that may still have its copy
+	Worker string `json:"worker,omitempty"` // worker that it belongs to; empty if there is none
+	To     string `json:"to,omitempty"`     // worker to which it is moving
+	From   string `json:"from,omitempty"`   // worker that it comes from, which may still have its copy
 	Move   uint64 `json:"move,omitempty"`   // number of its last move
-	State  string `json:"state"`            // for people
-	Said   string `json:"said,omitempty"`   // how its last move has ended, if this front has seen that
+	State  string `json:"state"`            // state in words, for people
+	Said   string `json:"said,omitempty"`   // how its last move ended, if this front made that move
 	Moving bool   `json:"moving"`
 }
 
-// Places are all places that the front knows, in order.
+// Places returns all places that the front knows, in order.
 func (f *Front) Places() []PlaceInfo {
 	all := []PlaceInfo{}
 	_, places, frozen := f.roster.info()
@@ -47,7 +47,7 @@ func (f *Front) Places() []PlaceInfo {
 	return all
 }
 
-// Place is a place as Places has it.
+// Place returns a place, as in Places.
 func (f *Front) Place(place string) PlaceInfo {
 	holders, _ := f.roster.holding(place)
 	at := ""
@@ -57,7 +57,7 @@ func (f *Front) Place(place string) PlaceInfo {
 	return f.moves.describe(place, f.cfg.Claims.Owner(place), at, len(holders) > 1)
 }
 
-// list are the places that are on their way, in order.
+// list returns the places that are moving, in order.
 func (m *moves) list() (all []PlaceInfo) {
 	for place, c := range m.front.cfg.Claims.Moving() {
 		all = append(all, m.describe(place, c, "", false))
@@ -66,12 +66,14 @@ func (m *moves) list() (all []PlaceInfo) {
 	return all
 }
 
-// describe says where a place is. at is the worker at which it is in use, or empty.
+// describe returns the description of a place. at is the worker at which it is in use, or
+// empty.
 func (m *moves) describe(place string, c claims.Claim, at string, several bool) PlaceInfo {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d := m.busy[place]
-	ends := d != nil && !c.Moving() && d.claim.Moving() && d.claim.Move == c.Move // how it ended is about to be said
+	// the result of the move will be recorded soon
+	ends := d != nil && !c.Moving() && d.claim.Moving() && d.claim.Move == c.Move
 	i := PlaceInfo{Place: place, Worker: c.Worker, To: c.To, From: c.From, Move: c.Move, Said: m.said[place], Moving: c.Moving() || ends}
 	switch {
 	case ends:
@@ -101,8 +103,8 @@ func (m *moves) describe(place string, c claims.Claim, at string, several bool) 
 	return i
 }
 
-// Move begins to move a place to another worker; an empty name chooses the one with the
-// fewest places. It returns when the move has begun, and goes on in the background.
+// Move begins to move a place to another worker. An empty name chooses the worker with the
+// fewest places. Move returns when the move has begun; it continues in the background.
 func (f *Front) Move(ctx context.Context, place, to string) (PlaceInfo, error) {
 	c, err := f.moves.depart(ctx, place, to)
 	if err != nil {
@@ -111,7 +113,7 @@ func (f *Front) Move(ctx context.Context, place, to string) (PlaceInfo, error) {
 	return f.moves.describe(place, c, "", false), nil
 }
 
-// depart begins to move a place, and returns its claim.
+// depart begins to move a place, and returns the new claim.
 func (m *moves) depart(ctx context.Context, place, to string) (c claims.Claim, err error) {
 	if err := m.agreed(); err != nil {
 		return c, err
@@ -153,7 +155,8 @@ func (m *moves) depart(ctx context.Context, place, to string) (c claims.Claim, e
 	return next, nil
 }
 
-// agreed reports whether all fronts know of a claim that this one changes.
+// agreed returns an error if a change of a claim by this front would not be known to all
+// fronts.
 func (m *moves) agreed() error {
 	if err := m.front.cfg.Claims.Ready(); err != nil {
 		return err
@@ -167,7 +170,8 @@ func (m *moves) agreed() error {
 	return nil
 }
 
-// target is the worker that gets a place. from is the worker that it leaves; nil for none.
+// target returns the worker for a place. from is the worker that the place leaves; nil if
+// there is none.
 func (m *moves) target(to string, from *link) (*link, error) {
 	takers := slices.DeleteFunc(m.front.roster.takers(), func(l *link) bool { return l == from })
 	switch {
@@ -185,8 +189,8 @@ func (m *moves) target(to string, from *link) (*link, error) {
 	return takers[i], nil
 }
 
-// canMove asks both workers whether a place can move, and returns the number of its last move. from is
-// nil for a place that comes from a file.
+// canMove asks both workers whether a place can move, and returns the number of its last
+// move. from is nil for a place from a file.
 func (m *moves) canMove(ctx context.Context, place string, from, to *link) (last uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, m.times.step)
 	defer cancel()
@@ -207,7 +211,7 @@ func (m *moves) canMove(ctx context.Context, place string, from, to *link) (last
 	return last, nil
 }
 
-// StopMove gives a move up that is not decided. The place stays where it is.
+// StopMove abandons a move that is not decided. The place stays where it is.
 func (f *Front) StopMove(ctx context.Context, place string) error {
 	c := f.cfg.Claims.Owner(place)
 	if c.To == "" {
@@ -219,7 +223,7 @@ func (f *Front) StopMove(ctx context.Context, place string) error {
 	return nil
 }
 
-// Export writes a place to out. Its calls wait meanwhile.
+// Export writes a place to out. Calls of the place wait meanwhile.
 func (f *Front) Export(ctx context.Context, place string, out io.Writer) error {
 	c := f.cfg.Claims.Owner(place)
 	holders, _ := f.roster.holding(place)
@@ -239,8 +243,8 @@ func (f *Front) Export(ctx context.Context, place string, out io.Writer) error {
 	return nil
 }
 
-// Import makes a place of what Export has written, at a worker; an empty name chooses one.
-// It fails for a place that exists.
+// Import makes a place from the output of Export, at a worker; an empty name chooses the
+// worker. It fails if the place exists.
 func (f *Front) Import(ctx context.Context, place, to string, in io.Reader) error {
 	l, err := f.moves.bring(ctx, place, to, in)
 	if err != nil {
@@ -250,7 +254,7 @@ func (f *Front) Import(ctx context.Context, place, to string, in io.Reader) erro
 	return nil
 }
 
-// receive has a worker make a copy of what comes from a file.
+// receive makes a worker unpack a copy from a file.
 func (m *moves) receive(ctx context.Context, l *link, mark Marked, in io.Reader) error {
 	ctx, p, end := m.times.startPace(ctx, m.times.quiet, new(atomic.Int64))
 	defer end()
@@ -291,7 +295,7 @@ func (m *moves) bring(ctx context.Context, place, to string, in io.Reader) (*lin
 	}
 	now, err := m.swap(ctx, place, claims.Claim{}, c)
 	if err != nil {
-		return nil, err // reconcile clears up
+		return nil, err // reconcile cleans up
 	}
 	if now != c {
 		_, _ = l.do(ctx, StepDiscard, mark)
@@ -305,5 +309,5 @@ func (m *moves) bring(ctx context.Context, place, to string, in io.Reader) (*lin
 	case err == nil && now != c.Settle():
 		return nil, fmt.Errorf("its claim has changed: it belongs to worker %q", now.Worker)
 	}
-	return l, err // reconcile goes on with it
+	return l, err // reconcile continues with it
 }

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Policy is a policy that an operator gave to the whole fleet. Its number is higher than that of
-// any one before.
+// Policy is a policy that an operator gave to the whole fleet. Its number is larger than
+// the number of any policy before.
 type Policy struct {
 	Number uint64 `json:"number"`
 	Text   string `json:"text"`
-	By     string `json:"by,omitempty"` // the operator who put it, for audit logs; empty after a restart
+	By     string `json:"by,omitempty"` // operator who set the policy, for audit logs; empty after a restart
 }
 
-// Give has the workers take a policy, those that are linked and those that come later. One that
-// is older than the last one is not given.
+// Give makes the workers take a policy, both those that are linked and those that connect
+// later. A policy that is older than the last one is ignored.
 func (f *Front) Give(g Policy) {
 	f.roster.mu.Lock()
 	defer f.roster.mu.Unlock()
@@ -30,8 +30,8 @@ func (f *Front) Give(g Policy) {
 	}
 }
 
-// NextPolicy returns the number of a policy that is newer than any that is known here, and why this
-// front alone cannot give it to the fleet; nil if it can.
+// NextPolicy returns the number for a policy that is newer than all known ones. The error
+// says why this front alone cannot give a policy to the fleet; it is nil if the front can.
 func (f *Front) NextPolicy() (next uint64, err error) {
 	f.roster.mu.Lock()
 	defer f.roster.mu.Unlock()

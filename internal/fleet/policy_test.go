@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// shelf is where a worker under test keeps the policy of the fleet.
+// shelf contains the policy of the fleet at a worker that is tested.
 type shelf struct {
 	mu   sync.Mutex
 	has  Policy // guarded by mu
-	says string // guarded by mu: why it takes none
-	n    int    // guarded by mu: policies that have come
+	says string // guarded by mu: why it refuses every policy; empty if it accepts them
+	n    int    // guarded by mu: number of policies that have arrived
 
-	answer chan struct{} // unless nil: a policy after the first is answered once it is closed
+	answer chan struct{} // if not nil, policies after the first are answered only when it is closed
 }
 
 func (s *shelf) take(_ context.Context, g Policy) error {
@@ -44,7 +44,7 @@ func (s *shelf) number() uint64 {
 	return s.has.Number
 }
 
-// shelved links a worker that takes policies of the fleet.
+// shelved links a worker that accepts policies of the fleet, or refuses them with a reason.
 func shelved(r *rig, name, refuses string) (*mill, *shelf) {
 	r.t.Helper()
 	s := &shelf{says: refuses, answer: make(chan struct{})}
@@ -56,15 +56,15 @@ func shelved(r *rig, name, refuses string) (*mill, *shelf) {
 	return r.worker(name, r.cert(name, WorkerDNS(name)), echo(name)), s
 }
 
-// Each worker gets the newest policy of the fleet, also one that comes later. One that refuses it
-// is asked once, and the front has the reason.
+// Each worker gets the newest policy of the fleet, also a worker that connects later. A
+// worker that refuses a policy gets it once, and the front has the reason.
 func TestPolicyOfAFleet(t *testing.T) {
 	r := newRig(t, nil)
 	_, one := shelved(r, "w1", "")
 	_, no := shelved(r, "w2", "line 3: it has a fault")
-	r.worker("w3", r.cert("w3", WorkerDNS("w3")), echo("w3")) // it knows no policies of a fleet
+	r.worker("w3", r.cert("w3", WorkerDNS("w3")), echo("w3")) // this worker does not support policies of a fleet
 	r.front.Give(Policy{Number: 2, Text: "two"})
-	r.front.Give(Policy{Number: 1, Text: "one"}) // late
+	r.front.Give(Policy{Number: 1, Text: "one"}) // too late: an older policy
 	_, later := shelved(r, "w4", "")
 	for name, s := range map[string]*shelf{"w1": one, "w4": later} {
 		r.until("the policy at "+name, func() bool { return s.number() == 2 })
@@ -95,7 +95,7 @@ func TestPolicyOfAFleet(t *testing.T) {
 	close(no.answer)
 	r.until("the answer of w2", func() bool { return r.front.Info().Workers[1].Refused != "" })
 
-	// A worker that has an older one for a minute gets no new places.
+	// A worker that has had an older policy for a minute gets no new places.
 	takes := func() (names string) {
 		for _, l := range r.front.roster.takers() {
 			names += l.Name + " "
@@ -120,7 +120,8 @@ func TestPolicyOfAFleet(t *testing.T) {
 	}
 }
 
-// Nothing that comes for a client gives a worker a policy, and nothing that is not one.
+// No request of a client can give a policy to a worker, and a text that is not a policy is
+// refused.
 func TestPolicyOfAStranger(t *testing.T) {
 	r := newRig(t, nil)
 	m, s := shelved(r, "w1", "")
@@ -145,7 +146,7 @@ func TestPolicyOfAStranger(t *testing.T) {
 			t.Errorf("%s: %d, and %d policies have come", name, got, s.n)
 		}
 	}
-	if status(r, "/p/.."+policyPath, body); s.n > 0 { // this is a path of a place
+	if status(r, "/p/.."+policyPath, body); s.n > 0 { // this is the path of a place
 		t.Error("a path of a place brings a policy")
 	}
 	if got := send("POST", body); got != http.StatusNoContent || s.number() != 7 {
@@ -153,7 +154,7 @@ func TestPolicyOfAStranger(t *testing.T) {
 	}
 }
 
-// status posts to a path of a front, and returns the status.
+// status sends a POST request to a path of a front, and returns the status.
 func status(r *rig, path, body string) int {
 	req, _ := http.NewRequest(http.MethodPost, r.http.URL, strings.NewReader(body))
 	req.URL.Path = path
@@ -165,7 +166,8 @@ func status(r *rig, path, body string) int {
 	return res.StatusCode
 }
 
-// One of several fronts that share nothing gives no policy: the others would have another one.
+// If several fronts share nothing, none of them gives a policy: the others would have
+// another one.
 func TestPolicyOfOneFront(t *testing.T) {
 	r := newRig(t, func(cfg *FrontConfig) { cfg.Workers = []string{"w1"} })
 	if _, err := r.front.NextPolicy(); err == nil || !strings.Contains(err.Error(), "--nats") {
@@ -179,7 +181,8 @@ func TestPolicyOfOneFront(t *testing.T) {
 	if _, err := r.front.NextPolicy(); err == nil || !strings.Contains(err.Error(), "has 2 fronts") {
 		t.Errorf("with a worker of two fronts: %v", err)
 	}
-	// Whatever number a worker says, there is always a next one, and no worker gets one that is the last.
+	// Whatever number a worker reports, there is always a next number, and no worker gets
+	// the last possible number.
 	for said, want := range map[uint64]uint64{41: 42, maxAhead + 1: 1, 1<<64 - 1: 1} {
 		r.front.cfg.SharedClaims = true
 		r.front.roster.mu.Lock()

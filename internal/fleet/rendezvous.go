@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// rendezvous is the worker of a list that a place goes to: the one with the highest digest.
-// When a worker is added to the list, or taken out, no other places than its own move.
+// rendezvous returns the worker of a list for a place: the worker with the highest digest.
+// When a worker is added to the list or removed from it, only places of this worker move.
 func rendezvous(names []string, place string) (best string) {
 	var most uint64
 	for _, name := range names {
@@ -20,8 +20,8 @@ func rendezvous(names []string, place string) (best string) {
 	return best
 }
 
-// mix spreads the bits of a digest (the finalizer of MurmurHash3): the names of workers
-// differ little, and so do FNV's digests of them.
+// mix spreads the bits of a digest (the finalizer of MurmurHash3), because the names of
+// workers differ little, and so do their FNV digests.
 func mix(x uint64) uint64 {
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd

@@ -11,19 +11,19 @@ import (
 	"belljar.dev/internal/fleet/claims"
 )
 
-// unavailable is the error of a request that cannot be sent to a worker now. Nothing of it
-// has run.
+// unavailable is the error for a request that cannot be sent to a worker now. No part of
+// the request was run.
 type unavailable struct{ why string }
 
 func (e *unavailable) Error() string { return e.why }
 
-// errGone is the error of a request whose client has gone meanwhile.
+// errGone is the error for a request whose client has disconnected.
 var errGone = errors.New("the client has gone")
 
 // resolve returns the worker of a place, and makes the place if it does not exist. It waits
-// until its time is over for a worker that is not linked: the next process of that worker will
-// take the request. A worker that drains is waited for as long as it does so, and then as long
-// as for any other.
+// for a worker that is not linked, until its time is over, because the next process of that
+// worker can take the request. It waits for a draining worker as long as the worker drains,
+// and then as long as for any other.
 func (f *Front) resolve(ctx context.Context, q Request, began time.Time) (*link, error) {
 	until, drained := began.Add(f.cfg.Return), false
 	for {
@@ -38,7 +38,7 @@ func (f *Front) resolve(ctx context.Context, q Request, began time.Time) (*link,
 		drained = drains
 		left := time.Until(until)
 		if settles := time.Until(f.settled); settles > 0 {
-			left = settles // and then it is tried again
+			left = settles // after this time it tries again
 		}
 		if left <= 0 {
 			return nil, &unavailable{why}
@@ -67,12 +67,13 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// find is one attempt of resolve. Without a worker and without an error, why says what is
-// missing.
+// find is one attempt of resolve. If it returns neither a worker nor an error, why says
+// what is missing.
 func (f *Front) find(ctx context.Context, place string) (l *link, why string, changed <-chan struct{}, err error) {
 	holders, changed := f.roster.holding(place)
 	owner := f.cfg.Claims.Owner(place)
-	if len(holders) == 1 && owner.Worker != holders[0].Name { // what is known here may be old, and the directory says whose it is
+	// the known claim may be outdated, and the directory shows the owner
+	if len(holders) == 1 && owner.Worker != holders[0].Name {
 		owner, err = f.cfg.Claims.Swap(ctx, place, claims.Claim{}, claims.Claim{Worker: holders[0].Name})
 		if err != nil {
 			return nil, f.undecided(place, err), changed, nil
@@ -95,7 +96,7 @@ func (f *Front) find(ctx context.Context, place string) (l *link, why string, ch
 	case owner.Worker == "" && f.roster.hasRemnant(place):
 		return nil, "this place was being moved, and one of its two workers is not there", changed, nil
 	case owner.Worker == "":
-		if agree := f.cfg.Claims.Ready() == nil; !agree { // Info has the reason, which is not for clients
+		if agree := f.cfg.Claims.Ready() == nil; !agree { // Info has the reason, which clients must not see
 			return nil, "the fronts cannot agree now who gets a new place", changed, nil
 		}
 		if l, why = f.choose(place); l == nil {
@@ -111,28 +112,29 @@ func (f *Front) find(ctx context.Context, place string) (l *link, why string, ch
 	case !f.roster.open(l):
 		return nil, "the worker of this place is about to start anew", changed, nil
 	}
-	// All fronts agree on it before a directory is made, also where it was known.
+	// All fronts must agree on the claim before a directory is made, also on a known claim.
 	now, err := f.cfg.Claims.Swap(ctx, place, known, owner)
 	switch {
 	case err != nil:
 		return nil, f.undecided(place, err), changed, nil
-	case now != owner: // another request, or another front, was first: then that is known now
+	case now != owner: // another request or another front was faster: the next attempt knows its claim
 		return nil, "the worker of this place has just been chosen", changed, nil
 	}
 	return f.create(ctx, l, place, changed)
 }
 
-// undecided says that the fronts do not agree whose a place is.
+// undecided returns the reason for a client, if the fronts do not agree which worker has a
+// place.
 func (f *Front) undecided(place string, err error) (why string) {
 	f.cfg.Log.Error("it is not decided to which worker a place belongs", "place", place, "err", err)
 	return "it cannot be decided now which worker has this place"
 }
 
-// claimWait is how long a worker has to make a place. One that does not answer keeps none of
-// the requests for longer.
+// claimWait is the time that a worker has to make a place. A worker that does not answer
+// delays a request no longer than this.
 const claimWait = 10 * time.Second
 
-// create has a worker make a place that belongs to it.
+// create makes a worker make a place that belongs to it.
 func (f *Front) create(ctx context.Context, l *link, place string, changed <-chan struct{}) (*link, string, <-chan struct{}, error) {
 	ctx, cancel := context.WithTimeout(ctx, claimWait)
 	defer cancel()
@@ -143,7 +145,7 @@ func (f *Front) create(ctx context.Context, l *link, place string, changed <-cha
 	req.Header.Set(PlaceHeader, place)
 	res, err := l.client.RoundTrip(req)
 	if err != nil {
-		return nil, "the worker of this place is not there", changed, nil // the request waits for it
+		return nil, "the worker of this place is not there", changed, nil // the request waits for the worker
 	}
 	res.Body.Close()
 	switch res.StatusCode {
@@ -151,8 +153,9 @@ func (f *Front) create(ctx context.Context, l *link, place string, changed <-cha
 		f.roster.made(l, place)
 		return l, "", nil, nil
 	case http.StatusNotFound:
-		// The claim stays: the policy of the worker may be behind ours, and the worker may have
-		// the files of the place. Another one would make it anew, without them.
+		// The claim stays: the worker's policy may be older than ours, and the worker may
+		// have the files of the place. Another worker would make the place again, without
+		// these files.
 		return nil, "", nil, ErrNoPlace
 	case http.StatusLocked:
 		return nil, "this place is being exported, or moves", changed, nil
@@ -161,10 +164,10 @@ func (f *Front) create(ctx context.Context, l *link, place string, changed <-cha
 	return nil, "the worker of this place cannot make it", changed, nil
 }
 
-// choose returns the worker for a new place, or why no worker fits. With a list of workers,
-// all fronts choose the same one of it, and no other. Without one, a front chooses the
-// worker with the fewest places, and may only do that where it is the only front, or the
-// claims are those of all.
+// choose returns the worker for a new place, or why no worker is suitable. With a list of
+// workers, all fronts choose the same worker from the list. Without a list, a front chooses
+// the worker with the fewest places. It may do this only if it is the only front, or if all
+// fronts share the claims.
 func (f *Front) choose(place string) (*link, string) {
 	if names := f.cfg.Workers; len(names) > 0 {
 		name := rendezvous(names, place)
@@ -187,7 +190,7 @@ func (f *Front) choose(place string) (*link, string) {
 	return all[0], ""
 }
 
-// mustShare returns why a front may not choose workers by itself; empty if it may.
+// mustShare returns why a front may not choose workers on its own; empty if it may.
 func (c *FrontConfig) mustShare(linked []*link) string {
 	if c.SharedClaims || len(c.Workers) > 0 {
 		return ""
@@ -198,7 +201,8 @@ func (c *FrontConfig) mustShare(linked []*link) string {
 	return ""
 }
 
-// ofSeveral returns the first worker by name that has several fronts; nil for none.
+// ofSeveral returns the first worker, by name, that has several fronts; nil if there is
+// none.
 func ofSeveral(all []*link) (first *link) {
 	for _, l := range all {
 		if l.Fronts > 1 && (first == nil || l.Name < first.Name) {

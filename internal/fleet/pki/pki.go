@@ -1,7 +1,7 @@
-// Package pki makes the certificates by which the machines of a fleet know each other: an
-// authority of the fleet alone, and a certificate for each front and worker. An operator
-// with an authority, for example in Kubernetes, does not need this package: docs/fleet.md says which
-// names its certificates need.
+// Package pki makes the certificates with which the machines of a fleet authenticate each
+// other: an authority for the fleet alone, and a certificate for each front and worker. An
+// operator who already has an authority, for example in Kubernetes, does not need this
+// package: docs/fleet.md says which names the certificates need.
 package pki
 
 import (
@@ -27,18 +27,18 @@ const (
 	caKeyFile = "ca-key.pem"
 )
 
-// caLife is how long an authority lasts.
+// caLife is the lifetime of an authority.
 const caLife = 10 * 365 * 24 * time.Hour
 
-// Node is whom a certificate is for.
+// Node is a front or worker that gets a certificate.
 type Node struct {
-	Name  string   // of the files
-	Hosts []string // names and addresses by which workers reach a front; empty for a worker
-	DNS   string   // the name of a worker, below the domain of workers; empty for a front
+	Name  string   // prefix of the names of its files
+	Hosts []string // names and addresses with which workers reach a front; empty for a worker
+	DNS   string   // DNS name of a worker, below the domain of workers; empty for a front
 	Life  time.Duration
 }
 
-// Init makes an authority in a directory that does not have one.
+// Init makes an authority in a directory that has none.
 func Init(dir string, now time.Time) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -54,7 +54,7 @@ func Init(dir string, now time.Time) error {
 	return write(dir, "ca", template, template, key, key)
 }
 
-// Issue makes a certificate for a node, and returns the names of its files.
+// Issue makes a certificate for a node, and returns the names of its two files.
 func Issue(dir string, n Node, now time.Time) (cert, key string, err error) {
 	ca, caKey, err := load(dir)
 	if err != nil {
@@ -72,8 +72,8 @@ func Issue(dir string, n Node, now time.Time) (cert, key string, err error) {
 		Subject: pkix.Name{CommonName: n.Name}, NotBefore: now.Add(-time.Hour), NotAfter: end,
 		KeyUsage: x509.KeyUsageDigitalSignature, BasicConstraintsValid: true,
 	}
-	// A worker cannot pose as a front, nor a front as a worker: each certificate is good for
-	// one end of a connection.
+	// A worker cannot pose as a front, and a front cannot pose as a worker: each
+	// certificate is valid only for one end of a connection.
 	if n.DNS != "" {
 		template.ExtKeyUsage, template.DNSNames = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, []string{n.DNS}
 	} else {
@@ -92,7 +92,7 @@ func Issue(dir string, n Node, now time.Time) (cert, key string, err error) {
 	return filepath.Join(dir, n.Name+".pem"), filepath.Join(dir, n.Name+"-key.pem"), nil
 }
 
-// load reads an authority.
+// load reads the certificate and the key of an authority.
 func load(dir string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	cert, err := block(filepath.Join(dir, CAFile))
 	if err != nil {
@@ -117,7 +117,7 @@ func load(dir string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	return ca, own, nil
 }
 
-// block reads the PEM block of a file of the authority.
+// block reads the PEM block in a file of the authority.
 func block(name string) ([]byte, error) {
 	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -133,7 +133,8 @@ func block(name string) ([]byte, error) {
 	return b.Bytes, nil
 }
 
-// write signs a certificate and writes it with its key. Nothing that exists is overwritten.
+// write signs a certificate, and writes it with its key. It does not overwrite existing
+// files.
 func write(dir, name string, template, parent *x509.Certificate, own, signer *ecdsa.PrivateKey) error {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {

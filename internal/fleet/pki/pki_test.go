@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// An authority and certificates are made once: nothing is overwritten, and a key is for its
-// owner only.
+// An authority and its certificates are made once: no file is overwritten, and only the
+// owner can read a key.
 func TestIssue(t *testing.T) {
 	dir := t.TempDir()
 	if _, _, err := Issue(dir, Node{Name: "w1", DNS: "w1.worker.belljar", Life: time.Hour}, time.Now()); err == nil {
