@@ -23,19 +23,20 @@ import (
 	"belljar.dev/internal/pause"
 )
 
-// maxHandshakes is how many connections may be in their handshake at once, and maxLinks how
-// many workers may be linked. addressPart is how many addresses it takes to keep workers out.
+// maxHandshakes is how many connections may be in their handshake at the same time.
+// addressPart is how many addresses it takes to use up all of them. maxLinks is how many
+// workers may be linked.
 const (
 	maxHandshakes = 256
 	addressPart   = 8
 	maxLinks      = 1024
 )
 
-// maxSkew is how far the clock of a worker may be off that gets new places: a clock decides
-// what has expired.
+// maxSkew is by how much the clock of a worker that gets new places may be wrong, because a
+// clock decides what has expired.
 const maxSkew = time.Minute
 
-// link is one worker that is linked.
+// link is the link of one worker.
 type link struct {
 	hello
 	*conn
@@ -43,36 +44,37 @@ type link struct {
 	client  *http.ClientConn
 	since   time.Time
 	peer    *peer
-	running atomic.Int64 // requests
-	sent    atomic.Int64 // requests of clients
+	running atomic.Int64 // number of requests that run
+	sent    atomic.Int64 // number of requests of clients that were sent
 
-	places  map[string]bool // guarded by roster.mu, as are the next ones
+	places  map[string]bool // guarded by roster.mu, like the fields below
 	moves   []Marked
-	digest  string // of the policy that holds there
-	number  uint64 // of a policy of the fleet
-	refused string // why it does not take another one
+	digest  string // digest of the policy in force at the worker
+	number  uint64 // number of the worker's policy, if it is one of the fleet
+	refused string // why the worker refuses the policy of the fleet
 	drains  bool
 	skew    time.Duration
-	signed  Signed // the newest checkpoint of its audit log
+	signed  Signed // newest checkpoint of its audit log
 }
 
-// roster is the workers that are linked to a front. Its methods are safe for concurrent use.
+// roster contains the workers that are linked to a front. Its methods are safe for
+// concurrent use.
 type roster struct {
 	files *certificates
 	keys  *Keys
 	log   *slog.Logger
 
 	mu          sync.Mutex
-	links       map[string]*link   // guarded by mu: by the name of the worker
-	coming      map[string]*link   // guarded by mu: that have not said yet which places they have, by name
-	holders     map[string][]*link // guarded by mu: by place
+	links       map[string]*link   // guarded by mu: links by the name of the worker
+	coming      map[string]*link   // guarded by mu: links that have not reported their places yet, by name
+	holders     map[string][]*link // guarded by mu: links of the workers that have a place, by place
 	changed     chan struct{}      // guarded by mu: closed at the next change
-	policy      Policy             // guarded by mu: that of the fleet; zero for none
-	policySince time.Time          // guarded by mu: when it was given
+	policy      Policy             // guarded by mu: policy of the fleet; zero if there is none
+	policySince time.Time          // guarded by mu: when policy was set
 	closed      bool               // guarded by mu
 
-	shaking *shares       // handshakes, by address
-	over    chan struct{} // closed with closed
+	shaking *shares       // handshakes by address
+	over    chan struct{} // closed when closed is set
 	running sync.WaitGroup
 }
 
@@ -83,10 +85,10 @@ func newRoster(files *certificates, keys *Keys, log *slog.Logger) *roster {
 	}
 }
 
-// acceptPause is how long the listener rests that could not accept a connection.
+// acceptPause is the pause after a connection could not be accepted.
 const acceptPause = 100 * time.Millisecond
 
-// serve takes links until the listener is closed.
+// serve accepts links until the listener is closed.
 func (r *roster) serve(ctx context.Context, l net.Listener) error {
 	cfg := r.files.server()
 	r.run(r.watch)
@@ -96,13 +98,13 @@ func (r *roster) serve(ctx context.Context, l net.Listener) error {
 		case err == nil:
 		case errors.Is(err, net.ErrClosed) || ctx.Err() != nil:
 			return err
-		default: // for example too many open files, which passes
+		default: // for example too many open files, which does not last
 			r.log.Error("a connection of a worker cannot be accepted; it is tried again", "err", err)
 			_ = pause.For(ctx, acceptPause)
 			continue
 		}
 		from := origin(raw)
-		if !r.shaking.acquire(from, 1) { // strangers of many addresses keep workers out for helloWait
+		if !r.shaking.acquire(from, 1) { // strangers with many addresses can keep workers out, but only for helloWait
 			raw.Close()
 			continue
 		}
@@ -122,7 +124,8 @@ func (r *roster) serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// run starts f, for which close waits; false says that the roster is closed.
+// run starts f in a goroutine that close waits for. It returns false if the roster is
+// closed.
 func (r *roster) run(f func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,8 +135,9 @@ func (r *roster) run(f func()) bool {
 	return !r.closed
 }
 
-// origin is where a connection comes from, for its share of the handshakes. A host has as
-// many addresses of IPv6 as it likes within its network of 64 bits.
+// origin returns the network that a connection comes from, for its share of the handshakes.
+// A host can use any number of IPv6 addresses in its network of 64 bits, so these count as
+// one.
 func origin(c net.Conn) string {
 	from, err := netip.ParseAddrPort(c.RemoteAddr().String())
 	if err != nil {
@@ -146,7 +150,7 @@ func origin(c net.Conn) string {
 	return addr.String()
 }
 
-// watch ends the links whose certificates are not good any more.
+// watch ends the links whose certificates are not valid any more.
 func (r *roster) watch() {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -162,13 +166,13 @@ func (r *roster) watch() {
 		for _, l := range all {
 			if err := r.files.check(l.peer, time.Now()); err != nil {
 				r.log.Warn("the link of a worker is ended", "worker", l.Name, "err", err)
-				r.run(func() { l.Close() }) // Close waits for a worker that does not read
+				r.run(func() { l.Close() }) // Close may wait for a worker that does not read
 			}
 		}
 	}
 }
 
-// shake is the handshake and the hello of a connection.
+// shake makes the handshake of a connection, and reads the hello.
 func (r *roster) shake(ctx context.Context, raw net.Conn, cfg *tls.Config) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
@@ -209,7 +213,7 @@ func (r *roster) shake(ctx context.Context, raw net.Conn, cfg *tls.Config) (*lin
 	return l, nil
 }
 
-// printableName is a name that a worker gave itself, as far as it is one.
+// printableName returns a name that a worker has sent, or "?" if it is not a valid name.
 func printableName(name string) string {
 	if !IsWorkerName(name) {
 		return "?"
@@ -217,9 +221,9 @@ func printableName(name string) string {
 	return name
 }
 
-// admit takes a link, or returns why it cannot be taken. A worker that comes twice from
-// one process has lost its first link. Two processes of one name are a mistake of the
-// operator, and the first one stays: it may be at work.
+// admit accepts a link, or returns why it is refused. If the same process connects again,
+// its first link is lost. Two processes with one name are a mistake of the operator, and
+// the first process stays linked, because it may be at work.
 func (r *roster) admit(l *link) string {
 	if old := r.named(l.Name); old != nil {
 		if old.Process != l.Process && old.alive() {
@@ -229,13 +233,13 @@ func (r *roster) admit(l *link) string {
 	}
 	before, why := r.expect(l)
 	if before != nil {
-		before.Close() // it has said nothing, so nothing is lost
+		before.Close() // its worker has not reported any places, so nothing is lost
 	}
 	return why
 }
 
-// expect notes a link whose worker is about to say which places it has, in the place of one
-// of the same name. It returns that one, or why the link cannot be taken.
+// expect records a link whose worker has not reported its places yet, in place of an
+// earlier one of the same name. It returns that earlier link, or why the link is refused.
 func (r *roster) expect(l *link) (before *link, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -250,15 +254,15 @@ func (r *roster) expect(l *link) (before *link, why string) {
 	return before, ""
 }
 
-// alive asks a worker whether it still answers.
+// alive reports whether a worker still answers.
 func (l *link) alive() bool {
 	select {
 	case <-l.lost:
 		return false
 	default:
 	}
-	// The pings of the connection find out whether it is gone: soon after the longest that
-	// they take it has ended.
+	// The pings of the connection find this out: if the worker is lost, the link ends soon
+	// after the longest time that they take.
 	wait := time.NewTimer(pingAfter + pingWait + 100*time.Millisecond)
 	defer wait.Stop()
 	select {
@@ -269,11 +273,11 @@ func (l *link) alive() bool {
 	}
 }
 
-// use uses a link until it ends.
+// use handles a link until it ends.
 func (r *roster) use(ctx context.Context, l *link) {
 	defer l.Close()
 	var protocols http.Protocols
-	protocols.SetUnencryptedHTTP2(true) // TLS is below
+	protocols.SetUnencryptedHTTP2(true) // the connection below already uses TLS
 	t := &http.Transport{
 		Protocols: &protocols, MaxResponseHeaderBytes: maxHeader, DisableCompression: true,
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return l.conn, nil },
@@ -303,7 +307,7 @@ func (r *roster) use(ctx context.Context, l *link) {
 	r.drop(l)
 }
 
-// follow reads what a worker says of itself, until its link ends.
+// follow reads the states of a worker, until its link ends.
 func (r *roster) follow(ctx context.Context, l *link) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -319,8 +323,8 @@ func (r *roster) follow(ctx context.Context, l *link) error {
 	return r.read(ctx, l, res.Body)
 }
 
-// read notes what a worker says of itself, line by line, at a pace: each line may be long, and
-// costs its front time.
+// read records the states of a worker, one line each. It limits the rate, because each line
+// may be long and costs the front time.
 func (r *roster) read(ctx context.Context, l *link, body io.Reader) error {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, maxState)
@@ -351,13 +355,14 @@ func (r *roster) read(ctx context.Context, l *link, body io.Reader) error {
 	return errors.New("it has ended the link")
 }
 
-// How long a front rests after each line of a worker: the more, the longer the line.
+// Pause of a front after each line of a worker. It is longer after a longer line.
 const (
 	lineRest = 10 * time.Millisecond
-	lineRate = 8 << 20 // bytes a second
+	lineRate = 8 << 20 // bytes per second
 )
 
-// record notes what a worker says of itself; false says that another link has taken its place.
+// record records the state of a worker. It returns false if another link has taken the
+// place of this one.
 func (r *roster) record(l *link, s state) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -383,7 +388,7 @@ func (r *roster) record(l *link, s state) bool {
 	return true
 }
 
-// addPlaceLocked notes that a worker has a place; mu is held.
+// addPlaceLocked records that a worker has a place. The caller holds mu.
 func (r *roster) addPlaceLocked(l *link, place string) {
 	if !l.places[place] {
 		l.places[place] = true
@@ -391,7 +396,7 @@ func (r *roster) addPlaceLocked(l *link, place string) {
 	}
 }
 
-// removePlace notes that a worker does not have a place.
+// removePlace records that a worker does not have a place any more.
 func (r *roster) removePlace(l *link, place string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -404,7 +409,7 @@ func (r *roster) removePlace(l *link, place string) {
 	}
 }
 
-// forgetPlaces forgets the places of a link; mu is held.
+// forgetPlaces removes the places of a link. The caller holds mu.
 func (r *roster) forgetPlaces(l *link) {
 	for place := range l.places {
 		rest := slices.DeleteFunc(r.holders[place], func(o *link) bool { return o == l })
@@ -414,14 +419,14 @@ func (r *roster) forgetPlaces(l *link) {
 	}
 }
 
-// arrived notes that a link is not expected any more; mu is held.
+// arrived records that a link is not expected any more. The caller holds mu.
 func (r *roster) arrived(l *link) {
 	if r.coming[l.Name] == l {
 		delete(r.coming, l.Name)
 	}
 }
 
-// drop forgets a link that has ended.
+// drop removes a link that has ended.
 func (r *roster) drop(l *link) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -433,7 +438,7 @@ func (r *roster) drop(l *link) {
 	r.notify()
 }
 
-// notify wakes those that wait for a change; mu is held.
+// notify wakes the callers that wait for a change. The caller holds mu.
 func (r *roster) notify() {
 	close(r.changed)
 	r.changed = make(chan struct{})
@@ -446,7 +451,7 @@ func (r *roster) wake() {
 	r.notify()
 }
 
-// made notes that a worker has made a place.
+// made records that a worker has made a place.
 func (r *roster) made(l *link, place string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -455,30 +460,31 @@ func (r *roster) made(l *link, place string) {
 	}
 }
 
-// holding returns the workers that have a place, and what is closed at the next change.
+// holding returns the workers that have a place, and a channel that is closed at the next
+// change.
 func (r *roster) holding(place string) (all []*link, changed <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.holders[place]), r.changed
 }
 
-// named returns the link of a worker; nil if it has none.
+// named returns the link of a worker; nil if the worker is not linked.
 func (r *roster) named(worker string) *link {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.links[worker]
 }
 
-// maxSent is how many requests of clients a link takes: a connection has numbers for 1<<30
-// streams (RFC 9113, 5.1.1), and then the worker has to connect again.
+// maxSent is how many requests of clients are sent over one link: a connection has numbers
+// for 1<<30 streams (RFC 9113, 5.1.1). After that the worker must connect again.
 const maxSent = 1 << 29
 
-// over reports whether a link has ended. Its requests may hear of that before its connection
+// over reports whether a link has ended. Its requests may notice this before its connection
 // is closed.
 func (l *link) over() bool { return closed(l.lost) || l.client.Err() != nil }
 
-// ended reports whether a link has ended, and then forgets it: requests wait for the next
-// link of the worker, which may be at once.
+// ended reports whether a link has ended, and then removes it, so that requests wait for
+// the next link of the worker. The worker may connect again immediately.
 func (r *roster) ended(l *link) bool {
 	over := l.over()
 	if over {
@@ -487,20 +493,20 @@ func (r *roster) ended(l *link) bool {
 	return over
 }
 
-// open reports whether a worker takes requests.
+// open reports whether a worker accepts requests.
 func (r *roster) open(l *link) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.links[l.Name] == l && !l.drains
 }
 
-// isStopping reports whether a worker of that name is linked, and drains.
+// isStopping reports whether the worker with a name is linked and drains.
 func isStopping(r *roster, worker string) bool {
 	l := r.named(worker)
 	return l != nil && !r.open(l)
 }
 
-// takers returns the workers that take new places, those with few places first.
+// takers returns the workers that accept new places, those with the fewest places first.
 func (r *roster) takers() []*link {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -517,7 +523,7 @@ func (r *roster) takers() []*link {
 	return all
 }
 
-// info is what is known of the workers, in order.
+// info returns what is known about the workers, in order.
 func (r *roster) info() (all []WorkerInfo, places map[string]string, frozen map[string][]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -543,7 +549,7 @@ func (r *roster) info() (all []WorkerInfo, places map[string]string, frozen map[
 	return all, places, frozen
 }
 
-// close ends all links. The workers find that the front is gone.
+// close ends all links. The workers notice that the front is gone.
 func (r *roster) close() {
 	r.mu.Lock()
 	if !r.closed {
@@ -553,7 +559,7 @@ func (r *roster) close() {
 	all := slices.AppendSeq(slices.Collect(maps.Values(r.links)), maps.Values(r.coming))
 	r.mu.Unlock()
 	for _, l := range all {
-		r.running.Go(func() { l.Close() }) // Close waits for a worker that does not read
+		r.running.Go(func() { l.Close() }) // Close may wait for a worker that does not read
 	}
 	r.running.Wait()
 }

@@ -2,27 +2,29 @@ package fleet
 
 import "sync"
 
-// tenantPart is how many tenants it takes to fill a front: none has more than this part of
-// what there is, so that one alone keeps no other out.
+// tenantPart is how many tenants it takes to use up a resource of a front. No tenant gets
+// more than this part of it, so one tenant alone cannot keep the others out.
 const tenantPart = 4
 
-// shares counts what is taken of something that has a bound, in all and by each user of it:
-// a tenant, or an address. It is safe for concurrent use.
+// shares counts the use of a bounded resource, by all users together and by each user: a
+// tenant or an address. It is safe for concurrent use.
 type shares struct {
-	most int64 // of all users together
-	each int64 // of one user
+	most int64 // maximum for all users together
+	each int64 // maximum for one user
 
 	mu  sync.Mutex
-	all int64            // guarded by mu
-	by  map[string]int64 // guarded by mu: by user
+	all int64            // guarded by mu: amount that all users have
+	by  map[string]int64 // guarded by mu: amount by user
 }
 
-// newShares divides most into parts. No user gets more than one of them.
+// newShares returns a resource of the size most. No user gets more than one of parts equal
+// parts of it.
 func newShares(most, parts int64) *shares {
 	return &shares{most: most, each: most / parts, by: make(map[string]int64)}
 }
 
-// acquire counts n for a user, or reports that there is no room. The caller releases it.
+// acquire gives n to a user, and reports whether there was room. The caller must release
+// it.
 func (s *shares) acquire(user string, n int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,14 +35,14 @@ func (s *shares) acquire(user string, n int64) bool {
 	return true
 }
 
-// release gives back what acquire has counted.
+// release returns what acquire has given.
 func (s *shares) release(user string, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.add(user, -n)
 }
 
-// add counts n; mu is held.
+// add adds n to the counts. The caller holds mu.
 func (s *shares) add(user string, n int64) {
 	s.all += n
 	if s.by[user] += n; s.by[user] == 0 {

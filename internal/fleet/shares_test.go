@@ -16,14 +16,14 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// taken is what all tenants have.
+// taken returns the amount that all users have.
 func (s *shares) taken() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all
 }
 
-// One tenant does not keep another out of a front: neither with bodies that it says are
+// One tenant cannot keep another out of a front: neither with bodies that it announces as
 // large, nor with requests, nor with requests that wait for a worker.
 func TestSharesOfTenants(t *testing.T) {
 	r := newRig(t, nil)
@@ -60,7 +60,7 @@ func TestSharesOfTenants(t *testing.T) {
 	}
 }
 
-// Clients that do not read their answers stop no other client of the same worker.
+// Clients that do not read their answers do not block other clients of the same worker.
 func TestUnreadAnswersStopNobody(t *testing.T) {
 	r := newRig(t, nil)
 	large := bytes.Repeat([]byte("x"), 16<<20)
@@ -77,7 +77,7 @@ func TestUnreadAnswersStopNobody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { res.Body.Close() }) // nothing is read of the body
+		t.Cleanup(func() { res.Body.Close() }) // the body is not read
 	}
 	over := make(chan struct{})
 	go func() {
@@ -93,8 +93,8 @@ func TestUnreadAnswersStopNobody(t *testing.T) {
 	}
 }
 
-// A request does nothing whose token was revoked while its body came, or while it waited for
-// its worker.
+// A request whose token was revoked while its body arrived, or while it waited for its
+// worker, is not run.
 func TestTokensThatLapse(t *testing.T) {
 	r := newRig(t, nil)
 	var ran atomic.Int64
@@ -128,7 +128,8 @@ func TestTokensThatLapse(t *testing.T) {
 	}
 }
 
-// poor is a listener that has no file to spare for its first connections.
+// poor is a listener that fails for its first connections, because there are too many open
+// files.
 type poor struct {
 	net.Listener
 	left atomic.Int64
@@ -141,7 +142,7 @@ func (p *poor) Accept() (net.Conn, error) {
 	return p.Listener.Accept()
 }
 
-// A front that has had too many open files takes workers again.
+// After a front had too many open files, it accepts workers again.
 func TestLinksAfterTooManyFiles(t *testing.T) {
 	r := newRig(t, nil)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -161,8 +162,8 @@ func TestLinksAfterTooManyFiles(t *testing.T) {
 	}
 }
 
-// A worker that never says which places it has does not keep the front from ending, and has
-// one link of its name.
+// A worker that never reports its places does not keep the front from ending, and only one
+// of its links stays.
 func TestSilentWorker(t *testing.T) {
 	r := newRig(t, nil)
 	files := r.cert("bad", WorkerDNS("bad"))
@@ -197,8 +198,8 @@ func TestSilentWorker(t *testing.T) {
 	}
 }
 
-// A worker whose policy does not name a place any more keeps it: another one would make it
-// anew, without its files.
+// If the policy of a worker does not name a place any more, the worker still owns the
+// place: another worker would make it again, without its files.
 func TestPlaceThatAWorkerDoesNotName(t *testing.T) {
 	r := newRig(t, nil)
 	m := r.worker("w1", r.cert("w1", WorkerDNS("w1")), echo("w1"), "p")

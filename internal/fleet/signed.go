@@ -5,59 +5,60 @@ import (
 	"encoding/json"
 )
 
-// Signed is a checkpoint of the audit log of a worker, with the public key of that log.
-// Nothing of this package reads either.
+// Signed is a checkpoint of a worker's audit log, with the public key of that log. This
+// package does not interpret either of them.
 type Signed struct {
 	Key        string `json:"key,omitempty"`
 	Checkpoint string `json:"checkpoint,omitempty"`
 }
 
-// Sighting is a checkpoint that a witness has in its own audit log.
+// Sighting is a checkpoint that a witness keeps in its own audit log.
 type Sighting struct {
-	By     string `json:"by,omitempty"` // the witness
-	Worker string `json:"worker"`       // whose log it is of
+	By     string `json:"by,omitempty"` // name of the witness
+	Worker string `json:"worker"`       // worker whose log has the checkpoint
 	Signed
 }
 
-// Audit is the audit log of a worker, as far as it has to do with other workers. Its methods
-// are safe for concurrent use.
+// Audit gives access to the audit log of a worker, for its exchange with other workers. Its
+// methods are safe for concurrent use.
 type Audit interface {
-	// Newest returns the newest checkpoint that others are to keep; zero for none.
+	// Newest returns the newest checkpoint that others should keep; zero if there is none.
 	Newest() Signed
-	// Keep writes down a checkpoint of another worker's log.
+	// Keep stores a checkpoint of another worker's log.
 	Keep(ctx context.Context, worker string, s Signed) error
-	// Kept returns what Keep has written down, as much as a front takes.
+	// Kept returns the stored checkpoints, as many as a front accepts.
 	Kept(ctx context.Context) ([]Sighting, error)
-	// Verify compares the log with what witnesses have kept of it. keys are those that it is known
-	// to have had; nil where nobody knows. Its report is JSON.
+	// Verify compares the log with the checkpoints that witnesses have kept of it. keys are
+	// the keys that the log is known to have had; nil if they are not known. The report is
+	// JSON.
 	Verify(ctx context.Context, seen []Sighting, keys []string) ([]byte, error)
 }
 
-// Audited is what a front found out about the audit log of a worker.
+// Audited is the result of an audit of one worker's log.
 type Audited struct {
 	Worker  string          `json:"worker"`
-	Report  json.RawMessage `json:"report,omitempty"`  // of Audit.Verify
-	Seen    int             `json:"seen"`              // checkpoints that other workers have of it
+	Report  json.RawMessage `json:"report,omitempty"`  // report of Audit.Verify
+	Seen    int             `json:"seen"`              // number of its checkpoints that other workers have kept
 	Error   string          `json:"error,omitempty"`   // why there is no report
-	Unheard string          `json:"unheard,omitempty"` // why not all that it has kept of others was compared
+	Unheard string          `json:"unheard,omitempty"` // why not all checkpoints that it has kept of others were compared
 }
 
-// Bounds of what is said about audit logs.
+// Bounds of checkpoints and reports.
 const (
-	// MaxSigned is the most bytes of a checkpoint and its key together.
+	// MaxSigned is the maximum size of a checkpoint and its key together, in bytes.
 	MaxSigned = 4 << 10
-	// MaxKept is how many checkpoints of one log a witness shows to a front.
+	// MaxKept is how many checkpoints of one log a witness sends to a front.
 	MaxKept      = 256
 	maxReport    = 64 << 10
-	maxKeptText  = 32 << 20 // of one witness
-	maxShown     = 100_000  // checkpoints that it shows
+	maxKeptText  = 32 << 20 // bytes of checkpoints from one witness
+	maxShown     = 100_000  // number of checkpoints from one witness
 	maxSighting  = 4 * MaxSigned
-	maxCompared  = maxLinks * MaxKept // of one log
+	maxCompared  = maxLinks * MaxKept // number of checkpoints of one log
 	maxSightings = 256 << 20
 )
 
-// fits reports whether a front can take a checkpoint.
+// fits reports whether a front accepts a checkpoint.
 func (s Signed) fits() bool { return s.size() <= MaxSigned }
 
-// size is how many bytes a checkpoint has with its key.
+// size returns the size of a checkpoint and its key, in bytes.
 func (s Signed) size() int { return len(s.Key) + len(s.Checkpoint) }

@@ -11,31 +11,32 @@ import (
 	"belljar.dev/internal/jsonlist"
 )
 
-// Bounds of what a worker says of itself.
+// Bounds of the state of a worker.
 const (
 	maxState  = 8 << 20 // bytes of one line
 	maxPlaces = 50_000
 	maxPlace  = 256 // bytes of the name of a place
 	maxDigest = 128 // bytes of the digest of a policy
 
-	maxOnePlace = 4 << 10 // bytes of a place with all that is said of it
+	maxOnePlace = 4 << 10 // bytes of one element of a list of places
 )
 
-// state is one line of what a worker says of itself.
+// state is one line of the states that a worker sends.
 type state struct {
-	Places       *few[string] `json:"places,omitempty"` // absent where they are as before; in order
-	Moves        *few[Marked] `json:"moves,omitempty"`  // the same; places that are frozen, and copies that are not in use
-	PolicyDigest string       `json:"policy,omitempty"` // digest of the policy that holds there
-	Number       uint64       `json:"number,omitempty"` // of that policy, if it was given to the fleet
+	Places *few[string] `json:"places,omitempty"` // places in order; absent if unchanged
+	// frozen places, and copies that are not in use; absent if unchanged
+	Moves        *few[Marked] `json:"moves,omitempty"`
+	PolicyDigest string       `json:"policy,omitempty"` // digest of the policy in force at the worker
+	Number       uint64       `json:"number,omitempty"` // number of that policy, if it was given to the fleet
 	Drains       bool         `json:"drains,omitempty"`
-	Time         time.Time    `json:"time"`             // of the worker's clock
-	Signed       *Signed      `json:"signed,omitempty"` // the newest checkpoint of its audit log; absent where it is as before
+	Time         time.Time    `json:"time"`             // time of the worker's clock
+	Signed       *Signed      `json:"signed,omitempty"` // newest checkpoint of its audit log; absent if unchanged
 }
 
-// few is a list of at most maxPlaces elements. One with more is not decoded.
+// few is a list of at most maxPlaces elements. A longer list is not decoded.
 type few[T any] []T
 
-// UnmarshalJSON reads a list.
+// UnmarshalJSON decodes a list.
 func (f *few[T]) UnmarshalJSON(text []byte) error {
 	*f = few[T]{}
 	return jsonlist.Each(bytes.NewReader(text), jsonlist.Bounds{Elements: maxPlaces, Bytes: maxOnePlace}, func(text json.RawMessage) error {
@@ -48,7 +49,7 @@ func (f *few[T]) UnmarshalJSON(text []byte) error {
 	})
 }
 
-// fits reports whether a front can take a state.
+// fits reports whether a front accepts a state.
 func (s *state) fits() bool {
 	if s.Signed != nil && !s.Signed.fits() || len(s.PolicyDigest) > maxDigest || strings.Trim(s.PolicyDigest, "0123456789abcdef") != "" {
 		return false
@@ -58,8 +59,8 @@ func (s *state) fits() bool {
 		(s.Moves == nil || !slices.ContainsFunc(*s.Moves, func(m Marked) bool { return wrong(m.Place) || m.Move > claims.MaxMove }))
 }
 
-// isPlace reports whether a text can be the name of a place: that of a tenant, or of a tenant and
-// of a place of it with a slash between.
+// isPlace reports whether a text can be the name of a place: the name of a tenant, or the
+// names of a tenant and of one of its places with a slash between.
 func isPlace(s string) bool {
 	if len(s) > maxPlace {
 		return false
@@ -68,7 +69,7 @@ func isPlace(s string) bool {
 	return isPart(tenant) && (!named || isPart(place))
 }
 
-// isPart reports whether a text can be the name of a tenant, or of a place of one.
+// isPart reports whether a text can be the name of a tenant, or of a place of a tenant.
 func isPart(s string) bool {
 	const inner = "._-"
 	wrong := func(c rune) bool {
@@ -77,37 +78,41 @@ func isPart(s string) bool {
 	return s != "" && !strings.ContainsRune(inner, rune(s[0])) && strings.IndexFunc(s, wrong) < 0
 }
 
-// WorkerInfo is a worker as a front sees it.
+// WorkerInfo describes a worker for people.
 type WorkerInfo struct {
 	Name         string        `json:"name"`
 	Address      string        `json:"address"`
 	Version      string        `json:"version,omitempty"`
-	Since        time.Time     `json:"since"`             // when it was linked
-	Drains       bool          `json:"drains"`            // it takes no more requests
-	Places       int           `json:"places"`            // that it has
-	Running      int64         `json:"running"`           // requests that this front has sent it
+	Since        time.Time     `json:"since"`             // when the worker was linked
+	Drains       bool          `json:"drains"`            // whether it drains, and accepts no further requests
+	Places       int           `json:"places"`            // number of its places
+	Running      int64         `json:"running"`           // number of this front's requests that it is running
 	Skew         time.Duration `json:"skew"`              // how much its clock is ahead
-	Expires      time.Time     `json:"expires"`           // its certificate
-	Fronts       int           `json:"fronts"`            // to which it connects
-	Late         bool          `json:"late,omitempty"`    // its clock is too far off to take places
-	PolicyDigest string        `json:"policy,omitempty"`  // digest of the policy that holds there
-	Number       uint64        `json:"number,omitempty"`  // of that policy, if it was given to the fleet
-	Refused      string        `json:"refused,omitempty"` // why it does not take the one of the fleet
-	Behind       bool          `json:"behind,omitempty"`  // it has had another one for too long to take places
+	Expires      time.Time     `json:"expires"`           // when its certificate expires
+	Fronts       int           `json:"fronts"`            // number of fronts to which it connects
+	Late         bool          `json:"late,omitempty"`    // whether its clock is too wrong for new places
+	PolicyDigest string        `json:"policy,omitempty"`  // digest of its policy
+	Number       uint64        `json:"number,omitempty"`  // number of its policy, if that was given to the fleet
+	Refused      string        `json:"refused,omitempty"` // why it refuses the policy of the fleet
+	// whether it has had another policy for too long to get new places
+	Behind bool `json:"behind,omitempty"`
 }
 
-// Info is what a front knows of its fleet.
+// Info describes a fleet as its front knows it.
 type Info struct {
-	Workers      []WorkerInfo        `json:"workers"`
-	Places       map[string]string   `json:"places"`           // by name: the worker that has each
-	Frozen       map[string][]string `json:"frozen"`           // that several workers have, so that none serves them
-	Claimed      map[string]string   `json:"claimed"`          // by another worker than has them, which is this one; none serves them
-	Moving       []PlaceInfo         `json:"moving,omitempty"` // places that are on their way, and how far
-	Away         map[string]string   `json:"away"`             // that no linked worker has: the worker that claimed each
-	Expires      time.Time           `json:"expires"`
-	Fault        string              `json:"fault,omitempty"`  // why the files of the link cannot be used
-	PolicyDigest string              `json:"policy,omitempty"` // digest of the policy of this front
-	Number       uint64              `json:"number,omitempty"` // of the policy that was given to the fleet; 0 for none
-	Static       []string            `json:"static,omitempty"`
-	Refused      string              `json:"refused,omitempty"` // why new places are refused
+	Workers []WorkerInfo      `json:"workers"`
+	Places  map[string]string `json:"places"` // worker of each place
+	// workers of each place that several workers have; none serves it
+	Frozen map[string][]string `json:"frozen"`
+	// claiming worker of each place that only another worker has; none serves it
+	Claimed      map[string]string `json:"claimed"`
+	Moving       []PlaceInfo       `json:"moving,omitempty"` // places that are moving, and their progress
+	Away         map[string]string `json:"away"`             // claiming worker of each place that no linked worker has
+	Expires      time.Time         `json:"expires"`
+	Fault        string            `json:"fault,omitempty"`  // why the files of the link cannot be used
+	PolicyDigest string            `json:"policy,omitempty"` // digest of the policy of this front
+	// number of the policy that was given to the fleet; 0 if there is none
+	Number  uint64   `json:"number,omitempty"`
+	Static  []string `json:"static,omitempty"`
+	Refused string   `json:"refused,omitempty"` // why no new places are made
 }

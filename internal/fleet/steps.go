@@ -15,23 +15,23 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// Step is something that a worker does with a place that moves.
+// Step is a step that a worker makes with a place that moves.
 type Step string
 
-// The steps of a move, and what ends one that does not go on. Each can be taken twice: the
-// second time it finds that it has been taken.
+// The steps of a move, and the steps that undo a move. Each step can be repeated: the
+// second time nothing is left to do.
 const (
-	StepLook    Step = "look"    // says whether the place can move from here, or to here
-	StepFreeze  Step = "freeze"  // the place answers nothing any more
-	StepPack    Step = "pack"    // a frozen place becomes a stream; one without a move is frozen meanwhile
-	StepReceive Step = "receive" // a stream becomes a copy that is not in use
-	StepTake    Step = "take"    // the copy is put to work
-	StepDrop    Step = "drop"    // the frozen place is removed
-	StepThaw    Step = "thaw"    // the frozen place is put to work again
-	StepDiscard Step = "discard" // the copy is removed
+	StepLook    Step = "look"    // report whether the place can move from here, or to here
+	StepFreeze  Step = "freeze"  // freeze the place, so that it answers nothing any more
+	StepPack    Step = "pack"    // write a frozen place as a stream; for an export, freeze it meanwhile
+	StepReceive Step = "receive" // make a copy from a stream, which is not in use yet
+	StepTake    Step = "take"    // put the copy to work
+	StepDrop    Step = "drop"    // remove the frozen place
+	StepThaw    Step = "thaw"    // put the frozen place to work again
+	StepDiscard Step = "discard" // remove the copy
 )
 
-// Marked is a place that moves, as a worker has it.
+// Marked is a place that moves, with its mark.
 type Marked struct {
 	Place string `json:"place"`
 	claims.Mark
@@ -39,42 +39,45 @@ type Marked struct {
 
 // Looked is the answer to StepLook.
 type Looked struct {
-	Last  uint64 `json:"last"` // number of the last move that the worker has heard of
+	Last  uint64 `json:"last"` // number of the last move that the worker knows of
 	Files int64  `json:"files"`
 	Bytes int64  `json:"bytes"`
 }
 
-// Mover is the places of a worker, as they move. Its methods are safe for concurrent use.
+// Mover gives access to the places of a worker, for moves. Its methods are safe for
+// concurrent use.
 type Mover interface {
-	// Do takes a step without a stream. A Refusal says that trying again does not help.
+	// Do makes a step without a stream. After a Refusal, another attempt would not help.
 	Do(ctx context.Context, s Step, m Marked) (Looked, error)
 	// Pack writes a frozen place to out.
 	Pack(ctx context.Context, m Marked, out io.Writer) error
-	// Receive makes a copy of the place that Pack has written, and calls alive as it makes progress.
+	// Receive makes a copy of a place from the output of Pack. It calls alive when it makes
+	// progress.
 	Receive(ctx context.Context, m Marked, in io.Reader, alive func()) error
 }
 
-// Refusal is the error of a step that a worker does not take. Trying again does not help.
+// Refusal is the error of a step that a worker refuses. Another attempt would not help.
 type Refusal struct{ Why string }
 
 func (r *Refusal) Error() string { return r.Why }
 
-// ErrBusy is the error of a step that waits for another one of the same place.
+// ErrBusy is the error of a step that must wait for another step of the same place.
 var ErrBusy = errors.New("the worker is busy with this place")
 
-// ErrAtWork is ErrBusy if the other step makes progress, or began a short time ago.
+// ErrAtWork is ErrBusy if the other step makes progress, or has begun only a short time
+// ago.
 var ErrAtWork = fmt.Errorf("%w, and gets on", ErrBusy)
 
-// The request for a step, and the bounds of its answer.
+// Path and headers of the request for a step, and bounds of its answer.
 const (
 	movePath   = "/link/move"
 	moveHeader = headerPrefix + "Move"
 	maxWhy     = 1000 // bytes of a reason
 	maxLooked  = 4 << 10
-	atWork     = headerPrefix + "At-Work" // beside StatusLocked: ErrAtWork
+	atWork     = headerPrefix + "At-Work" // header that turns StatusLocked into ErrAtWork
 )
 
-// move answers a request for a step.
+// move answers the request for a step.
 func (w *Worker) move(rw http.ResponseWriter, r *http.Request) {
 	var m Marked
 	if w.cfg.Mover == nil || json.Unmarshal([]byte(r.Header.Get(moveHeader)), &m) != nil || m.Place == "" {
@@ -87,7 +90,8 @@ func (w *Worker) move(rw http.ResponseWriter, r *http.Request) {
 	}
 	var err error
 	var looked Looked
-	stream := &TimedStream{Wait: 2 * w.times.stall, W: rw, Body: r.Body} // the front gives up first, and says why
+	// the front's limit is shorter, so the front ends the stream first, with a reason
+	stream := &TimedStream{Wait: 2 * w.times.stall, W: rw, Body: r.Body}
 	switch s := Step(r.URL.Query().Get("step")); s {
 	case StepPack:
 		ctx, over := context.WithTimeoutCause(r.Context(), w.times.copy, errTooLong)
@@ -95,7 +99,7 @@ func (w *Worker) move(rw http.ResponseWriter, r *http.Request) {
 		part := &partWriter{Writer: stream}
 		if err = w.cfg.Mover.Pack(ctx, m, part); err != nil && part.wrote {
 			w.cfg.Log.Error("a place cannot be packed", "place", m.Place, "move", m.Move, "err", err)
-			panic(http.ErrAbortHandler) // a part was sent, which must not pass for the whole
+			panic(http.ErrAbortHandler) // a part was sent, which the front must not take for the whole
 		}
 		if part.wrote {
 			return
@@ -113,7 +117,8 @@ func (w *Worker) move(rw http.ResponseWriter, r *http.Request) {
 	w.answer(rw, m, looked, err)
 }
 
-// sayAlive returns what says that a worker gets on with a request whose answer is not due yet.
+// sayAlive returns a function that tells the front that a worker makes progress with a
+// request whose answer is not ready yet.
 func sayAlive(rw http.ResponseWriter, every time.Duration) func() {
 	last := time.Now()
 	return func() {
@@ -124,13 +129,13 @@ func sayAlive(rw http.ResponseWriter, every time.Duration) func() {
 	}
 }
 
-// partWriter notes whether a part of an answer was sent.
+// partWriter records whether a part of an answer was sent.
 type partWriter struct {
 	io.Writer
 	wrote bool
 }
 
-// Write sends a part.
+// Write sends a part of the answer.
 func (b *partWriter) Write(p []byte) (int, error) {
 	b.wrote = true
 	return b.Writer.Write(p)
@@ -156,7 +161,7 @@ func (w *Worker) answer(rw http.ResponseWriter, m Marked, looked Looked, err err
 	}
 }
 
-// clip shortens a text for people. It cuts no character in two.
+// clip shortens a text for people. It does not cut a character in two.
 func clip(why string) string {
 	if len(why) <= maxWhy {
 		return why
@@ -164,7 +169,7 @@ func clip(why string) string {
 	return strings.ToValidUTF8(why[:maxWhy], "")
 }
 
-// do has a worker take a step without a stream.
+// do makes a worker take a step without a stream.
 func (l *link) do(ctx context.Context, s Step, m Marked) (looked Looked, err error) {
 	res, err := l.step(ctx, s, m, http.NoBody)
 	if err != nil {
@@ -180,7 +185,7 @@ func (l *link) do(ctx context.Context, s Step, m Marked) (looked Looked, err err
 	return looked, nil
 }
 
-// step has a worker take a step. The caller closes the body of the answer.
+// step makes a worker take a step. The caller closes the body of the answer.
 func (l *link) step(ctx context.Context, s Step, m Marked, body io.Reader) (*http.Response, error) {
 	header, err := json.Marshal(m)
 	if err != nil {
@@ -213,20 +218,20 @@ func (l *link) step(ctx context.Context, s Step, m Marked, body io.Reader) (*htt
 	return nil, fmt.Errorf("worker %s, %s: %s: %s", l.Name, s, res.Status, printable.Line(string(why), maxWhy))
 }
 
-// noteMoves notes what a worker has of places that move; mu of the roster is held.
+// noteMoves records which places that move a worker has. The caller holds mu of the roster.
 func (l *link) noteMoves(moves *[]Marked) {
 	if moves != nil {
 		l.moves = slices.Clone(*moves)
 	}
 }
 
-// remnant is a place with something on a worker that a move has left there, or still needs.
+// remnant is something that a move has left at a worker, or that a move still needs there.
 type remnant struct {
 	*link
 	Marked
 }
 
-// remnants are those of all workers.
+// remnants returns the remnants at all workers.
 func (r *roster) remnants() (all []remnant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -238,7 +243,7 @@ func (r *roster) remnants() (all []remnant) {
 	return all
 }
 
-// hasRemnant reports whether a worker has something of a place that moves.
+// hasRemnant reports whether a worker has a remnant of a place.
 func (r *roster) hasRemnant(place string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

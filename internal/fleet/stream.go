@@ -14,10 +14,11 @@ import (
 
 // Bounds of a stream whose connection a front has hijacked.
 const (
-	// maxUnasked is how many bytes a client may send while it has such a stream. It has nothing to
-	// say: the connection ends with the stream.
+	// maxUnasked is how many bytes a client may send while it has such a stream. It has no
+	// reason to send any, because the connection ends with the stream.
 	maxUnasked = 4 << 10
-	// closeGrace is how long the end of such a stream waits for a client that reads nothing.
+	// closeGrace is how long the end of such a stream waits for a client that does not
+	// read.
 	closeGrace = 2 * time.Second
 )
 
@@ -28,11 +29,11 @@ type stream struct {
 	fl    *flight
 	link  *link
 	cut   cutter
-	piece []byte // what has been read
-	code  int    // the status of the answer
+	piece []byte // buffer for reading
+	code  int    // HTTP status of the answer
 }
 
-// stream is the stream of an answer, whose headers have been sent.
+// stream returns the stream of an answer. Its headers must have been sent.
 func (f *Front) stream(res *http.Response, fl *flight, l *link) *stream {
 	res.Header, res.Request = nil, nil // net/http keeps the response until the stream ends
 	return &stream{front: f, from: res.Body, fl: fl, link: l, piece: make([]byte, firstPiece), code: res.StatusCode, cut: cutter{
@@ -42,9 +43,9 @@ func (f *Front) stream(res *http.Response, fl *flight, l *link) *stream {
 	}}
 }
 
-// copy sends the events of a stream, each as a whole, so that one can be put behind them. flush
-// sends what has been written. If copy returns false, the client must not take what it got for
-// the whole.
+// copy sends the events of a stream, each event as a whole, so that an event of the front
+// can be added after them. flush sends what was written. If copy returns false, the client
+// must not take what it got for the whole stream.
 func (s *stream) copy(w io.Writer, flush func() error) bool {
 	defer s.close()
 	if flush() != nil {
@@ -58,7 +59,7 @@ func (s *stream) copy(w io.Writer, flush func() error) bool {
 			}
 		}
 		s.cut.written()
-		if n == len(s.piece) && n < pieceSize { // a stream that says much
+		if n == len(s.piece) && n < pieceSize { // the stream sends much, so a larger buffer is useful
 			s.piece = make([]byte, pieceSize)
 		}
 		if err != nil {
@@ -73,8 +74,9 @@ func (s *stream) close() {
 	s.from.Close()
 }
 
-// ended ends a stream that cannot be read any more: with the answer in the place of a worker
-// that is gone, if the client has none. It reports whether the stream has all that it can have.
+// ended ends a stream that cannot be read any more. If the worker is lost and the client
+// has no answer, ended sends an answer in place of the worker. It reports whether the
+// stream is complete.
 func (s *stream) ended(w io.Writer, flush func() error, err error) bool {
 	m := s.fl.message
 	switch {
@@ -82,7 +84,7 @@ func (s *stream) ended(w io.Writer, flush func() error, err error) bool {
 		return true
 	case s.cut.torn || m.ID == nil || s.cut.answered:
 		return false
-	case !s.link.over(): // the client has gone, or the worker ends the answer without reason
+	case !s.link.over(): // the client has disconnected, or the worker has ended the answer without a reason
 		return false
 	}
 	s.front.cfg.Log.Warn("a worker is gone while it had a request", "worker", s.link.Name, "place", s.fl.Place, "method", m.Method, "tool", m.Tool)
@@ -91,29 +93,29 @@ func (s *stream) ended(w io.Writer, flush func() error, err error) bool {
 	return err == nil && flush() == nil
 }
 
-// hijack takes the connection of a client whose stream lasts from net/http. While a handler runs,
-// net/http keeps three buffers (10 KiB together), the request with its headers, and the stack of all
-// handlers above. The error is [http.ErrNotSupported] where net/http must keep the connection; after
-// another one nobody can send on it.
+// hijack takes over the connection of a client with a stream that lasts from net/http.
+// While a handler runs, net/http keeps three buffers (10 KiB together), the request with
+// its headers, and the stack of all handlers above. The error is [http.ErrNotSupported] if
+// net/http must keep the connection. After any other error nothing can be sent on it.
 func (s *stream) hijack(w http.ResponseWriter, r *http.Request) (net.Conn, error) {
-	bodiless := s.code != http.StatusOK || r.Method == http.MethodHead // or may be
+	bodiless := s.code != http.StatusOK || r.Method == http.MethodHead // or the answer may have no body
 	if !s.fl.message.Lasts || s.fl.Hijacked == nil || r.ProtoMajor != 1 || r.ProtoMinor < 1 || bodiless {
 		return nil, http.ErrNotSupported
 	}
 	control := http.NewResponseController(w)
-	if err := control.Flush(); err != nil { // the headers, which say that the body comes in chunks
+	if err := control.Flush(); err != nil { // sends the headers, which say that the body is chunked
 		return nil, err
 	}
 	conn, _, err := control.Hijack()
 	return conn, err
 }
 
-// sendHijacked sends a stream over a connection that net/http has given away, and returns at once.
-// over is called at its end. After the end of ctx a client that reads nothing has [closeGrace].
+// sendHijacked sends a stream over a hijacked connection, and returns immediately. over is
+// called when the stream ends. When ctx ends, a client that does not read has [closeGrace].
 func (s *stream) sendHijacked(ctx context.Context, conn net.Conn, over func()) {
 	answered := s.fl.Hijacked()
 	c := &chunked{conn: conn}
-	go func() { // Close waits for it
+	go func() { // Close waits for this goroutine
 		defer s.front.hijacked.end(conn)
 		defer func() { answered(c.sent) }()
 		defer over()
@@ -123,10 +125,10 @@ func (s *stream) sendHijacked(ctx context.Context, conn net.Conn, over func()) {
 		defer context.AfterFunc(ctx, func() { _ = conn.SetWriteDeadline(time.Now().Add(closeGrace)) })()
 		watching.Go(func() {
 			discard(conn)
-			s.fl.end() // the client has gone
+			s.fl.end() // the client has disconnected
 		})
 		defer func() {
-			if p := recover(); p != nil { // what a worker says may be hostile
+			if p := recover(); p != nil { // the worker may send hostile data
 				s.front.cfg.Log.Error("a panic has ended a stream", "worker", s.link.Name, "place", s.fl.Place, "panic", p, "stack", string(debug.Stack()))
 			}
 		}()
@@ -136,7 +138,7 @@ func (s *stream) sendHijacked(ctx context.Context, conn net.Conn, over func()) {
 	}()
 }
 
-// discard reads until the other end has gone, or has sent more than [maxUnasked].
+// discard reads until the other end has disconnected, or has sent more than [maxUnasked].
 func discard(conn net.Conn) {
 	var some [64]byte
 	for said := 0; said <= maxUnasked; {
@@ -151,12 +153,12 @@ func discard(conn net.Conn) {
 // chunked is the body of an answer of HTTP/1.1 (RFC 9112, 7.1).
 type chunked struct {
 	conn net.Conn
-	sent int64 // of the body
+	sent int64 // bytes of the body that were sent
 }
 
-// Write sends a chunk. One that is not small is not copied.
+// Write sends a chunk. A large chunk is not copied.
 func (c *chunked) Write(p []byte) (int, error) {
-	if len(p) == 0 { // an empty piece would be the end
+	if len(p) == 0 { // an empty chunk would be the end of the body
 		return 0, nil
 	}
 	pieces := net.Buffers{fmt.Appendf(nil, "%x\r\n", len(p)), p, []byte("\r\n")}

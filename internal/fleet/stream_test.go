@@ -15,8 +15,9 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// hijacked has the streams of a rig go on without a handler. The number of bytes that were sent on
-// each without one comes from the channel at its end.
+// hijacked makes the streams of a rig continue without a handler. returned gets a value
+// when a handler has returned. sent gets, at the end of each stream, the number of bytes
+// that were sent after its handler returned.
 func (r *rig) hijacked() (returned chan struct{}, sent chan int64) {
 	returned, sent = make(chan struct{}, 64), make(chan int64, 64)
 	r.http.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -26,7 +27,8 @@ func (r *rig) hijacked() (returned chan struct{}, sent chan int64) {
 	return returned, sent
 }
 
-// serveHijacked serves a request whose stream can go on without a handler, while its caller is valid.
+// serveHijacked serves a request whose stream can continue without a handler, while its
+// caller is valid.
 func (r *rig) serveHijacked(w http.ResponseWriter, req *http.Request, sent chan<- int64) {
 	place, _, _ := strings.Cut(req.URL.Path[1:], "/")
 	r.front.ServeRequest(w, req, Request{
@@ -35,8 +37,8 @@ func (r *rig) serveHijacked(w http.ResponseWriter, req *http.Request, sent chan<
 	})
 }
 
-// listen sends a request for a stream by hand. The rest of its answer behind the headers is left to be
-// read.
+// listen writes a request for a stream to a connection, and reads the headers of the
+// answer.
 func (r *rig) listen(method string) (net.Conn, *bufio.Reader) {
 	r.t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(r.http.URL, "http://"))
@@ -69,8 +71,9 @@ func (r *rig) noFlights() {
 	})
 }
 
-// A stream that lasts goes on when the handler has returned, and ends as any other does: with its
-// last event, with its client, with its worker, with an answer that is torn, and with its front.
+// A stream that lasts continues after the handler has returned. It ends like any other
+// stream: with its last event, with its client, with its worker, with an incomplete answer,
+// and with its front.
 func TestStreamWithoutAHandler(t *testing.T) {
 	r := newRig(t, nil)
 	returned, sent := r.hijacked()
@@ -95,7 +98,7 @@ func TestStreamWithoutAHandler(t *testing.T) {
 	link := func() *link { return r.front.roster.named("w1") }
 	for name, tt := range map[string]struct {
 		end  func(body io.ReadCloser)
-		want string // behind the first event
+		want string // text after the first event
 		cut  bool
 	}{
 		"its last event": {func(io.ReadCloser) { next <- "data: last\n\n"; next <- "" }, "data: last\n\n", false},
@@ -143,8 +146,8 @@ func TestStreamWithoutAHandler(t *testing.T) {
 	}
 }
 
-// A front waits for no client that does not read its stream: not when it ends, not when it drains, and
-// not when the client would not be let in any more.
+// A front does not wait for a client that does not read its stream: neither when the front
+// ends, nor when it drains, nor when the client is not valid any more.
 func TestStreamWithoutAReader(t *testing.T) {
 	for name, end := range map[string]func(r *rig){
 		"close":   func(r *rig) { r.front.Close() },
@@ -164,7 +167,7 @@ func TestStreamWithoutAReader(t *testing.T) {
 				}
 			}, "p")
 			c, _ := r.listen("POST")
-			defer c.Close() // or the end of the rig waits for it
+			defer c.Close() // otherwise the end of the rig waits for the connection
 			await(t, returned, "end of the handler")
 			before := int64(-1)
 			r.until("full buffers on the way", func() bool {
@@ -184,7 +187,7 @@ func TestStreamWithoutAReader(t *testing.T) {
 	}
 }
 
-// A client that sends more while it has a stream than it has a reason to loses the stream.
+// A client that sends more than maxUnasked bytes while it has a stream loses the stream.
 func TestStreamOfATalker(t *testing.T) {
 	r := newRig(t, nil)
 	returned, _ := r.hijacked()
@@ -222,7 +225,7 @@ func TestStreamOfATalker(t *testing.T) {
 	r.noFlights()
 }
 
-// An answer that has no body gets none, whatever the worker says of it.
+// An answer that must not have a body gets none, whatever the worker sends.
 func TestStreamWithoutABody(t *testing.T) {
 	r := newRig(t, nil)
 	returned, _ := r.hijacked()
@@ -245,7 +248,7 @@ func TestStreamWithoutABody(t *testing.T) {
 	}
 }
 
-// panicking is a protocol that what a worker says can break.
+// panicking is a protocol that panics for every event.
 type panicking struct{ texts }
 
 func (panicking) Answers([]byte, Message) bool { panic("hostile bytes") }
@@ -277,13 +280,14 @@ func TestStreamThatPanics(t *testing.T) {
 	r.until("log of the panic", func() bool { return strings.Contains(r.log.String(), "hostile bytes") })
 }
 
-// kept is a connection that cannot be hijacked, for another reason than that it is not supported.
+// kept is a connection whose hijacking fails with another error than http.ErrNotSupported.
 type kept struct{ http.ResponseWriter }
 
 func (kept) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, io.ErrUnexpectedEOF }
 func (k kept) Unwrap() http.ResponseWriter                { return k.ResponseWriter }
 
-// A stream whose connection is neither the front's nor net/http's ends.
+// A stream ends if the hijacking of its connection fails, because neither the front nor
+// net/http can use the connection.
 func TestStreamThatCannotBeHijacked(t *testing.T) {
 	r := newRig(t, nil)
 	r.http.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -297,7 +301,7 @@ func TestStreamThatCannotBeHijacked(t *testing.T) {
 		close(gone)
 	}, "p")
 	c, _ := r.listen("POST")
-	defer c.Close() // or the end of the rig waits for it
+	defer c.Close() // otherwise the end of the rig waits for the connection
 	await(t, gone, "end of the request at the worker")
 	r.noFlights()
 }

@@ -16,8 +16,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// together is two fronts whose claims are in NATS. Each has a rig of its own, but for the
-// authority.
+// together returns two fronts whose claims are in NATS. Each front has a rig of its own,
+// with the same authority.
 func together(t *testing.T, c *bustest.Cluster, state string) [2]*rig {
 	t.Helper()
 	var both [2]*rig
@@ -44,10 +44,11 @@ func together(t *testing.T, c *bustest.Cluster, state string) [2]*rig {
 	return both
 }
 
-// Two fronts get requests for the same new places at once: each place is made by one worker.
-// Without NATS both serve what there is, and refuse what is new; a front that starts then
-// knows what it knew. NATS comes back empty, and new places are made again. It is away for a
-// minute where the environment asks for more cases.
+// Two fronts get requests for the same new places at the same time: each place is made by
+// one worker. While NATS is not available, both fronts serve the existing places and refuse
+// new ones, and a front that starts then still has the claims that it had. When NATS comes
+// back empty, new places are made again. NATS is unavailable for a minute if the
+// environment asks for more cases.
 func TestTwoFronts(t *testing.T) {
 	c := bustest.Start(t, 1)
 	state := t.TempDir()

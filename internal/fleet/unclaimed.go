@@ -11,24 +11,25 @@ import (
 
 // Bounds of one round of unclaimed.claim.
 const (
-	maxUnclaimed = 1000 // claims for one worker
-	maxUnwritten = 3    // claims that cannot be written
+	maxUnclaimed = 1000 // number of claims for one worker
+	maxUnwritten = 3    // number of claims that cannot be written
 )
 
-// unclaimed are the places of a front's policy that workers have and nobody has claimed.
+// unclaimed are the places that a front's policy names and a worker has, but that have no
+// claim.
 type unclaimed struct {
 	front *Front
 	every time.Duration
 }
 
-// claim claims places without a request, until ctx ends. For each place that exactly one
-// worker has and nobody has claimed, it writes a claim for that worker. Two fronts come to lack
-// such a claim: one that has lost its journal, and one of several without shared claims whose
-// sibling had the place made. Such a front would have the place made anew at another worker while
-// its own is not linked.
+// claim claims places without a request, until ctx ends. For each place without a claim
+// that exactly one worker has, it writes a claim for that worker. A front can lack such a
+// claim in two cases: it has lost its journal, or it is one of several fronts without
+// shared claims, and another front had the place made. Without the claim, the front would
+// have the place made again at another worker while the place's own worker is not linked.
 //
-// It waits before each round. Before the first one, workers have time to connect: a place that two
-// of them have is claimed for neither.
+// claim waits before each round. Before the first round, this gives workers the time to
+// connect: a place that two workers have is not claimed for either of them.
 func (u unclaimed) claim(ctx context.Context) {
 	if u.front.cfg.Names == nil {
 		return
@@ -38,12 +39,13 @@ func (u unclaimed) claim(ctx context.Context) {
 	}
 }
 
-// round runs one round of claim. A worker may say that it has any place, and a claim lasts: only
-// places that the policy of this front has are claimed, as for a request.
+// round runs one round of claim. A worker may report any place, and a claim lasts.
+// Therefore only places that the policy of this front names are claimed, as for a request.
 func (u unclaimed) round(ctx context.Context) {
 	f := u.front
 	all := f.cfg.Names()
-	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] }) // those that fail keep no other place waiting
+	// places that fail must not always delay the same other places
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	claimed, unwritten := make(map[string]int), 0
 	for _, place := range all {
 		if f.cfg.Claims.Owner(place) != (claims.Claim{}) {

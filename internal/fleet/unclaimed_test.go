@@ -14,8 +14,9 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// A place that a worker has is its own, also where the front has never had a request for it and
-// its name decides for another worker: while its worker is away, it is not made anew.
+// A place that a worker has belongs to this worker, even if the front has never had a
+// request for the place and would choose another worker for it. While the place's worker is
+// not linked, the place is not made again.
 func TestPlaceThatNobodyHasClaimed(t *testing.T) {
 	names := []string{"w1", "w2"}
 	r := newRig(t, func(c *FrontConfig) {
@@ -38,12 +39,12 @@ func TestPlaceThatNobodyHasClaimed(t *testing.T) {
 	r.says("old", 200, has+" old")
 }
 
-// limping is claims that fail: the first swaps, and all for one place.
+// limping is a Journal that fails for the first swaps, and always for one place.
 type limping struct {
 	*claims.Journal
 	fail  int
 	wrong string
-	asked []string // the places of all swaps
+	asked []string // places of all swaps
 }
 
 func (l *limping) Swap(ctx context.Context, place string, old, next claims.Claim) (claims.Claim, error) {
@@ -54,7 +55,7 @@ func (l *limping) Swap(ctx context.Context, place string, old, next claims.Claim
 	return l.Journal.Swap(ctx, place, old, next)
 }
 
-// unclaimedFront is a front without links whose policy has the places.
+// unclaimedFront returns a front without links whose policy names places.
 func unclaimedFront(t *testing.T, names ...string) (*Front, *limping) {
 	t.Helper()
 	journal, err := claims.OpenJournal(filepath.Join(testenv.MemoryDir(t), "claims"))
@@ -72,13 +73,13 @@ func unclaimedFront(t *testing.T, names ...string) (*Front, *limping) {
 	return f, l
 }
 
-// has notes that a worker has places.
+// has records that a worker has places.
 func has(f *Front, worker string, moves []Marked, places ...string) {
 	f.roster.record(&link{hello: hello{Name: worker}, places: make(map[string]bool)}, state{Places: (*few[string])(&places), Moves: (*few[Marked])(&moves)})
 }
 
-// A claim without a request is for a place that the policy has, and that one worker has, and
-// that no move has left.
+// A place is claimed without a request only if the policy names it, exactly one worker has
+// it, and no move has left anything of it.
 func TestClaimUnclaimedOnlyOfPolicy(t *testing.T) {
 	f, _ := unclaimedFront(t, "a", "both", "moved", "nobody")
 	has(f, "w1", []Marked{{Place: "moved", Mark: claims.Mark{Move: 1, To: "w2"}}}, "a", "both", "moved", "stranger")
@@ -89,7 +90,7 @@ func TestClaimUnclaimedOnlyOfPolicy(t *testing.T) {
 	}
 }
 
-// One round claims a bounded number of places for each worker. The next one goes on.
+// One round claims a bounded number of places for each worker. The next round continues.
 func TestClaimUnclaimedBounded(t *testing.T) {
 	var names []string
 	for i := range maxUnclaimed + 1 {
@@ -109,7 +110,7 @@ func TestClaimUnclaimedBounded(t *testing.T) {
 	}
 }
 
-// One place that cannot be claimed does not stop a round, and several do.
+// One place that cannot be claimed does not stop a round, but several do.
 func TestClaimUnclaimedFaults(t *testing.T) {
 	f, l := unclaimedFront(t, "a", "b", "c", "d", "e")
 	has(f, "w1", nil, "a", "b", "c", "d", "e")
@@ -123,8 +124,8 @@ func TestClaimUnclaimedFaults(t *testing.T) {
 	}
 }
 
-// A front gives workers time to connect, also where its claims seem complete, and tries again
-// what it could not write, without news of a worker.
+// A front gives workers time to connect, even if its claims seem complete. It tries failed
+// claims again, without a new report of a worker.
 func TestClaimUnclaimedTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l := unclaimedFront(t, "a")
@@ -151,7 +152,7 @@ func TestClaimUnclaimedTimes(t *testing.T) {
 	})
 }
 
-// A front does not take a name from a worker that no place can have.
+// A front refuses the name of a place from a worker if no place can have that name.
 func TestNamesOfPlaces(t *testing.T) {
 	for name, want := range map[string]bool{
 		"t": true, "t/p": true, "0a.b_c-d/1.x": true,
