@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Paths of a link for audit logs.
+// Paths of requests about audit logs on a link.
 const (
 	acknowledgePath = "/link/audit/heard"
 	keepPath        = "/link/audit/keep"
@@ -21,20 +21,21 @@ const (
 	verifyPath      = "/link/audit/verify"
 )
 
-// Times for audit logs.
+// Times of requests about audit logs.
 const (
 	keepWait = 5 * time.Second
-	keepRest = 250 * time.Millisecond // between two tries, of the checkpoints of one worker
+	keepRest = 250 * time.Millisecond // pause between two attempts for the checkpoints of one worker
 )
 
 // witnesses is how many other workers keep each checkpoint.
 const witnesses = 2
 
-// witness has other workers keep the newest checkpoint of a worker. When over is closed, all
-// that the worker has said is known, and this is the last time.
+// witness sends the newest checkpoint of a worker to other workers, which keep it. When
+// over is closed, everything that the worker has sent is known, and witness makes its last
+// attempt.
 func (r *roster) witness(ctx context.Context, l *link, over <-chan struct{}) {
 	var now Signed
-	var kept []string // that have it
+	var kept []string // names of the workers that have it
 	said := ""
 	for {
 		last := closed(over)
@@ -45,7 +46,7 @@ func (r *roster) witness(ctx context.Context, l *link, over <-chan struct{}) {
 			now, kept = newest, nil
 			l.acknowledge(ctx, now)
 		}
-		kept = present(r, kept) // a witness that is gone may never come back
+		kept = present(r, kept) // a witness that is not linked any more may never return
 		if now != (Signed{}) {
 			var why string
 			if kept, why = keepBy(ctx, r, l, now, kept); why != "" && why != said {
@@ -64,19 +65,20 @@ func (r *roster) witness(ctx context.Context, l *link, over <-chan struct{}) {
 		}
 		timer.Stop()
 		select {
-		case <-changed: // perhaps meanwhile
+		case <-changed: // may be closed already
 		case <-over:
 		case <-ctx.Done():
 		}
 	}
 }
 
-// keepTries is how many workers are asked in turn to keep one checkpoint: those that cannot keep
-// anything must not be all that are asked.
+// keepTries is how many workers are asked, one after the other, to keep one checkpoint.
+// There must be more of them than witnesses, because some may be unable to keep it.
 const keepTries = 8
 
-// keepBy has workers keep a checkpoint, until enough of them have it. have are those that have it
-// already. It returns all of them, and why others do not keep it.
+// keepBy makes workers keep a checkpoint, until enough of them have it. have are the
+// workers that already have it. It returns all workers that have it, and why others do not
+// keep it.
 func keepBy(ctx context.Context, r *roster, l *link, s Signed, have []string) (all []string, why string) {
 	asked := slices.Clone(have)
 	for len(have) < witnesses && len(asked) < len(have)+keepTries {
@@ -102,15 +104,16 @@ func keepBy(ctx context.Context, r *roster, l *link, s Signed, have []string) (a
 	return have, why
 }
 
-// present returns those workers among some that are linked.
+// present returns those of the named workers that are linked.
 func present(r *roster, names []string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.DeleteFunc(names, func(name string) bool { return r.links[name] == nil })
 }
 
-// witnessesOf returns n workers that keep the checkpoints of a worker, other than those that were
-// asked already. They are the same as long as the same workers are linked.
+// witnessesOf returns n workers that should keep the checkpoints of a worker, except for
+// those that were asked already. The result is the same as long as the same workers are
+// linked.
 func (r *roster) witnessesOf(l *link, asked []string, n int) (all []*link) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,8 +131,8 @@ func (r *roster) witnessesOf(l *link, asked []string, n int) (all []*link) {
 	return all
 }
 
-// ask sends a request of the front itself to a worker, and returns at most size bytes of the
-// answer.
+// ask sends a request of the front itself to a worker, and returns the answer. An answer of
+// more than size bytes is an error.
 func (l *link) ask(ctx context.Context, path string, body []byte, size int64) ([]byte, error) {
 	res, err := l.post(ctx, path, body)
 	if err != nil {
@@ -146,7 +149,7 @@ func (l *link) ask(ctx context.Context, path string, body []byte, size int64) ([
 	return text, nil
 }
 
-// post is ask whose caller reads and closes the body of the answer.
+// post is ask for a caller that reads and closes the body of the answer itself.
 func (l *link) post(ctx context.Context, path string, body []byte) (*http.Response, error) {
 	res, err := l.send(ctx, path, body)
 	switch {
@@ -162,7 +165,7 @@ func (l *link) post(ctx context.Context, path string, body []byte) (*http.Respon
 	return res, nil
 }
 
-// send is post whose caller also judges the status.
+// send is post for a caller that also checks the status.
 func (l *link) send(ctx context.Context, path string, body []byte) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://worker"+path, bytes.NewReader(body))
 	if err != nil {
@@ -171,16 +174,16 @@ func (l *link) send(ctx context.Context, path string, body []byte) (*http.Respon
 	return l.client.RoundTrip(req)
 }
 
-// acknowledge says to a worker that its checkpoint has been heard.
+// acknowledge informs a worker that the front has its checkpoint.
 func (l *link) acknowledge(ctx context.Context, s Signed) {
 	ctx, cancel := context.WithTimeout(ctx, keepWait)
 	defer cancel()
 	if body, err := json.Marshal(s); err == nil {
-		_, _ = l.ask(ctx, acknowledgePath, body, maxReport) // a worker that is gone does not wait for it
+		_, _ = l.ask(ctx, acknowledgePath, body, maxReport) // if the worker has gone, the error does not matter
 	}
 }
 
-// keep has a worker keep a checkpoint of another worker's log.
+// keep makes a worker keep a checkpoint of another worker's log.
 func (l *link) keep(ctx context.Context, worker string, s Signed) error {
 	ctx, cancel := context.WithTimeout(ctx, keepWait)
 	defer cancel()

@@ -19,17 +19,17 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// book is the audit log of a worker under test.
+// book is the audit log of a worker that is tested.
 type book struct {
 	mu     sync.Mutex
 	newest Signed     // guarded by mu
-	has    []Sighting // guarded by mu: of others
-	asked  []Sighting // guarded by mu: to compare with
-	keys   []string   // guarded by mu: that the log is said to have had
-	full   bool       // guarded by mu: it keeps nothing more
+	has    []Sighting // guarded by mu: checkpoints of other workers
+	asked  []Sighting // guarded by mu: checkpoints of the last Verify
+	keys   []string   // guarded by mu: keys of the last Verify
+	full   bool       // guarded by mu: whether it refuses further checkpoints
 }
 
-// audit is a book for a worker; nil for one without.
+// audit returns a book as an Audit; nil for a worker without a log.
 func (b *book) audit() Audit {
 	if b == nil {
 		return nil
@@ -62,7 +62,7 @@ func (b *book) Verify(ctx context.Context, seen []Sighting, keys []string) ([]by
 	return json.Marshal(len(seen))
 }
 
-// of is what the book has of a worker, or of all.
+// of returns the checkpoints of a worker, or of all workers for an empty name.
 func (b *book) of(worker string) (all []Sighting) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,13 +74,13 @@ func (b *book) of(worker string) (all []Sighting) {
 	return all
 }
 
-// bound has the worker of a name keep an audit log.
+// bound links a worker with an audit log.
 func bound(r *rig, name string) (*mill, *book) {
 	r.t.Helper()
 	return again(r, name, r.cert(name, WorkerDNS(name)))
 }
 
-// again is bound with files that are there.
+// again is bound with existing files.
 func again(r *rig, name string, files Credentials) (*mill, *book) {
 	r.t.Helper()
 	m := r.unlinkedOf(name, files, echo(name), &book{})
@@ -88,7 +88,7 @@ func again(r *rig, name string, files Credentials) (*mill, *book) {
 	return m, m.book
 }
 
-// sign has a worker say that it has a checkpoint.
+// sign makes a worker report a new checkpoint.
 func (m *mill) sign(text string) {
 	m.book.mu.Lock()
 	m.book.newest = Signed{"key of " + m.cfg.Name, text}
@@ -96,13 +96,14 @@ func (m *mill) sign(text string) {
 	m.Changed()
 }
 
-// Each checkpoint of a worker's audit log is kept by two other workers, once, also the last
-// one of a worker that stops, and one that was there before they came.
+// Each checkpoint of a worker's audit log is kept once by two other workers. This is also
+// true for the last checkpoint of a worker that stops, and for a checkpoint that is older
+// than the links of the others.
 func TestWitnesses(t *testing.T) {
 	r := newRig(t, nil)
 	one, _ := bound(r, "w1")
 	one.sign("first")
-	names := []string{"w3", "w2", "w4"} // the first has the highest digest of the first two
+	names := []string{"w3", "w2", "w4"} // of the first two, the first has the higher digest
 	others := make(map[string]*book)
 	keepers := func(text string) (all []string) {
 		for _, name := range names {
@@ -149,14 +150,14 @@ func TestWitnesses(t *testing.T) {
 	}
 	back.book.mu.Lock()
 	defer back.book.mu.Unlock()
-	for _, s := range b.asked { // the front says by whom, not the witness
+	for _, s := range b.asked { // the name of the witness comes from the front, not from the witness
 		if !slices.Contains(names, s.By) {
 			t.Errorf("%+v", s)
 		}
 	}
 }
 
-// A witness that cannot keep a checkpoint is not the last: another worker keeps it.
+// If a witness cannot keep a checkpoint, another worker keeps it.
 func TestWitnessThatIsFull(t *testing.T) {
 	r := newRig(t, nil)
 	one, _ := bound(r, "w1")
@@ -165,7 +166,7 @@ func TestWitnessThatIsFull(t *testing.T) {
 		_, b := bound(r, name)
 		others = append(others, b)
 	}
-	// The two that are asked first keep nothing.
+	// The two workers that are asked first can keep nothing.
 	l := r.front.roster.named("w1")
 	for _, w := range r.front.roster.witnessesOf(l, nil, witnesses) {
 		full := others[w.Name[1]-'2']
@@ -186,8 +187,8 @@ func TestWitnessThatIsFull(t *testing.T) {
 	r.until("a line about the witness", func() bool { return strings.Contains(r.log.String(), "a witness does not keep") })
 }
 
-// A witness that is gone is replaced, also where its worker has no newer checkpoint: there are
-// always two that can be asked.
+// A witness that is not linked any more is replaced, even if its worker has no newer
+// checkpoint: there are always two witnesses that can be asked.
 func TestWitnessThatIsGone(t *testing.T) {
 	r := newRig(t, nil)
 	one, _ := bound(r, "w1")
@@ -210,8 +211,8 @@ func TestWitnessThatIsGone(t *testing.T) {
 	r.until("another witness", func() bool { return !slices.Contains(have(), gone) && len(have()) == witnesses })
 }
 
-// What a front may send a worker for its audit log has bounds, and so has what a worker may
-// say of its own.
+// The requests of a front about a worker's audit log are bounded, and so is what the worker
+// may report about its own log.
 func TestBoundsOfWitnesses(t *testing.T) {
 	r := newRig(t, nil)
 	m, b := bound(r, "w1")
@@ -254,8 +255,8 @@ func TestBoundsOfWitnesses(t *testing.T) {
 	}
 }
 
-// A worker that does not answer what a front asks for itself, and one that says too much, are
-// named, and the others are compared all the same.
+// A worker that does not answer the front's own requests, and a worker whose answer is too
+// large, are named, and the other logs are still compared.
 func TestAuditWithoutSome(t *testing.T) {
 	r := newRig(t, nil)
 	one, _ := bound(r, "w1")
@@ -301,8 +302,8 @@ func TestAuditWithoutSome(t *testing.T) {
 	}
 }
 
-// Many hostile witnesses that show all they may of one log displace nothing of what an honest one
-// shows of it, whatever its name.
+// Many hostile witnesses that send as many checkpoints of one log as allowed do not
+// displace the checkpoints of an honest witness, whatever their names are.
 func TestHostileWitnessesDisplaceNothing(t *testing.T) {
 	const hostile = 4 * maxOneLog / (MaxKept * MaxSigned)
 	large := Signed{"key", strings.Repeat("x", MaxSigned-3)}
@@ -337,7 +338,8 @@ func TestHostileWitnessesDisplaceNothing(t *testing.T) {
 	}
 }
 
-// A witness that is cut at several logs is named with how many they are.
+// If the checkpoints of a witness are cut for several logs, the reason says how many logs
+// these are.
 func TestSeveralLogsOfAWitnessAreCut(t *testing.T) {
 	const enough = 2*maxOneLog/(MaxKept*MaxSigned) + 1
 	large := Signed{"key", strings.Repeat("x", MaxSigned-3)}
@@ -357,8 +359,8 @@ func TestSeveralLogsOfAWitnessAreCut(t *testing.T) {
 	}
 }
 
-// Each of several users gets a fair share of something, and nothing is left over where someone
-// wants it.
+// Each of several users gets a fair share of a resource, and nothing is left over while a
+// user wants more.
 func TestFairShareProperty(t *testing.T) {
 	n, random := testenv.Cases(t, 500)
 	for range n {
@@ -379,8 +381,8 @@ func TestFairShareProperty(t *testing.T) {
 	}
 }
 
-// The answer of one witness is read with bounds: a list of small things does not become a large
-// one.
+// The answer of a witness is read with bounds: a list of many small elements is not decoded
+// completely.
 func TestKeptIsBounded(t *testing.T) {
 	r := newRig(t, nil)
 	files := r.cert("w1", WorkerDNS("w1"))
@@ -408,7 +410,7 @@ func TestKeptIsBounded(t *testing.T) {
 	}
 }
 
-// silent links a worker that answers nothing but what its state is.
+// silent links a worker that answers only the request for its state.
 func (r *rig) silent(name string) (stop func()) {
 	r.t.Helper()
 	over := make(chan struct{})
@@ -427,8 +429,9 @@ func (r *rig) silent(name string) (stop func()) {
 	return func() { close(over) }
 }
 
-// The keys of a worker are those that it has said itself, over its own link; the front knows them
-// when it starts again. A worker that has another key each time fills no memory.
+// The keys of a worker are those that it has reported over its own link, and the front
+// still has them after a restart. A worker that reports another key each time cannot fill
+// the memory.
 func TestKeysOfWorkers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys")
 	open := func() *Keys {

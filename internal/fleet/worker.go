@@ -15,37 +15,39 @@ import (
 	"time"
 )
 
-// ErrNoPlace is the error of a claim of a place that the worker's own policy does not name.
+// ErrNoPlace is the error for a claim of a place that the worker's own policy does not
+// name.
 var ErrNoPlace = errors.New("there is no such place")
 
-// WorkerConfig is the configuration of a Worker. All fields but Audit, Asked, and those
-// for places that move, are required.
+// WorkerConfig is the configuration of a Worker. All fields are required, except for Audit,
+// Asked, and the fields for places that move.
 type WorkerConfig struct {
-	Name         string   // among the workers of the fleet; the certificate must cover it
-	Fronts       []string // their addresses, for example https://front.example:8444
+	Name         string   // name in the fleet, which the certificate must cover
+	Fronts       []string // addresses, for example https://front.example:8444
 	Credentials  Credentials
-	Version      string        // of the program, for people
-	PolicyDigest func() string // digest of the policy that holds here, for people; nil says none
-	// TakePolicy takes a policy of the fleet, or returns a Refusal: then the one before holds on.
-	// PolicyNumber is the number of the policy that the worker has; 0 for none. Both are nil for a worker
-	// that takes no policy.
+	Version      string        // version of the program, for people
+	PolicyDigest func() string // returns the digest of the worker's policy, for people; may be nil
+	// TakePolicy takes a policy of the fleet into use, or returns a Refusal and keeps the
+	// policy before. PolicyNumber returns the number of the worker's policy; 0 if it is not
+	// one of the fleet. Both are nil for a worker that takes no policy of the fleet.
 	TakePolicy   func(ctx context.Context, g Policy) error
 	PolicyNumber func() uint64
 	// Handler answers requests of clients. Their place and caller are in the headers
 	// PlaceHeader and CallerHeader.
 	Handler http.Handler
-	Asked   http.Handler    // answers what fronts ask for themselves; nil answers none of it
-	Places  func() []string // that the worker has
+	Asked   http.Handler    // answers requests of the fronts themselves; nil answers none of them
+	Places  func() []string // returns the names of the worker's places
 	// Enter reports whether the worker has a place and the place is at work. Until leave is
 	// called, the place is not frozen.
 	Enter func(place string) (leave func(), ok bool)
-	Claim func(ctx context.Context, place string) error // makes a place; ErrNoPlace
-	Mover Mover                                         // nil where no place moves
-	Moves func() []Marked                               // that are frozen here, or complete and not in use, in order; nil as well
-	Audit Audit                                         // nil where no audit log is kept
+	Claim func(ctx context.Context, place string) error // makes a place; may return ErrNoPlace
+	Mover Mover                                         // nil if places do not move
+	// returns frozen places and unused copies, in order; nil if places do not move
+	Moves func() []Marked
+	Audit Audit // nil if no audit log is kept
 	Log   *slog.Logger
 
-	times moveTimes // zero for the usual ones
+	times moveTimes // zero means the usual times
 }
 
 // Worker answers the requests that fronts send it. Its methods are safe for concurrent use.
@@ -58,14 +60,14 @@ type Worker struct {
 	server  *http.Server
 	links   *listener
 
-	flights *inflight[*http.Request] // of clients, and what fronts ask about places: claims and steps of moves
+	flights *inflight[*http.Request] // requests of clients, and a front's requests about places: claims and steps of moves
 
 	mu           sync.Mutex
 	running      map[*conn]struct{} // guarded by mu: open links
 	drains       bool               // guarded by mu
 	news         chan struct{}      // guarded by mu: closed when the state of the worker has changed
-	acknowledged chan struct{}      // guarded by mu: closed when a front has heard of a checkpoint
-	serving      sync.WaitGroup     // requests
+	acknowledged chan struct{}      // guarded by mu: closed when a front has confirmed a checkpoint
+	serving      sync.WaitGroup     // waits for requests
 
 	auditing    sync.Mutex // held while the audit log is read
 	checkpoints checkpointRate
@@ -74,7 +76,7 @@ type Worker struct {
 // front is the address of a front.
 type front struct{ host, address string }
 
-// NewWorker checks a configuration. Nothing is opened.
+// NewWorker checks a configuration, and opens only the files that it names.
 func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	if !IsWorkerName(cfg.Name) {
 		return nil, fmt.Errorf("--name %q: want at most 63 lower-case letters, digits and hyphens", cfg.Name)
@@ -98,7 +100,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 		return nil, err
 	}
 	var protocols http.Protocols
-	protocols.SetUnencryptedHTTP2(true) // TLS is below
+	protocols.SetUnencryptedHTTP2(true) // the connection below already uses TLS
 	w.server = &http.Server{
 		Handler: http.HandlerFunc(w.serve), Protocols: &protocols, MaxHeaderBytes: maxHeader, ReadHeaderTimeout: helloWait,
 		HTTP2: &http.HTTP2Config{
@@ -113,8 +115,8 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	return w, nil
 }
 
-// Run connects to all fronts, and again where a link ends, until ctx ends. Then it ends the
-// links, and returns when their requests have returned.
+// Run connects to all fronts, again and again when a link ends, until ctx ends. Then it
+// ends the links, and returns when their requests have returned.
 func (w *Worker) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, f := range w.fronts {
@@ -124,7 +126,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	running.Go(func() { ended <- w.server.Serve(w.links) })
 	<-ctx.Done()
 	w.links.Close()
-	running.Wait() // each closes its link
+	running.Wait() // each of them closes its link
 	_ = w.server.Close()
 	w.serving.Wait()
 	if err := <-ended; !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
@@ -133,23 +135,23 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// Changed notifies the fronts that the places of the worker have changed, or its audit log.
+// Changed notifies the fronts that the places or the audit log of the worker have changed.
 func (w *Worker) Changed() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.changed()
 }
 
-// changed is Changed; mu is held.
+// changed is Changed for a caller that holds mu.
 func (w *Worker) changed() {
 	close(w.news)
 	w.news = make(chan struct{})
 }
 
-// Drain takes no more requests: a front has those that come wait for the next process of this
-// worker. It waits for those that have begun until ctx ends, and has the rest go on
-// without their callers, which get an answer at once where they can. Then it waits a little
-// longer for these answers.
+// Drain makes the worker refuse further requests: a front keeps new requests for the next
+// process of this worker. Drain waits until ctx ends for the requests that have begun. Then
+// it detaches the rest: they continue without their callers, and their callers get an
+// answer immediately if that is possible. For these answers, Drain waits up to lastAnswers.
 func (w *Worker) Drain(ctx context.Context) {
 	w.mu.Lock()
 	w.drains = true
@@ -174,8 +176,8 @@ func (w *Worker) Drain(ctx context.Context) {
 	}
 }
 
-// lastAnswers is how long a worker that drains waits for the answers of requests that go on
-// without their callers.
+// lastAnswers is how long a draining worker waits for the answers of requests that it has
+// detached.
 const lastAnswers = 2 * time.Second
 
 // serve answers one request of a front.
@@ -185,7 +187,7 @@ func (w *Worker) serve(rw http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case statePath:
 		if c, ok := r.Context().Value(connKey{}).(*conn); !ok || !c.asked.CompareAndSwap(false, true) {
-			rw.WriteHeader(http.StatusTooManyRequests) // each costs a list of all places
+			rw.WriteHeader(http.StatusTooManyRequests) // each request costs a list of all places
 			return
 		}
 		w.sendState(rw, r)
@@ -214,8 +216,8 @@ func (w *Worker) serve(rw http.ResponseWriter, r *http.Request) {
 		w.asked(rw, r)
 		return
 	}
-	// Where it is refused, nothing has been read, and nothing runs: the front sends it
-	// elsewhere, or again.
+	// If this request is refused, nothing was read, and nothing runs: the front sends it to
+	// another worker, or sends it again.
 	leave, ok := w.cfg.Enter(r.Header.Get(PlaceHeader))
 	if !ok {
 		MarkNotStarted(rw.Header())
@@ -232,8 +234,8 @@ func (w *Worker) serve(rw http.ResponseWriter, r *http.Request) {
 	w.cfg.Handler.ServeHTTP(rw, r)
 }
 
-// asked answers what a front asks for itself. No request of a client gets here: those have a
-// place.
+// asked answers a request of the front itself. A request of a client is refused here,
+// because it names a place.
 func (w *Worker) asked(rw http.ResponseWriter, r *http.Request) {
 	if _, placed := r.Header[PlaceHeader]; placed || w.cfg.Asked == nil {
 		http.NotFound(rw, r)

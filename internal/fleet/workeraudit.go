@@ -12,20 +12,21 @@ import (
 	"belljar.dev/internal/jsonlist"
 )
 
-// Bounds of what a worker does for fronts that ask about audit logs.
+// Bounds of a worker's work on requests of fronts about audit logs.
 const (
 	checkpointEvery = time.Second
-	checkpointMost  = 64 // in each checkpointEvery
+	checkpointMost  = 64 // number of checkpoints in each checkpointEvery
 )
 
-// checkpointRate is how many checkpoints a worker has been sent. It is safe for concurrent use.
+// checkpointRate limits the rate of checkpoints that a worker accepts. It is safe for
+// concurrent use.
 type checkpointRate struct {
 	mu    sync.Mutex
 	since time.Time // guarded by mu
-	count int       // guarded by mu: since then
+	count int       // guarded by mu: number of checkpoints since then
 }
 
-// room reports whether another one may come now.
+// room reports whether another checkpoint may be accepted now.
 func (k *checkpointRate) room(now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -36,7 +37,7 @@ func (k *checkpointRate) room(now time.Time) bool {
 	return k.count <= checkpointMost
 }
 
-// audit answers what a front asks about audit logs.
+// audit answers a request of a front about audit logs.
 func (w *Worker) audit(rw http.ResponseWriter, r *http.Request) {
 	if w.cfg.Audit == nil {
 		http.Error(rw, "this worker keeps no audit log", http.StatusNotFound)
@@ -50,7 +51,7 @@ func (w *Worker) audit(rw http.ResponseWriter, r *http.Request) {
 		w.acknowledge(rw, r)
 		return
 	}
-	if !w.auditing.TryLock() { // each reads a whole log
+	if !w.auditing.TryLock() { // each of these requests reads a whole log
 		http.Error(rw, "another front asks for this now", http.StatusTooManyRequests)
 		return
 	}
@@ -94,7 +95,7 @@ func (w *Worker) verify(r *http.Request) ([]byte, error) {
 	return w.cfg.Audit.Verify(r.Context(), seen, r.URL.Query()["key"])
 }
 
-// acknowledge notes which checkpoint of this worker a front knows.
+// acknowledge records which checkpoint of this worker a front has.
 func (w *Worker) acknowledge(rw http.ResponseWriter, r *http.Request) {
 	var s Signed
 	c, ok := r.Context().Value(connKey{}).(*conn)
@@ -110,8 +111,8 @@ func (w *Worker) acknowledge(rw http.ResponseWriter, r *http.Request) {
 	rw.WriteHeader(http.StatusNoContent)
 }
 
-// WaitAcknowledged waits until all fronts that are linked know the newest checkpoint of this worker, or
-// ctx ends.
+// WaitAcknowledged waits until all linked fronts have the newest checkpoint of this worker,
+// or until ctx ends.
 func (w *Worker) WaitAcknowledged(ctx context.Context) {
 	if w.cfg.Audit == nil {
 		return

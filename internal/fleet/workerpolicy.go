@@ -6,7 +6,8 @@ import (
 	"net/http"
 )
 
-// takePolicy takes the policy that a front gives, and reports whether it holds now. No request of a client gets here: those have a place.
+// takePolicy takes into use the policy that a front gives, and reports whether this
+// succeeded. A request of a client is refused here, because it names a place.
 func (w *Worker) takePolicy(rw http.ResponseWriter, r *http.Request) (taken bool) {
 	_, placed := r.Header[PlaceHeader]
 	_, called := r.Header[CallerHeader]

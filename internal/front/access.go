@@ -18,43 +18,42 @@ import (
 	"belljar.dev/mcp"
 )
 
-// entry is one line of the access log. Nothing in it is an argument of a call, or a
-// token.
+// entry is one line of the access log. It never contains an argument of a call or a token.
 type entry struct {
-	Time      string `json:"time"` // when the request came
-	From      string `json:"from"` // the client's address
+	Time      string `json:"time"` // time when the request arrived
+	From      string `json:"from"` // address of the client
 	Principal string `json:"principal,omitempty"`
 	Tenant    string `json:"tenant,omitempty"`
-	Session   string `json:"session,omitempty"` // the beginning of the digest of its id
-	HTTP      string `json:"http"`              // the method of HTTP
-	Route     string `json:"route,omitempty"`   // the pattern that the path matched
-	Method    string `json:"method,omitempty"`  // of MCP
+	Session   string `json:"session,omitempty"` // first part of the digest of its id
+	HTTP      string `json:"http"`              // HTTP method
+	Route     string `json:"route,omitempty"`   // pattern that matched the path
+	Method    string `json:"method,omitempty"`  // MCP method
 	Tool      string `json:"tool,omitempty"`
-	Call      string `json:"call,omitempty"`  // the id of the call, in the audit log as well
-	Trace     string `json:"trace,omitempty"` // the id of its trace, if it is traced
-	Limit     string `json:"limit,omitempty"` // that it was above
+	Call      string `json:"call,omitempty"`  // id of the call, as in the audit log
+	Trace     string `json:"trace,omitempty"` // id of its trace, if it is traced
+	Limit     string `json:"limit,omitempty"` // limit that the request exceeded
 	Status    int    `json:"status"`
-	Bytes     int64  `json:"bytes"`          // of the body of the answer
-	MS        int64  `json:"ms"`             // until the answer, or the stream, had ended
-	Lost      int64  `json:"lost,omitempty"` // lines before this one that could not be written in time
+	Bytes     int64  `json:"bytes"`          // size of the body of the answer
+	MS        int64  `json:"ms"`             // time until the answer or the stream had ended
+	Lost      int64  `json:"lost,omitempty"` // number of lines before this one that were lost
 }
 
-// maxLines is how many lines wait for a log that is slower than the server. No request
-// waits for it.
+// maxLines is the length of the queue for a log that is slower than the server. Requests do
+// not wait for the log.
 const maxLines = 1024
 
 // accessLog writes a line for each request. It is safe for concurrent use.
 type accessLog struct {
-	name string // of a file; empty for an output that is not ours to close
+	name string // name of the file; empty for an output that the log must not close
 	log  *slog.Logger
 
 	lines chan entry
 	lost  atomic.Int64
-	asked chan struct{} // holds one while the file is to be opened again
-	out   io.Writer     // of the goroutine of run
+	asked chan struct{} // contains one element while the file is to be opened again
+	out   io.Writer     // used only by the goroutine of run
 }
 
-// openAccessLog opens the file of a log, or takes out if the name is "-".
+// openAccessLog opens the file of a log, or uses out if the name is "-".
 func openAccessLog(name string, out io.Writer, log *slog.Logger) (*accessLog, error) {
 	l := &accessLog{log: log, lines: make(chan entry, maxLines), asked: make(chan struct{}, 1), out: out}
 	if name != "-" {
@@ -69,7 +68,7 @@ func openAccessLog(name string, out io.Writer, log *slog.Logger) (*accessLog, er
 }
 
 func openAppending(name string) (*os.File, error) {
-	// A pipe that nobody reads must not hold the server up.
+	// A pipe without a reader must not block the server.
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the access log: %w", err)
@@ -77,7 +76,7 @@ func openAppending(name string) (*os.File, error) {
 	return file, nil
 }
 
-// add queues an entry for the log; if the queue is full, the entry is lost, and counted.
+// add queues an entry for the log. If the queue is full, the entry is lost and counted.
 func (l *accessLog) add(e entry) {
 	select {
 	case l.lines <- e:
@@ -86,16 +85,16 @@ func (l *accessLog) add(e entry) {
 	}
 }
 
-// ask has the file opened again, since somebody has renamed it.
+// ask makes the log open its file again, because the file was renamed.
 func (l *accessLog) ask() {
 	select {
 	case l.asked <- struct{}{}:
-	default: // a request that waits serves for this one, too
+	default: // the request that waits already serves this caller too
 	}
 }
 
-// follow does what run does, and ends soon after ctx even if the log takes nothing: a reader
-// of the log that hangs must not keep the server from ending.
+// follow is run, but it ends soon after ctx even if the log does not accept any data: a
+// blocked reader of the log must not keep the server from ending.
 func (l *accessLog) follow(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {
@@ -116,7 +115,8 @@ func (l *accessLog) follow(ctx context.Context) {
 	}
 }
 
-// run writes until ctx ends, and then what still waits. add must not be called later.
+// run writes entries until ctx ends, and then the entries that still wait. add must not be
+// called afterwards.
 func (l *accessLog) run(ctx context.Context) {
 	for {
 		select {
@@ -137,7 +137,8 @@ func (l *accessLog) run(ctx context.Context) {
 	}
 }
 
-// write writes a line. A log that cannot be written is reported once until it can be.
+// write writes a line. If the log cannot be written, the error is reported once, until a
+// write succeeds again.
 func (l *accessLog) write(e entry) {
 	e.Lost = l.lost.Swap(0)
 	line, err := json.Marshal(e)
@@ -152,7 +153,7 @@ func (l *accessLog) write(e entry) {
 	}
 }
 
-// reopen opens the file anew. Where that fails, the one that is open goes on.
+// reopen opens the file again. If that fails, the open file stays in use.
 func (l *accessLog) reopen() {
 	if l.name == "" {
 		return
@@ -166,34 +167,35 @@ func (l *accessLog) reopen() {
 	l.out = file
 }
 
-// close closes the file of a log that does not run.
+// close closes the file of a log whose run has ended, or reopen's old file.
 func (l *accessLog) close() {
 	if file, ours := l.out.(io.Closer); ours && l.name != "" {
 		file.Close()
 	}
 }
 
-// entryOf is the line of a request as its headers and those of its answer have it.
+// entryOf returns the line of a request, from its headers and the headers of its answer.
 func (f *Front) entryOf(r *http.Request, a *answer, session string, began time.Time) entry {
 	e := entry{HTTP: methodOf(r), Route: r.Pattern, Status: a.status, Bytes: a.bytes}
 	if f.access != nil {
 		e.Time, e.From = began.UTC().Format("2006-01-02T15:04:05.000Z"), sender(r, f.proxies).String()
-		e.Session = cmp.Or(session, a.Header().Get("Mcp-Session-Id")) // the session of the answer is the one that initialize has opened
+		e.Session = cmp.Or(session, a.Header().Get("Mcp-Session-Id")) // the session of the answer was opened by initialize
 	}
 	return e
 }
 
-// of is the line of a request whose answer has ended.
+// of completes the line of a request whose answer has ended.
 func (e entry) of(served *mcp.Served, began time.Time) entry {
 	e.Principal, e.Tenant, e.Method, e.Tool, e.Limit = served.Principal, served.Tenant, served.Method, served.Tool, served.Limit
-	e.Session = sessionDigest(cmp.Or(e.Session, served.Session)) // the transport has it elsewhere
+	e.Session = sessionDigest(cmp.Or(e.Session, served.Session)) // another transport has the session elsewhere
 	e.Call, e.Trace = served.Call()
 	e.Bytes += served.HijackedBytes()
 	e.MS = time.Since(began).Milliseconds()
 	return e
 }
 
-// sessionDigest names a session to those who look for it in two lines, and opens none.
+// sessionDigest returns a text with which lines of one session can be found. It does not
+// give access to the session.
 func sessionDigest(id string) string {
 	if id == "" {
 		return ""
@@ -202,7 +204,8 @@ func sessionDigest(id string) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// methodOf is the method of a request, without what a client makes up.
+// methodOf returns the method of a request; "_other" for a method that HTTP does not
+// define.
 func methodOf(r *http.Request) string {
 	switch r.Method {
 	case http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodOptions, http.MethodHead, http.MethodPut, http.MethodPatch, http.MethodConnect, http.MethodTrace:

@@ -56,7 +56,7 @@ func TestSender(t *testing.T) {
 	}
 }
 
-// entriesOf are the lines of an access log.
+// entriesOf returns the lines of an access log.
 func entriesOf(t *testing.T, text string) (all []entry) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -69,7 +69,7 @@ func entriesOf(t *testing.T, text string) (all []entry) {
 	return all
 }
 
-// A request that is refused has its line too, with what a client made up left out.
+// A refused request has a line too, without texts that only the client made up.
 func TestAccessLogOfRefusals(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "access")
 	f := start(t, Config{AccessLog: name, Proxies: []string{"10.0.0.0/8"}})
@@ -116,7 +116,7 @@ func TestAccessLogOfRefusals(t *testing.T) {
 			t.Errorf("line %d: %+v", i+1, e)
 		}
 		if want[i].Status >= 400 {
-			e.Bytes = 0 // of the text
+			e.Bytes = 0 // the size of an error text does not matter
 		}
 		e.Time, e.MS = "", 0
 		if e != want[i] {
@@ -125,7 +125,7 @@ func TestAccessLogOfRefusals(t *testing.T) {
 	}
 }
 
-// stuck is an output that takes nothing until it is released.
+// stuck is an output whose writes block until it is released.
 type stuck struct {
 	begun, release chan struct{}
 	text           strings.Builder
@@ -140,7 +140,7 @@ func (s *stuck) Write(p []byte) (int, error) {
 	return s.text.Write(p)
 }
 
-// No request waits for a log that is stuck, and what was lost is counted.
+// Requests do not wait for a log that is stuck, and lost lines are counted.
 func TestAccessLogIsSlow(t *testing.T) {
 	out := &stuck{begun: make(chan struct{}, 1), release: make(chan struct{})}
 	f := start(t, Config{AccessLog: "-", Out: out})
@@ -148,7 +148,7 @@ func TestAccessLogIsSlow(t *testing.T) {
 		f.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "http://localhost/mcp", http.NoBody))
 	}
 	ask()
-	<-out.begun // it writes the first line, and takes no other
+	<-out.begun // the log writes the first line, and takes no further ones
 	for range maxLines + 10 {
 		ask()
 	}
@@ -163,8 +163,8 @@ func TestAccessLogIsSlow(t *testing.T) {
 	}
 }
 
-// A log that takes nothing does not keep the server from ending, and a pipe without a
-// reader is not opened.
+// A log that accepts no data does not keep the server from ending. A pipe without a reader
+// is not opened.
 func TestAccessLogThatTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		said := &testenv.Log{}
@@ -198,7 +198,7 @@ func TestAccessLogThatTakesNothing(t *testing.T) {
 	}
 }
 
-// broken is an output that takes nothing.
+// broken is an output whose writes fail.
 type broken struct{ writes int }
 
 func (b *broken) Write([]byte) (int, error) {
@@ -206,7 +206,7 @@ func (b *broken) Write([]byte) (int, error) {
 	return 0, errors.New("no space left")
 }
 
-// A log that cannot be written is reported once.
+// The failure of a log is reported once.
 func TestAccessLogIsBroken(t *testing.T) {
 	said := &testenv.Log{}
 	out := &broken{}
@@ -225,8 +225,8 @@ func TestAccessLogIsBroken(t *testing.T) {
 	}
 }
 
-// The file is opened again when it was renamed, and only a file that belongs to nobody
-// else is opened at all.
+// The file is opened again after it was renamed. A file that belongs to another user is not
+// opened.
 func TestAccessLogRotates(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "access")

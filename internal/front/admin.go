@@ -19,23 +19,23 @@ import (
 	"belljar.dev/internal/origin"
 )
 
-// Admin is the listener of whoever operates a server: probes and metrics. It has an
-// address of its own, which only this machine reaches.
+// Admin is the listener for the operator of a server: probes and metrics. It has an address
+// of its own, which is reachable only from this machine.
 type Admin struct {
 	listener net.Listener
-	socket   bool // it is a Unix socket, which no web page reaches
+	socket   bool // whether it is a Unix socket, which web pages cannot reach
 	log      *slog.Logger
 
-	succeeded atomic.Bool // another process answers
+	succeeded atomic.Bool // whether another process serves the socket now
 }
 
 // adminWait is how long a request to the admin listener may take to arrive. Its answer must
 // be written within twice that time, which begins at the end of the request's headers.
 const adminWait = 10 * time.Second
 
-// OpenAdmin opens the admin listener on HOST:PORT, where HOST is loopback, or on
-// unix:PATH, unless one is inherited. Only processes of the same user, and of root, can
-// connect to a socket. The caller closes it, or lets Serve do so.
+// OpenAdmin opens the admin listener on HOST:PORT, where HOST is loopback, or on unix:PATH.
+// If a listener is inherited, it uses that one. Only processes of the same user and of root
+// can connect to a Unix socket. The caller closes the listener, or lets Serve do so.
 func OpenAdmin(ctx context.Context, addr string, from *Inherited, log *slog.Logger) (*Admin, error) {
 	if l := from.listener(nameAdmin); l != nil {
 		return inheritAdmin(l, log)
@@ -61,8 +61,8 @@ func OpenAdmin(ctx context.Context, addr string, from *Inherited, log *slog.Logg
 	return &Admin{listener: l, log: log}, nil
 }
 
-// inheritAdmin takes over an inherited listener, to which the same rules apply. The service
-// manager that made a Unix socket has chosen its mode.
+// inheritAdmin takes over an inherited listener, to which the same rules apply. A Unix
+// socket has the mode that the service manager has chosen.
 func inheritAdmin(l net.Listener, log *slog.Logger) (*Admin, error) {
 	if _, socket := l.(*net.UnixListener); socket {
 		return &Admin{listener: l, socket: true, log: log}, nil
@@ -78,18 +78,19 @@ func inheritAdmin(l net.Listener, log *slog.Logger) (*Admin, error) {
 	return &Admin{listener: l, log: log}, nil
 }
 
-// AdminSocket returns the path in the address of an admin listener, if it is that of a
-// Unix socket.
+// AdminSocket returns the path in the address of an admin listener. ok is false if the
+// address is not a Unix socket.
 func AdminSocket(addr string) (path string, ok bool) { return strings.CutPrefix(addr, "unix:") }
 
-// listenSocket opens a Unix socket. It replaces a socket file that a killed server left
-// behind.
+// listenSocket opens a Unix socket. It replaces a socket file that a killed server has
+// left.
 func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	if !filepath.IsAbs(path) {
 		return nil, &ConfigError{fmt.Errorf("--admin unix:%s: want an absolute path", path)}
 	}
-	// The mode of the socket's file is that of the socket, without the bits of the umask
-	// (net/unix/af_unix.c, unix_bind_bsd), so there is never a moment at which others may connect.
+	// The socket's file gets the mode of the socket, without the bits of the umask
+	// (net/unix/af_unix.c, unix_bind_bsd). So other users can never connect, not even for a
+	// short time.
 	private := func(_, _ string, c syscall.RawConn) (err error) {
 		failed := c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) })
 		return errors.Join(failed, err)
@@ -107,7 +108,7 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	return l, nil
 }
 
-// deserted reports whether a path is that of a socket on which nobody listens.
+// deserted reports whether a path is a socket on which no process listens.
 func deserted(ctx context.Context, path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().Type() != os.ModeSocket {
@@ -120,7 +121,7 @@ func deserted(ctx context.Context, path string) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// Addr is where it listens, in the form of --admin.
+// Addr returns the address of the listener, in the form of --admin.
 func (a *Admin) Addr() string {
 	if a.socket {
 		return "unix:" + a.listener.Addr().String()
@@ -128,10 +129,11 @@ func (a *Admin) Addr() string {
 	return a.listener.Addr().String()
 }
 
-// Close closes a listener that is not served. Twice is fine.
+// Close closes a listener that is not served. It may be called several times.
 func (a *Admin) Close() { a.listener.Close() }
 
-// Succeed stops listening here; the successor, which inherited the socket, goes on.
+// Succeed stops listening here. The next process, which has inherited the socket,
+// continues.
 func (a *Admin) Succeed() {
 	a.succeeded.Store(true)
 	if u, ok := a.listener.(*net.UnixListener); ok {
@@ -160,13 +162,13 @@ func (a *Admin) Serve(ctx context.Context, h http.Handler) error {
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), linger)
 	defer cancel()
 	if server.Shutdown(patience) != nil {
-		_ = server.Close() // what is still open is cut off
+		_ = server.Close() // connections that are still open are cut
 	}
 	a.log.Debug("the admin listener is closed", "err", <-ended)
 	return nil
 }
 
-// guarded refuses requests of web pages, and every method but GET and HEAD.
+// guarded refuses requests of web pages, and every method except GET and HEAD.
 func (a *Admin) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !a.socket {

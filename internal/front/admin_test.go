@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// The admin listener has no login, so it takes addresses of this machine only.
+// The admin listener has no login, so it accepts only addresses of this machine.
 func TestAdminAddresses(t *testing.T) {
 	for addr, want := range map[string]string{
 		"0.0.0.0:0":          "has no login",
@@ -33,8 +33,8 @@ func TestAdminAddresses(t *testing.T) {
 	}
 }
 
-// A socket is its user's alone. One that is left of a server that was killed is replaced;
-// one on which somebody listens is not, and neither is a file.
+// Only its own user can use a socket. A socket that a killed server has left is replaced. A
+// socket on which a process listens, and any other file, is not replaced.
 func TestAdminSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "admin.sock")
 	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})

@@ -10,15 +10,15 @@ import (
 // writeWait is how long a client may take to read what was written to it.
 const writeWait = 30 * time.Second
 
-// client is a connection of a boundedListener until it is closed. Writes to it have a deadline:
-// without that, a client that sends requests and reads no answers keeps a connection and a
-// goroutine, even if it cannot log in.
+// client is a connection of a boundedListener until it is closed. Writes to it have a
+// deadline. Without the deadline, a client that sends requests and reads no answers would
+// keep a connection and a goroutine, even if it cannot log in.
 type client struct {
 	net.Conn
-	leave func() // once
+	leave func() // counts the connection as closed, once
 
-	mu  sync.Mutex // held while a deadline of writes is set
-	own bool       // guarded by mu: the writer has set a deadline
+	mu  sync.Mutex // held while the write deadline is set
+	own bool       // guarded by mu: whether the writer has set its own deadline
 }
 
 // Write writes to the client.
@@ -29,7 +29,7 @@ func (c *client) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// renewDeadline sets the deadline of a write, unless the writer has set its own.
+// renewDeadline sets the deadline of a write, unless the writer has set its own deadline.
 func (c *client) renewDeadline() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,7 +39,8 @@ func (c *client) renewDeadline() error {
 	return c.Conn.SetWriteDeadline(time.Now().Add(writeWait))
 }
 
-// SetWriteDeadline sets the deadline of writes in place of ours; zero brings that back.
+// SetWriteDeadline sets the deadline of writes, in place of the usual one. A zero time
+// restores the usual deadline.
 func (c *client) SetWriteDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,7 +48,7 @@ func (c *client) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// SetDeadline is SetWriteDeadline, for reads too.
+// SetDeadline is SetWriteDeadline for writes and reads.
 func (c *client) SetDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,8 +56,8 @@ func (c *client) SetDeadline(t time.Time) error {
 	return c.Conn.SetDeadline(t)
 }
 
-// CloseWrite is for net/http: a client that still sends gets to read why its request was
-// refused.
+// CloseWrite is for net/http: a client that is still sending can then read why its request
+// was refused.
 func (c *client) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -64,20 +65,21 @@ func (c *client) CloseWrite() error {
 	return nil
 }
 
-// Close closes the connection. Twice is fine.
+// Close closes the connection. It may be called several times.
 func (c *client) Close() error {
 	c.leave()
 	return c.Conn.Close()
 }
 
-// flushBounded sends what is left of an answer over HTTP/2, within writeWait. There the client says
-// how much of each stream it takes, beside the connection. A stream that is not taken would wait
-// without a deadline. Meanwhile the request still counts among those of its address.
+// flushBounded sends the rest of an answer over HTTP/2 within writeWait. In HTTP/2, the
+// client decides how many bytes of each stream it accepts, in addition to those of the
+// connection. A stream that is not accepted would wait without a deadline. Meanwhile the
+// request still counts for its address.
 func flushBounded(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor < 2 {
 		return
 	}
 	conn := http.NewResponseController(w)
-	_ = conn.SetWriteDeadline(time.Now().Add(writeWait)) // a test's recorder has none
-	_ = conn.Flush()                                     // net/http sees that the client is gone, too
+	_ = conn.SetWriteDeadline(time.Now().Add(writeWait)) // the recorder of a test has no deadline
+	_ = conn.Flush()                                     // net/http notices too that the client has gone
 }

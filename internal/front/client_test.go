@@ -24,7 +24,7 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// pipes is a listener whose connections a test dials in memory, in its own time.
+// pipes is a listener for connections that a test dials in memory, when it wants.
 type pipes struct {
 	net.Listener
 	dialed chan net.Conn
@@ -47,8 +47,8 @@ func (p *pipes) Close() error {
 	return nil
 }
 
-// inMemory serves a client of a front over a pipe, in a bubble of synctest, with TLS if there
-// is a certificate. end closes the client's end, and ends the front.
+// inMemory serves a client of a front over a pipe, in a bubble of synctest. If there is a
+// certificate, it uses TLS. end closes the client's end, and ends the front.
 func inMemory(t *testing.T, certificate *keyPair) (conn net.Conn, end func()) {
 	p := &pipes{dialed: make(chan net.Conn), quit: make(chan struct{})}
 	f := &Front{
@@ -87,8 +87,9 @@ func (c *caller) Close() error {
 	return nil
 }
 
-// One address has a bound, and so have all together: those of this machine and of proxies
-// as well. A connection that is closed makes room, once.
+// The connections of one address are bounded, and so are all connections together,
+// including those from this machine and from proxies. A connection that is closed makes
+// room once.
 func TestConnectionsAreBounded(t *testing.T) {
 	p := &pipes{dialed: make(chan net.Conn, 100), quit: make(chan struct{})}
 	refused := make(chan netip.Addr, 100)
@@ -116,7 +117,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	third := call("192.0.2.1:3")
 	call("[2001:db8::1]:1")
 	call("[2001:db8::2]:1")
-	sixth := call("[2001:db8::3]:1") // of the same client as those before
+	sixth := call("[2001:db8::3]:1") // from the same client as the connections before
 	call("10.1.2.3:1")
 	call("127.0.0.1:1")
 	accepts("192.0.2.1:1", "192.0.2.1:2", "[2001:db8::1]:1", "[2001:db8::2]:1", "10.1.2.3:1", "127.0.0.1:1")
@@ -128,7 +129,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		defer close(accepted)
 		accepts("127.0.0.1:3")
 	}()
-	for _, one := range last { // there are as many as there may be
+	for _, one := range last { // the maximum number of connections is open
 		<-one.closed
 	}
 	for range 2 {
@@ -147,8 +148,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// A client that sends requests and does not read the answers is disconnected, though it
-// may send on and has not logged in.
+// A client that sends requests and does not read the answers is disconnected, although it
+// could still send and has not logged in.
 func TestClientsThatDoNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, end := inMemory(t, nil)
@@ -163,12 +164,12 @@ func TestClientsThatDoNotRead(t *testing.T) {
 	})
 }
 
-// multiplexed is the client's end of a connection over HTTP/2, which takes nothing of any
-// answer.
+// multiplexed is the client's end of a connection over HTTP/2. It does not accept any byte
+// of an answer's body.
 type multiplexed struct {
 	*http2.Framer
 	t    *testing.T
-	last uint32 // stream
+	last uint32 // number of the last stream
 }
 
 // overHTTP2 runs a client of a front in a bubble of synctest.
@@ -197,7 +198,7 @@ func overHTTP2(t *testing.T, do func(c *multiplexed)) {
 	})
 }
 
-// get sends a request in a stream of its own.
+// get sends a request in a new stream.
 func (c *multiplexed) get() (stream uint32) {
 	c.t.Helper()
 	var header bytes.Buffer
@@ -215,7 +216,7 @@ func (c *multiplexed) get() (stream uint32) {
 	return stream
 }
 
-// began waits until a stream has an answer, or reports that it was reset.
+// began waits until a stream has an answer. It returns false if the stream was reset.
 func (c *multiplexed) began(stream uint32) bool {
 	c.t.Helper()
 	for {
@@ -230,12 +231,13 @@ func (c *multiplexed) began(stream uint32) bool {
 	}
 }
 
-// Over HTTP/2 a client may take nothing of an answer and read everything else.
+// Over HTTP/2, a client may read everything except the body of an answer. Such an answer
+// ends after writeWait.
 func TestStreamsThatAreNotRead(t *testing.T) {
 	overHTTP2(t, func(c *multiplexed) {
 		began := time.Now()
 		stream := c.get()
-		for c.began(stream) { // its headers come at once
+		for c.began(stream) { // the headers arrive immediately
 		}
 		if took := time.Since(began); took < time.Second || took > writeWait+time.Second {
 			t.Errorf("an answer that nobody reads ended after %v", took)
@@ -243,8 +245,8 @@ func TestStreamsThatAreNotRead(t *testing.T) {
 	})
 }
 
-// Requests over HTTP/2 have the bounds of connections: one connection has many of them, and
-// each costs as much as a connection, also that of a client that cannot log in.
+// Requests over HTTP/2 are bounded like connections: one connection can have many requests,
+// and each of them costs as much as a connection, also for a client that cannot log in.
 func TestStreamsAreBounded(t *testing.T) {
 	overHTTP2(t, func(c *multiplexed) {
 		first := c.get()
@@ -264,10 +266,10 @@ func TestStreamsAreBounded(t *testing.T) {
 	})
 }
 
-// slowToSet is a connection on which the first deadline takes a while to be set.
+// slowToSet is a connection on which setting the first deadline takes 50 ms.
 type slowToSet struct {
 	net.Conn
-	setting chan struct{} // closed when that has begun
+	setting chan struct{} // closed when the first deadline is being set
 	began   atomic.Bool
 
 	mu   sync.Mutex
@@ -287,7 +289,7 @@ func (c *slowToSet) SetWriteDeadline(t time.Time) error {
 
 func (*slowToSet) Write(p []byte) (int, error) { return len(p), nil }
 
-// A deadline that is set while a write begins is not replaced by the usual one.
+// A deadline that is set while a write begins is not replaced by the usual deadline.
 func TestOwnDeadlineHolds(t *testing.T) {
 	conn := &slowToSet{setting: make(chan struct{})}
 	c := &client{Conn: conn}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// What pages of other origins may send and read (Fetch standard, CORS protocol). The
-// headers are those of both eras of MCP.
+// Methods and headers that pages of other origins may send and read (Fetch standard, CORS
+// protocol). The headers are those of both eras of MCP.
 var (
 	corsMethods = []string{http.MethodGet, http.MethodPost, http.MethodDelete}
 	corsHeaders = []string{
@@ -17,9 +17,9 @@ var (
 	corsExposed = []string{"Mcp-Session-Id", "Www-Authenticate", "Retry-After"}
 )
 
-// preflight lets a page that the guard has let pass read the answer, and answers its
-// question beforehand; then done is true. Credentials of the browser are never allowed:
-// a token comes in a header, which the page must know.
+// preflight allows a page that the guard has accepted to read the answer. If the request is
+// a preflight request, preflight answers it, and done is true. Credentials of the browser
+// are never allowed: a token is sent in a header, so the page must know the token.
 func (f *Front) preflight(w http.ResponseWriter, r *http.Request) (done bool) {
 	w.Header().Add("Vary", "Origin")
 	page := r.Header.Get("Origin")
@@ -45,8 +45,8 @@ func (f *Front) preflight(w http.ResponseWriter, r *http.Request) (done bool) {
 	return true
 }
 
-// paramHeaders are the headers that a page wants to send which repeat arguments of a call: tools of
-// other people's servers give them their names.
+// paramHeaders returns those headers in a preflight request that repeat arguments of a
+// call. The tools of upstreams define their names.
 func paramHeaders(r *http.Request) (names []string) {
 	for name := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
 		name = http.CanonicalHeaderKey(strings.TrimSpace(name))
