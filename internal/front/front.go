@@ -25,85 +25,86 @@ import (
 	"belljar.dev/mcp"
 )
 
-// Config says where a front listens and whom it lets through. Its fields have the names
-// of the flags of `belljar serve`, which errors name.
+// Config says where a front listens and which requests it accepts. Its fields have the
+// names of the flags of `belljar serve`, which errors name.
 type Config struct {
 	Addr      string   // HOST:PORT, where HOST is an address or localhost
-	Cert, Key string   // PEM files with the certificate and its key; empty for no TLS
-	ClientCA  string   // a file with the authorities of clients' certificates; empty asks for none
+	Cert, Key string   // PEM files with the certificate and its key; empty without TLS
+	ClientCA  string   // file with the authorities of clients' certificates; empty requires none
 	Proxies   []string // networks of the proxies before this server
-	PublicURL string   // by which clients know the server; empty for that of the address
+	PublicURL string   // URL by which clients know the server; empty means the URL of the address
 	Hosts     []string // further names of the server
-	Origins   []string // of web pages that may use it
-	// Connections is how many one address may have open; [Connections]. Loopback and the proxies
-	// have no bound.
+	Origins   []string // origins of web pages that may use the server
+	// Connections is how many connections one address may have open; zero means
+	// [Connections]. Loopback and the proxies have no bound.
 	Connections int
-	// Forwards says that requests run in other processes: no box of this one needs its files,
-	// which are for connections.
+	// Forwards means that requests run in other processes: boxes need no files of this
+	// process, so more files are left for connections.
 	Forwards  bool
-	AccessLog string     // a file that gets a line for each request, or "-" for Out; empty for none
+	AccessLog string     // file that gets a line for each request, or "-" for Out; empty for no log
 	Out       io.Writer  // standard output
 	Meter     Meter      // counts requests; nil counts none
-	Inherited *Inherited // a socket of it takes the place of Addr; nil for none
+	Inherited *Inherited // sockets of another process, of which one is used in place of Addr; nil if there are none
 	Manner    Manner
 	Log       *slog.Logger
 }
 
-// Manner is what differs between a server of MCP, which is the zero value, and another one
-// behind the same chain.
+// Manner contains the differences between the MCP server, which is the zero value, and
+// another server that uses the same chain of checks.
 type Manner struct {
-	Flag     string      // that has the address, for errors; --http if empty
-	Name     string      // of its inherited socket; that of clients if empty
-	NotFound string      // the answer for a path without a route; that of MCP if empty
-	Header   http.Header // of every answer
-	// AllowsNavigation reports whether pages of other origins may lead a browser to a path: it opens there as
-	// a page of its own, and they see nothing of it. Nil for none.
+	Flag     string      // flag with the address, for errors; empty means --http
+	Name     string      // name of its inherited socket; empty means the socket for clients
+	NotFound string      // answer for a path without a route; empty means the answer of the MCP server
+	Header   http.Header // headers of every answer
+	// AllowsNavigation reports whether pages of other origins may lead a browser to a path.
+	// The browser opens the path as a page of its own, and the other pages see nothing of
+	// it. If AllowsNavigation is nil, no path is allowed.
 	AllowsNavigation func(path string) bool
-	// Refuse answers a request that a check has refused; [http.Error] if nil.
+	// Refuse answers a request that a check has refused; nil means [http.Error].
 	Refuse func(w http.ResponseWriter, text string, status int)
 }
 
-// Bounds of time and size. A call may take longer than any of them: they count while
-// bytes are to come.
+// Bounds of time and size. A call may take longer than all of these times, because they
+// count only while bytes must arrive.
 const (
 	headerWait = 5 * time.Second  // for the headers of a request
-	bodyWait   = 15 * time.Second // for its body
-	idleWait   = 2 * time.Minute  // of a connection without requests
+	bodyWait   = 15 * time.Second // for the body of a request
+	idleWait   = 2 * time.Minute  // for a connection without requests
 	maxHeader  = 16 << 10
-	maxUnread  = 256 << 10 // of the bodies of a connection over HTTP/2, which nobody has read yet
+	maxUnread  = 256 << 10 // unread bytes of request bodies of a connection over HTTP/2
 )
 
-// Connections is how many connections one address may have open where the configuration
-// does not say it.
+// Connections is how many connections one address may have open if the configuration does
+// not say it.
 const Connections = 256
 
-// Front is an open listener and the chain of checks behind it. Handle must be called
-// before Serve; all else is safe for concurrent use.
+// Front is an open listener, and the chain of checks behind it. Handle must be called
+// before Serve. All other methods are safe for concurrent use.
 type Front struct {
 	listener net.Listener
-	port     net.Listener // the one below
+	port     net.Listener // the listener below
 	keyPair  *keyPair     // nil without TLS
 	guard    origin.Guard
 	proxies  []netip.Prefix
-	public   string            // the origin by which clients know the server
-	access   *accessLog        // nil for none
-	meter    Meter             // nil for none
-	traced   func(RequestSpan) // nil for none
-	warnings *rate.Limiter     // of connections that were closed at once
-	streams  *tally            // of requests over HTTP/2
+	public   string            // origin by which clients know the server
+	access   *accessLog        // nil without a log
+	meter    Meter             // may be nil
+	traced   func(RequestSpan) // may be nil
+	warnings *rate.Limiter     // limits warnings about refused connections
+	streams  *tally            // counts requests over HTTP/2
 	closing  atomic.Bool
 
 	succeeded   atomic.Bool
-	connections atomic.Int64 // that are open
+	connections atomic.Int64 // number of open connections
 	log         *slog.Logger
 
-	manner Manner // with nothing empty but Header
+	manner Manner // with all defaults, so only Header may be empty
 	mux    *http.ServeMux
 	routes []string // patterns of mux
 }
 
-// Open checks a configuration and opens its port. login says whether clients have to
-// log in; if they do not, only loopback is listened on. The caller closes the front.
+// Open checks a configuration and opens its port. login says whether clients must log in;
+// if they need not, only loopback addresses are allowed. The caller closes the front.
 func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
 	manner := cfg.Manner.withDefaults()
 	inherited := cfg.Inherited.listener(manner.Name)
@@ -147,7 +148,7 @@ func Open(ctx context.Context, cfg Config, login bool) (_ *Front, err error) {
 	return f, nil
 }
 
-// withDefaults is a manner with what it leaves to the server of MCP.
+// withDefaults returns a manner whose empty fields are filled with those of the MCP server.
 func (m Manner) withDefaults() Manner {
 	m.Flag = cmp.Or(m.Flag, "--http")
 	m.Name = cmp.Or(m.Name, nameClients)
@@ -158,7 +159,7 @@ func (m Manner) withDefaults() Manner {
 	return m
 }
 
-// noteRefused notes a connection, or a request over HTTP/2, that was closed at once.
+// noteRefused records a connection, or a request over HTTP/2, that was closed immediately.
 func (f *Front) noteRefused(from netip.Addr) {
 	if f.meter != nil {
 		f.meter.Limited(limitConnections)
@@ -168,7 +169,7 @@ func (f *Front) noteRefused(from netip.Addr) {
 	}
 }
 
-// configure checks a configuration, and takes from it what needs no file and no port.
+// configure checks a configuration, and stores the parts that need no file and no port.
 func (f *Front) configure(cfg *Config, login bool) (err error) {
 	switch {
 	case (cfg.Cert == "") != (cfg.Key == ""):
@@ -188,8 +189,8 @@ func (f *Front) configure(cfg *Config, login bool) (err error) {
 	return err
 }
 
-// guard is which names and pages the server knows, and the origin by which clients know
-// it; empty for that of the address.
+// guard returns the names of the server and the origins of pages that may use it. public is
+// the origin by which clients know the server; empty means the origin of the address.
 func (cfg *Config) guard() (g origin.Guard, public string, err error) {
 	for _, text := range cfg.Hosts {
 		name, err := origin.ParseHost(text)
@@ -223,14 +224,14 @@ func (cfg *Config) guard() (g origin.Guard, public string, err error) {
 	}
 	name, err := origin.ParseHost(u.Host)
 	if err != nil {
-		return g, "", err // ParseOrigin has checked it
+		return g, "", err // ParseOrigin has checked the name
 	}
 	g.Hosts, g.Origins = append(g.Hosts, name), append(g.Origins, public)
 	return g, public, nil
 }
 
-// Close closes the port of a front that is not served, and its access log. Twice is
-// fine.
+// Close closes the port of a front that is not served, and its access log. It may be called
+// several times.
 func (f *Front) Close() {
 	f.listener.Close()
 	if f.access != nil {
@@ -244,10 +245,10 @@ func (f *Front) Handle(pattern string, h http.Handler) {
 	f.mux.Handle(pattern, h)
 }
 
-// Routes are the patterns of all routes.
+// Routes returns the patterns of all routes.
 func (f *Front) Routes() []string { return slices.Clone(f.routes) }
 
-// URL is the origin by which clients know the server.
+// URL returns the origin by which clients know the server.
 func (f *Front) URL() string {
 	switch {
 	case f.public != "":
@@ -258,10 +259,10 @@ func (f *Front) URL() string {
 	return "http://" + f.listener.Addr().String()
 }
 
-// Addr is the address of the port.
+// Addr returns the address of the port.
 func (f *Front) Addr() string { return f.port.Addr().String() }
 
-// Degraded says what is wrong with the certificate; empty for nothing.
+// Degraded returns what is wrong with the certificate; empty if nothing is wrong.
 func (f *Front) Degraded() string {
 	if f.keyPair == nil {
 		return ""
@@ -269,7 +270,7 @@ func (f *Front) Degraded() string {
 	return f.keyPair.degraded()
 }
 
-// Expires is when the certificate expires; zero without TLS.
+// Expires returns when the certificate expires; zero without TLS.
 func (f *Front) Expires() time.Time {
 	if f.keyPair == nil {
 		return time.Time{}
@@ -277,8 +278,8 @@ func (f *Front) Expires() time.Time {
 	return f.keyPair.now.Load().leaf.NotAfter
 }
 
-// Reload has the certificate read and the access log opened again, and does not wait for
-// that.
+// Reload makes the front read the certificate and open the access log again. It does not
+// wait for this.
 func (f *Front) Reload() {
 	if f.access != nil {
 		f.access.ask()
@@ -288,13 +289,13 @@ func (f *Front) Reload() {
 	}
 }
 
-// ServeHTTP takes a request through the chain of the package comment.
+// ServeHTTP handles a request in the chain of the package comment.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor >= 2 {
 		leave, ok := f.streams.enter(addrOf(r.RemoteAddr))
 		if !ok {
 			f.noteRefused(addrOf(r.RemoteAddr))
-			panic(http.ErrAbortHandler) // an answer would wait for its client
+			panic(http.ErrAbortHandler) // an answer would wait for a client that does not read
 		}
 		defer leave()
 	}
@@ -307,8 +308,8 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.begins(http.StatusOK)
 }
 
-// observed serves a request, and gives what became of it to the access log, the meter and
-// the tracer.
+// observed serves a request, and reports its result to the access log, the meter and the
+// tracer.
 func (f *Front) observed(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	ctx, served := mcp.WithServed(r.Context())
@@ -319,15 +320,17 @@ func (f *Front) observed(w http.ResponseWriter, r *http.Request) {
 	session := r.Header.Get("Mcp-Session-Id")
 	a := f.answer(w)
 	defer func() {
-		// A conversation over a WebSocket goes on, and nothing else of it is kept.
+		// A connection of a WebSocket continues after this, but the request and its answer
+		// are not kept.
 		e, streaming := f.entryOf(r, a, session, began), a.streaming
 		served.WhenOver(func() { f.over(e, served, began, streaming) })
 	}()
 	f.serve(a, r)
-	a.begins(http.StatusOK) // net/http sends it now, if nothing was sent
+	a.begins(http.StatusOK) // if nothing was sent, net/http now sends this status
 }
 
-// over reports a request whose answer has ended to the access log, the meter and the tracer.
+// over reports a request whose answer has ended to the access log, the meter and the
+// tracer.
 func (f *Front) over(e entry, served *mcp.Served, began time.Time, streaming bool) {
 	if f.meter != nil {
 		if streaming {
@@ -348,8 +351,8 @@ func (f *Front) over(e entry, served *mcp.Served, began time.Time, streaming boo
 	}
 }
 
-// RequestSpan is a request that brought a call, with its answer. Nothing in it is made up by a client
-// but the id of the trace and the parent.
+// RequestSpan is a request with a call, and its answer. A client chooses only the id of the
+// trace and the parent.
 type RequestSpan struct {
 	mcp.Span
 	HTTP, Route string // as in Answered
@@ -357,11 +360,12 @@ type RequestSpan struct {
 	Start, End  time.Time
 }
 
-// OnSpan sets what gets each request that brought a call, when its answer has ended. It comes before
-// Serve. The function is called from many goroutines, and must not block.
+// OnSpan sets the function that gets each request with a call when its answer has ended.
+// OnSpan must be called before Serve. The function is called from many goroutines, and must
+// not block.
 func (f *Front) OnSpan(get func(RequestSpan)) { f.traced = get }
 
-// serve is the chain behind the access log.
+// serve is the part of the chain after the access log.
 func (f *Front) serve(w http.ResponseWriter, r *http.Request) {
 	maps.Copy(w.Header(), f.manner.Header)
 	closeAfterChunks(w, r)
@@ -370,7 +374,7 @@ func (f *Front) serve(w http.ResponseWriter, r *http.Request) {
 	flushBounded(w, r)
 }
 
-// checkAndRoute takes a request through the checks to its handler, within the bounds of time.
+// checkAndRoute passes a request through the checks to its handler, within the time limits.
 func (f *Front) checkAndRoute(w http.ResponseWriter, r *http.Request) {
 	if !f.fromProxy(r) {
 		f.manner.Refuse(w, "this server takes requests from its proxy only; connect to the proxy", http.StatusForbidden)
@@ -384,30 +388,30 @@ func (f *Front) checkAndRoute(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if clean := path.Clean(r.URL.Path); clean != r.URL.Path && clean+"/" != r.URL.Path {
-		// The mux would lead the client to the clean path, and repeat the query, in which
-		// there may be a token.
+		// The mux would redirect the client to the clean path, and repeat the query, which
+		// may contain a token.
 		f.notFound(w, r)
 		return
 	}
 	f.mux.ServeHTTP(w, r)
 }
 
-// isAllowedNavigation reports whether a request comes from a browser that was led to a page, which it opens in a
-// tab of its own.
+// isAllowedNavigation reports whether a request comes from a browser that was led to a
+// path, and that opens it as a page of its own.
 func (f *Front) isAllowedNavigation(r *http.Request) bool {
 	_, sent := r.Header["Origin"]
 	return f.manner.AllowsNavigation != nil && r.Method == http.MethodGet && !sent && r.Header.Get("Sec-Fetch-Dest") == "document" && f.manner.AllowsNavigation(r.URL.Path)
 }
 
 // notFound answers a request for a path without a route. It does not repeat the path, and
-// the request has no pattern afterwards.
+// removes the pattern of the request.
 func (f *Front) notFound(w http.ResponseWriter, r *http.Request) {
 	r.Pattern = ""
 	f.manner.Refuse(w, f.manner.NotFound, http.StatusNotFound)
 }
 
-// fromProxy reports whether a request may come as it does. Where TLS ends at a proxy, no
-// token may cross the network to this server in clear text, from anybody else.
+// fromProxy reports whether the sender of a request is allowed. If TLS ends at a proxy,
+// only the proxy may send tokens to this server in clear text.
 func (f *Front) fromProxy(r *http.Request) bool {
 	if len(f.proxies) == 0 || r.TLS != nil {
 		return true
@@ -416,13 +420,14 @@ func (f *Front) fromProxy(r *http.Request) bool {
 	return peer.IsLoopback() || contains(f.proxies, peer)
 }
 
-// Succeed notes that another process takes the connections from now on: when the context
-// of Serve ends, those that are open have handOverGrace to end before it drains.
+// Succeed records that another process accepts the connections from now on. When the
+// context of Serve ends, the open connections have handOverGrace to end before Serve
+// drains.
 func (f *Front) Succeed() { f.succeeded.Store(true) }
 
 // Serve serves requests until ctx ends. Then it calls drain, which ends what runs, while
-// the port is still open: requests that come meanwhile are answered. It returns when
-// every connection is closed.
+// the port is still open, so that requests that arrive meanwhile are answered. It returns
+// when every connection is closed.
 func (f *Front) Serve(ctx context.Context, drain func() error) error {
 	server := &http.Server{
 		Handler:           f,
@@ -432,7 +437,7 @@ func (f *Front) Serve(ctx context.Context, drain func() error) error {
 		HTTP2:             &http.HTTP2Config{MaxReceiveBufferPerConnection: maxUnread, MaxReceiveBufferPerStream: maxUnread},
 		ErrorLog:          slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
 		ConnState:         f.trackConnection,
-		// net/http would answer OPTIONS * itself, before all checks.
+		// Otherwise net/http would answer OPTIONS * itself, before all checks.
 		DisableGeneralOptionsHandler: true,
 	}
 	listener := f.listener
@@ -447,7 +452,7 @@ func (f *Front) Serve(ctx context.Context, drain func() error) error {
 	if f.keyPair != nil {
 		running.Go(func() { f.keyPair.follow(following) })
 	}
-	if f.access != nil { // it ends after the last request
+	if f.access != nil { // the log ends after the last request
 		logging, last := context.WithCancel(context.WithoutCancel(ctx))
 		defer last()
 		running.Go(func() { f.access.follow(logging) })
@@ -461,11 +466,12 @@ func (f *Front) Serve(ctx context.Context, drain func() error) error {
 	}
 	f.closing.Store(true)
 	if f.succeeded.Load() {
-		f.port.Close() // the other process has one of its own
+		f.port.Close() // the other process has its own listener on this port
 		f.waitEmpty(ctx)
-		// While it drains it would refuse requests that the other process answers. So no
-		// connection is kept for a further one, not even by an answer that began before it
-		// could say so: a stream. ctx has ended, so this waits for nothing.
+		// While this server drains, it would refuse requests that the other process
+		// answers. Therefore no connection stays open for a further request, not even the
+		// connection of a stream, whose answer began before it could say so. ctx has ended,
+		// so Shutdown does not wait.
 		_ = server.Shutdown(ctx)
 	}
 	err := drain()
@@ -477,7 +483,7 @@ func (f *Front) Serve(ctx context.Context, drain func() error) error {
 	return err
 }
 
-// trackConnection follows how many connections are open.
+// trackConnection counts the open connections.
 func (f *Front) trackConnection(_ net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -488,8 +494,8 @@ func (f *Front) trackConnection(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// waitEmpty waits until no connection is open, for handOverGrace at most. Clients close
-// theirs after the next answer, and connect to the other process.
+// waitEmpty waits until no connection is open, at most for handOverGrace. Clients close
+// their connections after the next answer, and connect to the other process.
 func (f *Front) waitEmpty(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverGrace)
 	defer cancel()
@@ -504,9 +510,9 @@ func (f *Front) waitEmpty(ctx context.Context) {
 	}
 }
 
-// handOverGrace is how long connections go on whose process has a successor. One that is
-// idle for longer is closed.
+// handOverGrace is how long the connections of a process with a successor may stay open. A
+// connection that is idle for longer is closed.
 const handOverGrace = 5 * time.Second
 
-// linger is how long connections may take to end after the last answer.
+// linger is how long connections may take to end after their last answer.
 const linger = 2 * time.Second

@@ -20,16 +20,16 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// running is a front that is served on loopback.
+// running is a front that serves on loopback.
 type running struct {
 	*Front
 	addr string
 	logs *testenv.Log
-	end  func() // ends it and waits, once
+	end  func() // ends the front once, and waits for its end
 }
 
-// start serves a front with the routes of a server. /mcp answers with the body that it
-// got.
+// start serves a front with the routes of a server. /mcp answers with the body of the
+// request.
 func start(t testing.TB, cfg Config) *running {
 	t.Helper()
 	r := &running{logs: &testenv.Log{}}
@@ -65,7 +65,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "got %s", body)
 }
 
-// raw sends the bytes of a request and returns the answer.
+// raw sends the bytes of a request, and returns the answer.
 func (r *running) raw(t testing.TB, request string) *http.Response {
 	t.Helper()
 	conn, err := net.Dial("tcp", r.addr)
@@ -84,8 +84,8 @@ func (r *running) raw(t testing.TB, request string) *http.Response {
 	return res
 }
 
-// Every route, known or not, refuses foreign names and pages for every method, before
-// its handler sees the request.
+// Every route, existing or not, refuses foreign names and pages for every method, before
+// its handler gets the request.
 func TestEveryRouteIsGuarded(t *testing.T) {
 	f := start(t, Config{Hosts: []string{"belljar.example"}})
 	own := "http://" + f.addr
@@ -140,7 +140,7 @@ func (b *unread) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Nothing of a body is read before the name and the page are known.
+// No byte of a body is read before the name and the page are checked.
 func TestRefusedBodiesAreNotRead(t *testing.T) {
 	f := start(t, Config{Proxies: []string{"10.0.0.0/8"}})
 	for name, tt := range map[string]struct {
@@ -249,8 +249,8 @@ func TestProxies(t *testing.T) {
 	}
 }
 
-// Without TLS a request that comes past the proxy is refused: its token has crossed the
-// network in clear text.
+// Without TLS, a request that does not come from the proxy is refused, because its token
+// has crossed the network in clear text.
 func TestPastTheProxy(t *testing.T) {
 	f := start(t, Config{Proxies: []string{"10.0.0.0/8"}})
 	for peer, want := range map[string]int{"10.1.1.1:5": 200, "127.0.0.1:5": 200, "198.51.100.1:5": 403} {
@@ -265,7 +265,7 @@ func TestPastTheProxy(t *testing.T) {
 	}
 }
 
-// A mistake in the configuration opens no port.
+// With a mistake in the configuration, no port is opened.
 func TestMistakes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		cfg  Config
@@ -300,20 +300,20 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// timed notes the deadlines of the connection of a request.
+// timed records the deadlines of the connection of a request.
 type timed struct {
 	*httptest.ResponseRecorder
 	deadlines []time.Time
 }
 
-// SetReadDeadline is for http.ResponseController.
+// SetReadDeadline is called by http.ResponseController.
 func (w *timed) SetReadDeadline(at time.Time) error {
 	w.deadlines = append(w.deadlines, at)
 	return nil
 }
 
-// A request for the server as a whole passes the same checks, and no answer repeats what a
-// client has asked for.
+// A request for the server as a whole passes the same checks, and no answer repeats text of
+// the request.
 func TestOddTargets(t *testing.T) {
 	f := start(t, Config{})
 	for request, want := range map[string]int{
@@ -324,9 +324,10 @@ func TestOddTargets(t *testing.T) {
 		"GET //mcp?access_token=hidden HTTP/1.1\r\nHost: localhost\r\n\r\n":                      http.StatusNotFound,
 		"GET /x/../mcp?access_token=hidden HTTP/1.1\r\nHost: localhost\r\n\r\n":                  http.StatusNotFound,
 		"GET /.well-known/./oauth-protected-resource?hidden HTTP/1.1\r\nHost: localhost\r\n\r\n": http.StatusNotFound,
-		"GET /mcp HTTP/1.1\r\nHost: localhost:8930@evil.example\r\n\r\n":                         http.StatusBadRequest, // by net/http
-		"CONNECT localhost:22 HTTP/1.1\r\nHost: localhost:22\r\n\r\n":                            http.StatusNotFound,
-		"GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n":                                           http.StatusOK,
+		// net/http refuses it
+		"GET /mcp HTTP/1.1\r\nHost: localhost:8930@evil.example\r\n\r\n": http.StatusBadRequest,
+		"CONNECT localhost:22 HTTP/1.1\r\nHost: localhost:22\r\n\r\n":    http.StatusNotFound,
+		"GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n":                   http.StatusOK,
 	} {
 		res := f.raw(t, request)
 		if text := fmt.Sprint(res.Header); res.StatusCode != want || strings.Contains(text, "hidden") {
@@ -335,7 +336,7 @@ func TestOddTargets(t *testing.T) {
 	}
 }
 
-// A client at a wrong path learns where the right one is.
+// A client that uses a wrong path gets the right path.
 func TestWrongPaths(t *testing.T) {
 	f := start(t, Config{})
 	for _, path := range []string{"/", "/nowhere", "/x/../mcp"} {
@@ -347,8 +348,8 @@ func TestWrongPaths(t *testing.T) {
 	}
 }
 
-// A body has its time on every route. The deadline is lifted when all of it has come,
-// since the call may take longer.
+// A body has a time limit on every route. The deadline is removed when the whole body has
+// arrived, because the call may take longer.
 func TestBodyHasItsTime(t *testing.T) {
 	f := start(t, Config{})
 	for path, lifted := range map[string]bool{"/mcp": true, "/nowhere": false} {
@@ -364,7 +365,7 @@ func TestBodyHasItsTime(t *testing.T) {
 	}
 }
 
-// A process that opens no boxes has more of its files for connections.
+// A process that opens no boxes uses more of its files for connections.
 func TestConnectionsOfFront(t *testing.T) {
 	if serves, forwards := totalConnections(false), totalConnections(true); forwards <= serves {
 		t.Errorf("a process without boxes takes %d connections, and one with boxes %d", forwards, serves)

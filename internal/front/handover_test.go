@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// A stream ends when a server that has a successor drains. Its client does not bring the
+// A stream ends when a server that has a successor drains. Its client does not send the
 // next request on the same connection to this server, which would refuse it.
 func TestStreamsBringNobodyBack(t *testing.T) {
 	s := startTLS(t, Config{})
 	for name, h2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // each waits for handOverGrace
+			t.Parallel() // each case waits for handOverGrace
 			r := &running{logs: s.logs}
 			var err error
 			if r.Front, err = Open(t.Context(), Config{Addr: "127.0.0.1:0", Cert: s.cert, Key: s.key, Log: s.log}, true); err != nil {
@@ -59,7 +59,7 @@ func TestStreamsBringNobodyBack(t *testing.T) {
 			if _, err := io.Copy(io.Discard, res.Body); err != nil {
 				t.Errorf("the stream was cut: %v", err)
 			}
-			if res, err := client.Get(r.URL() + "/mcp"); err == nil { // the port is closed, and another server has it
+			if res, err := client.Get(r.URL() + "/mcp"); err == nil { // if the port is closed, another server may have it
 				res.Body.Close()
 				t.Errorf("the next request is answered with %s", res.Status)
 			}

@@ -15,10 +15,11 @@ import (
 const (
 	maxSockets     = 8 << 20 // bytes of a table of the kernel
 	maxProcesses   = 8192
-	maxDescriptors = 4096 // of one process
+	maxDescriptors = 4096 // number of descriptors of one process
 )
 
-// by is a process in a sentence about what it does; empty for an unknown one.
+// by returns the phrase that names a process in a message; empty if the process is not
+// known.
 func by(process string) string {
 	if process == "" {
 		return ""
@@ -26,8 +27,8 @@ func by(process string) string {
 	return " by " + process
 }
 
-// holder returns the process that listens on the port of an address, for a person; empty if
-// this process may not see it.
+// holder returns the process that listens on the port of an address, for a person. It is
+// empty if this process is not allowed to see it.
 func holder(addr string) string {
 	_, text, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -81,7 +82,7 @@ func listening(table string, port uint64, inodes map[string]bool) {
 	}
 }
 
-// has reports whether a directory of descriptors has one of the sockets.
+// has reports whether a directory of descriptors contains one of the sockets.
 func has(dir string, inodes map[string]bool) bool {
 	fds, err := os.Open(dir)
 	if err != nil {

@@ -16,15 +16,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// firstFD is the first descriptor that a process is started with beside its standard
-// streams (sd_listen_fds(3)).
+// firstFD is the first descriptor that a process inherits after its standard streams
+// (sd_listen_fds(3)).
 const firstFD = 3
 
-// maxInherited is how many of them there may be.
+// maxInherited is the maximum number of inherited descriptors.
 const maxInherited = 8
 
-// The variables by which a process learns of its descriptors. The last one is our own: the
-// number of the process that hands over, and how often that was done before.
+// The environment variables that describe the inherited descriptors. The last one belongs
+// to belljar: it contains the number of the process that hands over, and how often a server
+// was handed over before.
 const (
 	varFDs      = "LISTEN_FDS"
 	varPID      = "LISTEN_PID"
@@ -32,17 +33,17 @@ const (
 	varHandover = "BELLJAR_HANDOVER"
 )
 
-// The names of descriptors. A socket of any other name is that of clients: without a name
-// of its own it has that of its unit.
+// The names of descriptors. A socket with any other name is the one for clients: systemd
+// gives a socket without a name of its own the name of its unit.
 const (
 	nameClients = "http"
 	nameAdmin   = "admin"
 	NameConsole = "console"
-	nameAnswers = "answers" // of a webhook; only servers hand it over
-	nameBefore  = "before"  // the process that hands over
+	nameAnswers = "answers" // for answers to a webhook; only a server hands it over
+	nameBefore  = "before"  // socket to the process that hands over
 )
 
-// kindOf returns which of the listeners a socket of a name is.
+// kindOf returns the index of the listener for a socket with a name.
 func kindOf(name string) int {
 	switch name {
 	case nameAdmin:
@@ -55,18 +56,23 @@ func kindOf(name string) int {
 	return 0
 }
 
-// Inherited is what a server was started with by its service manager, or by the server
-// before it. The zero value is nothing.
+// Inherited contains the sockets that a server got at its start from its service manager,
+// or from the server before it. The zero value contains none.
 type Inherited struct {
-	Handovers int               // how often a server was handed over before this one began
-	listeners [4]net.Listener   // of clients, of the admin listener, of the console, for answers to a webhook; nil for none, or taken
-	before    *os.File          // a socket to the process that hands over; nil for none
-	ended     chan struct{}     // see Ended
-	socket    *net.UnixListener // of the server before, whose name this one removes at its end; nil for none
+	Handovers int // how often a server was handed over before this one started
+	// for clients, for the admin listener, for the console, and for answers to a webhook;
+	// nil if there is none, or if it was taken
+	listeners [4]net.Listener
+	before    *os.File      // socket to the process that hands over; nil if there is none
+	ended     chan struct{} // see Ended
+	// socket of the server before, whose name this server removes at its end; nil if there
+	// is none
+	socket *net.UnixListener
 }
 
-// Inherit takes the descriptors that the variables of a process name, if they are meant
-// for it. No program that this process starts gets them. clear removes a variable.
+// Inherit takes the descriptors that the environment variables of a process name, if they
+// are meant for this process. Programs that this process starts do not inherit them. clear
+// removes a variable.
 func Inherit(getenv func(string) string, clear func(string) error) (*Inherited, error) {
 	count, _ := strconv.Atoi(getenv(varFDs)) // 0 if it is not a number
 	if count <= 0 {
@@ -86,7 +92,7 @@ func Inherit(getenv func(string) string, clear func(string) error) (*Inherited, 
 		}
 	}
 	switch {
-	case !meant: // they are those of a program that started this one
+	case !meant: // they are meant for a program that started this one
 		return &Inherited{}, nil
 	case count > maxInherited:
 		return nil, fmt.Errorf("%s: %d sockets, and this server has use for one of clients and one called %s", varFDs, count, nameAdmin)
@@ -113,7 +119,7 @@ func (in *Inherited) take(f *os.File, ours bool) error {
 		in.before, in.ended = f, make(chan struct{})
 		return nil
 	}
-	defer f.Close() // a listener has a descriptor of its own
+	defer f.Close() // the listener has its own descriptor
 	l, err := net.FileListener(f)
 	if err != nil {
 		return err
@@ -123,7 +129,7 @@ func (in *Inherited) take(f *os.File, ours bool) error {
 		at = kindOf(nameClients)
 	}
 	if u, ok := l.(*net.UnixListener); ok {
-		u.SetUnlinkOnClose(false) // its name belongs to the service manager, or to the server before
+		u.SetUnlinkOnClose(false) // the name belongs to the service manager, or to the server before
 		if ours {
 			in.socket = u
 		}
@@ -144,7 +150,7 @@ func (in *Inherited) take(f *os.File, ours bool) error {
 	return nil
 }
 
-// listener returns the inherited listener of a name, once; nil for none.
+// listener returns the inherited listener with a name, once; nil if there is none.
 func (in *Inherited) listener(name string) (l net.Listener) {
 	if in == nil {
 		return nil
@@ -154,8 +160,8 @@ func (in *Inherited) listener(name string) (l net.Listener) {
 	return l
 }
 
-// ListenAnswers opens the port for answers to a webhook, which only this machine reaches. A
-// successor has it from the server before.
+// ListenAnswers opens the port for answers to a webhook, which is reachable only from this
+// machine. A successor inherits it from the server before.
 func ListenAnswers(ctx context.Context, addr string, from *Inherited) (net.Listener, error) {
 	loopback, err := checkShape(addr)
 	switch {
@@ -170,14 +176,14 @@ func ListenAnswers(ctx context.Context, addr string, from *Inherited) (net.Liste
 	return listen(ctx, "--webhook-answers", addr)
 }
 
-// Admin reports whether there is a listener for the admin listener.
+// Admin reports whether an admin listener was inherited.
 func (in *Inherited) Admin() bool { return in != nil && in.listeners[kindOf(nameAdmin)] != nil }
 
-// Console reports whether there is a listener for the console.
+// Console reports whether a listener for the console was inherited.
 func (in *Inherited) Console() bool { return in != nil && in.listeners[kindOf(NameConsole)] != nil }
 
-// Ready tells the server before this one that the connections come here from now on.
-// Without such a server it does nothing.
+// Ready notifies the server before this one that this server accepts the connections from
+// now on. It does nothing if there is no such server.
 func (in *Inherited) Ready() error {
 	if in == nil || in.before == nil {
 		return nil
@@ -191,7 +197,8 @@ func (in *Inherited) Ready() error {
 	return nil
 }
 
-// Ended is closed when the server before this one has ended; nil without such a server.
+// Ended returns a channel that is closed when the server before this one has ended; nil if
+// there is no such server.
 func (in *Inherited) Ended() <-chan struct{} {
 	if in == nil {
 		return nil
@@ -199,18 +206,18 @@ func (in *Inherited) Ended() <-chan struct{} {
 	return in.ended
 }
 
-// Follow waits until the server before has ended, or ctx has.
+// Follow waits until the server before has ended, or until ctx ends.
 func (in *Inherited) Follow(ctx context.Context) {
 	if in == nil || in.before == nil {
 		return
 	}
 	defer context.AfterFunc(ctx, func() { in.before.Close() })()
-	_, _ = io.Copy(io.Discard, in.before) // it writes nothing; at its end there is the end of file
+	_, _ = io.Copy(io.Discard, in.before) // the other end writes nothing, and its end is the end of the file
 	in.before.Close()
 	close(in.ended)
 }
 
-// Close closes what nobody has taken.
+// Close closes the sockets that were not taken.
 func (in *Inherited) Close() {
 	if in == nil {
 		return
@@ -228,20 +235,20 @@ func (in *Inherited) Close() {
 // successorWait is how long a successor may take until it can serve.
 const successorWait = 10 * time.Second
 
-// readyLine is what a successor writes once it can serve.
+// readyLine is the line that a successor writes when it can serve.
 const readyLine = "ready\n"
 
-// Handover is what a successor is started with.
+// Handover contains what a successor inherits at its start.
 type Handover struct {
 	Files []*os.File // descriptors 3 and up
-	Env   []string   // further variables
-	to    *os.File   // the socket to it
+	Env   []string   // further environment variables
+	to    *os.File   // the socket to the successor
 }
 
-// NewHandover makes what a successor of a front is started with; admin and console may be
-// nil, and so may answers, the listener for answers to a webhook. handovers counts this one
-// and those before. The caller calls Sent once the successor is started, and Close when this
-// server has ended, or it was not ready.
+// NewHandover returns what a successor of a front inherits. admin, console and answers, the
+// listener for answers to a webhook, may be nil. handovers counts this hand-over and those
+// before. The caller calls Sent when the successor has started, and Close when this server
+// has ended or the successor was not ready.
 func NewHandover(f *Front, admin *Admin, console *Front, answers net.Listener, handovers int) (_ *Handover, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -274,10 +281,10 @@ func NewHandover(f *Front, admin *Admin, console *Front, answers net.Listener, h
 	return h, nil
 }
 
-// lend adds the descriptor of a listener. It is not that of the listener's File, which
-// os.StartProcess would make one that blocks, and with it the listener itself: an Accept
-// that begins before the successor has changed that back would wait for the next client,
-// and nothing could close the listener.
+// lend adds the descriptor of a listener. It does not use the listener's File:
+// os.StartProcess would make that descriptor blocking, and so the listener itself. An
+// Accept that begins before the successor has changed this back would then wait for the
+// next client, and nothing could close the listener.
 func (h *Handover) lend(l net.Listener) error {
 	lender, ok := l.(syscall.Conn)
 	if !ok {
@@ -296,7 +303,8 @@ func (h *Handover) lend(l net.Listener) error {
 	return err
 }
 
-// Sent closes the descriptors that the successor has now: its end would not be seen else.
+// Sent closes the descriptors that the successor now has. Otherwise this process would not
+// notice the end of the successor.
 func (h *Handover) Sent() {
 	for _, f := range h.Files {
 		f.Close()
@@ -304,7 +312,7 @@ func (h *Handover) Sent() {
 	h.Files = nil
 }
 
-// Await waits until the successor says that it can serve.
+// Await waits until the successor reports that it can serve.
 func (h *Handover) Await(ctx context.Context) error {
 	if err := h.to.SetReadDeadline(time.Now().Add(successorWait)); err != nil {
 		return err
@@ -323,5 +331,6 @@ func (h *Handover) Await(ctx context.Context) error {
 	return errors.New("it ended before it was ready; the lines above say why")
 }
 
-// Close ends the socket to the successor, which then waits for nothing of this server.
+// Close closes the socket to the successor, which then does not wait for this server any
+// more.
 func (h *Handover) Close() { h.to.Close() }

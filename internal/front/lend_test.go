@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A listener whose descriptor a successor gets is not changed by that: one that blocks
+// A listener stays unchanged when a successor gets its descriptor: a blocking listener
 // could not be closed while it waits for a client.
 func TestLentListenerDoesNotBlock(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -20,7 +20,7 @@ func TestLentListenerDoesNotBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Sent()
-	flags, err := unix.FcntlInt(h.Files[0].Fd(), unix.F_GETFL, 0) // Fd is what os.StartProcess calls
+	flags, err := unix.FcntlInt(h.Files[0].Fd(), unix.F_GETFL, 0) // os.StartProcess calls Fd too
 	if err != nil || flags&unix.O_NONBLOCK == 0 {
 		t.Errorf("the listener blocks: flags %x, %v", flags, err)
 	}

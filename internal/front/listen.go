@@ -18,11 +18,11 @@ func (e *ConfigError) Error() string { return e.err.Error() }
 
 func (e *ConfigError) Unwrap() error { return e.err }
 
-// Mistake returns a ConfigError for an error of a configuration.
+// Mistake returns a ConfigError for an error in a configuration.
 func Mistake(err error) error { return &ConfigError{err} }
 
-// checkAddr checks that a listener on an address may be opened. login says whether
-// clients have to log in.
+// checkAddr returns an error if a listener on the address is not allowed. login says
+// whether clients must log in.
 func (cfg *Config) checkAddr(login bool) error {
 	loopback, err := checkShape(cfg.Addr)
 	if err != nil || loopback {
@@ -41,8 +41,8 @@ func (cfg *Config) checkAddr(login bool) error {
 	return nil
 }
 
-// checkShape checks that a text is the address of a listener, and reports whether only
-// this machine reaches it.
+// checkShape returns an error if a text is not the address of a listener. loopback says
+// whether the address is reachable only from this machine.
 func checkShape(addr string) (loopback bool, _ error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -54,17 +54,17 @@ func checkShape(addr string) (loopback bool, _ error) {
 	return isLoopback(host), nil
 }
 
-// IsLoopback reports whether only this machine reaches a listener on an address, which is
-// HOST:PORT.
+// IsLoopback reports whether a listener on an address, which is HOST:PORT, is reachable
+// only from this machine.
 func IsLoopback(addr string) (bool, error) { return checkShape(addr) }
 
-// isLoopback reports whether only this machine reaches a host.
+// isLoopback reports whether a host is reachable only from this machine.
 func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// listen opens the port of an address, which the user gave by a flag.
+// listen opens the port of an address that the user gave with a flag.
 func listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	switch {
@@ -76,15 +76,15 @@ func listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// boundedListener is a listener whose connections have the bounds of a tally.
+// boundedListener is a listener whose connections are bounded by a tally.
 type boundedListener struct {
 	net.Listener
 	*tally
 
-	refused func(from netip.Addr) // called for each connection that is closed at once
+	refused func(from netip.Addr) // called for each connection that is closed immediately
 }
 
-// Accept returns the next connection within the bounds, and closes those beyond it.
+// Accept returns the next connection within the bounds, and closes all others.
 func (c *boundedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := c.Listener.Accept()
@@ -102,33 +102,34 @@ func (c *boundedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// tally counts what is open, and bounds it for each address that it comes from. An address of
-// IPv6 stands for its /64, since a client has all of that. Connections from this machine and
-// from proxies, which bring those of many clients, are counted among all only.
+// tally counts connections or requests, and bounds their number, in all and for each
+// address. An IPv6 address counts as its /64, because a client has all addresses of that
+// network. Connections from this machine and from proxies, which forward those of many
+// clients, count only in the total.
 type tally struct {
-	most   int // of one address
-	total  int // of all
+	most   int // maximum for one address
+	total  int // maximum for all addresses together
 	exempt []netip.Prefix
 
 	mu   sync.Mutex
-	open map[netip.Addr]int // guarded by mu: without the exempt ones
-	all  int                // guarded by mu: the exempt ones too
+	open map[netip.Addr]int // guarded by mu: number by address, without the exempt ones
+	all  int                // guarded by mu: number in all, with the exempt ones
 }
 
 func newTally(most int, forwards bool, exempt []netip.Prefix) *tally {
 	return &tally{most: most, total: totalConnections(forwards), exempt: exempt, open: make(map[netip.Addr]int)}
 }
 
-// mostConnections is how many connections all addresses may have open together, where twice
-// as many files may be open: boxes need some too. Each takes about 24 KB without a login, and
-// a client of IPv6 has any number of addresses. mostForwarded is that of a process without
-// boxes, where a quarter of the files is left.
+// mostConnections is the maximum number of connections of all addresses together, if twice
+// as many files may be open, because boxes need files too. Each connection takes about 24
+// KB before the login, and an IPv6 client has any number of addresses. mostForwarded is the
+// maximum for a process without boxes, where a quarter of the files is kept for other uses.
 const (
 	mostConnections = 8192
 	mostForwarded   = 16_384
 )
 
-// totalConnections is the bound of all connections of this process.
+// totalConnections returns the maximum number of connections of this process.
 func totalConnections(forwards bool) int {
 	var files syscall.Rlimit
 	known := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) == nil
@@ -141,8 +142,8 @@ func totalConnections(forwards bool) int {
 	return mostConnections
 }
 
-// enter counts one of an address until leave is called, or reports that there is no room
-// for it. leave may be called twice.
+// enter counts one connection or request of an address, until leave is called. ok is false
+// if there is no room. leave may be called twice.
 func (t *tally) enter(from netip.Addr) (leave func(), ok bool) {
 	key := from
 	switch {

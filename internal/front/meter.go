@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// A Meter counts what a front does. It is called from many goroutines, and must not
+// A Meter counts the requests of a front. It is called from many goroutines, and must not
 // block.
 type Meter interface {
-	// Answered gets each request when its answer, or its stream, has ended.
+	// Answered gets each request when its answer or its stream has ended.
 	Answered(Answered)
-	// Streaming gets 1 when an answer has become a stream, and -1 when that has ended.
+	// Streaming gets 1 when an answer becomes a stream, and -1 when the stream has ended.
 	Streaming(change int)
-	// Limited gets the name of a limit that refused something.
+	// Limited gets the name of a limit that has refused a request or connection.
 	Limited(limit string)
 }
 
-// Answered is a request with its answer. Nothing in it is made up by a client.
+// Answered describes a request and its answer. It contains no text that a client made up.
 type Answered struct {
-	HTTP   string // the method of HTTP, or _other
-	Route  string // the pattern that the path matched; empty for none
+	HTTP   string // HTTP method, or _other
+	Route  string // pattern that matched the path; empty if there is none
 	Status int
 	Took   time.Duration
 }
@@ -29,21 +29,21 @@ type Answered struct {
 // limitConnections is the name of the limit of connections from one address.
 const limitConnections = "connections"
 
-// answer is a ResponseWriter that knows what was sent.
+// answer is a ResponseWriter that records what was sent.
 type answer struct {
 	http.ResponseWriter
-	meter     Meter        // nil for none
-	closing   *atomic.Bool // the client is asked to connect anew
-	status    int          // 0 before the header
+	meter     Meter        // may be nil
+	closing   *atomic.Bool // if true, the client must open a new connection
+	status    int          // 0 until the header is sent
 	bytes     int64
-	streaming bool // the meter counts it among the streams
+	streaming bool // whether the meter counts it as a stream
 }
 
 func (f *Front) answer(w http.ResponseWriter) *answer {
 	return &answer{ResponseWriter: w, meter: f.meter, closing: &f.closing}
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap is called by http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // WriteHeader sends the header.
@@ -52,7 +52,7 @@ func (a *answer) WriteHeader(status int) {
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// begins notes the status of an answer, and whether it is a stream: of events, or a
+// begins records the status of an answer, and whether the answer is a stream of events or a
 // connection of another protocol.
 func (a *answer) begins(status int) {
 	final := status >= http.StatusOK || status == http.StatusSwitchingProtocols
@@ -77,7 +77,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Flush sends what is buffered.
+// Flush sends the buffered bytes.
 func (a *answer) Flush() { _ = a.FlushError() }
 
 // FlushError is Flush with its error.

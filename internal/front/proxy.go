@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// parsePrefixes reads the networks of proxies. A plain address is a network of one.
+// parsePrefixes parses the networks of proxies. A plain address is a network with one
+// address.
 func parsePrefixes(texts []string) ([]netip.Prefix, error) {
 	var all []netip.Prefix
 	for _, text := range texts {
@@ -35,7 +36,7 @@ func contains(all []netip.Prefix, ip netip.Addr) bool {
 	return false
 }
 
-// addrOf is the address in HOST:PORT, or the zero Addr if the host is not an address.
+// addrOf returns the address in HOST:PORT, or the zero Addr if the host is not an address.
 func addrOf(hostPort string) netip.Addr {
 	at, err := netip.ParseAddrPort(hostPort)
 	if err != nil {
@@ -44,10 +45,10 @@ func addrOf(hostPort string) netip.Addr {
 	return at.Addr().Unmap().WithZone("")
 }
 
-// sender returns the address of the client that a request comes from. A header that names it is
-// believed from a proxy only, and is read from right to left: each proxy appends the address
-// that it got the request from, so the part to the left of the first address that is not a
-// proxy's may be the client's own invention.
+// sender returns the address of the client that a request comes from. A header with that
+// address is trusted only from a proxy. It is read from right to left, because each proxy
+// appends the address that it got the request from: the client may have made up everything
+// to the left of the first address that does not belong to a proxy.
 func sender(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	from := addrOf(r.RemoteAddr)
 	if !contains(proxies, from) {
@@ -56,23 +57,23 @@ func sender(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	hops := forwarded(r.Header)
 	for i := len(hops) - 1; i >= 0 && contains(proxies, from); i-- {
 		if !hops[i].IsValid() {
-			break // hidden or not readable: the last proxy is all that is known
+			break // hidden or not readable, so only the last proxy is known
 		}
 		from = hops[i]
 	}
 	return from
 }
 
-// LocalSender returns the address of the client that a request comes from, behind the proxies of
-// this machine, if there are any. It is the zero Addr if it cannot be known.
+// LocalSender returns the address of the client that a request comes from, with only this
+// machine's own proxies trusted. It is the zero Addr if the address cannot be found out.
 func LocalSender(r *http.Request) netip.Addr { return sender(r, loopback) }
 
-// loopback is where the proxies of this machine are.
+// loopback are the addresses of this machine's own proxies.
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
-// forwarded returns the addresses in X-Forwarded-For, or if there is no such header, in
-// Forwarded (RFC 7239). Where a request has both, a proxy wrote one of them and may have
-// passed the other on as the client sent it, so neither counts.
+// forwarded returns the addresses in X-Forwarded-For, or if that header is missing, in
+// Forwarded (RFC 7239). If a request has both, a proxy wrote only one of them and may have
+// passed on the other one from the client, so neither counts.
 func forwarded(h http.Header) []netip.Addr {
 	older, newer := h["X-Forwarded-For"], h["Forwarded"]
 	var hops []netip.Addr
@@ -97,7 +98,7 @@ func forwarded(h http.Header) []netip.Addr {
 	return hops
 }
 
-// hopAddr reads ADDRESS, ADDRESS:PORT, [ADDRESS] or [ADDRESS]:PORT.
+// hopAddr parses ADDRESS, ADDRESS:PORT, [ADDRESS] or [ADDRESS]:PORT.
 func hopAddr(text string) netip.Addr {
 	text = strings.TrimSpace(text)
 	if ip, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {

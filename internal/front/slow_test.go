@@ -15,8 +15,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// A client that sends its headers a byte a second is disconnected, and so is one that sends
-// nothing: before its first request, and after one.
+// A client that sends one byte of its headers per second is disconnected. A client that
+// sends nothing is disconnected too, before its first request and after a request.
 func TestClientsThatDoNotSend(t *testing.T) {
 	for name, tt := range map[string]struct {
 		send    func(w io.Writer) error
@@ -29,7 +29,7 @@ func TestClientsThatDoNotSend(t *testing.T) {
 				if _, err := w.Write([]byte{c}); err != nil {
 					return err
 				}
-				time.Sleep(time.Second) // of the bubble
+				time.Sleep(time.Second) // in the time of the bubble
 			}
 			return nil
 		}, 0, headerWait},
@@ -46,7 +46,7 @@ func TestClientsThatDoNotSend(t *testing.T) {
 				_ = conn.SetReadDeadline(began.Add(time.Hour))
 				var sending sync.WaitGroup
 				defer sending.Wait()
-				sending.Go(func() { _ = tt.send(conn) }) // send fails once the server has closed
+				sending.Go(func() { _ = tt.send(conn) }) // send fails after the server has closed the connection
 				all, err := io.ReadAll(conn)
 				if took := time.Since(began); err != nil || took < tt.after || took > tt.after+2*time.Second {
 					t.Errorf("disconnected after %v, %v; want %v", took, err, tt.after)
@@ -59,8 +59,8 @@ func TestClientsThatDoNotSend(t *testing.T) {
 	}
 }
 
-// The headers of a request are bounded, and no header contains the end of another one: no route
-// sees such a request.
+// The headers of a request are bounded, and a header cannot contain the end of another
+// header: such a request reaches no route.
 func TestOddHeaders(t *testing.T) {
 	f := start(t, Config{})
 	var visits atomic.Int64
@@ -75,7 +75,7 @@ func TestOddHeaders(t *testing.T) {
 		{"a carriage return in a session", "Mcp-Session-Id: a\rX-Other: b", 400},
 		{"NUL in a session", "Mcp-Session-Id: a\x00b", 400},
 		{"a name with a space", "Mcp Session-Id: a", 400},
-		{"a header that is folded", "Mcp-Session-Id: a\r\n b: c", 200}, // as one value, with a space
+		{"a header that is folded", "Mcp-Session-Id: a\r\n b: c", 200}, // the value is one line, with a space
 		{"headers of 8 KiB", "X: " + strings.Repeat("x", 8<<10), 200},
 	} {
 		before := visits.Load()
@@ -88,8 +88,9 @@ func TestOddHeaders(t *testing.T) {
 	}
 }
 
-// No WebSocket opens over HTTP/2: not by extended CONNECT (RFC 8441), which the server does not
-// offer, and not by the headers of HTTP/1.1, which HTTP/2 has none of.
+// No WebSocket can be opened over HTTP/2: neither with extended CONNECT (RFC 8441), which
+// the server does not offer, nor with the headers of HTTP/1.1, which do not exist in
+// HTTP/2.
 func TestNoWebSocketOverHTTP2(t *testing.T) {
 	for name, fields := range map[string][][2]string{
 		"extended CONNECT": {{":method", "CONNECT"}, {":protocol", "websocket"}, {":scheme", "https"}, {":authority", "localhost"}, {":path", "/mcp"}, {"origin", "https://evil.example"}},

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// A request that may end at two places is the last of its connection: bytes that a proxy
+// A request whose end is ambiguous is the last one of its connection: bytes that a proxy
 // takes for the rest of its body are never read as a request of another client.
 func TestNoRequestHidesInAnother(t *testing.T) {
 	const second = "GET /.well-known/oauth-protected-resource HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	const chunked = "Transfer-Encoding: chunked\r\n"
 	for _, tt := range []struct {
 		name, head, body string
-		hidden           bool // it is answered, as the control
+		hidden           bool // whether the second request is answered; only in the control
 	}{
 		{"control: one length, and another request", "Content-Length: 2\r\n", "{}" + second, true},
 		{"both, and the chunks end first", "Content-Length: 79\r\n" + chunked, "0\r\n\r\n" + second, false},
@@ -58,7 +58,7 @@ func TestNoRequestHidesInAnother(t *testing.T) {
 				if !ok {
 					t.Fatalf("the connection is a %T", conn)
 				}
-				if err := half.CloseWrite(); err != nil { // or the connection would stay open, as it should
+				if err := half.CloseWrite(); err != nil { // otherwise the connection of the control would stay open
 					t.Fatal(err)
 				}
 			}

@@ -15,30 +15,30 @@ import (
 	"time"
 )
 
-// lookEvery is how often the files of a certificate are read. A pair that is found to
-// have changed is tried when the next look finds the same: one file is replaced after the
+// lookEvery is how often the files of a certificate are read. A changed pair is used only
+// when the next look finds it unchanged, because the files are replaced one after the
 // other.
 const lookEvery = 500 * time.Millisecond
 
-// maxPEM bounds a file with certificates.
+// maxPEM is the maximum size of a file with certificates, in bytes.
 const maxPEM = 1 << 20
 
-// keyPair is the certificate of a server, which is read again when its files change. A
-// pair that cannot be used changes nothing.
+// keyPair is the certificate of a server. It is read again when its files change. A pair
+// that cannot be used changes nothing.
 type keyPair struct {
-	cert, key, clientCA string // files; clientCA may be empty
+	cert, key, clientCA string // paths of the files; clientCA may be empty
 	log                 *slog.Logger
 
 	now   atomic.Pointer[credentials]
-	fault atomic.Pointer[string] // why the files cannot be used; nil where they can
-	asked chan struct{}          // holds one while the files are to be read at once
+	fault atomic.Pointer[string] // why the files cannot be used; nil if they can
+	asked chan struct{}          // contains one element while the files are to be read immediately
 
-	// The contents of the files: those of the credentials in use, those that were tried
-	// last, and those at the last look. Used by follow alone.
+	// The contents of the files: of the credentials in use, of the last attempt, and of the
+	// last look. Only follow uses them.
 	held, tried, seen [3][]byte
 }
 
-// credentials are what one reading of the files gave.
+// credentials are the result of reading the files once.
 type credentials struct {
 	config *tls.Config
 	leaf   *x509.Certificate
@@ -59,8 +59,8 @@ func openKeyPair(cert, key, clientCA string, log *slog.Logger) (*keyPair, error)
 	return p, nil
 }
 
-// config is the configuration of a listener. Each handshake is made with the
-// certificate that holds then.
+// config returns the configuration of a listener. Each handshake uses the certificate that
+// is current at that time.
 func (p *keyPair) config() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -95,7 +95,7 @@ func readBounded(name string) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// parse makes credentials of the texts of the files.
+// parse makes credentials from the contents of the files.
 func (p *keyPair) parse(texts [3][]byte) (*credentials, error) {
 	pair, err := tls.X509KeyPair(texts[0], texts[1])
 	if err != nil {
@@ -111,7 +111,7 @@ func (p *keyPair) parse(texts [3][]byte) (*credentials, error) {
 	return &credentials{config, pair.Leaf}, nil
 }
 
-// hold makes later handshakes with other credentials.
+// hold makes later handshakes use other credentials.
 func (p *keyPair) hold(c *credentials, texts [3][]byte) {
 	p.held = texts
 	p.now.Store(c)
@@ -124,7 +124,8 @@ func (p *keyPair) hold(c *credentials, texts [3][]byte) {
 	}
 }
 
-// outdated says why clients refuse a certificate at a time; empty if they do not.
+// outdated returns why clients would refuse the certificate at a time; empty if they would
+// not.
 func (c *credentials) outdated(now time.Time) string {
 	switch {
 	case now.After(c.leaf.NotAfter):
@@ -135,7 +136,7 @@ func (c *credentials) outdated(now time.Time) string {
 	return ""
 }
 
-// degraded says what is wrong with the certificate now; empty for nothing.
+// degraded returns what is wrong with the certificate now; empty if nothing is wrong.
 func (p *keyPair) degraded() string {
 	if why := p.now.Load().outdated(time.Now()); why != "" {
 		return "the certificate: " + why
@@ -146,11 +147,11 @@ func (p *keyPair) degraded() string {
 	return ""
 }
 
-// ask has the files read at once, and does not wait until they are read.
+// ask makes follow read the files immediately, and does not wait for it.
 func (p *keyPair) ask() {
 	select {
 	case p.asked <- struct{}{}:
-	default: // a request that waits serves for this one, too
+	default: // the request that waits already serves this caller too
 	}
 }
 
@@ -170,7 +171,7 @@ func (p *keyPair) follow(ctx context.Context) {
 	}
 }
 
-// look reads the files, and holds what is in them if that is another pair than before.
+// look reads the files. If they contain another pair than before, it uses that pair.
 func (p *keyPair) look(atOnce bool) {
 	texts, err := p.read()
 	if err != nil {
@@ -196,7 +197,7 @@ func (p *keyPair) look(atOnce bool) {
 	p.log.Info("the certificate was read again", "file", p.cert, "serial", hex.EncodeToString(c.leaf.SerialNumber.Bytes()), "expires", c.leaf.NotAfter.UTC())
 }
 
-// refuse keeps the credentials that hold, and logs why, once for each reason.
+// refuse keeps the credentials in use, and logs the reason, once for each reason.
 func (p *keyPair) refuse(err error) {
 	text := err.Error()
 	if before := p.fault.Swap(&text); before == nil || *before != text {

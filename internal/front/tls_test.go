@@ -53,7 +53,7 @@ func newAuthority(t testing.TB) *authority {
 	return a
 }
 
-// issue returns a certificate for loopback and its key.
+// issue returns a certificate for loopback, and its key.
 func (a *authority) issue(t testing.TB, serial int64, ends time.Time) (cert, key []byte) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -79,7 +79,8 @@ func pemOf(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// store writes a file as operators do: beside it, and then in its place.
+// store replaces a file as operators do: it writes a new file next to it, and renames that
+// file.
 func store(t testing.TB, name string, text []byte) string {
 	t.Helper()
 	if err := os.WriteFile(name+".new", text, 0o600); err != nil {
@@ -95,7 +96,7 @@ func store(t testing.TB, name string, text []byte) string {
 type secure struct {
 	*running
 	ca        *authority
-	cert, key string // its files
+	cert, key string // paths of its files
 }
 
 func startTLS(t testing.TB, cfg Config) *secure {
@@ -115,7 +116,7 @@ func (s *secure) replace(t testing.TB, serial int64, ends time.Time) {
 	store(t, s.key, key)
 }
 
-// shake makes a handshake and returns what the server showed.
+// shake makes a handshake, and returns the state of the connection.
 func (s *secure) shake(cfg *tls.Config) (tls.ConnectionState, error) {
 	conn, err := tls.Dial("tcp", s.addr, cfg)
 	if err != nil {
@@ -125,8 +126,8 @@ func (s *secure) shake(cfg *tls.Config) (tls.ConnectionState, error) {
 	return conn.ConnectionState(), nil
 }
 
-// serial waits for a certificate with a serial number, for as long as it may take to
-// be read again, and reports how long it took.
+// serial waits until the server has a certificate with a serial number, at most for the
+// time that reading it again may take, and returns how long it took.
 func (s *secure) serial(t testing.TB, want int64) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -201,7 +202,8 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
-// A key that every user can read is reported, when it is read and when it is read again.
+// A key that every user can read is reported when it is read, and again when it is read
+// again.
 func TestKeyOfEverybody(t *testing.T) {
 	s := startTLS(t, Config{})
 	const says = "every user of this machine can reach the key"
@@ -225,8 +227,7 @@ func TestKeyOfEverybody(t *testing.T) {
 	}
 }
 
-// A client whose authority was taken away does not come back by a session of TLS that it
-// began before.
+// A client whose authority was removed cannot resume a TLS session that it began before.
 func TestResumedSessionsAreJudged(t *testing.T) {
 	ca := newAuthority(t)
 	file := store(t, filepath.Join(t.TempDir(), "ca.pem"), pemOf("CERTIFICATE", ca.cert.Raw))
@@ -265,8 +266,8 @@ func TestResumedSessionsAreJudged(t *testing.T) {
 	}
 }
 
-// A certificate is replaced while 100 requests run, by its files alone and at once when
-// it is asked for. None of the requests fails.
+// A certificate is replaced while 100 requests run: when its files change, and immediately
+// when this is requested. None of the requests fails.
 func TestCertificateIsReplaced(t *testing.T) {
 	s := startTLS(t, Config{})
 	hold, held := make(chan struct{}), make(chan struct{}, 100)
@@ -308,8 +309,8 @@ func TestCertificateIsReplaced(t *testing.T) {
 	calls.Wait()
 }
 
-// A pair that cannot be used changes nothing, and one that has expired is taken, since
-// the operator may have no other. Both are said.
+// A pair that cannot be used changes nothing. A pair that has expired is used, because the
+// operator may have no other one. Both are reported.
 func TestBadCertificate(t *testing.T) {
 	dir, ca := t.TempDir(), newAuthority(t)
 	text := &testenv.Log{}
@@ -334,7 +335,7 @@ func TestBadCertificate(t *testing.T) {
 	_, other := ca.issue(t, 2, time.Now().Add(time.Hour))
 	store(t, keyFile, other)
 	p.look(false)
-	holds("half of a change", 1, "") // a change may be half done
+	holds("half of a change", 1, "") // the change may not be complete yet
 	p.look(false)
 	holds("wrong key", 1, "are not a pair")
 	if n := strings.Count(text.String(), "the one before holds"); n != 1 {
@@ -389,7 +390,7 @@ func TestNoCertificate(t *testing.T) {
 	f.Close()
 }
 
-// BenchmarkHandshake measures TLS handshakes through the front, and of crypto/tls alone.
+// BenchmarkHandshake measures TLS handshakes through the front, and with crypto/tls alone.
 func BenchmarkHandshake(b *testing.B) {
 	shake := func(b *testing.B, addr string, pool *x509.CertPool) {
 		for b.Loop() {

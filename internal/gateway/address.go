@@ -14,23 +14,24 @@ import (
 	"belljar.dev/policies"
 )
 
-// A server may ask the person at a client to open an address in a browser (elicitation in URL
-// mode). The address is a stranger's, so the person reads who asks and which host it is of, and
-// only addresses that lead out into the internet are passed on.
+// An upstream may ask the person at a client to open an address in a browser (elicitation
+// in URL mode). The address comes from a stranger. Therefore the person reads which
+// upstream asks and which host the address has, and only addresses on the internet are
+// passed on.
 
-// addressCode is the code of the error by which a server of 2025-11-25 says that addresses must be
-// opened before it can answer ("URL Elicitation Required Error").
+// addressCode is the code of the error with which a server of 2025-11-25 says that
+// addresses must be opened before it can answer ("URL Elicitation Required Error").
 const addressCode = -32042
 
 const (
 	addressBytes       = 2048
-	addressesMost      = 4  // that one error names
-	askedAddressesMost = 64 // addresses of one server whose end its client may learn
+	addressesMost      = 4  // number of addresses in one error
+	askedAddressesMost = 64 // number of addresses of one server whose end its client may be notified of
 )
 
-// address is what a server wants a person to open.
+// address is an address that a server wants a person to open.
 type address struct {
-	ID      string `json:"elicitationId"` // of the server; empty in 2026-07-28
+	ID      string `json:"elicitationId"` // id from the server; empty in 2026-07-28
 	Mode    string `json:"mode"`
 	Message string `json:"message"`
 	URL     string `json:"url"`
@@ -38,9 +39,9 @@ type address struct {
 	host policies.Host
 }
 
-// readAddress reads the params of elicitation/create in URL mode. Of the URLs that browsers know,
-// one is taken that is of https, and of a name that anybody can resolve: a stranger must not lead
-// the person's browser to services that trust this machine or its network.
+// readAddress parses the params of elicitation/create in URL mode. It accepts only https
+// URLs with a name that anybody can resolve: a stranger must not lead the person's browser
+// to services that trust this machine or its network.
 func readAddress(params json.RawMessage) (a address, err error) {
 	if err := json.Unmarshal(params, &a); err != nil {
 		return a, fmt.Errorf("the params cannot be read: %w", err)
@@ -68,7 +69,7 @@ func readAddress(params json.RawMessage) (a address, err error) {
 	return a, nil
 }
 
-// form returns what the person is asked.
+// form returns the question for the person.
 func (a address) form(server string) mcp.Form {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The server %s asks you to open an address of the host %s in a browser, and learns whether you agree. ", upstream.Line(server), a.host)
@@ -100,7 +101,8 @@ func (c *conn) askAddress(ctx context.Context, run *running, id string, params j
 	return json.Marshal(map[string]string{"action": agreed(said)})
 }
 
-// whyNoAddress returns why nobody can be asked to open an address of the server; empty if somebody can.
+// whyNoAddress returns why no person can be asked to open an address of the server; empty
+// if a person can be asked.
 func (c *conn) whyNoAddress(call mcp.Call) string {
 	switch {
 	case !c.server.Trusted:
@@ -111,8 +113,8 @@ func (c *conn) whyNoAddress(call mcp.Call) string {
 	return ""
 }
 
-// agreed returns the action of an answer to a question without fields. An answer that came too
-// quickly for a person to have read the question is not an agreement.
+// agreed returns the action of the answer to a question without fields. An answer that
+// arrived too quickly for a person to have read the question is not an agreement.
 func agreed(a mcp.FormAnswer) string {
 	if a.Action == mcp.FormAccepted && (a.Itself() || a.Sample != nil) {
 		return mcp.FormDismissed
@@ -120,10 +122,11 @@ func agreed(a mcp.FormAnswer) string {
 	return a.Action
 }
 
-// askAddresses handles the error of a call whose server wants addresses to be opened first. A client
-// that is asked by requests knows this error, and gets it with the addresses that may be opened. One
-// of 2026-07-28 is asked by the result of its call; if the person agrees, the call is made again,
-// as that client would do it: the server has done nothing yet.
+// askAddresses handles the error of a call whose server wants addresses to be opened first.
+// A client that is asked by requests knows this error, and gets it with the addresses that
+// may be opened. A client of 2026-07-28 is asked by the result of its call. If the person
+// agrees, again is true and the call is made again, as that client would do it: the server
+// has done nothing yet.
 func (c *conn) askAddresses(ctx context.Context, run *running, e *peer.Error) (again bool, _ error) {
 	refused := func(why string) error {
 		return fmt.Errorf("the server %s wants a person to open an address first, and the call is not made: %s. Go on without the tool, and tell the person you work for", upstream.Line(c.server.Name), why)
@@ -170,7 +173,7 @@ func (c *conn) askAddresses(ctx context.Context, run *running, e *peer.Error) (a
 	return false, &mcp.RemoteError{Code: e.Code, Message: e.Message, Data: data, Addresses: true}
 }
 
-// readAddresses reads the data of an error that names addresses.
+// readAddresses parses the data of an error that names addresses.
 func readAddresses(data json.RawMessage) (all []address, err error) {
 	list := wire.Member(data, "elicitations")
 	if len(list) == 0 || list[0] != '[' {

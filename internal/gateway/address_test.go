@@ -14,8 +14,8 @@ import (
 	"belljar.dev/mcp/upstream"
 )
 
-// opener is a server that asks for an address to be opened at each call of echo. Its text has
-// control characters.
+// opener returns a server that asks for an address to be opened at each call of echo. Its
+// text contains control characters.
 func opener(params string, then ...upstreams.Act) map[string]upstreams.Server {
 	return map[string]upstreams.Server{"s": {
 		Tools: []upstreams.Tool{upstreams.Echo, {Name: upstreams.ReceivedTool}},
@@ -25,7 +25,8 @@ func opener(params string, then ...upstreams.Act) map[string]upstreams.Server {
 
 const toOpen = `{"mode":"url","message":"Log in \u001b]52;c;x\u0007 please\u202e","url":"https://LOGIN.example./a?b=c","elicitationId":"e-1"}`
 
-// person has the client answer all that it is asked by an action, and returns what it was asked.
+// person makes the client answer all questions with an action. It returns a channel with
+// the questions.
 func (g *gated) person(action string) <-chan message {
 	asked := make(chan message, 16)
 	g.mu.Lock()
@@ -37,12 +38,12 @@ func (g *gated) person(action string) <-chan message {
 	return asked
 }
 
-// opening is the params of a question in URL mode.
+// openingParams are the params of a question in URL mode.
 type openingParams struct {
 	Mode, Message, URL, ElicitationID string
 }
 
-// wantOpening checks what a person is asked.
+// wantOpening checks a question that a person gets.
 func wantOpening(t *testing.T, raw json.RawMessage) (p openingParams) {
 	t.Helper()
 	if err := json.Unmarshal(raw, &p); err != nil || p.Mode != "url" || p.URL != "https://login.example/a?b=c" {
@@ -59,9 +60,9 @@ func wantOpening(t *testing.T, raw json.RawMessage) (p openingParams) {
 	return p
 }
 
-// GW24: a server may ask the person to open an address. The client learns who asks and of which host
-// the address is, the server learns whether the person agrees and nothing else, and the client learns
-// when the server is done.
+// GW24: a server may ask the person to open an address. The client gets the name of the
+// server and the host of the address. The server gets only the answer whether the person
+// agrees. The client is notified when the server is done.
 func TestServersAskToOpenAddresses(t *testing.T) {
 	g := gate(t, "", "", opener(toOpen, upstreams.Notify("notifications/elicitation/complete", `{"elicitationId":"e-2"}`),
 		upstreams.Notify("notifications/elicitation/complete", `{"elicitationId":"e-1"}`), upstreams.Notify("notifications/elicitation/complete", `{"elicitationId":"e-1"}`)))
@@ -89,7 +90,8 @@ func TestServersAskToOpenAddresses(t *testing.T) {
 	}
 }
 
-// A client of 2026-07-28 is asked by the result of its call, and a server of that revision asks so.
+// A client of 2026-07-28 is asked by the result of its call, and a server of that revision
+// asks by its result too.
 func TestAddressesInAResult(t *testing.T) {
 	modern := map[string]upstreams.Server{"s": {Modern: true, Rules: []upstreams.Rule{
 		{On: "tools/call", Has: `"action":"accept"`, Do: []upstreams.Act{upstreams.Answer()}},
@@ -98,7 +100,7 @@ func TestAddressesInAResult(t *testing.T) {
 	ask := `{"resultType":"input_required","inputRequests":{"q":{"method":"elicitation/create","params":` + toOpen + `}},"requestState":"z"}`
 	for name, servers := range map[string]map[string]upstreams.Server{"legacy": opener(toOpen), "modern": modern} {
 		t.Run(name, func(t *testing.T) {
-			if name == "modern" { // its first answer asks
+			if name == "modern" { // its first answer contains the question
 				s := servers["s"]
 				s.Rules = append([]upstreams.Rule{{On: "tools/call", Nth: 1, Do: []upstreams.Act{upstreams.AnswerWith(ask)}}}, s.Rules...)
 				servers["s"] = s
@@ -132,14 +134,15 @@ func (g *gated) modernWith(capabilities, more string) message {
 	return g.ask("tools/call", `{"name":"mcp_s_echo","arguments":{"x":1},`+more+`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":`+capabilities+`}}`)
 }
 
-// demanding is a server whose first call fails since addresses must be opened before.
+// demanding returns a server whose first call fails because addresses must be opened first.
 func demanding(data string) map[string]upstreams.Server {
 	return map[string]upstreams.Server{"s": {Rules: []upstreams.Rule{{On: "tools/call", Nth: 1, Do: []upstreams.Act{upstreams.FailWith(-32042, "open this first", data)}}}}}
 }
 
-// A server of 2025-11-25 may fail a call until addresses were opened. A client that knows this error
-// gets it with the addresses as belljar shows them; a client of 2026-07-28 is asked by the result of its
-// call, and the call is made again if the person agrees.
+// A server of 2025-11-25 may let a call fail until addresses were opened. A client that
+// knows this error gets it with the addresses in the form that belljar shows. A client of
+// 2026-07-28 is asked by the result of its call, and the call is made again if the person
+// agrees.
 func TestAddressesThatAreDemanded(t *testing.T) {
 	data := `{"elicitations":[` + toOpen + `],"more":"javascript:alert(1)"}`
 	t.Run("by an error", func(t *testing.T) {
@@ -197,8 +200,8 @@ func TestAddressesThatAreDemanded(t *testing.T) {
 	})
 }
 
-// GW-A46: addresses of this machine and its network, of other schemes, and such as look like something
-// else, are not passed on.
+// GW-A46: addresses of this machine and its network, of other schemes, and those that look
+// like something else, are not passed on.
 func TestAddressesThatAreRefused(t *testing.T) {
 	for _, url := range []string{
 		"", "javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "http://login.example/", "HTTP://login.example/", "ftp://login.example/", "//login.example/", "login.example",
@@ -224,7 +227,8 @@ func TestAddressesThatAreRefused(t *testing.T) {
 	}
 }
 
-// A server whose entry agents can write has nobody open an address, and is not offered to ask for it.
+// If agents can write the entry of a server, the server cannot have an address opened, and
+// is told that it cannot ask for it.
 func TestAddressesOfAgents(t *testing.T) {
 	for trusted, want := range map[bool]string{true: `{"elicitation":{"form":{},"url":{}}}`, false: `{"elicitation":{}}`} {
 		s := &server{Server: upstream.Server{Name: "s", Trusted: trusted}}
@@ -238,7 +242,7 @@ func TestAddressesOfAgents(t *testing.T) {
 	}
 }
 
-// An answer that no person can have given does not count as one.
+// An answer that arrives too quickly for a person does not count as one.
 func TestAnswersTooQuickForAPerson(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces)
 	for name, params := range map[string]string{"address": toOpen, "form": `{"message":"x","requestedSchema":{"type":"object","properties":{"x":{"type":"string"}}}}`} {
@@ -256,7 +260,7 @@ func TestAnswersTooQuickForAPerson(t *testing.T) {
 	}
 }
 
-// The addresses that are remembered are bounded.
+// The number of remembered addresses is bounded.
 func TestOpeningsAreFew(t *testing.T) {
 	var o askedAddresses
 	for i := range 3 * askedAddressesMost {

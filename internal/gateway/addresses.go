@@ -10,18 +10,18 @@ import (
 // askedAddress is an address that the person at a client was asked to open.
 type askedAddress struct {
 	session  *mcp.Session
-	question string // the ID that the client has of it
+	question string // id of the question for the client
 }
 
-// askedAddresses are the addresses of one server that clients were asked to open, by the IDs that the
-// server gave them. The oldest one goes where there are too many.
+// askedAddresses are the addresses of one server that clients were asked to open, by the
+// ids that the server gave them. If there are too many, the oldest one is removed.
 type askedAddresses struct {
 	mu    sync.Mutex
-	order []string                // guarded by mu: the keys of of, the oldest first
-	of    map[string]askedAddress // guarded by mu
+	order []string                // guarded by mu: keys of of, the oldest first
+	of    map[string]askedAddress // guarded by mu: addresses by id
 }
 
-// put notes an address; an empty ID is that of none.
+// put records an address. An empty id is ignored.
 func (o *askedAddresses) put(id string, one askedAddress) {
 	if id == "" || len(id) > addressBytes {
 		return
@@ -41,8 +41,8 @@ func (o *askedAddresses) put(id string, one askedAddress) {
 	o.of[id] = one
 }
 
-// done notifies the client that was asked that the server says an address is done with. It tells
-// nobody of an address that nobody was asked about.
+// done notifies the client that was asked that the server is done with an address. An
+// address that no client was asked about is ignored.
 func (o *askedAddresses) done(id string) {
 	o.mu.Lock()
 	one, known := o.of[id]

@@ -14,7 +14,7 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// Bounds of what a server may ask during one call.
+// Bounds of the questions of a server during one call.
 const (
 	askedMost  = 8
 	fieldsMost = 32
@@ -22,9 +22,9 @@ const (
 	askedText  = 4000 // bytes of the message of a question
 )
 
-// asked answers a request of the server: it puts a form of the server before the person at the
-// client whose call is running, or a question to that client's model. A request that cannot be
-// asked is refused with a text for the server.
+// asked answers a request of the server: it shows a form of the server to the person at the
+// client whose call is running, or sends a question to that client's model. A request that
+// cannot be passed on is refused with a text for the server.
 func (c *conn) asked(ctx context.Context, r peer.Request) (json.RawMessage, error) {
 	if r.Method == rootsMethod {
 		return c.rootsOfBox()
@@ -54,7 +54,7 @@ func (c *conn) asked(ctx context.Context, r peer.Request) (json.RawMessage, erro
 	return nil, wire.Errorf(wire.MethodNotFound, "belljar passes no %.80q on", r.Method)
 }
 
-// elicit puts a form of the server before the person at the client of a call.
+// elicit shows a form of the server to the person at the client of a call.
 func (c *conn) elicit(ctx context.Context, run *running, id string, params json.RawMessage) (json.RawMessage, error) {
 	q, err := readQuestion(params)
 	if err != nil {
@@ -70,19 +70,19 @@ func (c *conn) elicit(ctx context.Context, run *running, id string, params json.
 	return q.result(a)
 }
 
-// question is a form that a server wants to be shown.
+// question is a form of a server.
 type question struct {
 	message string
 	fields  []field
 }
 
-// field is a field of a form, with the type that its value has for the server.
+// field is a field of a form, with the type that the server expects for its value.
 type field struct {
 	mcp.Field
 	kind string // "string", "number", "integer", "boolean" or "array"
 }
 
-// readQuestion reads the params of elicitation/create (MCP 2025-11-25, "Elicitation").
+// readQuestion parses the params of elicitation/create (MCP 2025-11-25, "Elicitation").
 func readQuestion(params json.RawMessage) (q question, err error) {
 	var p struct {
 		Mode    string `json:"mode"`
@@ -119,8 +119,8 @@ func readQuestion(params json.RawMessage) (q question, err error) {
 	return q, bad
 }
 
-// readField reads one property of the schema of a form. A client gets the members of it that the
-// protocol knows.
+// readField parses one property of the schema of a form. A client gets only those members
+// that the protocol knows.
 func readField(name string, schema []byte) (f field, err error) {
 	f = field{Field: mcp.Field{Name: name, Schema: make(map[string]json.RawMessage)}, kind: wire.Text(wire.Member(schema, "type"))}
 	if !wire.IsObject(schema) {
@@ -138,8 +138,8 @@ func readField(name string, schema []byte) (f field, err error) {
 	return f, nil
 }
 
-// fieldMembers are the members of the schema of a field (MCP 2025-11-25, "Elicitation", "Requested
-// Schema").
+// fieldMembers returns the members of the schema of a field (MCP 2025-11-25, "Elicitation",
+// "Requested Schema").
 func fieldMembers() []string {
 	return []string{
 		"type", "title", "description", "default", "enum", "enumNames", "oneOf", "items", "minItems", "maxItems",
@@ -147,7 +147,8 @@ func fieldMembers() []string {
 	}
 }
 
-// form returns what the person sees. It names the server, which wrote the text and gets the answer.
+// form returns the form that the person sees. It names the server, which wrote the text and
+// gets the answer.
 func (q question) form(server string) mcp.Form {
 	f := mcp.Form{Message: fmt.Sprintf("The server %s asks, and gets what you answer. Give it no password or token.\n\n%s", upstream.Line(server), q.message)}
 	for _, one := range q.fields {
@@ -156,7 +157,7 @@ func (q question) form(server string) mcp.Form {
 	return f
 }
 
-// result is the answer for the server.
+// result returns the answer for the server.
 func (q question) result(a mcp.FormAnswer) (json.RawMessage, error) {
 	if a.Action != mcp.FormAccepted || a.Itself() || a.Sample != nil {
 		action := a.Action

@@ -8,9 +8,9 @@ import (
 	"belljar.dev/internal/mcptest/upstreams"
 )
 
-// GW24: a question of a server reaches a client of 2026-07-28 as the result of its call. The client
-// makes the call again with the answer, and the server goes on with the call that it has: it gets
-// no other one. An answer counts once.
+// GW24: a question of a server reaches a client of 2026-07-28 as the result of its call.
+// The client makes the call again with the answer, and the server continues with its call:
+// it does not get another one. An answer counts once.
 func TestQuestionsInAResult(t *testing.T) {
 	ask := func(what string) upstreams.Act {
 		return upstreams.Ask("elicitation/create", `{"message":"`+what+`","requestedSchema":{"type":"object","properties":{"colour":{"type":"string"}}}}`)
@@ -33,7 +33,8 @@ func TestQuestionsInAResult(t *testing.T) {
 	}
 }
 
-// A tenant has so many calls that wait for their clients. They end with their server.
+// The number of calls of a tenant that wait for their clients is bounded. They end with
+// their server.
 func TestCallsThatAreKeptAreFew(t *testing.T) {
 	g := gate(t, "", "tenants: {local: {limit: {calls: 1000/s, burst: 1000}}}", map[string]upstreams.Server{"s": {Modern: true, Results: map[string]json.RawMessage{
 		"tools/call": json.RawMessage(`{"resultType":"input_required","inputRequests":{"q":{"method":"elicitation/create","params":{"message":"Why?","requestedSchema":{"type":"object","properties":{}}}}}}`),
@@ -46,7 +47,7 @@ func TestCallsThatAreKeptAreFew(t *testing.T) {
 	if m := g.askModern(""); strings.Contains(string(m.Result), "inputRequests") || !strings.Contains(string(m.Result)+m.failure(), errManyKept.Error()) {
 		t.Errorf("one more than %d: got %s %+v", keptMost, m.Result, m.Error)
 	}
-	g.modern(t, last.answer(t), "Why?") // in its own place
+	g.modern(t, last.answer(t), "Why?") // the answer uses the place of its own call
 	g.Close()
 	g.calls.kept.mu.Lock()
 	defer g.calls.kept.mu.Unlock()
@@ -79,7 +80,7 @@ func (r asks) answer(t *testing.T) string {
 // askModern calls the tool echo of the server s as a client of 2026-07-28 that shows forms.
 func (g *gated) askModern(more string) message { return g.modernWith(`{"elicitation":{}}`, more) }
 
-// modern is askModern whose result must ask something.
+// modern is askModern for a call whose result must ask something.
 func (g *gated) modern(t *testing.T, more, want string) (r asks) {
 	t.Helper()
 	m := g.askModern(more)
@@ -89,7 +90,7 @@ func (g *gated) modern(t *testing.T, more, want string) (r asks) {
 	return r
 }
 
-// failure is the message of an error.
+// failure returns the message of an error.
 func (m message) failure() string {
 	if m.Error == nil {
 		return ""
@@ -97,8 +98,8 @@ func (m message) failure() string {
 	return m.Error.Message
 }
 
-// A resource that the server does not have is one that belljar does not have, by the code of the
-// client's era.
+// If the server does not have a resource, belljar reports that the resource does not exist,
+// with the code of the client's era.
 func TestResourceThatIsNotThere(t *testing.T) {
 	g := gate(t, "", "", map[string]upstreams.Server{"s": {
 		Results: map[string]json.RawMessage{"initialize": json.RawMessage(`{"protocolVersion":"2025-06-18","capabilities":{"resources":{}},"serverInfo":{"name":"s","version":"1"}}`), "resources/list": json.RawMessage(`{"resources":[]}`)},
@@ -116,8 +117,8 @@ func TestResourceThatIsNotThere(t *testing.T) {
 	}
 }
 
-// A request of a server that is not a form is refused, and its call goes on: addresses to open, and
-// requests that belljar passes on for nobody.
+// A request of a server that is not a form is refused, and its call continues. This holds
+// for addresses to open, and for requests that belljar never passes on.
 func TestQuestionsThatAreRefused(t *testing.T) {
 	g := gate(t, "", "", map[string]upstreams.Server{"s": {Rules: []upstreams.Rule{
 		{On: "tools/call", Has: "sampling", Do: []upstreams.Act{upstreams.Ask("sampling/createMessage", `{"messages":[],"maxTokens":1}`), upstreams.Answer()}},
@@ -143,7 +144,7 @@ func TestQuestionsThatAreRefused(t *testing.T) {
 	}
 }
 
-// A server of 2026-07-28 learns with each call whether its client can be asked.
+// A server of 2026-07-28 is informed with each call whether its client can be asked.
 func TestServersAreToldWhoCanBeAsked(t *testing.T) {
 	g := gate(t, "", "", map[string]upstreams.Server{"s": {Modern: true, Rules: []upstreams.Rule{
 		{On: "tools/call", Has: `"io.modelcontextprotocol/clientCapabilities":{}`, Do: []upstreams.Act{upstreams.Fail(-32603, "nobody can be asked")}},

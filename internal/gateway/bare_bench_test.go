@@ -21,13 +21,14 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// unbounded are the kinds of servers that a client without bounds must not meet: they write
-// without an end, and it keeps what they write.
+// unbounded are the kinds of servers that must not run with a client without bounds: they
+// write without end, and such a client keeps what they write.
 var unbounded = []string{"writes a line without an end", "floods its standard output", "floods its standard error", "floods list_changed"}
 
-// BenchmarkBareClient counts what the client of the go-sdk leaves behind of the servers that
-// TestSurvivors starts, each of which it starts without a box, calls and closes: processes that
-// run a second later, and goroutines. It ends the processes after it has counted them.
+// BenchmarkBareClient counts what the client of the go-sdk leaves behind after it has used
+// the servers that TestSurvivors starts. It starts each server without a box, calls it and
+// closes it. Then it counts the processes that still run a second later, and the
+// goroutines. At the end it kills the processes.
 func BenchmarkBareClient(b *testing.B) {
 	mark := testenv.Seconds()
 	all := upstreams.Misbehaving(mark)
@@ -58,8 +59,8 @@ func BenchmarkBareClient(b *testing.B) {
 	b.ReportMetric(0, "left-limit")
 }
 
-// bareLife is the life of one server with the client of the go-sdk. Errors are ignored: the
-// servers are hostile.
+// bareLife starts, calls and closes one server with the client of the go-sdk. It ignores
+// errors, because the servers are hostile.
 func bareLife(ctx context.Context, argv []string) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -74,8 +75,8 @@ func bareLife(ctx context.Context, argv []string) {
 	}
 }
 
-// endMarked kills the processes that have a mark in their arguments, and returns how many there
-// were.
+// endMarked kills the processes that have a mark in their arguments, and returns how many
+// there were.
 func endMarked(b *testing.B, mark string) (n int) {
 	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -86,7 +87,7 @@ func endMarked(b *testing.B, mark string) (n int) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		p, err := os.FindProcess(pid) // before its arguments are read: the pid may be another's later
+		p, err := os.FindProcess(pid) // before its arguments are read, because the pid may be reused later
 		if err != nil {
 			continue
 		}

@@ -14,8 +14,8 @@ import (
 	"belljar.dev/mcp/upstream/peer"
 )
 
-// BenchmarkList measures a list of 20 servers with 20 tools each, which the servers themselves do not
-// see. The limit is 2 ms of CPU, of client and server together here.
+// BenchmarkList measures a list of the tools of 20 servers with 20 tools each. The servers
+// are not involved in it. The limit is 2 ms of CPU, for client and server together.
 func BenchmarkList(b *testing.B) {
 	servers := make(map[string]upstreams.Server)
 	for i := range 20 {
@@ -34,16 +34,17 @@ func BenchmarkList(b *testing.B) {
 	b.ReportMetric(2, "ms-limit")
 }
 
-// BenchmarkStart measures the start of a server, of its box too, to the answer of its first call, against
-// that of the same program without a box. The limit is 1.2 times as much and 5 ms.
+// BenchmarkStart measures the start of a server and its box, until the answer to its first
+// call, against the start of the same program without a box. The limit is 1.2 times as
+// long, plus 5 ms.
 func BenchmarkStart(b *testing.B) {
 	s := upstreams.Server{Tools: []upstreams.Tool{upstreams.Echo}}
 	g := gate(b, "", "tenants: {local: {limit: {calls: 1000000/s, burst: 1000000}}}", map[string]upstreams.Server{"s": s})
 	if g.names() != "mcp_s_echo" {
 		b.Fatal(g.names())
 	}
-	// A digest is remembered only two seconds after the file changed, and this binary is newer: each
-	// start would read all of it.
+	// A digest is remembered only for a file that has not changed for two seconds, and this
+	// binary is newer: each start would read the whole file.
 	g.calls.programs.settled = 1
 	argv := s.Command(b)
 	var of, to time.Duration
@@ -95,8 +96,8 @@ func bare(b *testing.B, argv []string) peer.Pipes {
 	return peer.Pipes{In: in, Out: out, Stop: func() { _ = cmd.Wait() }}
 }
 
-// BenchmarkHop measures a call of a server's tool, without the audit log: what it allocates and takes of the
-// processor here, the client of the test included.
+// BenchmarkHop measures a call of a server's tool without the audit log: its allocations
+// and its CPU time in this process, including the client of the test.
 func BenchmarkHop(b *testing.B) {
 	testenv.Need(b, testenv.UserNamespaces)
 	g := &gated{t: b, workspace: b.TempDir(), files: b.TempDir(), limits: mcp.Limits{Rate: 1e6, Burst: 1e6}}

@@ -12,7 +12,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// prompts returns the prompts that a tenant is offered.
+// prompts returns the prompts that are offered to a tenant.
 func (o *offers) prompts(tenant string) (all []mcp.Prompt) {
 	o.tell.Lock()
 	defer o.tell.Unlock()
@@ -36,7 +36,7 @@ func argumentsOf(prompt json.RawMessage) (all []mcp.Argument) {
 		Name     string `json:"name"`
 		Required bool   `json:"required"`
 	}
-	_ = json.Unmarshal(wire.Member(prompt, "arguments"), &of) // what cannot be read is left out
+	_ = json.Unmarshal(wire.Member(prompt, "arguments"), &of) // members that cannot be read are left out
 	for _, a := range of {
 		all = append(all, mcp.Argument{Name: a.Name, Required: a.Required})
 	}
@@ -55,7 +55,7 @@ func (o *offers) prompt(tenant, name string) (names.Tool, bool) {
 	return tool, err == nil
 }
 
-// use returns what the policy decides about when a client uses prompts or resources of a server.
+// use returns the facts for the policy when a client uses prompts or resources of a server.
 // what is usePrompts or useResources.
 func (o *offers) use(tenant, server, what string) policies.Facts {
 	o.tell.Lock()
@@ -68,12 +68,12 @@ func (o *offers) use(tenant, server, what string) policies.Facts {
 	return policies.Facts{}
 }
 
-// schemes begin the URIs of resources of servers: mcp+PREFIX://SCHEME/REST is SCHEME:REST of
-// the server with the prefix.
+// schemes is the prefix of the URIs of servers' resources: mcp+PREFIX://SCHEME/REST is
+// SCHEME:REST of the server with the prefix.
 const schemes = "mcp+"
 
-// schemeOf is the scheme of the URIs of a server. Schemes have lower-case letters, digits and
-// few other characters (RFC 3986, section 3.1).
+// schemeOf returns the scheme of the URIs of a server. Schemes consist of lower-case
+// letters, digits and a few other characters (RFC 3986, section 3.1).
 func schemeOf(s *server) string {
 	name := s.entry.Prefix
 	if name == "" {
@@ -92,8 +92,8 @@ func schemeOf(s *server) string {
 	return schemes + clean
 }
 
-// resource is the reverse of outward: it finds the server of a URI, and the URI that the server
-// has for it.
+// resource is the reverse of outward: it returns the server for a URI, and the URI at that
+// server.
 func (o *offers) resource(tenant, uri string) (server, native string, ok bool) {
 	scheme, rest, _ := strings.Cut(uri, "://")
 	o.tell.Lock()

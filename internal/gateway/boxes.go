@@ -19,37 +19,37 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// grace is how long a server may take to end by itself after its input has ended,
-// as the protocol wants it (MCP 2025-11-25, basic/lifecycle, shutdown).
+// grace is how long a server may take to end on its own after its input was closed, as the
+// protocol requires (MCP 2025-11-25, basic/lifecycle, shutdown).
 const grace = 300 * time.Millisecond
 
-// command is how a server is started.
+// command says how a server is started.
 type command struct {
-	Install *phase // fetches the server; nil if nothing has to be fetched
+	Install *phase // fetches the server; nil if nothing must be fetched
 	Run     phase
-	Scratch bool // Run writes into what Install fetched, and that is thrown away
-	// Secrets are values that the server knows, and that nobody is shown.
+	Scratch bool // whether Run changes the fetched files; the changes are discarded
+	// Secrets are values that the server knows and that must not be shown.
 	Secrets []string
 }
 
 // phase is one start of a program.
 type phase struct {
 	Argv []string
-	Dir  string            // empty for that of the box
-	Env  map[string]string // added to the environment of the box
+	Dir  string            // working directory; empty means the one of the box
+	Env  map[string]string // variables in addition to the environment of the box
 }
 
-// starter starts other people's servers, each in a box of its own. A server ends together with
-// its box, and so does whatever the server has started, however that hides.
+// starter starts upstreams, each in a box of its own. A server ends together with its box,
+// and so do all processes that the server has started, however they hide.
 type starter struct {
 	boxes *sandbox.Workspace
 	// command returns how a server is started.
 	command func(ctx context.Context, s upstream.Spec) (command, error)
 	// grant returns the grant of one of a server's boxes: Upstreams.Grant of the policy.
 	grant func(tenant string, b policies.UpstreamBox) (policies.Grant, error)
-	// check returns an error for what must not run. It is called before something is fetched,
-	// with an empty directory, and before the server is started, with the directory of what was
-	// fetched, if anything was. The result is what was compared.
+	// check returns an error if something must not run. It is called before a fetch, with
+	// an empty directory, and before the server is started, with the directory of the
+	// fetched files, if there are any. The result contains what was compared.
 	check func(ctx context.Context, s upstream.Spec, fetched string, installing bool) (pin.Runs, error)
 	store cache
 }
@@ -120,14 +120,15 @@ func (u *starter) start(ctx context.Context, s upstream.Spec) (*process, error) 
 	return p, nil
 }
 
-// leastMasked is the shortest part of a secret that is masked alone: a shorter one is part of many
-// other words.
+// leastMasked is the shortest part of a secret that is masked on its own: a shorter part is
+// in many other words.
 const leastMasked = 8
 
-// secrets are the values that nobody is shown.
+// secrets are values that must not be shown.
 type secrets []string
 
-// newSecrets returns the values, and the lines of those that have several, as they are shown.
+// newSecrets returns the values in the form in which they are shown. A value of several
+// lines is also split into its lines.
 func newSecrets(values []string) (all secrets) {
 	for _, s := range values {
 		if s != "" {
@@ -142,9 +143,9 @@ func newSecrets(values []string) (all secrets) {
 	return all
 }
 
-// mask replaces the secrets in a line. A line that begins or ends with … may have been cut within a
-// secret, so the end of a secret at its beginning, and the beginning of one at its end, are replaced
-// too.
+// mask replaces the secrets in a line. A line that begins or ends with … may have been
+// cut inside a secret. Therefore the end of a secret at the beginning of such a line, and
+// the beginning of a secret at its end, are replaced too.
 func (s secrets) mask(line string) string {
 	text, head := strings.CutPrefix(line, "…")
 	text, tail := strings.CutSuffix(text, "…")
@@ -184,14 +185,14 @@ func (s secrets) mask(line string) string {
 	return strings.Replace(line, text, b.String(), 1)
 }
 
-// masked replaces a secret.
+// masked is the text that replaces a secret.
 const masked = "[secret]"
 
 // process is a server in its box.
 type process struct {
 	box     *sandbox.Box
-	runs    pin.Runs       // what runs in it
-	opened  *closers.Stack // the box and what it sees
+	runs    pin.Runs       // programs that run in the box
+	opened  *closers.Stack // releases of the box and of the directories that it sees
 	job     *sandbox.Job
 	in      *inlet
 	out     *outlet
@@ -200,21 +201,21 @@ type process struct {
 	ended   chan struct{} // closed by watch
 	err     error         // set before ended is closed
 
-	watching sync.WaitGroup // of watch
+	watching sync.WaitGroup // waits for watch
 
 	closing sync.Once
 	mu      sync.Mutex
-	closed  bool // guarded by mu: Close was called before the server had ended
+	closed  bool // guarded by mu: whether Close was called before the server had ended
 }
 
-// In is the standard input of the server.
+// In returns the standard input of the server.
 func (p *process) In() io.WriteCloser { return p.in }
 
-// Out is the standard output of the server. It ends when the server has ended.
+// Out returns the standard output of the server. It ends when the server has ended.
 func (p *process) Out() io.Reader { return p.out }
 
-// Stderr returns the last lines, without the server's secrets. While the server runs, these are
-// lines that it has ended: mask does not find one half of a secret.
+// Stderr returns the last lines of standard error, without the server's secrets. While the
+// server runs, it returns only complete lines, because mask cannot find half of a secret.
 func (p *process) Stderr(most int) []string {
 	last := p.stderr.Ended
 	select {
@@ -229,10 +230,10 @@ func (p *process) Stderr(most int) []string {
 	return lines
 }
 
-// Done is closed when the server has ended.
+// Done returns a channel that is closed when the server has ended.
 func (p *process) Done() <-chan struct{} { return p.ended }
 
-// Err returns how the server ended by itself, and nil if it has not.
+// Err returns how the server ended on its own; nil if it has not.
 func (p *process) Err() error {
 	select {
 	case <-p.ended:
@@ -242,14 +243,14 @@ func (p *process) Err() error {
 	}
 }
 
-// Close ends the server and its box, and waits until both have ended. Reads and writes of the
-// server's streams fail from then on.
+// Close ends the server and its box, and waits until both have ended. After that, reads and
+// writes of the server's streams fail.
 func (p *process) Close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
 	p.in.Close()
-	// Nobody may read the rest, on which the end of the job would wait.
+	// Otherwise the end of the job would wait for a reader of the remaining output.
 	p.out.Close()
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
@@ -261,10 +262,10 @@ func (p *process) Close() {
 	p.watching.Wait()
 }
 
-// watch waits for the end of the server, which Close brings about at the latest.
+// watch waits for the end of the server, which Close causes at the latest.
 func (p *process) watch() {
 	<-p.job.Done()
-	err := outcome(p.job.Kill(0), p.box.Grant()) // the job has ended: Kill only returns the result
+	err := outcome(p.job.Kill(0), p.box.Grant()) // the job has ended, so Kill only returns the result
 	p.mu.Lock()
 	if !p.closed {
 		p.err = err

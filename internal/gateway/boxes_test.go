@@ -26,7 +26,7 @@ import (
 	"belljar.dev/sandbox/kernel"
 )
 
-// plainPeer speaks to a server without more than the test needs.
+// plainPeer is a client of a server with only what the test needs.
 type plainPeer struct {
 	p    upstream.Process
 	from *bufio.Reader
@@ -51,7 +51,7 @@ func (c *plainPeer) Close() {
 	c.wg.Wait()
 }
 
-// ask sends a request and returns its answer.
+// ask sends a request, and returns the answer.
 func (c *plainPeer) ask(ctx context.Context, method string) (map[string]any, error) {
 	if _, err := fmt.Fprintf(c.p.In(), `{"jsonrpc":"2.0","id":1,"method":%q}`+"\n", method); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (c *plainPeer) ask(ctx context.Context, method string) (map[string]any, err
 
 type plainDialer struct{}
 
-// Dial asks for the tools.
+// Dial requests the list of tools.
 func (plainDialer) Dial(ctx context.Context, _ upstream.Spec, p upstream.Process) (*plainPeer, error) {
 	c := &plainPeer{p: p, from: bufio.NewReader(p.Out()), done: make(chan struct{}), read: make(chan string, 16)}
 	c.wg.Go(func() {
@@ -92,10 +92,11 @@ func (plainDialer) Dial(ctx context.Context, _ upstream.Spec, p upstream.Process
 	return c, nil
 }
 
-// scripted are servers in bash. Each answers every line with one.
+// scripted are servers in bash. Each answers every line with one line.
 var scripted = map[string]string{
 	"plain": `echo "the token is $TOKEN" >&2; while read -r line; do echo '{"jsonrpc":"2.0","id":1,"result":{"pid":"'$$'"}}'; done`,
-	// It outlives its end wherever it can: a child without its parent, its session, its signals and its streams.
+	// This server outlives its end in every possible way: with a child without its parent,
+	// its session, its signals and its streams.
 	"clinging": `trap '' TERM INT HUP; (setsid bash -c 'trap "" TERM INT HUP; exec sleep SECONDS' </dev/null >/dev/null 2>&1 &)
 		sleep SECONDS & while read -r line; do echo '{"jsonrpc":"2.0","id":1,"result":{}}'; done; sleep SECONDS`,
 	"dying":  `read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{}}'; read -r line; echo "I give up" >&2; exit 3`,
@@ -104,13 +105,13 @@ var scripted = map[string]string{
 		(exec 3<>/dev/tcp/127.0.0.1/22) 2>/dev/null && seen="$seen loopback"; (exec 3<>/dev/tcp/93.184.215.14/80) 2>/dev/null && seen="$seen internet"
 		echo '{"jsonrpc":"2.0","id":1,"result":{"seen":"'$seen'","env":"'$(env | cut -d= -f1 | sort | tr '\n' ' ')'"}}'; read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{"seen":"'$seen'","env":"'$(env | cut -d= -f1 | sort | tr '\n' ' ')'"}}'; read -r line`,
 	"nothing": "",
-	// It tries to reach this machine, by all its names.
+	// This server tries to reach this machine, by all its names.
 	"reaches": `trap '' PIPE; while read -r line; do got=""; for a in 127.0.0.1 169.254.169.254 10.0.0.1 host.belljar.internal; do
 		{ exec 3<>/dev/tcp/$a/PORT && printf 'GET / HTTP/1.0\r\nHost: %s:PORT\r\n\r\n' "$a" >&3 && read -r -t 10 answer <&3 && got="$got $a:${answer%%[[:space:]]}"; } 2>/dev/null; done
 		for s in /var/run/docker.sock /run/docker.sock; do [ -e $s ] && got="$got $s"; done; echo '{"jsonrpc":"2.0","id":1,"result":{"got":"'"$got"'"}}'; done`,
-	// It wants more memory than it may have.
+	// This server needs more memory than it may have.
 	"greedy": `read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{}}'; read -r line; all=$(head -c 300m /dev/zero | tr '\0' x); echo '{"jsonrpc":"2.0","id":1,"result":{"has":"'${#all}'"}}'; read -r line`,
-	// It wants all processes, the whole disk, and all of the processor's time.
+	// This server uses all processes, the whole disk, and all CPU time.
 	"forks": `read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{}}'; read -r line; most=0; seq 400 | xargs -P 0 -I{} sleep SECONDS 2>/dev/null &
 		end=$((${EPOCHREALTIME%.*}+30)); n=0; while [ $((n++)) -lt 3000 ] || [ $most -lt 20 -a ${EPOCHREALTIME%.*} -lt $end ]; do set -- /proc/[0-9]*; [ $# -gt $most ] && most=$#; done; echo '{"jsonrpc":"2.0","id":1,"result":{"has":"'$most'"}}'; read -r line`,
 	"fills": `read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{}}'; read -r line; head -c 100m /dev/zero >/tmp/x 2>/dev/null; echo '{"jsonrpc":"2.0","id":1,"result":{"has":"'$(stat -c %s /tmp/x)'"}}'; read -r line`,
@@ -120,19 +121,20 @@ var scripted = map[string]string{
 	"fetched": `echo "$(cat /var/cache/upstream/tool) $(echo more 2>/dev/null >/var/cache/upstream/more && echo writes || echo reads)" >&2; while read -r line; do echo '{"jsonrpc":"2.0","id":1,"result":{"said":"'"$(cat /var/cache/upstream/tool)"'","more":"'"$(head -n 1 /var/cache/upstream/more 2>/dev/null)"'"}}'; echo more 2>/dev/null >>/var/cache/upstream/more; done`,
 }
 
-// world is boxes for servers, and a pool of them.
+// world contains boxes for servers, and a pool of servers.
 type world struct {
 	*upstream.Pool[*plainPeer]
 
 	boxes   *sandbox.Supervisor
 	starter *starter
-	grant   policies.Grant // of a call
-	seconds string         // marks programs that a server leaves
-	port    string         // of a server on this machine
+	grant   policies.Grant // grant for a call
+	seconds string         // mark of programs that a server leaves
+	port    string         // port of a server on this machine
 	fetches atomic.Int32
 }
 
-// boxedUpstreams is a pool whose servers run in boxes, under a policy with these servers.
+// boxedUpstreams returns a pool whose servers run in boxes, with a policy for these
+// servers.
 func boxedUpstreams(t *testing.T, of string) *world {
 	t.Helper()
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
@@ -179,7 +181,7 @@ func boxedUpstreams(t *testing.T, of string) *world {
 	return made
 }
 
-// set gives the pool all servers.
+// set makes the pool use all servers.
 func (w *world) set(p *policies.Policy, trusted bool) {
 	var servers []upstream.Server
 	for name := range scripted {
@@ -204,7 +206,8 @@ func (w *world) ask(t *testing.T, server string) (got map[string]any, err error)
 
 var someone = upstream.Caller{Tenant: "t", Principal: "ann", Session: "s"}
 
-// A server runs in its box, answers, and is gone with all that it started.
+// A server runs in its box and answers. Afterwards the server and all processes that it
+// started have ended.
 func TestUpstreamInABox(t *testing.T) {
 	w := boxedUpstreams(t, "x: {}")
 	for _, name := range []string{"plain", "clinging"} {
@@ -215,7 +218,8 @@ func TestUpstreamInABox(t *testing.T) {
 	if n := len(w.boxes.Boxes()); n != 2 {
 		t.Errorf("%d boxes", n)
 	}
-	if !testenv.Until(10*time.Second, func() bool { return testenv.Sleeping(t, w.seconds) >= 3 }) { // its shell as well
+	// its shell counts as well
+	if !testenv.Until(10*time.Second, func() bool { return testenv.Sleeping(t, w.seconds) >= 3 }) {
 		t.Error("not all programs of the clinging server run; the test would prove nothing")
 	}
 	begun := time.Now()
@@ -229,14 +233,14 @@ func TestUpstreamInABox(t *testing.T) {
 	}
 }
 
-// GW-A28: a server has a box without a network, a workspace, the home directory, what was fetched for
-// other servers, or anything of belljar's environment.
+// GW-A28: the box of a server has no network, no workspace, no home directory, no files
+// that were fetched for other servers, and nothing of belljar's environment.
 func TestUpstreamBoxIsClosed(t *testing.T) {
 	t.Setenv("BELLJAR_CANARY", "x")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
 	for of, want := range map[string]string{
 		"x: {}": "",
-		"looks: {profile: {fs: {workspace: ro}}}": "/workspace", // it would see one
+		"looks: {profile: {fs: {workspace: ro}}}": "/workspace", // this server may see a workspace
 	} {
 		got, err := boxedUpstreams(t, of).ask(t, "looks")
 		if err != nil {
@@ -252,7 +256,8 @@ func TestUpstreamBoxIsClosed(t *testing.T) {
 	}
 }
 
-// A fault of a server is reported with its reason, and with its last lines without its secrets.
+// A fault of a server is reported with its reason, and with the server's last lines,
+// without its secrets.
 func TestUpstreamInABoxFails(t *testing.T) {
 	w := boxedUpstreams(t, "x: {}")
 	for name, want := range map[string][]string{
@@ -293,7 +298,7 @@ func TestUpstreamInABoxFails(t *testing.T) {
 	}
 }
 
-// fetching makes the server "fetched" one that a launcher fetches: by a script.
+// fetching makes "fetched" a server that a launcher, the script, fetches first.
 func (w *world) fetching(script string, scratch bool) {
 	run := w.starter.command
 	w.starter.command = func(ctx context.Context, s upstream.Spec) (command, error) {
@@ -305,7 +310,7 @@ func (w *world) fetching(script string, scratch bool) {
 	}
 }
 
-// kept are the directories of the store, without those of homes.
+// kept returns the directories of the store, without the home directories.
 func (w *world) kept(t *testing.T) []string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(w.starter.store.dir, "*", "*"))
@@ -317,8 +322,8 @@ func (w *world) kept(t *testing.T) []string {
 
 const fetchScript = `[ -z "$TOKEN$(ls -A /workspace 2>/dev/null)" ] || exit 9; echo "the tool" >/var/cache/upstream/tool; mkdir /var/cache/upstream/dir; ln -s /etc/passwd /var/cache/upstream/dir/link`
 
-// The files that a launcher fetches are fetched once, without the secrets of the server, and the
-// server can read them and no more.
+// The files of a server are fetched once, without the secrets of the server. The server can
+// only read them.
 func TestUpstreamIsFetchedOnce(t *testing.T) {
 	w := boxedUpstreams(t, "fetched: {profile: {fs: {workspace: ro}}}")
 	w.fetching(fetchScript, false)
@@ -334,8 +339,8 @@ func TestUpstreamIsFetchedOnce(t *testing.T) {
 	if n := w.fetches.Load(); n != 1 {
 		t.Errorf("it was fetched %d times", n)
 	}
-	// Files that are fetched in another way take the place of the old ones, after the server that
-	// used those has gone.
+	// After another fetch command, the new files replace the old ones when the server that
+	// used the old files has ended.
 	old := w.kept(t)
 	w.fetching(fetchScript+"; true", false)
 	w.Restart(t.Context(), "fetched")
@@ -347,8 +352,8 @@ func TestUpstreamIsFetchedOnce(t *testing.T) {
 	}
 }
 
-// Changes of a server to its fetched files go with it: into a layer, or into a copy where the host
-// has no layers.
+// A server's changes to its fetched files are discarded with it. They are made in a layer,
+// or in a copy if the host has no layers.
 func TestUpstreamScratch(t *testing.T) {
 	for name, copies := range map[string]bool{"layer": false, "copy": true} {
 		t.Run(name, func(t *testing.T) {
@@ -384,8 +389,8 @@ func TestUpstreamScratch(t *testing.T) {
 	}
 }
 
-// The entry of a workspace that has the name of a server gets nothing of what was fetched
-// for that.
+// An entry of a workspace with the same name as a server gets nothing that was fetched for
+// that server.
 func TestUntrustedEntryFetchesForItself(t *testing.T) {
 	w := boxedUpstreams(t, "x: {}")
 	w.fetching(fetchScript, false)
@@ -402,7 +407,7 @@ func TestUntrustedEntryFetchesForItself(t *testing.T) {
 	}
 }
 
-// A server that cannot be fetched says why, and leaves nothing.
+// If a server cannot be fetched, the reason is reported, and no files are left.
 func TestUpstreamCannotBeFetched(t *testing.T) {
 	for script, want := range map[string]upstream.State{
 		"echo half >/var/cache/upstream/tool; printf 'npm error code E404\\n1\\n2\\n3\\n4\\n5\\n' >&2; exit 1": upstream.Failed,
@@ -429,7 +434,7 @@ func TestUpstreamCannotBeFetched(t *testing.T) {
 	}
 }
 
-// A secret is not shown: neither one that is in another, nor one of several lines.
+// A secret is not shown, even if it is part of another secret or has several lines.
 func TestSecretsAreMasked(t *testing.T) {
 	m := newSecrets([]string{"", "hunter2-and-more", "tok", "token-123", "key-KEYVALUE-123", "123", "tab\tsecret\x01and more", "-----BEGIN KEY-----\nabcdefghijkl\nxyz\n"})
 	for line, want := range map[string]string{
@@ -444,8 +449,8 @@ func TestSecretsAreMasked(t *testing.T) {
 	}
 }
 
-// Fetched files are refused if they are too large, holes included, or if one of them cannot be
-// copied.
+// Fetched files are refused if they are too large, including holes, or if one of them
+// cannot be copied.
 func TestFetchedIsMeasured(t *testing.T) {
 	dir := t.TempDir()
 	check := func() error {
@@ -481,7 +486,7 @@ func TestFetchedIsMeasured(t *testing.T) {
 	}
 }
 
-// The directories that servers get for their own files are there, and can be written.
+// The directories that servers get for their own files exist, and can be written.
 func TestDirectoriesAreThere(t *testing.T) {
 	w := boxedUpstreams(t, "x: {}")
 	run := w.starter.command
@@ -498,8 +503,8 @@ func TestDirectoriesAreThere(t *testing.T) {
 	}
 }
 
-// The files that a killed process has left of a server are removed when the server is started, and
-// those that it fetched are used.
+// Files that a killed process has left of a server are removed when the server is started
+// again. Files that were fetched for it are used.
 func TestCopiesOfTheKilledAreRemoved(t *testing.T) {
 	w := boxedUpstreams(t, "x: {}")
 	w.fetching(fetchScript, true)
@@ -511,7 +516,8 @@ func TestCopiesOfTheKilledAreRemoved(t *testing.T) {
 	if len(kept) == 0 {
 		t.Fatal("nothing was fetched")
 	}
-	// It comes whole: a start that still goes on may remove it at once.
+	// The copy appears with all its contents, because a start that still runs may remove it
+	// immediately.
 	copied, left := t.TempDir(), filepath.Join(filepath.Dir(kept[0]), "scratch-LEFT")
 	if err := os.Mkdir(filepath.Join(copied, "dir"), 0o700); err != nil {
 		t.Fatal(err)
@@ -528,8 +534,8 @@ func TestCopiesOfTheKilledAreRemoved(t *testing.T) {
 	}
 }
 
-// An error of a launcher says what the launcher writes of it, wherever that stands in its
-// output, and which hosts its box was refused.
+// The error of a launcher contains the launcher's own error lines, wherever they are in its
+// output, and the hosts that its box was refused.
 func TestWhyNotInstalled(t *testing.T) {
 	refused := func(host, reason string) egress.Record {
 		h, err := policies.ParseHost(host)

@@ -25,7 +25,7 @@ type calls struct {
 	kept   keeper
 }
 
-// gather is Gateway.Gather.
+// gather implements Gateway.Gather.
 func (g *calls) gather(ctx context.Context, s *mcp.Session) {
 	g.offers.begin(s.Tenant())
 	if missing := g.offers.missing(s.Tenant()); len(missing) > 0 {
@@ -35,13 +35,13 @@ func (g *calls) gather(ctx context.Context, s *mcp.Session) {
 	}
 }
 
-// callerOf returns what the pool calls the caller of a session's calls.
+// callerOf returns the caller of a session's calls, in the form for the pool.
 func callerOf(s *mcp.Session) upstream.Caller {
 	return upstream.Caller{Tenant: s.Tenant(), Principal: s.Principal(), Session: s.ID()}
 }
 
-// run makes a call of a tool that was offered with a definition, or goes on with the one to which a
-// client has brought answers.
+// run makes a call of a tool that was offered with a definition, or continues the call for
+// which a client has sent answers.
 func (g *calls) run(ctx context.Context, call mcp.Call, tool names.Tool, offered pin.Digest, args json.RawMessage) (*mcp.Result, error) {
 	if !call.AsksByResult() {
 		return g.once(ctx, &running{call: call}, tool, offered, args)
@@ -56,7 +56,7 @@ func (g *calls) resumable(ctx context.Context, call mcp.Call, tool names.Tool, o
 		return nil, err
 	}
 	if one == nil {
-		args = bytes.Clone(args) // the request ends before the call may
+		args = bytes.Clone(args) // the request may end before the call
 		one = g.kept.begin(ctx, call, g.cfg.Log, func(ctx context.Context, one *kept) (*mcp.Result, error) {
 			return g.once(ctx, &running{call: call, kept: one}, tool, offered, args)
 		})
@@ -68,14 +68,15 @@ func (g *calls) resumable(ctx context.Context, call mcp.Call, tool names.Tool, o
 	return res, err
 }
 
-// once makes a call of a tool.
+// once makes one call of a tool.
 func (g *calls) once(ctx context.Context, run *running, tool names.Tool, offered pin.Digest, args json.RawMessage) (res *mcp.Result, err error) {
 	err = g.pool.Do(ctx, run.call.Grant, callerOf(run.call.Session), tool.Server, func(ctx context.Context, c *conn) error {
 		d, err := c.tool(ctx, tool.Native, offered)
 		if err != nil {
 			return err
 		}
-		// The arguments stay as the client wrote them: package mcp has checked them.
+		// The arguments stay as the client wrote them, because package mcp has checked
+		// them.
 		params := make([]byte, 0, len(tool.Native)+len(args)+32)
 		params = wire.AppendQuoted(append(params, `{"name":`...), tool.Native)
 		params = append(append(append(params, `,"arguments":`...), args...), '}')
@@ -89,7 +90,8 @@ func (g *calls) once(ctx context.Context, run *running, tool names.Tool, offered
 	return res, err
 }
 
-// tool returns the definition of a tool, if the connection has the one that was offered.
+// tool returns the definition of a tool. It returns an error if the connection does not
+// have the definition that was offered.
 func (c *conn) tool(ctx context.Context, native string, offered pin.Digest) (d definition, err error) {
 	f, err := c.now(ctx)
 	if err != nil {
@@ -107,7 +109,8 @@ func (c *conn) tool(ctx context.Context, native string, offered pin.Digest) (d d
 	return d, err
 }
 
-// ask makes a request for a call of a client. Questions of the server meanwhile go to that client.
+// ask makes a request for a call of a client. Questions of the server go to that client
+// meanwhile.
 func (c *conn) ask(ctx context.Context, run *running, method string, params, tool json.RawMessage) (json.RawMessage, error) {
 	call := &run.call
 	c.mu.Lock()
@@ -120,7 +123,7 @@ func (c *conn) ask(ctx context.Context, run *running, method string, params, too
 	}()
 	level, logs := c.listen(ctx, run)
 	var offers json.RawMessage
-	if c.Info().Era == wire.Modern { // such a server need not ask in vain
+	if c.Info().Era == wire.Modern { // a server of this era is told what its client can be asked
 		offers = offersOf(c.server, offersAt{person: call.Asks(), browser: call.Opens() != mcp.NotAsked, model: call.Samples()})
 	}
 	how := peer.CallOptions{
@@ -143,11 +146,11 @@ func (c *conn) ask(ctx context.Context, run *running, method string, params, too
 	return raw, c.failure(err)
 }
 
-// errComesAgain is the error of a use of a prompt or a resource whose result asks the client: what
-// the server has answered without the client's answer does not count.
+// errComesAgain is the error for the use of a prompt or a resource whose result asks the
+// client. The answer of the server does not count without the client's answer.
 var errComesAgain = errors.New("the client is asked, and makes the call again")
 
-// report passes the progress of a call on.
+// report passes on the progress of a call.
 func report(call mcp.Call, params json.RawMessage) {
 	var p struct {
 		Progress float64 `json:"progress"`
@@ -159,9 +162,10 @@ func report(call mcp.Call, params json.RawMessage) {
 	}
 }
 
-// timedOut is the error of a request that the server did not answer in time. The text of the server
-// stands at the end, on a line of its own: it must not read as a sentence of belljar. Where
-// principals share the server it is left out, since the line may be about the call of another one.
+// timedOut returns the error for a request that the server did not answer in time. The text
+// of the server is at the end, on its own line: it must not look like a sentence of
+// belljar. If several principals share the server, the text is left out, because it may be
+// about the call of another principal.
 func (c *conn) timedOut(late *peer.TimeoutError) error {
 	did, last := late.Meanwhile(), ""
 	if c.stderr != nil {
@@ -177,7 +181,7 @@ func (c *conn) timedOut(late *peer.TimeoutError) error {
 		upstream.Line(c.server.Name), late.After, did, last)
 }
 
-// failure is the error of a request as a client gets it.
+// failure returns the error of a request in the form for a client.
 func (c *conn) failure(err error) error {
 	if err == nil {
 		return nil
