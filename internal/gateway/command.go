@@ -33,7 +33,7 @@ func (g *site) command(ctx context.Context, spec upstream.Spec) (command, error)
 	if in := s.plan.Install; in != nil {
 		env := make(map[string]string, len(in.Env))
 		for _, v := range in.Env {
-			env[v.Name], _ = v.Value.Plain() // none of them needs a secret, see launch
+			env[v.Name], _ = v.Value.Plain() // no variable of an install phase needs a secret, see launch
 		}
 		c.Install = &phase{Argv: in.Argv, Env: env}
 	}
@@ -54,10 +54,10 @@ func (g *site) command(ctx context.Context, spec upstream.Spec) (command, error)
 	return c, nil
 }
 
-// errEntrypoint is the error of an entry that leaves its program to its image.
+// errEntrypoint is the error for an entry that does not name the program of its image.
 var errEntrypoint = errors.New("the program of an image is not looked up: write it behind the image, or as --entrypoint")
 
-// fits returns an error if a box with the grant is not what the entry of the server needs.
+// fits returns an error if a box with the grant is not what the server's entry needs.
 func fits(s *server, grant policies.Grant) error {
 	p := s.plan
 	if p.Image != grant.Image() {
@@ -79,7 +79,7 @@ func fits(s *server, grant policies.Grant) error {
 	return nil
 }
 
-// secret returns what a server gets in place of a secret: its value, or a placeholder where
+// secret returns the text that a server gets for a secret: the value, or a placeholder if
 // the door adds the value to requests.
 func (g *site) secret(ctx context.Context, s *server, name string) (string, error) {
 	switch place, ok := s.Settings.Secrets[name]; {
@@ -91,11 +91,13 @@ func (g *site) secret(ctx context.Context, s *server, name string) (string, erro
 	return g.cfg.Secret(ctx, name)
 }
 
-// InstallPins ends the name under which the pins of a server's install phase are kept.
+// InstallPins is the suffix of the name under which the pins of a server's install phase
+// are kept.
 const InstallPins = " (install)"
 
-// check returns an upstream.ErrHeld for a server that must not run, or whose package must not be
-// fetched, until a person has decided. It also returns what it compared with the pins.
+// check returns an upstream.ErrHeld if a server must not run, or its package must not be
+// fetched, until a person has decided. It also returns the runs that it compared with the
+// pins.
 func (g *site) check(ctx context.Context, spec upstream.Spec, fetched string, installing bool) (runs pin.Runs, err error) {
 	s, err := g.server(&spec)
 	if err != nil {
@@ -104,7 +106,7 @@ func (g *site) check(ctx context.Context, spec upstream.Spec, fetched string, in
 	who := s.pins(spec.Key.Tenant)
 	if installing {
 		if s.rules().Mode >= pin.TOFU {
-			return runs, nil // the operator's entry is trusted, and what it fetches is compared before it runs
+			return runs, nil // the operator's entry is trusted, and the fetched files are compared before they run
 		}
 		who.Name += InstallPins
 		runs = pin.Runs{Command: s.pinned.Argv, Env: s.pinned.Env}
@@ -118,7 +120,7 @@ func (g *site) check(ctx context.Context, spec upstream.Spec, fetched string, in
 	return runs, err
 }
 
-// runs returns what is compared with the pins before a server is started.
+// runs returns the data that are compared with the pins before a server is started.
 func (g *site) runs(s *server, grant policies.Grant, fetched string) (r pin.Runs, err error) {
 	if s.Remote {
 		return pin.Runs{URL: s.pinned.Argv[0], Env: s.pinned.Env}, nil
@@ -149,7 +151,8 @@ func (g *site) runs(s *server, grant policies.Grant, fetched string) (r pin.Runs
 	return r, nil
 }
 
-// searchPath returns where the box of a server without an image looks for programs.
+// searchPath returns the directories in which the box of a server without an image looks
+// for programs.
 func (s *server) searchPath(grant policies.Grant) []string {
 	list := cmp.Or(grant.Env()["PATH"], sandbox.SearchPath)
 	for _, v := range s.plan.Run.Env {
@@ -160,9 +163,9 @@ func (s *server) searchPath(grant policies.Grant) []string {
 	return filepath.SplitList(list)
 }
 
-// onHost returns where the host has a file of a server's box; empty if it has it nowhere. Below
-// is the directory of the host that the box sees around it, if any box can write the file; empty if
-// none can.
+// onHost returns the path on the host of a file in a server's box; empty if the host does
+// not have it. below is the directory of the host that the box sees around the file, if any
+// box can write the file; empty if no box can.
 func (g *site) onHost(name string, s *server, grant policies.Grant) (file, below string) {
 	if !strings.Contains(name, "/") {
 		for _, dir := range s.searchPath(grant) {
@@ -183,20 +186,21 @@ func (g *site) onHost(name string, s *server, grant policies.Grant) (file, below
 	name = path.Clean(name)
 	at := policies.Mount{Source: "/", Target: "/"}
 	for _, m := range append([]policies.Mount{{Source: g.cfg.Workspace, Target: "/workspace", Writable: true}}, grant.Mounts()...) {
-		// A mount may lie in another one, and the box sees the inner one.
+		// A mount may be inside another one, and the box sees the inner one.
 		if len(m.Target) > len(at.Target) && (name == m.Target || strings.HasPrefix(name, m.Target+"/")) {
 			at = m
 		}
 	}
 	file = filepath.Join(at.Source, strings.TrimPrefix(name, at.Target))
-	// A directory that this box only reads may be the workspace of another one.
+	// A directory that this box can only read may be the workspace of another box.
 	if at.Writable || !g.cfg.Trusted(file) {
 		below = at.Source
 	}
 	return file, below
 }
 
-// locked returns the digest of the files in which a launcher has written what it resolved.
+// locked returns the digest of the lock files in which a launcher has recorded what it
+// resolved.
 func locked(dir string, patterns []string) (string, error) {
 	var all []string
 	for _, p := range patterns {

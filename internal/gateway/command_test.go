@@ -10,7 +10,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// The program that is pinned is the one that the box finds, also by a PATH of the entry.
+// The program that is pinned is the program that the box finds, also if the entry sets
+// PATH.
 func TestProgramOfPATHIsPinned(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces)
 	self, err := os.Executable()

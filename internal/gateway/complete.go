@@ -11,10 +11,11 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// completeTime is how long a server may take to complete a value: a person is typing.
+// completeTime is how long a server may take to complete a value, because a person is
+// typing.
 const completeTime = 5 * time.Second
 
-// completePrompt completes an argument of a prompt of a server.
+// completePrompt completes an argument of a server's prompt.
 func (g *calls) completePrompt(ctx context.Context, call mcp.Call, want mcp.Completing) (mcp.Completion, error) {
 	tool, ok := g.offers.prompt(call.Session.Tenant(), want.Of)
 	if !ok {
@@ -24,7 +25,7 @@ func (g *calls) completePrompt(ctx context.Context, call mcp.Call, want mcp.Comp
 	return g.complete(ctx, call, tool.Server, offers, map[string]string{"type": "ref/prompt", "name": tool.Native}, want)
 }
 
-// completeResource completes a variable of a template of a server.
+// completeResource completes a variable of a server's template.
 func (g *calls) completeResource(ctx context.Context, call mcp.Call, want mcp.Completing) (mcp.Completion, error) {
 	server, native, ok := g.offers.resource(call.Session.Tenant(), want.Of)
 	if !ok {
@@ -34,8 +35,8 @@ func (g *calls) completeResource(ctx context.Context, call mcp.Call, want mcp.Co
 	return g.complete(ctx, call, server, offers, map[string]string{"type": "ref/resource", "uri": native}, want)
 }
 
-// complete has a server complete a value of something that it offers. A server without
-// completions has no values.
+// complete makes a server complete a value of something that it offers. If the server does
+// not support completions, there are no values.
 func (g *calls) complete(ctx context.Context, call mcp.Call, server string, offers func(*face) bool, ref map[string]string, want mcp.Completing) (c mcp.Completion, err error) {
 	of := map[string]any{"ref": ref, "argument": map[string]string{"name": want.Name, "value": want.Typed}}
 	if len(want.Given) > 0 {
@@ -66,7 +67,7 @@ func (g *calls) complete(ctx context.Context, call mcp.Call, server string, offe
 	return c, err
 }
 
-// completionOf reads the result of completion/complete.
+// completionOf decodes the result of completion/complete.
 func completionOf(server string, raw json.RawMessage) (c mcp.Completion, err error) {
 	var r struct {
 		Values []string `json:"values"`

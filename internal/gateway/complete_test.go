@@ -9,13 +9,14 @@ import (
 	"belljar.dev/internal/mcptest/upstreams"
 )
 
-// Values of arguments of prompts and of variables of templates come from the server, which gets
-// its own names; nobody completes an argument that the server does not offer, or that the
-// policy denies.
+// Values of arguments of prompts and of variables of templates come from the server, which
+// gets its own names. An argument that the server does not offer, or that the policy
+// denies, is not completed.
 func TestCompletions(t *testing.T) {
 	values := `"` + strings.Repeat("x", 5000) + `","` + strings.Join(strings.Fields(strings.Repeat("v ", 120)), `","`) + `"`
 	answer := func(values string) upstreams.Act {
-		return upstreams.Print(`{"jsonrpc":"2.0","id":9999999,"result":{"completion":{"values":[` + values + `],"total":500,"hasMore":true}}}` + "\n") // the only open call takes it
+		// the id belongs to no call, so the only open call takes the answer
+		return upstreams.Print(`{"jsonrpc":"2.0","id":9999999,"result":{"completion":{"values":[` + values + `],"total":500,"hasMore":true}}}` + "\n")
 	}
 	g := gate(t, "", "", map[string]upstreams.Server{"s": {
 		Results: map[string]json.RawMessage{
@@ -60,7 +61,8 @@ func TestCompletions(t *testing.T) {
 		"a template that is not there":   `{"type":"ref/resource","uri":"mcp+s://note///{other}"}`,
 		"the template of another server": `{"type":"ref/resource","uri":"mcp+t://note///{id}/{of}"}`,
 	} {
-		if got, raw := complete(ref, "x", "", ""); got != nil || strings.HasPrefix(raw, "{") || strings.Contains(raw, "method not found") { // the server would say this
+		// a message of the server must not be the answer
+		if got, raw := complete(ref, "x", "", ""); got != nil || strings.HasPrefix(raw, "{") || strings.Contains(raw, "method not found") {
 			t.Errorf("%s: got %s", name, raw)
 		}
 	}
@@ -75,8 +77,8 @@ func TestCompletions(t *testing.T) {
 	}
 }
 
-// A server that does not answer keeps a person who types no longer than a few seconds, and one
-// without completions is not asked.
+// A server that does not answer delays a person who is typing for a few seconds at most. A
+// server without completions gets no request.
 func TestCompletionsThatDoNotCome(t *testing.T) {
 	results := func(capabilities string) map[string]json.RawMessage {
 		return map[string]json.RawMessage{

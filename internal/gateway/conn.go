@@ -17,11 +17,10 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// Bounds of how often the lists of a server are read again because it says that they have
-// changed.
+// Bounds of reading the lists of a server again because the server has announced changes.
 const (
-	settleTime   = time.Second // in which changes count as one
-	listsMost    = 6           // times in listsWindow
+	settleTime   = time.Second // time in which several changes count as one
+	listsMost    = 6           // number of reads in listsWindow
 	listsWindow  = time.Minute
 	listsTimeout = 30 * time.Second
 )
@@ -34,32 +33,32 @@ type conn struct {
 	offers *offers
 	server *server
 	key    upstream.Key
-	door   *egress.Door // of a remote server; nil for others
+	door   *egress.Door // door of a remote server; nil for other servers
 	runs   pin.Runs
 	roots  []string                // directories of its box, for roots/list
-	stderr func(most int) []string // the last lines of its process; nil for a remote server
+	stderr func(most int) []string // returns the last lines of its process; nil for a remote server
 
-	changed chan struct{} // holds one while the lists are to be read again
+	changed chan struct{} // contains one element while the lists are to be read again
 	stop    context.CancelFunc
 	wg      sync.WaitGroup
 
-	reading chan struct{} // holds one while the lists are read
+	reading chan struct{} // contains one element while the lists are read
 
-	listeners listeners // of log messages
+	listeners listeners // listeners for log messages
 	addresses askedAddresses
 
 	mu    sync.Mutex
 	face  *face               // guarded by mu
-	calls map[string]*running // guarded by mu: by Call.ID
+	calls map[string]*running // guarded by mu: running calls by Call.ID
 }
 
-// running is a call of a client that a server is at.
+// running is a call of a client that a server is working on.
 type running struct {
 	call  mcp.Call
 	kept  *kept // nil for a call that ends with its request
-	asked int   // questions to the person at the client
-	comes bool  // the result of the call asks the client, which makes the call again
-	quiet bool  // it may ask nothing: it was not decided like a call of a tool
+	asked int   // number of questions to the person at the client
+	comes bool  // whether its result asks the client, which makes the call again
+	quiet bool  // whether it may not ask, because it was not decided like a tool call
 }
 
 // begin starts the goroutine that reads the lists again. Close ends it.
@@ -72,7 +71,7 @@ func (c *conn) begin(ctx context.Context) {
 	c.site.add(c)
 }
 
-// Close ends the connection and what belongs to it.
+// Close ends the connection and everything that belongs to it.
 func (c *conn) Close() {
 	c.site.remove(c)
 	c.mu.Lock()
@@ -88,11 +87,11 @@ func (c *conn) Close() {
 
 func (c *conn) closeDoor() {
 	if c.door != nil {
-		_ = c.door.Close() // nothing of it is kept
+		_ = c.door.Close() // the door keeps no data
 	}
 }
 
-// notified handles a notification of the server. It must not block.
+// notified handles a notification of the server. It does not block.
 func (c *conn) notified(n peer.Notification) {
 	switch n.Method {
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
@@ -104,15 +103,15 @@ func (c *conn) notified(n peer.Notification) {
 	}
 }
 
-// again asks follow to read the lists again.
+// again makes follow read the lists again.
 func (c *conn) again() {
 	select {
 	case c.changed <- struct{}{}:
-	default: // a request that waits serves for this one, too
+	default: // the request that waits already serves this caller too
 	}
 }
 
-// follow has the lists read again after the server has announced changes, and not too often.
+// follow calls read after the server has announced changes, but not too often.
 func (c *conn) follow(ctx context.Context, read func(context.Context) error) {
 	var times []time.Time
 	wait := func(d time.Duration) bool { return pause.For(ctx, d) == nil }
@@ -132,7 +131,7 @@ func (c *conn) follow(ctx context.Context, read func(context.Context) error) {
 			times = times[1:]
 		}
 		times = append(times, time.Now())
-		select { // what came meanwhile is read now
+		select { // changes that were announced meanwhile are read now
 		case <-c.changed:
 		default:
 		}
@@ -142,8 +141,8 @@ func (c *conn) follow(ctx context.Context, read func(context.Context) error) {
 	}
 }
 
-// readAgain reads the lists again, and offers what is trusted of them. If the server as a whole
-// is held now, the connection ends.
+// readAgain reads the lists again, and offers the trusted part of them. If the server as a
+// whole is held now, it ends the connection.
 func (c *conn) readAgain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, listsTimeout, fmt.Errorf("its changed lists did not come within %v", listsTimeout))
 	defer cancel()
@@ -157,7 +156,7 @@ func (c *conn) readAgain(ctx context.Context) error {
 	return nil
 }
 
-// offer offers the tenant what the server has.
+// offer offers the server's definitions to the tenant.
 func (c *conn) offer() {
 	c.mu.Lock()
 	f := c.face
@@ -165,15 +164,17 @@ func (c *conn) offer() {
 	c.offers.put(c.key.Tenant, f)
 }
 
-// read reads the lists and compares them with the pins. It fails if the server as a whole is held.
+// read reads the lists and compares them with the pins. It returns an error if the server
+// as a whole is held.
 func (c *conn) read(ctx context.Context) error {
-	select { // a server may take its time with the list that another call has asked for
+	select { // the list that another call has requested may take long
 	case c.reading <- struct{}{}:
 		defer func() { <-c.reading }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	f := &face{server: c.server, info: c.Info(), changes: c.Changes()} // what is announced from now on is another change
+	// a change that is announced from now on is a further change
+	f := &face{server: c.server, info: c.Info(), changes: c.Changes()}
 	f.listing.Server, f.listing.Instructions = nameOf(f.info), f.info.Instructions
 	for _, l := range []struct {
 		capability, method, member string
@@ -208,8 +209,8 @@ func (c *conn) read(ctx context.Context) error {
 	return nil
 }
 
-// now returns the face of the connection. If the server has announced a change, its lists are
-// read first: a call must not use a definition that nobody has compared.
+// now returns the face of the connection. If the server has announced a change, it reads
+// the lists first: a call must not use a definition that was not compared.
 func (c *conn) now(ctx context.Context) (*face, error) {
 	c.mu.Lock()
 	f := c.face

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// GW-A49: the lists of a server that announces changes all the time, or whenever they are read,
-// are read six times in any minute, and the last change is not lost.
+// GW-A49: if a server announces changes all the time, or whenever its lists are read, they
+// are read at most six times in a minute, and the last change is not lost.
 func TestListsAreReadRarely(t *testing.T) {
 	for name, announces := range map[string]func(c *conn){
 		"all the time": func(c *conn) {
@@ -28,7 +28,7 @@ func TestListsAreReadRarely(t *testing.T) {
 				c := &conn{changed: make(chan struct{}, 1)}
 				ctx, cancel := context.WithCancel(t.Context())
 				over := make(chan struct{})
-				var at []time.Time // of the reads
+				var at []time.Time // times of the reads
 				go func() {
 					defer close(over)
 					c.follow(ctx, func(context.Context) error {
@@ -57,10 +57,10 @@ func TestListsAreReadRarely(t *testing.T) {
 	}
 }
 
-// A caller that has given up does not wait for a list that a server keeps back.
+// A caller that has given up does not wait for a list that a server does not send.
 func TestReadingIsGivenUp(t *testing.T) {
 	c := &conn{reading: make(chan struct{}, 1)}
-	c.reading <- struct{}{} // another call reads
+	c.reading <- struct{}{} // another call is reading
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	done := make(chan error, 1)

@@ -16,24 +16,24 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// dialer connects to servers that have been started, and to remote ones.
+// dialer connects to servers that were started, and to remote servers.
 type dialer struct {
 	*site
 	offers *offers
 	client json.RawMessage // clientInfo: the name and version of this program
 
 	known sync.Mutex
-	eras  map[string]peer.Era // guarded by known: of servers that were spoken to, by ID
+	eras  map[string]peer.Era // guarded by known: eras of known servers, by id
 }
 
-// maxEras bounds what a dialer remembers.
+// maxEras bounds the number of remembered eras.
 const maxEras = 1024
 
-// errAgain is the error of a connection whose server is started again, to be spoken to in another
-// era.
+// errAgain is the error for a connection whose server is started again, to be used in
+// another era.
 var errAgain = errors.New("the server is started again, without asking it for server/discover")
 
-// Dial shakes hands, reads the lists and has them compared with the pins.
+// Dial makes the handshake, reads the lists, and has them compared with the pins.
 func (d *dialer) Dial(ctx context.Context, spec upstream.Spec, p upstream.Process) (_ *conn, err error) {
 	var transport peer.Transport
 	s, err := d.server(&spec)
@@ -73,14 +73,14 @@ func (d *dialer) Dial(ctx context.Context, spec upstream.Spec, p upstream.Proces
 	return c, nil
 }
 
-// era is how a server is spoken to.
+// era returns the era in which to speak to a server.
 func (d *dialer) era(id string) peer.Era {
 	d.known.Lock()
 	defer d.known.Unlock()
-	return d.eras[id] // peer.Auto unless remembered
+	return d.eras[id] // peer.Auto if it is not remembered
 }
 
-// remember notes the era of a server. A server does not change it.
+// remember records the era of a server, which a server does not change.
 func (d *dialer) remember(id string, era peer.Era) {
 	d.known.Lock()
 	defer d.known.Unlock()
@@ -90,8 +90,8 @@ func (d *dialer) remember(id string, era peer.Era) {
 	d.eras[id] = era
 }
 
-// remote returns the transport to a remote server, through a door of its own. It sets the door
-// and what runs in c.
+// remote returns the transport to a remote server, through a door of its own. It sets the
+// door and runs of c.
 func (d *dialer) remote(ctx context.Context, s *server, spec *upstream.Spec, c *conn) (_ peer.Transport, err error) {
 	if c.runs, err = d.check(ctx, *spec, "", false); err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (d *dialer) remote(ctx context.Context, s *server, spec *upstream.Spec, c *
 	return peer.HTTP{URL: address, Client: client, Header: header, SSE: s.entry.Kind == config.SSE}, nil
 }
 
-// loginHint says what to do about a server that wants to know who calls.
+// loginHint adds to an error what kind of login a server needs.
 func loginHint(err error) error {
 	if _, ok := errors.AsType[*login.NeededError](err); ok {
 		return fmt.Errorf("%w: %w", err, upstream.ErrLogin)

@@ -13,27 +13,27 @@ import (
 	"time"
 )
 
-// maxDigested bounds a file whose digest is pinned, in bytes.
+// maxDigested is the maximum size in bytes of a file whose digest is pinned.
 const maxDigested = 1 << 30
 
-// digestsMost bounds the digests that are remembered.
+// digestsMost bounds the number of remembered digests.
 const digestsMost = 256
 
-// unsettled is how long a file must have been as it is before its digest is remembered: two changes
-// within one tick of the file system's clock have the same time.
+// unsettled is how long a file must be unchanged before its digest is remembered: two
+// changes within one tick of the file system's clock have the same time.
 const unsettled = 2 * time.Second
 
-// digests remembers the digests of files that no box can write. A program such as node has a hundred
-// megabytes, which would be read at each start of a server.
+// digests remembers the digests of files that no box can write. A program such as node has
+// a hundred megabytes, which would be read at each start of a server.
 type digests struct {
-	settled time.Duration // in place of unsettled, for tests
+	settled time.Duration // used in place of unsettled, for tests
 
 	mu sync.Mutex
-	of map[fileState]string // guarded by mu
+	of map[fileState]string // guarded by mu: digests by the state of the file
 }
 
-// fileState is a file at one time. The kernel sets the time of a change, and no program can choose it
-// (inode(7), ctime).
+// fileState is the state of a file at one time. The kernel sets the time of a change, and
+// no program can choose it (inode(7), ctime).
 type fileState struct {
 	device, inode, size uint64
 	written, changed    syscall.Timespec
@@ -55,8 +55,8 @@ func stateOf(f *os.File) (s fileState, err error) {
 	return fileState{at.Dev, at.Ino, uint64(at.Size), at.Mtim, at.Ctim}, nil
 }
 
-// file returns the digest of a file that no box can write; see digestFile. The file is opened once:
-// its name may mean another file a moment later.
+// file returns the digest of a file that no box can write; see digestFile. The file is
+// opened only once: its name may mean another file a moment later.
 func (d *digests) file(name string) (string, error) {
 	f, before, err := openDigested(name, "")
 	if f == nil {
@@ -89,8 +89,8 @@ func (d *digests) file(name string) (string, error) {
 	return sum, nil
 }
 
-// digestFile returns the SHA-256 of a regular file; empty for one that is not there. Boxes can write
-// what is below a directory; empty for none.
+// digestFile returns the SHA-256 of a regular file; empty if the file does not exist. Boxes
+// can write the files in the directory below; empty if no box can write the file.
 func digestFile(name, below string) (string, error) {
 	if name == "" {
 		return "", nil
@@ -103,9 +103,9 @@ func digestFile(name, below string) (string, error) {
 	return sumOf(f)
 }
 
-// openDigested opens a regular file to read it, and never waits for it; nil for one that is not there.
-// A link does not lead out of below, if that is not empty: to a file of the host that the box does
-// not see there.
+// openDigested opens a regular file for reading, and never blocks. It returns nil if the
+// file does not exist. If below is not empty, a symbolic link must not lead out of it: the
+// link would lead to a file of the host that the box does not see there.
 func openDigested(name, below string) (*os.File, fileState, error) {
 	f, err := openIn(name, below)
 	if errors.Is(err, os.ErrNotExist) {
@@ -123,7 +123,7 @@ func openDigested(name, below string) (*os.File, fileState, error) {
 }
 
 func openIn(name, below string) (*os.File, error) {
-	const how = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY // a pipe would wait
+	const how = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY // a pipe would block
 	if below == "" {
 		return os.OpenFile(name, how, 0)
 	}
@@ -142,7 +142,7 @@ func openIn(name, below string) (*os.File, error) {
 	return root.OpenFile(rel, how, 0)
 }
 
-// sumOf returns the SHA-256 of what an open file has.
+// sumOf returns the SHA-256 of the contents of an open file.
 func sumOf(f *os.File) (string, error) {
 	sum := sha256.New()
 	if _, err := io.Copy(sum, io.LimitReader(f, maxDigested)); err != nil {

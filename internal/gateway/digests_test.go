@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// The digest of a program is remembered until the program changes, whatever its size and the time
-// that it claims to be written at; and not while it may still change unseen.
+// The digest of a program is remembered until the program changes, whatever its size and
+// its modification time are. It is not remembered while the program could still change
+// without a new time.
 func TestDigestsOfPrograms(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "program")
 	at := time.Now().Add(-time.Hour)
@@ -46,7 +47,7 @@ func TestDigestsOfPrograms(t *testing.T) {
 	if got, err := kept.file(name); got != "remembered" || err != nil {
 		t.Errorf("the file was read again: %q, %v", got, err)
 	}
-	// The clock of files may stand still for some milliseconds.
+	// The clock of the file system may stand still for some milliseconds.
 	before := changed(t, name)
 	for put("two"); changed(t, name) == before; {
 		put("two")
@@ -67,7 +68,7 @@ func TestDigestsOfPrograms(t *testing.T) {
 	}
 }
 
-// changed is when a file was changed, as the kernel has it.
+// changed returns the state of a file, with the time of its change by the kernel.
 func changed(t *testing.T, name string) fileState {
 	t.Helper()
 	f, err := os.Open(name)
@@ -79,7 +80,7 @@ func changed(t *testing.T, name string) fileState {
 	return fileState{changed: s.changed}
 }
 
-// While a name changes between two files, each is remembered with its own digest.
+// While a name changes between two files, each file is remembered with its own digest.
 func TestDigestsOfANameThatChanges(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "program")

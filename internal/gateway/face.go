@@ -12,31 +12,31 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// face is what a server says of itself at one time, and what of that is trusted. It does not
-// change.
+// face is what a server reports about itself at one time, and which part of that is
+// trusted. It does not change.
 type face struct {
 	server  *server
 	info    peer.Info
 	listing pin.Listing
 	verdict *pin.Verdict
-	changes int      // that the server had announced before the lists were read
-	missing []string // why items of its lists are left out, each
+	changes int      // number of changes that the server had announced before the read
+	missing []string // for each item of its lists that is left out, the reason
 	ttl     time.Duration
 
-	// The definitions that may be offered; the tools by their own names.
+	// The definitions that may be offered. The tools are by their native names.
 	tools     map[string]definition
 	prompts   []json.RawMessage
 	templates []json.RawMessage
 }
 
-// definition is a tool as its server lists it.
+// definition is a tool in the form in which its server lists it.
 type definition struct {
 	raw json.RawMessage
 	sum pin.Digest
 }
 
-// judge compares what a server says to a tenant with what is trusted. others are the names of
-// all other tools.
+// judge compares what a server reports to a tenant with what is trusted. others are the
+// names of all other tools.
 func (f *face) judge(ctx context.Context, book *pin.Book, tenant string, runs pin.Runs, others []string) {
 	rules := f.server.rules()
 	rules.Others = others
@@ -52,8 +52,8 @@ func (f *face) judge(ctx context.Context, book *pin.Book, tenant string, runs pi
 	f.templates = f.trusted(pin.KindTemplate, f.listing.Templates, "uriTemplate")
 }
 
-// trusted returns the definitions of a list that may be offered. name is the member with the name
-// of each.
+// trusted returns the definitions of a list that may be offered. name is the member that
+// contains the name of a definition.
 func (f *face) trusted(kind pin.Kind, all []json.RawMessage, name string) (some []json.RawMessage) {
 	for i, raw := range all {
 		if item, ok := f.verdict.Offered(kind, wire.Text(wire.Member(raw, name))); ok && item.At == i {
@@ -83,7 +83,7 @@ func (f *face) hasTemplate(native string) bool {
 	return false
 }
 
-// of is the face with the server as the configuration has it now.
+// of returns the face with the server from the present configuration.
 func (f *face) of(s *server) *face {
 	if f.server == s {
 		return f
@@ -93,7 +93,8 @@ func (f *face) of(s *server) *face {
 	return &same
 }
 
-// waits says for clients what of the server is held.
+// waits returns a text for clients about the definitions of the server that are held or
+// left out.
 func (f *face) waits() string {
 	n := 0
 	for _, item := range f.verdict.Items {
@@ -111,5 +112,5 @@ func (f *face) waits() string {
 	return strings.Join(all, "; ")
 }
 
-// nameOf is the name that a server gives itself.
+// nameOf returns the name that a server gives itself.
 func nameOf(info peer.Info) string { return wire.Text(wire.Member(info.Server, "name")) }

@@ -26,37 +26,38 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// cache is the directory of what launchers have fetched. Below it each server of each tenant has
-// a home, and in a home each way to fetch that server has a directory. An agent that can write
-// an entry chooses the name of its server, so trusted and other entries have different homes.
+// cache is the directory of the files that launchers have fetched. In it, each server of
+// each tenant has a home, and in a home, each way to fetch that server has a directory. An
+// agent that can write an entry chooses the name of its server. Therefore trusted and other
+// entries have different homes.
 //
-// Several processes may use one cache. The start of a server removes the directories of its home
-// that no process has claimed and that the start does not need: a process that was killed
-// leaves its copies.
+// Several processes may use one cache. The start of a server removes the directories of its
+// home that no process has claimed and that the start does not need, because a process that
+// was killed leaves its copies.
 type cache struct {
 	dir    string
-	copies atomic.Bool // the host cannot lay a layer over a directory, so a server that writes gets a copy
+	copies atomic.Bool // whether a server that writes gets a copy, because the host cannot lay a layer over a directory
 
 	mu   sync.Mutex
-	busy map[string]chan struct{} // guarded by mu: homes in which this process fetches something now
+	busy map[string]chan struct{} // guarded by mu: homes in which this process fetches now
 }
 
-// home is the directory of a server.
+// home returns the directory of a server.
 func (u *cache) home(s upstream.Spec) string {
 	return filepath.Join(u.dir, digestOf(s.Key.Tenant, s.Server.Name, s.Server.Trusted))
 }
 
-// digestOf returns a name that only these values have.
+// digestOf returns a name that is different for different values.
 func digestOf(values ...any) string {
 	text, err := json.Marshal(values)
-	if err != nil { // texts and truth values can always be written
+	if err != nil { // strings and booleans can always be written
 		panic(err)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])
 }
 
-// enter waits until nothing else of this process fetches something in a home.
+// enter waits until this process fetches nothing else in a home.
 func (u *cache) enter(ctx context.Context, home string) (leave func(), err error) {
 	for {
 		u.mu.Lock()
@@ -84,9 +85,9 @@ func (u *cache) enter(ctx context.Context, home string) (leave func(), err error
 	}
 }
 
-// fetched returns the directory with what an install phase fetches for a server; for scratch it
-// is a copy. It runs the phase if that was not done before. The directory stays until opened is
-// closed.
+// fetched returns the directory with the files that an install phase fetches for a server;
+// with scratch, a copy of it. It runs the phase if this was not done before. The directory
+// stays until opened is closed.
 func (u *starter) fetched(ctx context.Context, s upstream.Spec, phase phase, scratch bool, opened *closers.Stack) (string, error) {
 	home := u.store.home(s)
 	leave, err := u.store.enter(ctx, home)
@@ -125,13 +126,13 @@ func (u *starter) fetched(ctx context.Context, s upstream.Spec, phase phase, scr
 	return copied, os.CopyFS(copied, from.FS())
 }
 
-// fetchedMost bounds what is fetched for one server, in bytes.
+// fetchedMost is the maximum size of the files for one server, in bytes.
 const fetchedMost = 4 << 30
 
-// measured returns an error if dir has more than most bytes, or a file that cannot be copied.
-// The holes of a file count, since they are bytes in a copy.
+// measured returns an error if dir has more than most bytes, or a file that cannot be
+// copied. The holes of a file count, because a copy contains them as bytes.
 func measured(ctx context.Context, dir fs.FS, most int64) error {
-	const entry = 4096 // bytes that a file takes at least, with its name
+	const entry = 4096 // least number of bytes of a file, with its name
 	var size int64
 	return fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -154,7 +155,8 @@ func measured(ctx context.Context, dir fs.FS, most int64) error {
 	})
 }
 
-// fetch runs an install phase in a box of its own. dir exists only if the phase succeeded.
+// fetch runs an install phase in a box of its own. dir is created only if the phase
+// succeeds.
 func (u *starter) fetch(ctx context.Context, s upstream.Spec, phase phase, dir string) (own *os.File, err error) {
 	fresh := filepath.Join(filepath.Dir(dir), "new-"+rand.Text())
 	if own, err = claim.Make(fresh, 0o700); err != nil {
@@ -213,26 +215,27 @@ func (u *starter) install(ctx context.Context, grant policies.Grant, phase phase
 	}
 	lines := tail.Lines(maxInstallLines)
 	err = fmt.Errorf("it could not be installed: %w%s", outcome(r, grant), why(lines, r.Blocked))
-	if len(r.Blocked) > 0 || slices.ContainsFunc(lines, notThere().MatchString) { // the policy will not change by itself
+	if len(r.Blocked) > 0 || slices.ContainsFunc(lines, notThere().MatchString) { // the policy will not change on its own
 		return fmt.Errorf("%w: %w", err, upstream.ErrLasting)
 	}
 	return err
 }
 
-// Bounds of the error about a launcher that failed.
+// Bounds of the error text about a launcher that failed.
 const (
-	maxInstallLines = 200 // lines of its output that are searched
-	installLines    = 5   // lines that the error quotes
-	installHosts    = 5   // hosts that the error names
+	maxInstallLines = 200 // number of lines of its output that are searched
+	installLines    = 5   // number of lines that the error quotes
+	installHosts    = 5   // number of hosts that the error names
 )
 
-// notThere matches what launchers say of a package that does not exist.
+// notThere matches the messages of launchers about a package that does not exist.
 var notThere = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\bE404\b|404 Not Found|No matching distribution|not found in the package registry|ETARGET|No matching version`)
 })
 
-// Launchers of npm packages begin with the error and end with advice; those of Python end with
-// the error. The log that npm speaks of is gone with the box.
+// The output of launchers for npm packages begins with the error and ends with advice. The
+// output of launchers for Python ends with the error. The log that npm mentions is removed
+// with the box.
 var (
 	errorBegins = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^\s*(npm err|err_pnpm|error\b)`) })
 	errorAdvice = sync.OnceValue(func() *regexp.Regexp {
@@ -240,8 +243,8 @@ var (
 	})
 )
 
-// why returns the part of an error that says why a launcher failed: from the lines that it wrote,
-// and the requests of its box that the door refused.
+// why returns the part of an error that explains why a launcher failed: from the lines that
+// it wrote, and from the requests of its box that the door refused.
 func why(lines []string, blocked []egress.Record) string {
 	lines = slices.DeleteFunc(lines, errorAdvice().MatchString)
 	if at := slices.IndexFunc(lines, errorBegins().MatchString); at >= 0 {
@@ -271,7 +274,7 @@ func why(lines []string, blocked []egress.Record) string {
 	return fmt.Sprintf(", after install of the policy kept its box from %s%s", strings.Join(hosts, ", "), said)
 }
 
-// outcome says how a program in a box of the grant ended.
+// outcome returns how a program in a box with the grant ended.
 func outcome(r sandbox.Result, g policies.Grant) error {
 	switch {
 	case r.Status == sandbox.OOM:
@@ -284,11 +287,11 @@ func outcome(r sandbox.Result, g policies.Grant) error {
 	return fmt.Errorf("it exited with status %d", r.Code)
 }
 
-// sweep removes from a home what no process has claimed.
+// sweep removes from a home all directories that no process has claimed.
 func sweep(home string) {
 	entries, err := os.ReadDir(home)
 	if err != nil {
-		return // the caller meets the same error
+		return // the caller gets the same error
 	}
 	for _, e := range entries {
 		name := filepath.Join(home, e.Name())

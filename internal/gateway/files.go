@@ -11,16 +11,16 @@ import (
 	"belljar.dev/mcp/upstream/config"
 )
 
-// workspaceFolder begins the name of a file that lies in the workspace of each place.
+// workspaceFolder is the prefix of the name of a file in the workspace of each place.
 const workspaceFolder = "${workspaceFolder}/"
 
-// files returns the names of the files that say which servers there are. Of two entries with one
-// name, that of the later file wins.
+// files returns the names of the files of servers. If two entries have the same name, the
+// entry in the later file wins.
 func (g *site) files() (all []string) {
 	for _, name := range append(g.cfg.Policy().Upstreams().From(), g.cfg.Files...) {
 		if rest, ok := strings.CutPrefix(name, workspaceFolder); ok {
 			name = filepath.Join(g.cfg.Workspace, rest)
-		} else if full, err := filepath.Abs(name); err == nil { // a policy may be named by a relative path
+		} else if full, err := filepath.Abs(name); err == nil { // the policy may have a relative path
 			name = full
 		}
 		all = append(all, name)
@@ -28,10 +28,10 @@ func (g *site) files() (all []string) {
 	return all
 }
 
-// faultsError has the faults of a file that cannot be used at all.
+// faultsError contains the faults of a file that cannot be used at all.
 type faultsError struct{ faults []config.Fault }
 
-// Error has one line for each fault.
+// Error returns one line for each fault.
 func (e *faultsError) Error() string {
 	lines := make([]string, len(e.faults))
 	for i, f := range e.faults {
@@ -41,8 +41,9 @@ func (e *faultsError) Error() string {
 }
 
 // readFiles reads the entries of all files. Faults of single entries and warnings are
-// returned beside the entries. A file in the workspace need not be there, and if it cannot be
-// read it has no entries: an agent must not be able to stop the servers of the operator.
+// returned in addition to the entries. A file in the workspace need not exist, and if it
+// cannot be read it has no entries: an agent must not be able to stop the servers of the
+// operator.
 func (g *site) readFiles() (entries []config.Entry, faults []config.Fault, err error) {
 	var layers []config.Layer
 	for _, name := range g.files() {
@@ -74,7 +75,7 @@ func (g *site) readFiles() (entries []config.Entry, faults []config.Fault, err e
 	return config.Merge(layers...), faults, nil
 }
 
-// readFile reads a file of the operator, which may be a link.
+// readFile reads a file of the operator, which may be a symbolic link.
 func readFile(name string) ([]byte, error) {
 	name, err := filepath.EvalSymlinks(name)
 	if err != nil {
@@ -83,10 +84,10 @@ func readFile(name string) ([]byte, error) {
 	return readIn(filepath.Dir(name), filepath.Base(name))
 }
 
-// readForeign reads a file that agents can write. They can write the directories on its way as
-// well, and may have put a pipe there, which would wait, or a link to files of the operator. So
-// it is read below the first directory that they can write, and what leads out of that is
-// refused.
+// readForeign reads a file that agents can write. They can also write the directories on
+// the way to it, and may have put a pipe there, which would block, or a link to files of
+// the operator. Therefore the file is read below the first directory that they can write,
+// and a link that leads out of this directory is refused.
 func (g *site) readForeign(name string) ([]byte, error) {
 	dir := filepath.Dir(name)
 	for up := filepath.Dir(dir); up != dir && !g.cfg.Trusted(dir) && !g.cfg.Trusted(up); up = filepath.Dir(dir) {

@@ -11,7 +11,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// place is a place without a server, in which agents can write the workspace.
+// place returns a place without a server, in which agents can write the workspace.
 func place(t *testing.T, from string) *site {
 	t.Helper()
 	p, err := policies.Parse("policy.yaml", []byte("version: 1\nprofiles: {a: {}}\nupstreams: {from: ["+from+"]}\n"))
@@ -26,8 +26,8 @@ func place(t *testing.T, from string) *site {
 	return newSite(cfg)
 }
 
-// A directory of the workspace that an agent has exchanged leads to no file of the operator, and
-// keeps nothing waiting.
+// A directory of the workspace that an agent has replaced leads to no file of the operator,
+// and does not block a read.
 func TestDirectoriesOfAgents(t *testing.T) {
 	g := place(t, `"${workspaceFolder}/.client/sub/mcp.json"`)
 	const entry = `{"mcpServers": {"s": {"command": "x"}}}`

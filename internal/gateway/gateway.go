@@ -20,27 +20,28 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// Config is what a gateway needs. All of it is required but Files, Logins, Record, Allowed and Wait.
+// Config is the configuration of a gateway. All fields are required except Files, Logins,
+// Record, Allowed and Wait.
 type Config struct {
-	Server    *mcp.Server             // of the place
-	Boxes     *sandbox.Workspace      // in which servers run
-	Workspace string                  // its directory
-	Policy    func() *policies.Policy // the one that applies now
-	Files     []string                // further files that say which servers there are, absolute
-	Trusted   func(file string) bool  // no box can write the file; it is false if that is not known
-	Cache     string                  // a directory for what launchers fetch, which no box sees
+	Server    *mcp.Server             // MCP server of the place
+	Boxes     *sandbox.Workspace      // boxes for the upstreams
+	Workspace string                  // directory of the workspace
+	Policy    func() *policies.Policy // returns the policy in force
+	Files     []string                // absolute paths of further files of servers
+	Trusted   func(file string) bool  // reports whether it is known that no box can write a file
+	Cache     string                  // directory for what launchers fetch, which no box sees
 	Pins      *pin.Book
-	Logins    *login.Book                                            // at remote servers; nil for none
-	Secret    func(ctx context.Context, name string) (string, error) // the value of a secret of the policy
-	Record    func(tenant string, r egress.Record)                   // of what remote servers are asked
+	Logins    *login.Book                                            // logins at remote servers; may be nil
+	Secret    func(ctx context.Context, name string) (string, error) // returns the value of a secret of the policy
+	Record    func(tenant string, r egress.Record)                   // records requests to remote servers
 	Allowed   func(policies.Grant) *egress.Allowance
-	Wait      time.Duration // for servers that start; as the policy says where it is zero
-	Version   string        // of this program, for servers
+	Wait      time.Duration // how long to wait for servers that start; zero means as in the policy
+	Version   string        // version of this program, for servers
 	Log       *slog.Logger
 }
 
-// Gateway is the servers of other people in one place. Its methods are safe for concurrent
-// use, except that New must come before the first session.
+// Gateway contains the upstreams in one place. Its methods are safe for concurrent use, but
+// New must be called before the first session.
 type Gateway struct {
 	*site
 	calls *calls
@@ -48,13 +49,13 @@ type Gateway struct {
 	reloading sync.Mutex // held by Reload
 }
 
-// New makes the gateway of a place, with the servers that the files have now. It starts
-// nothing. A file of the operator that cannot be read is an error; a fault of a single entry is
-// logged, and the other servers are there.
+// New returns the gateway of a place, with the servers that the files name now. It starts
+// nothing. A file of the operator that cannot be read is an error. A fault of a single
+// entry is logged, and the other servers are used.
 func New(cfg Config) (*Gateway, error) {
 	client, err := json.Marshal(map[string]string{"name": "belljar", "version": cfg.Version})
 	if err != nil {
-		return nil, err // cannot be: a map of texts
+		return nil, err // impossible: a map of strings can always be written
 	}
 	here := newSite(cfg)
 	o := &offers{site: here, tenants: make(map[string]*offered)}
@@ -79,8 +80,8 @@ func New(cfg Config) (*Gateway, error) {
 	return g, nil
 }
 
-// Reload reads the files again, under the policy that holds now. Servers whose entries are as
-// they were live on. After an error, everything stays as it was.
+// Reload reads the files again, under the policy in force. Servers whose entries are
+// unchanged continue to run. After an error, everything stays as it was.
 func (g *Gateway) Reload() error {
 	g.reloading.Lock()
 	defer g.reloading.Unlock()
@@ -104,14 +105,14 @@ func (g *Gateway) Reload() error {
 	return nil
 }
 
-// Files are the files that say which servers there are.
+// Files returns the names of the files of servers.
 func (g *Gateway) Files() []string { return g.files() }
 
-// Gather starts the servers that the session's tenant has not seen yet, and waits for them as
-// long as the policy says. The client is notified of what comes later.
+// Gather starts the servers that the session's tenant has not seen yet, and waits for them
+// as long as the policy says. The client is notified of servers that are ready later.
 func (g *Gateway) Gather(ctx context.Context, s *mcp.Session) { g.calls.gather(ctx, s) }
 
-// Begin starts the servers that the policy starts with a session.
+// Begin starts the servers that the policy starts together with a session.
 func (g *Gateway) Begin(ctx context.Context, s *mcp.Session) { g.calls.pool.Begin(ctx, callerOf(s)) }
 
 // End ends the instances that run for this session only.
@@ -125,7 +126,7 @@ func (g *Gateway) Restart(ctx context.Context, server string) (int, error) {
 	return g.calls.pool.Restart(ctx, server), nil
 }
 
-// Stop ends all instances of a server, which starts again when something needs it. It returns how
+// Stop ends all instances of a server, which starts again when it is needed. It returns how
 // many there were.
 func (g *Gateway) Stop(server string) (int, error) {
 	if g.setup().servers[server] == nil {
@@ -140,7 +141,7 @@ func (g *Gateway) Logs(server string, lines int) []upstream.Log {
 	return g.calls.pool.Logs(server, lines)
 }
 
-// Decided applies at once what a person has decided about the pins of a server.
+// Decided applies the decision of a person about the pins of a server immediately.
 func (g *Gateway) Decided(ctx context.Context, server string) {
 	for _, s := range g.calls.pool.Status() {
 		// An instance that is starting may already have been compared with the old pins.
@@ -158,7 +159,7 @@ func (g *Gateway) Decided(ctx context.Context, server string) {
 	}
 }
 
-// Close ends all servers and waits until nothing is left of them.
+// Close ends all servers, and waits until nothing is left of them.
 func (g *Gateway) Close() {
 	g.calls.pool.Close()
 	g.calls.kept.close(upstream.ErrClosed)
