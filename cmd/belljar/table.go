@@ -37,7 +37,7 @@ func columns(w io.Writer) int {
 // broken only between words.
 type tableWriter struct {
 	out   io.Writer
-	width int // width of the terminal; 0 if there is no terminal
+	width int // width of the terminal; 0 for a file or a pipe
 	text  bytes.Buffer
 }
 

@@ -30,7 +30,7 @@ const (
 
 // Config is the configuration of an Authenticator.
 type Config struct {
-	Book  *Book                    // tokens made by belljar; nil if there are none
+	Book  *Book                    // tokens made by belljar; nil without a state directory
 	Known func(tenant string) bool // reports whether the policy in force names a tenant
 	// Needed reports whether there are tenants, so that tokens matter. While it returns
 	// false, Follow does not look at the book. A nil Needed counts as true.

@@ -102,7 +102,7 @@ func (a *Authenticator) Prepare(ctx context.Context) error {
 	return wrong
 }
 
-// prepare fetches the keys if there are none yet.
+// prepare fetches the keys if they were never fetched.
 func (k *keySet) prepare(ctx context.Context) {
 	k.mu.Lock()
 	flight := k.flight

@@ -22,7 +22,7 @@ const (
 )
 
 // Refusal is the error for a token that is not accepted. Its text is for the operator: the
-// client is told only that the token is not valid.
+// client gets only the information that the token is not valid.
 type Refusal struct {
 	Reason Reason
 	Whose  string // principal of the token, or its issuer; empty if it is not known

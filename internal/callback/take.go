@@ -184,7 +184,7 @@ func forget(ctx context.Context, tx *sql.Tx, tenant, place string) error {
 	return err
 }
 
-// Wait takes the deliveries that wait for an owner. If there are none, it waits until a
+// Wait takes the deliveries that wait for an owner. If no delivery waits, it waits until a
 // callback fires, but at most for most or MaxWait, and not after ctx ends.
 func (b *Book) Wait(ctx context.Context, o store.Owner, alive func(session string) bool, most time.Duration) (all []Delivery, err error) {
 	err = b.watch.Until(ctx, o.Tenant, min(most, MaxWait), func() (done bool, err error) {

@@ -33,7 +33,7 @@ func loadStack(name, workspace string) (*policies.Policy, error) {
 	return p, nil
 }
 
-// readStack is loadStack without the check of who can write the files.
+// readStack is loadStack without the check that no box can write the files.
 func readStack(name, workspace string) (*policies.Policy, stackReader, error) {
 	r := stackReader{real: make(map[string]string)}
 	text, err := r.read(name)

@@ -21,7 +21,7 @@ func UserPolicy() string {
 	return filepath.Join(dir, "belljar", "policy.yaml")
 }
 
-// UserDir returns the directory of the user's own configuration; empty if there is none.
+// UserDir returns the directory of the user's own configuration; empty if UserPolicy is empty.
 func UserDir() string {
 	if file := UserPolicy(); file != "" {
 		return filepath.Dir(file)

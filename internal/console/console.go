@@ -14,7 +14,7 @@ import (
 type Config struct {
 	Addr      string           // address in the form HOST:PORT
 	Remote                     // settings for browsers on other machines
-	Inherited *front.Inherited // sockets of another process, of which one is used in place of Addr; nil if there are none
+	Inherited *front.Inherited // inherited sockets; the one for the console takes the place of Addr; may be nil
 	Log       *slog.Logger
 }
 

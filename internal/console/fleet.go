@@ -454,7 +454,7 @@ func merged(logs []*logOf, most int) []thingOf {
 	return all
 }
 
-// fromNewest is the cursor of a log of which no record was shown yet.
+// fromNewest is the cursor of a log whose records were not shown yet.
 const fromNewest = "9223372036854775807-0"
 
 // with returns the worse of two results of verification. worker is the worker that reports

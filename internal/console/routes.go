@@ -18,7 +18,7 @@ var errAnswered = errors.New("it is answered")
 type route struct {
 	method, path string
 	of           section
-	view         string // name of the view that the page shows if this route exists; empty if there is none
+	view         string // name of the view that the page shows if this route exists; may be empty
 	needs        Role   // role that the route needs; zero for a route without a login
 	serve        func(*request) (any, error)
 	body         int64 // maximum size of the body in bytes; zero means maxBody

@@ -99,7 +99,7 @@ type Work struct {
 // Tools gives access to the data of a server's tools.
 type Tools interface {
 	Engines() []EngineHealth
-	// TestEngine sends a harmless query to one engine, as `search doctor --live` does.
+	// TestEngine sends a harmless query to one engine, like `search doctor --live`.
 	TestEngine(ctx context.Context, name string) (EngineTest, error)
 	Pools() []BrowserPool
 	Seats() []BrowserSeat

@@ -69,7 +69,7 @@ type Views struct {
 	// AuditDir is the directory of the audit log; empty if no log is kept.
 	AuditDir string
 	// SetsDir is the directory of the changes that boxes make outside of their workspaces
-	// (overlay mode); empty if there are none.
+	// (overlay mode); empty without a state directory.
 	SetsDir string
 
 	scope Scope // tenants whose things the views show

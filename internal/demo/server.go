@@ -83,7 +83,7 @@ type conversation struct {
 	phase phase
 }
 
-// line returns the answer to a line of the client; nil if there is no answer.
+// line returns the answer to a line of the client; nil for a line without an answer.
 func (c *conversation) line(line []byte) []byte {
 	if len(line) == 0 {
 		return nil

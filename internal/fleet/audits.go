@@ -107,7 +107,7 @@ func compared(shown [][]Sighting) (seen map[string][]Sighting, cut map[int]strin
 		shares[log] = fairShare(slices.Collect(maps.Values(of)), maxOneLog)
 	}
 	seen, cut = make(map[string][]Sighting, len(sizes)), make(map[int]string)
-	logs := make(map[int]map[string]bool) // logs of which checkpoints are cut, by witness
+	logs := make(map[int]map[string]bool) // logs with checkpoints that are cut, by witness
 	for i, all := range shown {
 		for _, s := range all { // the oldest ones are left out first, because they prove the least
 			if sizes[s.Worker][i] > shares[s.Worker] {

@@ -170,8 +170,8 @@ func (m *moves) agreed() error {
 	return nil
 }
 
-// target returns the worker for a place. from is the worker that the place leaves; nil if
-// there is none.
+// target returns the worker for a place. from is the worker that the place leaves; nil
+// for a place from a file.
 func (m *moves) target(to string, from *link) (*link, error) {
 	takers := slices.DeleteFunc(m.front.roster.takers(), func(l *link) bool { return l == from })
 	switch {

@@ -69,7 +69,7 @@ type roster struct {
 	coming      map[string]*link   // guarded by mu: links that have not reported their places yet, by name
 	holders     map[string][]*link // guarded by mu: links of the workers that have a place, by place
 	changed     chan struct{}      // guarded by mu: closed at the next change
-	policy      Policy             // guarded by mu: policy of the fleet; zero if there is none
+	policy      Policy             // guarded by mu: policy of the fleet; zero without a policy
 	policySince time.Time          // guarded by mu: when policy was set
 	closed      bool               // guarded by mu
 

@@ -22,7 +22,7 @@ type Sighting struct {
 // Audit gives access to the audit log of a worker, for its exchange with other workers. Its
 // methods are safe for concurrent use.
 type Audit interface {
-	// Newest returns the newest checkpoint that others should keep; zero if there is none.
+	// Newest returns the newest checkpoint that others should keep; zero before the first.
 	Newest() Signed
 	// Keep stores a checkpoint of another worker's log.
 	Keep(ctx context.Context, worker string, s Signed) error

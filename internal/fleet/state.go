@@ -111,7 +111,7 @@ type Info struct {
 	Expires      time.Time         `json:"expires"`
 	Fault        string            `json:"fault,omitempty"`  // why the files of the link cannot be used
 	PolicyDigest string            `json:"policy,omitempty"` // digest of the policy of this front
-	// number of the policy that was given to the fleet; 0 if there is none
+	// number of the policy that was given to the fleet; 0 without one
 	Number  uint64   `json:"number,omitempty"`
 	Static  []string `json:"static,omitempty"`
 	Refused string   `json:"refused,omitempty"` // why no new places are made

@@ -44,7 +44,7 @@ type Config struct {
 	AccessLog string     // file that gets a line for each request, or "-" for Out; empty for no log
 	Out       io.Writer  // standard output
 	Meter     Meter      // counts requests; nil counts none
-	Inherited *Inherited // sockets of another process, of which one is used in place of Addr; nil if there are none
+	Inherited *Inherited // inherited sockets; the one for this server takes the place of Addr; may be nil
 	Manner    Manner
 	Log       *slog.Logger
 }

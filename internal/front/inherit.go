@@ -60,13 +60,13 @@ func kindOf(name string) int {
 // or from the server before it. The zero value contains none.
 type Inherited struct {
 	Handovers int // how often a server was handed over before this one started
-	// for clients, for the admin listener, for the console, and for answers to a webhook;
-	// nil if there is none, or if it was taken
+	// listeners for clients, for the admin listener, for the console, and for answers to a
+	// webhook; nil if it was not inherited, or was taken
 	listeners [4]net.Listener
-	before    *os.File      // socket to the process that hands over; nil if there is none
+	before    *os.File      // socket to the process that hands over; nil without such a process
 	ended     chan struct{} // see Ended
-	// socket of the server before, whose name this server removes at its end; nil if there
-	// is none
+	// socket of the server before, whose name this server removes at its end; nil without
+	// such a server
 	socket *net.UnixListener
 }
 
@@ -150,7 +150,7 @@ func (in *Inherited) take(f *os.File, ours bool) error {
 	return nil
 }
 
-// listener returns the inherited listener with a name, once; nil if there is none.
+// listener returns the inherited listener with a name, once; otherwise nil.
 func (in *Inherited) listener(name string) (l net.Listener) {
 	if in == nil {
 		return nil

@@ -21,7 +21,7 @@ type Meter interface {
 // Answered describes a request and its answer. It contains no text that a client made up.
 type Answered struct {
 	HTTP   string // HTTP method, or _other
-	Route  string // pattern that matched the path; empty if there is none
+	Route  string // pattern that matched the path; empty if no pattern matched
 	Status int
 	Took   time.Duration
 }

@@ -125,8 +125,8 @@ func agreed(a mcp.FormAnswer) string {
 // askAddresses handles the error of a call whose server wants addresses to be opened first.
 // A client that is asked by requests knows this error, and gets it with the addresses that
 // may be opened. A client of 2026-07-28 is asked by the result of its call. If the person
-// agrees, again is true and the call is made again, as that client would do it: the server
-// has done nothing yet.
+// agrees, again is true: the call is made again, because the server has done nothing yet and
+// that client would do the same.
 func (c *conn) askAddresses(ctx context.Context, run *running, e *peer.Error) (again bool, _ error) {
 	refused := func(why string) error {
 		return fmt.Errorf("the server %s wants a person to open an address first, and the call is not made: %s. Go on without the tool, and tell the person you work for", upstream.Line(c.server.Name), why)

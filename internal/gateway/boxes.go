@@ -19,8 +19,8 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// grace is how long a server may take to end on its own after its input was closed, as the
-// protocol requires (MCP 2025-11-25, basic/lifecycle, shutdown).
+// grace is how long a server may take to end on its own after its input was closed. The
+// protocol requires this pause (MCP 2025-11-25, basic/lifecycle, shutdown).
 const grace = 300 * time.Millisecond
 
 // command says how a server is started.

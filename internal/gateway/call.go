@@ -123,7 +123,7 @@ func (c *conn) ask(ctx context.Context, run *running, method string, params, too
 	}()
 	level, logs := c.listen(ctx, run)
 	var offers json.RawMessage
-	if c.Info().Era == wire.Modern { // a server of this era is told what its client can be asked
+	if c.Info().Era == wire.Modern { // a server of this era gets the list of what its client can be asked
 		offers = offersOf(c.server, offersAt{person: call.Asks(), browser: call.Opens() != mcp.NotAsked, model: call.Samples()})
 	}
 	how := peer.CallOptions{

@@ -28,7 +28,7 @@ const (
 	slack = 10_000
 )
 
-// Journal contains the claims of a single front: a file of lines, each of which is on the
+// Journal contains the claims of a single front: a file of lines. Each line is on the
 // disk before Swap returns. If fronts share their claims, each of them also keeps the
 // claims that it has seen in a Journal. The caller must close it.
 type Journal struct {

@@ -38,7 +38,8 @@ type Node struct {
 	Life  time.Duration
 }
 
-// Init makes an authority in a directory that has none.
+// Init makes a new authority in a directory. It fails if the directory already
+// has one.
 func Init(dir string, now time.Time) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
