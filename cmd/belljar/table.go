@@ -62,7 +62,7 @@ func (t *tableWriter) Flush() error {
 func laidOut(text string, width int) string {
 	var whole strings.Builder
 	w := tabwriter.NewWriter(&whole, 0, 0, tableGap, ' ', 0)
-	_, _ = io.WriteString(w, text) // to memory
+	_, _ = io.WriteString(w, text) // a write to memory cannot fail
 	_ = w.Flush()
 	if width <= 0 || longest(whole.String()) <= width {
 		return whole.String()

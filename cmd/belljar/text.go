@@ -64,7 +64,7 @@ func cell(s string) string {
 func tamed(text string) string {
 	var b strings.Builder
 	w := printable.NewWriter(&b)
-	_, _ = io.WriteString(w, text) // to memory
+	_, _ = io.WriteString(w, text) // a write to memory cannot fail
 	_ = w.Flush()
 	return b.String()
 }

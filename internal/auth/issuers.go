@@ -62,7 +62,7 @@ func (a *Authenticator) Trust(p *policies.Policy) {
 		a.terms++
 		next.credential = fmt.Sprintf("issuer:%d", a.terms)
 		if before != nil && before.issuers[one.URL] != nil && reflect.DeepEqual(next.Issuer, before.issuers[one.URL].Issuer) {
-			next.credential = before.issuers[one.URL].credential // the entry is unchanged, so the credential is too
+			next.credential = before.issuers[one.URL].credential // not if the entry has conditions that were parsed again: such conditions are never equal
 		}
 		now.issuers[one.URL] = next
 		now.order = append(now.order, one.URL)

@@ -22,8 +22,8 @@ import (
 const (
 	maxJWT     = 8 << 10
 	maxDepth   = 16
-	maxKeyID   = 256 // in bytes
-	maxSubject = 256 // in bytes
+	maxKeyID   = 256 // length of the id of a key, in bytes
+	maxSubject = 256 // length of a subject, in bytes
 	maxHeld    = 100 // number of scopes
 	// skew is how much the clock of an issuer may differ from ours.
 	skew = time.Minute

@@ -18,7 +18,7 @@ import (
 
 // Bounds for reading a secret.
 const (
-	secretMost     = 64 << 10 // in bytes
+	secretMost     = 64 << 10 // size of a secret, in bytes
 	secretPatience = 10 * time.Second
 )
 

@@ -18,8 +18,8 @@ import (
 type stackReader struct{ real map[string]string }
 
 // loadStack reads a policy file and all files that it names for a workspace. If a box of
-// the workspace can write one of these files, it returns an error. An empty workspace has
-// no boxes.
+// the workspace can write one of these files, it returns an error. If the workspace is
+// empty, no boxes exist.
 func loadStack(name, workspace string) (*policies.Policy, error) {
 	p, r, err := readStack(name, workspace)
 	if err != nil || workspace == "" || workspace == "/" { // no box has such a workspace

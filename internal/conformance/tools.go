@@ -313,7 +313,7 @@ func twice(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, er
 	return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"step1": form1("What is your name?", "name", "string")}, RequestState: "1"}, nil
 }
 
-// askWhatItCan asks only for what the client has declared that it can answer.
+// askWhatItCan asks only the questions that the client has declared to support.
 func askWhatItCan(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	if len(req.Params.InputResponses) > 0 {
 		return sdkText("answered"), nil

@@ -13,7 +13,7 @@ import (
 
 // Bounds of codes and tokens.
 const (
-	codeLife   = time.Minute // from the command that asked for the code
+	codeLife   = time.Minute // how long a code can be used
 	maxCodes   = 16          // number of codes that were not used yet
 	maxWrong   = 10          // number of wrong codes; then nobody can log in for lockedFor
 	lockedFor  = time.Minute

@@ -368,7 +368,7 @@ func TestChromeElements(t *testing.T) {
 			t.Errorf("%s makes %s, want %s", call, got, want)
 		}
 	}
-	calls := map[string][]string{ // by the end of their error
+	calls := map[string][]string{ // scripts, by the end of the error that they throw
 		"is not used here": {`svg('path', {href: '#x'})`, `svg('path', {'xlink:href': '#x'})`},
 		"is made here":     {`svg('a')`, `svg('use')`, `svg('image')`, `svg('foreignObject')`, `svg('script')`, `svg('style')`},
 	}

@@ -22,7 +22,7 @@ import (
 
 // Bounds of requests to the workers of a fleet.
 const (
-	askMost      = 5 * time.Second // for a worker's answer; a slower worker is left out, and the page says so
+	askMost      = 5 * time.Second // time for a worker's answer; a slower worker is left out, and the page says so
 	askAtOnce    = 16              // number of workers that are asked at the same time
 	maxTogether  = 3 << 20         // bytes of the answers of all workers to one request
 	mostAnswers  = 200             // number of approvals or questions in one list

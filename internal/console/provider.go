@@ -19,7 +19,7 @@ import (
 
 // Bounds of logins at a provider.
 const (
-	pendingLoginLife    = 10 * time.Minute // from the beginning of a login to its end
+	pendingLoginLife    = 10 * time.Minute // longest time from the beginning of a login to its end
 	maxProviderRequests = 8                // number of requests that wait for the provider
 
 	maxRefused = 200 // bytes of the name of a refused person in the log

@@ -23,7 +23,7 @@ import (
 
 // Bounds of logins at upstreams.
 const (
-	upstreamLoginLife = 10 * time.Minute // from the beginning of a login to its end
+	upstreamLoginLife = 10 * time.Minute // longest time from the beginning of a login to its end
 	maxLoginAnswer    = 8 << 10          // bytes of the query with which an authorization server redirects a browser
 )
 

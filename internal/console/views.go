@@ -112,7 +112,7 @@ type Decision struct {
 type Login struct {
 	Event  string // "console", or "refused"
 	Person string // name of the person, or whose token was used
-	Role   Role   // zero for a refusal
+	Role   Role   // role of the person; zero for a refusal
 	Reason string // reason of a refusal
 }
 

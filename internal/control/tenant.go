@@ -17,9 +17,9 @@ type TenantPlace struct {
 // Quota is a quota of a tenant, by its name in the policy.
 type Quota struct {
 	Name string   `json:"name"`
-	Used *float64 `json:"used,omitempty"` // nil if the present usage cannot be counted
+	Used *float64 `json:"used,omitempty"` // present usage; nil if it cannot be counted
 	Most float64  `json:"limit"`
-	Unit string   `json:"unit,omitempty"` // empty for a number of things
+	Unit string   `json:"unit,omitempty"` // unit of Used and Most; empty for a number of things
 }
 
 // Units of quotas.

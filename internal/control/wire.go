@@ -80,7 +80,7 @@ type End struct {
 	Sessions []string `json:"sessions,omitempty"` // shortened ids
 	Session  string   `json:"session,omitempty"`  // session of the tasks
 	Tasks    []int64  `json:"tasks,omitempty"`
-	Note     string   `json:"note,omitempty"` // for the agent
+	Note     string   `json:"note,omitempty"` // note for the agent
 }
 
 // Approvals contains the approvals of a server, and the places of the server.

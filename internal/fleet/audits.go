@@ -33,8 +33,8 @@ var usualAudit = auditTimes{time.Minute, 3 * time.Minute, 5*time.Minute + 10*tim
 
 // Audit makes each linked worker compare its audit log with the checkpoints that other
 // workers have kept of it. Logs that were not read are in the list without a report. A
-// worker that does not answer, or whose answer is too large, is named, and does not prevent
-// that the others are asked.
+// worker that does not answer, or whose answer is too large, is named. The others are asked
+// nevertheless.
 func (f *Front) Audit(ctx context.Context) []Audited {
 	links := f.roster.linked()
 	slices.SortFunc(links, func(a, b *link) int { return strings.Compare(a.Name, b.Name) })

@@ -2,7 +2,7 @@ package fleet
 
 import "net/http"
 
-// Protocol tells a front about the messages that it forwards.
+// Protocol interprets the messages that a front forwards.
 type Protocol interface {
 	// Read returns the message in a request.
 	Read(h http.Header, body []byte) Message

@@ -124,7 +124,7 @@ func causeOf(ctx context.Context, err error) error {
 }
 
 // TimedStream reads the body of a request and writes its answer, and bounds the time of
-// each Read and Write: a client that stops to send or to read occupies nothing here.
+// each Read and Write: a client that stops sending or reading occupies nothing here.
 type TimedStream struct {
 	Wait time.Duration // time limit for one Read or Write
 	W    http.ResponseWriter

@@ -117,7 +117,7 @@ func (w *Worker) move(rw http.ResponseWriter, r *http.Request) {
 	w.answer(rw, m, looked, err)
 }
 
-// sayAlive returns a function that tells the front that a worker makes progress with a
+// sayAlive returns a function that reports to the front that a worker makes progress with a
 // request whose answer is not ready yet.
 func sayAlive(rw http.ResponseWriter, every time.Duration) func() {
 	last := time.Now()

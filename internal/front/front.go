@@ -67,9 +67,9 @@ type Manner struct {
 // Bounds of time and size. A call may take longer than all of these times, because they
 // count only while bytes must arrive.
 const (
-	headerWait = 5 * time.Second  // for the headers of a request
-	bodyWait   = 15 * time.Second // for the body of a request
-	idleWait   = 2 * time.Minute  // for a connection without requests
+	headerWait = 5 * time.Second  // time for the headers of a request
+	bodyWait   = 15 * time.Second // time for the body of a request
+	idleWait   = 2 * time.Minute  // time for which a connection may be idle
 	maxHeader  = 16 << 10
 	maxUnread  = 256 << 10 // unread bytes of request bodies of a connection over HTTP/2
 )
@@ -355,7 +355,7 @@ func (f *Front) over(e entry, served *mcp.Served, began time.Time, streaming boo
 // trace and the parent.
 type RequestSpan struct {
 	mcp.Span
-	HTTP, Route string // as in Answered
+	HTTP, Route string // see Answered
 	Status      int
 	Start, End  time.Time
 }

@@ -227,8 +227,8 @@ func TestAddressesThatAreRefused(t *testing.T) {
 	}
 }
 
-// If agents can write the entry of a server, the server cannot have an address opened, and
-// is told that it cannot ask for it.
+// If agents can write the entry of a server, the server cannot have an address opened: the
+// capabilities that it gets do not contain url.
 func TestAddressesOfAgents(t *testing.T) {
 	for trusted, want := range map[bool]string{true: `{"elicitation":{"form":{},"url":{}}}`, false: `{"elicitation":{}}`} {
 		s := &server{Server: upstream.Server{Name: "s", Trusted: trusted}}

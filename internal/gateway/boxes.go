@@ -149,7 +149,7 @@ func newSecrets(values []string) (all secrets) {
 func (s secrets) mask(line string) string {
 	text, head := strings.CutPrefix(line, "…")
 	text, tail := strings.CutSuffix(text, "…")
-	hidden := make([]bool, len(text)) // by byte
+	hidden := make([]bool, len(text)) // for each byte of text, whether it is hidden
 	hide := func(from, to int) {
 		for i := from; i < to; i++ {
 			hidden[i] = true

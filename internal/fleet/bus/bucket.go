@@ -12,10 +12,10 @@ import (
 
 // Times of a bucket.
 const (
-	openWait   = 5 * time.Second  // for opening or making the bucket
-	firstWait  = 30 * time.Second // for receiving all values
+	openWait   = 5 * time.Second  // time for opening or making the bucket
+	firstWait  = 30 * time.Second // time for receiving all values
 	lookEvery  = 2 * time.Second
-	silentWait = 10 * time.Second // after which a bucket that does not answer is given up
+	silentWait = 10 * time.Second // time after which a bucket that does not answer is given up
 )
 
 // replicas is how many servers keep each value, if there are that many servers.

@@ -242,8 +242,8 @@ type common struct {
 type sharer struct {
 	*Shared
 	kept *journaled
-	seen int  // number of changes that it was notified of
-	cut  bool // whether it cannot reach the store
+	seen int  // number of changes that this front was notified of
+	cut  bool // whether this front cannot reach the store
 }
 
 func newCommon(t *testing.T, dir string, r *rand.Rand) *common {

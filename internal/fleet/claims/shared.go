@@ -28,12 +28,12 @@ const (
 	// swapWait is how long a swap waits for a store that does not answer. It is longer than
 	// three servers need to elect another leader.
 	swapWait    = 9 * time.Second
-	attemptWait = 2 * time.Second // for one answer
+	attemptWait = 2 * time.Second // time for one answer
 	retryWait   = 100 * time.Millisecond
 	// settleWait is how long no new place is claimed in a store that is new, or that has
 	// lost claims: another front may know of more claims.
 	settleWait = 5 * time.Second
-	refillWait = time.Minute // for writing all claims that were lost
+	refillWait = time.Minute // time for writing all claims that were lost
 	refills    = 16          // number of lost claims that are written at the same time
 )
 
