@@ -28,7 +28,7 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// gated is a place with a gateway, and the client of it that a test is.
+// gated is a place with a gateway, and an MCP client of this place.
 type gated struct {
 	*Gateway
 	client
@@ -36,16 +36,17 @@ type gated struct {
 	t         testing.TB
 	boxes     *sandbox.Supervisor
 	workspace string
-	files     string // the directory of the operator's files
+	files     string // directory of the operator's files
 	pins      *pin.Book
 	policy    atomic.Pointer[policies.Policy]
-	session   atomic.Pointer[mcp.Session] // of the client
+	session   atomic.Pointer[mcp.Session] // session of the client
 	logged    testenv.Log
-	limits    mcp.Limits // of the place
-	doubts    bool       // an answer that is too quick for a person counts as none
+	limits    mcp.Limits // limits of the place
+	doubts    bool       // whether the place ignores an answer that is too quick for a person
 }
 
-// gatedPolicy lets servers see the test binary, which they are.
+// gatedPolicy lets servers read the test binary: the servers of these tests are that
+// binary.
 const gatedPolicy = `version: 1
 defaults: {decision: allow, profile: work}
 profiles: {work: {fs: {system: true, workspace: rw}}}
@@ -56,13 +57,13 @@ upstreams:
   %s
 `
 
-// use has a policy hold, with keys of upstreams and further keys of the policy.
+// use puts a policy into force, with keys of upstreams and further keys of the policy.
 func (g *gated) use(keys, more string) {
 	g.t.Helper()
 	g.useText(gatedPolicy, keys, more)
 }
 
-// useText is use with the text around them.
+// useText is use with another text of the policy around the keys.
 func (g *gated) useText(around, keys, more string) {
 	g.t.Helper()
 	self, err := os.Executable()
@@ -96,7 +97,8 @@ func (g *gated) write(servers map[string]upstreams.Server) string {
 	return file
 }
 
-// gate opens a place with servers, and a client that has greeted it.
+// gate opens a place with servers, and a client that has sent its first request to the
+// place.
 func gate(t testing.TB, keys, more string, servers map[string]upstreams.Server) *gated {
 	t.Helper()
 	testenv.Need(t, testenv.UserNamespaces)
@@ -153,7 +155,7 @@ func (d decider) Decide(f policies.Facts) policies.Decision { return d.now.Load(
 
 func (d decider) Hidden(f policies.Facts) bool { return d.now.Load().HiddenFrom(f) }
 
-// client is a client over stdio.
+// client is an MCP client over stdio.
 type client struct {
 	t    testing.TB
 	to   io.WriteCloser
@@ -163,18 +165,18 @@ type client struct {
 	n        int
 	answers  map[int]chan message
 	notified map[string]int
-	logs     []string            // the params of log messages
+	logs     []string            // params of the log messages
 	told     []message           // other notifications, with their params
-	asks     func(m message) any // answers a request of the server; nil refuses
+	asks     func(m message) any // answers a request of the server; nil refuses each request
 }
 
-// message is one of JSON-RPC.
+// message is a JSON-RPC message.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
 	Result json.RawMessage `json:"result"`
-	raw    json.RawMessage // all of it
+	raw    json.RawMessage // the whole message
 	Error  *struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
@@ -202,7 +204,7 @@ func (c *client) connect(t testing.TB, s *mcp.Server) {
 	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 }
 
-// read reads until the end.
+// read reads messages until the connection ends.
 func (c *client) read() {
 	for {
 		line, err := c.from.ReadBytes('\n')
@@ -265,7 +267,8 @@ func (c *client) ask(method, params string) message {
 	}
 }
 
-// list returns the tools of servers by name, and what the list says of the servers.
+// list returns the tools of servers by name, and the notes about the servers that come with
+// the list.
 func (c *client) list() (tools map[string]json.RawMessage, notes map[string]string) {
 	c.t.Helper()
 	var r struct {
@@ -288,20 +291,21 @@ func (c *client) list() (tools map[string]json.RawMessage, notes map[string]stri
 	return tools, r.Meta.Notes
 }
 
-// names are the names of the tools that are listed.
+// names returns the names of the listed tools.
 func (c *client) names() string {
 	c.t.Helper()
 	tools, _ := c.list()
 	return strings.Join(slices.Sorted(maps.Keys(tools)), " ")
 }
 
-// call makes a call, and returns its text; failed says that it is an error.
+// call makes a call, and returns its text. failed reports whether the result is an error.
 func (c *client) call(tool, args string) (text string, failed bool) {
 	c.t.Helper()
 	return said(c.ask("tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, args)))
 }
 
-// said is the text of an answer to a call.
+// said returns the text of an answer to a call. failed reports whether the answer is an
+// error.
 func said(m message) (text string, failed bool) {
 	if m.Error != nil {
 		return m.Error.Message, true
@@ -319,7 +323,8 @@ func said(m message) (text string, failed bool) {
 	return text, r.IsError
 }
 
-// wants calls a tool and fails the test unless the text contains all of want.
+// wants calls a tool. It fails the test unless the call fails as fails says and its text
+// contains all of want.
 func (g *gated) wants(tool, args string, fails bool, want ...string) {
 	g.t.Helper()
 	text, failed := g.call(tool, args)
@@ -333,8 +338,8 @@ func (g *gated) wants(tool, args string, fails bool, want ...string) {
 	}
 }
 
-// agree has a person agree to all that waits of a server, and returns how many definitions that
-// were.
+// agree has a person trust all definitions of a server that wait for a decision, and
+// returns their number.
 func (g *gated) agree(who pin.Server) int {
 	g.t.Helper()
 	questions, err := g.pins.Questions(g.t.Context(), who, nil)
@@ -352,8 +357,8 @@ func (g *gated) agree(who pin.Server) int {
 	return len(questions)
 }
 
-// G3, G5, G6, C15: the tools of servers are listed as the servers have them but for the name, and called by
-// each of their names.
+// G3, G5, G6, C15: the tools of servers are listed as the servers define them, except for
+// their names, and can be called by each of their names.
 func TestServersAreOffered(t *testing.T) {
 	more := json.RawMessage(`{"title":"A title","annotations":{"readOnlyHint":true},"x-unknown":{"b":1,"a":[null]},"_meta":{"k":1}}`)
 	g := gate(t, "", "", map[string]upstreams.Server{
@@ -362,7 +367,7 @@ func TestServersAreOffered(t *testing.T) {
 		"bad":   {Tools: []upstreams.Tool{upstreams.Echo}},
 		"dead":  {Rules: upstreams.On(upstreams.Started, upstreams.Complain("no \x1b[1mkey\n"), upstreams.Exit(1))},
 	})
-	// An entry with a fault takes no other along, and clients are notified.
+	// A faulty entry does not affect the other entries, and clients are notified.
 	text, err := os.ReadFile(filepath.Join(g.files, "mcp.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -399,8 +404,8 @@ func TestServersAreOffered(t *testing.T) {
 	g.wants("mcp_plain_nothing", `{}`, true, "unknown tool", "mcp_plain_a_b", "dead: it cannot be used now", "exited with status 1")
 }
 
-// A definition that changes after it was trusted is neither listed nor called before a person
-// has agreed to it, however the change comes about; all else goes on.
+// A definition that changes after it was trusted is neither listed nor called before a
+// person has agreed to it, however the change happens. All other tools still work.
 func TestChangesAreHeld(t *testing.T) {
 	hostile := upstreams.Server{
 		Tools:   []upstreams.Tool{{Name: "add", Description: "Adds"}, upstreams.Echo},
@@ -412,7 +417,7 @@ func TestChangesAreHeld(t *testing.T) {
 		t.Fatalf("got the tools %q\n%s", got, &g.logged)
 	}
 	g.wants("mcp_s_add", `{"a":1}`, false, `{"a":1}`)
-	g.wants("mcp_s_echo", `{"turn":1}`, false) // from here on it has another list
+	g.wants("mcp_s_echo", `{"turn":1}`, false) // after this call the server has another list of tools
 	if !testenv.Until(20*time.Second, func() bool {
 		text, failed := g.call("mcp_s_add", `{"a":2}`)
 		return failed && strings.Contains(text, "not trusted")
@@ -435,7 +440,7 @@ func TestChangesAreHeld(t *testing.T) {
 	g.wants("mcp_s_add", `{"a":3}`, false, `{"a":3}`)
 }
 
-// A server whose instructions are not those that were trusted is held as a whole, and ended.
+// A server whose instructions differ from the trusted ones is held as a whole, and ended.
 func TestInstructionsAreHeld(t *testing.T) {
 	g := gate(t, "", "", map[string]upstreams.Server{"s": {Instructions: "Ask twice."}})
 	if got := g.names(); got != "mcp_s_echo" {
@@ -464,8 +469,8 @@ func TestInstructionsAreHeld(t *testing.T) {
 	}
 }
 
-// A call is refused if the server has announced a change that makes its definition another one,
-// even if the lists are read by nobody else.
+// A call is refused if the server has announced a change and the definition of the tool is
+// then another one, even if nobody reads the lists again.
 func TestChangeBetweenListAndCall(t *testing.T) {
 	g := gate(t, "", "", map[string]upstreams.Server{"s": {
 		Tools:   []upstreams.Tool{{Name: "add", Description: "Adds"}},
@@ -477,12 +482,13 @@ func TestChangeBetweenListAndCall(t *testing.T) {
 	g.wants("mcp_s_add", `{"n":2}`, true, "Nothing was called")
 }
 
-// An entry in a file that agents can write starts nothing before a person has agreed to what it
-// runs, and nothing after it was changed.
+// An entry in a file that agents can write starts nothing before a person has agreed to
+// what the entry runs, and nothing more after the entry was changed.
 func TestFilesOfAgents(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces)
 	g := &gated{t: t, workspace: t.TempDir(), files: t.TempDir()}
-	// The box of such a server has no mount of the policy's, so it is a script here.
+	// The box of such a server has no mount of the policy and so no test binary. The server
+	// is therefore a shell script here.
 	script := func(mark string) string {
 		return fmt.Sprintf(`{"mcpServers":{"s":{"command":"/bin/sh","args":["-c","while read -r l; do case \"$l\" in *server/discover*) echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32601,\"message\":\"no\"}}';; *initialize\\\"*) echo '{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},\"serverInfo\":{\"name\":\"%s\",\"version\":\"1\"}}}';; esac; done"]}}}`, mark)
 	}
@@ -511,7 +517,8 @@ func TestFilesOfAgents(t *testing.T) {
 	if g.agree(who) == 0 {
 		t.Fatal("nothing waits for a person")
 	}
-	// The definition of the server itself waits for a person too, and it had to run to give it.
+	// The definition of the server itself also waits for a person. The server had to run to
+	// send this definition.
 	if !testenv.Until(20*time.Second, func() bool {
 		questions, err := g.pins.Questions(t.Context(), who, nil)
 		return err == nil && len(questions) > 0 && questions[0].Kind != pin.KindRuns
@@ -543,8 +550,8 @@ func TestFilesOfAgents(t *testing.T) {
 	}
 }
 
-// G4: a reload ends the servers whose entries have gone, with the calls at them, and lets the
-// others live on.
+// G4: a reload ends the servers whose entries are gone, and the calls that run at these
+// servers. The other servers run on.
 func TestReload(t *testing.T) {
 	stays := upstreams.Server{Tools: []upstreams.Tool{upstreams.Echo}}
 	hangs := upstreams.Server{Tools: []upstreams.Tool{upstreams.Echo}, Rules: upstreams.On("tools/call")}
@@ -586,7 +593,7 @@ func mkfifo(t *testing.T, name string) {
 	}
 }
 
-// since is when a server became ready.
+// since returns the time at which a server became ready.
 func (g *gated) since(server string) time.Time {
 	for _, s := range g.Status() {
 		if s.Server == server {
@@ -596,7 +603,7 @@ func (g *gated) since(server string) time.Time {
 	return time.Time{}
 }
 
-// running is how many calls a server has.
+// running returns the number of calls that run at a server.
 func (g *gated) running(server string) int {
 	for _, s := range g.Status() {
 		if s.Server == server {
@@ -606,7 +613,8 @@ func (g *gated) running(server string) int {
 	return 0
 }
 
-// A question of a server is put before the person at the client whose call runs, and says who asks.
+// A question of a server is put to the person at the client whose call runs. The question
+// names the server.
 func TestServersAsk(t *testing.T) {
 	g := gate(t, "", "", map[string]upstreams.Server{"s": {Rules: []upstreams.Rule{
 		{On: "tools/call", Do: []upstreams.Act{upstreams.Ask("elicitation/create", `{"message":"Your colour?","requestedSchema":{"type":"object","properties":{"colour":{"type":"string"},"n":{"type":"integer","default":30,"x-odd":1},"ok":{"type":"boolean"},"way":{"type":"string","oneOf":[{"const":"a","title":"The way A"}]}},"required":["colour"]}}`), upstreams.Answer()}},
@@ -631,7 +639,7 @@ func TestServersAsk(t *testing.T) {
 	default:
 		t.Error("nobody was asked")
 	}
-	content = map[string]any{"colour": "red", "n": "seven"} // not an answer to the form
+	content = map[string]any{"colour": "red", "n": "seven"} // content that does not fit the form
 	began := time.Now()
 	g.wants("mcp_s_echo", `{"x":2}`, false, `{"x":2}`)
 	if took := time.Since(began); took > 30*time.Second {
@@ -639,8 +647,8 @@ func TestServersAsk(t *testing.T) {
 	}
 }
 
-// G8, C16: the policy decides about what the arguments of a call show, and a denied call does not reach
-// the server.
+// G8, C16: the policy decides about the facts in the arguments of a call, and a denied call
+// does not reach the server.
 func TestPolicyDecides(t *testing.T) {
 	g := gate(t, `servers: {s: {facts: {"*": {/file: path}}, limit: {concurrent: 8}}}`, `rules:
   - {id: no-evil, match: {host: evil.example}, decision: deny}
@@ -654,12 +662,12 @@ func TestPolicyDecides(t *testing.T) {
 	g.wants("mcp_s_echo", `{"x":{"y":["https://evil.example/a"]}}`, true, "no-evil")
 	g.wants("echo", `{"file":"/etc/passwd"}`, true, "no-etc")
 	g.wants("other", `{}`, true, "no-tool")
-	g.wants("mcp_s_twin", `{}`, true, "no-twin") // also under the name that two servers share
+	g.wants("mcp_s_twin", `{}`, true, "no-twin") // denied too under the name that two servers share
 	g.wants("mcp_r_twin", `{}`, true, "no-twin")
 	g.wants("mcp_s_echo", `{"x":"https://good.example"}`, false, "good")
 }
 
-// A call that has passed too many servers goes no further.
+// A call that has passed through too many servers is not passed on.
 func TestLoops(t *testing.T) {
 	g := gate(t, "", "", map[string]upstreams.Server{"s": {}})
 	g.list()

@@ -20,8 +20,9 @@ import (
 	"belljar.dev/policies"
 )
 
-// GW-A29: a server with a network reaches neither this machine nor what is around it, by whatever
-// name, unless the policy names that. It has no socket of docker.
+// GW-A29: a server with a network reaches neither this machine nor the networks around it,
+// under whatever name, unless the policy names the address. The server has no Docker
+// socket.
 func TestUpstreamDoesNotReachThisMachine(t *testing.T) {
 	var reached atomic.Int32
 	here := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -36,8 +37,9 @@ func TestUpstreamDoesNotReachThisMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for net, want := range map[string]string{
-		`{mode: proxy, allow: [example.com]}`:                                      "",
-		`{mode: proxy, allow_private: ["host.belljar.internal:` + u.Port() + `"]}`: "host.belljar.internal:HTTP/1.1 200 OK", // else the test would prove nothing
+		`{mode: proxy, allow: [example.com]}`: "",
+		// proves that the listener can be reached at all
+		`{mode: proxy, allow_private: ["host.belljar.internal:` + u.Port() + `"]}`: "host.belljar.internal:HTTP/1.1 200 OK",
 	} {
 		reached.Store(0)
 		w := boxedUpstreams(t, "reaches: {profile: {net: "+net+"}}")
@@ -52,7 +54,7 @@ func TestUpstreamDoesNotReachThisMachine(t *testing.T) {
 	}
 }
 
-// GW-A27: a server does not get more memory than it may have, and others answer beside it.
+// GW-A27: a server does not get more memory than its limit, and other servers still answer.
 func TestGreedyServer(t *testing.T) {
 	testenv.NeedCgroups(t)
 	w := boxedUpstreams(t, "greedy: {profile: {limits: {memory: 64MiB, tmp: 16MiB}}}")
@@ -67,17 +69,17 @@ func TestGreedyServer(t *testing.T) {
 	}
 }
 
-// GW-A27: a server has no more processes, space and time of the processor than it may have, and
-// others answer beside it.
+// GW-A27: a server gets no more processes, disk space and processor time than its limits,
+// and other servers still answer.
 func TestGreedyServersAreBounded(t *testing.T) {
 	testenv.NeedCgroups(t)
 	for name, of := range map[string]struct {
 		limits      string
 		least, most float64
 	}{
-		"forks": {"pids: 40", 20, 80}, // with those of the box itself
+		"forks": {"pids: 40", 20, 80}, // number of processes, with those of the box itself
 		"fills": {"tmp: 8MiB", 1 << 20, 8 << 20},
-		"spins": {"cpu: 0.2", 1_500_000, 1e12}, // microseconds for 600 ms of the processor
+		"spins": {"cpu: 0.2", 1_500_000, 1e12}, // microseconds that 600 ms of processor time take
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := boxedUpstreams(t, name+": {profile: {limits: {"+of.limits+"}}}")
@@ -99,8 +101,8 @@ func TestGreedyServersAreBounded(t *testing.T) {
 	}
 }
 
-// GW-A11: a schema with a pattern that takes exponential time is listed, and costs a call nothing:
-// arguments are not matched with it.
+// GW-A11: a schema with a pattern that takes exponential time is listed, and does not make
+// a call slower: arguments are not matched with the pattern.
 func TestPatternsOfSchemas(t *testing.T) {
 	schema := `{"type":"object","properties":{"a":{"type":"string","pattern":"^(a+)+$"}}}`
 	g := gate(t, "", "", map[string]upstreams.Server{"s": {Tools: []upstreams.Tool{{Name: "pattern", Schema: json.RawMessage(schema)}}}})
@@ -111,7 +113,8 @@ func TestPatternsOfSchemas(t *testing.T) {
 	g.wants("mcp_s_pattern", args, false, args)
 }
 
-// An entry whose name is that of the pins of another one's fetch is a fault: they would share them.
+// An entry is faulty if its name is the one that the pins of another entry's fetch have:
+// the two would share their pins.
 func TestNameOfAFetch(t *testing.T) {
 	g := gate(t, "", "", map[string]upstreams.Server{"s": {}, "s" + InstallPins: {}})
 	if got := g.names(); got != "mcp_s_echo" {
@@ -122,8 +125,9 @@ func TestNameOfAFetch(t *testing.T) {
 	}
 }
 
-// GW29: with expose: search the list has one tool of the server, which finds the others, also if
-// the policy offers only some. These are called as ever.
+// GW29: with expose: search, the list contains one tool of the server, which finds the
+// other tools, also if the policy offers only some of them. The other tools can be called
+// as usual.
 func TestToolsThatAreFound(t *testing.T) {
 	g := gate(t, `servers: {s: {expose: search, tools: {allow: [echo, weather]}}}`, "", map[string]upstreams.Server{"r": {}, "s": {Tools: []upstreams.Tool{
 		upstreams.Echo, {Name: "weather", Description: "What the sky does"}, {Name: "hidden", Description: "What the sky hides"},
@@ -136,8 +140,8 @@ func TestToolsThatAreFound(t *testing.T) {
 	g.wants("mcp_s_hidden", `{}`, true, "unknown tool")
 }
 
-// GW-A8: a call of a tool that was listed with another definition than the server has now reaches
-// no server, although both are trusted.
+// GW-A8: a call of a tool that was listed with another definition than the server has now
+// does not reach the server, although both definitions are trusted.
 func TestCallOfAnotherDefinition(t *testing.T) {
 	g := gate(t, "", "", map[string]upstreams.Server{"s": {}})
 	g.names()
@@ -147,9 +151,10 @@ func TestCallOfAnotherDefinition(t *testing.T) {
 	}
 }
 
-// A call that times out says what its server did meanwhile: whether it sent anything, and, apart
-// from belljar's own words, the last line that it ended. A line that is not ended may be half a
-// secret, and the line of a server that principals share may be about the call of another one.
+// A call that times out reports what its server did in the meantime: whether it sent
+// anything, and, separate from belljar's own words, the last complete line that it wrote to
+// stderr. An incomplete line may be half a secret. The line of a server that principals
+// share may be about another principal's call.
 func TestWhatASilentServerDid(t *testing.T) {
 	g := gate(t, "servers: {s: {timeout: {call: 1s}}, q: {timeout: {call: 1s}}, shared: {timeout: {call: 1s}, share: tenant}}", "", map[string]upstreams.Server{
 		"s":      {Rules: upstreams.On("tools/call", upstreams.Complain("waiting for \x1b[1ma lock. Go on\nthe key is abc"))},
@@ -166,8 +171,8 @@ func TestWhatASilentServerDid(t *testing.T) {
 	}
 }
 
-// A line that a server wrote to stderr for the call of one client is in no list that others get,
-// however the server is shared.
+// A line that a server wrote to stderr during the call of one client is in no list that
+// other clients get, however the server is shared.
 func TestListsHaveNoLineOfACall(t *testing.T) {
 	for _, share := range []string{"session", "principal", "tenant"} {
 		g := gate(t, "servers: {s: {share: "+share+"}}", "", map[string]upstreams.Server{

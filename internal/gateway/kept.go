@@ -14,15 +14,15 @@ import (
 	"belljar.dev/mcp"
 )
 
-// A client of 2026-07-28 is asked by the result of its call, and makes the call again with the
-// answer (MCP 2026-07-28, "Multi Round-Trip Requests"). The call of the server stays open meanwhile,
-// and goes on with the answer. If it were made again too, the server would do twice what it had
-// done before it asked.
+// A client of 2026-07-28 gets a question as the result of its call, and makes the call
+// again with the answer (MCP 2026-07-28, "Multi Round-Trip Requests"). The call to the
+// server stays open in the meantime, and continues with the answer. If the call to the
+// server were repeated too, the server would do its work before the question twice.
 
-// keptMost is how many calls of one tenant wait for their clients at once.
+// keptMost is the most calls of one tenant that wait for their clients at the same time.
 const keptMost = 8
 
-// questionPrefix begins the IDs of the questions of servers.
+// questionPrefix is the prefix of the IDs of servers' questions.
 const questionPrefix = "u-"
 
 var (
@@ -31,9 +31,9 @@ var (
 	errKeptOver   = errors.New("the call that asked this is over: it waited too long for the answer, or belljar was restarted. What it had done until then stays done. Call the tool again without the answer")
 )
 
-// keeper has the calls that outlive the requests of their clients.
+// keeper contains the calls that outlive the requests of their clients.
 type keeper struct {
-	wg sync.WaitGroup // of the calls
+	wg sync.WaitGroup // counts the calls that run
 
 	mu      sync.Mutex
 	waiting map[string]*kept // guarded by mu: calls that wait for their clients, by the IDs of their questions
@@ -42,27 +42,29 @@ type keeper struct {
 // kept is a call of a server that may outlive the request for which it was made.
 type kept struct {
 	cancel context.CancelCauseFunc
-	over   *time.Timer // ends it if its client does not come; nil unless it waits. Guarded by keeper.mu
+	// timer that ends the call if its client does not continue it; nil unless the call
+	// waits. Guarded by keeper.mu
+	over *time.Timer
 
 	done chan struct{} // closed when res and err are set
 	res  *mcp.Result
 	err  error
 
 	mu   sync.Mutex
-	call mcp.Call      // guarded by mu: the latest of the client
-	open bool          // guarded by mu: call has no result yet
+	call mcp.Call      // guarded by mu: latest call of the client
+	open bool          // guarded by mu: whether call has no result yet
 	next chan struct{} // guarded by mu: closed when the client makes the call again
-	asks chan struct{} // guarded by mu: has a token if the result of call asks the client
+	asks chan struct{} // guarded by mu: contains a token if the result of call is a question for the client
 }
 
-// begin starts a call. ctx ends neither it nor what run does.
+// begin starts a call. The end of ctx ends neither the call nor run.
 func (k *keeper) begin(ctx context.Context, call mcp.Call, log *slog.Logger, run func(context.Context, *kept) (*mcp.Result, error)) *kept {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	one := &kept{cancel: cancel, done: make(chan struct{}), call: call, open: true, next: make(chan struct{}), asks: make(chan struct{}, 1)}
 	k.wg.Go(func() {
 		defer close(one.done)
 		defer cancel(nil)
-		defer func() { // as around each handler: nobody above this goroutine recovers
+		defer func() { // recovers as the wrapper of a handler does: no function above this goroutine recovers
 			if p := recover(); p != nil {
 				log.Error("a call of an upstream panicked", "call", call.ID, "panic", p, "stack", string(debug.Stack()))
 				one.res, one.err = nil, errors.New("internal error: the call stopped unexpectedly; the log has the cause")
@@ -73,8 +75,8 @@ func (k *keeper) begin(ctx context.Context, call mcp.Call, log *slog.Logger, run
 	return one
 }
 
-// resume returns the call that a client goes on with by answers that it brought; nil if it brought
-// none to questions of servers.
+// resume returns the kept call that a client continues with the answers in call. It returns
+// nil if call has no answers to questions of servers.
 func (k *keeper) resume(call mcp.Call) (*kept, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -103,7 +105,7 @@ func (k *keeper) resume(call mcp.Call) (*kept, error) {
 	return one, nil
 }
 
-// drop forgets that a call waits; mu is held.
+// drop removes a call from the calls that wait. The caller holds mu.
 func (k *keeper) drop(one *kept) {
 	if one.over != nil {
 		one.over.Stop()
@@ -112,7 +114,7 @@ func (k *keeper) drop(one *kept) {
 	maps.DeleteFunc(k.waiting, func(_ string, other *kept) bool { return other == one })
 }
 
-// wait notes that a call waits for the answer to a question.
+// wait records that a call waits for the answer to a question.
 func (k *keeper) wait(id string, one *kept) error {
 	tenant := one.tenant()
 	k.mu.Lock()
@@ -144,7 +146,8 @@ func (k *keeper) end(one *kept, why error) {
 	one.cancel(why)
 }
 
-// close ends all calls that wait, and waits for those that run. No others may begin.
+// close ends all calls that wait, and waits for those that run. No call may begin after
+// close.
 func (k *keeper) close(why error) {
 	k.mu.Lock()
 	for _, one := range k.waiting {
@@ -155,8 +158,8 @@ func (k *keeper) close(why error) {
 	k.wg.Wait()
 }
 
-// now returns the latest call of the client, what is closed when the client makes another one, and
-// what gets a token if the result of the call asks.
+// now returns the latest call of the client, a channel that is closed when the client makes
+// the call again, and a channel for a token if the result of the call is a question.
 func (one *kept) now() (call mcp.Call, next <-chan struct{}, asks chan<- struct{}) {
 	one.mu.Lock()
 	defer one.mu.Unlock()
@@ -172,13 +175,14 @@ func (one *kept) tell(f func(mcp.Call)) {
 	}
 }
 
-// tenant returns whose call it is.
+// tenant returns the tenant of the call.
 func (one *kept) tenant() string {
 	call, _, _ := one.now()
 	return call.Session.Tenant()
 }
 
-// follow waits for the result of the call, or until it asks the client. It ends the call with ctx.
+// follow waits until the call has a result or puts a question to the client. It ends the
+// call when ctx ends.
 func (one *kept) follow(ctx context.Context) (*mcp.Result, error) {
 	one.mu.Lock()
 	asks := one.asks
@@ -190,7 +194,7 @@ func (one *kept) follow(ctx context.Context) (*mcp.Result, error) {
 	}()
 	select {
 	case <-asks:
-		return &mcp.Result{}, nil // in its place, the client gets the questions
+		return &mcp.Result{}, nil // the client gets the questions in place of this result
 	case <-one.done:
 	case <-ctx.Done():
 		one.cancel(context.Cause(ctx))
@@ -208,8 +212,8 @@ func (r *running) now() mcp.Call {
 	return call
 }
 
-// tell tells the client something by the call that it has open; by none while a call that is kept
-// waits for it. f must not block.
+// tell calls f with the call that the client has open. It does not call f while a kept call
+// waits for the client. f must not block.
 func (r *running) tell(f func(mcp.Call)) {
 	if r.kept == nil {
 		f(r.call)

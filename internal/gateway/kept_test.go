@@ -9,7 +9,8 @@ import (
 	"belljar.dev/mcp"
 )
 
-// A call that waits for its client tells it nothing: its request has its result.
+// A call that waits for its client sends no notifications to the client: the client's
+// request already has its result.
 func TestNothingIsToldWhileACallWaits(t *testing.T) {
 	var k keeper
 	free := make(chan struct{})
@@ -32,7 +33,7 @@ func TestNothingIsToldWhileACallWaits(t *testing.T) {
 	k.wg.Wait()
 }
 
-// A panic in a call that is kept fails this call alone.
+// A panic in a kept call makes only this call fail.
 func TestPanicOfACallThatIsKept(t *testing.T) {
 	var k keeper
 	one := k.begin(t.Context(), mcp.Call{}, slog.New(slog.DiscardHandler), func(context.Context, *kept) (*mcp.Result, error) { panic("no") })

@@ -17,12 +17,12 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// NewLogins returns the logins that a state directory keeps, for Config.
+// NewLogins returns the book of logins in a state directory, for Config.Logins.
 func NewLogins(state string, kept store.Config) *login.Book { return login.NewBook(state, kept) }
 
-// Login has a person log in at a remote server for a tenant, and keeps what comes of it in
-// cfg.Logins. open gets the URL for the person. Of cfg it needs Workspace, Policy, Files,
-// Trusted, Logins and Log.
+// Login has a person log in at a remote server for a tenant, and keeps the tokens in
+// cfg.Logins. open gets the URL for the person. Login uses only Workspace, Policy, Files,
+// Trusted, Logins and Log of cfg.
 func Login(ctx context.Context, cfg Config, tenant, name string, open func(address string)) error {
 	at, door, err := loginOf(cfg, tenant, name)
 	if err != nil {
@@ -41,8 +41,8 @@ type UpstreamLogin struct {
 	door *egress.Door
 }
 
-// StartLogin is Login for a caller that sends the person to its URL, and receives the answer at the
-// URL redirect. It returns once the authorization server is found.
+// StartLogin is Login for a caller that sends the person to the URL itself, and receives
+// the answer at the URL redirect. It returns once the authorization server is found.
 func StartLogin(ctx context.Context, cfg Config, tenant, name, redirect string) (*UpstreamLogin, error) {
 	at, door, err := loginOf(cfg, tenant, name)
 	if err != nil {
@@ -63,8 +63,8 @@ func (p *UpstreamLogin) Close(ctx context.Context) {
 	p.door.Close()
 }
 
-// loginOf returns what a login at a remote server needs. The caller closes the door, through which all
-// requests of it go.
+// loginOf returns what a login at a remote server needs. All requests of the login go
+// through the door, which the caller closes.
 func loginOf(cfg Config, tenant, name string) (at login.Config, door *egress.Door, err error) {
 	here := newSite(cfg)
 	all, err := here.readSetup()
@@ -97,8 +97,8 @@ func loginOf(cfg Config, tenant, name string) (at login.Config, door *egress.Doo
 	return login.Config{Client: door.Client(), Book: cfg.Logins, Server: login.Server{Tenant: tenant, Name: s.Name, URL: address}}, door, nil
 }
 
-// withoutLogin returns why requests to a remote server never have the token of a login; empty if
-// they may.
+// withoutLogin returns the reason why requests to a remote server never carry the token of
+// a login. It returns an empty text if they may.
 func (s *server) withoutLogin(address string) string {
 	if !strings.HasPrefix(strings.ToLower(address), "https://") {
 		return "its url does not begin with https://, so others could read the tokens on the way"
@@ -112,7 +112,8 @@ func (s *server) withoutLogin(address string) string {
 	return ""
 }
 
-// address returns the URL of a remote server, or an error if the policy lets nothing be reached.
+// address returns the URL of a remote server, or an error if the policy gives the server no
+// network.
 func (s *server) address(grant policies.Grant) (string, error) {
 	address, ok := s.entry.URL.Plain()
 	if !ok {
@@ -128,8 +129,8 @@ func (s *server) address(grant policies.Grant) (string, error) {
 	return address, nil
 }
 
-// client returns the client for the requests to a remote server: the door's, with the tokens of
-// the tenant's login at the server, if it can have one.
+// client returns the HTTP client for the requests to a remote server: the client of the
+// door, which adds the tokens of the tenant's login if the server can have a login.
 func (g *site) client(s *server, tenant, address string, door *egress.Door) (*http.Client, error) {
 	if g.cfg.Logins == nil || s.withoutLogin(address) != "" {
 		return door.Client(), nil

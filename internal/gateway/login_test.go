@@ -33,14 +33,15 @@ import (
 	"belljar.dev/mcp/upstream/login"
 )
 
-// issuer is a remote server that wants a login, and its own authorization server, on one host.
+// issuer is a remote server that requires a login, together with its own authorization
+// server, on one host.
 type issuer struct {
 	base  string
 	notes http.Handler
 
 	mu        sync.Mutex
-	challenge string   // guarded by mu: of the code that was given
-	tokens    []string // guarded by mu: headers Authorization of requests to the server
+	challenge string   // guarded by mu: challenge that belongs to the issued code
+	tokens    []string // guarded by mu: Authorization headers of the requests to the server
 }
 
 // The secrets of a login.
@@ -88,7 +89,7 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		i.mu.Unlock()
 		defer i.mu.Lock()
-		r.Host = "localhost" // as which it may be called, see DNS rebinding
+		r.Host = "localhost" // a Host that the handler accepts despite its guard against DNS rebinding
 		i.notes.ServeHTTP(w, r)
 	default:
 		http.NotFound(w, r)
@@ -96,14 +97,15 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // loginDir is the environment variable with the directory of the certificate for
-// TestLoginThroughTheDoor. The test needs a process of its own: a program reads once which
+// TestLoginThroughTheDoor. The test needs its own process: a program reads only once which
 // authorities it trusts.
 const loginDir = "BELLJAR_TEST_LOGIN"
 
-// GW33: a person logs in at a remote server over TLS through the door, whose certificate this
-// machine trusts. Before, clients read what to do. After, the server is there for the tenant who has
-// logged in, and for no other; the client sees nothing of the token. A second tenant logs in through
-// StartLogin, where the caller's own page receives the redirect.
+// GW33: a person logs in at a remote server over TLS through the door, and this machine
+// trusts the certificate of the server. Before the login, clients read what to do. After
+// it, only the tenant who has logged in can use the server, and the client never sees the
+// token. A second tenant logs in through StartLogin, where the caller's own page receives
+// the redirect.
 func TestLoginThroughTheDoor(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces)
 	dir := os.Getenv(loginDir)
@@ -179,7 +181,7 @@ func TestLoginThroughTheDoor(t *testing.T) {
 	if _, err := source.Token(t.Context()); !errors.Is(err, login.ErrNone) {
 		t.Errorf("another tenant: got %v, want %v", err, login.ErrNone)
 	}
-	answers := make(chan url.Values, 1) // of the page that receives the answer to a login of the other tenant
+	answers := make(chan url.Values, 1) // answers to the other tenant's login, as its page receives them
 	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answers <- r.URL.Query()
 		_, _ = io.WriteString(w, "You can close this page")
@@ -207,7 +209,7 @@ func TestLoginThroughTheDoor(t *testing.T) {
 	}
 }
 
-// browse opens an address as the browser of a person does, and follows it to its end.
+// browse opens an address as a person's browser does, and follows the redirects to the end.
 func browse(t *testing.T, port, address string) {
 	text, err := os.ReadFile(filepath.Join(os.Getenv(loginDir), "cert.pem"))
 	roots := x509.NewCertPool()
@@ -242,7 +244,8 @@ func browse(t *testing.T, port, address string) {
 	}
 }
 
-// writeCertificate writes a certificate for this machine as boxes name it, and its key.
+// writeCertificate writes a certificate, and its key, for the name that this machine has in
+// boxes.
 func writeCertificate(t *testing.T, dir string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -18,25 +18,27 @@ import (
 // to calls of several clients to none.
 
 const (
-	listenersMost = 256             // sessions that one instance has log messages for
-	levelTimeout  = 2 * time.Second // for a server to take a level
-	loggerMost    = 100             // bytes of the name that a server gives its logger
+	listenersMost = 256             // most sessions to which one instance sends log messages
+	levelTimeout  = 2 * time.Second // time that a server has to accept a level
+	loggerMost    = 100             // most bytes of the name that a server gives its logger
 )
 
-// muted is the level of a session that gets no log messages: the policy wants something taken out
-// of what a server answers it.
+// muted is the level of a session that gets no log messages, because the policy redacts the
+// answers of the server to it.
 const muted = "muted"
 
-// listeners are the sessions that have used a server, and the log messages that each wants.
+// listeners contains the sessions that have used a server, and the level of log messages
+// that each session wants.
 type listeners struct {
 	mu     sync.Mutex
-	levels map[*mcp.Session]string // guarded by mu: the least level that each wants, or muted
-	told   string                  // guarded by mu: the level that the server was told; empty for none
-	lost   int                     // guarded by mu: messages that went to nobody
+	levels map[*mcp.Session]string // guarded by mu: lowest level that each session wants, or muted
+	told   string                  // guarded by mu: level that was sent to the server; empty if none was sent
+	lost   int                     // guarded by mu: number of messages that went to no client
 }
 
-// join notes what the client of a call wants, and returns it; empty for nothing. tell is a level
-// that the server has to be told; empty for none.
+// join records the level that the client of a call wants, and returns it; empty if the
+// client wants no messages. tell is the level that must be sent to the server; empty if
+// none must be sent.
 func (l *listeners) join(call mcp.Call) (level, tell string) {
 	level, may := call.LogLevel()
 	s := call.Session
@@ -62,8 +64,9 @@ func (l *listeners) join(call mcp.Call) (level, tell string) {
 	return level, tell
 }
 
-// put notes the level of a session; mu is held. If there are too many, those that have ended are
-// forgotten, and a further one is not noted.
+// put records the level of a session. The caller holds mu. If there are too many sessions,
+// put forgets those that have ended. If there are still too many, put does not record this
+// session.
 func (l *listeners) put(s *mcp.Session, level string) {
 	if l.levels == nil {
 		l.levels = make(map[*mcp.Session]string)
@@ -81,7 +84,7 @@ func (l *listeners) put(s *mcp.Session, level string) {
 	l.levels[s] = level
 }
 
-// least returns the least level that a session wants; mu is held.
+// least returns the lowest level that a session wants. The caller holds mu.
 func (l *listeners) least() (least string) {
 	for s, level := range l.levels {
 		switch rank := mcp.LogLevel(level); {
@@ -94,8 +97,8 @@ func (l *listeners) least() (least string) {
 	return least
 }
 
-// all returns the sessions that get messages which belong to no call, or of those only the one
-// with an ID.
+// all returns the sessions that get messages which belong to no call. If only is not empty,
+// all returns at most the session with this ID.
 func (l *listeners) all(only string) (some []*mcp.Session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,8 +113,8 @@ func (l *listeners) all(only string) (some []*mcp.Session) {
 	return some
 }
 
-// lose counts messages that go to nobody; found returns how many there were since it was called
-// last.
+// lose counts n messages that go to no client. found returns their number since the last
+// call of found.
 func (l *listeners) lose(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,8 +138,8 @@ func over(s *mcp.Session) bool {
 	}
 }
 
-// listen returns which log messages a call wants: the level, and what gets them. A legacy server
-// gets the level once; a modern one with each request.
+// listen returns the level of log messages that a call wants, and the function that gets
+// them. A legacy server gets the level once, a modern server with each request.
 func (c *conn) listen(ctx context.Context, run *running) (level string, to func(params json.RawMessage, lost int)) {
 	level, tell := c.listeners.join(run.call)
 	info := c.Info()
@@ -173,8 +176,9 @@ func (c *conn) logged(n peer.Notification) {
 	}
 }
 
-// pass gives a log message to a client, after the number of those that were left out before it.
-// params are those of the server's notification; nil for the number alone.
+// pass sends a log message to a client, after a message with the number of messages that
+// were left out before. params are the params of the server's notification; if they are
+// nil, pass sends only the number.
 func (c *conn) pass(params json.RawMessage, lost int, to func(mcp.LogMessage)) {
 	name := upstream.Line(c.server.Name)
 	if lost > 0 {

@@ -13,7 +13,8 @@ import (
 	"belljar.dev/mcp"
 )
 
-// logging is a server that logs lines during each call, and says so of itself.
+// logging returns a server that logs lines during each call, and announces the capability
+// logging.
 func logging(lines ...string) upstreams.Server {
 	acts := []upstreams.Act{}
 	for _, line := range lines {
@@ -31,15 +32,16 @@ func logging(lines ...string) upstreams.Server {
 	}
 }
 
-// messages returns the log messages that the client has.
+// messages returns the log messages that the client has received.
 func (c *client) messages() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return strings.Join(c.logs, "\n")
 }
 
-// GW23: the log messages of a server reach the client that has set a level, if they reach that
-// level, with the name of the server and before the answer. The server gets the level.
+// GW23: the log messages of a server reach a client that has set a level, if they have at
+// least this level. They carry the name of the server and arrive before the answer. The
+// server gets the level.
 func TestLogsOfServers(t *testing.T) {
 	g := gate(t, "", "", map[string]upstreams.Server{"s": logging(
 		`{"level":"warning","data":{"a":[1]},"x":1}`, `{"level":"info","logger":"db\u001b[1m","data":"low"}`, `{"level":"odd","data":1}`, `{"level":"error"}`)})
@@ -57,7 +59,7 @@ func TestLogsOfServers(t *testing.T) {
 }
 
 // wantsMessages waits for log messages. The message that a server sends about a new level
-// belongs to no call, so it may come after the call that brought the level.
+// belongs to no call, so it may arrive after the call that set the level.
 func (g *gated) wantsMessages(want ...string) {
 	g.t.Helper()
 	slices.Sort(want)
@@ -71,8 +73,9 @@ func (g *gated) wantsMessages(want ...string) {
 	}
 }
 
-// A message that may belong to calls of two clients goes to neither, and one that belongs to no
-// call only to those that have used the server. The messages that are left out are counted.
+// A message that may belong to calls of two clients goes to neither client. A message that
+// belongs to no call goes only to the clients that have used the server. The messages that
+// are left out are counted.
 func TestLogsOfTwoClients(t *testing.T) {
 	s := logging()
 	say := func(text string) upstreams.Act {
@@ -123,8 +126,8 @@ func TestLogsOfTwoClients(t *testing.T) {
 	}
 }
 
-// A client from whose answers the policy wants something taken out gets no log messages: a
-// secret may stand in them.
+// If the policy redacts the answers to a client, this client gets no log messages: they may
+// contain a secret.
 func TestLogsThatAreRedacted(t *testing.T) {
 	g := gate(t, "", `rules: [{id: clean, match: {tool: mcp_s_secret}, decision: allow, obligations: {redact: [tokens]}}]`, map[string]upstreams.Server{"s": {
 		Results: logging().Results, Tools: []upstreams.Tool{upstreams.Echo, {Name: "secret"}},
@@ -135,14 +138,13 @@ func TestLogsThatAreRedacted(t *testing.T) {
 	if got := g.messages(); got != "" {
 		t.Errorf("got %s", got)
 	}
-	g.wants("mcp_s_echo", `{}`, false) // its messages may be of the call before
+	g.wants("mcp_s_echo", `{}`, false) // the messages of the server may belong to the call before
 	if got := g.messages(); got != "" {
 		t.Errorf("got %s", got)
 	}
 }
 
-// The data of sessions that are kept are bounded, and those of an ended session are forgotten
-// first.
+// The number of recorded sessions is bounded, and ended sessions are forgotten first.
 func TestListenersKeepLittle(t *testing.T) {
 	server, err := mcp.New(mcp.Config{Gate: decider{}})
 	if err != nil {

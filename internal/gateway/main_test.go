@@ -9,7 +9,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The helpers of a box, and servers for tests, start as this test binary.
+	// This test binary is also the program that starts in boxes, and the servers of these
+	// tests.
 	sandbox.Init()
 	upstreams.Main()
 	testenv.Main(m)

@@ -18,11 +18,11 @@ import (
 	"belljar.dev/policies"
 )
 
-// offers is what each tenant is offered of servers, and by which names. Its methods are safe
-// for concurrent use.
+// offers contains what each tenant is offered of servers, and under which names. Its
+// methods are safe for concurrent use.
 type offers struct {
 	*site
-	// run makes a call of a tool that was offered with a definition.
+	// run makes a call of a tool that was offered with the definition offered.
 	run func(ctx context.Context, call mcp.Call, tool names.Tool, offered pin.Digest, args json.RawMessage) (*mcp.Result, error)
 	// keep keeps a call until its client brings the answer to a question.
 	keep func(question string, one *kept) error
@@ -33,14 +33,14 @@ type offers struct {
 
 // offered is what one tenant is offered.
 type offered struct {
-	faces  map[string]*face           // by server: as it was seen last
-	states map[string]upstream.Status // by server: of the instance whose state changed last
+	faces  map[string]*face           // latest view of each server, by the server's name
+	states map[string]upstream.Status // state of the instance that changed last, by the server's name
 	former []names.Former             // names that clients know
-	sent   map[string]string          // by server: what the list of tools has of it
+	sent   map[string]string          // summary of what the list of tools contains of a server, by the server's name
 
 	tools   *names.Table
 	prompts *names.Table
-	uses    *names.Table // of the tools usePrompts and useResources of each server
+	uses    *names.Table // names of the tools usePrompts and useResources of each server
 }
 
 // The tools that stand for uses of prompts and resources: the policy decides about such a use as
@@ -50,11 +50,11 @@ const (
 	useResources = "resources"
 )
 
-// searchTool stands for the tool that finds the others of a server, among the native names of
-// these. No client sees it.
+// searchTool is the native name of the tool that finds the other tools of a server. No
+// client sees this name.
 const searchTool = "search\x00tools"
 
-// of returns what a tenant is offered; tell is held.
+// of returns what a tenant is offered. The caller holds tell.
 func (o *offers) of(tenant string) *offered {
 	t := o.tenants[tenant]
 	if t == nil {
@@ -65,7 +65,7 @@ func (o *offers) of(tenant string) *offered {
 	return t
 }
 
-// begin publishes what is wrong with servers to a tenant that comes for the first time.
+// begin publishes the faults of servers to a tenant that has not been seen before.
 func (o *offers) begin(tenant string) {
 	o.tell.Lock()
 	defer o.tell.Unlock()
@@ -74,7 +74,7 @@ func (o *offers) begin(tenant string) {
 	}
 }
 
-// put offers to a tenant what was seen of a server.
+// put offers a tenant what was seen of a server.
 func (o *offers) put(tenant string, f *face) {
 	o.tell.Lock()
 	defer o.tell.Unlock()
@@ -86,7 +86,8 @@ func (o *offers) put(tenant string, f *face) {
 	o.publish(tenant)
 }
 
-// state notes what became of an instance. The tools of a held instance are not offered any more.
+// state records the state of an instance. The tools of a held instance are no longer
+// offered.
 func (o *offers) state(s upstream.Status) {
 	o.tell.Lock()
 	defer o.tell.Unlock()
@@ -96,7 +97,7 @@ func (o *offers) state(s upstream.Status) {
 	t := o.of(s.Tenant)
 	was := t.states[s.Server]
 	if s.Since.Before(was.Since) {
-		return // it comes late
+		return // the status is older than the recorded one
 	}
 	if failed := s.State == upstream.Waiting || s.State == upstream.Failed || s.State == upstream.Held; failed && !s.Since.Equal(was.Since) {
 		o.cfg.Log.Warn("an upstream cannot be used", "upstream", s.Server, "tenant", s.Tenant, "state", s.State, "why", s.Reason, "stderr", s.Stderr)
@@ -108,8 +109,8 @@ func (o *offers) state(s upstream.Status) {
 	o.publish(s.Tenant)
 }
 
-// reset takes away what is of servers that are not in the configuration any more, or not as
-// they were in the one before.
+// reset removes the offers of servers that are no longer in the configuration, or that have
+// changed since the configuration before.
 func (o *offers) reset(before map[string]*server) {
 	o.tell.Lock()
 	defer o.tell.Unlock()
@@ -119,10 +120,11 @@ func (o *offers) reset(before map[string]*server) {
 			if s := now[name]; s == nil || s.ID != f.server.ID {
 				delete(t.faces, name)
 			} else {
-				t.faces[name] = f.of(s) // what the policy says of its calls may be new
+				t.faces[name] = f.of(s) // f.of applies what the policy now says about calls of the server
 			}
 		}
-		// Agents choose the names in their files, also of servers that were never seen.
+		// Agents choose the names in their files, so states may also have names of servers
+		// that were never seen.
 		maps.DeleteFunc(t.states, func(name string, _ upstream.Status) bool {
 			s, was := now[name], before[name]
 			return s == nil || was == nil || s.ID != was.ID
@@ -131,7 +133,7 @@ func (o *offers) reset(before map[string]*server) {
 	}
 }
 
-// missing are the servers that a tenant has not seen yet.
+// missing returns the servers that a tenant has not seen yet.
 func (o *offers) missing(tenant string) (all []string) {
 	o.tell.Lock()
 	defer o.tell.Unlock()
@@ -145,7 +147,8 @@ func (o *offers) missing(tenant string) (all []string) {
 	return all
 }
 
-// others returns the names of all tools but those of one server, for the scan of its definitions.
+// others returns the names of all tools except those of one server, for the scan of this
+// server's definitions.
 func (o *offers) others(tenant, server string) (all []string) {
 	all = o.own()
 	o.tell.Lock()
@@ -160,10 +163,10 @@ func (o *offers) others(tenant, server string) (all []string) {
 	return all
 }
 
-// name finds the names of what a tenant is offered; tell is held.
+// name computes the names of what a tenant is offered. The caller holds tell.
 func (o *offers) name(t *offered, now *setup) {
 	var tools, prompts, uses []names.Server
-	for name, s := range now.servers { // also those that are away: their names stay theirs
+	for name, s := range now.servers { // includes unavailable servers: their names stay reserved
 		of := names.Server{Name: name, Prefix: s.entry.Prefix, Filter: s.filter}
 		ofTools, ofPrompts := of, of
 		if f := t.faces[name]; f != nil && f.server == s {
@@ -191,7 +194,7 @@ func (o *offers) name(t *offered, now *setup) {
 	t.former = t.tools.Former()
 }
 
-// table builds a table of names. The budget is the default one, so it cannot fail.
+// table builds a table of names. It cannot fail, because the budget is the default one.
 func table(cfg names.Config) *names.Table {
 	t, err := names.Build(cfg)
 	if err != nil {
@@ -200,7 +203,8 @@ func table(cfg names.Config) *names.Table {
 	return t
 }
 
-// publish passes to cfg.Server what a tenant is offered, as far as that has changed; tell is held.
+// publish passes to cfg.Server the part of a tenant's offers that has changed. The caller
+// holds tell.
 func (o *offers) publish(tenant string) {
 	t, now := o.of(tenant), o.setup()
 	o.name(t, now)
@@ -212,7 +216,7 @@ func (o *offers) publish(tenant string) {
 		case f != nil:
 			r.Fresh = f.ttl
 		case t.states[name].State == upstream.Starting, t.states[name].State == upstream.Waiting:
-			r.Fresh = -1 // its tools may be there in a moment, and not each client hears of that
+			r.Fresh = -1 // its tools may be ready soon, and not each client gets the notification
 		}
 		remotes[name] = r
 		sent[name] = fmt.Sprintf("%p %q %v %v %v", t.faces[name], r.Note, r.Fresh, r.Limit, r.Unguarded)
@@ -241,10 +245,11 @@ func (o *offers) publish(tenant string) {
 	}
 	for name := range t.sent {
 		if remotes[name] == nil {
-			o.cfg.Server.SetRemotes(name, mcp.Remotes{Tenant: tenant}) // it is not there any more
+			o.cfg.Server.SetRemotes(name, mcp.Remotes{Tenant: tenant}) // the server is no longer offered
 		}
 	}
-	// A name may move from one server to another, so what was refused is tried again.
+	// A name may move from one server to another, so publish retries the names that were
+	// refused.
 	var refused []error
 	for range 2 {
 		refused = nil
@@ -267,7 +272,7 @@ func (o *offers) publish(tenant string) {
 	}
 }
 
-// note returns the text about a server that its clients get beside its tools.
+// note returns the text about a server that its clients get in addition to its tools.
 func (t *offered) note(server string) string {
 	f, s := t.faces[server], t.states[server]
 	var all []string
@@ -276,9 +281,9 @@ func (t *offered) note(server string) string {
 		all = append(all, upstream.Line(s.Reason))
 	case upstream.Failed, upstream.Waiting:
 		why := "it cannot be used now: " + upstream.Line(s.Reason)
-		switch { // the note goes to all clients of the tenant, and a line may be about the call of one
+		switch { // the note goes to all clients of the tenant, but a line may be about one client's call
 		case len(s.Stderr) == 0:
-		case f == nil: // no tool was ever listed, so that none was called
+		case f == nil: // no tool was listed, so no tool was called
 			why += "; it wrote: " + upstream.Line(strings.Join(s.Stderr, "; "))
 		default:
 			why += "; a person sees what it wrote with: belljar upstream logs " + printable.Operand(server)
@@ -298,7 +303,7 @@ func (t *offered) note(server string) string {
 	return strings.Join(all, "; ")
 }
 
-// count adds up in s what is offered of its server.
+// count adds to s the numbers of what is offered of its server.
 func (o *offers) count(s *Status) {
 	o.tell.Lock()
 	defer o.tell.Unlock()

@@ -49,7 +49,8 @@ func TestEnvFileIsPinned(t *testing.T) {
 	}
 }
 
-// A file in a mount that lies in another one is digested where the box has it from.
+// A file in a mount that lies inside another mount is digested at the path from which the
+// box gets it.
 func TestDigestOfInnerMounts(t *testing.T) {
 	p, err := policies.Parse("policy.yaml", []byte("version: 1\nprofiles: {a: {}}\nupstreams: {servers: {s: {profile: {fs: {read: [\"/outer:/opt/x\", \"/inner:/opt/x/y\"]}}}}}\n"))
 	if err != nil {
@@ -59,7 +60,8 @@ func TestDigestOfInnerMounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// /inner is the workspace of another place, and of /opt another profile may write a part.
+	// Boxes can write /inner, which is the workspace of another place, and /opt/written,
+	// which is in another profile.
 	g := newSite(Config{Workspace: "/place", Trusted: func(file string) bool {
 		return !strings.HasPrefix(file, "/place/") && !strings.HasPrefix(file, "/inner/") && !strings.HasPrefix(file, "/opt/written/")
 	}})
@@ -74,8 +76,8 @@ func TestDigestOfInnerMounts(t *testing.T) {
 	}
 }
 
-// A link where boxes can write leads to no file of the host that the box does not see: its digest
-// would be compared, and another file would run.
+// A link that a box could have written does not lead to a host file that the box does not
+// see. Otherwise the digest would be of another file than the one that runs.
 func TestDigestsStayInTheirDirectory(t *testing.T) {
 	dir := t.TempDir()
 	below := filepath.Join(dir, "below")
@@ -104,7 +106,7 @@ func TestDigestsStayInTheirDirectory(t *testing.T) {
 	}
 }
 
-// A file that is mounted by itself is digested too, and a link in its place is not.
+// A file that is mounted by itself is digested too. A link in its place is not.
 func TestDigestOfAMountedFile(t *testing.T) {
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
@@ -122,8 +124,8 @@ func TestDigestOfAMountedFile(t *testing.T) {
 	}
 }
 
-// GW-A33: a package that was fetched in another version than the trusted one is held: what a name such
-// as @latest leads to is in the lock of its launcher.
+// GW-A33: a package is held if another version of it was fetched than the trusted one. The
+// lock of its launcher contains the version that a name such as @latest means.
 func TestLockIsPinned(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces)
 	g := &gated{t: t, workspace: t.TempDir(), files: t.TempDir()}

@@ -6,14 +6,15 @@ import (
 	"sync"
 )
 
-// The streams of a server are the pipes of its box: a connection reads and writes these itself.
-// A goroutine that copied between would cost each call two switches more.
+// The streams of a server are the pipes of its box: a connection reads and writes the pipes
+// itself. A goroutine that copied between them would cost each call two more context
+// switches.
 
 var errNoInput = errors.New("the input of the server is closed")
 
-// inlet is the input of a server, as the box reads it and a connection writes it.
+// inlet is the input of a server. The box reads it, and a connection writes it.
 type inlet struct {
-	pipe   chan io.Writer // gets the pipe when the server has started
+	pipe   chan io.Writer // receives the pipe when the server has started
 	closed chan struct{}
 	once   sync.Once
 	to     io.Writer // nil until the first write, which waits for the pipe
@@ -21,17 +22,17 @@ type inlet struct {
 
 func newInlet() *inlet { return &inlet{pipe: make(chan io.Writer, 1), closed: make(chan struct{})} }
 
-// WriteTo is called by the box. It returns when nothing more is to be written.
+// WriteTo is called by the box. It returns when no more input will be written.
 func (i *inlet) WriteTo(pipe io.Writer) (int64, error) {
 	i.pipe <- pipe
 	<-i.closed
 	return 0, nil
 }
 
-// Read is there because the box wants a reader. It calls WriteTo in place of it.
+// Read exists because the box wants a reader. The box calls WriteTo instead.
 func (i *inlet) Read([]byte) (int, error) { return 0, io.EOF }
 
-// Write writes to the server. Writes must not be concurrent. One that waits ends with Close.
+// Write writes to the server. Writes must not be concurrent. Close ends a Write that waits.
 func (i *inlet) Write(text []byte) (int, error) {
 	if i.to == nil {
 		select {
@@ -49,9 +50,9 @@ func (i *inlet) Close() error {
 	return nil
 }
 
-// outlet is the output of a server, as the box offers it and a connection reads it.
+// outlet is the output of a server. The box writes it, and a connection reads it.
 type outlet struct {
-	pipe   chan io.Reader  // gets the pipe when the server has started
+	pipe   chan io.Reader  // receives the pipe when the server has started
 	ended  <-chan struct{} // closed when the server has ended
 	read   chan struct{}   // closed when the pipe has ended
 	closed chan struct{}
@@ -63,8 +64,8 @@ func newOutlet(ended <-chan struct{}) *outlet {
 	return &outlet{pipe: make(chan io.Reader, 1), ended: ended, read: make(chan struct{}), closed: make(chan struct{})}
 }
 
-// ReadFrom is called by the box. It returns when the output has ended, or nobody reads it any
-// more.
+// ReadFrom is called by the box. It returns when the output has ended, or when it is no
+// longer read.
 func (o *outlet) ReadFrom(pipe io.Reader) (int64, error) {
 	o.pipe <- pipe
 	select {
@@ -74,11 +75,11 @@ func (o *outlet) ReadFrom(pipe io.Reader) (int64, error) {
 	return 0, nil
 }
 
-// Write is there because the box wants a writer. It calls ReadFrom in place of it.
+// Write exists because the box wants a writer. The box calls ReadFrom instead.
 func (o *outlet) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// Read reads what the server writes. Reads must not be concurrent. It returns io.EOF when the
-// server has ended, and not sooner: then it is known how.
+// Read reads the output of the server. Reads must not be concurrent. It returns io.EOF only
+// when the server itself has ended: from then on it is known how the server ended.
 func (o *outlet) Read(b []byte) (int, error) {
 	if o.from == nil {
 		select {

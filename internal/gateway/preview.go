@@ -10,26 +10,26 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// Preview is what an entry of a file would start. It has the texts of the file unchanged, with
-// secrets as references.
+// Preview describes what an entry of a file would start. It contains the texts of the file
+// unchanged, with secrets as references.
 type Preview struct {
 	Name    string
 	Line    int
 	Enabled bool
-	URL     string // of a remote server
-	Image   string // the root of the box; empty for the usual one
+	URL     string // URL of a remote server
+	Image   string // root file system of the box; empty for the usual one
 	Install *PhasePreview
-	Run     *PhasePreview // nil for a remote server, and for one that is switched off
+	Run     *PhasePreview // nil for a remote server, and for an entry that is switched off
 	Mounts  []launch.Mount
 	Sets    []string // variables or headers by name, with their references
-	EnvFile string   // whose variables the server gets
+	EnvFile string   // file whose variables the server gets
 	Refers  []string // references to something outside the file, such as ${TOKEN}
 }
 
 // PhasePreview is one start of a program.
 type PhasePreview struct {
 	Argv  []string
-	Hosts []string // registries that only this phase reaches
+	Hosts []string // registries that only this phase can reach
 }
 
 // PreviewFile reads a file as if it were the operator's, and plans the start of its servers
@@ -48,7 +48,8 @@ func PreviewFile(name string) (all []Preview, faults []config.Fault, err error) 
 	return all, faults, nil
 }
 
-// PreviewText is PreviewFile for a text that a file is to have. Variables need not be set now.
+// PreviewText is PreviewFile for the text that a file is to have. Variables need not be set
+// yet.
 func PreviewText(name string, text []byte) (all []Preview, faults []config.Fault) {
 	look := lookHere()
 	find := look.Variable
@@ -59,7 +60,8 @@ func PreviewText(name string, text []byte) (all []Preview, faults []config.Fault
 	return preview(name, text, look)
 }
 
-// lookHere is what the operator's entries may refer to, with every secret there.
+// lookHere returns what the operator's entries may refer to. It finds a value for every
+// secret.
 func lookHere() config.Lookup {
 	look := config.Lookup{Secret: func(string) bool { return true }, Workspace: sandbox.WorkspaceDir}
 	seeHost(&look)
@@ -72,7 +74,7 @@ func preview(name string, data []byte, look config.Lookup) (all []Preview, fault
 	for _, e := range entries {
 		p := Preview{Name: e.Name, Line: e.Source.Line, Enabled: e.Enabled, Refers: config.References(e)}
 		for _, v := range slices.Concat(e.Env, e.Headers) {
-			set := v.Name // its value may be a secret
+			set := v.Name // the name instead of the value, which may be a secret
 			if refs := v.Value.References(); len(refs) > 0 {
 				set += " from " + strings.Join(refs, " and ")
 			}

@@ -11,8 +11,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// prompts offers the prompts of servers as prompts of the place. To the policy, the use of one
-// is a call of the tool mcp_PREFIX_prompts.
+// prompts offers the prompts of servers as prompts of the place. To the policy, the use of
+// a prompt is a call of the tool mcp_PREFIX_prompts.
 func (g *calls) prompts() mcp.PromptSource {
 	return mcp.PromptSource{
 		List: func(ctx context.Context, s *mcp.Session) ([]mcp.Prompt, error) {
@@ -22,7 +22,7 @@ func (g *calls) prompts() mcp.PromptSource {
 		Facts: func(s *mcp.Session, name string, _ map[string]string) policies.Facts {
 			tool, ok := g.offers.prompt(s.Tenant(), name)
 			if !ok {
-				return policies.Facts{} // it is gone, and getPrompt does not find it either
+				return policies.Facts{} // the prompt is gone; getPrompt then reports that it does not find it
 			}
 			return g.offers.use(s.Tenant(), tool.Server, usePrompts)
 		},

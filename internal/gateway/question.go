@@ -25,7 +25,7 @@ func (c *conn) question(ctx context.Context, run *running, id string, form mcp.F
 	give := func(a mcp.FormAnswer) {
 		select {
 		case answer <- a:
-		default: // it has one
+		default: // the question already has an answer
 		}
 	}
 	how, err := c.put(ctx, run, mcp.Offer{
@@ -56,8 +56,8 @@ func (c *conn) question(ctx context.Context, run *running, id string, form mcp.F
 	}
 }
 
-// put puts a question to the client of a call, and for a call that is kept to the later ones too in
-// which the client goes on with it.
+// put puts a question to the client of a call. If the call is kept, put also puts the
+// question to the later calls in which the client continues it.
 func (c *conn) put(ctx context.Context, run *running, offer mcp.Offer) (mcp.Asked, error) {
 	if run.kept == nil {
 		how := run.call.Ask(ctx, offer)
@@ -68,7 +68,7 @@ func (c *conn) put(ctx context.Context, run *running, offer mcp.Offer) (mcp.Aske
 		}
 		return how, nil
 	}
-	offer.ID = questionPrefix + rand.Text() // a question of this call, and of no other
+	offer.ID = questionPrefix + rand.Text() // a question of this call only
 	for {
 		call, next, asks := run.kept.now()
 		if slices.Contains(call.Brought(), offer.ID) {
@@ -80,7 +80,7 @@ func (c *conn) put(ctx context.Context, run *running, offer mcp.Offer) (mcp.Aske
 		how := call.Ask(ctx, offer)
 		select {
 		case asks <- struct{}{}:
-		default: // another question has said so
+		default: // another question has already sent the token
 		}
 		select {
 		case <-next:
@@ -90,7 +90,8 @@ func (c *conn) put(ctx context.Context, run *running, offer mcp.Offer) (mcp.Aske
 	}
 }
 
-// countAsked counts a question of a call, and returns how many there were; a nil call has none.
+// countAsked counts a question of a call, and returns the number so far. It returns 0 if
+// run is nil.
 func (c *conn) countAsked(run *running) int {
 	if run == nil {
 		return 0
@@ -101,20 +102,21 @@ func (c *conn) countAsked(run *running) int {
 	return run.asked
 }
 
-// questionID returns the ID of a question, the nth of its call. The same question of the same call
-// has the same ID when a modern client makes the call again with the answer.
+// questionID returns the ID of the nth question of a call. The same question of the same
+// call has the same ID when a modern client makes the call again with the answer.
 func (c *conn) questionID(n int, params json.RawMessage) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", c.server.Name, n, params))
 	return questionPrefix + hex.EncodeToString(sum[:8])
 }
 
-// readable is a text of a server, in its lines, as it does nothing but stand before a person.
+// readable returns a text of a server, with its lines, escaped so that a terminal only
+// shows it.
 func readable(text string) string {
 	var b strings.Builder
 	w := printable.NewWriter(&b)
 	_, err := io.WriteString(w, text[:min(len(text), askedText)])
 	if errors.Join(err, w.Flush()) != nil {
-		return "" // cannot be: it is written to memory
+		return "" // does not happen: the writer is a buffer in memory
 	}
 	return b.String()
 }

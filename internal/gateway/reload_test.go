@@ -15,7 +15,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// A server whose entry is as it was is followed after a reload too.
+// A server whose entry has not changed is still watched for changes after a reload.
 func TestChangesAfterReload(t *testing.T) {
 	g := gate(t, "servers: {s: {pin: off}}", "", map[string]upstreams.Server{"s": {
 		Tools:   []upstreams.Tool{upstreams.Echo},
@@ -34,7 +34,7 @@ func TestChangesAfterReload(t *testing.T) {
 	}
 }
 
-// Nothing is kept of servers that the files do not have any more, or have otherwise.
+// No state is kept of servers that the files no longer contain, or whose entry has changed.
 func TestStatesOfFormerEntries(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces)
 	g := &gated{t: t, workspace: t.TempDir(), files: t.TempDir()}
@@ -57,7 +57,7 @@ func TestStatesOfFormerEntries(t *testing.T) {
 	if got := states(); got != "one" {
 		t.Fatalf("got the states of %q\n%s", got, &g.logged)
 	}
-	for _, command := range []string{"/bin/false", ""} { // another entry, and none
+	for _, command := range []string{"/bin/false", ""} { // a changed entry, and then no entry
 		if command == "" {
 			write("two", "/bin/true")
 		} else {

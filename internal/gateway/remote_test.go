@@ -23,12 +23,12 @@ import (
 type elsewhere struct {
 	*httptest.Server
 
-	refuse  atomic.Bool // it wants a login
+	refuse  atomic.Bool // whether it requires a login
 	mu      sync.Mutex
-	headers http.Header // of the latest request; guarded by mu
+	headers http.Header // headers of the latest request; guarded by mu
 }
 
-// newNotes returns what such a server offers.
+// newNotes returns the MCP server with the offers of an elsewhere.
 func newNotes() *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "elsewhere", Version: "1"}, nil)
 	sdk.AddTool(s, &sdk.Tool{Name: "add", Description: "Adds"}, func(_ context.Context, _ *sdk.CallToolRequest, in struct{ A, B int }) (*sdk.CallToolResult, any, error) {
@@ -59,14 +59,14 @@ func newElsewhere(t *testing.T) *elsewhere {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		r.Host = "localhost" // as which it may be called, see DNS rebinding
+		r.Host = "localhost" // a Host that the handler accepts despite its guard against DNS rebinding
 		handler.ServeHTTP(w, r)
 	}))
 	t.Cleanup(e.Close)
 	return e
 }
 
-// gateTo opens a place with an entry of a remote server, in JSON.
+// gateTo opens a place with a JSON entry of a remote server.
 func gateTo(t *testing.T, e *elsewhere, keys, entry string) *gated {
 	t.Helper()
 	testenv.Need(t, testenv.UserNamespaces)
@@ -89,8 +89,8 @@ rules:
 
 const farEntry = `{"mcpServers": {"far": {"url": "http://host.belljar.internal:PORT/mcp", "headers": {"X-Key": "k ${secret:key}"}}}}`
 
-// A remote server is reached through the door as far as the policy says, with its secrets, and
-// what it has is offered like that of any other.
+// A remote server is reached through the door as far as the policy allows, with its
+// secrets. Its tools, prompts and resources are offered like those of any other server.
 func TestRemoteServer(t *testing.T) {
 	e := newElsewhere(t)
 	g := gateTo(t, e, `servers: {far: {secrets: {key: env}, profile: {net: {mode: proxy, allow_private: ["host.belljar.internal:PORT"]}}}}`, farEntry)
@@ -123,11 +123,11 @@ func TestRemoteServer(t *testing.T) {
 	}
 	e.refuse.Store(true)
 	g.wants("mcp_far_add", `{"A":1,"B":2}`, true, "is not accepted")
-	e.refuse.Store(false) // or its session would stay open
+	e.refuse.Store(false) // otherwise its session could not be closed
 }
 
-// Unless the policy allows a remote server, it is not reached, and clients read what is missing;
-// nothing goes out to it.
+// Unless the policy allows a remote server, no request goes out to it, and clients read
+// what is missing in the policy.
 func TestRemoteServerIsRefused(t *testing.T) {
 	e := newElsewhere(t)
 	for _, tt := range []struct{ keys, entry, want string }{
@@ -151,8 +151,8 @@ func TestRemoteServerIsRefused(t *testing.T) {
 	}
 }
 
-// GW-A30: a host that the policy allows by name is judged again by the address that it has when it is
-// dialled: a name that leads to this machine reaches nothing.
+// GW-A30: a host that the policy allows by name is judged again by its address when it is
+// dialled. A name that leads to this machine reaches nothing.
 func TestRemoteServerIsJudgedAtDial(t *testing.T) {
 	e := newElsewhere(t)
 	g := gateTo(t, e, `servers: {far: {profile: {net: {mode: proxy, allow: ["localhost:PORT"]}}}}`, `{"mcpServers": {"far": {"url": "http://localhost:PORT/mcp"}}}`)
@@ -169,8 +169,8 @@ func TestRemoteServerIsJudgedAtDial(t *testing.T) {
 	}
 }
 
-// A server gets the value of a secret where the policy says env, and a placeholder at the door;
-// its standard error does not show the value.
+// A server gets the value of a secret if the policy says env, and a placeholder if the
+// policy says door. Its recorded stderr does not contain the value.
 func TestSecretsOfServers(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	const script = `echo "$A $B" >&2; exit 3`
@@ -197,8 +197,8 @@ func TestSecretsOfServers(t *testing.T) {
 	}
 }
 
-// A login is refused, before anything leaves this machine, where there is nothing to log in at or
-// the policy does not let the server be reached.
+// A login is refused, before any request leaves this machine, if the server has no login or
+// the policy does not allow the server.
 func TestLoginIsRefused(t *testing.T) {
 	e := newElsewhere(t)
 	reaches := `{profile: {net: {mode: proxy, allow_private: ["host.belljar.internal:PORT"]}}}`

@@ -17,8 +17,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// resources offers the resources of servers as resources of the place. To the policy, the use of
-// one is a call of the tool mcp_PREFIX_resources.
+// resources offers the resources of servers as resources of the place. To the policy, the
+// use of a resource is a call of the tool mcp_PREFIX_resources.
 func (g *calls) resources() mcp.RemoteResources {
 	return mcp.RemoteResources{
 		Scheme: schemes, List: g.listResources, Templates: g.listTemplates, Read: g.readResource, Complete: g.completeResource,
@@ -36,14 +36,16 @@ func (g *calls) resources() mcp.RemoteResources {
 	}
 }
 
-// outward returns the URI, or the template of URIs, by which clients know one of a server.
+// outward returns the URI, or the template of URIs, under which clients know a resource of
+// a server.
 func outward(s *server, uri string) string {
 	scheme, rest, _ := strings.Cut(uri, ":")
 	return schemeOf(s) + "://" + scheme + "/" + rest
 }
 
-// listResources lists the resources of all servers that the session may use, all at once: one
-// that does not answer keeps no other waiting, and is left out.
+// listResources lists the resources of all servers that the session may use. It asks all
+// servers at the same time. A server that does not answer does not delay the others, and is
+// left out.
 func (g *calls) listResources(ctx context.Context, s *mcp.Session) ([]mcp.Entry, error) {
 	g.gather(ctx, s)
 	faces := g.offers.withResources(s.Tenant())
@@ -61,9 +63,9 @@ func (g *calls) listResources(ctx context.Context, s *mcp.Session) ([]mcp.Entry,
 	return slices.Concat(lists...), ctx.Err()
 }
 
-// resourcesOf lists the resources of a server, as far as it answers in time.
+// resourcesOf lists the resources of a server that arrive in time.
 func (g *calls) resourcesOf(ctx context.Context, s *mcp.Session, f *face) (all []mcp.Entry, err error) {
-	// A list has no name of a resource, so its grant is that of the server as a whole.
+	// A list names no resource, so its grant is the grant of the server as a whole.
 	grant, err := g.cfg.Policy().Upstreams().Grant(s.Tenant(), policies.UpstreamBox{Server: f.server.Name, Trusted: f.server.Trusted})
 	if err != nil {
 		return nil, err
@@ -84,13 +86,13 @@ func (g *calls) resourcesOf(ctx context.Context, s *mcp.Session, f *face) (all [
 	return all, err
 }
 
-// entryOf returns a resource of a server as clients see it.
+// entryOf returns a resource of a server in the form that clients see.
 func entryOf(s *server, raw json.RawMessage) mcp.Entry {
 	text := func(member string) string { return wire.Text(wire.Member(raw, member)) }
 	return mcp.Entry{URI: outward(s, text("uri")), Name: text("name"), Title: text("title"), Description: text("description"), Definition: raw}
 }
 
-// listTemplates lists the templates that are trusted.
+// listTemplates lists the trusted templates.
 func (g *calls) listTemplates(ctx context.Context, s *mcp.Session) (all []json.RawMessage, _ error) {
 	g.gather(ctx, s)
 	for _, f := range g.offers.withResources(s.Tenant()) {
@@ -129,9 +131,10 @@ func (g *calls) readResource(ctx context.Context, call mcp.Call, uri string) (re
 	return res, err
 }
 
-// notFound reports whether a server says that a resource does not exist (MCP 2025-11-25 and
-// 2026-07-28, "Resources", "Error Handling"). The modern era has one code for all invalid params.
-// There the error means a missing resource only if its data contain the URI.
+// notFound reports whether a server's error means that a resource does not exist (MCP
+// 2025-11-25 and 2026-07-28, "Resources", "Error Handling"). The modern era has one code
+// for all invalid params. In that era the error means a missing resource only if its data
+// contain the URI.
 func notFound(in wire.Era, e *mcp.RemoteError) bool {
 	return e.Code == wire.NotFound.Code(in) && (in == wire.Legacy || wire.Member(e.Data, "uri") != nil)
 }
@@ -179,7 +182,7 @@ func withText(object json.RawMessage, member, text string) (json.RawMessage, err
 		if string(name) == member {
 			return true
 		}
-		key, _ := json.Marshal(string(name)) // a text can always be written
+		key, _ := json.Marshal(string(name)) // a string can always be marshalled
 		b.Write(key)
 		b.WriteByte(':')
 		b.Write(old)

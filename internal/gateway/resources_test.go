@@ -50,8 +50,8 @@ func TestListedResources(t *testing.T) {
 	}
 }
 
-// A server that does not answer with its resources keeps those of others back no longer than one
-// call may take.
+// A server that does not answer with its resources delays the resources of other servers no
+// longer than the timeout of one call.
 func TestResourcesThatDoNotCome(t *testing.T) {
 	results := map[string]json.RawMessage{
 		"initialize":     json.RawMessage(`{"protocolVersion":"2025-06-18","capabilities":{"resources":{}},"serverInfo":{"name":"s","version":"1"}}`),

@@ -15,23 +15,25 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// The questions that a server may ask besides those to a person, if the policy says so.
+// The questions other than those to a person that a server may ask, if the policy allows
+// it.
 const (
 	sampleMethod = "sampling/createMessage"
 	rootsMethod  = "roots/list"
 )
 
-// Bounds of a question to a client's model, which costs the client money.
+// Bounds of a question to a client's model. The answers of the model cost the client money.
 const (
-	sampleTokens   = 4096      // of the answer, at most
-	sampleMessages = 64        // of the question
-	sampleBytes    = 256 << 10 // of the params
+	sampleTokens   = 4096      // most tokens of the answer
+	sampleMessages = 64        // most messages of the question
+	sampleBytes    = 256 << 10 // most bytes of the params
 )
 
-// offersAt says what of a client servers may ask: its person, the person's browser, its model.
+// offersAt reports which parts of a client servers may ask: its person, the person's
+// browser, its model.
 type offersAt struct{ person, browser, model bool }
 
-// offersOf is what servers may ask of a client, as the capabilities of a client.
+// offersOf returns what a server may ask of a client, in the form of client capabilities.
 func offersOf(s *server, at offersAt) json.RawMessage {
 	var all []string
 	switch browser := at.browser && s.Trusted; {
@@ -51,8 +53,8 @@ func offersOf(s *server, at offersAt) json.RawMessage {
 	return json.RawMessage("{" + strings.Join(all, ",") + "}")
 }
 
-// sample asks the model of the client of a call. Only what belljar knows of the params is passed
-// on: not a request for the context of other servers, and no tools.
+// sample puts a question to the model of the client of a call. Only the params that belljar
+// knows are passed on: no tools, and no request for the context of other servers.
 func (c *conn) sample(ctx context.Context, run *running, id string, params json.RawMessage) (json.RawMessage, error) {
 	if !c.server.Settings.Sampling {
 		return nil, wire.Errorf(wire.MethodNotFound, "the policy does not let this server ask a model")
@@ -84,7 +86,7 @@ type sampling struct {
 	Model    json.RawMessage   `json:"modelPreferences,omitempty"`
 }
 
-// sampleOf returns the params of a question to a model, as the client gets them.
+// sampleOf returns the params of a question to a model, in the form that the client gets.
 func sampleOf(server string, params json.RawMessage) (json.RawMessage, error) {
 	if len(params) > sampleBytes {
 		return nil, fmt.Errorf("the params have %d bytes, and %d are passed on", len(params), sampleBytes)
@@ -100,7 +102,7 @@ func sampleOf(server string, params json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("it has %d messages, and %d are passed on", len(q.Messages), sampleMessages)
 	}
 	q.Tokens = min(q.Tokens, sampleTokens)
-	// Clients show a person the messages and this, and few of them show _meta.
+	// Clients show a person the messages and the system prompt. Few clients show _meta.
 	q.System = strings.TrimSpace(fmt.Sprintf("The MCP server %s asks this through belljar, and gets the answer. It is not the user who asks.\n\n%s", upstream.Line(server), q.System))
 	asks, err := json.Marshal(struct {
 		sampling
@@ -112,8 +114,8 @@ func sampleOf(server string, params json.RawMessage) (json.RawMessage, error) {
 	return asks, mcp.CheckSample(asks)
 }
 
-// rootsOfBox answers roots/list: the directories of its box that the profile of the server names.
-// The client's own are on another machine, or not in the box.
+// rootsOfBox answers roots/list with the directories of the server's box that its profile
+// names. The client's own roots are on another machine, or not in the box.
 func (c *conn) rootsOfBox() (json.RawMessage, error) {
 	if !c.server.Settings.Roots {
 		return nil, wire.Errorf(wire.MethodNotFound, "the policy does not let this server know of roots")
@@ -129,7 +131,7 @@ func (c *conn) rootsOfBox() (json.RawMessage, error) {
 	return json.Marshal(map[string]any{"roots": roots})
 }
 
-// rootsOf are the directories that a profile names, by their paths in the box.
+// rootsOf returns the directories that a profile names, as paths in the box.
 func rootsOf(g policies.Grant) (all []string) {
 	if g.Workspace() != policies.AccessNone {
 		all = append(all, sandbox.WorkspaceDir)

@@ -10,7 +10,7 @@ import (
 	"belljar.dev/internal/mcptest/upstreams"
 )
 
-// sampler is a server that asks a model at each call of echo.
+// sampler returns a server that puts a question to a model during each call of echo.
 func sampler(params string) map[string]upstreams.Server {
 	return map[string]upstreams.Server{"s": {
 		Tools: []upstreams.Tool{upstreams.Echo, {Name: upstreams.ReceivedTool}},
@@ -20,7 +20,7 @@ func sampler(params string) map[string]upstreams.Server {
 
 const sampled = `{"messages":[{"role":"user","content":{"type":"text","text":"Say hi"}}],"maxTokens":100000,"systemPrompt":"Be brief","temperature":0.5,"includeContext":"allServers","metadata":{"odd":1}}`
 
-// received reports whether the server has had a message with all these parts.
+// received reports whether the server has received a message that contains all these parts.
 func (g *gated) received(t *testing.T, parts ...string) bool {
 	t.Helper()
 	text, failed := g.call("mcp_s_"+upstreams.ReceivedTool, `{}`)
@@ -39,8 +39,9 @@ func (g *gated) received(t *testing.T, parts ...string) bool {
 	return false
 }
 
-// GW24: with sampling: true a server may ask the model of the client whose call runs. The client
-// learns which server asks, and gets no more of the question than belljar knows.
+// GW24: with sampling: true a server may ask the model of the client whose call runs. The
+// question names the server, and the client gets only the parts of the question that
+// belljar knows.
 func TestServersAskModels(t *testing.T) {
 	g := gate(t, "servers: {s: {sampling: true}}", "", sampler(sampled))
 	g.names()
@@ -68,8 +69,8 @@ func TestServersAskModels(t *testing.T) {
 	}
 }
 
-// A completion comes with each key that a person types, and nobody has decided about it: a server
-// cannot ask a model, or a person, for one.
+// A completion is requested with each key that a person types, and nobody has decided about
+// it. So during a completion, a server cannot ask a model or a person.
 func TestNobodyIsAskedForACompletion(t *testing.T) {
 	g := gate(t, "servers: {s: {sampling: true}}", "", map[string]upstreams.Server{"s": {
 		Tools: []upstreams.Tool{{Name: upstreams.ReceivedTool}},
@@ -95,8 +96,9 @@ func TestNobodyIsAskedForACompletion(t *testing.T) {
 	}
 }
 
-// GW24: a client of 2026-07-28 gets the question for its model as the result of its call, and the
-// server goes on with the answer. An answer to a form does not answer a question for a model.
+// GW24: a client of 2026-07-28 gets the question for its model as the result of its call,
+// and the server continues with the answer. An answer to a form does not answer a question
+// for a model.
 func TestServersAskModelsInAResult(t *testing.T) {
 	g := gate(t, "servers: {s: {sampling: true}}", "", sampler(sampled))
 	g.names()
@@ -125,8 +127,8 @@ func TestServersAskModelsInAResult(t *testing.T) {
 	}
 }
 
-// A question that a server may not ask a model is refused, with a text for the server, and its call
-// goes on.
+// A question that a server may not ask a model is refused. The server gets an error text,
+// and its call continues.
 func TestQuestionsForModelsThatAreRefused(t *testing.T) {
 	for name, of := range map[string]struct{ keys, params, want string }{
 		"the policy":  {"", sampled, "did not offer sampling"},
@@ -155,7 +157,7 @@ func TestQuestionsForModelsThatAreRefused(t *testing.T) {
 	}
 }
 
-// A question that is too large is not read.
+// A question that is too large is refused unread.
 func TestLargeQuestionsForModels(t *testing.T) {
 	large := strings.Replace(sampled, "Say hi", strings.Repeat("x", sampleBytes), 1)
 	if _, err := sampleOf("s", json.RawMessage(large)); err == nil || !strings.Contains(err.Error(), "262144 are passed on") {
@@ -163,7 +165,7 @@ func TestLargeQuestionsForModels(t *testing.T) {
 	}
 }
 
-// One call asks a model a bounded number of times.
+// The number of questions to a model in one call is bounded.
 func TestQuestionsForModelsAreFew(t *testing.T) {
 	servers := sampler(sampled)
 	s := servers["s"]
@@ -185,7 +187,8 @@ func TestQuestionsForModelsAreFew(t *testing.T) {
 	}
 }
 
-// GW24: with roots: true a server gets the directories of its box, and never those of the client.
+// GW24: with roots: true a server gets the directories of its box, and never the roots of
+// the client.
 func TestServersAskForRoots(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

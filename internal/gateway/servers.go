@@ -18,47 +18,48 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// inBox are the directories of a server's box. Home and Temp are those that each box has;
-// they end with it. Home must be there before a launcher starts: pnpm resolves its path.
+// inBox contains directories of a server's box. Home and Temp are in each box, and end with
+// the box. Home must exist before a launcher starts: pnpm resolves its path.
 var inBox = launch.Dirs{Home: "/home/agent", Cache: policies.UpstreamCache, Temp: "/tmp"}
 
-// server is one server of the configuration. It does not change.
+// server is one server of the configuration. It is immutable.
 type server struct {
 	upstream.Server
-	entry  config.Entry // expanded, with its secrets as references
+	entry  config.Entry // expanded entry, with its secrets as references
 	plan   *launch.Plan // nil for a remote server
 	pinned launch.Pinned
-	place  string       // of its pins: the workspace if agents can write its file, else empty
-	filter names.Filter // of the policy
+	place  string       // place in the key of its pins: the workspace if agents can write its file, else empty
+	filter names.Filter // filter of the policy
 }
 
-// errChanged is the error of an instance whose server has another entry by now. The pool ends
-// the instance.
+// errChanged is the error of an instance whose server's entry has changed since the
+// instance was started. The pool ends the instance.
 var errChanged = errors.New("the configuration of the server was changed meanwhile")
 
-// heldError is why a server must not run: an upstream.ErrHeld with the reason as its whole text.
+// heldError is the reason why a server must not run. It is an upstream.ErrHeld whose whole
+// text is the reason.
 type heldError string
 
 func (e heldError) Error() string { return string(e) }
 
-// Is makes it an upstream.ErrHeld.
+// Is makes errors.Is report that a heldError is an upstream.ErrHeld.
 func (e heldError) Is(target error) bool { return target == upstream.ErrHeld }
 
-// offers reports whether the file and the policy let clients have something by its native
-// name.
+// offers reports whether the file and the policy let clients use a tool or prompt with this
+// native name.
 func (s *server) offers(native string) bool {
 	return s.entry.Tools.Has(native) && s.filter.Passes(native)
 }
 
-// pins returns the key of the server's pins, for a tenant.
+// pins returns the key of the server's pins for a tenant.
 func (s *server) pins(tenant string) pin.Server {
 	return pin.Server{Tenant: tenant, Place: s.place, Name: s.Name}
 }
 
-// rules say how definitions of a server become trusted.
+// rules returns the rules by which definitions of a server become trusted.
 func (s *server) rules() pin.Rules { return pin.Rules{Mode: modeOf(s.Settings.Pin)} }
 
-// modeOf is a mode of the policy as pins have it.
+// modeOf converts a mode of the policy to a mode of pins.
 func modeOf(p policies.Pin) pin.Mode {
 	switch p {
 	case policies.PinAsk:
@@ -72,16 +73,16 @@ func modeOf(p policies.Pin) pin.Mode {
 	return pin.Strict
 }
 
-// setup is all servers under one policy and state of the files. It does not change.
+// setup is all servers under one policy and one state of the files. It is immutable.
 type setup struct {
 	servers map[string]*server
-	faults  []config.Fault    // for the operator
-	off     []config.Entry    // that are switched off
-	broken  map[string]string // why an entry cannot be used, by its name
+	faults  []config.Fault    // faults of the files, for the operator
+	off     []config.Entry    // entries that are switched off
+	broken  map[string]string // reasons why entries cannot be used, by the names of the entries
 }
 
-// readSetup reads the files, and makes servers of their entries. An entry that cannot be used
-// is a fault and takes no other one along.
+// readSetup reads the files, and makes servers of their entries. An entry that cannot be
+// used becomes a fault, and does not affect the other entries.
 func (g *site) readSetup() (*setup, error) {
 	entries, faults, err := g.readFiles()
 	if err != nil {
@@ -148,8 +149,8 @@ func (g *site) newServer(e config.Entry) (*server, []config.Fault) {
 			}
 		}
 	}
-	s.pinned = launch.Pin(s.entry, s.plan)    // with the variables of its file
-	settings.Limit.Source = policies.Source{} // a line of the policy
+	s.pinned = launch.Pin(s.entry, s.plan)    // after readEnvFile, so that the pins contain the variables of the file
+	settings.Limit.Source = policies.Source{} // the place in the policy file does not belong to the identity
 	id, err := json.Marshal([]any{s.pinned, identity(s.entry), trusted, settings, g.cfg.Policy().Upstreams().Fingerprint(e.Name, trusted)})
 	if err != nil {
 		return fail("", "%v", err)
@@ -171,7 +172,7 @@ func notesOf(e config.Entry, plan *launch.Plan) (all []config.Fault) {
 	return all
 }
 
-// faultOf is a fault of an entry.
+// faultOf returns a fault of an entry.
 func faultOf(e config.Entry, level config.Level, message, hint string) config.Fault {
 	f := config.Fault{File: e.Source.File, Line: e.Source.Line, Col: e.Source.Col, Level: level, Message: message, Hint: hint}
 	if level == config.Error {
@@ -188,11 +189,12 @@ func seeHost(look *config.Lookup) {
 		}
 		return os.LookupEnv(name)
 	}
-	look.Home, _ = os.UserHomeDir() // without one, ~ is a fault of the entry
+	look.Home, _ = os.UserHomeDir() // without a home directory, ~ is a fault of the entry
 }
 
-// identity returns the parts of an entry that its pins do not have, or have only by name. Values
-// of variables stand as digests. An instance does not live on if one of these parts has changed.
+// identity returns the parts of an entry that are missing in its pins, or are there only by
+// name. Values of variables stand as digests. An instance ends if one of these parts
+// changes.
 func identity(e config.Entry) (all []string) {
 	for _, v := range slices.Concat(e.Env, e.Headers) {
 		all = append(all, v.Name+"="+v.Value.Pinned())
@@ -200,7 +202,8 @@ func identity(e config.Entry) (all []string) {
 	return append(all, string(e.Kind), e.Prefix, e.Cwd.Pinned(), fmt.Sprint(e.Tools))
 }
 
-// readEnvFile adds the variables of the entry's envFile to its own, which win.
+// readEnvFile adds the variables of the entry's envFile to those of the entry. The
+// variables of the entry take precedence.
 func (s *server) readEnvFile(trust func(file string) bool) *config.Fault {
 	name, _ := s.plan.EnvFile.Plain()
 	if name = filepath.Clean(name); !filepath.IsAbs(name) {

@@ -9,17 +9,17 @@ import (
 	"belljar.dev/mcp/upstream/names"
 )
 
-// site is what all parts of a gateway share: the configuration, and the servers as the files
-// have them now.
+// site is what all parts of a gateway share: the configuration, and the servers as the
+// files define them now.
 type site struct {
 	cfg     Config
 	current atomic.Pointer[setup]
 
-	programs digests // of what servers run
+	programs digests // digests of the programs that servers run
 
 	mu      sync.Mutex
-	noticed map[names.Notice]struct{} // guarded by mu: what was logged of names
-	conns   map[*conn]struct{}        // guarded by mu: those that are open
+	noticed map[names.Notice]struct{} // guarded by mu: notices that were logged
+	conns   map[*conn]struct{}        // guarded by mu: open connections
 }
 
 func newSite(cfg Config) *site {
@@ -28,7 +28,7 @@ func newSite(cfg Config) *site {
 	return g
 }
 
-// setup is all servers as they are configured now.
+// setup returns all servers as they are configured now.
 func (g *site) setup() *setup { return g.current.Load() }
 
 // server returns the server that a Spec means.
@@ -39,7 +39,7 @@ func (g *site) server(spec *upstream.Spec) (*server, error) {
 	return nil, errChanged
 }
 
-// own are the names of the tools of the place itself.
+// own returns the names of the place's own tools.
 func (g *site) own() []string {
 	all := g.cfg.Server.Tools()
 	own := make([]string, len(all))
@@ -58,10 +58,10 @@ func (g *site) logFault(f config.Fault) {
 	log("upstreams", "file", f.File, "line", f.Line, "col", f.Col, "server", f.Entry, "fault", f.Message, "hint", f.Hint)
 }
 
-// maxNoticed bounds the notices that are remembered.
+// maxNoticed bounds the number of remembered notices.
 const maxNoticed = 4096
 
-// notice logs what a table of names leaves out or changes, once.
+// notice logs once what a table of names leaves out or changes.
 func (g *site) notice(all []names.Notice) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -76,7 +76,7 @@ func (g *site) notice(all []names.Notice) {
 	}
 }
 
-// add notes a connection that is open.
+// add records an open connection.
 func (g *site) add(c *conn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

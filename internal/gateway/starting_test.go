@@ -9,8 +9,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// A list in which a server is not there yet is not kept by clients; one with all servers is, as
-// long as each of them lets it be kept.
+// Clients do not cache a list that lacks a server which is still starting. They cache a
+// list with all servers, for as long as each server allows.
 func TestListsWithoutAServerAreNotKept(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces)
 	prompts := func(ttl string) upstreams.Server {

@@ -7,20 +7,21 @@ import (
 	"belljar.dev/mcp/upstream/config"
 )
 
-// Status is how a server is, for people. Texts of servers and files are in it as they are.
+// Status is the state of a server, for people. Texts of servers and files are in it
+// unescaped.
 type Status struct {
 	upstream.Status
-	File    string // of its entry, with the line
+	File    string // path of the file that contains its entry; Line is the line of the entry there
 	Line    int
 	Hides   []string // the entries of other files that it replaces, each FILE:LINE, the latest file first
 	Trusted bool
 	Pin     string // the mode of its pins
-	Held    int    // definitions that are held: they wait for a person, or were refused
-	Tools   int    // that lists show
-	Bytes   int    // of the definitions of these tools
+	Held    int    // number of held definitions: a person has not decided about them, or has refused them
+	Tools   int    // number of tools in lists
+	Bytes   int    // bytes of the definitions of these tools
 }
 
-// from sets where the entry of the server is.
+// from sets the place of the server's entry.
 func (s *Status) from(at config.Source) {
 	s.File, s.Line, s.Trusted = at.File, at.Line, at.Trusted
 	for _, h := range at.Hides {
@@ -28,7 +29,7 @@ func (s *Status) from(at config.Source) {
 	}
 }
 
-// Faults returns what is wrong with the files, a text for each fault.
+// Faults returns one text for each fault of the files.
 func (g *Gateway) Faults() (all []string) {
 	for _, f := range g.setup().faults {
 		all = append(all, f.String())
@@ -36,7 +37,7 @@ func (g *Gateway) Faults() (all []string) {
 	return all
 }
 
-// Status returns the state of all servers, of each instance once.
+// Status returns the states of all servers, one for each instance.
 func (g *Gateway) Status() (all []Status) {
 	now := g.setup()
 	for _, s := range g.calls.pool.Status() {

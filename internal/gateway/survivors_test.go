@@ -14,15 +14,18 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// livesEnv is how many hostile servers TestSurvivors starts; by default each kind once.
+// livesEnv is the environment variable with the number of hostile servers that
+// TestSurvivors starts. By default it starts one of each kind.
 const livesEnv = "BELLJAR_TEST_LIVES"
 
-// together is how many hostile servers run at once, beside one that behaves.
+// together is the number of hostile servers that run at the same time, in addition to one
+// that behaves well.
 const together = 6
 
-// Whatever servers do, those that behave are served beside them, and a second after they were
-// taken out of the configuration no process, box or mount of them is left. TestMain looks for
-// what is left on the host: cgroups, descriptors and goroutines too.
+// While hostile servers run, servers that behave well still answer. One second after the
+// hostile servers were taken out of the configuration, none of their processes, boxes and
+// mounts is left. TestMain also checks what is left on the host: cgroups, descriptors and
+// goroutines.
 func TestSurvivors(t *testing.T) {
 	mark := testenv.Seconds()
 	all := upstreams.Misbehaving(mark)
@@ -65,7 +68,7 @@ func TestSurvivors(t *testing.T) {
 		}
 		g.wants("mcp_good_echo", `{"x":1}`, false, `{"x":1}`)
 		for _, a := range answers {
-			<-a // each has a text of its own
+			<-a // each answer has its own text
 		}
 		g.write(nil)
 		if err := g.Reload(); err != nil {
@@ -81,7 +84,7 @@ func TestSurvivors(t *testing.T) {
 	t.Logf("%d lives of %d kinds of servers: nothing is left", lives, len(kinds))
 }
 
-// mounted are the mounts of this process.
+// mounted returns the mounts of this process.
 func mounted(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/mountinfo")

@@ -1,5 +1,5 @@
-// Package golden compares what tests got with files that hold what they want.
-// go test -update writes those anew.
+// Package golden compares the results of tests with golden files, which contain the wanted
+// results. go test -update writes the golden files anew.
 package golden
 
 import (
@@ -17,14 +17,14 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // Update reports whether golden files are to be written anew.
 func Update() bool { return *update }
 
-// Equal compares a text with a file of testdata.
+// Equal compares a text with a golden file in testdata.
 func Equal(t testing.TB, name, got string) {
 	t.Helper()
 	File(t, filepath.Join("testdata", name), got)
 }
 
-// Section is File for a part of a document: what stands between <!-- name --> and
-// <!-- end -->.
+// Section is File for a part of a document: the text between <!-- name --> and <!-- end
+// -->.
 func Section(t testing.TB, file, name, got string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -39,7 +39,7 @@ func Section(t testing.TB, file, name, got string) {
 	File(t, file, before+"<!-- "+name+" -->\n"+got+"<!-- end -->"+after)
 }
 
-// File is Equal for a file elsewhere.
+// File is Equal for a file outside testdata.
 func File(t testing.TB, file, got string) {
 	t.Helper()
 	if *update {

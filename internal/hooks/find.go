@@ -14,15 +14,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Folder is a directory of hooks, with a directory for each event.
+// Folder is a directory of hooks. It contains a directory for each event.
 type Folder struct {
-	Dir string // it need not exist
-	// Beneath, where set, is a directory that Dir, relative then, lies in and is
-	// not left: no link on the way is followed.
+	Dir string // path of the directory, which need not exist
+	// Beneath, if set, is the directory in which Dir lies; Dir is then a relative path. A
+	// link that leads out of Beneath is not followed.
 	Beneath string
 }
 
-// path is where the folder is, for people.
+// path returns the path of the folder, for people.
 func (f Folder) path() string { return filepath.Join(f.Beneath, f.Dir) }
 
 // Hook is one program.
@@ -30,26 +30,26 @@ type Hook struct {
 	Event  string
 	Name   string
 	Path   string // on the host
-	Sync   bool   // it is waited for
-	OnHost bool   // the operator has it run outside a box
-	Off    bool   // its name begins with "_" or "."
-	Why    string // why it cannot be run; empty where it can
+	Sync   bool   // whether belljar waits for it
+	OnHost bool   // whether the operator has it run outside a box
+	Off    bool   // whether its name begins with "_" or "."
+	Why    string // reason why it cannot be run; empty if it can
 
 	interpreter *interpreter
 	folder      Folder
 }
 
-// interpreter is what runs files of an extension.
+// interpreter describes the program that runs files with an extension.
 type interpreter struct {
 	program string
-	inline  []string // before the text of a script that is not a file
-	after   []string // behind it, before the arguments
-	named   bool     // the first argument is the script's own name
+	inline  []string // arguments before the text of the script
+	after   []string // arguments between the text and the hook's own arguments
+	named   bool     // whether the first argument is the script's own name
 }
 
-// interpreters are by extension. A file without one is a script for bash. Python
-// looks for no module in its working directory or the user's home, and reads no
-// variable (python(1), -I).
+// interpreters are the interpreters by extension. A file without an extension is a script
+// for bash. Python looks for no module in its working directory or the user's home, and
+// reads no variable (python(1), -I).
 var interpreters = map[string]*interpreter{
 	"":      {"bash", []string{"-c"}, nil, true},
 	".sh":   {"sh", []string{"-c"}, nil, true},
@@ -62,11 +62,11 @@ var interpreters = map[string]*interpreter{
 	".rb":   {"ruby", []string{"-e"}, nil, false},
 }
 
-// extensions are those that there are interpreters for.
+// extensions lists the extensions that have an interpreter.
 const extensions = ".sh, .bash, .py, .js, .mjs, .cjs, .pl, .rb, or none for bash"
 
-// find are the hooks of a folder for an event, sorted by name; with an empty
-// event those for all.
+// find returns the hooks of a folder for an event, sorted by name. If event is empty, find
+// returns the hooks for all events.
 func (f Folder) find(event string) ([]Hook, error) {
 	root, err := f.open()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,7 +95,7 @@ func (f Folder) find(event string) ([]Hook, error) {
 	return all, nil
 }
 
-// findIn are the hooks of one event.
+// findIn returns the hooks of one event.
 func (f Folder) findIn(root *os.File, event string) ([]Hook, error) {
 	dir, err := beneath(root, event, unix.O_RDONLY|unix.O_DIRECTORY)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
@@ -130,7 +130,7 @@ func (f Folder) findIn(root *os.File, event string) ([]Hook, error) {
 	return all, nil
 }
 
-// open is the folder.
+// open opens the directory of the folder.
 func (f Folder) open() (*os.File, error) {
 	if f.Beneath == "" {
 		return os.OpenFile(f.Dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
@@ -143,7 +143,7 @@ func (f Folder) open() (*os.File, error) {
 	return beneath(base, f.Dir, unix.O_RDONLY|unix.O_DIRECTORY)
 }
 
-// beneath opens what lies at a path in a directory and does not leave it.
+// beneath opens the file or directory name in dir, unless its path leads out of dir.
 func beneath(dir *os.File, name string, flags int) (*os.File, error) {
 	how := unix.OpenHow{Flags: uint64(flags) | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
 	for {
@@ -162,7 +162,7 @@ func beneath(dir *os.File, name string, flags int) (*os.File, error) {
 
 // openScript opens a hook to read it.
 func openScript(dir *os.File, name string) (*os.File, error) {
-	f, err := beneath(dir, name, unix.O_RDONLY|unix.O_NONBLOCK) // a FIFO must not keep us
+	f, err := beneath(dir, name, unix.O_RDONLY|unix.O_NONBLOCK) // O_NONBLOCK: opening a FIFO must not block
 	if err != nil {
 		return nil, err
 	}
@@ -180,8 +180,8 @@ func openScript(dir *os.File, name string) (*os.File, error) {
 	return nil, err
 }
 
-// script is the text of a hook as it is now. That of a hook on the host comes
-// from a file that nobody else can write, in directories that nobody else can.
+// script returns the present text of a hook. For a hook on the host, the file and its
+// directories must not be writable by other users.
 func (h Hook) script() (string, error) {
 	root, err := h.folder.open()
 	if err != nil {
@@ -213,7 +213,8 @@ func (h Hook) script() (string, error) {
 	return b.String(), err
 }
 
-// onlyOurs says why a file cannot be relied on to hold what this user wrote.
+// onlyOurs returns an error if other users could have changed a file. The error states the
+// reason.
 func onlyOurs(f *os.File) error {
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &stat); err != nil {
@@ -230,7 +231,7 @@ func onlyOurs(f *os.File) error {
 	return nil
 }
 
-// names are the entries of a directory, sorted; too many are an error.
+// names returns the entries of a directory, sorted. More than most entries are an error.
 func names(dir *os.File, most int) ([]string, error) {
 	all, err := dir.Readdirnames(most + 1)
 	if err != nil && len(all) == 0 && !errors.Is(err, io.EOF) {

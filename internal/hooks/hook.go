@@ -10,20 +10,20 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// The events that belljar has hooks run for. A folder of any other name is for
-// events that people send by `belljar hook emit` (C21).
+// The events for which belljar itself runs hooks. A folder with any other name is for
+// events that people send with `belljar hook emit` (C21).
 const (
 	SessionStart = "session_start"
 	SessionEnd   = "session_end"
-	ToolUse      = "tool_use"    // before a call that the policy lets through; may refuse it
-	ToolResult   = "tool_result" // after it
+	ToolUse      = "tool_use"    // before a call that the policy allows; a hook may refuse the call
+	ToolResult   = "tool_result" // after a call
 	JobEnd       = "job_end"     // a background task has ended
 	Callback     = "callback"    // a callback has fired
 	Approval     = "approval"    // a question to a person was put, answered, or ended
 	Error        = "error"       // a call could not be done
 )
 
-// Events are the names above with what each is for, in order.
+// Events returns the names above in order, each with the meaning of the event.
 func Events() [][2]string {
 	return [][2]string{
 		{SessionStart, "a client has begun a session"},
@@ -41,32 +41,32 @@ func Events() [][2]string {
 const (
 	DefaultTimeout = 30 * time.Second
 	MaxTimeout     = 10 * time.Minute
-	MaxOutput      = 64 << 10 // bytes of each stream
-	MaxScript      = 64 << 10 // bytes of a hook that runs in a box
-	MaxEvent       = 32 << 10 // bytes of an event as JSON
+	MaxOutput      = 64 << 10 // most bytes of each output stream
+	MaxScript      = 64 << 10 // most bytes of the script
+	MaxEvent       = 32 << 10 // most bytes of an event as JSON
 
-	maxHooks  = 64 // of one event in one folder
-	maxEvents = 64 // folders of events in one folder
-	maxQueue  = 64 // hooks that wait to be started
-	workers   = 4  // that run at once and are not waited for
+	maxHooks  = 64 // most hooks of one event in one folder
+	maxEvents = 64 // most folders of events in one folder
+	maxQueue  = 64 // most hooks that wait to be started
+	workers   = 4  // most hooks that run at the same time without being waited for
 	maxText   = 4 << 10
 )
 
 var eventName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_-]*$`) })
 
-// isEvent reports whether an event can have a name.
+// isEvent reports whether name is a valid name of an event.
 func isEvent(name string) bool { return len(name) <= 64 && eventName().MatchString(name) }
 
 // Event is something that happened.
 type Event struct {
 	Name    string
-	Session string // in which it happened; empty for none
-	Tenant  string // whose it is
+	Session string // session of the event; empty if it has none
+	Tenant  string // tenant to which the event belongs
 	Time    time.Time
-	Data    map[string]any // what else there is to say; what is too long of it is cut
+	Data    map[string]any // further data of the event; long texts are cut
 }
 
-// text is the event as hooks read it.
+// text returns the event as hooks read it, in JSON.
 func (e Event) text() ([]byte, error) {
 	all := map[string]any{"event": e.Name, "session": e.Session, "tenant": e.Tenant, "time": e.Time.UTC().Format(time.RFC3339)}
 	for name, v := range e.Data {
@@ -116,22 +116,22 @@ func cut(v any, most, depth int) any {
 	return v
 }
 
-// Verdict is what the hooks of an event say to it.
+// Verdict is the answer of an event's hooks.
 type Verdict struct {
 	Denied bool
-	By     string   // the hook that refused
-	Reason string   // what it says, or what became of it
-	Notes  []string // for the agent, of hooks that were waited for
+	By     string   // hook that refused
+	Reason string   // reason that the hook gave, or the failure of the hook
+	Notes  []string // notes for the agent, from hooks that belljar waited for
 }
 
-// Ran is what came of one hook.
+// Ran is the result of one hook.
 type Ran struct {
 	Hook    Hook
 	Code    int
 	Denied  bool
 	Reason  string
 	Note    string
-	Failure string // what went wrong; empty for nothing
+	Failure string // what failed; empty if nothing did
 	Took    time.Duration
 	Stdout  string
 	Stderr  string

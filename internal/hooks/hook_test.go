@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testenv.Checked(m).Run()) }
 
-// put writes hooks, by EVENT/NAME.
+// put writes hooks. The keys of hooks have the form EVENT/NAME.
 func put(t *testing.T, dir string, hooks map[string]string) {
 	t.Helper()
 	for name, text := range hooks {
@@ -38,7 +38,7 @@ func put(t *testing.T, dir string, hooks map[string]string) {
 	}
 }
 
-// onHost is how hooks run on this machine in tests.
+// onHost returns the Host that runs hooks on this machine in tests.
 func onHost(t *testing.T) Host {
 	cgroup := testenv.CgroupDir(t)
 	return Host{Workspace: "/the/workspace", Program: func() hostexec.Program {
@@ -46,8 +46,8 @@ func onHost(t *testing.T) Host {
 	}}
 }
 
-// made is a set of one folder, whose hooks run on this machine. Those of host are
-// named for that.
+// made returns a set with one folder, whose hooks run on this machine. host names the hooks
+// that are configured to run outside a box.
 func made(t *testing.T, dir string, host []string, change func(*Config)) *Set {
 	t.Helper()
 	here := onHost(t)
@@ -67,9 +67,8 @@ func event(data map[string]any) Event {
 	return Event{Name: ToolUse, Session: "s-1", Tenant: "local", Time: time.Unix(1700000000, 0), Data: data}
 }
 
-// TestOutcomes shows the effect on a call of each thing that a hook can do, if the
-// call waits for the hook. Each text is one that an agent or an operator reads.
-// L9: 30 s where nothing else is said.
+// TestOutcomes checks the effect of each outcome of a hook on a call that waits for the
+// hook. Agents and operators read these texts. L9: the time limit is 30 s by default.
 func TestOutcomes(t *testing.T) {
 	var got strings.Builder
 	for _, tt := range []struct{ name, script string }{
@@ -98,7 +97,7 @@ func TestOutcomes(t *testing.T) {
 		})
 		v := s.Emit(t.Context(), event(nil))
 		switch {
-		case tt.name == "is no script": // the words are bash's own
+		case tt.name == "is no script": // bash words this error in its own way
 			v.Reason = "(as bash says it)"
 		case tt.name == "is killed" && os.Geteuid() == 0 && testenv.CgroupDir(t) == "":
 			// Process 1 of a pid namespace cannot kill itself.
@@ -114,8 +113,8 @@ func TestOutcomes(t *testing.T) {
 	golden.Equal(t, "outcomes.golden", got.String())
 }
 
-// TestWhatAHookIsGiven: the JSON, the arguments and the variables are as
-// documented, for each language that is here.
+// TestWhatAHookIsGiven checks that a hook gets the documented JSON, arguments and
+// variables, for each language that is installed here.
 func TestWhatAHookIsGiven(t *testing.T) {
 	want := `{"arguments":{"command":"ls"},"event":"tool_use","session":"s-1","tenant":"local","time":"2023-11-14T22:13:20Z","tool":"Bash"}`
 	all := map[string]string{
@@ -139,7 +138,7 @@ console.log(JSON.stringify({note: [...a.slice(2, 5), e.HOOK_EVENT, e.HOOK_SESSIO
 			if need, ok := needs[program]; ok {
 				testenv.Need(t, need)
 			} else if _, err := exec.LookPath(program); err != nil {
-				return // few machines have it, and none must
+				return // few machines have this program, and no machine needs it
 			}
 			dir := t.TempDir()
 			put(t, dir, map[string]string{"tool_use/" + name: script})
@@ -176,9 +175,9 @@ func TestEventsAreBounded(t *testing.T) {
 	}
 }
 
-// TestOrderAndNames: hooks that are waited for come first, by name, until one
-// refuses; "_" and "." are off; a file that is not a hook is shown with the
-// reason. C21: any name of an event is taken.
+// TestOrderAndNames checks that hooks that are waited for run first, by name, until one
+// refuses; that hooks with "_" and "." are off; that a file that is not a hook is listed
+// with the reason. C21: an event may have any name.
 func TestOrderAndNames(t *testing.T) {
 	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "x.sh")
 	log := filepath.Join(t.TempDir(), "log")
@@ -221,13 +220,13 @@ func TestOrderAndNames(t *testing.T) {
 	s.Emit(t.Context(), Event{Name: "later"})
 	text, err := os.ReadFile(log)
 	lines := strings.Fields(string(text))
-	slices.Sort(lines[2:]) // the last is not waited for
+	slices.Sort(lines[2:]) // belljar does not wait for the last hook, so its place varies
 	if err != nil || !slices.Equal(lines, []string{"a", "b", "c", "first"}) {
 		t.Errorf("got %q, %v", lines, err)
 	}
 }
 
-// gate is a Runner whose programs end when they are let.
+// gate is a Runner whose programs end when the test allows it.
 type gate struct {
 	began chan struct{}
 	end   chan struct{}
@@ -243,8 +242,8 @@ func (g gate) Run(ctx context.Context, _ Command) (int, error) {
 	}
 }
 
-// TestTheQueueIsBounded: hooks that nobody waits for run four at once, 64 wait,
-// and what is beyond is left out and said.
+// TestTheQueueIsBounded checks that hooks without sync- run four at the same time, that 64
+// wait, and that further hooks are dropped and logged.
 func TestTheQueueIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, map[string]string{"tool_use/x.sh": "x"})
@@ -288,8 +287,8 @@ func (l *locked) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// TestAFolderBeneathIsNotLeft: a folder of the workspace that is a link leads to
-// no hooks of somebody else, and refuses.
+// TestAFolderBeneathIsNotLeft checks that hooks are refused if their folder in the
+// workspace is a link to a directory outside it.
 func TestAFolderBeneathIsNotLeft(t *testing.T) {
 	base, outside := t.TempDir(), t.TempDir()
 	put(t, outside, map[string]string{"tool_use/x.sh": "x"})
@@ -305,8 +304,8 @@ func TestAFolderBeneathIsNotLeft(t *testing.T) {
 	}
 }
 
-// TestOnHostIsByName: of two hooks in a folder only the one that is named runs
-// outside a box, and a name that means no hook, or more than one, is refused.
+// TestOnHostIsByName checks that only the named hook of a folder runs outside a box, and
+// that a name is refused if it means no hook or more than one.
 func TestOnHostIsByName(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	put(t, dir, map[string]string{"tool_use/a.sh": "true", "tool_use/b.sh": "true"})
@@ -335,7 +334,7 @@ func TestOnHostIsByName(t *testing.T) {
 	}
 }
 
-// where is a Runner that notes where each hook runs.
+// where is a Runner that records where each hook runs.
 type where struct {
 	to   chan string
 	name string
@@ -346,10 +345,10 @@ func (w where) Run(_ context.Context, c Command) (int, error) {
 	return 0, nil
 }
 
-// TestOnHostIsOurs: a hook that another user could have written does not run
-// outside a box, whichever of the file and its directories that user could write.
+// TestOnHostIsOurs checks that a hook does not run outside a box if another user could have
+// written its file or one of its directories.
 func TestOnHostIsOurs(t *testing.T) {
-	const another = 61234 // a user
+	const another = 61234 // UID of another user
 	ways := map[string]struct {
 		spoil func(path string) error
 		want  string
@@ -357,7 +356,7 @@ func TestOnHostIsOurs(t *testing.T) {
 		"its group can write it": {func(path string) error { return os.Chmod(path, 0o770) }, "other users can write"},
 		"others can write it":    {func(path string) error { return os.Chmod(path, 0o707) }, "other users can write"},
 	}
-	if os.Geteuid() == 0 { // nobody else can give a file away
+	if os.Geteuid() == 0 { // only root can give a file to another user
 		ways["another user's"] = struct {
 			spoil func(path string) error
 			want  string

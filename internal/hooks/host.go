@@ -9,17 +9,16 @@ import (
 
 // Host runs hooks outside a box, under the user of this process.
 type Host struct {
-	// Program is what every program outside a box has here: its directory, the
-	// variables that it gets, and what boxes can write now. It is called for each
-	// hook.
+	// Program returns the part that all programs outside a box share: the directory, the
+	// variables that they get, and what boxes can write now. It is called for each hook.
 	Program   func() hostexec.Program
-	Workspace string // the directory that boxes see as theirs
+	Workspace string // workspace directory, as hooks see its path
 }
 
-// Run runs a hook to its end, and ends what it started.
+// Run runs a hook to its end, and ends the processes that the hook started.
 func (h Host) Run(ctx context.Context, c Command) (code int, err error) {
 	p := h.Program()
-	// The event's words are behind the text, and may be anything.
+	// The event's words follow the text, and may be anything.
 	p.Argv, p.Data, p.Sources = c.Argv[:1], c.Argv[1:], []string{c.Path}
 	p.Env, p.Stdin, p.Timeout = c.Environ(h.Workspace), c.Stdin, c.Timeout
 	p.Stdout, p.Stderr, p.Output = c.Out, c.Err, MaxOutput

@@ -11,25 +11,26 @@ import (
 	"time"
 )
 
-// Command is how a hook is run: Argv holds an interpreter and the text of the
-// hook, so that what was looked at is what runs. It must not run in a directory
-// in which an agent writes: interpreters look for code there.
+// Command describes a run of a hook. Argv contains an interpreter and the text of the hook,
+// so that exactly the text that was checked is run. It must not run in a directory in which
+// an agent writes: interpreters look for code there.
 type Command struct {
 	Argv    []string
-	Script  string // the text, for the caller that judges what is run
-	Path    string // where the text was read from, on the host
+	Script  string // text of the hook, for the caller that judges it
+	Path    string // path from which the text was read, on the host
 	Env     map[string]string
 	Stdin   []byte
 	Session string
 	Tenant  string
 	Timeout time.Duration
-	Out     io.Writer // fails when it has had enough
+	Out     io.Writer // a writer that fails when its limit is reached
 	Err     io.Writer
 }
 
-// Runner runs hooks somewhere. Run returns when the program has ended and all
-// that it started: on the host, or at least in its box. An error says that the
-// program did not run to its end; context.DeadlineExceeded that its time was up.
+// Runner runs hooks somewhere. Run returns when the program and the processes that it
+// started have ended (package hostexec documents the exception on the host). An error means
+// that the program did not run to its end; context.DeadlineExceeded means that its time was
+// up.
 type Runner interface {
 	Run(ctx context.Context, c Command) (code int, err error)
 }
@@ -59,12 +60,12 @@ func (s *Set) run(ctx context.Context, h Hook, e Event) Ran {
 	return r
 }
 
-// denyCode is the exit status by which a hook refuses; its standard error says
-// why.
+// denyCode is the exit status by which a hook refuses. Its standard error is then the
+// reason.
 const denyCode = 2
 
-// answer reads what a hook said on standard output: a JSON object, or nothing
-// that counts.
+// answer reads the answer of a hook on standard output: a JSON object. Other output has no
+// effect.
 func (r *Ran) answer() {
 	text := bytes.TrimSpace([]byte(r.Stdout))
 	if !bytes.HasPrefix(text, []byte("{")) {
@@ -82,7 +83,7 @@ func (r *Ran) answer() {
 	switch said.Decision {
 	case "deny", "block":
 		r.Denied, r.Reason = true, plain(said.Reason)
-	case "", "allow", "approve", "continue": // what the policy said holds
+	case "", "allow", "approve", "continue": // the decision of the policy stands
 	default:
 		r.Failure = fmt.Sprintf("its decision is %.40q; want deny, or none", said.Decision)
 	}
@@ -127,8 +128,9 @@ func (s *Set) start(ctx context.Context, h Hook, e Event, out, errs *flood, code
 	return err
 }
 
-// Environ is the variables of a command as execve(2) takes them, with that of the
-// workspace as the hook finds it. It is empty where the hook has none.
+// Environ returns the variables of a command as execve(2) takes them, and HOOK_WORKSPACE
+// with the path of the workspace as the hook sees it. The path is empty if the hook has no
+// workspace.
 func (c Command) Environ(workspace string) []string {
 	all := []string{"HOOK_WORKSPACE=" + workspace}
 	for name, value := range c.Env {
@@ -137,22 +139,22 @@ func (c Command) Environ(workspace string) []string {
 	return all
 }
 
-// flood keeps the beginning of what is written to it, and fails where more comes,
-// so that who writes is not read any more. It is written by one goroutine, and
-// read when that is over.
+// flood keeps the beginning of what is written to it. If more is written than fits, Write
+// fails, so that the rest of the output is not read. One goroutine writes to a flood, and
+// it is read after the last write.
 type flood struct {
 	b    bytes.Buffer
 	over bool
-	full func() // ends the program: it may not notice that nobody reads
+	full func() // ends the program, which may not notice that its output is no longer read
 }
 
-// Write takes what there is room for.
+// Write accepts as many bytes as fit.
 func (f *flood) Write(p []byte) (int, error) {
 	room := MaxOutput - f.b.Len()
 	if len(p) > room {
 		f.over = true
 		f.full()
-		n, _ := f.b.Write(p[:room]) // a Buffer takes all
+		n, _ := f.b.Write(p[:room]) // a Buffer accepts all bytes
 		return n, io.ErrShortWrite
 	}
 	return f.b.Write(p)
@@ -160,7 +162,7 @@ func (f *flood) Write(p []byte) (int, error) {
 
 func (f *flood) text() string { return strings.ToValidUTF8(f.b.String(), "\ufffd") }
 
-// plain is a text for one line, without what a terminal would act on.
+// plain returns a text as one line, without control characters.
 func plain(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
