@@ -13,15 +13,15 @@ import (
 	"belljar.dev/internal/order"
 )
 
-// Config says how a Set is made.
+// Config is the configuration of a Set.
 type Config struct {
 	Folders []Folder
 	// OnHost names the hooks that run outside a box, each as EVENT/NAME. Each must exist
 	// in exactly one folder, and not in one that an agent can write.
 	OnHost  []string
-	Host    Runner        // runs the hooks of OnHost
-	Box     Runner        // runs all other hooks
-	Timeout time.Duration // of one hook; default DefaultTimeout, at most MaxTimeout
+	Host    Runner        // runner of the hooks in OnHost
+	Box     Runner        // runner of all other hooks
+	Timeout time.Duration // time limit of one hook; default DefaultTimeout, at most MaxTimeout
 	Log     *slog.Logger  // gets hooks that failed, refused, or were left out; nil logs nothing
 }
 
@@ -30,8 +30,8 @@ type Config struct {
 // ends it.
 type Set struct {
 	cfg    Config
-	onHost map[string]bool // the paths of the hooks of Config.OnHost
-	queue  chan func()     // what the workers run
+	onHost map[string]bool // paths of the hooks in Config.OnHost
+	queue  chan func()     // functions for the workers
 	ctx    context.Context //nolint:containedctx // of the hooks that no caller waits for: they belong to the Set
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -41,8 +41,8 @@ type Set struct {
 	started bool // guarded by mu: the workers run
 }
 
-// New returns a Set of the hooks of cfg.Folders. The end of ctx also ends the hooks that
-// no caller waits for. The caller closes the Set.
+// New returns a Set of the hooks in cfg.Folders. The end of ctx also ends the hooks that no
+// caller waits for. The caller closes the Set.
 func New(ctx context.Context, cfg Config) (*Set, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = DefaultTimeout
@@ -65,7 +65,8 @@ func New(ctx context.Context, cfg Config) (*Set, error) {
 	return s, nil
 }
 
-// named returns the hook that an entry of OnHost names, or why it cannot run outside a box.
+// named returns the hook that an entry of OnHost names, or an error if the hook cannot run
+// outside a box.
 func (s *Set) named(name string) (Hook, error) {
 	event, file, ok := strings.Cut(name, "/")
 	if !ok || !isEvent(event) || file == "" || strings.Contains(file, "/") {
@@ -100,12 +101,12 @@ func (s *Set) found(event string) (all []Hook, err error) {
 	return all, err
 }
 
-// Timeout returns how long a hook may take.
+// Timeout returns the time limit of one hook.
 func (s *Set) Timeout() time.Duration { return s.cfg.Timeout }
 
 // Close waits for the hooks that no caller waits for, also those that are still queued. It
-// waits at most for the timeout of one hook, and then ends the rest. It may be called
-// twice. An event after Close runs only the hooks for which Emit waits.
+// waits at most for the timeout of one hook, and then ends the remaining hooks. It may be
+// called twice. An event after Close runs only the hooks for which Emit waits.
 func (s *Set) Close() {
 	s.mu.Lock()
 	if !s.closed {
@@ -130,13 +131,13 @@ func (s *Set) hooks(event string) ([]Hook, error) {
 }
 
 // Emit runs the hooks of an event. It waits for the sync- hooks, one after the other, and
-// stops at the first that refuses. If none refuses, it queues the other hooks. A sync- hook
-// that fails counts as a refusal, and so does a folder that cannot be read.
+// stops at the first hook that refuses. If none refuses, Emit queues the other hooks. A
+// sync- hook that fails counts as a refusal, and so does a folder that cannot be read.
 func (s *Set) Emit(ctx context.Context, e Event) Verdict {
 	return s.EmitOf(ctx, e.Name, func() Event { return e })
 }
 
-// EmitOf is Emit for an event that costs something to make: event is called only if there
+// EmitOf is Emit for an event that is expensive to create: event is called only if there
 // are hooks for the name.
 func (s *Set) EmitOf(ctx context.Context, name string, event func() Event) Verdict {
 	all, err := s.hooks(name)
@@ -174,9 +175,9 @@ func (s *Set) EmitOf(ctx context.Context, name string, event func() Event) Verdi
 	return v
 }
 
-// Later queues an event and waits for none of its hooks: it is for events at which there
-// is nothing to refuse. A worker runs the sync- hooks first and stops if one refuses or
-// fails. If the queue is full, the event is left out.
+// Later queues an event and waits for none of its hooks. It is for events that no hook can
+// refuse. A worker runs the sync- hooks first, and stops if one refuses or fails. If the
+// queue is full, the event is dropped.
 func (s *Set) Later(e Event) {
 	s.enqueue(e.Name, func() {
 		all, err := s.hooks(e.Name)
@@ -207,7 +208,8 @@ func (s *Set) later(h Hook, e Event) {
 	s.enqueue(e.Name+"/"+h.Name, func() { s.log(s.run(s.ctx, h, e)) })
 }
 
-// enqueue has a worker call f. If the queue is full, f is left out, and the log names it by what.
+// enqueue has a worker call f. If the queue is full, f is not called, and the log reports
+// it with the name what.
 func (s *Set) enqueue(what string, f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,8 +233,8 @@ func (s *Set) enqueue(what string, f func()) {
 	}
 }
 
-// Test runs every hook of an event, also after one has refused, waits for all, and
-// returns what each did.
+// Test runs every hook of an event, also after one has refused. It waits for all hooks, and
+// returns their results.
 func (s *Set) Test(ctx context.Context, e Event) ([]Ran, error) {
 	all, err := s.hooks(e.Name)
 	if err != nil {
@@ -254,7 +256,7 @@ func (s *Set) log(r Ran) {
 	}
 }
 
-// CheckEvent says what is wrong with the name of an event.
+// CheckEvent returns an error if name is not a valid name of an event.
 func CheckEvent(name string) error {
 	if !isEvent(name) {
 		return fmt.Errorf("event %.80q: want small letters, digits, dashes and underscores, for example tool_use", name)

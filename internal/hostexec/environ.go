@@ -9,9 +9,10 @@ import (
 	"sync"
 )
 
-// Passed are the variables of this process that a program outside a box gets, if
-// they are set, beside those that its caller names. None of them can hold code.
-// A name that ends in * stands for all that begin so. PATH is cleaned.
+// Passed are the names of the variables of this process that a program outside a box gets,
+// if they are set. In addition it gets the variables that its caller names. None of the
+// variables in Passed can contain code. A name that ends in * stands for all names with
+// this beginning. The value of PATH is cleaned.
 var Passed = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "LANG", "LANGUAGE", "LC_*", "TMPDIR",
 	"XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",
@@ -21,9 +22,9 @@ var Passed = []string{
 	"http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY",
 }
 
-// carries matches variables by which code gets into a program: of the dynamic
-// linker (ld.so(8)), shells, interpreters, git, make, pagers and editors. No
-// caller can have one of them passed.
+// carries matches the names of variables through which code gets into a program: variables
+// of the dynamic linker (ld.so(8)), shells, interpreters, git, make, pagers and editors. No
+// caller can pass one of them.
 var carries = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(LD_.*|GCONV_PATH|LOCPATH|GLIBC_TUNABLES|` +
 		`BASH_ENV|ENV|BASH_FUNC_.*|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND|IFS|CDPATH|ZDOTDIR|` +
@@ -33,7 +34,7 @@ var carries = sync.OnceValue(func() *regexp.Regexp {
 		`EDITOR|VISUAL|PAGER|.*_PAGER|MANPAGER|BROWSER|LESSOPEN|LESSCLOSE|SSH_ASKPASS|SUDO_ASKPASS|TERMINFO.*|TERMCAP|TERMPATH)$`)
 })
 
-// CheckPass says why a variable cannot be passed to a program.
+// CheckPass returns an error if a variable cannot be passed to a program.
 func CheckPass(name string) error {
 	switch {
 	case name == "" || strings.ContainsAny(name, "=*\x00"):
@@ -44,8 +45,8 @@ func CheckPass(name string) error {
 	return nil
 }
 
-// passes reports whether a program gets a variable of this process: it is in
-// [Passed], or the caller named it.
+// passes reports whether a program gets a variable of this process, because the variable is
+// in [Passed] or the caller named it.
 func passes(name string, also []string) bool {
 	return slices.ContainsFunc(Passed, func(p string) bool {
 		prefix, many := strings.CutSuffix(p, "*")
@@ -53,10 +54,10 @@ func passes(name string, also []string) bool {
 	}) || slices.Contains(also, name)
 }
 
-// Environ is the environment of a program: those variables of inherited that are
-// in [Passed] or in also, and what keeps interpreters from looking for code where
-// a box writes. It fails where one of them names such a place: a HOME in the
-// workspace, for example, from which every program reads its configuration.
+// Environ returns the environment of a program: the variables of inherited that are in
+// [Passed] or in also, and variables that stop interpreters from looking for code in a
+// place that a box can write. It fails if a variable names such a place, for example a HOME
+// in the workspace, from which every program reads its configuration.
 func (b Boxes) Environ(inherited, also []string) ([]string, error) {
 	for _, name := range also {
 		if err := CheckPass(name); err != nil {
@@ -87,17 +88,16 @@ func (b Boxes) Environ(inherited, also []string) ([]string, error) {
 	return append(env, fixed...), nil
 }
 
-// fixed are the variables of every program.
+// fixed are the variables that every program gets.
 var fixed = []string{
-	// No module from the directory of a script or from the working directory
+	// Python loads no module from the directory of a script or from the working directory
 	// (Python 3.11; python(1)).
 	"PYTHONSAFEPATH=1",
-	// A repository's own configuration starts programs: fsmonitor, hooks, filters,
-	// diff drivers, and more with each version. So git looks for no repository by
-	// itself (git(1), GIT_DIR). A program that names one with --git-dir trusts that
-	// repository; fsmonitor, hooks and ext:: remotes are off there all the same,
-	// since these settings win over the repository's (git-config(1),
-	// GIT_CONFIG_COUNT).
+	// A repository's own configuration starts programs: fsmonitor, hooks, filters, diff
+	// drivers, and more with each version. So git looks for no repository by itself
+	// (git(1), GIT_DIR). A program that names a repository with --git-dir trusts it. Even
+	// there, fsmonitor, hooks and ext:: remotes are off, since these settings take
+	// precedence over the repository's (git-config(1), GIT_CONFIG_COUNT).
 	"GIT_DIR=/dev/null",
 	"GIT_CONFIG_COUNT=3",
 	"GIT_CONFIG_KEY_0=core.fsmonitor", "GIT_CONFIG_VALUE_0=false",

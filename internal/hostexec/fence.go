@@ -15,22 +15,22 @@ import (
 	"belljar.dev/internal/procfs"
 )
 
-// endTime is how long killed processes may take to be gone.
+// endTime is the time in which killed processes must be gone.
 const endTime = 5 * time.Second
 
-// fence holds a program and all that it starts: a cgroup, else for root a pid
-// namespace, else a process group.
+// fence contains a program and all processes that it starts. It is a cgroup; without a
+// cgroup it is a pid namespace for root, and a process group for other users.
 type fence struct {
-	dir    string   // of the cgroup; empty without one
-	cgroup *os.File // the same, open
-	pidfd  int      // of the program, once it is started
+	dir    string   // path of the cgroup; empty if there is no cgroup
+	cgroup *os.File // open directory of the cgroup
+	pidfd  int      // pidfd of the program; -1 until the program is started
 }
 
-// fences counts them, for names.
+// fences is the number of fences so far, for the names of their cgroups.
 var fences atomic.Int64
 
-// newFence makes a fence in a directory of cgroups. A directory that cannot be
-// used is an error, because its caller relies on it.
+// newFence makes a fence, with a cgroup in the directory below. A directory that cannot be
+// used is an error, because the caller relies on the cgroup.
 func newFence(below string) (*fence, error) {
 	f := &fence{pidfd: -1}
 	if below == "" {
@@ -48,17 +48,18 @@ func newFence(below string) (*fence, error) {
 	return f, nil
 }
 
-// attr is how a program is started into the fence. It leads a session of its own:
-// it has no terminal, and what kills our process group is not its end.
+// attr returns the attributes with which a program is started into the fence. The program
+// leads its own session: it has no terminal, and a kill of our process group does not reach
+// it.
 func (f *fence) attr() *syscall.SysProcAttr {
 	sys := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &f.pidfd}
 	switch {
 	case f.cgroup != nil:
 		sys.UseCgroupFD, sys.CgroupFD = true, int(f.cgroup.Fd())
 	case os.Geteuid() == 0:
-		// The program is process 1 there, and the kernel kills the rest with it
-		// (pid_namespaces(7)). It differs in one thing: a signal that it sends
-		// itself, and has no handler for, does nothing.
+		// The program is process 1 in its namespace, and when it ends, the kernel kills the
+		// other processes there (pid_namespaces(7)). There is one difference: a signal that
+		// process 1 sends itself without having a handler for it does nothing.
 		sys.Cloneflags = unix.CLONE_NEWPID
 	}
 	return sys
@@ -67,7 +68,7 @@ func (f *fence) attr() *syscall.SysProcAttr {
 // pidfdGroup is PIDFD_SIGNAL_PROCESS_GROUP of linux/pidfd.h, since Linux 6.9.
 const pidfdGroup = 1 << 2
 
-// kill kills what is in the fence.
+// kill kills the processes in the fence.
 func (f *fence) kill() error {
 	if f.dir != "" {
 		return procfs.Write(filepath.Join(f.dir, "cgroup.kill"), "1")
@@ -76,7 +77,7 @@ func (f *fence) kill() error {
 		return os.ErrProcessDone
 	}
 	err := unix.PidfdSendSignal(f.pidfd, unix.SIGKILL, nil, pidfdGroup)
-	if errors.Is(err, unix.EINVAL) { // an older kernel: the leader alone
+	if errors.Is(err, unix.EINVAL) { // older kernels: kill only the leader
 		err = unix.PidfdSendSignal(f.pidfd, unix.SIGKILL, nil, 0)
 	}
 	if errors.Is(err, unix.ESRCH) {
@@ -85,13 +86,13 @@ func (f *fence) kill() error {
 	return err
 }
 
-// end kills what the program left, once that has ended, and waits until it is
-// gone.
+// end is called after the program has ended. It kills the processes that the program left,
+// and waits until they are gone.
 func (f *fence) end() error {
 	err := f.kill()
 	if f.dir == "" {
-		// A pid namespace went with the program. A process group has nobody to ask
-		// whether it is empty.
+		// A pid namespace ended with the program. The kernel does not report whether a
+		// process group is empty.
 		if errors.Is(err, os.ErrProcessDone) {
 			return nil
 		}
@@ -126,13 +127,13 @@ func (f *fence) end() error {
 	}
 }
 
-// close gives the fence up.
+// close releases the fence.
 func (f *fence) close() {
 	if f.pidfd >= 0 {
 		unix.Close(f.pidfd)
 	}
 	if f.cgroup != nil {
 		f.cgroup.Close()
-		_ = os.Remove(f.dir) // or with the directory above it
+		_ = os.Remove(f.dir) // a directory that cannot be removed now goes with its parent
 	}
 }

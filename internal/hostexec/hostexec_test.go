@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// sh is a run of a script by sh that is in order, with what it prints.
+// sh returns a valid Program: a shell script whose output goes to out.
 func sh(t *testing.T, script string, out *bytes.Buffer) hostexec.Program {
 	t.Helper()
 	return hostexec.Program{
@@ -36,7 +36,7 @@ func TestRun(t *testing.T) {
 	if code, err := hostexec.Run(t.Context(), p); code != 7 || err != nil || out.String() != "/\nin" {
 		t.Errorf("got %d, %v, %q", code, err, out.String())
 	}
-	// A program that does not read its input is not waited for.
+	// Run does not wait for a program to read its whole input.
 	p = sh(t, "exit 0", &out)
 	p.Stdin = bytes.Repeat([]byte("x"), hostexec.MaxStdin)
 	if code, err := hostexec.Run(t.Context(), p); code != 0 || err != nil {
@@ -44,8 +44,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftToChance: a program that does not say all it must is refused,
-// the zero value first.
+// TestNothingIsLeftToChance checks that a program is refused if a required field is
+// missing, and that the zero value is refused.
 func TestNothingIsLeftToChance(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -142,7 +142,8 @@ func TestNothingIsLeftToChance(t *testing.T) {
 			t.Errorf("%s: got %d, %q, want a refusal", name, code, out.String())
 		}
 	}
-	// The control of arguments: words, addresses and scripts that name no such place.
+	// The control: words, addresses and scripts whose arguments name no place that a box
+	// can write.
 	var out bytes.Buffer
 	p := sh(t, "echo ran", &out)
 	p.Boxes = hostexec.WrittenIn(boxed, "/vault")
@@ -154,7 +155,8 @@ func TestNothingIsLeftToChance(t *testing.T) {
 		}
 	}
 	out.Reset()
-	// A link to a directory of boxes is that directory.
+	// If boxes can write a directory through a link, they can also write the directory
+	// under its own name.
 	p = sh(t, "echo ran", &out)
 	p.Boxes, p.Dir = hostexec.WrittenIn(in("in")), in("boxed/bin")
 	if _, err := hostexec.Run(t.Context(), p); err == nil {
@@ -162,13 +164,13 @@ func TestNothingIsLeftToChance(t *testing.T) {
 	}
 }
 
-// TestEnvironment: a program gets the variables that are listed and those that its
-// caller names, PATH without what a box writes and without what depends on the
-// directory, and never a variable by which code gets in.
+// TestEnvironment checks that a program gets the listed variables and those that its caller
+// names, a PATH without entries that a box can write or that depend on the working
+// directory, and never a variable through which code gets in.
 func TestEnvironment(t *testing.T) {
 	boxed := t.TempDir()
 	for _, name := range []string{"PATH", "HOME", "TZ"} {
-		t.Setenv(name, os.Getenv(name)) // to be put back
+		t.Setenv(name, os.Getenv(name)) // so that the test restores the variable
 	}
 	t.Setenv("PATH", strings.Join([]string{"", ".", "bin", boxed, filepath.Join(boxed, "bin"), "/usr/bin", "/bin"}, ":"))
 	t.Setenv("HOME", "/")
@@ -208,16 +210,16 @@ func TestEnvironment(t *testing.T) {
 	if strings.Contains(strings.ReplaceAll(out.String(), "GIT_CEILING_DIRECTORIES="+boxed, ""), boxed) {
 		t.Errorf("a variable names the place of boxes:\n%s", out.String())
 	}
-	// Without a PATH there is the system's.
+	// Without a PATH, the standard directories of the system are searched.
 	if _, err := hostexec.WrittenIn().Find("sh", ""); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestDescriptors: a program gets no descriptor that this process was started
-// with, which Go would pass on.
+// TestDescriptors checks that a program gets none of the descriptors with which this
+// process was started. Go would pass them on.
 func TestDescriptors(t *testing.T) {
-	fd, err := unix.Open("/etc/passwd", unix.O_RDONLY, 0) // without O_CLOEXEC, as one from a client
+	fd, err := unix.Open("/etc/passwd", unix.O_RDONLY, 0) // without O_CLOEXEC, like a descriptor that a client left open
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,8 +240,8 @@ func TestDescriptors(t *testing.T) {
 	}
 }
 
-// TestBounds: a program that takes too long or writes too much is ended, and its
-// caller's end is its own.
+// TestBounds checks that a program is ended if it takes too long, writes too much, or its
+// caller's context ends.
 func TestBounds(t *testing.T) {
 	var out bytes.Buffer
 	p := sh(t, "sleep 1000 & sleep 1000", &out)
@@ -260,9 +262,9 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft: processes that a program started are gone when Run returns,
-// whether the program ended by itself or ran out of time, with each kind of fence
-// that this user has. A writer holds the pipe open for as long as it lives.
+// TestNothingIsLeft checks, with each kind of fence that this user has, that the processes
+// that a program started are gone when Run returns, whether the program ended by itself or
+// ran out of time. A writer keeps the pipe open as long as it runs.
 func TestNothingIsLeft(t *testing.T) {
 	kinds := map[string]string{"a namespace or a group": ""}
 	if dir := testenv.CgroupDir(t); dir != "" {
@@ -272,11 +274,11 @@ func TestNothingIsLeft(t *testing.T) {
 		for name, script := range map[string]string{
 			"that ends":     `(echo up; exec sleep 1000) >PIPE & read line <PIPE2`,
 			"that does not": `(echo up; exec sleep 1000) >PIPE & sleep 1000`,
-			// Beyond a process group.
+			// a process that has left the process group
 			"in a session of its own": `setsid sh -c 'echo up; exec sleep 1000' >PIPE & sleep 1000`,
 		} {
 			if strings.Contains(script, "setsid") && os.Geteuid() != 0 && cgroup == "" {
-				continue // the package comment says so
+				continue // this fence cannot kill it; see the package comment
 			}
 			t.Run(kind+" of one "+name, func(t *testing.T) {
 				dir := t.TempDir()
@@ -307,7 +309,7 @@ func TestNothingIsLeft(t *testing.T) {
 					t.Fatal(err)
 				}
 				buf := make([]byte, 8)
-				for n := 0; n == 0; { // until the writer is there
+				for n := 0; n == 0; { // until the writer has started
 					n, _ = r.Read(buf)
 				}
 				if strings.Contains(script, "read line") {
@@ -327,7 +329,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// TestPassedHoldsNoCode: no variable that passes by itself is one that may not.
+// TestPassedHoldsNoCode checks that no variable in Passed is one that may carry code.
 func TestPassedHoldsNoCode(t *testing.T) {
 	for _, name := range hostexec.Passed {
 		name = strings.TrimSuffix(name, "*")

@@ -11,15 +11,15 @@ import (
 	"syscall"
 )
 
-// Boxes are the directories that boxes can write. The zero value is refused: a
-// caller without such directories says so by WrittenIn().
+// Boxes are the directories that boxes can write. The zero value is refused: a caller
+// without such directories uses WrittenIn().
 type Boxes struct {
 	known  bool
-	dirs   []string // absolute and cleaned; also their targets, where they are links
-	inside bool     // the paths are a box's own
+	dirs   []string // absolute and cleaned paths; if one is a link, also its target
+	inside bool     // whether the paths are those that a box sees
 }
 
-// WrittenIn are boxes that can write some directories, by their absolute paths.
+// WrittenIn returns Boxes that can write some directories, given by their absolute paths.
 func WrittenIn(dirs ...string) Boxes {
 	b := Boxes{known: true}
 	for _, dir := range dirs {
@@ -31,8 +31,8 @@ func WrittenIn(dirs ...string) Boxes {
 	return b
 }
 
-// WrittenInside are the same as a program in a box sees them. Nothing can be looked
-// at there, so links are not followed.
+// WrittenInside is WrittenIn for paths as a program in a box sees them. The host cannot
+// look at these paths, so links are not followed.
 func WrittenInside(dirs ...string) Boxes {
 	b := Boxes{known: true, inside: true}
 	for _, dir := range dirs {
@@ -41,8 +41,8 @@ func WrittenInside(dirs ...string) Boxes {
 	return b
 }
 
-// holds reports whether a cleaned absolute path lies in a directory that boxes can
-// write, and in which.
+// holds reports whether a cleaned absolute path lies in a directory that boxes can write,
+// and returns this directory.
 func (b Boxes) holds(path string) (dir string, in bool) {
 	for _, dir := range b.dirs {
 		if path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/") {
@@ -52,13 +52,14 @@ func (b Boxes) holds(path string) (dir string, in bool) {
 	return "", false
 }
 
-// maxLinks is how many symbolic links the kernel follows (path_resolution(7)).
+// maxLinks is the most symbolic links that the kernel follows in one path
+// (path_resolution(7)).
 const maxLinks = 40
 
-// Check says why a path cannot be relied on: it lies in a directory that a box
-// can write, or a link on the way does. It is not enough to look at where a path
-// ends: a link in the workspace can point to a proper program today. A path need
-// not exist; the part that does is followed.
+// Check returns an error if a path cannot be trusted, because the path or a link on the way
+// lies in a directory that a box can write. It is not enough to look at the end of the
+// path: a link in the workspace can point to a proper program today, and to another one
+// tomorrow. A path need not exist; the part that exists is followed.
 func (b Boxes) Check(path string) error {
 	if !b.known {
 		return errors.New("the directories that boxes can write are not named")
@@ -66,7 +67,7 @@ func (b Boxes) Check(path string) error {
 	if !filepath.IsAbs(path) {
 		return fmt.Errorf("%q is not an absolute path", path)
 	}
-	// Not cleaned: a/link/.. is where the link leads, and above that.
+	// The path is not cleaned: a/link/.. is the parent of the link's target.
 	at, rest, links := "/", strings.Split(path, "/"), 0
 	for len(rest) > 0 {
 		name := rest[0]
@@ -97,7 +98,7 @@ func (b Boxes) Check(path string) error {
 			}
 			rest = append(strings.Split(target, "/"), rest...)
 		case errors.Is(err, syscall.EINVAL), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-			at = next // it is not a link, or it does not exist
+			at = next // next is not a link, or does not exist
 		default:
 			return fmt.Errorf("resolve %s: %w", path, err)
 		}
@@ -105,8 +106,8 @@ func (b Boxes) Check(path string) error {
 	return nil
 }
 
-// cleanPath is a PATH without entries that a box can write, and without those
-// that depend on the working directory.
+// cleanPath returns a PATH without entries that a box can write or that depend on the
+// working directory.
 func (b Boxes) cleanPath(list string) string {
 	var kept []string
 	for _, dir := range filepath.SplitList(list) {
@@ -120,15 +121,16 @@ func (b Boxes) cleanPath(list string) string {
 	return strings.Join(kept, ":")
 }
 
-// standardPath is where programs are on any system (environ(7), FHS 3.0).
+// standardPath is the PATH of the directories that contain programs on any system
+// (environ(7), FHS 3.0).
 const standardPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// ErrNotFound is the cause where no program has the name.
+// ErrNotFound is the cause of an error if no program has the name.
 var ErrNotFound = errors.New("no such program")
 
-// Find is the absolute path of a program: a name is looked for in the
-// directories of list, a PATH, and an absolute path is taken as it is. No box can
-// write the program or what leads to it.
+// Find returns the absolute path of a program. It looks for a name in the directories of
+// list, a PATH, and accepts an absolute path as it is. No box can write the program, or a
+// directory or link on the way to it.
 func (b Boxes) Find(name, list string) (string, error) {
 	if filepath.IsAbs(name) {
 		if err := b.Check(name); err != nil {
@@ -147,7 +149,7 @@ func (b Boxes) Find(name, list string) (string, error) {
 		if name == "" || executable(path) != nil {
 			continue
 		}
-		// A link in a proper directory may lead to an improper one.
+		// A link in a trusted directory may lead to a directory that a box can write.
 		if err := b.Check(path); err != nil {
 			return "", err
 		}
@@ -157,14 +159,14 @@ func (b Boxes) Find(name, list string) (string, error) {
 }
 
 const (
-	scriptHead      = 256 // bytes that the kernel reads of a script, BINPRM_BUF_SIZE
-	maxInterpreters = 5   // that the kernel starts for one another (fs/exec.c)
+	scriptHead      = 256 // most bytes of a script that the kernel reads, BINPRM_BUF_SIZE
+	maxInterpreters = 5   // most interpreters that the kernel starts for one another (fs/exec.c)
 )
 
-// checkScript says why what the kernel starts for a program cannot be relied on:
-// the first line of a script names its interpreter, which may lie in the workspace:
-// that of a virtual environment, for example (execve(2), "Interpreter scripts").
-// Its argument is looked at too: for env(1) it is the program.
+// checkScript returns an error if the kernel would start an interpreter that cannot be
+// trusted. The first line of a script names its interpreter (execve(2), "Interpreter
+// scripts"), which may lie in the workspace, for example in a virtual environment. The
+// interpreter's arguments are checked too: for env(1) they name the program.
 func (b Boxes) checkScript(path string) error {
 	for name, links := path, 0; ; {
 		words, err := firstLine(name)
@@ -194,13 +196,14 @@ func (b Boxes) checkScript(path string) error {
 	}
 }
 
-// firstLine is the words behind the "#!" of a script; none of any other file.
+// firstLine returns the words after the "#!" of a script. For any other file it returns no
+// words.
 func firstLine(name string) ([]string, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO must not keep us
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // O_NONBLOCK: opening a FIFO must not block
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
-		// The kernel starts no interpreter that is not there. A script that can be
-		// executed and not read is of no use to its interpreter.
+		// The kernel does not start an interpreter that does not exist. A script that can
+		// be executed but not read is useless to its interpreter.
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -219,7 +222,7 @@ func firstLine(name string) ([]string, error) {
 	return strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' || r == 0 }), nil
 }
 
-// executable says why a file cannot be executed.
+// executable returns an error if a file cannot be executed.
 func executable(path string) error {
 	info, err := os.Stat(path)
 	switch {

@@ -21,11 +21,11 @@ import (
 // Bounds of every program.
 const (
 	MaxTimeout = time.Hour
-	MaxStdin   = 1 << 20 // bytes
-	MaxOutput  = 8 << 20 // bytes of each stream
+	MaxStdin   = 1 << 20 // most bytes of standard input
+	MaxOutput  = 8 << 20 // most bytes of each output stream
 
-	// drainTime is how long the output of a program that has ended may be held
-	// open by what could not be killed.
+	// drainTime is the time for which processes that could not be killed may keep the
+	// output of an ended program open.
 	drainTime = 500 * time.Millisecond
 )
 
@@ -33,31 +33,32 @@ const (
 // so is any value that leaves out Argv, Dir, Boxes or Timeout.
 type Program struct {
 	Argv    []string      // program and arguments; none may name a path that a box can write
-	Data    []string      // further arguments, which are no paths to the program and are not looked at
-	Dir     string        // the working directory, which no box can write; "/" serves nearly all
-	Boxes   Boxes         // what boxes can write
-	Timeout time.Duration // of the whole run, at most MaxTimeout
+	Data    []string      // further arguments that are not paths for the program; they are not checked
+	Dir     string        // working directory, which no box can write; "/" is right for nearly all programs
+	Boxes   Boxes         // directories that boxes can write
+	Timeout time.Duration // time limit of the whole run, at most MaxTimeout
 
 	// Inherit are the variables of this process. The program gets those in [Passed] and
 	// in Pass.
 	Inherit []string
 	Pass    []string
-	Env     []string // variables of the caller's own, NAME=value, which are not looked at
+	Env     []string // further variables, NAME=value, which are not checked
 
-	Sources []string // files that code in Data was read from; no box can write them
-	Cgroup  string   // a cgroup v2 directory, in which the program gets a cgroup; empty for none
+	Sources []string // files from which code in Data was read; no box can write them
+	Cgroup  string   // cgroup v2 directory in which the program gets its cgroup; empty for no cgroup
 
-	Stdin  []byte     // at most MaxStdin
-	Files  []*os.File // descriptors 3 and up
-	Stdout io.Writer  // nil drops what is written
+	Stdin  []byte     // standard input, at most MaxStdin bytes
+	Files  []*os.File // the program's descriptors from 3 on
+	Stdout io.Writer  // nil discards the output
 	Stderr io.Writer
 	Output int64 // most bytes of each stream, at most MaxOutput; the program is killed at more
 }
 
-// ErrOutput is the cause where a program wrote more than it may.
+// ErrOutput is the cause of an error if a program wrote more than its limit.
 var ErrOutput = errors.New("it wrote too much")
 
-// check refuses what would leave a program's surroundings to chance.
+// check returns an error if p leaves out a required field, or names a place that a box can
+// write.
 func (p *Program) check() error {
 	switch {
 	case len(p.Argv) == 0:
@@ -85,14 +86,14 @@ func (p *Program) check() error {
 	return nil
 }
 
-// partings stand before and behind a path in an argument: --file=/a, @/a, -v/a:/b,
-// file:///a, or the script of sh -c.
+// partings are the characters that separate a path from the rest of an argument: --file=/a,
+// @/a, -v/a:/b, file:///a, or the script of sh -c.
 const partings = " \t\n=:,;@'\"`()[]{}<>|&$!?*#"
 
-// checkArgument refuses an argument in which a path that a box can write is named: at its
-// beginning, behind a parting, or behind the letter of an option (-I/a). One with a slash in
-// it may also begin in the working directory. Other meanings that a program gives to an
-// argument are not known here.
+// checkArgument refuses an argument that names a path which a box can write. The path may
+// be at the beginning of the argument, after a parting, or after the letter of an option
+// (-I/a). A relative path with a slash begins in the working directory. Other meanings that
+// a program gives to an argument are not known here.
 func (p *Program) checkArgument(arg string) error {
 	option := -1
 	if strings.HasPrefix(arg, "-") {
@@ -102,8 +103,9 @@ func (p *Program) checkArgument(arg string) error {
 		if i != option && i > 0 && !strings.ContainsRune(partings, rune(arg[i-1])) {
 			continue
 		}
-		// Names have any characters in them, so the rest as a whole may be the path. It
-		// is followed only where it is a value: a script has many words.
+		// File names may contain any character, so the whole rest of the argument may be a
+		// path. Links in it are followed only if the rest is the whole argument or a value
+		// after =: a script has many words.
 		rest := arg[i:]
 		if !strings.Contains(rest, "/") {
 			break // a word, and not a path
@@ -123,7 +125,7 @@ func (p *Program) checkArgument(arg string) error {
 			if !strings.Contains(path, "/") {
 				continue
 			}
-			// A text that is too long to be a path names no file.
+			// A text that is too long for a path does not name a file.
 			if err := p.Boxes.Check(p.from(path)); err != nil && !errors.Is(err, syscall.ENAMETOOLONG) {
 				return err
 			}
@@ -132,7 +134,7 @@ func (p *Program) checkArgument(arg string) error {
 	return nil
 }
 
-// from is a path as the program sees it, which starts in Dir.
+// from returns a path as the program resolves it: a relative path begins in Dir.
 func (p *Program) from(path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -140,10 +142,10 @@ func (p *Program) from(path string) string {
 	return p.Dir + "/" + path
 }
 
-// Run runs a program to its end and returns its exit status. When it returns, all
-// that the program started has been killed and waited for (the package comment
-// says where that is not so). With an error the exit status is not known: the
-// program was refused, could not be started, was killed, ran out of time
+// Run runs a program to its end and returns its exit status. When Run returns, all
+// processes that the program started have been killed and waited for, with the exception in
+// the package comment. If Run returns an error, the exit status is not known: the program
+// was refused, could not be started, was killed, ran out of time
 // ([context.DeadlineExceeded]) or wrote too much ([ErrOutput]).
 func Run(ctx context.Context, p Program) (code int, err error) {
 	if err := p.check(); err != nil {
@@ -168,8 +170,8 @@ func Run(ctx context.Context, p Program) (code int, err error) {
 		return 0, err
 	}
 	defer f.close()
-	// The path is not resolved further, because programs read their own name: a
-	// python3 in a virtual environment is a link. No box can change what it means.
+	// The path is not resolved further, because programs read their own name: the python3
+	// of a virtual environment is a link. No box can change where the link leads.
 	cmd := exec.CommandContext(ctx, path)
 	cmd.Args[0] = p.Argv[0]
 	cmd.Args = append(append(cmd.Args, p.Argv[1:]...), p.Data...)
@@ -182,8 +184,8 @@ func Run(ctx context.Context, p Program) (code int, err error) {
 		return 0, err
 	}
 
-	// The program dies with the thread that started it (prctl(2),
-	// PR_SET_PDEATHSIG), so this goroutine keeps its thread until the end.
+	// The kernel kills the program when the thread that started it ends (prctl(2),
+	// PR_SET_PDEATHSIG), so this goroutine keeps its thread until the program has ended.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := closeRest(); err != nil {
@@ -205,12 +207,12 @@ func Run(ctx context.Context, p Program) (code int, err error) {
 	case errors.As(err, &exit) && exit.Exited():
 		return exit.ExitCode(), nil
 	case err != nil:
-		return 0, err // signal: killed
+		return 0, err // the program was killed by a signal
 	}
 	return 0, nil
 }
 
-// lookup is the value of a variable.
+// lookup returns the value of a variable.
 func lookup(env []string, name string) string {
 	for _, v := range env {
 		if value, ok := strings.CutPrefix(v, name+"="); ok {
@@ -220,9 +222,9 @@ func lookup(env []string, name string) string {
 	return ""
 }
 
-// closeRest keeps from programs what this process was started with: a client may
-// have left descriptors open in it, to its own files and sockets. All that belljar
-// opens is closed on exec already (close_range(2), since Linux 5.11).
+// closeRest stops programs from inheriting the descriptors with which this process was
+// started: a client may have left its own files and sockets open. Descriptors that belljar
+// opens are close-on-exec already (close_range(2), since Linux 5.11).
 func closeRest() error {
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close descriptors: %w", err)
@@ -230,16 +232,16 @@ func closeRest() error {
 	return nil
 }
 
-// streams are the ends of a program's pipes, and the goroutines that copy.
+// streams contains the ends of a program's pipes, and the goroutines that copy.
 type streams struct {
 	wg     sync.WaitGroup
-	in     *os.File    // our end of standard input; nil if the program gets none
+	in     *os.File    // our end of standard input; nil if the program gets no input
 	out    [2]*os.File // our ends of standard output and standard error
-	theirs []*os.File  // the program's ends, until it is started
+	theirs []*os.File  // the program's ends; closed once the program is started
 }
 
-// open gives a program its standard streams. A stream that the Program leaves out
-// is /dev/null (exec.Cmd).
+// open gives a program its standard streams. A stream that p leaves out is /dev/null
+// (exec.Cmd).
 func (s *streams) open(cmd *exec.Cmd, p *Program) error {
 	if len(p.Stdin) > 0 {
 		r, w, err := os.Pipe()
@@ -266,8 +268,8 @@ func (s *streams) open(cmd *exec.Cmd, p *Program) error {
 	return nil
 }
 
-// copy moves what is written and read, once the program has its ends. full is
-// called when a stream has more than it may.
+// copy is called once the program has its ends. It starts to copy the input and the output.
+// full is called if a stream exceeds its limit.
 func (s *streams) copy(p *Program, full func()) {
 	for _, f := range s.theirs {
 		f.Close()
@@ -275,7 +277,7 @@ func (s *streams) copy(p *Program, full func()) {
 	s.theirs = nil
 	if s.in != nil {
 		s.wg.Go(func() {
-			_, _ = s.in.Write(p.Stdin) // it need not read all
+			_, _ = s.in.Write(p.Stdin) // the program need not read all of it
 			s.in.Close()
 		})
 	}
@@ -285,8 +287,8 @@ func (s *streams) copy(p *Program, full func()) {
 		}
 		s.wg.Go(func() {
 			n, err := io.Copy(to, io.LimitReader(s.out[i], p.Output+1))
-			// A deadline is the end of drain. Any other error is the writer's, which
-			// has had enough.
+			// The deadline is set by drain. Any other error comes from the writer, which
+			// has reached its own limit.
 			if n > p.Output || err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 				full()
 			}
@@ -294,8 +296,9 @@ func (s *streams) copy(p *Program, full func()) {
 	}
 }
 
-// drain waits until all is copied. Nobody writes any more, but for what escaped
-// where there is neither a cgroup nor a namespace: that is not waited for.
+// drain waits until all output is copied. No process still writes, except one that escaped
+// because there is neither a cgroup nor a namespace. drain does not wait for such a
+// process.
 func (s *streams) drain() {
 	until := time.Now().Add(drainTime)
 	if s.in != nil {
@@ -318,27 +321,26 @@ func (s *streams) close() {
 	}
 }
 
-// Self starts this same program as one of its helpers, by a name that its main
-// or an init knows: of the keeper of cgroups, for example. The helper reads no
-// argument, no variable and no file that a box could have written. It runs in "/"
-// with the variables and descriptors that are given. The caller ends it and waits
-// for it.
+// Self starts this same program as one of its helpers, for example the keeper of cgroups.
+// main or an init knows the helper by its name. The helper reads no argument, variable or
+// file that a box could have written. It runs in "/" with the given variables and
+// descriptors. The caller ends the helper and waits for it.
 func Self(name string, env []string, files []*os.File, sys *syscall.SysProcAttr) (*os.Process, error) {
 	if err := closeRest(); err != nil {
 		return nil, err
 	}
 	if env == nil {
-		env = []string{} // nil would be all of ours
+		env = []string{} // nil would pass all our variables
 	}
 	return os.StartProcess(selfExe, []string{name}, &os.ProcAttr{Dir: "/", Env: env, Files: files, Sys: sys})
 }
 
-// selfExe is this program, even after its file was replaced by an upgrade.
+// selfExe is the path of this program, also after an upgrade has replaced its file.
 const selfExe = "/proc/self/exe"
 
-// Helper starts this same program as [Self] does, with a pipe as its descriptor 3,
-// whose other end it returns: the helper ends when that is closed. It leads a
-// session of its own, so a signal to our process group does not reach it.
+// Helper starts this same program as [Self] does, with a pipe as its descriptor 3. It
+// returns the other end of the pipe: when that end is closed, the helper ends. The helper
+// leads its own session, so a signal to our process group does not reach it.
 func Helper(name string, sys *syscall.SysProcAttr) (*os.Process, *os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -357,14 +359,15 @@ func Helper(name string, sys *syscall.SysProcAttr) (*os.Process, *os.File, error
 	return p, w, nil
 }
 
-// helperEnv keeps the runtime of a helper small: one thread for Go code.
+// helperEnv keeps the runtime of a helper small: one thread runs Go code.
 var helperEnv = []string{"GOMAXPROCS=1", "GOTRACEBACK=none"}
 
-// Successor starts a program that takes the place of this one: the binary that stands now
-// where this one was started from, with the same arguments, variables and working directory.
-// It lives on when this process ends, and is in the same cgroup. It gets standard error and
-// output, and files from descriptor 3 on. No box may be able to write the binary, or what
-// leads to it: it may have been exchanged. The caller waits for it, or releases it.
+// Successor starts a program that replaces this one: the binary that is now at path, with
+// the given arguments and variables, and the same working directory. The successor outlives
+// this process, and is in the same cgroup. It gets standard output and standard error, and
+// files from descriptor 3 on. The binary may have been replaced, so no box may be able to
+// write it or a directory or link on the way to it. The caller waits for the process, or
+// releases it.
 func Successor(path string, args, env []string, files []*os.File, boxes Boxes) (*os.Process, error) {
 	if err := boxes.Check(path); err != nil {
 		return nil, fmt.Errorf("the program %s: %w", path, err)

@@ -15,16 +15,17 @@ import (
 	"belljar.dev/policies"
 )
 
-// link is [text](target) of markdown; images are links too.
+// link matches [text](target) of markdown, and also images.
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
-// prose is text with its fenced and inline code blanked out.
+// prose returns a text without its fenced code, and with each inline code replaced by the
+// word code.
 func prose(text string) string {
 	text = regexp.MustCompile("(?ms)^```.*?^```").ReplaceAllString(text, "")
 	return regexp.MustCompile("`[^`\n]*`").ReplaceAllString(text, "code")
 }
 
-// anchors are the names of a document's headings, as GitHub makes them.
+// anchors returns the anchors that GitHub makes for the headings of a document.
 func anchors(text string) []string {
 	var all []string
 	text = regexp.MustCompile("(?ms)^```.*?^```").ReplaceAllString(text, "")
@@ -48,7 +49,7 @@ func TestLinksResolve(t *testing.T) {
 		for _, m := range link.FindAllStringSubmatch(prose(text), -1) {
 			target, anchor, _ := strings.Cut(m[1], "#")
 			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
-				continue // reaching out would make the test depend on the network
+				continue // a request would make the test depend on the network
 			}
 			to := name
 			if target != "" {
@@ -69,8 +70,9 @@ func TestLinksResolve(t *testing.T) {
 	}
 }
 
-// A link whose words are a path leads there, or to a file of that directory. A tool that renames
-// words in all files makes such links of ordinary ones: "a [hook](hooks.md)".
+// A link whose text is a path leads to this path, or to a file in this directory. A tool
+// that renames words in all files turns ordinary links into wrong ones, for example "a
+// [hook](hooks.md)".
 func TestLinksLeadWhereTheirWordsSay(t *testing.T) {
 	labelled := regexp.MustCompile(`\[((?:cmd|mcp|sandbox|policies|browser|search|internal|docs|scripts)/[^\]\s]*)\]\(([^)#\s]+)`)
 	for _, name := range files(t) {
@@ -86,14 +88,15 @@ func TestLinksLeadWhereTheirWordsSay(t *testing.T) {
 	}
 }
 
-// elsewhere are paths in documents that are not in this tree, and where they are.
+// elsewhere contains the paths in documents that are not in this tree, and the places where
+// they are.
 var elsewhere = map[string]string{
 	"search/engines.json": "in the state directory",
 	"scripts/check.sh":    "in an example of a skill",
 }
 
 // A file, a directory or a test that a document names exists. Decisions and the changelog
-// also name what there was once, and NAME stands for any name.
+// also name files and tests that are gone. NAME stands for any name.
 func TestWhatDocumentsNameExists(t *testing.T) {
 	tests := make(map[string]bool)
 	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
@@ -137,8 +140,8 @@ func TestEveryDecisionHasItsDate(t *testing.T) {
 	}
 }
 
-// README.md has a row for each tool, which the tool writes itself. The toolkit has a page of
-// its own.
+// README.md has a row for each tool, with the tool's own text. The toolkit has its own
+// page.
 func TestReadmeHasTheTools(t *testing.T) {
 	server, err := mcp.New(mcp.Config{Gate: new(policies.Policy)})
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// maxLines is how long a file of code may be: a longer one has several concepts.
+// maxLines is the most lines of a file of code: a longer file has several concepts.
 const maxLines = 600
 
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)

@@ -14,11 +14,11 @@ import (
 	"testing"
 )
 
-// root is the top of the tree, seen from this package.
+// root is the top of the tree, relative to this package.
 const root = "../.."
 
-// files are all files of the tree that belong to the project, relative to its
-// top, with what git ignores left out.
+// files returns all files of the project, relative to the top of the tree. It leaves out
+// .git, bin, node_modules, and the results of builds and tests.
 func files(t *testing.T) []string {
 	t.Helper()
 	skip := []string{".git", "bin", "node_modules"}
@@ -51,7 +51,7 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// sources are the Go files that are built into packages, tests left out.
+// sources returns the Go files of all packages, without tests.
 func sources(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -66,7 +66,7 @@ func sources(t *testing.T) []string {
 	return all
 }
 
-// parsed is the syntax tree of a file.
+// parsed returns the syntax tree of a file.
 func parsed(t *testing.T, fset *token.FileSet, file string, text any) *ast.File {
 	t.Helper()
 	tree, err := parser.ParseFile(fset, file, text, parser.SkipObjectResolution)
@@ -77,7 +77,7 @@ func parsed(t *testing.T, fset *token.FileSet, file string, text any) *ast.File 
 }
 
 func TestEveryPackageHasItsComment(t *testing.T) {
-	comments := make(map[string]int) // by directory
+	comments := make(map[string]int) // number of package comments by directory
 	for _, name := range sources(t) {
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, name), nil, parser.ParseComments|parser.PackageClauseOnly)
 		if err != nil {
@@ -105,12 +105,12 @@ func TestEveryPackageHasItsComment(t *testing.T) {
 	}
 }
 
-// roomRow is a row of the table of rooms in docs/architecture.md: the package, what it
-// does, and what it imports of ours.
+// roomRow matches a row of the table of rooms in docs/architecture.md: the package, its
+// purpose, and the packages of belljar that it imports.
 var roomRow = regexp.MustCompile(`(?m)^\| \[([a-z0-9/-]+)\]\(\.\./[a-z0-9/-]+\) \| [^|]+ \| ([^|]+) \|$`)
 
-// The table of rooms is the import graph, no more and no less. .golangci.yml holds
-// the same for each file, and the foreign modules as well.
+// The table of rooms is exactly the import graph. .golangci.yml checks the same for each
+// file, and also the imports of other modules.
 func TestArchitectureIsTheImportGraph(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "docs/architecture.md"))
 	if err != nil {
@@ -128,7 +128,7 @@ func TestArchitectureIsTheImportGraph(t *testing.T) {
 	for _, name := range sources(t) {
 		from := filepath.Dir(name)
 		if strings.HasPrefix(from, "scripts") {
-			continue // modules of their own
+			continue // these have their own modules
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, name), nil, parser.ImportsOnly)
 		if err != nil {
@@ -160,8 +160,9 @@ func TestArchitectureIsTheImportGraph(t *testing.T) {
 	}
 }
 
-// The table of rooms has an arrow from cmd/belljar to internal/conformance, which is of
-// the suite's belljar alone: the one that people install has none of its tools.
+// The table of rooms contains the import of internal/conformance by cmd/belljar. Only the
+// belljar of the conformance suite has this import; the released binary has none of its
+// tools.
 func TestFixturesNeedTheirBuildTag(t *testing.T) {
 	found := 0
 	for _, name := range sources(t) {
@@ -182,14 +183,14 @@ func TestFixturesNeedTheirBuildTag(t *testing.T) {
 func TestNoDependencyInExportedSignatures(t *testing.T) {
 	for _, name := range sources(t) {
 		if strings.HasPrefix(filepath.ToSlash(name), "internal/mcptest/") {
-			continue // of tests with the sdk's client, and for them
+			continue // code for tests with the sdk's client
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, name), nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		foreign := make(map[string]string) // local name -> path
+		foreign := make(map[string]string) // path by local name
 		for _, spec := range file.Imports {
 			path := strings.Trim(spec.Path.Value, `"`)
 			first, _, _ := strings.Cut(path, "/")
@@ -233,17 +234,17 @@ func exportedReceiver(recv *ast.FieldList) bool {
 	return exported
 }
 
-// ownPaths are paths of a developer's machine, put together here so that this
-// file does not hold them.
+// ownPaths matches paths of a developer's machine. The pattern is put together from parts
+// so that this file does not match it.
 var ownPaths = regexp.MustCompile(`/(?:wor` + `k|far` + `m|hom` + `e/[a-z]+|Use` + `rs/[A-Za-z]+)/`)
 
-// anybody are the homes that examples use.
+// anybody are the home directories that examples use.
 var anybody = []string{"/home/u/", "/home/me/", "/home/user/", "/Users/me/"}
 
-// undated is a comment that starts with a task for later.
+// undated matches a comment that starts with a task for later.
 var undated = regexp.MustCompile(`(?://|#|<!--)\s*(?:TODO|FIXME|XXX)\b`)
 
-// aboutTasks reports whether a file has such comments as its subject: the toolkit finds
+// aboutTasks reports whether such comments are the subject of a file: the toolkit finds
 // them in other people's code.
 func aboutTasks(name string) bool {
 	return strings.HasPrefix(name, "internal/toolkit/code/debt/") || strings.HasPrefix(name, "internal/toolkit/") && strings.HasSuffix(name, "_test.go")
@@ -267,7 +268,7 @@ func TestNothingStrayStandsInTheTree(t *testing.T) {
 				if m := rest[at[0]:at[1]]; !slices.Contains(anybody, m) {
 					t.Errorf("%s:%d: %q is a path of one machine", name, n, m)
 				}
-				rest = rest[at[1]-1:] // the slash that ends one may begin the next
+				rest = rest[at[1]-1:] // the slash at the end of one path may begin the next path
 			}
 			if undated.MatchString(line) && !dated.MatchString(line) && !aboutTasks(name) {
 				t.Errorf("%s:%d: a task without a date or decision file: %s", name, n, strings.TrimSpace(line))
@@ -295,21 +296,21 @@ func TestScriptsAreExecutable(t *testing.T) {
 
 func TestTheBinaryNeedsNoCgo(t *testing.T) {
 	list := exec.Command("go", "list", "-deps", "-f", "{{if .CgoFiles}}{{.ImportPath}}{{end}}", "../../cmd/belljar")
-	list.Stderr = os.Stderr // also says what it downloads
+	list.Stderr = os.Stderr // go list also reports its downloads there
 	out, err := list.Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
 	for pkg := range strings.FieldsSeq(string(out)) {
-		// The standard library has pure Go in place of its cgo files.
+		// The standard library has pure Go versions of its cgo files.
 		if first, _, _ := strings.Cut(pkg, "/"); strings.Contains(first, ".") {
 			t.Errorf("%s has cgo files: the binary must be static", pkg)
 		}
 	}
 }
 
-// unfiltered are the files of the command that may write to a terminal what they
-// like, and why.
+// unfiltered contains the files of the command that may write to a terminal without the
+// filter, each with the reason.
 var unfiltered = map[string]string{
 	"cmd/belljar/screen.go":    "the terminal that run and a form stand on",
 	"cmd/belljar/run.go":       "a command's own output, on the terminal of who started it",
@@ -317,8 +318,8 @@ var unfiltered = map[string]string{
 	"cmd/belljar/auditplay.go": "a recording, of which play leaves out what does more than draw",
 }
 
-// The words of agents and pages reach a terminal through one writer, which main puts
-// between.
+// The output of agents and pages reaches a terminal only through the writer that main
+// installs.
 func TestCommandsPrintThroughOneWriter(t *testing.T) {
 	for _, name := range sources(t) {
 		if !strings.HasPrefix(name, "cmd/belljar/") {

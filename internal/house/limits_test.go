@@ -8,8 +8,7 @@ import (
 	"belljar.dev/policies/policytest"
 )
 
-// A limit that a policy can set and no room looks at would be a promise that
-// nobody keeps.
+// A limit that a policy can set and no room reads would have no effect.
 func TestEveryLimitIsLookedAt(t *testing.T) {
 	var rooms strings.Builder
 	for _, name := range sources(t) {
@@ -18,7 +17,8 @@ func TestEveryLimitIsLookedAt(t *testing.T) {
 		}
 	}
 	for _, limit := range policytest.LimitNames() {
-		// Limits() of a grant, or a copy in a variable or in the sandbox's bounds.
+		// a use of the limit after Limits(), or after a variable for the limits or the
+		// bounds of the sandbox
 		if !regexp.MustCompile(`\b(Limits\(\)|[lb]|limits)\.` + limit + `\b`).MatchString(rooms.String()) {
 			t.Errorf("limit %s: neither sandbox nor mcp/tools looks at it", limit)
 		}

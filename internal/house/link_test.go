@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// No code of the program calls a method by a name that is computed when it runs. If one does,
-// the linker keeps every exported method of every type, which was 5 MB. Three did: text/template
-// in the toolkit, the template of cobra's version, and protobuf before 1.36.12 with Go 1.26
-// (golang/protobuf issue 1704).
+// No code of the program calls a method by a name that is computed at run time. If one
+// place does, the linker keeps every exported method of every type, which added 5 MB. There
+// were three such places: text/template in the toolkit, the template of cobra's version,
+// and protobuf before 1.36.12 with Go 1.26 (golang/protobuf issue 1704).
 func TestNoMethodIsCalledByName(t *testing.T) {
 	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-ldflags=-dumpdep", "-o", filepath.Join(t.TempDir(), "belljar"), "./cmd/belljar")
 	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")

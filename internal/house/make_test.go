@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// fakes is a directory of programs in front of PATH that write down how they are
-// called, one a line of the file "calls"; id says root.
+// fakes returns a directory of programs that record their calls in the file "calls", one
+// line for each call. The test puts the directory first in PATH. The program id prints 0,
+// the UID of root. The function calls returns the text of the file.
 func fakes(t *testing.T, names ...string) (dir string, calls func() string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -31,7 +32,7 @@ func fakes(t *testing.T, names ...string) (dir string, calls func() string) {
 	}
 }
 
-// The script says what it would install before it does, and a person can refuse.
+// The script names the packages before it installs them, and a person can refuse.
 func TestNeedAsksBeforeItInstalls(t *testing.T) {
 	for _, c := range []struct{ answer, installs string }{{"", "install -y"}, {"yes", "install -y"}, {"no", ""}} {
 		dir, calls := fakes(t, "apt-get")
@@ -51,7 +52,7 @@ func TestNeedAsksBeforeItInstalls(t *testing.T) {
 	}
 }
 
-// make run looks at WORKSPACE before it builds or installs anything.
+// make run checks WORKSPACE before it builds or installs anything.
 func TestMakeRunChecksTheWorkspaceFirst(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip("make is not there")

@@ -13,19 +13,20 @@ import (
 	"testing"
 )
 
-// ordered is the sentence of a package comment that begins the list of files.
+// ordered matches the sentence of a package comment before the list of files.
 var ordered = regexp.MustCompile(`files, each calling (?:only )?those\s+below it:\n`)
 
-// unlisted is how many files a package may have without such a list.
+// unlisted is the most files that a package may have without such a list.
 const unlisted = 20
 
-// climbs are the calls that go up such a list after all. The package comments say why.
+// climbs is the number of calls in a package that go up such a list. The package comments
+// give the reasons.
 var climbs = map[string]int{"browser/page": 1, "mcp": 1, "policies/shell": 4, "sandbox/protect": 1}
 
-// A package of many files lists them in its comment. Such a list has all of them, and
-// calls run down: a reader who goes through the list never has to turn back.
+// A package of many files lists all of them in its comment, in such an order that calls go
+// down the list. A reader of the list never has to turn back.
 func TestCallsRunDownTheListOfFiles(t *testing.T) {
-	files := make(map[string][]string) // by directory
+	files := make(map[string][]string) // names of the files by directory
 	for _, name := range sources(t) {
 		dir, file := filepath.Split(filepath.ToSlash(name))
 		files[strings.TrimSuffix(dir, "/")] = append(files[strings.TrimSuffix(dir, "/")], file)
@@ -71,7 +72,7 @@ func TestCallsRunDownTheListOfFiles(t *testing.T) {
 	}
 }
 
-// listIn returns the files of the list with which a text begins.
+// listIn returns the files of the list at the beginning of a text.
 func listIn(text string) (all []string) {
 	for line := range strings.Lines(text) {
 		if line != "\n" && !strings.HasPrefix(line, "\t") && !strings.HasPrefix(line, " ") {
@@ -82,8 +83,8 @@ func listIn(text string) (all []string) {
 	return all
 }
 
-// ascents counts the calls between the files of a package, and returns those that run
-// up a list of the files.
+// ascents returns the number of calls between the files of a package, and the calls that go
+// up the list of files.
 func ascents(fset *token.FileSet, trees []*ast.File, listed []string) (total int, up []string) {
 	_, objects := usesIn(fset, trees)
 	for use, what := range objects {
@@ -105,8 +106,8 @@ func ascents(fset *token.FileSet, trees []*ast.File, listed []string) (total int
 	return total, up
 }
 
-// usesIn type-checks the files of one package without its imports, and returns the package, and the
-// object of each name. Errors are ignored: the other packages are missing.
+// usesIn type-checks the files of one package without its imports. It returns the package,
+// and the object of each name. Errors are ignored, because the other packages are missing.
 func usesIn(fset *token.FileSet, trees []*ast.File) (*types.Package, map[*ast.Ident]types.Object) {
 	info := &types.Info{Uses: make(map[*ast.Ident]types.Object)}
 	config := types.Config{Importer: noPackages{}, Error: func(error) {}}
@@ -114,7 +115,7 @@ func usesIn(fset *token.FileSet, trees []*ast.File) (*types.Package, map[*ast.Id
 	return checked, info.Uses
 }
 
-// noPackages imports nothing: these tests look at one package at a time.
+// noPackages is an importer that imports nothing: these tests check one package at a time.
 type noPackages struct{}
 
 func (noPackages) Import(string) (*types.Package, error) { return nil, errors.New("not needed") }

@@ -12,21 +12,22 @@ import (
 	"testing"
 )
 
-// foreign are the directories whose code reads definitions of other people's servers.
+// foreign contains the directories whose code reads definitions of other people's servers.
 var foreign = []string{"mcp/", "internal/gateway/"}
 
-// ownPatterns are files of these directories that compile a pattern which is not a constant, with
-// where the pattern is from.
+// ownPatterns contains the files of these directories that compile a pattern which is not a
+// constant, each with the origin of the pattern.
 var ownPatterns = map[string]string{
 	"mcp/upstream/pin/phrases.go": "the phrases of the scan, which the package contains",
 	"mcp/tools/read.go":           "the argument filter of a client's call, which Go's package matches in linear time",
 }
 
-// ownSchemas are the files that may import a validator of schemas: for the tools of belljar.
+// ownSchemas contains the files that may import a validator of schemas, which they use for
+// belljar's own tools.
 var ownSchemas = map[string]bool{"mcp/tool.go": true, "mcp/listed.go": true}
 
-// foreignMatchers returns what a file imports or calls to match a text with a pattern or a schema
-// that is not written in the file itself: the lines, each with what is there.
+// foreignMatchers returns the places where a file compiles a pattern that is not a constant
+// in it, and the places where it imports a validator of schemas.
 func foreignMatchers(t *testing.T, file string, text any) (patterns, schemas []string) {
 	t.Helper()
 	files := token.NewFileSet()
@@ -63,7 +64,7 @@ func foreignMatchers(t *testing.T, file string, text any) (patterns, schemas []s
 	return patterns, schemas
 }
 
-// constant reports whether an expression is a text that stands in the file.
+// constant reports whether an expression is a constant text of the file.
 func constant(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -76,9 +77,10 @@ func constant(e ast.Expr) bool {
 	return false
 }
 
-// GW-A11: a schema of somebody else's server can have a pattern that takes exponential time, or one
-// that Go's package cannot compile. No code that sees such a schema compiles a pattern from it or
-// checks arguments against it, and go.mod has no backtracking engine.
+// GW-A11: a schema of another person's server can have a pattern that takes exponential
+// time, or that Go's package regexp cannot compile. No code that reads such a schema
+// compiles a pattern from it or checks arguments against it, and go.mod has no backtracking
+// engine.
 func TestNoPatternOfAServerIsCompiled(t *testing.T) {
 	seen := 0
 	for _, name := range sources(t) {

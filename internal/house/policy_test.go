@@ -12,8 +12,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// valuesOf are the exported fields of the structs of package policies that a type leads to, each as
-// TYPE.FIELD.
+// valuesOf adds to all the exported fields of the structs of package policies that are
+// reachable from a type. The keys have the form TYPE.FIELD.
 func valuesOf(of reflect.Type, all map[string]string, seen map[reflect.Type]bool) {
 	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
 		of = of.Elem()
@@ -43,7 +43,7 @@ func valuesOf(of reflect.Type, all map[string]string, seen map[reflect.Type]bool
 	}
 }
 
-// fieldsRead calls read for each field that a file reads: selectors to which nothing is assigned.
+// fieldsRead calls read for each selector of a file that is not assigned to.
 func fieldsRead(tree *ast.File, read func(*ast.Ident)) {
 	written := make(map[ast.Expr]bool)
 	ast.Inspect(tree, func(n ast.Node) bool {
@@ -61,15 +61,15 @@ func fieldsRead(tree *ast.File, read func(*ast.Ident)) {
 	})
 }
 
-// decodes reports whether a file is one of the decoder and the schema of policies.
+// decodes reports whether a file belongs to the decoder or the schema of policies.
 func decodes(name string) bool {
 	base := filepath.Base(name)
 	return filepath.Dir(name) == "policies" && (strings.HasPrefix(base, "parse") || strings.HasPrefix(base, "schema_"))
 }
 
-// A value that a policy gives and nobody looks at is a rule that does not hold. The decoder and the
-// schema do not count as code that looks at it. The test goes by names of fields, so it does not see
-// a value whose name another struct has too.
+// A value of the policy that no code reads is a rule without effect. The decoder and the
+// schema do not count. The test compares only names of fields, so it misses a value if
+// another struct has a field of the same name.
 func TestEveryValueOfThePolicyIsLookedAt(t *testing.T) {
 	read := make(map[string]bool)
 	for _, name := range sources(t) {
@@ -90,7 +90,7 @@ func TestEveryValueOfThePolicyIsLookedAt(t *testing.T) {
 	}
 }
 
-// decoded are the fields that only the decoder reads, with the reason.
+// decoded contains the fields that only the decoder reads, each with the reason.
 var decoded = map[string]string{
 	"Policy.people": "People returns it, which is beside the decoder",
 	"asking.most":   "the decoder compares the durations of rules with it",
@@ -99,8 +99,9 @@ var decoded = map[string]string{
 	"tenant.files":  "the decoder makes the layers from them",
 }
 
-// An unexported field that only the decoder and the schema read is a key that does nothing. The test
-// knows the type of each field, so a field of the same name elsewhere does not hide it.
+// An unexported field that only the decoder and the schema read is a key without effect.
+// The test knows the type of each field, so a field of the same name in another struct does
+// not hide it.
 func TestEveryFieldOfThePolicyIsLookedAt(t *testing.T) {
 	fset := token.NewFileSet()
 	var trees, readers []*ast.File

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// starts are what starts a program, by the package's path. A literal of the type
-// exec.Cmd does as well.
+// starts contains the functions and constants that start a program, by the path of their
+// package. Cmd stands for a literal of the type exec.Cmd.
 var starts = map[string][]string{
 	"os/exec":                       {"Command", "CommandContext", "Cmd"},
 	"os":                            {"StartProcess"},
@@ -24,11 +24,11 @@ var starts = map[string][]string{
 	"belljar.dev/sandbox/boxinit":   {"Spawn"},
 }
 
-// uses are the names of a file, as path.Name, that start a program.
+// uses returns the names in a file, as path.Name, that start a program.
 func uses(t *testing.T, name string) (all []string) {
 	t.Helper()
 	file := parsed(t, token.NewFileSet(), filepath.Join(root, name), nil)
-	imports := make(map[string]string) // local name -> path
+	imports := make(map[string]string) // path by local name
 	for _, spec := range file.Imports {
 		full := strings.Trim(spec.Path.Value, `"`)
 		local := path.Base(full)
@@ -54,14 +54,14 @@ func uses(t *testing.T, name string) (all []string) {
 	return all
 }
 
-// programRow is a row of the section of docs/architecture.md that lists what starts
-// programs: | [file](../file) | ...
+// programRow matches a row of the table in docs/architecture.md that lists the files which
+// start programs: | [file](../file) | ...
 var programRow = regexp.MustCompile(`(?m)^\| \[[^]]+\]\(\.\./([^)]+)\) \|`)
 
-// TestProgramsOutsideBoxesAreListed: each file that starts a program, by whatever
-// way, has its row in docs/architecture.md, and no row is of a file that does not.
-// All but internal/hostexec itself, what starts boxes, and what is not installed or
-// runs in a box go through that package.
+// TestProgramsOutsideBoxesAreListed checks that docs/architecture.md has a row for each
+// file that starts a program, in whatever way, and for no other file. Such a file must use
+// internal/hostexec. Exceptions are internal/hostexec itself, the files that start boxes,
+// and code that is not installed or runs in a box.
 func TestProgramsOutsideBoxesAreListed(t *testing.T) {
 	_, section, ok := strings.Cut(read(t, "docs/architecture.md"), "\n## Programs that run outside a box\n")
 	if !ok {
@@ -76,9 +76,9 @@ func TestProgramsOutsideBoxesAreListed(t *testing.T) {
 		dir := filepath.Dir(name)
 		switch {
 		case dir == "internal/testenv", dir == "internal/vmtest", dir == "internal/mcptest/upstreams", strings.HasSuffix(dir, "/imagetest"):
-			continue // of tests
+			continue // these packages are only for tests
 		case dir == "internal/hostexec", name == "sandbox/seccomp/exec.go", name == "sandbox/execview_linux.go":
-			continue // it, and the number of the system call in what a box may do
+			continue // hostexec itself, and two files that only contain the numbers of the system calls
 		}
 		names := uses(t, name)
 		if len(names) == 0 {
@@ -86,7 +86,8 @@ func TestProgramsOutsideBoxesAreListed(t *testing.T) {
 		}
 		switch {
 		case dir == "sandbox/escape", dir == "sandbox/boxinit", name == "sandbox/spawn_linux.go", name == "internal/toolkit/git.go":
-			// The prober is the attacker, the next two start a box, the last runs in one.
+			// escape is the attacker, boxinit and spawn_linux.go start a box, git.go runs
+			// in a box.
 		default:
 			for _, used := range names {
 				if !strings.HasPrefix(used, "belljar.dev/internal/hostexec.") {

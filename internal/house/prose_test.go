@@ -11,13 +11,13 @@ import (
 	"testing"
 )
 
-// proseRules are the mistakes of English that can be found without a false alarm: each
-// with sentences that it must find, and others that it must let pass. The others are for
-// readers.
+// proseRules are the mistakes of English that a pattern finds without false alarms, each
+// with sentences that it must find, and sentences that it must let pass. Other mistakes
+// need a human reader.
 var proseRules = []struct {
 	name  string
 	wrong *regexp.Regexp
-	but   *regexp.Regexp // what wrong finds and is right; nil for nothing
+	but   *regexp.Regexp // matches of wrong that are correct; nil if there are none
 	find  []string
 	pass  []string
 }{
@@ -54,7 +54,8 @@ var proseRules = []struct {
 	},
 }
 
-// faultOf returns where a text breaks a rule.
+// faultOf returns the start and end of the first place where a text breaks a rule; nil if
+// it breaks none.
 func faultOf(wrong, but *regexp.Regexp, text string) []int {
 	for _, m := range wrong.FindAllStringIndex(text, -1) {
 		if but == nil || !but.MatchString(text[m[0]:m[1]]) {
@@ -64,8 +65,8 @@ func faultOf(wrong, but *regexp.Regexp, text string) []int {
 	return nil
 }
 
-// proseOf returns the sentences of a file by the line on which each paragraph begins: the
-// text of a document, or the comments and strings of Go code.
+// proseOf returns the paragraphs of a file by the lines on which they begin: the text of a
+// document, or the comments and strings of Go code.
 func proseOf(t *testing.T, name string) map[int]string {
 	t.Helper()
 	all := make(map[int]string)

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// mayWait are the functions that let time pass with nothing else to wait for, and
-// why nothing announces what they wait for. The linter forbids time.Sleep; a
-// receive from time.After outside a select is the same under another name.
+// mayWait contains the functions that may only let time pass, each with the reason: nothing
+// announces the event that they wait for. The linter forbids time.Sleep. A receive from
+// time.After outside a select has the same effect.
 var mayWait = map[string]string{
 	"policies/audit/file.go lockFile":         "another process lets go of a lock, which has a deadline here and none in flock(2)",
 	"sandbox/boxinit/keeper.go RemoveCgroups": "the kernel lets go of a cgroup whose processes have ended",
@@ -23,10 +23,10 @@ var mayWait = map[string]string{
 	"sandbox/workspace/set.go settle":         "the kernel's coarse clock ticks",
 }
 
-// sleeps are the functions of a file in which a statement only lets time pass:
-// a receive from time.After that is not a case of a select, and time.Sleep. In
-// a bubble of testing/synctest time.Sleep waits for no time, so a file that uses
-// it may have that.
+// sleeps returns the functions of a file with a statement that only lets time pass:
+// time.Sleep, or a receive from time.After that is not a case of a select. In a bubble of
+// testing/synctest time.Sleep takes no real time, so a file that imports this package may
+// use it.
 func sleeps(t *testing.T, file string, text any) []string {
 	t.Helper()
 	tree := parsed(t, token.NewFileSet(), file, text)
@@ -53,10 +53,11 @@ func sleeps(t *testing.T, file string, text any) []string {
 		ast.Inspect(decl, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.SelectStmt:
-				// With another case beside it the wait ends early; alone it does not.
+				// A select with a second case can end the wait early; a select with one
+				// case cannot.
 				for _, c := range n.Body.List {
 					clause, ok := c.(*ast.CommClause)
-					if !ok || clause.Comm == nil { // a default
+					if !ok || clause.Comm == nil { // the default case
 						continue
 					}
 					ast.Inspect(clause.Comm, func(below ast.Node) bool {

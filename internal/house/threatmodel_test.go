@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// shownBy ends the head of a table whose rows are claims: their last cell names
-// the tests that show them.
+// shownBy is the end of the head of a table whose rows are claims. The last cell of each
+// row names the tests that prove the claim.
 const shownBy = "| shown by |"
 
 var (
@@ -17,7 +17,8 @@ var (
 	coded    = regexp.MustCompile("`([^`]+)`")
 )
 
-// testNames are the tests of the tree: functions, and scripts by their file's name.
+// testNames returns the names of all tests of the tree: test functions, and the file names
+// of scripts.
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()
 	names := make(map[string]bool)
@@ -34,8 +35,8 @@ func testNames(t *testing.T) map[string]bool {
 	return names
 }
 
-// claims are the rows of a page whose last cell names the tests that show them. A test that does
-// not exist fails t.
+// claims returns the rows of a page whose last cell names the tests that prove them. It
+// fails t if a test does not exist.
 func claims(t *testing.T, page string) (rows [][]string) {
 	t.Helper()
 	names, within := testNames(t), false
@@ -66,7 +67,7 @@ func claims(t *testing.T, page string) (rows [][]string) {
 	return rows
 }
 
-// cellsOf are the cells of a row of a table.
+// cellsOf returns the cells of a row of a table.
 func cellsOf(line string) (cells []string) {
 	for cell := range strings.SplitSeq(strings.Trim(line, "|"), "|") {
 		cells = append(cells, strings.TrimSpace(cell))
@@ -80,22 +81,23 @@ func TestEveryClaimOfTheThreatModelNamesItsTest(t *testing.T) {
 	}
 }
 
-// Each row of the gateway is shown by tests, or stands once below with the reason why none does.
+// Each row of the gateway names its tests, or is listed once below the table with the
+// reason why it has no test.
 func TestEveryRowOfTheGatewayNamesItsTest(t *testing.T) {
 	everyRow(t, "docs/gateway-rows.md", map[string]int{"GW": 52, "GW-A": 55})
 }
 
-// Each row of the console, and each attack on it, is shown by tests.
+// Each row of the console, and each attack on the console, names its tests.
 func TestEveryRowOfTheConsoleNamesItsTest(t *testing.T) {
 	everyRow(t, "docs/console-rows.md", map[string]int{"WC": 30, "WC-A": 33})
 }
 
-// Each row of the browser of an agent, and each attack on it, is shown by tests.
+// Each row of the agent's browser, and each attack on this browser, names its tests.
 func TestEveryRowOfTheBrowserNamesItsTest(t *testing.T) {
 	everyRow(t, "docs/browsing-rows.md", map[string]int{"BR": 43, "BR-A": 50})
 }
 
-// A reader who meets the id of a row in a comment finds the row on its page.
+// If a comment contains the ID of a row, the row is on its page.
 func TestEveryRowThatACommentNamesIsOnItsPage(t *testing.T) {
 	id, known := regexp.MustCompile(`\b(?:BR|GW|HF|WC)(?:-A)?[0-9]+\b`), make(map[string]bool)
 	for _, page := range []string{"docs/browsing-rows.md", "docs/console-rows.md", "docs/front-rows.md", "docs/gateway-rows.md"} {
@@ -115,12 +117,13 @@ func TestEveryRowThatACommentNamesIsOnItsPage(t *testing.T) {
 	}
 }
 
-// So is each row of the HTTP front.
+// Each row of the HTTP front, and each attack on this front, names its tests.
 func TestEveryRowOfTheFrontNamesItsTest(t *testing.T) {
 	everyRow(t, "docs/front-rows.md", map[string]int{"HF": 36, "HF-A": 52})
 }
 
-// everyRow checks that a page has each row once: that many of each kind.
+// everyRow checks that a page has each row exactly once. kinds contains the number of rows
+// of each kind.
 func everyRow(t *testing.T, page string, kinds map[string]int) {
 	t.Helper()
 	got := make(map[string]int)

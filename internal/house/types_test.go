@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// A type with more than this has several jobs.
+// A type with more fields or methods than these has several jobs.
 const (
 	maxFields  = 20
 	maxMethods = 30
 )
 
-// size is what a type has of its own: fields if it is a struct, and methods.
+// size is the number of a type's own fields and methods. Only a struct has fields.
 type size struct{ fields, methods int }
 
 func TestTypesAreSmall(t *testing.T) {
@@ -38,8 +38,8 @@ func TestTypesAreSmall(t *testing.T) {
 	}
 }
 
-// count adds the fields and methods of the types of one file to sizes, by the
-// directory and the name of the type.
+// count adds the fields and methods of the types in one file to sizes. The keys of sizes
+// are the directory and the name of the type.
 func count(file *ast.File, dir string, sizes map[string]size) {
 	for _, decl := range file.Decls {
 		switch d := decl.(type) {
@@ -73,7 +73,7 @@ func receiver(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
 		return receiver(e.X)
-	case *ast.IndexExpr: // of a generic type
+	case *ast.IndexExpr: // receiver of a generic type
 		return receiver(e.X)
 	case *ast.IndexListExpr:
 		return receiver(e.X)

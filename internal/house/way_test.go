@@ -11,20 +11,20 @@ import (
 	"testing"
 )
 
-// The bounds of what a reader of the way of a call has to read.
+// Bounds of the code on the way of a call, which one reader should be able to read.
 const (
 	wayLines = 600
 	wayFiles = 8
 )
 
-// indirect are the functions on the way that a field or a table leads to, by their names. The
-// value is what is called in their place.
+// indirect contains the functions on the way that are called through a field or a table,
+// and the name that their caller uses.
 var indirect = map[string]string{
-	"bash":      "handle",   // of a tool
-	"startCold": "starters", // the ways to start a command
+	"bash":      "handle",   // field of a tool
+	"startCold": "starters", // table of the ways to start a command
 }
 
-// station is a function through which a call goes.
+// station is a function on the way of a call.
 type station struct{ file, name string }
 
 var (
@@ -32,7 +32,7 @@ var (
 	wayLine = regexp.MustCompile(`^(\S+\.go) +([A-Za-z, ]+)$`)
 )
 
-// stations are the functions that docs/architecture.md lists as the way of a call.
+// stations returns the functions that docs/architecture.md lists as the way of a call.
 func stations(t *testing.T) (all []station) {
 	text, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
 	if err != nil {
@@ -55,12 +55,12 @@ func stations(t *testing.T) (all []station) {
 	return all
 }
 
-// The way of a call is a chain: each function on it is called by one above it. It can be
-// read in one sitting.
+// The way of a call is a chain: each function on it is called by a function above it. The
+// chain is short enough to be read in one go.
 func TestTheWayOfACallIsShort(t *testing.T) {
 	all := stations(t)
 	lines, files := 0, make(map[string]bool)
-	called := make(map[string]bool) // by the stations so far
+	called := make(map[string]bool) // names that the stations so far call
 	for i, s := range all {
 		size, calls, ok := function(t, s)
 		if !ok {
@@ -81,8 +81,8 @@ func TestTheWayOfACallIsShort(t *testing.T) {
 	}
 }
 
-// function returns the lines of a function, its comment not counted, and the names of what
-// it calls, or has others call. A literal of a function counts as a call of its names.
+// function returns the number of lines of a function without its comment, and the names of
+// the functions that it may call. Every name in its body counts, also in function literals.
 func function(t *testing.T, s station) (lines int, calls []string, ok bool) {
 	t.Helper()
 	fset := token.NewFileSet()

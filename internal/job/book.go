@@ -15,28 +15,29 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// Config is the configuration of a Book. A job of a process that is gone is lost.
+// Config is the configuration of a Book.
 type Config struct {
 	store.Config
-	Dir string // where outputs are kept, made when needed; empty keeps none
-	// Ended gets each job with a command that has ended, whatever ended it, once its
+	Dir string // directory of the outputs, made when needed; if it is empty, no outputs are kept
+	// Ended receives each job with a command that has ended, for whatever reason, once the
 	// end is on the disk. It must not block.
 	Ended func(Job)
 }
 
-// Book keeps the records of jobs. Several processes may have one over the same store.
-// Its methods are safe for concurrent use; it has nothing to close. A change is on the
-// disk when the method that writes it returns without an error.
+// Book keeps the records of jobs. Several processes may have a Book over the same store. A
+// job of a process that is gone is lost. The methods of a Book are safe for concurrent use;
+// a Book need not be closed. A change is on the disk when the method that writes it returns
+// without an error.
 //
-// A session sees its own jobs, and those of its tenant in its workspace whose session
-// is over. For others they do not exist.
+// A session sees its own jobs, and the jobs of its tenant in its workspace whose session
+// has ended. For other sessions these jobs do not exist.
 type Book struct {
 	kept  store.Book
 	dir   string
 	ended func(Job)
 }
 
-// New is the book in a store. Nothing is opened.
+// New returns the Book in a store. It does not open the database.
 func New(cfg Config) *Book {
 	if cfg.Ended == nil {
 		cfg.Ended = func(Job) {}
@@ -44,12 +45,12 @@ func New(cfg Config) *Book {
 	return &Book{store.NewBook(cfg.Config, schema), cfg.Dir, cfg.Ended}
 }
 
-// seen is the condition on what a session sees, for the arguments of seenBy.
+// seen is the SQL condition on the jobs that a session sees. seenBy returns its arguments.
 const seen = "tenant = ? AND place = ? AND (session = ? OR released = 1)"
 
 func (b *Book) seenBy(o store.Owner) []any { return []any{o.Tenant, b.kept.Place, o.Session} }
 
-// Open records a job that runs: Tool, Command, Description, Output and Started are taken
+// Open records a job that runs. It takes Tool, Command, Description, Output and Started
 // from j; a zero Started means now. The error wraps ErrMany if too many jobs run.
 func (b *Book) Open(ctx context.Context, o store.Owner, j Job) (Job, error) {
 	if err := b.settle(ctx); err != nil {
@@ -91,15 +92,15 @@ func (b *Book) Open(ctx context.Context, o store.Owner, j Job) (Job, error) {
 	return j, nil
 }
 
-// Run records that a job, which was opened without a command, runs one now: Command,
-// Description and Output are taken from j.
+// Run records that a job, which was opened without a command, now runs one. It takes
+// Command, Description and Output from j.
 func (b *Book) Run(ctx context.Context, j Job) (Job, error) {
 	j.Command, j.Description = printable.Head(j.Command, maxCommand), printable.Head(j.Description, maxAbout)
 	return j, b.change(ctx, j, "UPDATE jobs_all SET command = ?, about = ?, output = ?", j.Command, j.Description, j.Output)
 }
 
-// End records that the command of a job has ended, and how. Only the first end counts:
-// after it the error wraps ErrUnknown.
+// End records that the command of a job has ended, and how. If the job has already ended,
+// the error wraps ErrUnknown.
 func (b *Book) End(ctx context.Context, j Job, s Status, e End, size int64) error {
 	j.Status, j.End, j.Size, j.Ended = s, e, size, b.kept.Now()
 	text, err := json.Marshal(e)
@@ -113,8 +114,9 @@ func (b *Book) End(ctx context.Context, j Job, s Status, e End, size int64) erro
 	return err
 }
 
-// Answer records the answer of a job's call, with a word about it. A job without a
-// command ends with that. An answer above MaxAnswer is ErrLarge.
+// Answer records the answer of a job's call, and a word for its outcome. A job without a
+// command ends with the answer. If the answer is larger than MaxAnswer, the error wraps
+// ErrLarge.
 func (b *Book) Answer(ctx context.Context, handle, word string, a Answer) error {
 	if len(a) > MaxAnswer {
 		return fmt.Errorf("%w: %d bytes, and %d are kept", ErrLarge, len(a), MaxAnswer)
@@ -127,12 +129,12 @@ func (b *Book) Answer(ctx context.Context, handle, word string, a Answer) error 
 	})
 }
 
-// Move notes how far the output of a job was read.
+// Move records how far the output of a job was read.
 func (b *Book) Move(ctx context.Context, j Job, cursor int64) error {
 	return b.setCursor(ctx, j, "?", cursor)
 }
 
-// Back notes that the output of a job was not read from an offset on.
+// Back records that the output of a job was not read beyond an offset.
 func (b *Book) Back(ctx context.Context, j Job, cursor int64) error {
 	return b.setCursor(ctx, j, "min(cursor, ?)", cursor)
 }
@@ -144,7 +146,7 @@ func (b *Book) setCursor(ctx context.Context, j Job, to string, cursor int64) er
 	})
 }
 
-// change is an UPDATE of a job that runs.
+// change runs an UPDATE of a job that runs.
 func (b *Book) change(ctx context.Context, j Job, update string, args ...any) error {
 	return b.kept.Write(ctx, func(tx *sql.Tx) error {
 		r, err := tx.ExecContext(ctx, update+" WHERE handle = ? AND ended = 0", append(args, j.Handle)...)
@@ -182,18 +184,20 @@ func (b *Book) List(ctx context.Context, o store.Owner) (all []Job, f Forgotten,
 	return all, f, err
 }
 
-// Find is the job with a command that a session knows by its number. The error
-// wraps ErrUnknown.
+// Find returns the job with a command that a session knows by its number. The error wraps
+// ErrUnknown if there is no such job.
 func (b *Book) Find(ctx context.Context, o store.Owner, id int64) (Job, error) {
 	return b.find(ctx, "id = ? AND command <> '' AND "+seen, append([]any{id}, b.seenBy(o)...))
 }
 
-// ByHandle is the job that a client knows by its handle. The error wraps ErrUnknown.
+// ByHandle returns the job that a client knows by its handle. The error wraps ErrUnknown if
+// there is no such job.
 func (b *Book) ByHandle(ctx context.Context, o store.Owner, handle string) (Job, error) {
 	return b.find(ctx, "handle = ? AND "+seen, append([]any{handle}, b.seenBy(o)...))
 }
 
-// ByOutput is the job whose output has the id. The error wraps ErrUnknown.
+// ByOutput returns the job whose output has the ID. The error wraps ErrUnknown if there is
+// no such job.
 func (b *Book) ByOutput(ctx context.Context, o store.Owner, id string) (Job, error) {
 	if id == "" {
 		return Job{}, ErrUnknown
@@ -226,7 +230,8 @@ func (b *Book) AnswerOf(ctx context.Context, j Job) (a Answer, err error) {
 	return a, err
 }
 
-// look runs a read of the database if it exists, after jobs that were lost are recorded.
+// look runs a read of the database if it exists, after it has recorded the jobs that were
+// lost.
 func (b *Book) look(ctx context.Context, f func(tx *sql.Tx) error) error {
 	if !b.kept.Store.Made() {
 		return nil

@@ -25,7 +25,8 @@ var (
 	other = store.Owner{Tenant: "other", Session: "s-3"}
 )
 
-// opened is a book that ends with the test, as process self sees it.
+// opened returns the book of the process self. The book's store is closed at the end of the
+// test.
 func opened(t testing.TB, dir, self string, change ...func(*Config)) *Book {
 	t.Helper()
 	s := store.New(dir)
@@ -69,7 +70,7 @@ func end(t testing.TB, b *Book, j Job, size int64) {
 	}
 }
 
-// content is what is kept of a job's output.
+// content returns the part of a job's output that is kept.
 func content(t testing.TB, b *Book, j Job) string {
 	t.Helper()
 	o, err := b.Output(j)
@@ -84,7 +85,7 @@ func content(t testing.TB, b *Book, j Job) string {
 	return string(text)
 }
 
-// ids are the jobs that somebody sees, with how they stand.
+// ids returns the numbers and statuses of the jobs that an owner sees.
 func ids(t testing.TB, b *Book, o store.Owner) string {
 	t.Helper()
 	all, _, err := b.List(t.Context(), o)
@@ -112,7 +113,7 @@ func TestNothingIsMadeToList(t *testing.T) {
 	}
 }
 
-// A job is its session's, then its tenant's, and never another's.
+// A job is seen by its session, then by its tenant's sessions, and never by another tenant.
 func TestWhoSees(t *testing.T) {
 	var said []string
 	b := opened(t, filepath.Join(t.TempDir(), "st"), "me", func(c *Config) {
@@ -160,7 +161,7 @@ func TestWhoSees(t *testing.T) {
 	}
 }
 
-// The cursor of a job goes back to what was lost, and not forward.
+// Back moves the cursor of a job only backward.
 func TestBack(t *testing.T) {
 	b := opened(t, filepath.Join(t.TempDir(), "st"), "self")
 	j := begin(t, b, one, "aaaaaaaa", "all of it\n")
@@ -179,7 +180,8 @@ func TestBack(t *testing.T) {
 	}
 }
 
-// A job of a process that is gone is lost, and all other jobs are there.
+// After a restart, the running jobs of the old process are lost, and all other jobs are
+// kept.
 func TestARestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")
 	before := opened(t, dir, "before")
@@ -249,7 +251,7 @@ func TestARestart(t *testing.T) {
 	}
 }
 
-// A process that lives keeps its jobs, whoever else looks.
+// A running process keeps its jobs, whichever other process lists them.
 func TestTwoProcesses(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")
 	lives := func(c *Config) { c.Alive = func(string) bool { return true } }
@@ -267,8 +269,8 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// A server that was handed over ends its sessions, while those of the same ids go on in the
-// next one: jobs that run there are not lost.
+// A server that was handed over ends its sessions, while sessions with the same IDs
+// continue in the next server. Jobs that run in the next server are not lost.
 func TestASessionGoesOnInAnotherProcess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")
 	lives := func(c *Config) { c.Alive = func(string) bool { return true } }
@@ -286,7 +288,8 @@ func TestASessionGoesOnInAnotherProcess(t *testing.T) {
 	}
 }
 
-// Ended jobs make room: by number, by age and by bytes, and it is said.
+// Ended jobs are removed to make room, by number, age and bytes, and the removal is
+// reported.
 func TestForgotten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")
 	clock := time.Now()
@@ -332,7 +335,7 @@ func TestForgotten(t *testing.T) {
 		if i > 0 {
 			continue
 		}
-		answer := Answer(strings.Repeat("ä", MaxOutput/2+1)) // a byte more than there is room for
+		answer := Answer(strings.Repeat("ä", MaxOutput/2+1)) // one byte more than fits
 		if err := b.Answer(t.Context(), j.Handle, "completed", answer); err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ func (b *Book) forget(ctx context.Context, tx *sql.Tx, tenant string) (gone []Jo
 	return gone, err
 }
 
-// discard removes the outputs of jobs that were forgotten, and says so.
+// discard removes the outputs of removed jobs, and logs the removal.
 func (b *Book) discard(gone []Job) {
 	if len(gone) == 0 {
 		return

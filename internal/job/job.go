@@ -8,73 +8,73 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// Bounds of what is kept of one tenant in one workspace. Ended jobs make room, the
-// oldest first.
+// Bounds of what is kept for one tenant in one workspace. Ended jobs are removed to make
+// room, the oldest first.
 const (
-	MaxEnded   = 64                 // jobs that have ended
-	MaxAge     = 7 * 24 * time.Hour // after the end
-	MaxBytes   = 64 << 20           // of outputs and answers together
-	MaxOutput  = 4 << 20            // of one output: its end
-	MaxAnswer  = 8 << 20            // of one answer
+	MaxEnded   = 64                 // most ended jobs
+	MaxAge     = 7 * 24 * time.Hour // time for which a job is kept after its end
+	MaxBytes   = 64 << 20           // most bytes of all outputs and answers together
+	MaxOutput  = 4 << 20            // most bytes of one output, of which the end is kept
+	MaxAnswer  = 8 << 20            // most bytes of one answer
 	maxRunning = 256
-	maxCommand = 4 << 10 // bytes
-	maxAbout   = 1000    // bytes of a description
+	maxCommand = 4 << 10 // most bytes of a command
+	maxAbout   = 1000    // most bytes of a description
 )
 
 // Status is the state of a job, or how it ended. For the end of a command it is the
 // sandbox's status: exited, killed, timed_out or oom.
 type Status string
 
-// The statuses that this package gives itself.
+// The statuses that only this package sets.
 const (
 	Running Status = "running"
-	Lost    Status = "lost"     // what ran it went away first: its server, or its session
+	Lost    Status = "lost"     // the server or session that ran the job ended first
 	Over    Status = "answered" // a call without a command has returned
 )
 
-// Job is a command in the background, or a call that goes on, or both.
+// Job is a command in the background, or a call that still runs, or both.
 type Job struct {
-	ID          int64  // of its tenant in its workspace, from 1, and never given again
-	Handle      string // names it too, and cannot be guessed
+	ID          int64  // number of the job, for its tenant in its workspace, from 1; never used again
+	Handle      string // second name of the job, which cannot be guessed
 	Owner       store.Owner
-	Tool        string // what was called
-	Command     string // the beginning of it; empty for a call that runs none
+	Tool        string // name of the tool that was called
+	Command     string // beginning of the command; empty for a call that runs no command
 	Description string
-	Output      string    // id of the output; empty without a command
-	Started     time.Time // of the command, or else of the call
-	Ended       time.Time // zero while it runs
+	Output      string    // ID of the output; empty for a job without a command
+	Started     time.Time // start of the command, or of the call if there is no command
+	Ended       time.Time // zero while the job runs
 	Status      Status
 	End         End
-	Size        int64 // bytes that it has written; zero while it runs
-	Cursor      int64 // offset of the first byte of the output that was not read
-	// Answered is what became of the call whose client has the handle, in the words
-	// of Book.Answer's caller; empty while the call runs, and for a command that no
-	// call waits for.
+	Size        int64 // bytes of the output; zero while the job runs
+	Cursor      int64 // offset of the first unread byte of the output
+	// Answered is the outcome of the call whose client has the handle, in the words of
+	// Book.Answer's caller. It is empty while the call runs, and for a command that no call
+	// waits for.
 	Answered string
 }
 
 // End is how a command ended.
 type End struct {
-	Code       *int          `json:"code,omitempty"` // nil where it is not known
+	Code       *int          `json:"code,omitempty"` // exit code; nil if it is not known
 	Signal     string        `json:"signal,omitempty"`
 	Wall       time.Duration `json:"wall"`
 	CPU        time.Duration `json:"cpu"`
 	PeakMemory int64         `json:"peak_memory"`
 	Reverted   []string      `json:"reverted,omitempty"`
 	Blocked    []string      `json:"blocked,omitempty"`
-	By         string        `json:"by,omitempty"` // the person who ended it; empty for its agent
+	By         string        `json:"by,omitempty"` // person who ended the command; empty if it was the agent
 }
 
-// Answer is the answer of a job's call, in the form that Book.Answer got.
+// Answer is the answer of a job's call, in the form that Book.Answer got it.
 type Answer = json.RawMessage
 
-// Forgotten counts the jobs of a tenant in a workspace that are no longer kept.
+// Forgotten counts the removed jobs of a tenant in a workspace.
 type Forgotten struct {
-	Jobs int64     // how many, since the beginning
-	Last time.Time // when the last ones were removed
+	Jobs int64     // number of removed jobs since the first job
+	Last time.Time // time of the latest removal
 }
 
-// The errors of a request that is wrong. Errors wrap them.
+// The errors of a wrong request. Returned errors wrap them.
 var (
 	ErrUnknown = errors.New("there is no such job")
 	ErrMany    = errors.New("too many jobs are running")

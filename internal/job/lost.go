@@ -14,14 +14,14 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// Settle records that the jobs of processes that are gone were lost. Open and the methods
-// that list or find jobs do this first; a server calls Settle at its start. It does not create the
-// database.
+// Settle records the jobs of processes that are gone as lost. Open and the methods that
+// list or find jobs do this first. A server calls Settle at its start. Settle does not
+// create the database.
 func (b *Book) Settle(ctx context.Context) error {
 	return b.look(ctx, func(*sql.Tx) error { return nil })
 }
 
-// settle is Settle of a database that exists. It writes only if a job was lost.
+// settle is Settle for a database that exists. It writes only if a job was lost.
 func (b *Book) settle(ctx context.Context) error {
 	var gone []string
 	err := b.kept.Read(ctx, func(tx *sql.Tx) error {
@@ -33,7 +33,7 @@ func (b *Book) settle(ctx context.Context) error {
 		return err
 	}
 	for _, self := range gone {
-		// A person may have to clear up behind a command that was cut short.
+		// A warning, because a person may have to clean up after the interrupted command.
 		if err := b.lose(ctx, slog.LevelWarn, "self = ?", self); err != nil {
 			return err
 		}
@@ -42,8 +42,9 @@ func (b *Book) settle(ctx context.Context) error {
 }
 
 // Release gives the jobs of a session of this process to its tenant: the tenant's next
-// session sees them. Jobs that still run are lost. Jobs of the session in another process
-// are left alone: this process may have handed its clients over to a successor.
+// session sees them. Jobs that still run are recorded as lost. Release does not change jobs
+// of the session in another process: this process may have handed its clients over to a
+// successor.
 func (b *Book) Release(ctx context.Context, o store.Owner) error {
 	if !b.kept.Store.Made() {
 		return nil
@@ -92,8 +93,8 @@ func (b *Book) lose(ctx context.Context, level slog.Level, where string, args ..
 	return nil
 }
 
-// spooled returns the size of an output and the time of the last write; zero if they
-// are not known.
+// spooled returns the size of an output and the time of its last write. Both are zero if
+// they are not known.
 func (b *Book) spooled(output string) (size int64, last time.Time) {
 	if output == "" || b.dir == "" {
 		return 0, last
@@ -109,8 +110,8 @@ func (b *Book) spooled(output string) (size int64, last time.Time) {
 	return o.Size(), last
 }
 
-// sweep removes outputs without a record. A process leaves one if it is killed
-// between forgetting a job and removing the job's output.
+// sweep removes outputs without a record. A process leaves such an output if it is killed
+// after it has removed the record of a job and before it has removed the output.
 func (b *Book) sweep(ctx context.Context) error {
 	if b.dir == "" {
 		return nil
@@ -122,7 +123,7 @@ func (b *Book) sweep(ctx context.Context) error {
 		return err
 	}
 	defer dir.Close()
-	names, err := dir.Readdirnames(-1) // as many as there are jobs, and their number is bounded
+	names, err := dir.Readdirnames(-1) // all names: their number is bounded, because the number of jobs is
 	if err != nil {
 		return err
 	}

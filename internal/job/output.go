@@ -14,33 +14,33 @@ import (
 	"belljar.dev/internal/diskfile"
 )
 
-// An output is a file: a header, and a ring in which the byte at offset n of the
-// output is at n modulo the ring's length. Bytes go into the ring before the header
-// counts them. A writer that is killed in between may have overwritten the oldest
-// bytes, so these are not counted as kept: the ring is one piece longer than that.
+// An output is a file: a header, and a ring in which the byte at offset n of the output is
+// at n modulo the ring's length. Bytes are written into the ring before the header counts
+// them. A writer that is killed between these steps may have overwritten the oldest bytes,
+// so these bytes do not count as kept: the ring is one piece longer than MaxOutput.
 const (
-	headerBytes = 24 // magic, size, and the offset of the oldest byte that is good
+	headerBytes = 24 // magic, size, and the offset of the oldest byte that is kept
 	pieceBytes  = 64 << 10
 	ringBytes   = MaxOutput + pieceBytes
-	magic       = 0x626c6a6f75740001 // "bljout", and the version
+	magic       = 0x626c6a6f75740001 // "bljout" and the version
 )
 
 var outputName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9]{8,64}$`) })
 
-// Output is the record of what a job has written. One Output of a job writes it, while
-// others may read it; the methods of one Output are safe for concurrent use.
+// Output is the record of what a job has written. Only one Output of a job writes; other
+// Outputs may read at the same time. The methods of one Output are safe for concurrent use.
 type Output struct {
 	f   *os.File
-	dir string // where it is, of one that is written
+	dir string // directory of the file; empty in an Output that only reads
 
 	mu   sync.Mutex
-	size int64 // of the one that writes
+	size int64 // bytes written so far; unused in an Output that only reads
 	from int64
 }
 
 func (b *Book) file(output string) string { return filepath.Join(b.dir, output) }
 
-// Spool is the output of a job that begins to write. The caller closes it.
+// Spool creates the output of a job that begins to write. The caller closes it.
 func (b *Book) Spool(j Job) (*Output, error) {
 	if b.dir == "" {
 		return nil, errors.New("keep output: no directory is configured")
@@ -64,8 +64,8 @@ func (b *Book) Spool(j Job) (*Output, error) {
 	return o, nil
 }
 
-// Output opens the output of a job. The error wraps fs.ErrNotExist if none was kept.
-// The caller closes it.
+// Output opens the output of a job for reading. The error wraps fs.ErrNotExist if no output
+// was kept. The caller closes the Output.
 func (b *Book) Output(j Job) (*Output, error) {
 	if b.dir == "" || j.Output == "" {
 		return nil, fmt.Errorf("output of job %d: %w", j.ID, fs.ErrNotExist)
@@ -84,7 +84,8 @@ func (b *Book) open(output string, flags int) (*Output, error) {
 	return &Output{f: f}, nil
 }
 
-// Close closes the file. All that was written is on the disk then.
+// Close closes the file. After a Close without an error, all that was written is on the
+// disk.
 func (o *Output) Close() error {
 	var err error
 	if o.dir != "" {
@@ -96,7 +97,7 @@ func (o *Output) Close() error {
 	return nil
 }
 
-// Write adds to the output.
+// Write appends p to the output.
 func (o *Output) Write(p []byte) (n int, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -116,7 +117,7 @@ func (o *Output) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// Skip counts bytes that were written and are not kept.
+// Skip counts n bytes that the job has written and that are not kept.
 func (o *Output) Skip(n int64) error {
 	if n <= 0 {
 		return nil
@@ -140,8 +141,8 @@ func (o *Output) mark() error {
 	return nil
 }
 
-// header reads the size and the oldest offset; zero if a writer was killed before it
-// wrote the header.
+// header reads the size, and the offset of the oldest byte that is kept. Both are zero if a
+// writer was killed before it wrote the header.
 func (o *Output) header() (size, from int64) {
 	var h [headerBytes]byte
 	if n, _ := o.f.ReadAt(h[:], 0); n < headerBytes || binary.BigEndian.Uint64(h[0:]) != magic {
@@ -152,20 +153,20 @@ func (o *Output) header() (size, from int64) {
 		return 0, 0
 	}
 	if info, err := o.f.Stat(); err == nil && size <= ringBytes {
-		size = min(size, max(0, info.Size()-headerBytes)) // a lost machine may keep less
+		size = min(size, max(0, info.Size()-headerBytes)) // after a crash of the machine, the file may be shorter
 	}
 	return size, max(from, size-MaxOutput)
 }
 
-// Size is the number of bytes written so far, including those no longer kept.
+// Size returns the number of bytes written so far, including those no longer kept.
 func (o *Output) Size() int64 {
 	size, _ := o.header()
 	return size
 }
 
-// Read returns up to limit bytes from offset, where the next read should start,
-// and how many bytes it had to skip because they are not kept. At or past the end
-// it returns no text.
+// Read returns up to limit bytes from offset, the offset for the next Read, and the number
+// of bytes that it skipped because they are not kept. At or past the end it returns no
+// text.
 func (o *Output) Read(offset int64, limit int) (text []byte, next, skipped int64, err error) {
 	size, from := o.header()
 	next = max(offset, 0)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// An output is a ring: its end can be read back, wherever that began.
+// An output is a ring: its end can be read, at whatever offset the end begins.
 func TestOutputIsARing(t *testing.T) {
 	b := opened(t, t.TempDir(), "me")
 	j := Job{ID: 1, Output: "aaaaaaaa"}
@@ -66,8 +66,8 @@ func TestOutputIsARing(t *testing.T) {
 	}
 }
 
-// FuzzOutput: a file that a crash left half, or that is somebody else's, is read
-// without harm.
+// FuzzOutput checks that a file is read without harm if a crash left it incomplete or
+// another program wrote it.
 func FuzzOutput(f *testing.F) {
 	f.Add([]byte{}, int64(0))
 	f.Add([]byte("\x62\x6c\x6a\x6f\x75\x74\x00\x01\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00hello"), int64(2))

@@ -10,8 +10,8 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// schema is the tables of jobs. Times are milliseconds since 1970, an end of 0 is
-// a job that runs. A job is its session's until that is over (released).
+// schema is the tables of jobs. Times are milliseconds since 1970. ended is 0 while a job
+// runs. released is 1 once the session of the job has ended.
 var schema = store.Schema{Name: "jobs", Steps: []string{`
 	CREATE TABLE jobs_all (
 		tenant TEXT NOT NULL, place TEXT NOT NULL, id INTEGER NOT NULL,
@@ -31,7 +31,7 @@ var schema = store.Schema{Name: "jobs", Steps: []string{`
 
 const columns = "id, handle, tenant, session, tool, command, about, output, started, ended, status, end_json, size, cursor, answered"
 
-// query is the jobs that a query names by columns.
+// query returns the jobs that a query selects with columns.
 func query(ctx context.Context, tx *sql.Tx, text string, args ...any) ([]Job, error) {
 	return store.Rows(ctx, tx, func(row *sql.Rows) (j Job, err error) {
 		var started, ended int64

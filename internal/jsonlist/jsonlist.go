@@ -1,6 +1,6 @@
-// Package jsonlist reads lists in JSON that somebody else wrote, one element after the other.
-// Decoded as a whole, a short text becomes many times as much memory: [{},{},{}] has a map
-// for each three bytes.
+// Package jsonlist reads JSON lists from other programs, one element after the other. A
+// short text that is decoded as a whole can take many times its size in memory: [{},{},{}]
+// becomes one map for each three bytes.
 package jsonlist
 
 import (
@@ -10,25 +10,25 @@ import (
 	"io"
 )
 
-// Bounds are those of one list.
+// Bounds are the bounds of one list.
 type Bounds struct {
-	Elements int   // that the list has at most
-	Bytes    int64 // of one element, also of what stands between it and the one before
+	Elements int   // most elements of the list
+	Bytes    int64 // most bytes of one element, and of the text between two elements
 }
 
-// ErrFull is the error of a list with more elements than it may have.
+// ErrFull is the error of a list with too many elements.
 var ErrFull = errors.New("the list has too many elements")
 
-// Each calls use with each element of a list, in order, until use returns an error. The text of
-// an element is valid until use returns. After ErrFull, use has got as many elements as there
-// may be.
+// Each calls use with each element of a list, in order, until use returns an error. The
+// text of an element is valid until use returns. If the list has too many elements, use
+// gets the first most.Elements of them, and Each then returns ErrFull.
 func Each(r io.Reader, most Bounds, use func(element json.RawMessage) error) error {
-	// The decoder reads ahead, and at most what is left here.
+	// The decoder reads ahead, but at most in.N bytes.
 	in := &io.LimitedReader{R: r, N: most.Bytes}
 	d := json.NewDecoder(in)
 	switch t, err := d.Token(); {
 	case err == nil && t == nil:
-		return nil // null, which is how an empty list may be written
+		return nil // null: some programs write an empty list like this
 	case err != nil || t != json.Delim('['):
 		return errors.New("this is not a list")
 	}
@@ -55,7 +55,7 @@ func Each(r io.Reader, most Bounds, use func(element json.RawMessage) error) err
 	return nil
 }
 
-// unread is the error of an element.
+// unread returns the error for an element that cannot be read.
 func unread(n int, in *io.LimitedReader, err error) error {
 	if in.N <= 0 || err == nil {
 		return fmt.Errorf("element %d of the list is too large", n+1)

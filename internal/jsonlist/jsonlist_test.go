@@ -20,7 +20,8 @@ func read(r io.Reader, most Bounds) (string, error) {
 	return strings.Join(all, ","), err
 }
 
-// A list is read as a whole, or with the error of its first fault, however its bytes come.
+// Each reads all elements of a list, or returns the error of the first fault, in whatever
+// pieces the bytes arrive.
 func TestEach(t *testing.T) {
 	for text, tt := range map[string]struct{ want, fault string }{
 		`[]`:                                    {"", ""},
@@ -54,7 +55,8 @@ func TestEach(t *testing.T) {
 
 func long(n int) string { return strings.Repeat("x", n) }
 
-// A list without an end, and an element without an end, cost no more than their bounds.
+// A list without an end, or an element without an end, takes no more memory than its
+// bounds.
 func TestEndless(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

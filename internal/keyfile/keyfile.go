@@ -1,5 +1,5 @@
-// Package keyfile keeps a random key in a file that only its user can read. Such a key protects
-// what is in the database: a copy of the database alone is of no use.
+// Package keyfile keeps a random key in a file that only its user can read. Such a key
+// protects the contents of the database: a copy of the database without the key is useless.
 package keyfile
 
 import (
@@ -16,11 +16,12 @@ import (
 // Size is the length of a key in bytes.
 const Size = 32
 
-// ErrUnfit is wrapped by the error of a file that exists and is not used: it is not a file of
-// this user, others could read it, or its size is wrong.
+// ErrUnfit is wrapped by the error for a file that exists but is not used: it is not a file
+// of this user, others could read it, or its size is wrong.
 var ErrUnfit = errors.New("it cannot be used as a key")
 
-// Read returns the key in a file. The error is fs.ErrNotExist if the file does not exist.
+// Read returns the key in a file. The error wraps fs.ErrNotExist if the file does not
+// exist.
 func Read(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, syscall.ELOOP) {
@@ -48,16 +49,17 @@ func Read(path string) ([]byte, error) {
 	return key[:Size], nil
 }
 
-// Make returns the key in a file, and makes the file where it does not exist. The file is
-// linked to its name when it is whole, so of two processes both get the same key. A process
-// that is killed may leave a file whose name is that of the file with a dot and a suffix.
+// Make returns the key in a file, and makes the file if it does not exist. The file gets
+// its name only when it is complete, so two processes that call Make at the same time get
+// the same key. A process that is killed may leave a file whose name is the name of the key
+// file, a dot and a suffix.
 func Make(path string) ([]byte, error) {
 	key, err := Read(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return key, err
 	}
 	state := filepath.Dir(path)
-	f, err := os.CreateTemp(state, filepath.Base(path)+".*") // with the mode 0600
+	f, err := os.CreateTemp(state, filepath.Base(path)+".*") // the mode is 0600
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +83,9 @@ func Make(path string) ([]byte, error) {
 	return Read(path)
 }
 
-// Create makes a key in a file that does not exist, in a directory that nobody else uses yet.
-// The file is on the disk then, and the caller puts its name there.
+// Create makes a key in a file that does not exist, in a directory that no other process
+// uses yet. When Create returns, the file is on the disk; the caller must sync the
+// directory.
 func Create(path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// All who make a key at the same time get the same one, and nothing else is left.
+// All callers that make a key at the same time get the same key, and no other file is left.
 func TestMake(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "some.key")
@@ -47,7 +47,7 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// A file that is not fit is not used, and not replaced.
+// A file that cannot be a key is not used, and not replaced.
 func TestUnfit(t *testing.T) {
 	key := bytes.Repeat([]byte{7}, Size)
 	for what, put := range map[string]func(path string) error{
@@ -77,7 +77,7 @@ func TestUnfit(t *testing.T) {
 	}
 }
 
-// Create makes a key that Read takes, and replaces none.
+// Create makes a key that Read accepts, and replaces no file.
 func TestCreate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	if err := Create(path); err != nil {

@@ -1,4 +1,4 @@
-// Package mcptest has what tests want of the sdk's client and it does not offer.
+// Package mcptest contains what tests need of the sdk's client and the sdk does not offer.
 package mcptest
 
 import (
@@ -8,13 +8,13 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Subscriber subscribes to resources, and returns once the server has the
-// subscription. The sdk's Subscribe does not wait for that since subscriptions are
-// streams (revision 2026-07-28, "Subscriptions"), and nobody is notified of a change
-// before it.
+// Subscriber subscribes to resources, and returns once the server has recorded the
+// subscription. Since subscriptions are streams (revision 2026-07-28, "Subscriptions"), the
+// sdk's Subscribe does not wait for this, and the client is not notified of changes before
+// it.
 type Subscriber struct{ acked chan struct{} }
 
-// NewSubscriber prepares a client, before it connects.
+// NewSubscriber prepares a client. It must be called before the client connects.
 func NewSubscriber(c *sdk.Client) Subscriber {
 	s := Subscriber{make(chan struct{}, 64)}
 	c.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
@@ -29,14 +29,15 @@ func NewSubscriber(c *sdk.Client) Subscriber {
 	return s
 }
 
-// Subscribe subscribes to a resource.
+// Subscribe subscribes to a resource, and waits until the server has recorded the
+// subscription.
 func (s Subscriber) Subscribe(t testing.TB, session *sdk.ClientSession, uri string) {
 	t.Helper()
 	if err := session.Subscribe(t.Context(), &sdk.SubscribeParams{URI: uri}); err != nil {
 		t.Fatalf("subscribe to %s: %v", uri, err)
 	}
 	if session.InitializeResult().ProtocolVersion < "2026-07-28" {
-		return // it was the answer
+		return // the response already confirmed the subscription
 	}
 	select {
 	case <-s.acked:

@@ -11,11 +11,11 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// ReceivedTool is a tool that every server has and does not list. Its result is all that
-// the client has sent so far, a line for each message.
+// ReceivedTool is a tool that every server has but does not list. Its result is the
+// messages that the client has sent, one on each line, at most the last maxReceived.
 const ReceivedTool = "received"
 
-// maxReceived is how many messages that is, the last ones.
+// maxReceived is the most messages that a server remembers.
 const maxReceived = 1000
 
 // object is a JSON object whose members keep their order.
@@ -24,7 +24,7 @@ type object struct{ bytes.Buffer }
 // add adds a member with a value that encoding/json can encode.
 func (o *object) add(name string, value any) {
 	text, err := json.Marshal(value)
-	if err != nil { // the JSON of a test is not valid
+	if err != nil { // invalid JSON in a test
 		text = []byte(fmt.Sprintf("%q", err.Error()))
 	}
 	o.addRaw(strconv.Quote(name), text)
@@ -46,7 +46,7 @@ func (o *object) text() []byte {
 	return append(o.Bytes(), '}')
 }
 
-// answer returns the result of a request, or an error, as a server without rules has it.
+// answer returns the result of a request, or an error, like a server without rules.
 func (c *conversation) answer(m *wire.Message) ([]byte, *wire.Error) {
 	if result, ok := c.server.Results[m.Method]; ok {
 		return result, nil
@@ -96,7 +96,7 @@ func unknown(m *wire.Message) *wire.Error {
 	return wire.Errorf(wire.MethodNotFound, "method not found: %.64s", m.Method)
 }
 
-// members are the members of an object, with their names quoted.
+// members returns an iterator over the members of an object, with their names quoted.
 func members(of []byte) func(yield func(string, []byte) bool) {
 	return func(yield func(string, []byte) bool) {
 		wire.Members(of, func(name, value []byte) bool {
@@ -106,7 +106,7 @@ func members(of []byte) func(yield func(string, []byte) bool) {
 	}
 }
 
-// describe adds what both handshakes have.
+// describe adds the members that the answers to initialize and server/discover share.
 func (c *conversation) describe(o *object) {
 	o.addRaw(`"capabilities"`, []byte(`{"tools":{"listChanged":true}}`))
 	if c.server.Instructions != "" {
@@ -122,7 +122,7 @@ func (c *conversation) info() map[string]string {
 	return map[string]string{"name": name, "version": "1"}
 }
 
-// tools are those that are listed now.
+// tools returns the tools that are listed now.
 func (c *conversation) tools() []Tool {
 	switch {
 	case c.changed:
@@ -146,7 +146,7 @@ func (c *conversation) definitions() []byte {
 	return []byte("[" + all.String() + "]")
 }
 
-// named is the name under which the tool is listed the ith time.
+// named returns the name of the ith copy of the tool in a list.
 func (t Tool) named(i int) string {
 	if t.Times == 0 {
 		return t.Name
@@ -154,7 +154,7 @@ func (t Tool) named(i int) string {
 	return t.Name + strconv.Itoa(i)
 }
 
-// definition is the tool as it is listed the ith time.
+// definition returns the definition of the ith copy of the tool in a list.
 func (t Tool) definition(i int) []byte {
 	var o object
 	o.add("name", t.named(i))
@@ -195,7 +195,7 @@ func textResult(text string) []byte {
 	return o.text()
 }
 
-// note keeps a message of the client.
+// note records a message of the client.
 func (c *conversation) note(line string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

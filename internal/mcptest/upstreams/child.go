@@ -14,20 +14,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childArgument is the first argument of this binary where it is a process that a server
-// has started. Behind it are its kind and the server's mark.
+// childArgument is the first argument of this binary if it is a process that a server has
+// started. The next arguments are the kind of the process and the server's mark.
 const childArgument = "belljar-test-upstream-child"
 
-// lifetime is the end of every process that a test has forgotten.
+// lifetime is the time after which every process ends, also if its test does not end it.
 const lifetime = 10 * time.Minute
 
-// life ends when lifetime is over.
+// life returns a context that ends after lifetime.
 func life() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), lifetime) //nolint:forbidigo // it is the life of a process
 }
 
-// startChild starts a process of a kind, and returns when that has done what the kind
-// says.
+// startChild starts a process of a kind. It returns when the process has started; a daemon
+// has then also started its own child, and ended.
 func startChild(ctx context.Context, kind, mark string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -38,7 +38,7 @@ func startChild(ctx context.Context, kind, mark string) error {
 		return err
 	}
 	defer begun.Close()
-	// The end of ctx is that of this process, which the other one outlives.
+	// ctx ends with this process, but the other process outlives it.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, childArgument, kind, mark)
 	cmd.ExtraFiles = []*os.File{begins}
 	if kind == childSleeper || kind == childSession {
@@ -54,12 +54,12 @@ func startChild(ctx context.Context, kind, mark string) error {
 		return fmt.Errorf("start a process: %w", err)
 	}
 	if kind == childDaemon {
-		return cmd.Wait() // its child goes on
+		return cmd.Wait() // the daemon's child still runs
 	}
-	return nil // nobody waits for the others: what connects to the server has to end them
+	return nil // the server does not wait for other kinds: its client must end them
 }
 
-// child is a process that startChild has started.
+// child runs a process that startChild has started, and returns its exit status.
 func child(kind, mark string) int {
 	begun := os.NewFile(3, "begun")
 	ctx, cancel := life()
@@ -82,8 +82,8 @@ func child(kind, mark string) int {
 	return 0
 }
 
-// respawn starts a sleeping process again whenever that has ended. It closes begun when
-// the first one is there.
+// respawn starts a sleeping process, and starts another one whenever it has ended. It
+// closes begun when the first one has started.
 func respawn(ctx context.Context, mark string, begun io.Closer) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -95,7 +95,7 @@ func respawn(ctx context.Context, mark string, begun io.Closer) error {
 			return err
 		}
 		begun.Close()
-		_ = cmd.Wait() // however it ends, there is another one
+		_ = cmd.Wait() // however the process ends, respawn starts another one
 	}
 	return nil
 }
