@@ -14,7 +14,7 @@ import (
 	"belljar.dev/internal/golden"
 )
 
-// scrape returns the exposition that a client gets who takes a media type.
+// scrape returns the exposition that a client gets with an Accept header.
 func scrape(t *testing.T, r *Registry, accept string) (text, media string) {
 	t.Helper()
 	w, req := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody)
@@ -23,8 +23,8 @@ func scrape(t *testing.T, r *Registry, accept string) (text, media string) {
 	return w.Body.String(), w.Header().Get("Content-Type")
 }
 
-// The two forms, as prometheus/common and the parser of OpenMetrics of client_python read
-// them.
+// The two forms are as the parsers of prometheus/common and of OpenMetrics in client_python
+// read them.
 func TestForms(t *testing.T) {
 	r := New("folded_total")
 	tool := r.Label("tool", 2)
@@ -33,10 +33,10 @@ func TestForms(t *testing.T) {
 	calls.Add(2, "Bash")
 	calls.Add(1, "a\"b\\c\nd")
 	took := r.Histogram("took_seconds", "How long.", []float64{0.5, 1, 2.5}, tool)
-	took.Observe(0.5, nil, "Bash") // a bound belongs to its bucket
+	took.Observe(0.5, nil, "Bash") // a value equal to a bound belongs to the bucket of this bound
 	took.Observe(0.75, []Pair{{"trace_id", "5f"}, {"call_id", "c-1"}}, "Bash")
 	took.Observe(99, []Pair{{"call_id", "c-2"}}, "Bash")
-	took.Observe(1, nil, "third") // beyond the bound of the label
+	took.Observe(1, nil, "third") // value beyond the label's bound
 	r.GaugeFunc("boxes", "Open boxes.", []*Label{tool}, func(set Set) {
 		set(1, "fourth")
 		set(2, "fifth")
@@ -50,7 +50,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// However many values come, a label keeps its bound, and what was folded is counted.
+// A label keeps its bound with any number of values, and the folded values are counted.
 func TestSeriesAreBounded(t *testing.T) {
 	r := New("folded_total")
 	tenant, tool := r.Label("tenant", 64), r.Label("tool", 100)
@@ -82,7 +82,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 }
 
-// Counting and asking at once is safe.
+// Counting and scraping at the same time is safe.
 func TestAtOnce(t *testing.T) {
 	r := New("folded_total")
 	r.AddProcess(time.Now())

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// AddProcess adds the families of the Go runtime and of the process, by the names that
-// dashboards expect of them. began is when the process began.
+// AddProcess adds the families of the Go runtime and of the process, under the names that
+// dashboards expect. began is the time at which the process began.
 func (r *Registry) AddProcess(began time.Time) {
 	version := &Label{Name: "version", most: 1}
 	r.GaugeFunc("go_info", "The Go release that this program was built with.", []*Label{version}, func(set Set) { set(1, runtime.Version()) })
@@ -51,7 +51,7 @@ func (r *Registry) AddProcess(began time.Time) {
 	})
 	r.GaugeFunc("process_open_fds", "Open file descriptors.", nil, func(set Set) {
 		if open, err := os.ReadDir("/proc/self/fd"); err == nil {
-			set(float64(len(open) - 1)) // without the one that reads
+			set(float64(len(open) - 1)) // without the descriptor of this read
 		}
 	})
 	r.GaugeFunc("process_max_fds", "How many file descriptors may be open.", nil, func(set Set) {

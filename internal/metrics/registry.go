@@ -11,15 +11,16 @@ import (
 // Other is the value of a label that stands for all values beyond its bound.
 const Other = "_other"
 
-// Registry has the families of one exposition. Its methods are safe for concurrent use.
+// Registry contains the families of one exposition. Its methods are safe for concurrent
+// use.
 type Registry struct {
 	mu       sync.Mutex
 	families []*family // guarded by mu
 	labels   []*Label  // guarded by mu
 }
 
-// New returns a Registry with one family, which counts what the bounds of labels have
-// folded into Other. name is that of the family.
+// New returns a Registry with one family, which counts the values of labels that were
+// folded into Other. name is the name of this family.
 func New(name string) *Registry {
 	r := &Registry{}
 	r.CounterFunc(name, "Values of labels that were counted as "+Other+", since a label has a bound.", []*Label{{Name: "label", most: 64}}, func(set Set) {
@@ -33,7 +34,7 @@ func New(name string) *Registry {
 	return r
 }
 
-// Label is a dimension of families. Families that share one agree on which values are
+// Label is a dimension of families. Families that share a Label agree on which values are
 // beyond its bound.
 type Label struct {
 	Name string
@@ -41,10 +42,10 @@ type Label struct {
 
 	mu     sync.Mutex
 	known  map[string]bool // guarded by mu: values within the bound
-	folded uint64          // guarded by mu: uses of values beyond it
+	folded uint64          // guarded by mu: uses of values beyond the bound
 }
 
-// Label returns a label that takes at most that many values.
+// Label returns a label that accepts at most most different values.
 func (r *Registry) Label(name string, most int) *Label {
 	l := &Label{Name: name, most: most}
 	r.mu.Lock()
@@ -53,8 +54,8 @@ func (r *Registry) Label(name string, most int) *Label {
 	return l
 }
 
-// admit returns a value within the bound: the value itself, or Other. counted says that
-// this is noted.
+// admit returns the value if it is within the bound, and else Other. counted reports
+// whether admit counts the use of Other.
 func (l *Label) admit(value string, counted bool) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +71,7 @@ func (l *Label) admit(value string, counted bool) string {
 	if l.known == nil {
 		l.known = make(map[string]bool)
 	}
-	l.known[strings.Clone(value)] = true // not a part of a long text
+	l.known[strings.Clone(value)] = true // a copy, so that a long text around the value is not kept
 	return value
 }
 
@@ -80,7 +81,7 @@ func (l *Label) count() uint64 {
 	return l.folded
 }
 
-// kind is what the values of a family are.
+// kind is the kind of a family's values.
 type kind string
 
 const (
@@ -94,39 +95,40 @@ type family struct {
 	name, help string
 	kind       kind
 	labels     []*Label
-	bounds     []float64 // of the buckets of a histogram
-	collect    func(Set) // of a family that is filled at each exposition; nil for others
+	bounds     []float64 // upper bounds of a histogram's buckets
+	collect    func(Set) // sets the values of a family at each exposition; nil for a family that is not filled then
 
 	mu     sync.Mutex
-	series map[string]*series // guarded by mu: by the values of the labels
+	series map[string]*series // guarded by mu: series by the values of the labels
 }
 
 // series is one combination of values of labels. It is guarded by the mu of its family.
 type series struct {
 	values []string
-	value  float64 // of a histogram: the sum
+	value  float64 // value of the series; in a histogram the sum of the observations
 
-	buckets   []uint64 // not cumulative; the last is for what is above all bounds
+	buckets   []uint64 // numbers of observations, not cumulative; the last bucket is above all bounds
 	exemplars []exemplar
 }
 
-// Pair is a part of an exemplar, such as the id of a trace.
+// Pair is a part of an exemplar, for example the ID of a trace.
 type Pair struct{ Name, Value string }
 
-// exemplar is one of the observations in a bucket, the latest.
+// exemplar is the latest observation with an exemplar in a bucket.
 type exemplar struct {
 	pairs []Pair
 	value float64
 	at    time.Time
 }
 
-// Set gives the value of a series at an exposition. Values of one series are added up.
+// Set sets the value of a series at an exposition. Several values of one series are added
+// up.
 type Set func(value float64, labels ...string)
 
-// Counter is a family of numbers that only grow.
+// Counter is a family of numbers that only increase.
 type Counter struct{ family *family }
 
-// Counter adds a family of counters; its name ends in _total.
+// Counter adds a family of counters. Its name must end in _total.
 func (r *Registry) Counter(name, help string, labels ...*Label) *Counter {
 	return &Counter{r.add(&family{name: name, help: help, kind: counter, labels: labels})}
 }
@@ -148,8 +150,8 @@ func (r *Registry) Histogram(name, help string, bounds []float64, labels ...*Lab
 	return &Histogram{r.add(&family{name: name, help: help, kind: histogram, labels: labels, bounds: bounds})}
 }
 
-// Observe notes a value in the series with these values of the labels. The pairs of an
-// exemplar have at most 128 characters together; nil is for none.
+// Observe records a value in the series with these values of the labels. The pairs of an
+// exemplar have at most 128 characters together; nil means no exemplar.
 func (h *Histogram) Observe(value float64, example []Pair, values ...string) {
 	f := h.family
 	f.mu.Lock()
@@ -166,17 +168,17 @@ func (h *Histogram) Observe(value float64, example []Pair, values ...string) {
 	}
 }
 
-// GaugeFunc adds a family whose values are asked for at each exposition.
+// GaugeFunc adds a family whose values collect sets at each exposition.
 func (r *Registry) GaugeFunc(name, help string, labels []*Label, collect func(Set)) {
 	r.add(&family{name: name, help: help, kind: gauge, labels: labels, collect: collect})
 }
 
-// CounterFunc is GaugeFunc for values that only grow; the name ends in _total.
+// CounterFunc is GaugeFunc for values that only increase. The name must end in _total.
 func (r *Registry) CounterFunc(name, help string, labels []*Label, collect func(Set)) {
 	r.add(&family{name: name, help: help, kind: counter, labels: labels, collect: collect})
 }
 
-// add adds a family. Two of one name are a mistake of this program.
+// add adds a family. It panics if a family has the same name.
 func (r *Registry) add(f *family) *family {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -188,7 +190,7 @@ func (r *Registry) add(f *family) *family {
 	return f
 }
 
-// at returns the series with these values of the labels; mu is held.
+// at returns the series with these values of the labels. The caller holds f.mu.
 func (f *family) at(values []string) *series {
 	if len(values) != len(f.labels) {
 		panic(fmt.Sprintf("metrics: %s has %d labels, and got %d values", f.name, len(f.labels), len(values)))
@@ -216,7 +218,8 @@ func (r *Registry) Names() (names []string) {
 	return names
 }
 
-// Labels returns the names of the labels of a family, and false if there is no such family.
+// Labels returns the names of the labels of a family. ok is false if the family does not
+// exist.
 func (r *Registry) Labels(name string) (labels []string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

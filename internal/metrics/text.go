@@ -16,8 +16,8 @@ const (
 	openType  = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 )
 
-// ServeHTTP answers with the exposition: in OpenMetrics if the client takes that, and else
-// in the text form of Prometheus.
+// ServeHTTP answers with the exposition, in OpenMetrics if the client accepts it, and
+// otherwise in the text form of Prometheus.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	open := strings.Contains(req.Header.Get("Accept"), "application/openmetrics-text")
 	media := plainType
@@ -25,11 +25,11 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		media = openType
 	}
 	w.Header().Set("Content-Type", media)
-	_, _ = w.Write(r.text(open)) // a client that has gone away needs none
+	_, _ = w.Write(r.text(open)) // an error means that the client is gone
 }
 
-// text returns the exposition (prometheus.io/docs/instrumenting/exposition_formats,
-// OpenMetrics 1.0).
+// text returns the exposition, in OpenMetrics if open is true
+// (prometheus.io/docs/instrumenting/exposition_formats, OpenMetrics 1.0).
 func (r *Registry) text(open bool) []byte {
 	r.mu.Lock()
 	families := slices.Clone(r.families)
@@ -58,7 +58,7 @@ func (f *family) write(p *printer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name := f.name
-	if p.open && f.kind == counter { // in OpenMetrics the family has the name without the suffix
+	if p.open && f.kind == counter { // in OpenMetrics the name of the family has no suffix
 		name = strings.TrimSuffix(name, "_total")
 	}
 	p.WriteString("# HELP " + name + " " + escapeHelp(f.help, p.open) + "\n")
@@ -74,7 +74,7 @@ func (f *family) write(p *printer) {
 	}
 }
 
-// refill asks for the series of a family.
+// refill calls collect for the series of a family.
 func (f *family) refill() {
 	fresh := &family{name: f.name, labels: f.labels, collect: f.collect, series: make(map[string]*series)}
 	f.collect(func(value float64, values ...string) { fresh.at(values).value += value })
@@ -113,14 +113,14 @@ func (f *family) pairs(s *series) (pairs []Pair) {
 	return pairs
 }
 
-// sample writes a line without its end.
+// sample writes a line without its line end.
 func (p *printer) sample(name string, pairs []Pair, value float64) {
 	p.WriteString(name)
 	p.labels(pairs, false)
 	p.WriteString(" " + strconv.FormatFloat(value, 'g', -1, 64))
 }
 
-// labels writes labels in braces; none only if it must.
+// labels writes labels in braces. Without labels it writes the braces only if must is true.
 func (p *printer) labels(pairs []Pair, must bool) {
 	if len(pairs) == 0 && !must {
 		return
@@ -135,10 +135,11 @@ func (p *printer) labels(pairs []Pair, must bool) {
 	p.WriteByte('}')
 }
 
-// escaper is for values of labels.
+// escaper escapes the values of labels.
 var escaper = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 
-// escapeHelp escapes the text of a family. OpenMetrics escapes quotes there as well.
+// escapeHelp escapes the help text of a family. OpenMetrics requires that quotes are
+// escaped there too.
 func escapeHelp(text string, open bool) string {
 	if open {
 		return escaper.Replace(text)
@@ -146,7 +147,7 @@ func escapeHelp(text string, open bool) string {
 	return strings.NewReplacer(`\`, `\\`, "\n", `\n`).Replace(text)
 }
 
-// number is a float as a bound or an exemplar, which OpenMetrics wants with a point.
+// number returns a float as a bound or an exemplar. OpenMetrics requires a decimal point.
 func (p *printer) number(v float64) string {
 	text := strconv.FormatFloat(v, 'g', -1, 64)
 	if p.open && !strings.ContainsAny(text, ".eIN") {

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// device is the name of a host's device.
+// device is the name of the TUN device in a host.
 const device = "net0"
 
 // Host is a network namespace whose device is a port of the switch.
 type Host struct {
-	Addr netip.Addr // of IPv4
+	Addr netip.Addr // IPv4 address of the host
 
-	space *os.File // the namespace
+	space *os.File // open network namespace
 	tun   *os.File
 }
 
@@ -40,7 +40,7 @@ func (n *Net) Host() *Host {
 		for {
 			size, err := h.tun.Read(packet)
 			if err != nil {
-				return // closed
+				return // the host was closed
 			}
 			n.forward(h, packet[:size])
 		}
@@ -48,18 +48,18 @@ func (n *Net) Host() *Host {
 	return h
 }
 
-// alone runs f in a thread of its own, which ends with it: whatever namespace it is in then,
-// nothing else is.
+// alone runs f in its own thread, which ends with f. So a change of the namespace in f
+// affects no other code.
 func alone(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // for ever
+		runtime.LockOSThread() // never unlocked, so that the thread ends with the goroutine
 		done <- f()
 	}()
 	return <-done
 }
 
-// make makes the namespace and its devices, in a thread of its own.
+// make makes the namespace and its devices. It must run in its own thread.
 func (h *Host) make() (err error) {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("unshare: %w", err)
@@ -88,7 +88,7 @@ func (h *Host) make() (err error) {
 		unix.Close(fd)
 		return fmt.Errorf("make a device: %w", err)
 	}
-	h.tun = os.NewFile(uintptr(fd), "/dev/net/tun") // the file is polled from now on
+	h.tun = os.NewFile(uintptr(fd), "/dev/net/tun") // non-blocking, so reads wait in the poller of the runtime
 	for _, set := range []struct {
 		what uint
 		addr [4]byte
@@ -107,7 +107,7 @@ func (h *Host) make() (err error) {
 	return up(sock, device)
 }
 
-// up has a device carry packets.
+// up enables a device.
 func up(sock int, name string) error {
 	flags, err := unix.NewIfreq(name)
 	if err != nil {
@@ -125,7 +125,8 @@ func (h *Host) close() {
 	h.space.Close()
 }
 
-// write hands a packet to the host. One that it does not take is lost, as it may be.
+// write gives a packet to the host. A packet that the host does not accept is lost, as in a
+// real network.
 func (h *Host) write(packet []byte) { _, _ = h.tun.Write(packet) }
 
 // Do runs f in the host's namespace: sockets that it makes, and processes that it starts
@@ -140,7 +141,7 @@ func (h *Host) Do(f func() error) error {
 	})
 }
 
-// Dial connects from the host to an address, which has no names.
+// Dial connects from the host to an IP address. The host resolves no names.
 func (h *Host) Dial(ctx context.Context, network, address string) (c net.Conn, err error) {
 	err = h.Do(func() error {
 		c, err = new(net.Dialer).DialContext(ctx, network, address)

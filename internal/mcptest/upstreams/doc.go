@@ -1,14 +1,14 @@
-// Package upstreams contains MCP servers over stdio for the tests of what connects to
-// other people's servers: well-behaved ones, and ones that misbehave in any way that was
-// seen or can be thought of.
+// Package upstreams contains MCP servers over stdio. They are for the tests of code that
+// connects to other people's servers. Some servers behave well, and others misbehave in
+// every way that was seen or can be imagined.
 //
-// A Server is data: what it lists and answers, and Rules for what it does otherwise. The
-// zero Server behaves well and has one tool, echo. Misbehaving has a name for each kind
-// of misbehaviour, for tests that try them all.
+// A Server is data: its lists and answers, and Rules for messages that it handles in
+// another way. The zero Server behaves well and has one tool, echo. Misbehaving returns a
+// server for each kind of misbehaviour, for tests that try all kinds.
 //
 // A test runs a server in its own process, over pipes in memory:
 //
-//	p := upstreams.Server{Rules: upstreams.On("initialize")}.Start(t) // never answers it
+//	p := upstreams.Server{Rules: upstreams.On("initialize")}.Start(t) // never answers initialize
 //
 // or as a process, which can also fork, leave its session and ignore signals:
 //

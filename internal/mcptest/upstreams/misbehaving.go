@@ -10,11 +10,12 @@ import (
 // listChanged is the notification that a list of tools has changed.
 const listChanged = "notifications/tools/list_changed"
 
-// chunk is a text without a line end.
+// chunk is a text without an end of line.
 var chunk = strings.Repeat("x", 32<<10)
 
-// Misbehaving returns a server for each kind of misbehaviour, by what it does. Some need
-// a process of their own (NeedsProcess); each process that those start has the mark.
+// Misbehaving returns a server for each kind of misbehaviour. The keys describe the
+// misbehaviour. Some servers need their own process (NeedsProcess). Each process that such
+// a server starts has the mark in its arguments.
 func Misbehaving(mark string) map[string]Server {
 	all := map[string]Server{
 		"answers nothing":                       {Rules: On(Request)},
@@ -82,8 +83,8 @@ func Misbehaving(mark string) map[string]Server {
 	return all
 }
 
-// rings is a schema of n definitions. Each refers to the next one, and the last to the
-// first.
+// rings returns a schema of n definitions. Each definition refers to the next, and the last
+// one to the first.
 func rings(n int) json.RawMessage {
 	var b strings.Builder
 	for i := range n {

@@ -6,21 +6,22 @@ import (
 	"testing"
 )
 
-// Peer is a server that runs in the process of a test. Its pipes are like those of Linux: a
-// writer waits while 64 KiB are unread, and so the server does on Out and Err.
+// Peer is a server that runs in the process of a test. Its pipes behave like those of
+// Linux: a writer waits while 64 KiB are unread. So the server waits if the test does not
+// read Out and Err.
 type Peer struct {
-	In       io.WriteCloser // what the server reads
-	Out, Err io.Reader      // what it writes
+	In       io.WriteCloser // input of the server
+	Out, Err io.Reader      // standard output and standard error of the server
 
 	conversation *conversation
 	cancel       context.CancelFunc
 	closers      []io.Closer
 	done         chan struct{} // closed when the server has ended
-	status       int           // what it ended with; read after done
+	status       int           // exit status; read only after done is closed
 }
 
-// Start starts the server. It is closed at the end of the test, if the test has not done
-// that. It may be in a bubble of testing/synctest.
+// Start starts the server. At the end of the test, the server is closed if it still runs.
+// Start may be called in a bubble of testing/synctest.
 func (s Server) Start(t testing.TB) *Peer {
 	t.Helper()
 	if err := s.check(false); err != nil {
@@ -51,8 +52,8 @@ func (p *Peer) Wait() int {
 	return p.status
 }
 
-// Close ends the server as a kill does, whatever it is doing, and waits for its end. Twice
-// is fine.
+// Close ends the server like a kill, whatever the server is doing, and waits for its end.
+// It may be called twice.
 func (p *Peer) Close() {
 	p.cancel()
 	for _, end := range p.closers {
@@ -61,5 +62,6 @@ func (p *Peer) Close() {
 	<-p.done
 }
 
-// Received returns the messages that the server has got so far, at most the last 1,000.
+// Received returns the messages that the server has received so far, at most the last
+// 1,000.
 func (p *Peer) Received() []string { return p.conversation.received() }

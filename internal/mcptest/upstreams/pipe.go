@@ -5,17 +5,18 @@ import (
 	"sync"
 )
 
-// pipeSize is how many bytes a pipe takes before its writer waits, as on Linux (pipe(7)).
+// pipeSize is the number of unread bytes in a pipe from which its writer waits, as on Linux
+// (pipe(7)).
 const pipeSize = 64 << 10
 
 // pipe is a pipe in memory. Its reader and its writer wait on a condition variable, so that
 // a bubble of testing/synctest sees them. It is safe for concurrent use.
 type pipe struct {
 	mu     sync.Mutex
-	moved  sync.Cond // over mu
-	text   []byte    // guarded by mu: written and not read
-	ended  bool      // guarded by mu: nothing more is written
-	unread bool      // guarded by mu: nothing more is read
+	moved  sync.Cond // uses mu
+	text   []byte    // guarded by mu: bytes that were written and not yet read
+	ended  bool      // guarded by mu: the writer is closed
+	unread bool      // guarded by mu: the reader is closed
 }
 
 func newPipe() *pipe {
@@ -24,13 +25,14 @@ func newPipe() *pipe {
 	return p
 }
 
-// pipeReader and pipeWriter are its ends. Close of either may be called at any time.
+// pipeReader and pipeWriter are the ends of a pipe. Each may be closed at any time.
 type (
 	pipeReader struct{ *pipe }
 	pipeWriter struct{ *pipe }
 )
 
-// Read waits for something to read. After the writer's end it returns io.EOF.
+// Read waits for bytes to read. It returns io.EOF when the writer is closed and all bytes
+// are read.
 func (p pipeReader) Read(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -49,10 +51,11 @@ func (p pipeReader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// Close has all writes fail.
+// Close closes the reader: all writes fail from then on.
 func (p pipeReader) Close() error { return p.end(func() { p.unread = true }) }
 
-// Write waits until the reader has taken all but pipeSize bytes.
+// Write returns when all of b is written. It waits while the pipe contains pipeSize unread
+// bytes.
 func (p pipeWriter) Write(b []byte) (n int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +74,7 @@ func (p pipeWriter) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// Close lets the reader read what is left.
+// Close closes the writer. The reader can still read the remaining bytes.
 func (p pipeWriter) Close() error { return p.end(func() { p.ended = true }) }
 
 func (p *pipe) end(note func()) error {

@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// serverArgument is the first argument of this binary where it is a server. Behind it is the
-// server, in JSON.
+// serverArgument is the first argument of this binary if it is a server. The next argument
+// is the server in JSON.
 const serverArgument = "belljar-test-upstream"
 
-// maxArgument is the longest argument that execve(2) takes, with its final zero.
+// maxArgument is the largest size of one argument of execve(2), with its final zero byte.
 const maxArgument = 128 << 10
 
-// Command returns the arguments of a process that is the server: those of the test binary,
-// whose TestMain calls Main.
+// Command returns the arguments of a process that runs the server. The process is the test
+// binary, whose TestMain calls Main.
 func (s Server) Command(t testing.TB) []string {
 	t.Helper()
 	if err := s.check(true); err != nil {
@@ -35,12 +35,12 @@ func (s Server) Command(t testing.TB) []string {
 	return []string{self, serverArgument, string(text)}
 }
 
-// NeedsProcess reports whether the server does what Start cannot do in the process of a
-// test.
+// NeedsProcess reports whether the server has acts that need their own process, so that
+// Start fails.
 func (s Server) NeedsProcess() bool { return s.check(false) != nil }
 
-// Main runs the server if this process was started as one, and then never returns. It
-// stands at the beginning of a TestMain.
+// Main runs the server, or a process of a server, if this process was started as one, and
+// then never returns. It must be called at the beginning of TestMain.
 func Main() {
 	switch {
 	case len(os.Args) == 3 && os.Args[1] == serverArgument:

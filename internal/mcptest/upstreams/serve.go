@@ -16,43 +16,44 @@ import (
 )
 
 const (
-	maxLine  = 16 << 20 // bytes of a message
-	maxDepth = 1 << 16  // its nesting
+	maxLine  = 16 << 20 // most bytes of a message
+	maxDepth = 1 << 16  // most levels of nesting in a message
 )
 
-// statusPipe is what a shell says of a process that SIGPIPE (13) ended.
+// statusPipe is the exit status that a shell reports for a process that SIGPIPE (13) ended.
 const statusPipe = 128 + 13
 
-// conversation is what a server does with one client. One goroutine reads and acts; those
-// of Forever only write.
+// conversation is the work of a server for one client. One goroutine reads and performs the
+// acts. The goroutines of Forever only write.
 type conversation struct {
 	server    Server
 	out, errs stream
-	beside    sync.WaitGroup // the goroutines of Forever
+	beside    sync.WaitGroup // waits for the goroutines of Forever
 
 	mu  sync.Mutex
-	log []string // guarded by mu: the last messages of the client
+	log []string // guarded by mu: last messages of the client
 
-	// These belong to the goroutine that reads.
-	applied  []int              // how many messages each rule applied to
-	changed  bool               // Changed is listed
-	framed   bool               // a message was sent
-	asked    int                // requests to the client
-	answers  map[string]waiting // by the ids of those that it has not answered
+	// These fields belong to the goroutine that reads.
+	applied  []int              // number of messages to which each rule applied
+	changed  bool               // whether the list of tools is Server.Changed
+	framed   bool               // whether a message was sent
+	asked    int                // number of requests to the client
+	answers  map[string]waiting // acts that wait for an answer of the client, by the IDs of the requests
 	gathered []waiting
 }
 
 // stream is standard output or standard error.
 type stream struct {
 	to io.Writer
-	// turn is full while a goroutine writes. It is a channel and not a mutex, so that a
-	// bubble of testing/synctest sees who waits for it.
+	// turn is full while a goroutine writes. It is a channel instead of a mutex, so that a
+	// bubble of testing/synctest sees the goroutines that wait for it.
 	turn chan struct{}
 }
 
 func newStream(to io.Writer) stream { return stream{to, make(chan struct{}, 1)} }
 
-// write writes a text in one piece. A reader that has gone ends the server.
+// write writes a text in one piece. If the reader is closed, write returns an error that
+// ends the server.
 func (s stream) write(text []byte) error {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
@@ -62,7 +63,7 @@ func (s stream) write(text []byte) error {
 	return nil
 }
 
-// waiting is a message with the acts that are still to be done for it.
+// waiting is a message with its remaining acts.
 type waiting struct {
 	m    *wire.Message
 	acts []Act
@@ -75,13 +76,13 @@ func newConversation(s Server, out, errs io.Writer) *conversation {
 	}
 }
 
-// exit is how a server ends in the middle of things.
+// exit is the error that ends a server before the end of its input.
 type exit struct{ status int }
 
 func (e exit) Error() string { return fmt.Sprintf("exit status %d", e.status) }
 
 // run serves until the end of input, an act that ends the server, or the end of ctx, and
-// returns the exit status. The goroutines of Forever may go on until a write fails.
+// returns the exit status. The goroutines of Forever may continue until a write fails.
 func (c *conversation) run(ctx context.Context, in io.Reader) int {
 	err := c.serve(ctx, in)
 	if ended, ok := errors.AsType[exit](err); ok {
@@ -157,7 +158,8 @@ func (c *conversation) ruleFor(on string, m *wire.Message) []Act {
 	return nil
 }
 
-// perform does acts, for a message or for none. Its error ends the server.
+// perform performs acts for a message; m is nil for acts without a message. An error ends
+// the server.
 func (c *conversation) perform(ctx context.Context, m *wire.Message, acts []Act) error {
 	for i, a := range acts {
 		rest := waiting{m, acts[i+1:]}
@@ -192,7 +194,7 @@ func (c *conversation) perform(ctx context.Context, m *wire.Message, acts []Act)
 	return nil
 }
 
-// act does one act that needs none after it.
+// act performs one act that is complete in itself.
 func (c *conversation) act(ctx context.Context, m *wire.Message, a Act) error {
 	switch a.Do {
 	case "answer":
@@ -235,7 +237,7 @@ func (c *conversation) act(ctx context.Context, m *wire.Message, a Act) error {
 	return nil
 }
 
-// repeat does the acts of Forever, which do not touch what belongs to the goroutine that
+// repeat performs the acts of Forever. It does not use the fields of the goroutine that
 // reads.
 func (c *conversation) repeat(acts []Act) error {
 	for _, a := range acts {
@@ -324,7 +326,7 @@ func (c *conversation) send(message []byte) error {
 	return c.out.write(framed)
 }
 
-// frame returns a message as it is sent.
+// frame returns a message with its framing.
 func (f Framing) frame(message []byte) []byte {
 	switch f {
 	case CRLF:

@@ -5,52 +5,53 @@ import (
 	"fmt"
 )
 
-// Server is an MCP server as data. It survives JSON, by which a process gets it.
+// Server describes an MCP server. It can be encoded in JSON, the form in which a process
+// gets it.
 type Server struct {
-	Name         string // of serverInfo; "upstream" if empty
+	Name         string // name in serverInfo; "upstream" if empty
 	Instructions string
-	Tools        []Tool // nil for one tool, echo
-	Changed      []Tool // what is listed after the act Change
-	// Results are results of methods, in JSON, in place of those that the server has.
+	Tools        []Tool // tools of the server; nil for only the tool echo
+	Changed      []Tool // tools that are listed after the act Change
+	// Results are JSON results by method. They replace the server's own results.
 	Results map[string]json.RawMessage
-	// Modern has the server answer server/discover, and requests of the revision
-	// 2026-07-28. It has no subscriptions.
+	// Modern makes the server answer server/discover, and requests of the revision
+	// 2026-07-28. It offers no subscriptions.
 	Modern  bool
 	Framing Framing
-	Rules   []Rule // the first that applies to a message is used
-	// Mark is in the arguments of the server's process and of each that it starts, so that
-	// a test finds them (testenv.Sleeping).
+	Rules   []Rule // rules, of which the first that applies to a message is used
+	// Mark is in the arguments of the server's process, and of each process that it starts.
+	// A test finds the processes by the mark (testenv.Sleeping).
 	Mark string
 }
 
-// Framing is how the messages of a server are set off from each other.
+// Framing is the way in which the messages of a server are separated.
 type Framing string
 
 // The ways of framing.
 const (
-	Lines         Framing = ""               // each ends with LF, as the protocol has it
-	CRLF          Framing = "CRLF"           // each ends with CR LF
-	BOM           Framing = "BOM"            // the first has a byte order mark before it
-	ContentLength Framing = "Content-Length" // headers before each, as in the Language Server Protocol
+	Lines         Framing = ""               // each message ends with LF, as the protocol requires
+	CRLF          Framing = "CRLF"           // each message ends with CR LF
+	BOM           Framing = "BOM"            // a byte order mark stands before the first message
+	ContentLength Framing = "Content-Length" // headers stand before each message, as in the Language Server Protocol
 )
 
 // Moments that are not messages, for the field On of a rule.
 const (
-	Started = "(started)" // before the first message is read
-	Ended   = "(ended)"   // at the end of input
-	Request = "(request)" // each request, whatever its method
+	Started = "(started)" // the time before the first message is read
+	Ended   = "(ended)"   // the end of input
+	Request = "(request)" // the arrival of a request with any method
 )
 
-// Rule says what a server does when a message comes, in place of answering it.
+// Rule describes the acts of a server for a message, which replace its usual answer.
 type Rule struct {
-	On  string // the method of a request or notification, or a moment
-	Has string // a text that the message must contain
-	Nth int    // only the message that is the Nth to which On and Has apply; 0 for each
+	On  string // method of a request or notification, or a moment
+	Has string // text that the message must contain
+	Nth int    // the rule applies only to the Nth message that On and Has match; 0 means to each
 	Do  []Act
 }
 
-// On returns a rule for each message with a method: the server does the acts and nothing
-// else, so that without an act it does not answer.
+// On returns a rule for each message with a method: the server performs only these acts.
+// Without acts, it does not answer.
 func On(method string, acts ...Act) []Rule { return []Rule{{On: method, Do: acts}} }
 
 // Act is one thing that a server does. The functions below return them.
@@ -90,33 +91,35 @@ func Notify(method, params string) Act {
 	return Act{Do: "notify", Text: []byte(method), Data: raw(params)}
 }
 
-// Progress sends progress of the request, if the client has asked for it.
+// Progress sends progress of the request if the client has asked for progress.
 func Progress(done int) Act { return Act{Do: "progress", N: done} }
 
-// Ask sends a request to the client. The acts after it are done when its answer is there.
+// Ask sends a request to the client. The acts after it are performed when the answer
+// arrives.
 func Ask(method, params string) Act { return Act{Do: "ask", Text: []byte(method), Data: raw(params)} }
 
-// Gather waits until n messages have come as far as this. The acts after it are then done
-// for each of them, for the last one first.
+// Gather waits until n messages have reached this act. The acts after it are then performed
+// for each of these messages, for the last one first.
 func Gather(n int) Act { return Act{Do: "gather", N: n} }
 
-// Change has the server list Changed from now on.
+// Change makes the server list Changed from now on.
 func Change() Act { return Act{Do: "change"} }
 
-// Exit ends the server at once with a status.
+// Exit ends the server immediately with a status.
 func Exit(status int) Act { return Act{Do: "exit", N: status} }
 
-// Linger keeps the server alive, which does nothing any more, until it is killed or, in
-// the process of a test, closed.
+// Linger keeps the server alive, but idle, until it is killed or, in the process of a test,
+// closed.
 func Linger() Act { return Act{Do: "linger"} }
 
-// Repeat does acts n times.
+// Repeat performs acts n times.
 func Repeat(n int, acts ...Act) Act { return Act{Do: "repeat", N: n, Acts: acts} }
 
-// Forever does acts again and again beside all else: Print, Complain and Notify.
+// Forever performs acts again and again, in parallel to all other acts. It allows Print,
+// Complain, Notify, and Repeat of these.
 func Forever(acts ...Act) Act { return Act{Do: "forever", Acts: acts} }
 
-// The acts below are for servers that are processes of their own.
+// The acts below are for servers with their own process.
 
 // The kinds of processes that servers start, by the names of the acts.
 const (
@@ -126,22 +129,22 @@ const (
 	childKeeper  = "respawn"
 )
 
-// IgnoreSignals has the server ignore SIGTERM, SIGINT and SIGHUP, and go on after the
-// reader of its output has gone.
+// IgnoreSignals makes the server ignore SIGTERM, SIGINT and SIGHUP, and continue after the
+// reader of its output is gone.
 func IgnoreSignals() Act { return Act{Do: "ignore signals"} }
 
-// Fork starts a process that does nothing, with the server's standard streams.
+// Fork starts an idle process with the server's standard streams.
 func Fork() Act { return Act{Do: childSleeper} }
 
-// Setsid starts such a process in a session of its own.
+// Setsid starts an idle process in its own session, with the server's standard streams.
 func Setsid() Act { return Act{Do: childSession} }
 
-// Daemon starts one in a session of its own, without the server's streams, whose parent
-// has ended.
+// Daemon starts an idle process in its own session, without the server's standard streams.
+// The parent of this process has ended.
 func Daemon() Act { return Act{Do: childDaemon} }
 
-// Respawn starts a process in a session of its own that ignores signals, and that starts
-// another one whenever that has ended.
+// Respawn starts a process in its own session that ignores signals. This process starts an
+// idle process, and another one whenever the idle process has ended.
 func Respawn() Act { return Act{Do: childKeeper} }
 
 func raw(text string) json.RawMessage {
@@ -151,7 +154,8 @@ func raw(text string) json.RawMessage {
 	return json.RawMessage(text)
 }
 
-// check reports what cannot be done by a server, or not in the process of a test.
+// check returns an error if a server cannot perform an act. process reports whether the
+// server has its own process.
 func (s Server) check(process bool) error {
 	for _, r := range s.Rules {
 		if err := checkActs(r.Do, process, false); err != nil {
@@ -185,27 +189,28 @@ func checkActs(acts []Act, process, beside bool) error {
 	return nil
 }
 
-// Tool is one tool of a server, or many that differ in their names.
+// Tool is one tool of a server, or several tools that differ only in their names.
 type Tool struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage `json:",omitempty"` // inputSchema; nil for any object
-	More        json.RawMessage `json:",omitempty"` // an object whose members the definition has too
-	Result      json.RawMessage `json:",omitempty"` // of each call; nil for the arguments as text
-	// Times has the tool listed so often, with 0, 1, 2... behind its name; 0 for once, and
-	// nothing behind its name.
+	More        json.RawMessage `json:",omitempty"` // JSON object with further members of the definition
+	Result      json.RawMessage `json:",omitempty"` // result of each call; nil for the arguments as text
+	// Times is the number of times that the tool is listed, with 0, 1, 2... appended to its
+	// name. Zero lists it once, with nothing appended.
 	Times int `json:",omitempty"`
-	// Padding is how many bytes longer than Description the description is.
+	// Padding is the number of bytes that are appended to Description.
 	Padding int `json:",omitempty"`
-	// Depth is how many objects the schema nests, if Schema is nil.
+	// Depth is the number of nested objects in the schema if Schema is nil.
 	Depth int `json:",omitempty"`
 }
 
-// Echo is the tool of a server that names none.
+// Echo is the tool of a server whose Tools is nil.
 var Echo = Tool{Name: "echo", Description: "Returns its arguments"}
 
-// Strange returns a tool for each name that a gateway must not take as it is: names of its
-// own tools and of others', names that are empty, long, paths, or not what they seem.
+// Strange returns a tool for each kind of name that a gateway must not use unchanged: names
+// of its own tools and of other servers' tools, empty and long names, paths, and names that
+// do not look like what they are.
 func Strange() []Tool {
 	long := make([]byte, 500)
 	for i := range long {

@@ -23,7 +23,8 @@ import (
 
 func TestMain(m *testing.M) {
 	Main()
-	// A process that a server leaves behind becomes a child of this process, which ends it.
+	// A process that a server leaves behind becomes a child of this process, which waits
+	// for its end.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		panic(err)
 	}
@@ -57,7 +58,7 @@ type client struct {
 	mark string
 }
 
-// send sends messages in one piece, so that the server has them all.
+// send writes messages in one piece, so that they arrive together.
 func (c *client) send(messages ...string) {
 	c.Helper()
 	if _, err := io.WriteString(c.in, strings.Join(messages, "\n")+"\n"); err != nil {
@@ -75,7 +76,7 @@ func (c *client) line() string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// want compares the next lines of the server with the beginnings of those that are wanted.
+// want checks that the next lines of the server begin with the wanted lines.
 func (c *client) want(lines ...string) {
 	c.Helper()
 	for _, want := range lines {
@@ -85,7 +86,8 @@ func (c *client) want(lines ...string) {
 	}
 }
 
-// until reads on until a line begins as wanted, and returns how many came before it.
+// until reads lines up to a line that begins with want. It returns the number of lines
+// before that line.
 func (c *client) until(want string) (n int) {
 	c.Helper()
 	for ; !strings.HasPrefix(c.line(), want); n++ {
@@ -93,7 +95,7 @@ func (c *client) until(want string) (n int) {
 	return n
 }
 
-// ended wants the server to end with a status, without another byte.
+// ended checks that the server ends with a status, and writes nothing more.
 func (c *client) ended(status int) {
 	c.Helper()
 	if rest, err := io.ReadAll(c.out); err != nil || len(rest) > 0 {
@@ -104,7 +106,7 @@ func (c *client) ended(status int) {
 	}
 }
 
-// listed returns the tools of a server.
+// listed requests the list of tools, and returns the tools.
 func (c *client) listed() (tools []struct {
 	Name, Description string
 	InputSchema       json.RawMessage
@@ -125,7 +127,7 @@ func (c *client) listed() (tools []struct {
 	return tools
 }
 
-// pids are the processes that have the client's mark, the server's first.
+// pids returns the processes that have the client's mark, with the server's process first.
 func (c *client) pids() (all []int) {
 	c.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -150,23 +152,23 @@ func (c *client) pids() (all []int) {
 	return all
 }
 
-// procFile is a file of a process in /proc; empty for one that has gone.
+// procFile returns a file of a process in /proc; empty for a process that is gone.
 func procFile(pid any, name string) string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%v/%s", pid, name))
 	return string(text)
 }
 
-// output is what standard output of a process is.
+// output returns the file or pipe that is the standard output of a process.
 func output(pid any) string {
 	to, _ := os.Readlink(fmt.Sprintf("/proc/%v/fd/1", pid))
 	return to
 }
 
-// children wants so many processes beside the server, and returns them.
+// children checks that n processes run in addition to the server, and returns them.
 func (c *client) children(n int) []int {
 	c.Helper()
 	c.send(ping)
-	c.want(pong) // what comes at the start has been done
+	c.want(pong) // the acts at the start are done before the server answers
 	all := c.pids()
 	if len(all) != n+1 || all[0] != c.cmd.Process.Pid {
 		c.Fatalf("got the processes %v of the server %d, want %d beside it", all, c.cmd.Process.Pid, n)
@@ -174,7 +176,8 @@ func (c *client) children(n int) []int {
 	return all[1:]
 }
 
-// outlives wants the processes that a server has started to be there after its end.
+// outlives closes the server's input, and checks that the processes which the server has
+// started still run after its end.
 func (c *client) outlives(children []int) {
 	c.Helper()
 	c.in.Close()
@@ -186,14 +189,14 @@ func (c *client) outlives(children []int) {
 	}
 }
 
-// inProcess is a client of a server in this process.
+// inProcess starts a server in this process, and returns its client.
 func inProcess(t *testing.T, s Server) *client {
 	p := s.Start(t)
 	return &client{T: t, in: p.In, out: bufio.NewReader(p.Out), errs: p.Err, wait: p.Wait}
 }
 
-// asProcess is a client of a server in a process of its own. At the end of the test it
-// ends that, and all that has the mark of the server.
+// asProcess starts a server in its own process, and returns its client. At the end of the
+// test it kills this process, and all processes with the server's mark.
 func asProcess(t *testing.T, s Server) *client {
 	if s.Mark == "" {
 		t.Fatal("a server without a mark: its processes cannot be told from others")
@@ -222,7 +225,7 @@ func asProcess(t *testing.T, s Server) *client {
 	waited := false
 	c.wait = func() int {
 		if !waited {
-			_ = cmd.Wait() // its status is looked at
+			_ = cmd.Wait() // the exit status is read below
 			waited = true
 		}
 		return cmd.ProcessState.ExitCode()
@@ -231,9 +234,10 @@ func asProcess(t *testing.T, s Server) *client {
 		for {
 			all := c.pids()
 			for _, pid := range all {
-				// FindProcess takes a pidfd, so what is looked at behind it is what is killed.
+				// FindProcess opens a pidfd, so the process that is checked after it is the
+				// process that is killed.
 				if p, err := os.FindProcess(pid); err == nil && strings.Contains(procFile(pid, "cmdline"), c.mark) {
-					_ = p.Kill() // it may have gone
+					_ = p.Kill() // the process may be gone
 				}
 			}
 			if len(all) == 0 {
@@ -241,7 +245,7 @@ func asProcess(t *testing.T, s Server) *client {
 			}
 		}
 		c.wait()
-		for { // all are children of this process by now, and dead
+		for { // all of them are now dead children of this process
 			if _, err := unix.Wait4(-1, nil, 0, nil); errors.Is(err, unix.ECHILD) {
 				break
 			}
@@ -252,7 +256,8 @@ func asProcess(t *testing.T, s Server) *client {
 	return c
 }
 
-// shown are what shows that a server of Misbehaving does what its name says.
+// shown contains a function for each server of Misbehaving. The function checks that the
+// server behaves as its name says.
 var shown = map[string]func(*client){
 	"answers nothing": func(c *client) {
 		c.send(initialize, ping, list)
@@ -564,7 +569,7 @@ var shown = map[string]func(*client){
 	},
 }
 
-// Each kind of misbehaviour is there, in this process and in another one.
+// Each kind of misbehaviour happens, in this process and in another one.
 func TestMisbehaving(t *testing.T) {
 	all := Misbehaving("")
 	for name := range shown {
@@ -585,7 +590,7 @@ func TestMisbehaving(t *testing.T) {
 	}
 }
 
-// A server without rules behaves well, in this process and in another one.
+// A server without rules behaves well, both in this process and in its own process.
 func TestTheZeroServerBehavesWell(t *testing.T) {
 	for _, start := range []func(*testing.T, Server) *client{inProcess, asProcess} {
 		c := start(t, Server{Mark: testenv.Seconds()})
@@ -604,7 +609,7 @@ func TestTheZeroServerBehavesWell(t *testing.T) {
 	}
 }
 
-// The things that a test can set besides the misbehaviour of a server.
+// All fields of Server other than Mark and Framing have their effect.
 func TestServer(t *testing.T) {
 	s := Server{
 		Name: "other", Instructions: "Be kind.", Modern: true,
@@ -636,7 +641,7 @@ func TestServer(t *testing.T) {
 	c.send(`{"jsonrpc":"2.0","id":5,"method":"prompts/list"}`)
 	c.want(`{"jsonrpc":"2.0","id":5,"result":{"prompts":[{"name":"p"}]}}`)
 
-	// The second call with n1 fails, and the others do not.
+	// Only the second call with n1 fails.
 	c.send(tool(6, "n1", ""))
 	c.want(called("6", `{}`))
 	c.send(tool(7, "n1", ""))
@@ -644,7 +649,8 @@ func TestServer(t *testing.T) {
 	c.send(tool(8, "n1", ""))
 	c.want(called("8", `{}`))
 
-	// A question of a call is answered before the call; other requests go on meanwhile.
+	// The question in a call must be answered before the call is answered. Other requests
+	// are answered in the meantime.
 	c.send(tool(9, "n0", ""))
 	c.want(`{"jsonrpc":"2.0","id":"ask-1","method":"elicitation/create","params":{"message":"who?"}}`)
 	c.send(ping, `{"jsonrpc":"2.0","id":"ask-0","result":{}}`, ping)
@@ -652,7 +658,7 @@ func TestServer(t *testing.T) {
 	c.send(`{"jsonrpc":"2.0","id":"ask-1","result":{"action":"decline"}}`)
 	c.want(called("9", `{}`))
 
-	// The last of those that were gathered comes first.
+	// The last gathered message is answered first.
 	c.send(`{"jsonrpc":"2.0","id":10,"method":"prompts/get"}`, ping)
 	c.want(pong)
 	c.send(`{"jsonrpc":"2.0","id":11,"method":"prompts/get"}`)
@@ -664,7 +670,8 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// The server of a test is closed whatever it does, and what it does can be looked at.
+// A server in the process of a test can be closed whatever it does, and its messages and
+// exit status can be read.
 func TestPeer(t *testing.T) {
 	for name, s := range Misbehaving("") {
 		if s.NeedsProcess() {
@@ -674,7 +681,7 @@ func TestPeer(t *testing.T) {
 		written := make(chan struct{})
 		go func() {
 			defer close(written)
-			_, _ = io.WriteString(p.In, initialize+"\n") // some end before, or do not read it
+			_, _ = io.WriteString(p.In, initialize+"\n") // some servers end before the write, or do not read it
 		}()
 		p.Close()
 		p.Close()
@@ -700,7 +707,7 @@ func TestPeer(t *testing.T) {
 	}
 }
 
-// The time of a bubble goes on while a server there does not answer.
+// Time in a bubble advances while a server in the bubble does not answer.
 func TestPeerInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := Server{Rules: On("initialize", Complain("nobody reads this"))}.Start(t)
@@ -722,11 +729,11 @@ func TestPeerInABubble(t *testing.T) {
 	})
 }
 
-// A test hears of a server that cannot be.
+// check finds the servers that cannot run.
 func TestCheck(t *testing.T) {
 	for _, tt := range []struct {
 		acts            []Act
-		inside, outside bool // whether it can be
+		inside, outside bool // whether it can run in the process of a test, or as a process
 	}{
 		{[]Act{Answer(), Forever(Print("x"), Repeat(3, Complain("y")))}, true, true},
 		{[]Act{Fork()}, false, true},
