@@ -131,7 +131,7 @@ func (c *conn) rootsOfBox() (json.RawMessage, error) {
 	return json.Marshal(map[string]any{"roots": roots})
 }
 
-// rootsOf returns the directories that a profile names, as paths in the box.
+// rootsOf returns the paths in the box of the directories that a profile names.
 func rootsOf(g policies.Grant) (all []string) {
 	if g.Workspace() != policies.AccessNone {
 		all = append(all, sandbox.WorkspaceDir)

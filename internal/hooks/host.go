@@ -12,7 +12,7 @@ type Host struct {
 	// Program returns the part that all programs outside a box share: the directory, the
 	// variables that they get, and what boxes can write now. It is called for each hook.
 	Program   func() hostexec.Program
-	Workspace string // workspace directory, as hooks see its path
+	Workspace string // path of the workspace in the variables of a hook
 }
 
 // Run runs a hook to its end, and ends the processes that the hook started.

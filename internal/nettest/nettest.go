@@ -1,9 +1,10 @@
-// Package nettest joins network namespaces by a switch of its own, so that tests can have
+// Package nettest joins network namespaces by its own switch, so that tests can have
 // machines whose cables are long, lose packets, or are cut in one direction.
 //
-// Each host is a network namespace with one TUN device, whose packets a test process reads and
-// writes. A [Wire] is the way from one host to another, and can be changed at any time. The
-// chances are made from a seed. Tests that use it need root and /dev/net/tun.
+// Each host is a network namespace with one TUN device, whose packets a test process reads
+// and writes. A [Wire] is the way from one host to another, and can be changed at any time.
+// A seed determines all random values. Tests that use this package need root and
+// /dev/net/tun.
 package nettest
 
 import (
@@ -17,19 +18,19 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// maxFlying is how many packets are on the way at once. Beyond that they are lost, as in a
-// switch whose queue is full.
+// maxFlying is the most packets that are on the way at the same time. Further packets are
+// lost, as in a switch whose queue is full.
 const maxFlying = 16_384
 
-// Wire is what happens to packets in one direction. The zero value is a good cable.
+// Wire describes what happens to packets in one direction. The zero value is a good cable.
 type Wire struct {
 	Delay  time.Duration
-	Jitter time.Duration // Delay is longer or shorter by up to this, so that packets overtake each other
-	Loss   float64       // the part of packets that is lost
-	Cut    bool          // all are lost without a sign
+	Jitter time.Duration // most by which Delay is longer or shorter, so that packets can overtake each other
+	Loss   float64       // part of the packets that is lost, from 0 to 1
+	Cut    bool          // whether all packets are lost without an error
 }
 
-// Count is what became of the packets in one direction.
+// Count contains the numbers of packets in one direction that passed and that were lost.
 type Count struct{ Passed, Lost int }
 
 // Net is a switch with hosts. It ends with its test.
@@ -42,10 +43,10 @@ type Net struct {
 	counts map[way]*Count // guarded by mu
 	random *rand.Rand     // guarded by mu
 	flying flying         // guarded by mu
-	sent   uint64         // guarded by mu: packets that were delayed
+	sent   uint64         // guarded by mu: number of delayed packets so far
 
-	news    chan struct{} // a packet was delayed; of one place
-	over    chan struct{} // closed at the end
+	news    chan struct{} // receives a value when a packet is delayed; its capacity is 1
+	over    chan struct{} // closed when the test ends
 	running sync.WaitGroup
 }
 
@@ -89,7 +90,7 @@ func (n *Net) Between(a, b *Host, w Wire) {
 	n.Set(b, a, w)
 }
 
-// Count returns what became of the packets from one host to another so far.
+// Count returns the numbers of packets from one host to another so far.
 func (n *Net) Count(from, to *Host) Count {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -99,11 +100,11 @@ func (n *Net) Count(from, to *Host) Count {
 	return Count{}
 }
 
-// forward sends on a packet that a host has sent.
+// forward sends a packet of a host to its destination.
 func (n *Net) forward(from *Host, packet []byte) {
-	const header = 20 // bytes, of IPv4
+	const header = 20 // bytes of an IPv4 header
 	if len(packet) < header || packet[0]>>4 != 4 {
-		return // for example a host that looks for routers of IPv6
+		return // not IPv4: for example a host that looks for IPv6 routers
 	}
 	dst := netip.AddrFrom4([4]byte(packet[16:20]))
 	n.mu.Lock()
@@ -148,7 +149,7 @@ func (n *Net) forward(from *Host, packet []byte) {
 	}
 }
 
-// deliver hands over delayed packets when their time has come.
+// deliver delivers the delayed packets when they are due.
 func (n *Net) deliver() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -187,13 +188,14 @@ type flight struct {
 	packet []byte
 }
 
-// flying are the packets on their way, the next one first.
+// flying contains the packets on their way, as a heap: the next packet is the first.
 type flying []flight
 
 func (f flying) Len() int      { return len(f) }
 func (f flying) Swap(i, j int) { f[i], f[j] = f[j], f[i] }
 
-// Less puts packets in the order of their times, and of their sending where those are equal.
+// Less orders packets by the times at which they are due, and packets of the same time by
+// the order in which they were sent.
 func (f flying) Less(i, j int) bool {
 	if f[i].due.Equal(f[j].due) {
 		return f[i].number < f[j].number
@@ -208,7 +210,7 @@ func (f *flying) Push(x any) {
 	}
 }
 
-// Pop removes the last one.
+// Pop removes the last packet, and returns it.
 func (f *flying) Pop() any {
 	last := (*f)[len(*f)-1]
 	*f = (*f)[:len(*f)-1]

@@ -26,7 +26,7 @@ func listen(t *testing.T, h *Host) net.PacketConn {
 	return c
 }
 
-// send sends n packets, and returns how many of them were lost on the way.
+// send sends count packets, and returns how many of them were lost on the way.
 func (n *Net) send(t *testing.T, a, b *Host, count int) (lost int) {
 	t.Helper()
 	from, to := listen(t, a), listen(t, b)
@@ -35,7 +35,8 @@ func (n *Net) send(t *testing.T, a, b *Host, count int) (lost int) {
 		if _, err := from.WriteTo(fmt.Append(nil, i), to.LocalAddr()); err != nil {
 			t.Fatal(err)
 		}
-		if !testenv.Until(20*time.Second, func() bool { // a device has a queue, which may not overflow
+		// waits for each packet, so that the queue of the device does not overflow
+		if !testenv.Until(20*time.Second, func() bool {
 			now := n.Count(a, b)
 			return now.Passed+now.Lost-before.Passed-before.Lost == i+1
 		}) {
@@ -45,8 +46,8 @@ func (n *Net) send(t *testing.T, a, b *Host, count int) (lost int) {
 	return n.Count(a, b).Lost - before.Lost
 }
 
-// A good cable loses nothing, a bad one a part that its seed decides, and one that is cut in
-// one direction works in the other.
+// A good cable loses nothing. A bad cable loses a part that its seed decides. A cable that
+// is cut in one direction works in the other.
 func TestWires(t *testing.T) {
 	n := New(t, 1)
 	a, b := n.Host(), n.Host()
@@ -66,8 +67,9 @@ func TestWires(t *testing.T) {
 	}
 }
 
-// A connection works over a long cable that loses some and has packets overtake each other,
-// and takes its time. The other host's listener is not on this host, nor on the machine.
+// A connection works over a long cable that loses packets and lets packets overtake each
+// other, and the connection takes its time. The machine cannot reach the listener of the
+// host directly.
 func TestLongCable(t *testing.T) {
 	n := New(t, 2)
 	a, b := n.Host(), n.Host()
@@ -121,7 +123,7 @@ func TestLongCable(t *testing.T) {
 	}
 }
 
-// A process belongs to its host.
+// A process that is started in a host belongs to this host.
 func TestProcessOfHost(t *testing.T) {
 	testenv.Need(t, testenv.Bash)
 	n := New(t, 3)

@@ -11,7 +11,7 @@ import (
 type person struct {
 	name string
 	age  int
-	at   int // where it was
+	at   int // place of the person before sorting
 }
 
 func byAge(a, b *person) int { return cmp.Compare(a.age, b.age) }
@@ -39,7 +39,7 @@ func TestBy(t *testing.T) {
 	By[person](nil, byAge)
 }
 
-// Any slice is sorted as slices.SortStableFunc sorts it.
+// By sorts any slice like slices.SortStableFunc.
 func TestAny(t *testing.T) {
 	for range 2000 {
 		n := rand.IntN(200)
@@ -61,7 +61,7 @@ func TestAny(t *testing.T) {
 	}
 }
 
-// While By compares, the slice is as it was.
+// The slice does not change while By compares.
 func TestUnchanged(t *testing.T) {
 	all := make([]person, 100)
 	for i := range all {

@@ -1,13 +1,13 @@
-// Package origin decides by which names an HTTP server may be reached, and which web
-// pages may use it. The front asks it for each request on each route, and mcp for its
-// handler where that stands alone.
+// Package origin decides by which names an HTTP server may be reached, and which web pages
+// may use it. The front calls it for each request on each route. Package mcp calls it for
+// its handler when the handler is used without the front.
 //
-// A page of any site can make a browser send requests to loopback and to the network
-// of its user. Two headers give such a page away, since no page can set them. Host is
-// the name by which the browser found the server: a page of evil.example that resolves
-// to 127.0.0.1 (DNS rebinding) sends its own. Origin is the site of the page. A browser
-// that enforces CORS only keeps the answer from the page, and the request has been
-// served by then, so both are checked here.
+// A page of any site can make a browser send requests to loopback and to the network of its
+// user. Two headers reveal such a page, since no page can set them. Host is the name by
+// which the browser found the server: a page of evil.example, a name that resolves to
+// 127.0.0.1 (DNS rebinding), sends Host: evil.example. Origin is the site of the page. CORS
+// in the browser only hides the answer from the page, after the request was served. So both
+// headers are checked here.
 package origin
 
 import (
@@ -21,29 +21,30 @@ import (
 	"strings"
 )
 
-// Guard knows the names of a server and the pages that may use it. The zero value knows
+// Guard contains the names of a server and the pages that may use it. The zero value allows
 // the names and addresses of loopback, and the pages that the server serves itself.
 type Guard struct {
-	Hosts   []string // further names, from ParseHost
-	Origins []string // of further pages, from ParseOrigin
+	Hosts   []string // further names of the server, from ParseHost
+	Origins []string // origins of further pages, from ParseOrigin
 }
 
-// Errors of Check. Their texts are for whoever sent the request.
+// Errors of Check. The sender of the request reads their texts.
 var (
 	ErrHost   = errors.New("this server does not go by the name in the Host header; connect to a loopback address, or have its operator name it with --host or --public-url")
 	ErrOrigin = errors.New("web pages of other origins may not use this server; its operator can name one with --origin")
 )
 
-// Check returns ErrHost or ErrOrigin for a request that is not to be served. It reads
-// nothing of the body.
+// Check returns ErrHost or ErrOrigin for a request that must not be served. It does not
+// read the body.
 func (g Guard) Check(r *http.Request) error {
 	if !g.knows(r) {
 		return ErrHost
 	}
 	values, sent := r.Header["Origin"]
 	if !sent {
-		// A browser sends no Origin with some requests that read, such as those for
-		// images. It says in this header whose page they are for; others do not send it.
+		// A browser sends no Origin with some requests that only read, such as those for
+		// images. It sends Sec-Fetch-Site with such requests, which states which page they
+		// come from. Clients that are not browsers do not send this header.
 		switch r.Header.Get("Sec-Fetch-Site") {
 		case "", "none", "same-origin":
 			return nil
@@ -60,9 +61,8 @@ func (g Guard) Check(r *http.Request) error {
 	return nil
 }
 
-// knows reports whether a request came by a name of the server: one of loopback, one
-// of Hosts, or the address itself at which the connection arrived. An address cannot be
-// rebound.
+// knows reports whether the Host of a request is one of loopback, one of Hosts, or the
+// address at which the connection arrived. DNS rebinding cannot change an address.
 func (g Guard) knows(r *http.Request) bool {
 	host, err := ParseHost(r.Host)
 	if err != nil {
@@ -83,7 +83,7 @@ func (g Guard) knows(r *http.Request) bool {
 	return err == nil && at.Addr().Unmap() == ip
 }
 
-// own returns the origin of the pages that the server itself would serve to this client.
+// own returns the origin of the server's own pages, as this client sees it.
 func own(r *http.Request) string {
 	scheme := "http"
 	if r.TLS != nil {
@@ -91,14 +91,13 @@ func own(r *http.Request) string {
 	}
 	page, err := ParseOrigin(scheme + "://" + r.Host)
 	if err != nil {
-		return "" // an empty text is the origin of no page
+		return "" // no page has the empty text as its origin
 	}
 	return page
 }
 
-// ParseHost returns the name or address in a Host header, in lower case and without
-// port and brackets. Anything else there is an error: HTTP parsers differ in what they
-// make of it.
+// ParseHost returns the name or address in a Host header, in lower case and without port
+// and brackets. Any other text is an error, since HTTP parsers differ in how they read it.
 func ParseHost(host string) (string, error) {
 	name := strings.ToLower(host)
 	if rest, found := strings.CutPrefix(name, "["); found {
@@ -130,8 +129,8 @@ func isPort(s string) bool {
 	return ok && digits != "" && len(digits) <= 5 && strings.Trim(digits, "0123456789") == ""
 }
 
-// ParseOrigin returns an origin of the web in the form in which browsers send it:
-// scheme, host, and the port if it is not that of the scheme (RFC 6454, 6.2).
+// ParseOrigin returns the origin of a web page in the form that browsers send: scheme,
+// host, and the port if it is not the default of the scheme (RFC 6454, 6.2).
 func ParseOrigin(text string) (string, error) {
 	bad := fmt.Errorf("%q is not an origin; want SCHEME://HOST[:PORT], for example https://app.example", text)
 	u, err := url.Parse(text)

@@ -16,8 +16,7 @@ var guard = origin.Guard{
 	Origins: []string{"https://belljar.example", "https://app.example:8443"},
 }
 
-// Each row is a request that a page can cause in a browser, or one that an honest client
-// sends.
+// Each row is a request that a page can cause in a browser, or that an honest client sends.
 func TestCheck(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -80,7 +79,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The zero value knows loopback and no page.
+// The zero value accepts loopback, and only the server's own pages.
 func TestZeroGuard(t *testing.T) {
 	var g origin.Guard
 	for host, want := range map[string]error{"localhost": nil, "[::1]:1": nil, "belljar.example": origin.ErrHost, "192.0.2.1": origin.ErrHost} {
@@ -130,7 +129,7 @@ func FuzzParseHost(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// A name that is accepted is read in the same way when it is read again.
+		// If a name is accepted, parsing it again returns the same name.
 		again := name
 		if net.ParseIP(name) != nil && net.ParseIP(name).To4() == nil {
 			again = "[" + name + "]"

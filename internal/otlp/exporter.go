@@ -18,36 +18,37 @@ import (
 	"belljar.dev/internal/pause"
 )
 
-// Bounds of what is sent.
+// Bounds of the spans that are sent.
 const (
-	maxQueue  = 4096            // spans that wait
-	maxBatch  = 512             // spans of one request
-	linger    = 2 * time.Second // how long a span waits for others
+	maxQueue  = 4096            // most spans in the queue
+	maxBatch  = 512             // most spans of one request
+	linger    = 2 * time.Second // time for which a span waits for others
 	patience  = 10 * time.Second
 	maxTries  = 4
 	maxPause  = 5 * time.Second
-	maxAnswer = 64 << 10 // bytes of an answer that are read
+	maxAnswer = 64 << 10 // most bytes that are read of an answer
 )
 
-// Config says where spans go.
+// Config is the configuration of an Exporter.
 type Config struct {
-	// URL is where requests are posted to, with the path: Endpoint makes one of
-	// a collector's address.
+	// URL is the URL to which requests are posted, with its path. Endpoint makes it from a
+	// collector's address.
 	URL string
-	// Headers are sent with each request, for example the tenant's key of a collector.
+	// Headers are sent with each request, for example the key of the collector's tenant.
 	Headers map[string]string
 	// Resource describes the sender, for example by service.name.
 	Resource []Attr
-	// Scope names what made the spans, and ScopeVersion its version.
+	// Scope is the name of the code that made the spans, and ScopeVersion its version.
 	Scope, ScopeVersion string
-	// Log gets one line for each row of failures; default none.
+	// Log gets one line for each series of failures; nil logs nothing.
 	Log *slog.Logger
-	// Pause replaces the waiting between tries; nil is to wait. Tests do not.
+	// Pause waits between two tries; nil waits for d. Tests set it, so that they do not
+	// wait.
 	Pause func(ctx context.Context, d time.Duration)
 }
 
-// Endpoint is the URL for spans of a collector's address: a URL without a path
-// gets /v1/traces.
+// Endpoint returns the URL for spans at a collector's address. It appends /v1/traces to the
+// path unless the path ends with it.
 func Endpoint(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -63,8 +64,8 @@ func Endpoint(address string) (string, error) {
 type Exporter struct {
 	cfg    Config
 	client http.Client
-	prefix []byte        // of each request, up to the spans
-	wake   chan struct{} // of one element: spans wait
+	prefix []byte        // beginning of each request, up to the spans
+	wake   chan struct{} // receives a value when a full group of spans waits; its capacity is 1
 	quit   chan struct{}
 	once   sync.Once
 	done   chan struct{}
@@ -75,10 +76,11 @@ type Exporter struct {
 	dropped uint64 // guarded by mu
 	sent    uint64 // guarded by mu
 	closed  bool   // guarded by mu
-	failing bool   // guarded by mu: the operator has been told
+	failing bool   // guarded by mu: whether the failure was logged
 }
 
-// Start is an Exporter. ctx ends what it sends, but not its values.
+// Start returns a running Exporter. The end of ctx does not end it, but its requests use
+// the values of ctx.
 func Start(ctx context.Context, cfg Config) (*Exporter, error) {
 	if _, err := Endpoint(cfg.URL); err != nil {
 		return nil, err
@@ -93,7 +95,7 @@ func Start(ctx context.Context, cfg Config) (*Exporter, error) {
 		cfg: cfg, prefix: prefix(cfg), wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 		client: http.Client{
 			Timeout: patience,
-			// A collector that sends us elsewhere would get the headers there.
+			// After a redirect, another server would get the headers.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -105,7 +107,7 @@ func Start(ctx context.Context, cfg Config) (*Exporter, error) {
 	return e, nil
 }
 
-// Add queues spans and does not wait. Those that find no room are dropped, and
+// Add queues spans, and does not wait. Spans that the queue has no room for are dropped and
 // counted.
 func (e *Exporter) Add(spans ...Span) {
 	e.mu.Lock()
@@ -130,15 +132,17 @@ func (e *Exporter) poke() {
 	}
 }
 
-// Counts are the spans that a collector took, and those that were dropped.
+// Counts returns the number of spans that the collector accepted, and of those that were
+// dropped.
 func (e *Exporter) Counts() (sent, dropped uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.sent, e.dropped
 }
 
-// Close sends what waits, until ctx ends, and then counts the rest as dropped. Twice
-// is fine, and both wait. Spans that others add meanwhile are dropped.
+// Close sends the spans in the queue, until ctx ends, and then counts the rest as dropped.
+// It may be called twice and concurrently; each call waits. Spans that are added after
+// Close was called are dropped.
 func (e *Exporter) Close(ctx context.Context) error {
 	e.once.Do(func() {
 		e.mu.Lock()
@@ -162,7 +166,7 @@ func (e *Exporter) Close(ctx context.Context) error {
 	return nil
 }
 
-// run sends groups of spans until quit, and then the rest.
+// run sends groups of spans until quit is closed, and then the remaining spans.
 func (e *Exporter) run(ctx context.Context) {
 	tick := time.NewTicker(linger)
 	defer tick.Stop()
@@ -186,7 +190,7 @@ func (e *Exporter) waiting() int {
 	return len(e.queue)
 }
 
-// flush sends one group, and reports false where none waited.
+// flush sends one group. It returns false if no spans wait.
 func (e *Exporter) flush(ctx context.Context) bool {
 	e.mu.Lock()
 	batch := e.queue[:min(len(e.queue), maxBatch)]
@@ -211,8 +215,8 @@ func (e *Exporter) flush(ctx context.Context) bool {
 	return true
 }
 
-// send posts a group, again where the collector may take it later, and is how
-// many spans it did not take.
+// send posts a group, several times if the collector may accept it later. It returns the
+// number of spans that the collector did not accept.
 func (e *Exporter) send(ctx context.Context, batch []Span) (lost int, err error) {
 	body := e.body(batch)
 	for try := 1; ; try++ {
@@ -231,13 +235,14 @@ func (e *Exporter) send(ctx context.Context, batch []Span) (lost int, err error)
 	}
 }
 
-// retryError is one that may be gone at the next try.
+// retryError is an error that may be gone at the next try.
 type retryError struct{ error }
 
 func (e *retryError) Unwrap() error { return e.error }
 
-// post sends a request. rejected are the spans that the collector refused
-// although it took the request.
+// post sends a request. rejected is the number of spans that the collector refused although
+// it accepted the request. wait is the time after which the collector wants the next try;
+// zero if it names none.
 func (e *Exporter) post(ctx context.Context, body []byte) (rejected int, wait time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.cfg.URL, bytes.NewReader(body))
 	if err != nil {
@@ -257,7 +262,7 @@ func (e *Exporter) post(ctx context.Context, body []byte) (rejected int, wait ti
 	case http.StatusOK, http.StatusAccepted, http.StatusNoContent:
 		var answer struct {
 			Partial struct {
-				Rejected json.Number `json:"rejectedSpans"` // a number of 64 bits, so a text
+				Rejected json.Number `json:"rejectedSpans"` // a number of 64 bits, which JSON encodes as a string
 			} `json:"partialSuccess"`
 		}
 		if json.NewDecoder(text).Decode(&answer) == nil {
@@ -267,7 +272,7 @@ func (e *Exporter) post(ctx context.Context, body []byte) (rejected int, wait ti
 		}
 		return rejected, 0, nil
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		_, _ = io.Copy(io.Discard, text) // so that the connection can be used again
+		_, _ = io.Copy(io.Discard, text) // reads the rest, so that the connection can be used again
 		if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s > 0 {
 			wait = time.Duration(min(s, 60)) * time.Second
 		}

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// request is what a collector reads.
+// request is the body of a request to a collector.
 type request struct {
 	ResourceSpans []struct {
 		Resource   struct{ Attributes []attr }
@@ -52,8 +52,8 @@ type span struct {
 	}
 }
 
-// collector is one that answers each request by a function, with the number of
-// the request, from 1.
+// collector answers each request with a function, which gets the number of the request,
+// from 1.
 type collector struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -102,7 +102,7 @@ func start(t *testing.T, c *collector) *otlp.Exporter {
 	return e
 }
 
-// A span reaches the collector with all that it has, and Close waits for it.
+// A span reaches the collector with all its fields, and Close waits for it.
 func TestExport(t *testing.T) {
 	c := newCollector(t, takes)
 	e := start(t, c)
@@ -139,8 +139,8 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// Data that a collector may accept later are sent again; data that it refuses
-// are counted.
+// Spans that a collector may accept later are sent again. Spans that it refuses are counted
+// as dropped.
 func TestRetry(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer        func(n int, w http.ResponseWriter) bool
@@ -176,8 +176,8 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// A collector that does not answer keeps neither Add nor, beyond its deadline,
-// Close waiting; spans that find no room are counted.
+// If a collector does not answer, Add does not wait, and Close waits only until its
+// deadline. Spans that the queue has no room for are counted.
 func TestBounds(t *testing.T) {
 	asked, release := make(chan struct{}, 64), make(chan struct{})
 	c := newCollector(t, func(int, http.ResponseWriter) bool {

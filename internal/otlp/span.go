@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Kind says which side of a call a span is. The numbers are the protocol's.
+// Kind is the side of a call on which a span is. The values are those of the protocol.
 type Kind int
 
-// The kinds that are used.
+// The kinds that belljar uses.
 const (
-	Internal Kind = 1 // within this process
-	Server   Kind = 2 // what a client asked for
+	Internal Kind = 1 // work within this process
+	Server   Kind = 2 // work for a request of a client
 )
 
 // Attr is an attribute: Value is a string, an int64 or a bool.
@@ -22,29 +22,29 @@ type Attr struct {
 	Value any
 }
 
-// Span is a piece of work with its times. A zero Parent means no parent.
+// Span is a piece of work with its times. A zero Parent means that the span has no parent.
 type Span struct {
 	TraceID    [16]byte
 	ID, Parent [8]byte
-	State      string // tracestate, as it came
-	Remote     bool   // the parent is another process's
+	State      string // value of the header tracestate, unchanged
+	Remote     bool   // whether the parent is a span of another process
 	Name       string
 	Kind       Kind
 	Start, End time.Time
 	Attrs      []Attr
 	Failed     bool
-	Message    string // why, if it failed; what an agent or a command wrote has no place here
+	Message    string // reason of the failure, without any text of an agent or a command
 }
 
-// The flags of a span (opentelemetry/proto/trace/v1): it is sampled, it is
-// known whether its parent is remote, and that it is.
+// The flags of a span (opentelemetry/proto/trace/v1): the span is sampled, it is known
+// whether its parent is remote, and its parent is remote.
 const (
 	flagSampled     = 0x001
 	flagKnowsRemote = 0x100
 	flagIsRemote    = 0x200
 )
 
-// prefix is a request up to its first span.
+// prefix returns a request up to its first span.
 func prefix(cfg Config) []byte {
 	b := []byte(`{"resourceSpans":[{"resource":{"attributes":`)
 	b = appendAttrs(b, cfg.Resource)
@@ -55,7 +55,7 @@ func prefix(cfg Config) []byte {
 	return append(b, `},"spans":[`...)
 }
 
-// body is the request for a group of spans.
+// body returns the body of a request for a group of spans.
 func (e *Exporter) body(batch []Span) []byte {
 	b := make([]byte, 0, len(e.prefix)+512*len(batch))
 	b = append(b, e.prefix...)
@@ -68,8 +68,8 @@ func (e *Exporter) body(batch []Span) []byte {
 	return append(b, `]}]}]}`...)
 }
 
-// append writes a span as the JSON encoding has it: ids in hexadecimal digits,
-// numbers of 64 bits as texts.
+// append appends a span in the JSON encoding: IDs in hexadecimal digits, numbers of 64 bits
+// as strings.
 func (s *Span) append(b []byte) []byte {
 	b = append(b, `{"traceId":"`...)
 	b = hex.AppendEncode(b, s.TraceID[:])

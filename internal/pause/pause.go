@@ -1,4 +1,4 @@
-// Package pause waits for a time that a context can end.
+// Package pause waits for a time, or until a context ends.
 package pause
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// For waits for a time. Its error is the cause of ctx, if that ends first.
+// For waits for a time. If ctx ends first, For returns the cause.
 func For(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

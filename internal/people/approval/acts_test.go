@@ -8,8 +8,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// A yes to an act holds for that act and that control: with another of either a person reads
-// another text, and is asked anew.
+// A yes to an act is good only for this act on this control: for another act or control, a
+// person reads another text and is asked again.
 func TestActsAreBound(t *testing.T) {
 	form := policies.Act{Kind: policies.ActSubmit, On: "https://shop.example/cart", To: "https://pay.example/charge", Method: "POST", Field: "text", Secret: "pw", Path: "/workspace/x"}
 	request := func(a policies.Act, control string) Request {

@@ -10,9 +10,9 @@ import (
 	"belljar.dev/policies"
 )
 
-// Answer stores the answer of a person. The first answer holds: the same answer
-// again changes nothing and is not an error; a different one returns ErrAnswered.
-// When Answer returns, the answer is on the disk.
+// Answer stores the answer of a person. The first answer counts: the same answer again
+// changes nothing and is not an error; a different answer returns ErrAnswered. When Answer
+// returns, the answer is on the disk.
 func (d *Desk) Answer(ctx context.Context, id string, r Reply) (Approval, error) {
 	r.By, r.Via, r.Note = Plain(r.By, maxWho), Plain(r.Via, maxWho), Plain(r.Note, maxNote)
 	a, first, err := d.Desk.Answer(ctx, id, func(a Approval, now time.Time) (set string, args []any, err error) { return d.settle(a, r, now) })
@@ -29,7 +29,8 @@ func (d *Desk) Answer(ctx context.Context, id string, r Reply) (Approval, error)
 	return a, nil
 }
 
-// settle is what an answer changes: nothing, if it was given before.
+// settle returns the changes that an answer makes. It returns none if the same answer was
+// given before.
 func (d *Desk) settle(a Approval, r Reply, now time.Time) (set string, args []any, err error) {
 	switch a.State {
 	case Pending:
@@ -65,9 +66,8 @@ func (d *Desk) settle(a Approval, r Reply, now time.Time) (set string, args []an
 		[]any{r.By, r.Via, r.Note, now.UnixMilli(), string(cmp.Or(r.Scope, Once)), until.UnixMilli()}, nil
 }
 
-// until returns the time at which a yes ends. A yes for a single call is good for
-// as long as the question was: the agent was asked to repeat the call, but may
-// never do so.
+// until returns the time at which a yes ends. A yes for a single call ends after the time
+// that the question had: the agent was asked to repeat the call, but may never do so.
 func (a *Approval) until(r Reply, now time.Time) (time.Time, error) {
 	scope := cmp.Or(r.Scope, Once)
 	if !slices.Contains(a.Scopes, scope) {
@@ -90,10 +90,10 @@ func (a *Approval) until(r Reply, now time.Time) (time.Time, error) {
 	return now.Add(a.Expires.Sub(a.Created)), nil
 }
 
-// Use takes a yes for a call that begins now. It reports false if another call
-// has used the yes, or if the yes has ended or was taken back: then the call must
-// not run. When it reports true, the use is on the disk, so a yes for one call is
-// used once, whatever happens to this process.
+// Use uses a yes for a call that begins now. It returns false if another call has used the
+// yes, or if the yes has ended or was taken back: then the call must not run. When Use
+// returns true, the use is on the disk, so a yes for one call is used only once, whatever
+// happens to this process.
 func (d *Desk) Use(ctx context.Context, id string, r Request) (bool, error) {
 	digest, canon, err := bind(d.place, r)
 	if err != nil {
@@ -124,7 +124,7 @@ func (d *Desk) Use(ctx context.Context, id string, r Request) (bool, error) {
 	return len(used) == 1, nil
 }
 
-// Revoke takes a yes back. Calls that it let run go on. To revoke it again is not
+// Revoke takes a yes back. Calls that already run with it continue. A second Revoke is not
 // an error.
 func (d *Desk) Revoke(ctx context.Context, id, by, via string) (Approval, error) {
 	a, first, err := d.Desk.Answer(ctx, id, func(a Approval, now time.Time) (set string, args []any, err error) {
@@ -136,7 +136,7 @@ func (d *Desk) Revoke(ctx context.Context, id, by, via string) (Approval, error)
 			return "", nil, fmt.Errorf("%w; say no instead", ErrOpen)
 		case Used, Declined, Expired:
 			if a.State == Used && len(a.Commands) > 0 {
-				break // of a plan, whose commands it still lets run
+				break // the yes to a plan, whose commands may still run
 			}
 			return "", nil, fmt.Errorf("%w: it is %s", ErrOver, a.State)
 		}

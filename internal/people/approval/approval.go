@@ -9,67 +9,68 @@ import (
 	"belljar.dev/policies"
 )
 
-// State says how a question stands.
+// State is the state of a question.
 type State string
 
-// The states. From Declined on nothing changes any more.
+// The states. Declined, Expired and Revoked are final. Used is final too, unless the yes is
+// for a plan: that yes can still be revoked.
 const (
 	Pending  State = "pending"  // nobody has answered
-	Approved State = "approved" // yes, and the yes is still good
-	Declined State = "declined" // no
+	Approved State = "approved" // the answer is yes, and the yes is still good
+	Declined State = "declined" // the answer is no
 	Expired  State = "expired"  // nobody answered in time, or the yes was not used in time
 	Used     State = "used"     // the call that the yes was for has begun
 	Revoked  State = "revoked"  // the yes was taken back
 )
 
-// Scope says what a yes is good for.
+// Scope is the set of calls that a yes is good for.
 type Scope string
 
 // The scopes.
 const (
-	Once    Scope = "once"    // one call, with these very arguments
+	Once    Scope = "once"    // one call, with exactly these arguments
 	Session Scope = "session" // calls that look the same, until the session ends
 	Hours   Scope = "hours"   // calls that look the same, until some hours have passed
 )
 
 // Bounds of a desk.
 const (
-	maxPending  = 32             // questions of one tenant that wait
-	maxKept     = 10_000         // approvals of a desk, ended ones included
-	maxListed   = 200            // of one list
+	maxPending  = 32             // most questions of one tenant that wait
+	maxKept     = 10_000         // most approvals of a desk, including those that have ended
+	maxListed   = 200            // most approvals in one list
 	maxSession  = 24 * time.Hour // longest life of a yes for a session
-	maxWho      = 200            // characters of the name of a person, and of the way of the answer
-	maxNote     = 500            // characters of what they said
+	maxWho      = 200            // characters of the name of a person, and of Via
+	maxNote     = 500            // characters of a note
 	maxArgument = 1 << 20        // bytes of arguments
 )
 
-// Approval is one question and what became of it.
+// Approval is one question and its outcome.
 type Approval struct {
 	ID        string `json:"id"` // "ap-" and random letters
 	Tenant    string `json:"tenant"`
-	Principal string `json:"principal"` // who made the call
-	Session   string `json:"session"`   // in which it was made, shortened
-	Place     string `json:"place"`     // the workspace
+	Principal string `json:"principal"` // caller of the call
+	Session   string `json:"session"`   // beginning of the ID of the call's session
+	Place     string `json:"place"`     // path of the workspace
 	Tool      string `json:"tool"`
-	CallID    string `json:"call_id"` // of the first call that asked
-	Digest    string `json:"digest"`  // of the arguments, and of all they are bound to
+	CallID    string `json:"call_id"` // ID of the first call that asked
+	Digest    string `json:"digest"`  // digest of everything that the answer is bound to
 	Asker
 	Shown Shown `json:"shown"`
 
 	Created time.Time `json:"created"`
-	Expires time.Time `json:"expires"` // when no answer is a no
+	Expires time.Time `json:"expires"` // time at which the question ends without an answer
 	State   State     `json:"state"`
 
 	people.Said
 	Yes
 
-	// Scopes are those that a yes may have here, the narrowest first, and For is
-	// the longest time of Hours.
+	// Scopes are the scopes that a yes may have here, the narrowest first. For is the
+	// longest time for the scope Hours.
 	Scopes []Scope       `json:"scopes"`
 	For    time.Duration `json:"for,omitempty"`
 
-	sessionID string // the whole of Session
-	canon     string // of calls that look the same; empty where a yes is for once only
+	sessionID string // whole ID of the session
+	canon     string // digest of calls that look the same; empty if a yes is for one call only
 }
 
 // Asker is the part of the policy that asks.
@@ -80,15 +81,16 @@ type Asker struct {
 	Policy  string `json:"policy_sha256"`
 }
 
-// Yes is what a yes is good for, and what it was used for.
+// Yes contains the extent of a yes, and its uses.
 type Yes struct {
-	Scope    Scope     `json:"scope,omitempty"`
-	Until    time.Time `json:"until,omitzero"`     // when it ends
-	Uses     int       `json:"uses,omitempty"`     // calls that it let run
-	Commands []string  `json:"commands,omitempty"` // patterns of those that a plan runs: a yes to the plan is one to them
+	Scope Scope     `json:"scope,omitempty"`
+	Until time.Time `json:"until,omitzero"` // time at which the yes ends
+	Uses  int       `json:"uses,omitempty"` // number of calls that the yes let run
+	// patterns of the commands of a plan; a yes to the plan is a yes to these commands
+	Commands []string `json:"commands,omitempty"`
 }
 
-// Offers is what a yes may be given for, in words.
+// Offers returns the possible scopes of a yes, in words.
 func (a Approval) Offers() string {
 	words := make([]string, len(a.Scopes))
 	for i, s := range a.Scopes {
@@ -105,7 +107,7 @@ func (a Approval) Version() string {
 	return digestOf(a.Digest + "\n" + a.Policy)[:16]
 }
 
-// maxBrief is how many lines a list has of each approval.
+// maxBrief is the most lines that a list shows of each approval.
 const maxBrief = 3
 
 // Brief returns an approval for a list, with the first lines of what is shown.
@@ -115,7 +117,8 @@ func (a Approval) Brief() Approval {
 	return a
 }
 
-// Waited is how long the answer took, or the question waits already.
+// Waited returns the time until the answer, or the time that the question has waited so
+// far.
 func (a Approval) Waited(now time.Time) time.Duration {
 	if a.Answered.IsZero() {
 		return now.Sub(a.Created)
@@ -123,26 +126,26 @@ func (a Approval) Waited(now time.Time) time.Duration {
 	return a.Answered.Sub(a.Created)
 }
 
-// Request is a call about which a person is to be asked.
+// Request is a call for which a person is asked.
 type Request struct {
 	CallID    string
-	Principal string // the caller, as far as that is known
+	Principal string // caller, if it is known
 	Facts     policies.Facts
-	Decision  policies.Decision // to ask
-	// Commands are patterns of commands that a yes to a plan is good for as well,
-	// as CheckCommands takes them.
+	Decision  policies.Decision // decision of the policy, whose verdict is ask
+	// Commands are the patterns of commands for which a yes to a plan is also good, in the
+	// form that CheckCommands checks.
 	Commands []string
 }
 
-// Reply is what a person says.
+// Reply is the answer of a person.
 type Reply struct {
 	Yes   bool
-	First bool          // an equal answer that was given before is an error as well
-	Scope Scope         // Once if empty
-	For   time.Duration // of Hours; the longest that is allowed if zero
-	By    string        // who, as the way knows them
-	Via   string        // "command line", "console", "client" or "webhook"
-	Note  string        // for the agent
+	First bool          // whether an equal earlier answer is an error
+	Scope Scope         // scope of the yes; Once if empty
+	For   time.Duration // time for the scope Hours; zero means the longest allowed time
+	By    string        // name of the person, as Via knows it
+	Via   string        // way of the answer: "command line", "console", "client" or "webhook"
+	Note  string        // note of the person for the agent
 }
 
 // The errors of a question or an answer.
@@ -158,5 +161,5 @@ var (
 type Event struct {
 	Kind     string // "asked", "given", "refused", "expired", "used" or "revoked"
 	Approval Approval
-	CallID   string // that used it, or that asked
+	CallID   string // ID of the call that used the approval, or that asked
 }

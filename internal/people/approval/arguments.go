@@ -12,7 +12,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// maxArguments bounds the bytes of arguments that a desk keeps for people who want to read all of them.
+// maxArguments is the most bytes of arguments that a desk keeps for people who want to read
+// all of them.
 const maxArguments = 16 << 20
 
 // Part is a part of the text of all arguments of a call: lines that name each argument and its value.
@@ -20,19 +21,21 @@ const maxArguments = 16 << 20
 type Part struct {
 	Text  string `json:"text"`
 	From  int    `json:"from"`
-	Next  int    `json:"next"` // where the next part begins
+	Next  int    `json:"next"` // offset of the next part
 	Total int    `json:"total"`
 }
 
-// keptArguments has all arguments of the calls whose Shown is cut. They are in memory only, and the
-// oldest make room for others. It is safe for concurrent use.
+// keptArguments contains all arguments of the calls whose Shown is cut. They are in memory
+// only. The oldest arguments are removed to make room. keptArguments is safe for concurrent
+// use.
 type keptArguments struct {
 	mu    sync.Mutex
 	kept  []callArguments // guarded by mu: the oldest first
-	bytes int             // guarded by mu: of all texts
+	bytes int             // guarded by mu: bytes of all texts
 }
 
-// callArguments has the arguments of the call of an approval.
+// callArguments contains the arguments of the call that an approval is about. id is the ID
+// of the approval.
 type callArguments struct{ id, text string }
 
 // keep keeps the arguments of a call.
@@ -46,11 +49,12 @@ func (k *keptArguments) keep(id string, f policies.Facts) {
 	for ; k.bytes > maxArguments; drop++ {
 		k.bytes -= len(k.kept[drop].text)
 	}
-	k.kept = slices.Delete(k.kept, 0, drop) // Delete lets go of the texts
+	k.kept = slices.Delete(k.kept, 0, drop) // Delete clears the removed elements, so that their texts are freed
 }
 
-// argumentsOf are the arguments of a call, sorted by name. A line that begins with a space belongs
-// to a text of several lines, so no text can look like another argument. All other values are JSON.
+// argumentsOf returns the arguments of a call as text, sorted by name. A line that begins
+// with a space belongs to a text of several lines, so no text can look like another
+// argument. All other values are JSON.
 func argumentsOf(f policies.Facts) string {
 	var b strings.Builder
 	values := json.NewEncoder(&b)
@@ -73,9 +77,9 @@ func argumentsOf(f policies.Facts) string {
 	return b.String()
 }
 
-// Arguments returns the part of the arguments of a call that begins at a byte, with at most that many
-// bytes. It returns ErrUnknown where Shown.Cut is not set, where newer calls took the room, and after
-// a restart of the server.
+// Arguments returns the part of the arguments of a call that begins at the byte from, with
+// at most most bytes. It returns ErrUnknown if Shown.Cut is not set, if the arguments of
+// newer calls have taken the room, and after a restart of the server.
 func (d *Desk) Arguments(id string, from, most int) (Part, error) {
 	d.arguments.mu.Lock()
 	defer d.arguments.mu.Unlock()

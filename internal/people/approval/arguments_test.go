@@ -7,8 +7,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// All arguments of a call are told apart: no text looks like another argument, and no value like
-// one of another type.
+// The text of the arguments is unambiguous: no text looks like another argument, and no
+// value looks like a value of another type.
 func TestArgumentsOf(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -30,7 +30,8 @@ func TestArgumentsOf(t *testing.T) {
 	}
 }
 
-// A person reads that not all is shown, also of the input of a command and of equal lines.
+// The person is told if a part is not shown, also if this part is the input of a command or
+// one of several equal lines.
 func TestCut(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

@@ -13,7 +13,7 @@ import (
 	"belljar.dev/policies/shell"
 )
 
-// bound is what an answer holds for. Its JSON is hashed: a call that differs in
+// bound contains all that an answer is bound to. Its JSON is hashed: a call that differs in
 // any of these fields is another question.
 type bound struct {
 	Tenant    string `json:"tenant"`
@@ -24,11 +24,11 @@ type bound struct {
 	Profile   string `json:"profile"`
 	Rule      string `json:"rule"`
 	Args      any    `json:"args"`
-	// The acts of a browser, each with the control that it is on.
+	// The acts of a browser, and the control on which they act.
 	Acts    []policies.Act `json:"acts,omitempty"`
 	Control string         `json:"control,omitempty"`
 
-	// The variables and the input of the command, the directory where it begins, and the
+	// The variables and the input of the command, the directory in which it begins, and the
 	// contents of the files that it names.
 	Env    map[string]string    `json:"env,omitempty"`
 	Stdin  string               `json:"stdin,omitempty"`
@@ -37,8 +37,8 @@ type bound struct {
 	Doubts []string             `json:"doubts,omitempty"`
 }
 
-// bind makes the digest of a call, and that of the calls that look the same,
-// which is empty where a yes can be for this one only.
+// bind returns the digest of a call, and the digest of all calls that look the same. The
+// second is empty if a yes can be for this call only.
 func bind(place string, r Request) (digest, canon string, err error) {
 	f := r.Facts
 	b := bound{
@@ -54,7 +54,7 @@ func bind(place string, r Request) (digest, canon string, err error) {
 		return "", "", err
 	}
 	args := maps.Clone(f.Args)
-	delete(args, "description") // says what for, and changes nothing
+	delete(args, "description") // it only explains the call, and changes nothing
 	if f.Command != "" {
 		commands, plain := canonical(f.Command)
 		if !plain || swayed(f) {
@@ -62,13 +62,14 @@ func bind(place string, r Request) (digest, canon string, err error) {
 		}
 		args["command"] = commands
 	}
-	// The contents of files do not change the meaning of programs that are remembered.
+	// The programs for which a yes can be remembered mean the same whatever the files
+	// contain.
 	b.Args, b.Files = args, nil
 	canon, err = hash("alike", b)
 	return digest, canon, err
 }
 
-// hash is the SHA-256 of a JSON text: encoding/json sorts the members of maps.
+// hash returns the SHA-256 of the JSON of b: encoding/json sorts the members of maps.
 func hash(kind string, b bound) (string, error) {
 	text, err := json.Marshal(b)
 	if err != nil {
@@ -81,7 +82,7 @@ func hash(kind string, b bound) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// digestOf is the SHA-256 of a text; empty for an empty text.
+// digestOf returns the SHA-256 of a text, or an empty text for an empty text.
 func digestOf(text string) string {
 	if text == "" {
 		return ""
@@ -90,17 +91,17 @@ func digestOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// canonCommand is a command in the form in which two spellings are equal.
+// canonCommand is a command in a form that is equal for all its spellings.
 type canonCommand struct {
-	Joint string      `json:"joint,omitempty"` // to the command before
+	Joint string      `json:"joint,omitempty"` // operator between this command and the one before
 	Argv  []string    `json:"argv"`
 	Sets  [][2]string `json:"sets,omitempty"`
 }
 
-// canonical is the commands of a script, and whether a yes to them may be one
-// to the next script with the same commands. It may not if anything of the script
-// is only known when it runs, or depends on more than its words: on a file that
-// is opened, on what an interpreter reads, on the program that another starts.
+// canonical returns the commands of a script. plain reports whether a yes can also be good
+// for the next script with the same commands. It cannot if a part of the script is only
+// known when it runs, or depends on more than its words: on a file that is opened, on the
+// input of an interpreter, or on a program that another program starts.
 func canonical(text string) (commands []canonCommand, plain bool) {
 	s, err := shell.Analyze(text)
 	if err != nil || strings.ContainsAny(text, "<>(){}`$!#\\") || len(s.Functions)+len(s.Aliases)+len(s.Sets) > 0 || len(s.Commands) == 0 {
@@ -114,7 +115,7 @@ func canonical(text string) (commands []canonCommand, plain bool) {
 		}
 		one := canonCommand{Joint: strings.Trim(text[end:c.Start], " \t")}
 		if first := i == 0; first && one.Joint != "" || !first && !slices.Contains(joints, one.Joint) {
-			return nil, false // a loop or a condition is another call than its commands one by one
+			return nil, false // a loop or a condition does not run its commands one after the other
 		}
 		end = c.End
 		for _, w := range c.Words {
@@ -134,13 +135,13 @@ func canonical(text string) (commands []canonCommand, plain bool) {
 	return commands, strings.Trim(text[end:], " \t\n") == ""
 }
 
-// joints are what may stand between two commands of a script that is
-// remembered.
+// joints are the operators that may stand between two commands of a script to which a yes
+// is remembered.
 var joints = []string{";", "&&", "||", "|", "\n"}
 
-// swayed reports whether variables of the call, or files in the place of the
-// system's programs, say what runs, or whether that could not be seen: such a file
-// may be a link.
+// swayed reports whether variables of the call, or files in the place of the system's
+// programs, decide what runs. It also returns true if this could not be checked, for
+// example because such a file is a link.
 func swayed(f policies.Facts) bool {
 	for _, name := range f.Env {
 		if shell.EffectOf(name, f.Value(name)) != shell.NoEffect {

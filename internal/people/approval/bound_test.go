@@ -13,8 +13,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// A yes for more than once is for programs that do what their words say. Files,
-// hooks or settings decide what the programs of these cases do.
+// A yes can be for more than one call only if its programs do what their words say. What
+// the programs in these cases do is decided by files, hooks or settings.
 func TestProgramsThatAreNotRemembered(t *testing.T) {
 	for command := range strings.SplitSeq("make x;npm run deploy;npm test;yarn deploy;pnpm deploy;cargo run;cargo test;go run .;go test;go generate;pytest;gradle run;mvn test;kubectl apply -f d.yaml;terraform apply;ansible-playbook x.yml;pip install .;cmake --build b;ctest;dotnet run;composer x;bundle exec x;poetry run x;uv run x;pre-commit run;bazel run x;helm upgrade x;docker compose up;git commit -m x;git push;psql -f x.sql;sqlite3 x.db;python3 x.py;./x;/usr/bin/ls;bash x.sh;awk -f x y;sed -f x y;perl x.pl;vagrant up;deno task x;meson test;scons;ant;sbt run;lein run;mix test;swift run;zig build;nix build;task x;npx x;node x.js;tsc;curl https://a.example;wget x;sort x;tar xf x;find . -delete;ssh h;crontab f;xargs rm;split x;install -s a b", ";") {
 		if _, plain := canonical(command); plain {
@@ -45,7 +45,8 @@ func TestProgramsThatAreNotRemembered(t *testing.T) {
 	}
 }
 
-// A yes holds in the directory for which it was given, for more than once too.
+// A yes is good only in the directory for which it was given, also a yes for more than one
+// call.
 func TestAnotherDirectoryAsksAnew(t *testing.T) {
 	for _, reply := range []Reply{{Yes: true}, {Yes: true, Scope: Session}, {Yes: true, Scope: Hours}} {
 		d := opened(t, "")
@@ -63,12 +64,12 @@ func TestAnotherDirectoryAsksAnew(t *testing.T) {
 	}
 }
 
-// calls makes random calls, and other calls of each that differ in one part.
+// calls makes random calls, and variants of each call that differ in one part.
 type calls struct{ *rand.Rand }
 
 func (g calls) pick(of ...string) string { return of[g.IntN(len(of))] }
 
-// letters is a text of that many letters and blanks in lines.
+// letters returns a text of n letters, blanks and line ends.
 func (g calls) letters(n int) string {
 	b := make([]byte, n)
 	for i := range b {
@@ -112,14 +113,14 @@ func (g calls) facts() policies.Facts {
 	return filled(f)
 }
 
-// filled are facts with the arguments that they were made of.
+// filled returns facts with Args and Env filled in from the other fields.
 func filled(f policies.Facts) policies.Facts {
 	f.Args["command"], f.Args["stdin"], f.Args["env"] = f.Command, f.Stdin, maps.Clone(f.Values)
 	f.Env = slices.Sorted(maps.Keys(f.Values))
 	return f
 }
 
-// turned is a text with another letter in one place.
+// turned returns a text with another letter in one place.
 func (g calls) turned(s string) string {
 	i := g.IntN(len(s))
 	for tries := 0; s[i] < 'a' || s[i] > 'z'; tries++ {
@@ -130,7 +131,8 @@ func (g calls) turned(s string) string {
 	return s[:i] + string('a'+(s[i]-'a'+1+byte(g.IntN(25)))%26) + s[i+1:]
 }
 
-// other is the call with another one of the things that change what runs.
+// other returns the call with one change to the things that decide what runs. what names
+// the changed thing.
 func (g calls) other(f policies.Facts) (what string, o policies.Facts) {
 	o = f
 	o.Args, o.Values = maps.Clone(f.Args), maps.Clone(f.Values)
@@ -177,9 +179,9 @@ func (g calls) other(f policies.Facts) (what string, o policies.Facts) {
 	return what, filled(o)
 }
 
-// Everything that changes what runs is shown, and is part of what a yes holds
-// for: of two calls that differ in one such thing a person reads two texts, and
-// a yes to the one does not answer the other.
+// Everything that changes what runs is shown, and is part of what a yes is bound to: two
+// calls that differ in one such thing have different texts, and a yes to one call does not
+// answer the other.
 func TestWhatIsShownIsWhatIsBound(t *testing.T) {
 	count, random := testenv.Cases(t, 200)
 	d := opened(t, "")
@@ -193,10 +195,10 @@ func TestWhatIsShownIsWhatIsBound(t *testing.T) {
 	seen := make(map[string]int)
 	for i := range count {
 		if i%100 == 99 {
-			d = opened(t, "") // an empty one is faster
+			d = opened(t, "") // an empty desk is faster
 		}
 		f := g.facts()
-		f.Args["case"] = float64(i) // no case finds the answer of another
+		f.Args["case"] = float64(i) // a unique argument, so that no case finds the answer of another
 		what, o := g.other(f)
 		seen[what]++
 		a := d.asks(t, request(f))
@@ -209,7 +211,7 @@ func TestWhatIsShownIsWhatIsBound(t *testing.T) {
 			reply.Scope = Session
 		}
 		d.says(t, a.ID, reply)
-		// The contents of files say nothing about programs that are remembered.
+		// A yes for more than one call is not bound to the contents of files.
 		files := reply.Scope == Session && what == "content of a file"
 		if d.uses(t, a.ID, request(o)) && !files {
 			t.Errorf("case %d: a yes for %s is good for a call with another %s: %s", i, reply.Scope, what, lines)

@@ -11,15 +11,14 @@ import (
 	"belljar.dev/policies"
 )
 
-// Config says how a Desk is made.
+// Config is the configuration of a Desk.
 type Config struct {
-	store.Config // Place is where calls have their effect: a yes holds in no other
-	// Policy returns the hash of the policy that holds now; it is nil if the policy
-	// never changes. A question that another policy has asked accepts no answer.
+	store.Config // Place is the place in which calls have their effect; a yes is good in this place only
+	// Policy returns the hash of the policy that is now in force; it is nil if the policy
+	// never changes. A question that was asked under another policy accepts no yes.
 	Policy func() string
-	// Event is called for each event, in order for each approval, by many
-	// goroutines; it may be nil. An event of another process is reported by the
-	// Desk of that process.
+	// Event is called for each event, from many goroutines, but in order for each approval.
+	// It may be nil. The Desk of another process reports the events of that process.
 	Event func(Event)
 }
 
@@ -32,7 +31,7 @@ type Desk struct {
 	arguments keptArguments
 }
 
-// New is the desk over a store. Nothing is opened.
+// New returns the desk over a store. It does not open the database.
 func New(cfg Config) *Desk {
 	if cfg.Event == nil {
 		cfg.Event = func(Event) {}
@@ -44,9 +43,9 @@ func New(cfg Config) *Desk {
 	return &Desk{Desk: people.New(cfg.Config, kind, expired), place: cfg.Place, policy: cfg.Policy, event: cfg.Event}
 }
 
-// Ask puts a question, or finds the question that an equal call has put. The
-// Approval has the answer if there is one that holds for this call. Ask does not
-// wait. asked says that the question is new.
+// Ask asks a question, or finds the question that an equal call has asked. If an answer is
+// good for this call, the Approval contains it. Ask does not wait. asked reports whether
+// the question is new.
 func (d *Desk) Ask(ctx context.Context, r Request) (a Approval, asked bool, err error) {
 	digest, canon, err := bind(d.place, r)
 	if err != nil {
@@ -76,8 +75,8 @@ func (d *Desk) Ask(ctx context.Context, r Request) (a Approval, asked bool, err 
 	return a, asked, nil
 }
 
-// answered is the approval that speaks about a call: a yes that holds for it,
-// else a no that does, else a question that waits.
+// answered returns the approval that decides about a call: a yes that is good for the call,
+// else a no that is good for it, else a question that waits.
 func answered(ctx context.Context, w *work, r Request, digest, canon string) (Approval, bool, error) {
 	hash := r.Decision.Policy
 	for _, q := range []struct {
@@ -86,8 +85,8 @@ func answered(ctx context.Context, w *work, r Request, digest, canon string) (Ap
 	}{
 		{"digest = ? AND policy = ? AND state = 'approved' AND scope = 'once'", []any{digest, hash}},
 		{"canon = ? AND canon <> '' AND policy = ? AND state = 'approved' AND (scope = 'hours' OR scope = 'session' AND session = ?)", []any{canon, hash, r.Facts.Session}},
-		// A no holds as long as the question would have: an agent that asks again
-		// at once only makes people tired.
+		// A no is good for the time that the question had: it would only tire people if an
+		// agent that repeats its call were put to them again immediately.
 		{"digest = ? AND policy = ? AND state IN ('declined', 'revoked') AND expires > ? ORDER BY answered DESC", []any{digest, hash, w.Now.UnixMilli()}},
 		{"digest = ? AND policy = ? AND state = 'pending'", []any{digest, hash}},
 	} {
@@ -98,7 +97,7 @@ func answered(ctx context.Context, w *work, r Request, digest, canon string) (Ap
 	return Approval{}, false, nil
 }
 
-// question is a new approval.
+// question returns a new approval.
 func (d *Desk) question(r Request, digest, canon string, now time.Time) Approval {
 	now = now.Truncate(time.Millisecond)
 	timeout := r.Decision.Ask.Timeout

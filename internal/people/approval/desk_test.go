@@ -29,11 +29,11 @@ rules:
   - {id: images, match: {tool: ReadImage, path: "/workspace/**"}, decision: ask, remember: [session]}
 `
 
-// desk is a Desk with a clock of its own.
+// desk is a Desk with its own clock.
 type desk struct {
 	*Desk
 	store  *store.Store
-	clock  atomic.Int64 // nanoseconds after the start
+	clock  atomic.Int64 // nanoseconds since the start
 	policy *policies.Policy
 
 	mu     sync.Mutex
@@ -59,7 +59,8 @@ func parsed(t testing.TB, text string) *policies.Policy {
 	return p
 }
 
-// opened is a desk over the state directory; in memory without one.
+// opened returns a desk over the state directory dir; if dir is empty, the desk is in
+// memory.
 func opened(t testing.TB, dir string, change ...func(*Config)) *desk {
 	t.Helper()
 	d := &desk{store: store.New(dir), policy: parsed(t, policyText)}
@@ -79,7 +80,7 @@ func opened(t testing.TB, dir string, change ...func(*Config)) *desk {
 	return d
 }
 
-// wants is a call of Bash.
+// wants returns a call of Bash.
 func (d *desk) wants(command string, change ...func(*policies.Facts)) Request {
 	f := policies.Facts{Tenant: "local", Session: "s-ONE-0123456789", Tool: "Bash", Command: command, Args: map[string]any{"command": command}}
 	for _, c := range change {
@@ -143,7 +144,7 @@ func TestOnce(t *testing.T) {
 			t.Errorf("%s: it joined the question", name)
 		}
 	}
-	// A restart or another session is no other call.
+	// The same call after a restart or in another session is not another call.
 	again := d.wants("git push origin main", func(f *policies.Facts) { f.Session = "s-TWO" })
 	if b := d.asks(t, again); b.ID != a.ID || b.State != Approved {
 		t.Errorf("the call repeated: %s is %s, want %s approved", b.ID, b.State, a.ID)
@@ -198,7 +199,7 @@ func TestFirstAnswerHolds(t *testing.T) {
 	if _, err := d.Answer(t.Context(), a.ID, Reply{Yes: true, By: "another"}); !errors.Is(err, ErrAnswered) {
 		t.Errorf("another answer: got %v, want %v", err, ErrAnswered)
 	}
-	// A no holds for as long as the question would have.
+	// A no is good for the time that the question had.
 	if b := d.asks(t, d.wants("git push")); b.ID != a.ID || b.State != Declined {
 		t.Errorf("asked again, it is %s %s, want %s declined", b.ID, b.State, a.ID)
 	}
@@ -234,7 +235,7 @@ func TestExpiry(t *testing.T) {
 	if b.ID == a.ID || b.State != Pending {
 		t.Errorf("asked again, it is %s, want a new question", b.State)
 	}
-	// A yes that nobody uses ends too.
+	// A yes that is not used ends too.
 	d.says(t, b.ID, Reply{Yes: true})
 	d.pass(10 * time.Minute)
 	if d.uses(t, b.ID, call) {
@@ -260,7 +261,7 @@ func TestRemember(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		reply     Reply
-		elsewhere bool // good for another session
+		elsewhere bool // whether the yes is good for another session
 		ends      time.Duration
 	}{
 		{"session", Reply{Yes: true, Scope: Session}, false, 24 * time.Hour},
@@ -311,7 +312,7 @@ func TestWhatCannotBeRemembered(t *testing.T) {
 		"if true; then rm -r; fi":      "[once]",
 		"f() { rm -r; }; f":            "[once]",
 		"rm -r &":                      "[once]",
-		"mail me":                      "[once]", // by its rule
+		"mail me":                      "[once]", // its rule allows a yes for one call only
 		"rm -r origin main && mail me": "[once]",
 	} {
 		a := d.asks(t, d.wants(command))
@@ -371,7 +372,7 @@ func TestPlacesDoNotShareAnswers(t *testing.T) {
 	here, there := opened(t, dir), opened(t, dir, func(c *Config) { c.Place = "/home/u/other" })
 	call := here.wants("rm -r")
 	a := here.asks(t, call)
-	there.says(t, a.ID, Reply{Yes: true, Scope: Session}) // by whichever server
+	there.says(t, a.ID, Reply{Yes: true, Scope: Session}) // the answer may come through any server
 	if there.uses(t, a.ID, call) || there.asks(t, call).ID == a.ID {
 		t.Error("a yes of one workspace is good in another")
 	}
@@ -465,7 +466,7 @@ func TestWait(t *testing.T) {
 		if b := <-got; b.State != Approved || time.Since(began) > 500*time.Millisecond {
 			t.Errorf("answered: %s after %v", b.State, time.Since(began))
 		}
-		// Nobody answers: the wait ends with the question.
+		// Without an answer, the wait ends with the question.
 		c, _, err := d.Ask(t.Context(), base.wants("git push 2"))
 		if err != nil {
 			t.Fatal(err)
