@@ -10,34 +10,35 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// keepEnded is how long people can look back at what is over.
+// keepEnded is the time for which people can look back at questions that have ended.
 const keepEnded = 7 * 24 * time.Hour
 
-// Said is who has answered a question.
+// Said contains the person who has answered a question, and how.
 type Said struct {
 	By       string    `json:"by,omitempty"`
-	Via      string    `json:"via,omitempty"` // on which way
+	Via      string    `json:"via,omitempty"` // way of the answer
 	Note     string    `json:"note,omitempty"`
 	Answered time.Time `json:"answered,omitzero"`
 }
 
-// Desk receives the questions of one kind, and the answers of people. Several processes
-// may have a desk over the same store. Its methods are safe for concurrent use; it has
-// nothing to close.
+// Desk receives the questions of one kind, and the answers of people. Several processes may
+// have a desk over the same store. Its methods are safe for concurrent use; it need not be
+// closed.
 type Desk[Q any] struct {
 	kind  Kind[Q]
 	kept  store.Book
-	watch store.Watch // of questions by their ids
+	watch store.Watch // wakes the callers that wait for a question, by its ID
 	ended func(Q)
 }
 
-// New is the desk in a store. ended gets each question that this desk has seen end without
-// an answer. Nothing is opened.
+// New returns the desk in a store. ended gets each question that this desk has ended
+// because its time was over. New does not open the database.
 func New[Q any](cfg store.Config, kind Kind[Q], ended func(Q)) *Desk[Q] {
 	return &Desk[Q]{kind: kind, kept: store.NewBook(cfg, kind.Schema), ended: ended}
 }
 
-// Write runs f in a transaction, in which all has ended whose time is over.
+// Write runs f in a transaction. Before f runs, the questions whose time is over have
+// ended.
 func (d *Desk[Q]) Write(ctx context.Context, f func(w *Work[Q]) error) error {
 	var ended []Q
 	err := d.kept.Write(ctx, func(tx *sql.Tx) (err error) {
@@ -48,7 +49,7 @@ func (d *Desk[Q]) Write(ctx context.Context, f func(w *Work[Q]) error) error {
 		return f(w)
 	})
 	if err != nil {
-		return err // nothing was written, so nothing has ended
+		return err // nothing was written, so no question has ended
 	}
 	for _, q := range ended {
 		id, _, _ := d.kind.Status(q)
@@ -58,9 +59,9 @@ func (d *Desk[Q]) Write(ctx context.Context, f func(w *Work[Q]) error) error {
 	return nil
 }
 
-// Answer changes a question as settle says, and wakes the callers that wait for it. It
-// reports whether settle said anything: that an answer was given before changes nothing.
-// When Answer returns, the change is on the disk.
+// Answer makes the changes to a question that settle returns, and wakes the callers that
+// wait for the question. first is false if settle returned no change, because the same
+// answer was given before. When Answer returns, the change is on the disk.
 func (d *Desk[Q]) Answer(ctx context.Context, id string, settle func(q Q, now time.Time) (set string, args []any, err error)) (q Q, first bool, err error) {
 	err = d.Write(ctx, func(w *Work[Q]) error {
 		if q, err = w.One(ctx, "id = ?", id); err != nil {
@@ -83,7 +84,8 @@ func (d *Desk[Q]) Answer(ctx context.Context, id string, settle func(q Q, now ti
 	return q, first, err
 }
 
-// Get is a question as it is now. The error wraps ErrUnknown.
+// Get returns a question as it is now. The error wraps ErrUnknown if there is no such
+// question.
 func (d *Desk[Q]) Get(ctx context.Context, id string) (q Q, err error) {
 	read := func(w *Work[Q]) error {
 		q, err = w.One(ctx, "id = ?", id)
@@ -102,8 +104,8 @@ func (d *Desk[Q]) Get(ctx context.Context, id string) (q Q, err error) {
 	return q, nil
 }
 
-// Wait returns a question as soon as it does not wait any more, but at the latest after most,
-// or when ctx ends.
+// Wait waits until a question no longer waits for an answer, at most for the time most or
+// until ctx ends, and returns the question.
 func (d *Desk[Q]) Wait(ctx context.Context, id string, most time.Duration) (q Q, err error) {
 	err = d.watch.Until(ctx, id, most, func() (bool, error) {
 		got, err := d.Get(ctx, id)
@@ -117,16 +119,16 @@ func (d *Desk[Q]) Wait(ctx context.Context, id string, most time.Duration) (q Q,
 	return q, err
 }
 
-// Stop makes every Wait, also a later one, return at once. Questions outlive the desk.
+// Stop makes every Wait, also a later one, return immediately. Questions outlive the desk.
 func (d *Desk[Q]) Stop() { d.watch.Stop() }
 
-// List are questions, the newest first, at most Kind.MostListed: those that are not over,
-// or all.
+// List returns questions, the newest first, at most Kind.MostListed: all of them, or only
+// those that have not ended.
 func (d *Desk[Q]) List(ctx context.Context, all bool) (list []Q, err error) {
 	return d.ListOf(ctx, all, nil)
 }
 
-// ListOf is List of the questions of some tenants; nil for all.
+// ListOf is List for the questions of some tenants; nil means all tenants.
 func (d *Desk[Q]) ListOf(ctx context.Context, all bool, tenants []string) (list []Q, err error) {
 	where := "(" + d.kind.Live + ")"
 	if all {

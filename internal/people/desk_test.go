@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// note is the smallest question: it waits for a minute, and is over or answered.
+// note is the smallest question: it waits for a minute, then it is over or answered.
 type note struct {
 	ID, State string
 	Expires   time.Time
@@ -54,7 +54,7 @@ func (d *rig) ask(tenant string) (id string, err error) {
 
 var errOver = errors.New("it is over")
 
-// answer says yes, which a note takes while it waits.
+// answer says yes to a note, which accepts the answer while it waits.
 func (d *rig) answer(id string) (note, bool, error) {
 	return d.Answer(d.t.Context(), id, func(n note, now time.Time) (string, []any, error) {
 		if n.State != "waits" {
@@ -64,7 +64,7 @@ func (d *rig) answer(id string) (note, bool, error) {
 	})
 }
 
-// rig is a desk with what it saw end.
+// rig is a desk that counts the questions that it has ended.
 type rig struct {
 	*Desk[note]
 	t     *testing.T
@@ -77,12 +77,12 @@ func open(t *testing.T, s *store.Store, now func() time.Time) *rig {
 	return d
 }
 
-// Of many answers by several desks, one counts, whatever their order.
+// Of many answers through several desks exactly one counts, in whatever order they arrive.
 func TestOneAnswerWins(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")
 	var desks []*rig
 	for range 3 {
-		s := store.New(dir) // as other processes have them
+		s := store.New(dir) // its own store, like that of another process
 		t.Cleanup(func() { s.Close() })
 		desks = append(desks, open(t, s, nil))
 	}
@@ -108,8 +108,8 @@ func TestOneAnswerWins(t *testing.T) {
 	}
 }
 
-// A question without an answer in time ends, for each who looks and for good, and this is
-// reported once. A question that still has time survives the program.
+// A question without an answer in time ends for good, and for every caller, and its end is
+// reported once. A question that still has time survives a restart.
 func TestTimeOut(t *testing.T) {
 	dir, clock := filepath.Join(t.TempDir(), "st"), time.Now()
 	now := func() time.Time { return clock }
@@ -150,8 +150,8 @@ func TestTimeOut(t *testing.T) {
 	}
 }
 
-// Questions have bounds: those of a tenant that wait, and all. A question that waits
-// makes no room.
+// The number of questions of a tenant that wait is bounded, and so is the number of all
+// questions. A question that waits is not removed to make room.
 func TestBounds(t *testing.T) {
 	s := store.New("")
 	defer s.Close()
@@ -193,8 +193,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Wait returns with the answer as soon as it is there, at the end of its own time without
-// one, and at once after Stop.
+// Wait returns with the answer as soon as it arrives, without an answer when its own time
+// ends, and immediately after Stop.
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := store.New("")

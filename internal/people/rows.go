@@ -12,31 +12,31 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// Kind is how the questions of one kind are kept. Its table has, besides what the kind
-// wants, the columns id, tenant, state, created, expires and answered.
+// Kind describes how the questions of one kind are stored. In addition to its own columns,
+// its table has the columns id, tenant, state, created, expires and answered.
 type Kind[Q any] struct {
-	Name    string // in errors
+	Name    string // name of the kind in errors
 	Schema  store.Schema
 	Table   string
-	Columns string // in the order of Scan
+	Columns string // names of the columns, in the order of Scan
 	Scan    func(row *sql.Rows) (Q, error)
-	// Status is the id of a question, whether it waits for an answer, and when it ends
-	// if nothing happens; the zero time for one that is over.
+	// Status returns the ID of a question, whether it waits for an answer, and the time at
+	// which it ends by itself. The time is zero for a question that has ended.
 	Status func(q Q) (id string, waits bool, ends time.Time)
-	Shown  func(id string) string // an id as errors show it
+	Shown  func(id string) string // returns an ID in the form for error texts
 
-	Waiting string // the state of questions that wait
-	Live    string // the condition on questions that are not over
-	Ends    string // an UPDATE's assignments and condition for those whose time is over at ?1
+	Waiting string // state of questions that wait
+	Live    string // SQL condition on questions that have not ended
+	Ends    string // assignments and condition of an UPDATE that ends the questions whose time is over at ?1
 
-	MostWaiting int // of one tenant
-	MostKept    int // in all, those that are over included
+	MostWaiting int // most waiting questions of one tenant
+	MostKept    int // most questions in all, including those that have ended
 	MostListed  int
 }
 
 // The errors of a question or an answer of any kind.
 var (
-	ErrUnknown = errors.New("there is no such") // what there is none of stands behind it
+	ErrUnknown = errors.New("there is no such") // the name of the kind follows
 	ErrTooMany = errors.New("too many questions wait for an answer")
 )
 
@@ -47,12 +47,13 @@ type Work[Q any] struct {
 	kind *Kind[Q]
 }
 
-// Some are the questions that a condition finds.
+// Some returns the questions that a condition selects.
 func (w *Work[Q]) Some(ctx context.Context, where string, args ...any) ([]Q, error) {
 	return store.Rows(ctx, w.tx, w.kind.Scan, "SELECT "+w.kind.Columns+" FROM "+w.kind.Table+" WHERE "+where, args...)
 }
 
-// One is the first question that a condition finds. The error wraps ErrUnknown.
+// One returns the first question that a condition selects. The error wraps ErrUnknown if
+// there is none.
 func (w *Work[Q]) One(ctx context.Context, where string, args ...any) (q Q, err error) {
 	all, err := w.Some(ctx, where+" LIMIT 1", args...)
 	switch {
@@ -64,14 +65,14 @@ func (w *Work[Q]) One(ctx context.Context, where string, args ...any) (q Q, err 
 	return all[0], nil
 }
 
-// Change are the questions that an UPDATE's assignments and condition changed, as they are
-// now.
+// Change runs an UPDATE with these assignments and condition. It returns the changed
+// questions as they are now.
 func (w *Work[Q]) Change(ctx context.Context, set string, args ...any) ([]Q, error) {
 	return store.Rows(ctx, w.tx, w.kind.Scan, "UPDATE "+w.kind.Table+" SET "+set+" RETURNING "+w.kind.Columns, args...)
 }
 
-// Add writes a new question of a tenant, if one more fits: for that the oldest that are
-// over make room.
+// Add stores a new question of a tenant, unless too many questions of the tenant wait. If
+// the desk is full, the oldest questions that have ended are removed.
 func (w *Work[Q]) Add(ctx context.Context, tenant, columns string, values ...any) error {
 	var waiting, all int
 	err := w.tx.QueryRowContext(ctx, "SELECT count(*) FILTER (WHERE state = ? AND tenant = ?), count(*) FROM "+w.kind.Table, w.kind.Waiting, tenant).Scan(&waiting, &all)
@@ -90,8 +91,8 @@ func (w *Work[Q]) Add(ctx context.Context, tenant, columns string, values ...any
 	return err
 }
 
-// sweep ends what nobody answered or used in time, and forgets what ended long ago. It
-// returns what it ended.
+// sweep ends the questions that nobody answered in time and the answers that nobody used in
+// time, and returns them. It removes questions that ended long ago.
 func (w *Work[Q]) sweep(ctx context.Context) ([]Q, error) {
 	ended, err := w.Change(ctx, w.kind.Ends, w.Now.UnixMilli())
 	if err == nil {
@@ -100,6 +101,6 @@ func (w *Work[Q]) sweep(ctx context.Context) ([]Q, error) {
 	return ended, err
 }
 
-// NewID is an id for a question of a kind: short enough to be read out and typed. It opens
-// nothing by itself.
+// NewID returns an ID for a question of a kind. The ID is short enough to be read out and
+// typed, and is not a secret that gives access.
 func NewID(kind string) string { return kind + "-" + strings.ToLower(rand.Text()[:8]) }

@@ -21,7 +21,7 @@ func refusal(t *testing.T, what string, err error, want string) {
 	}
 }
 
-// tree makes a place. add is called with 0, 1 and so on.
+// tree makes a place. It calls add n times, with 0 to n-1.
 func tree(t testing.TB, n int, add func(ws string, i int) error) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -46,7 +46,8 @@ func addFile(ws string, i int) error {
 	return os.WriteFile(filepath.Join(ws, long("file", i)), nil, 0o600)
 }
 
-// linked makes a file with two names in a directory of its own, whose names are soon forgotten.
+// addLinked makes a file with two names in its own directory. The walker forgets the names
+// in this directory soon.
 func addLinked(ws string, i int) error {
 	dir := filepath.Join(ws, fmt.Sprint(i))
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -60,7 +61,8 @@ func addLinked(ws string, i int) error {
 
 func addDirectory(ws string, i int) error { return os.Mkdir(filepath.Join(ws, long("dir", i)), 0o700) }
 
-// nested makes a directory in a directory, with other names beside it that wait meanwhile.
+// addNested makes a directory inside the directory of the call before. It also adds a file
+// there, whose name the walker must remember while it visits the directory.
 func addNested(ws string, i int) error {
 	dir := ws
 	for j := range i {
@@ -72,10 +74,11 @@ func addNested(ws string, i int) error {
 	return addFile(dir, i)
 }
 
-// The names that a place makes its worker remember have a bound, wherever they are kept: in one
-// directory, in all around one, of files with several links, of directories in a stream.
+// The memory for the names of a place is bounded, wherever the names are kept: for one
+// directory, for all directories around it, for files with several links, and for
+// directories in a stream.
 func TestNamesAreBounded(t *testing.T) {
-	const most, n = 10_000, 100 // 100 long names take more
+	const most, n = 10_000, 100 // 100 long names need more than this
 	small := bounds{names: most, stream: MaxStream}
 	for name, add := range map[string]func(string, int) error{"files": addFile, "links": addLinked, "levels": addNested, "directories": addDirectory} {
 		dir := tree(t, n, add)
@@ -86,7 +89,8 @@ func TestNamesAreBounded(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// In a stream, names of files are forgotten at once, and those of directories are not.
+	// Names of files in a stream are forgotten immediately, and names of directories are
+	// not.
 	var stream bytes.Buffer
 	if err := Pack(t.Context(), tree(t, n, addDirectory), Manifest{Place: "a"}, &stream); err != nil {
 		t.Fatal(err)
@@ -110,7 +114,7 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 	_, err = u.all(t.Context())
 	refusal(t, "a stream", err, "need more memory")
-	// Names that were passed take nothing.
+	// Names that were visited take no memory.
 	w := walker{memory: memory{most}}
 	if err := w.walk(t.Context(), tree(t, n, func(ws string, i int) error {
 		if err := os.Mkdir(filepath.Join(ws, fmt.Sprint(i)), 0o700); err != nil {
@@ -122,9 +126,9 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 }
 
-// A stream has a length, also where it contains nothing.
+// The length of a stream is bounded, also if the stream contains nothing.
 func TestStreamsAreBounded(t *testing.T) {
-	frame := binary.LittleEndian.AppendUint32(nil, 0x184D2A50) // is passed over (RFC 8878, 3.1.2)
+	frame := binary.LittleEndian.AppendUint32(nil, 0x184D2A50) // a frame that decoders skip (RFC 8878, 3.1.2)
 	frame = append(binary.LittleEndian.AppendUint32(frame, 1000), make([]byte, 1000)...)
 	stream := append(bytes.Repeat(frame, 100), forged(t, `{"files":0,"bytes":0,"sha256":"x"}`)...)
 	small := bounds{names: maxNames, stream: 50_000}
@@ -134,7 +138,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	refusal(t, "the same within its bound", err, "what was written is not what the stream says")
 }
 
-// One large file is no reason to go on for a caller that has gone: neither packing nor comparing.
+// Packing and comparing one large file end when the caller is gone.
 func TestLargeFilesEndWithTheirCaller(t *testing.T) {
 	gone := errors.New("the caller has gone")
 	dir := tree(t, 1, func(ws string, _ int) error {
@@ -168,7 +172,7 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
-// BenchmarkNames measures the memory for names: of files in one directory, and of files with
+// BenchmarkNames measures the memory for names of files in one directory, and of files with
 // several links.
 func BenchmarkNames(b *testing.B) {
 	for name, add := range map[string]func(string, int) error{"files": addFile, "links": addLinked} {
@@ -182,7 +186,7 @@ func BenchmarkNames(b *testing.B) {
 				w := walker{memory: memory{maxNames}}
 				taken := int64(0)
 				w.visit = func(*os.Root, *file) error {
-					if w.Files == n { // most names are known
+					if w.Files == n { // at the last file, all names are known
 						runtime.GC()
 						runtime.ReadMemStats(&after)
 						taken = maxNames - w.memory.left

@@ -1,16 +1,17 @@
-// Package placefile packs a place into one stream, its workspace and its state, and makes the
-// same directory of such a stream elsewhere: for a place that moves to another worker, and for
-// one that is kept in a file.
+// Package placefile packs a place, which is its workspace and its state, into one stream. From
+// such a stream it makes the same directory elsewhere: for a place that moves to another
+// worker, and for a place that is kept in a file.
 //
-// The stream is a tar archive in zstd: a Manifest first, then every file in order of its
-// name, and behind them their number and a digest of names, modes, links and contents. Unpack
-// reads what it has written back from the disk, and compares that with the digest.
+// The stream is a tar archive compressed with zstd: first a Manifest, then every file in the
+// order of the names, and at the end the number of files and a digest of their names, modes,
+// links and contents. Unpack reads back from the disk what it has written, and compares it
+// with the digest.
 //
 //	pack.go    a directory becomes a stream
 //	unpack.go  a stream becomes a directory
 //	walk.go    all files of a directory in one order, and their digest
 //
-// Boxes write to the workspace, and a file may come from anywhere. So nothing here follows
-// a symbolic link out of its part of the directory, opens anything but regular files,
-// keeps a set-id bit, or believes names and sizes.
+// Boxes write to the workspace, and a file may come from anywhere. So this package
+// follows no symbolic link out of its part of the directory, opens only regular files, keeps
+// no set-id bit, and trusts neither names nor sizes.
 package placefile

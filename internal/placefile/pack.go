@@ -19,20 +19,20 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// Manifest is what a stream says of itself.
+// Manifest describes a stream, at its beginning.
 type Manifest struct {
-	Form    int       `json:"belljar_place"` // version of the form
+	Form    int       `json:"belljar_place"` // version of the stream's format
 	Place   string    `json:"place"`
 	Made    time.Time `json:"made"`
-	Version string    `json:"version,omitempty"` // of the program
+	Version string    `json:"version,omitempty"` // version of the program that made the stream
 }
 
-// ending is the last entry. Without it, a stream that was cut off between two entries would
-// look whole.
+// ending is the last entry. Without an ending, a stream that was cut off between two
+// entries would look complete.
 type ending struct {
 	Sizes
 
-	Skipped int64  `json:"skipped,omitempty"` // sockets, pipes and devices, which are not in it
+	Skipped int64  `json:"skipped,omitempty"` // number of sockets, pipes and devices, which are not in the stream
 	SHA256  string `json:"sha256"`
 }
 
@@ -40,12 +40,12 @@ const (
 	form         = 1
 	manifestName = "belljar-place.json"
 	endingName   = "belljar-place-end.json"
-	maxNote      = 4096 // bytes of a manifest or an ending
+	maxNote      = 4096 // most bytes of a manifest or an ending
 	copyName     = "db/packing.db"
 )
 
-// Measure returns how much a place has, or a Refusal where it cannot be packed. The place
-// may be in use.
+// Measure returns the sizes of a place, or a Refusal if the place cannot be packed. The
+// place may be in use.
 func Measure(ctx context.Context, dir string) (Sizes, error) {
 	return usual.measure(ctx, dir)
 }
@@ -53,15 +53,16 @@ func Measure(ctx context.Context, dir string) (Sizes, error) {
 func (b bounds) measure(ctx context.Context, dir string) (Sizes, error) {
 	w := walker{memory: memory{b.names}}
 	for _, part := range parts {
-		if err := w.walk(ctx, dir, part); err != nil && !errors.Is(err, fs.ErrNotExist) { // what goes meanwhile
+		// a part that is removed in the meantime
+		if err := w.walk(ctx, dir, part); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return w.Sizes, err
 		}
 	}
 	return w.Sizes, nil
 }
 
-// Pack writes the place in a directory to out. Nobody else may change the place, or have its
-// database open, until Pack returns.
+// Pack writes the place in a directory to out. No other process may change the place, or
+// have its database open, until Pack returns.
 func Pack(ctx context.Context, dir string, m Manifest, out io.Writer) error {
 	return usual.pack(ctx, dir, m, out)
 }
@@ -91,11 +92,11 @@ func (b bounds) pack(ctx context.Context, dir string, m Manifest, out io.Writer)
 	return errors.Join(err, p.out.Close(), z.Close())
 }
 
-// copyDatabase makes a copy of a database as it is, with what is in its log. It returns the
-// name of the copy below the state; empty if the state has none.
+// copyDatabase makes a copy of a database, including its log. It returns the path of the
+// copy below the state directory; the path is empty if the state has no database.
 func copyDatabase(ctx context.Context, state string) (name string, remove func(), err error) {
 	file := filepath.Join(state, copyName)
-	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a process that was killed
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a process that was killed
 		return "", nil, err
 	}
 	s := store.New(state)
@@ -106,7 +107,7 @@ func copyDatabase(ctx context.Context, state string) (name string, remove func()
 	if err = errors.Join(err, s.Close()); err != nil {
 		return "", nil, err
 	}
-	return copyName, func() { _ = os.Remove(file) }, nil // one that stays is removed by the next
+	return copyName, func() { _ = os.Remove(file) }, nil // if the copy cannot be removed now, the next Pack removes it
 }
 
 type packer struct {
@@ -115,7 +116,7 @@ type packer struct {
 	buffer []byte
 }
 
-// note adds what the stream says of itself.
+// note writes a manifest or an ending.
 func (p *packer) note(name string, what any) error {
 	text, err := json.Marshal(what)
 	if err != nil {
@@ -128,7 +129,7 @@ func (p *packer) note(name string, what any) error {
 	return err
 }
 
-// add writes an entry.
+// add writes the entry of a file.
 func (p *packer) add(ctx context.Context, root *os.Root, f *file) error {
 	h := &tar.Header{Name: f.name, Mode: int64(f.mode.Perm()), ModTime: f.mtime, Format: tar.FormatPAX}
 	switch f.kind() {
@@ -165,16 +166,16 @@ func (p *packer) content(ctx context.Context, root *os.Root, f *file, h *tar.Hea
 	return nil
 }
 
-// content is what a file contains. A copy of it ends with ctx, however long the file is, and
-// uses its buffer.
+// content reads the content of a file. A copy of it ends with ctx, however long the file
+// is. content has no WriteTo, so io.CopyBuffer uses the given buffer.
 type content struct {
 	io.Reader
 
 	ctx   context.Context //nolint:containedctx // of one copy
-	alive func()          // is called for each part; nil calls nothing
+	alive func()          // called for each part that is read; may be nil
 }
 
-// Read reads a part.
+// Read reads a part of the content.
 func (c *content) Read(p []byte) (int, error) {
 	if c.ctx.Err() != nil {
 		return 0, context.Cause(c.ctx)
@@ -185,7 +186,7 @@ func (c *content) Read(p []byte) (int, error) {
 	return c.Reader.Read(p)
 }
 
-// decode reads a note strictly.
+// decode reads a manifest or an ending, and refuses unknown members.
 func decode(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()

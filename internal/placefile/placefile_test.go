@@ -21,10 +21,10 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// notes is a table of the state of a place.
+// notes is a table in the database of a place.
 var notes = store.Schema{Name: "notes", Steps: []string{"CREATE TABLE notes (text TEXT NOT NULL) STRICT"}}
 
-// write makes a file below a directory.
+// write makes a file below a directory, and the directories on the way.
 func write(t *testing.T, dir, name, text string, mode os.FileMode) {
 	t.Helper()
 	name = filepath.Join(dir, name)
@@ -39,7 +39,7 @@ func write(t *testing.T, dir, name, text string, mode os.FileMode) {
 	}
 }
 
-// place makes a place with one of everything.
+// place makes a place with one file of each kind.
 func place(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -115,8 +115,8 @@ func unpacked(t *testing.T, stream []byte) (string, Manifest, error) {
 	return dir, m, err
 }
 
-// A place comes out as it went in: contents, modes without set-id bits, links of both kinds,
-// holes, names of any bytes, times, and the database with all that was acknowledged.
+// Unpacking restores a place: contents, modes without set-id bits, links of both kinds,
+// holes, names with any bytes, times, and the database with all committed data.
 func TestRoundTrip(t *testing.T) {
 	from := place(t)
 	to, m, err := unpacked(t, packed(t, from))
@@ -185,7 +185,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// A stream that is cut off or changed anywhere is not taken.
+// A stream that is cut off or changed anywhere is refused.
 func TestDamageIsFound(t *testing.T) {
 	dir := t.TempDir()
 	for _, part := range []string{Workspace, State} {
@@ -209,7 +209,8 @@ func TestDamageIsFound(t *testing.T) {
 		bad := bytes.Clone(stream)
 		at := r.IntN(len(bad))
 		bad[at] ^= 1 << r.IntN(8)
-		if to, _, err := unpacked(t, bad); err == nil { // a bit that means nothing, such as the time of a file
+		// the changed bit has no effect on the contents: for example the time of a file
+		if to, _, err := unpacked(t, bad); err == nil {
 			got, _ := os.ReadFile(filepath.Join(to, Workspace, "noise"))
 			text, _ := os.ReadFile(filepath.Join(to, Workspace, "text"))
 			if !bytes.Equal(got, noise) || string(text) != "some text" {
@@ -219,7 +220,7 @@ func TestDamageIsFound(t *testing.T) {
 	}
 }
 
-// entry is one of a stream under test.
+// entry is one entry of a stream under test.
 type entry struct {
 	tar.Header
 
@@ -258,7 +259,7 @@ func forged(t *testing.T, end string, all ...entry) []byte {
 	return out.Bytes()
 }
 
-// A stream of somebody else makes nothing outside of its directory, and is refused.
+// A hostile stream makes nothing outside of its directory, and is refused.
 func TestHostileStreams(t *testing.T) {
 	outside := t.TempDir()
 	const end = `{"files":1,"bytes":0,"sha256":""}`
@@ -303,8 +304,8 @@ func TestHostileStreams(t *testing.T) {
 	}
 }
 
-// A place beyond the bounds is refused before it is moved, and files that cannot be read are
-// named.
+// Measure refuses a place beyond the bounds, before the place is moved, and names files
+// that cannot be read.
 func TestMeasure(t *testing.T) {
 	dir := place(t)
 	sizes, err := Measure(t.Context(), dir)

@@ -22,7 +22,7 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// maxWindow bounds the memory of the decoder.
+// maxWindow is the most memory for the decoder's window.
 const maxWindow = 32 << 20
 
 // archive is the tar archive of a stream.
@@ -33,7 +33,7 @@ type archive struct {
 	end func()
 }
 
-// open reads a stream, which may have so many bytes. The caller calls end.
+// open reads a stream of at most most bytes. The caller calls end.
 func open(in io.Reader, most int64) (*archive, error) {
 	from := &short{in, most}
 	z, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(2*maxWindow))
@@ -43,7 +43,8 @@ func open(in io.Reader, most int64) (*archive, error) {
 	return &archive{tar.NewReader(z), from, z.Close}, nil
 }
 
-// why is the reason of an error. The decoder takes any within an empty frame for the end of the stream.
+// why returns the real reason of an error: the decoder takes any error within an empty
+// frame for the end of the stream.
 func (a *archive) why(err error) error {
 	if err != nil && a.in.left < 0 {
 		return refuse("it is longer than the stream of any place")
@@ -51,13 +52,13 @@ func (a *archive) why(err error) error {
 	return err
 }
 
-// short is a stream that has a bound: zstd has frames that contain nothing.
+// short is a stream with a bound, because zstd has frames that contain nothing.
 type short struct {
 	in   io.Reader
 	left int64
 }
 
-// Read reads what comes.
+// Read reads from the stream. Beyond the bound it returns io.ErrUnexpectedEOF.
 func (s *short) Read(p []byte) (int, error) {
 	n, err := s.in.Read(p)
 	if s.left -= int64(n); s.left < 0 {
@@ -67,9 +68,10 @@ func (s *short) Read(p []byte) (int, error) {
 }
 
 // Unpack makes the place of a stream in an empty directory. When it returns without an
-// error, all of it is on the disk, and was compared with the digest of the stream. An error
-// that is a Refusal means that the same stream does not help another time. One that was cut off is no
-// Refusal. Unpack calls alive whenever it gets on, also when it has read all and compares.
+// error, the whole place is on the disk, and was compared with the digest of the stream. An
+// error that is a Refusal means that another try with the same stream also fails. The error
+// for a stream that was cut off is not a Refusal. Unpack calls alive whenever it makes
+// progress, also while it compares.
 func Unpack(ctx context.Context, dir string, in io.Reader, alive func()) (Manifest, error) {
 	return usual.unpack(ctx, dir, in, alive)
 }
@@ -104,7 +106,7 @@ func (b bounds) unpack(ctx context.Context, dir string, in io.Reader, alive func
 	return m, b.verify(ctx, dir, said, alive)
 }
 
-// Read returns what a stream says of itself. Nothing else of it is read or checked.
+// Read returns the manifest of a stream. It neither reads nor checks the rest.
 func Read(in io.Reader) (Manifest, error) {
 	stream, err := open(in, MaxStream)
 	if err != nil {
@@ -115,7 +117,8 @@ func Read(in io.Reader) (Manifest, error) {
 	return m, stream.why(err)
 }
 
-// verify compares what is on the disk with what the stream says, and puts all on the disk.
+// verify compares the place on the disk with the ending of the stream, and syncs the place
+// to the disk.
 func (b bounds) verify(ctx context.Context, dir string, end ending, alive func()) error {
 	d := newDigest()
 	w := walker{memory: memory{b.names}, visit: func(root *os.Root, f *file) error {
@@ -145,7 +148,7 @@ func (b bounds) verify(ctx context.Context, dir string, end ending, alive func()
 	return syncAll(root)
 }
 
-// syncAll puts all of a file system on the disk.
+// syncAll syncs a whole file system to the disk.
 func syncAll(f *os.File) error {
 	if err := unix.Syncfs(int(f.Fd())); err != nil {
 		return fmt.Errorf("put the place on the disk: %w", err)
@@ -178,13 +181,13 @@ type unpacker struct {
 	in       *tar.Reader
 	alive    func()
 	memory   memory
-	roots    map[string]*os.Root // by part
+	roots    map[string]*os.Root // open directories of the parts, by the names of the parts
 	dirs     []late
 	buffer   []byte
 	unsynced int64 // bytes that were written since the last syncAll
 }
 
-// late is a directory that gets its mode and time when all is in it.
+// late is a directory that gets its mode and time after its entries.
 type late struct {
 	root *os.Root
 	at   string
@@ -198,7 +201,7 @@ func (u *unpacker) close() {
 	}
 }
 
-// cut says of the end of a stream that there should be more.
+// cut returns another error if a stream ends too early.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the stream is cut off")
@@ -206,7 +209,7 @@ func cut(err error) error {
 	return err
 }
 
-// errForeign is the error of a file that is not one of a place.
+// errForeign is the error for a file that is not a packed place.
 var errForeign = refuse("it is not a place of belljar; want a file that `belljar place export` has made")
 
 // manifest reads the first entry.
@@ -234,7 +237,7 @@ func (u *unpacker) manifest() (m Manifest, err error) {
 	return m, nil
 }
 
-// note reads what a stream says of itself. It reports whether that can be understood.
+// note reads a manifest or an ending. It returns false if the text is not valid.
 func (u *unpacker) note(h *tar.Header, into any) (bool, error) {
 	if h.Size > maxNote {
 		return false, nil
@@ -260,7 +263,7 @@ func (u *unpacker) all(ctx context.Context) (end ending, err error) {
 			case !read || end.Sizes != u.Sizes:
 				return end, refuse("it does not have the files that it says")
 			}
-			_, err := u.in.Next() // nothing is behind it, and its frame is whole
+			_, err := u.in.Next() // the ending is the last entry, and its frame is complete
 			if !errors.Is(err, io.EOF) {
 				return end, refuse("something is behind its end")
 			}
@@ -273,7 +276,7 @@ func (u *unpacker) all(ctx context.Context) (end ending, err error) {
 	}
 }
 
-// entry makes what an entry says.
+// entry makes the file, directory or link of an entry.
 func (u *unpacker) entry(h *tar.Header) error {
 	name := strings.TrimSuffix(h.Name, "/")
 	part, at, below := strings.Cut(name, "/")
@@ -299,7 +302,7 @@ func (u *unpacker) entry(h *tar.Header) error {
 	return err
 }
 
-// escapes reports whether os.Root has refused a name that leads out of it.
+// escapes reports whether err means that os.Root has refused a name that leads out of it.
 func escapes(err error) bool { return err != nil && strings.Contains(err.Error(), "escapes") }
 
 func (u *unpacker) make(h *tar.Header, root *os.Root, part, at string, mode fs.FileMode) error {
@@ -337,11 +340,11 @@ func (u *unpacker) make(h *tar.Header, root *os.Root, part, at string, mode fs.F
 	return refuse("entry %q is neither a file, a directory nor a link that a place has", clip(h.Name))
 }
 
-// block is how much is written at once. A block of zeros becomes a hole.
+// block is the number of bytes that are written at a time. A block of zeros becomes a hole.
 const block = 64 << 10
 
-// syncEvery is how much is written before it is put on the disk, so that the last syncAll
-// does not take minutes of silence.
+// syncEvery is the number of bytes after which the file system is synced, so that the last
+// syncAll does not take minutes without a call of alive.
 const syncEvery = 256 << 20
 
 // file writes a new file.

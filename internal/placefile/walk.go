@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Parts of a place.
+// The names of the parts of a place.
 const (
 	Workspace = "workspace"
 	State     = "state"
@@ -29,29 +29,30 @@ var parts = []string{State, Workspace}
 // Bounds of a place that is packed or unpacked.
 const (
 	MaxFiles = 1_000_000
-	MaxBytes = 64 << 30 // of all files as long as they say they are, holes included
+	MaxBytes = 64 << 30 // bytes of all files by their sizes, holes included
 	maxDepth = 256
 	maxName  = 4096
 
-	// MaxStream is the most bytes of the stream of a place. It has room for what does not
-	// compress, and for the headers of
-	// all files. A front of a fleet forwards more, see fleet.MaxForwarded.
+	// MaxStream is the most bytes of the stream of a place. It allows for contents that
+	// cannot be compressed, and for the headers of all files. A front of a fleet forwards
+	// more, see fleet.MaxForwarded.
 	MaxStream = MaxBytes + 8<<30
-	// maxNames is of the memory for names that are known at once: those of a directory and of
-	// the ones around it, of files with several links, of directories that are not finished.
+	// maxNames is the most bytes of memory for the names that are known at the same time:
+	// the names in a directory and in the directories around it, of files with several
+	// links, and of directories that are not finished.
 	maxNames = 256 << 20
-	nameCost = 64 // of a name, beside its own bytes
+	nameCost = 64 // bytes of memory for a name, in addition to its own bytes
 )
 
-// bounds are those that tests set lower.
+// bounds contains the bounds that tests set lower.
 type bounds struct{ names, stream int64 }
 
 var usual = bounds{names: maxNames, stream: MaxStream}
 
-// memory is what names may still take.
+// memory is the number of bytes that names may still take.
 type memory struct{ left int64 }
 
-// take takes what a name needs.
+// take takes the memory for a name.
 func (m *memory) take(name string) error {
 	if m.left -= int64(len(name)) + nameCost; m.left < 0 {
 		return refuse("the names of its files need more memory than there is for them; shorten the paths of files with several links, or spread the files over more directories")
@@ -59,49 +60,49 @@ func (m *memory) take(name string) error {
 	return nil
 }
 
-// release gives back what names have taken.
+// release releases the memory for names.
 func (m *memory) release(names []string) {
 	for _, name := range names {
 		m.left += int64(len(name)) + nameCost
 	}
 }
 
-// Sizes is how much a place has.
+// Sizes is the size of a place.
 type Sizes struct {
-	Files int64 `json:"files"` // files, directories and links
+	Files int64 `json:"files"` // number of files, directories and links
 	Bytes int64 `json:"bytes"`
 }
 
-// Refusal is the error of a place that cannot be packed, or of a stream that is not taken.
-// Trying again does not help.
+// Refusal is the error for a place that cannot be packed, or for a stream that cannot be
+// unpacked. Another try also fails.
 type Refusal struct{ Why string }
 
 func (r *Refusal) Error() string { return r.Why }
 
 func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
 
-// database is where a place has its database, and whereof its directory has nothing else in a
-// stream.
+// The place of the database. In a stream, its directory contains nothing else.
 const (
 	databaseDir  = State + "/db"
 	databaseName = databaseDir + "/belljar.db"
 )
 
-// cache is what the state of a place has and can be made again. It may have links.
+// cache is the directory of data in the state of a place that can be made again. It may
+// contain links, and is not in a stream.
 const cache = State + "/upstreams"
 
 // file is one entry of a place.
 type file struct {
-	name  string // with its part
-	at    string // below its part, on the disk
+	name  string // path that begins with the part
+	at    string // path on the disk, below the part
 	mode  fs.FileMode
 	size  int64
-	to    string // target of a symbolic link, or the name of the file that this is a hard link to
+	to    string // target of a symbolic link, or name of the file to which this is a hard link
 	hard  bool
 	mtime time.Time
 }
 
-// kind is the letter of an entry in digests.
+// kind returns the letter of the entry's kind in digests.
 func (f *file) kind() byte {
 	switch {
 	case f.hard:
@@ -114,20 +115,20 @@ func (f *file) kind() byte {
 	return 'f'
 }
 
-// walker visits every file of a place in one order.
+// walker visits every file of a place in a fixed order.
 type walker struct {
 	Sizes
 
 	memory   memory
-	database string // path of the file that stands for the database, below its part; empty for the database itself
-	skipped  int64  // sockets, pipes and devices
+	database string // path of the file that is packed as the database, below its part; empty for the database itself
+	skipped  int64  // number of sockets, pipes and devices
 	visit    func(root *os.Root, f *file) error
-	links    map[inode]string // names of files that have several
+	links    map[inode]string // names of the files with several links
 }
 
 type inode struct{ dev, ino uint64 }
 
-// walk visits a part of a place.
+// walk visits the files of a part of a place.
 func (w *walker) walk(ctx context.Context, dir, part string) error {
 	root, err := os.OpenRoot(path.Join(dir, part))
 	if err != nil {
@@ -138,7 +139,7 @@ func (w *walker) walk(ctx context.Context, dir, part string) error {
 	return w.dir(ctx, root, part, ".", 0)
 }
 
-// dir visits what is in a directory.
+// dir visits the entries of a directory.
 func (w *walker) dir(ctx context.Context, root *os.Root, part, at string, depth int) error {
 	if depth > maxDepth {
 		return refuse("directory %q is more than %d levels deep", clip(at), maxDepth)
@@ -168,8 +169,8 @@ func (w *walker) dir(ctx context.Context, root *os.Root, part, at string, depth 
 	return nil
 }
 
-// names returns the names in a directory, in order. The caller releases them. The directory may have become a link:
-// then os.Root refuses what leads out.
+// names returns the names in a directory, sorted. The caller releases their memory. If the
+// directory has become a link that leads out of the part, os.Root refuses it.
 func (w *walker) names(root *os.Root, at string) (names []string, err error) {
 	d, err := root.OpenFile(at, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY, 0)
 	if err != nil {
@@ -196,7 +197,7 @@ func (w *walker) names(root *os.Root, at string) (names []string, err error) {
 	}
 }
 
-// databaseIn visits the database. Nobody else may have a part of it open.
+// databaseIn visits the database. No other process may have the database open.
 func (w *walker) databaseIn(root *os.Root, dir *file) error {
 	from := w.database
 	if from == "" {
@@ -216,7 +217,7 @@ func (w *walker) databaseIn(root *os.Root, dir *file) error {
 	return w.add(root, &file{name: databaseName, at: from, mode: 0o600, size: info.Size(), mtime: info.ModTime()})
 }
 
-// one visits an entry, and what is in it.
+// one visits an entry, and the entries in it if it is a directory.
 func (w *walker) one(ctx context.Context, root *os.Root, part string, f *file, depth int) error {
 	info, err := root.Lstat(f.at)
 	if err != nil {
@@ -258,11 +259,11 @@ func (w *walker) one(ctx context.Context, root *os.Root, part string, f *file, d
 		}
 		return w.add(root, f)
 	}
-	w.skipped++ // a process that runs makes it again
+	w.skipped++ // the process that uses it makes it again
 	return nil
 }
 
-// add counts an entry, and gives it to visit.
+// add counts an entry, and passes it to visit.
 func (w *walker) add(root *os.Root, f *file) error {
 	w.Files++
 	w.Bytes += f.size
@@ -298,7 +299,7 @@ func unreadable(name string, err error) error {
 	return err
 }
 
-// clip shortens the name of a file for people.
+// clip shortens the name of a file for an error text.
 func clip(name string) string {
 	if len(name) > 200 {
 		name = name[:200] + "..."
@@ -306,12 +307,13 @@ func clip(name string) string {
 	return strings.ToValidUTF8(name, "?")
 }
 
-// digest is that of all entries of a place.
+// digest is the digest of all entries of a place.
 type digest struct{ all hash.Hash }
 
 func newDigest() *digest { return &digest{sha256.New()} }
 
-// add adds an entry. content is the digest of what a file contains; nil for all else.
+// add adds an entry. content is the digest of a file's content; nil for every other kind of
+// entry.
 func (d *digest) add(f *file, content []byte) {
 	mode := f.mode.Perm()
 	if f.hard || f.mode&fs.ModeSymlink != 0 {

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// Filter says which approvals History returns. The zero value wants all.
+// Filter selects the approvals that History returns. The zero value selects all.
 type Filter struct {
 	State  State
 	Tenant string
-	// Tenants are those whose approvals are meant; nil for all.
+	// Tenants are the tenants whose approvals are selected; nil selects all.
 	Tenants []string
 	Tool    string
 	Rule    string
-	By      string    // that is in the name of the person
-	Text    string    // that is in what was shown, in the reason or in the note
-	Before  time.Time // they were asked before this time
-	Live    bool      // they are not over
-	Over    bool      // an answer was given, or it is too late for one
-	Most    int       // at most maxListed, which zero means as well
+	By      string    // part of the name of the person who answered
+	Text    string    // part of the shown text, the reason or the note
+	Before  time.Time // time before which the approvals were asked
+	Live    bool      // selects only approvals that have not ended
+	Over    bool      // selects only approvals that no longer wait for an answer
+	Most    int       // most approvals that are returned; zero means maxListed, which is also the upper bound
 }
 
-// History returns approvals, those that are over as well, the newest first.
+// History returns approvals, also those that have ended, the newest first.
 func (d *Desk) History(ctx context.Context, f Filter) (list []Approval, err error) {
 	where, args := f.where()
 	most := f.Most
@@ -41,7 +41,7 @@ func (d *Desk) History(ctx context.Context, f Filter) (list []Approval, err erro
 	return list, nil
 }
 
-// where is a filter as a condition of SQL, and its values.
+// where returns the filter as a condition of SQL, with the values of its parameters.
 func (f Filter) where() (condition string, values []any) {
 	parts := []string{"true"}
 	add := func(part string, with ...any) {
@@ -63,7 +63,7 @@ func (f Filter) where() (condition string, values []any) {
 		add("instr(lower(by_whom), lower(?)) > 0", f.By)
 	}
 	if f.Text != "" {
-		as, _ := json.Marshal(f.Text) // as the column shown has it
+		as, _ := json.Marshal(f.Text) // the JSON form that the column shown contains
 		add("(instr(shown, ?) > 0 OR instr(reason, ?) > 0 OR instr(note, ?) > 0)", string(as[1:len(as)-1]), f.Text, f.Text)
 	}
 	if !f.Before.IsZero() {

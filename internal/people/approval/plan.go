@@ -13,19 +13,18 @@ import (
 	"belljar.dev/policies/shell"
 )
 
-// A plan names the commands that it will run by patterns like those of the
-// policy. A yes to the plan also answers the questions about those commands: in
-// the session that planned, under the policy that asked, for a day at most, and
-// only where the rule that asks lets a yes hold for a session. It never allows
-// what the policy denies.
+// A plan names the commands that it will run by patterns like those of the policy. A yes to
+// the plan also answers the questions about these commands: in the session that planned,
+// under the policy that asked, for at most a day, and only if the rule that asks allows a
+// yes for a session. It never allows what the policy denies.
 
-// maxCommands bounds the patterns of one plan.
+// maxCommands is the most patterns of one plan.
 const maxCommands = 20
 
-// maxCommand bounds one pattern, in characters.
+// maxCommand is the most characters of one pattern.
 const maxCommand = 200
 
-// CheckCommands says, for the agent, why patterns cannot be granted with a plan.
+// CheckCommands returns an error for the agent if patterns cannot be granted with a plan.
 func CheckCommands(patterns []string) error {
 	if len(patterns) > maxCommands {
 		return fmt.Errorf("%d patterns, and a plan can have %d", len(patterns), maxCommands)
@@ -50,19 +49,19 @@ func CheckCommands(patterns []string) error {
 	return err
 }
 
-// projects are programs that run what a file of the project says. That file may
-// have changed by the next call.
+// projects are programs that run commands from a file of the project. The file may have
+// changed by the next call.
 var projects = []string{"make", "gmake", "ninja", "just", "rake", "tox", "npx", "pnpx", "bunx", "uvx", "docker", "podman"}
 
-// runsMore reports whether a program does more than its words say, or may be
-// another program by the next call, such as a program that is named by its path.
+// runsMore reports whether a program does more than its words say, or may be another
+// program by the next call, for example a program that is named by its path.
 func runsMore(program string) bool {
 	return shell.Runs(program) || slices.Contains(projects, program) || strings.Contains(program, "/")
 }
 
-// planPolicy is a policy that allows the commands of a plan and nothing else:
-// what a pattern matches is then what it matches in any policy, and a script is
-// covered if each of its parts surely is.
+// planPolicy returns a policy that allows the commands of a plan and nothing else. So a
+// pattern matches the same commands as in any policy, and a script is covered if each of
+// its parts certainly is.
 func planPolicy(patterns []string) (*policies.Policy, error) {
 	text, err := json.Marshal(map[string]any{
 		"version":  1,
@@ -83,11 +82,11 @@ func planPolicy(patterns []string) (*policies.Policy, error) {
 	return p, err
 }
 
-// harmless are the arguments of a call that change nothing of what it runs.
+// harmless are the arguments that do not change what a call runs.
 var harmless = []string{"command", "description", "timeout", "timeout_ms", "delay_ms", "max_output_bytes", "changes", "on_timeout"}
 
-// covers reports whether a call does no more than the commands of a plan: what a
-// box put in the place of the system's programs may do anything.
+// covers reports whether a call runs only commands of a plan. It returns false if variables
+// or files of the box may change what runs, since these may do anything.
 func covers(patterns []string, r Request) bool {
 	if len(patterns) == 0 || !r.Decision.Remember.Session || r.Facts.Command == "" || len(r.Facts.Env) > 0 || swayed(r.Facts) {
 		return false
@@ -105,7 +104,7 @@ func covers(patterns []string, r Request) bool {
 	return p.Decide(f).Verdict == policies.Allow
 }
 
-// planned is the approval of a plan whose commands a call keeps to.
+// planned returns the approval of a plan that covers a call.
 func planned(ctx context.Context, w *work, place string, r Request) (Approval, bool, error) {
 	if r.Facts.Command == "" {
 		return Approval{}, false, nil

@@ -7,7 +7,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// A yes to a plan is one to the commands that it names, and to no others.
+// A yes to a plan is a yes to the commands that the plan names, and to no others.
 func TestPlanCommands(t *testing.T) {
 	d := opened(t, "")
 	plan := d.wants("", func(f *policies.Facts) { f.Tool, f.Args = "PlanMode", map[string]any{"plan": "# one\ntwo"} })
@@ -43,7 +43,7 @@ func TestPlanCommands(t *testing.T) {
 		"git push other main":                    Pending,
 		"git push origin $X":                     Pending,
 		"git push origin main > /workspace/x":    Pending,
-		"mail me":                                Pending, // the rule of mail lets a yes hold once
+		"mail me":                                Pending, // the rule for mail allows a yes for one call only
 	} {
 		r := d.wants(command)
 		if got := asked(r); got != want {

@@ -7,7 +7,7 @@ import (
 	"belljar.dev/internal/golden"
 )
 
-// The text that an agent reads about patterns that no plan can have.
+// The errors that an agent reads about patterns that a plan cannot have.
 func TestCommandsThatCannotBeGranted(t *testing.T) {
 	var b strings.Builder
 	for _, patterns := range [][]string{

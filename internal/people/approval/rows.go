@@ -14,7 +14,7 @@ import (
 // work is a transaction on approvals.
 type work = people.Work[Approval]
 
-// kind is how approvals are kept.
+// kind describes how approvals are stored.
 var kind = people.Kind[Approval]{
 	Name: "approval", Schema: schema, Table: "approvals_all", Scan: scan,
 	Columns: `id, tenant, principal, session, place, tool, call, digest, canon, profile, rule, reason, policy, shown,
@@ -59,11 +59,11 @@ func scan(row *sql.Rows) (Approval, error) {
 	return a, nil
 }
 
-// shortSession is the length of the part of a session's id that is shown: enough
-// to recognise the session, too little to use it.
+// shortSession is the number of characters of a session's ID that are shown: enough to
+// recognise the session, too few to use it.
 const shortSession = 12
 
-// offer notes what a yes may be good for.
+// offer sets the scopes that a yes may have.
 func (a *Approval) offer(session bool, longest time.Duration) {
 	a.Scopes = []Scope{Once}
 	if a.canon == "" {
@@ -77,7 +77,7 @@ func (a *Approval) offer(session bool, longest time.Duration) {
 	}
 }
 
-// add writes a new question down.
+// add stores a new question.
 func add(ctx context.Context, w *work, a Approval, timeout time.Duration, session bool, longest time.Duration) error {
 	text, err := json.Marshal(a.Shown)
 	if err != nil {

@@ -2,8 +2,7 @@ package approval
 
 import "belljar.dev/internal/store"
 
-// schema is the table of approvals. Times are milliseconds since 1970, and 0
-// for none.
+// schema is the table of approvals. Times are milliseconds since 1970; 0 means no time.
 var schema = store.Schema{Name: "approvals", Steps: []string{`
 	CREATE TABLE approvals_all (
 		id         TEXT PRIMARY KEY,

@@ -13,34 +13,35 @@ import (
 
 // Bounds of what a person is shown.
 const (
-	maxLines = 40  // commands, files and the like
-	maxLine  = 400 // characters of one
+	maxLines = 40  // most lines of one field of Shown
+	maxLine  = 400 // most characters of a line
 )
 
-// Shown is what a person sees of a call: each part of what it does, and never only
-// the text as the agent wrote it. Its texts are printable: characters that are
-// invisible, or that change how the rest looks, are escaped.
+// Shown is what a person sees of a call: each part of what the call does, and never only
+// the text as the agent wrote it. Its texts are printable: characters that are invisible,
+// or that change how the rest looks, are escaped.
 type Shown struct {
-	Commands []string `json:"commands,omitempty"`    // each that a script runs, with what starts it
-	Text     []string `json:"text,omitempty"`        // the script as the agent wrote it, where it is more than one plain command
-	Writes   []string `json:"writes,omitempty"`      // files that it opens for writing
-	Reads    []string `json:"reads,omitempty"`       // files that it opens for reading
-	Sets     []string `json:"sets,omitempty"`        // variables that it sets, with their values
-	Dir      string   `json:"dir,omitempty"`         // where it begins, as its box sees it
-	Stdin    []string `json:"stdin,omitempty"`       // its length and digest, and its first lines
-	Files    []string `json:"files,omitempty"`       // that it names, with their digests
-	Paths    []string `json:"paths,omitempty"`       // that the call names
-	Hosts    []string `json:"hosts,omitempty"`       // hosts and URLs that the call names
-	Acts     []string `json:"acts,omitempty"`        // of a browser, with what the page calls the control
-	Args     []string `json:"args,omitempty"`        // that are not shown otherwise
-	Grants   []string `json:"grants,omitempty"`      // patterns of commands that a yes lets run without a further question
-	Unsure   []string `json:"unsure,omitempty"`      // why that may not be all
-	Cut      bool     `json:"cut,omitempty"`         // some of the arguments are left out or shortened; see Desk.Arguments
-	Left     int      `json:"left_out,omitempty"`    // further lines that there is no room for
-	LeftSum  string   `json:"left_sha256,omitempty"` // digest of the further lines
+	Commands []string `json:"commands,omitempty"` // commands of the script, each with the program that starts it
+	Text     []string `json:"text,omitempty"`     // script as the agent wrote it, if it is more than one plain command
+	Writes   []string `json:"writes,omitempty"`   // files that the script opens for writing
+	Reads    []string `json:"reads,omitempty"`    // files that the script opens for reading
+	Sets     []string `json:"sets,omitempty"`     // variables that the call sets, with their values
+	Dir      string   `json:"dir,omitempty"`      // directory in which the command begins, as its box sees it
+	Stdin    []string `json:"stdin,omitempty"`    // length, digest and first lines of the standard input
+	Files    []string `json:"files,omitempty"`    // files that the command names, with their digests
+	Paths    []string `json:"paths,omitempty"`    // paths that the call names
+	Hosts    []string `json:"hosts,omitempty"`    // hosts and URLs that the call names
+	Acts     []string `json:"acts,omitempty"`     // acts of a browser, with the page's name of the control
+	Args     []string `json:"args,omitempty"`     // arguments that are not shown in another field
+	Grants   []string `json:"grants,omitempty"`   // patterns of commands that a yes lets run without further questions
+	Unsure   []string `json:"unsure,omitempty"`   // reasons why the call may do more than is shown
+	// whether some of the arguments are left out or shortened; see Desk.Arguments
+	Cut     bool   `json:"cut,omitempty"`
+	Left    int    `json:"left_out,omitempty"`    // number of further lines that do not fit
+	LeftSum string `json:"left_sha256,omitempty"` // digest of the further lines
 }
 
-// shown takes a call apart for a person.
+// shown returns the parts of a call that a person sees.
 func shown(f policies.Facts, grants []string) Shown {
 	var s Shown
 	if f.Command != "" {
@@ -52,7 +53,7 @@ func shown(f policies.Facts, grants []string) Shown {
 				s.add(&s.Args, text)
 				continue
 			}
-			for line := range strings.Lines(text) { // as a plan has them; equal ones are shown once
+			for line := range strings.Lines(text) { // such as the lines of a plan; equal lines are shown once
 				s.Cut = s.Cut || slices.Contains(s.Args, strings.TrimRight(line, "\r\n"))
 				s.add(&s.Args, strings.TrimRight(line, "\r\n"))
 			}
@@ -69,7 +70,7 @@ func shown(f policies.Facts, grants []string) Shown {
 	}
 	for _, a := range f.Acts {
 		s.add(&s.Acts, a.String())
-		for _, u := range []string{a.On, a.To} { // the line before may have their beginnings only
+		for _, u := range []string{a.On, a.To} { // the line above may be cut before the whole URLs
 			if u != "" {
 				s.add(&s.Hosts, u)
 			}
@@ -81,11 +82,11 @@ func shown(f policies.Facts, grants []string) Shown {
 	return s
 }
 
-// apart are the arguments of tools that run commands which are shown otherwise,
-// or say what for and change nothing.
+// apart are the arguments of tools that run commands which Shown has in other fields, or
+// which explain the call and change nothing.
 var apart = []string{"command", "env", "stdin", "cwd", "description"}
 
-// command adds what a call of a tool that runs commands does.
+// command adds what a call to a tool that runs commands does.
 func (s *Shown) command(f policies.Facts) {
 	s.script(f.Command)
 	for _, name := range f.Env {
@@ -123,10 +124,10 @@ func (s *Shown) command(f policies.Facts) {
 	}
 }
 
-// maxInput is how many lines of the input of a command are shown.
+// maxInput is the most lines of the input of a command that are shown.
 const maxInput = 10
 
-// input adds what the command is given to read.
+// input adds the standard input of the command.
 func (s *Shown) input(text string) {
 	if text == "" {
 		return
@@ -139,13 +140,14 @@ func (s *Shown) input(text string) {
 			s.Cut = true
 			return
 		}
-		// Marked one by one: equal lines are shown as often as they stand there.
+		// With its number, each line is unique: equal lines are shown as often as they
+		// occur.
 		s.add(&s.Stdin, fmt.Sprintf("%d: %s", n, strings.TrimRight(line, "\n")))
 	}
 }
 
-// script adds the commands of a script. A command that only starts others is not
-// shown by itself: the others are shown with its name.
+// script adds the commands of a script. A command that only starts other commands is not
+// shown by itself: the other commands are shown with its name.
 func (s *Shown) script(text string) {
 	script, err := shell.Analyze(text)
 	for i := range script.Commands {
@@ -183,7 +185,7 @@ func (s *Shown) script(text string) {
 	if more := said(script); more != "" {
 		s.add(&s.Unsure, "what "+more+" runs may also depend on settings and files that are not shown")
 	}
-	// The commands show neither the text of here-documents nor the order.
+	// The commands do not contain the text of here-documents, and do not show the order.
 	if len(s.Commands) != 1 || s.Commands[0] != strings.TrimSpace(text) {
 		n := 0
 		for line := range strings.Lines(strings.TrimSpace(text)) {
@@ -196,8 +198,8 @@ func (s *Shown) script(text string) {
 	}
 }
 
-// said are the programs of a script whose words do not say all that they do,
-// though they are not known to run what they are given.
+// said returns the programs of a script whose words may not say all that they do, although
+// these programs are not known to run their input.
 func said(script shell.Script) string {
 	var all []string
 	for i := range script.Commands {
@@ -213,7 +215,8 @@ func said(script shell.Script) string {
 	return strings.Join(all, ", ")
 }
 
-// add adds a line, once. One that is too long is cut, and says so.
+// add adds a line unless the field already contains it. A line that is too long is cut,
+// with a note about the cut.
 func (s *Shown) add(to *[]string, line string) {
 	whole := line
 	if line = Plain(line, maxLine); Plain(whole, maxLine+1) != line {
@@ -231,7 +234,7 @@ func (s *Shown) add(to *[]string, line string) {
 	}
 }
 
-// Lines are what is shown, for a terminal or a form: a heading and its lines.
+// Lines returns the shown parts for a terminal or a form, each line with its heading.
 func (s Shown) Lines() []string {
 	var all, dir []string
 	if s.Dir != "" {
@@ -266,7 +269,7 @@ func (s Shown) Lines() []string {
 	return all
 }
 
-// quoted is words as a shell would be given them.
+// quoted returns words in the form in which a shell reads them.
 func quoted(words []shell.Word) string {
 	texts := make([]string, len(words))
 	for i, w := range words {
@@ -275,7 +278,7 @@ func quoted(words []shell.Word) string {
 	return strings.Join(texts, " ")
 }
 
-// word is one of them, with a mark where it is not known.
+// word returns one word in this form, with a mark if its value is not known.
 func word(w shell.Word) string {
 	text := w.Text
 	if text == "" && w.Certainty == shell.Exact || strings.ContainsAny(text, " \t\n\"'`$;|&<>()*?[]#~\\") {
@@ -289,11 +292,11 @@ func word(w shell.Word) string {
 	return text
 }
 
-// padding is how many spaces in a row are shown as they are.
+// padding is the most spaces in a row that are shown unchanged.
 const padding = 4
 
-// Plain is policies.Clip, and replaces long runs of spaces by their number, so
-// that they cannot push text out of sight.
+// Plain is policies.Clip that also replaces long runs of spaces by their number, so that
+// they cannot push text out of sight.
 func Plain(s string, most int) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {

@@ -78,7 +78,8 @@ func numbered(n int) string {
 	return b.String()
 }
 
-// Whatever has no shape is escaped, and all else is shown as it is.
+// A character without a visible shape is escaped, and every other character is shown
+// unchanged.
 func TestPlainOfAllOfUnicode(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		if !utf8.ValidRune(r) {
@@ -108,8 +109,8 @@ func FuzzPlain(f *testing.F) {
 	})
 }
 
-// FuzzCanonical: a script that is remembered has the same commands as any other
-// in the same form, so its own form read again must be itself.
+// FuzzCanonical checks that the canonical form of a script has the same commands as the
+// script, so that reading this form again returns the same form.
 func FuzzCanonical(f *testing.F) {
 	for _, s := range []string{"git push origin main", "a && b | c", "a ; 'b c'\nd", "X=1 a"} {
 		f.Add(s)

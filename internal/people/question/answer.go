@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// Answer is what a person says to one question: options by their labels, a text
-// of their own, or both. Neither is a question that was passed over.
+// Answer is the answer of a person to one question: the labels of options, a text of the
+// person, or both. An empty Answer means that the person skipped the question.
 type Answer struct {
 	Selected []string `json:"selected,omitempty"`
 	Other    string   `json:"other,omitempty"`
 }
 
-// String is the answer in one text, several options with commas between them.
+// String returns the answer in one text, with commas between several options.
 func (a Answer) String() string {
 	parts := a.Selected
 	if a.Other != "" {
@@ -23,8 +23,8 @@ func (a Answer) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// read makes one answer of the words that a person gave to a question: labels,
-// their numbers from 1, or something of their own.
+// read makes one answer from the words of a person for a question: labels, their numbers
+// from 1, or another text.
 func (q Question) read(words []string) (a Answer, err error) {
 	for _, word := range words {
 		word = Clean(word, q.Kind == Text)
@@ -49,12 +49,13 @@ func (q Question) read(words []string) (a Answer, err error) {
 		return a, fmt.Errorf("question %s: choose one", q.ID)
 	}
 	if !q.Many && len(a.Selected) == 1 && a.Other != "" {
-		a.Selected = nil // a word of one's own is what one means
+		a.Selected = nil // the person's own text replaces the option
 	}
 	return a, nil
 }
 
-// label is the option that a word means: its label in any case, or its number.
+// label returns the label of the option that a word means. The word is the label in any
+// case, or the number of the option.
 func (q Question) label(word string) string {
 	for i, o := range q.Options {
 		if strings.EqualFold(o.Label, word) || word == fmt.Sprint(i+1) {
@@ -72,8 +73,8 @@ func (q Question) label(word string) string {
 	return ""
 }
 
-// Read makes answers of the words to each question, by its id. Questions that
-// are not there, or have no words, are passed over.
+// Read makes answers from the words for each question, by the ID of the question. Questions
+// without words have no answer. Words for a question that does not exist are an error.
 func (s Sheet) Read(words map[string][]string) (map[string]Answer, error) {
 	answers := make(map[string]Answer)
 	for _, q := range s.Questions {

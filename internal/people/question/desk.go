@@ -16,19 +16,19 @@ import (
 // State is the state of a question.
 type State string
 
-// The states. From Accepted on nothing changes any more.
+// The states. All except Waiting are final.
 const (
 	Waiting   State = "waiting"
 	Accepted  State = "accept"  // a person has answered
-	Declined  State = "decline" // does not want to
-	Dismissed State = "cancel"  // put it away
+	Declined  State = "decline" // a person does not want to answer
+	Dismissed State = "cancel"  // a person has dismissed the question
 	TimedOut  State = "timeout" // nobody answered in time
 )
 
 // Bounds of a desk.
 const (
-	maxWaiting = 16   // questions of one tenant that wait
-	maxKept    = 1000 // those that are over included
+	maxWaiting = 16   // most questions of one tenant that wait
+	maxKept    = 1000 // most questions in all, including those that have ended
 	maxListed  = 100
 	maxNote    = 500
 )
@@ -43,10 +43,10 @@ var (
 type Asked struct {
 	ID      string `json:"id"` // "q-" and random letters
 	Tenant  string `json:"tenant"`
-	Place   string `json:"place"` // the workspace
+	Place   string `json:"place"` // path of the workspace
 	Session string `json:"session"`
 	Sheet   Sheet  `json:"sheet"`
-	New     bool   `json:"-"` // this call asked; an equal one had not before
+	New     bool   `json:"-"` // whether this call put the sheet, and not an equal earlier call
 
 	Created time.Time         `json:"created"`
 	Expires time.Time         `json:"expires"`
@@ -59,34 +59,34 @@ type Asked struct {
 func (a Asked) Version() string {
 	text, err := json.Marshal(a.Sheet)
 	if err != nil {
-		return "" // texts and numbers cannot fail
+		return "" // does not happen: texts and numbers can always be marshalled
 	}
 	sum := sha256.Sum256(append([]byte(a.ID+"\n"), text...))
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// Reply is what a person does with a sheet.
+// Reply is the reaction of a person to a sheet.
 type Reply struct {
 	State State               // Accepted, Declined or Dismissed
-	Words map[string][]string // with Accepted: the arguments of Sheet.Read
-	Note  string              // for the agent
+	Words map[string][]string // the words for Sheet.Read, if State is Accepted
+	Note  string              // note of the person for the agent
 	By    string
 	Via   string
 }
 
-// Desk is where agents put their questions and people their answers.
+// Desk receives the questions of agents and the answers of people.
 type Desk struct {
 	*people.Desk[Asked]
 	place string
 }
 
-// New is the desk in a store. Nothing is opened.
+// New returns the desk in a store. It does not open the database.
 func New(cfg store.Config) *Desk {
 	return &Desk{people.New(cfg, kind, func(Asked) {}), cfg.Place}
 }
 
-// Ask puts a sheet, or finds an equal one of the tenant that waits or whose answer has
-// not been delivered yet. It does not wait.
+// Ask puts a sheet to people. If the tenant has put an equal sheet that waits, or whose
+// answer has not been delivered yet, Ask returns that one. It does not wait.
 func (d *Desk) Ask(ctx context.Context, o store.Owner, s Sheet) (a Asked, err error) {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -121,8 +121,8 @@ func (d *Desk) Ask(ctx context.Context, o store.Owner, s Sheet) (a Asked, err er
 	return a, nil
 }
 
-// Answer records what a person does. The first answer counts; later ones get ErrOver.
-// When it returns, the answer is on the disk.
+// Answer records the reaction of a person. The first answer counts; later answers get
+// ErrOver. When Answer returns, the answer is on the disk.
 func (d *Desk) Answer(ctx context.Context, id string, r Reply) (Asked, error) {
 	a, _, err := d.Desk.Answer(ctx, id, r.settle)
 	if err != nil {
@@ -131,7 +131,7 @@ func (d *Desk) Answer(ctx context.Context, id string, r Reply) (Asked, error) {
 	return a, nil
 }
 
-// settle is what a reply changes of a question.
+// settle returns the changes that a reply makes to a question.
 func (r Reply) settle(a Asked, now time.Time) (set string, args []any, err error) {
 	if a.State != Waiting {
 		return "", nil, fmt.Errorf("%w: %s", ErrOver, a.Over())
@@ -156,7 +156,7 @@ func (r Reply) settle(a Asked, now time.Time) (set string, args []any, err error
 		[]any{string(r.State), string(text), clip(Clean(r.By, false), maxLabel), r.Via, clip(Clean(r.Note, false), maxNote), now.UnixMilli()}, err
 }
 
-// Over says how a question ended.
+// Over returns how a question ended, in words.
 func (a Asked) Over() string {
 	switch a.State {
 	case Accepted:
@@ -170,8 +170,8 @@ func (a Asked) Over() string {
 	return "it waits"
 }
 
-// Told records that the agent has received the answer: from then on an equal question is
-// a new one.
+// Told records that the agent has received the answer. From then on, an equal question is a
+// new question.
 func (d *Desk) Told(ctx context.Context, id string) error {
 	err := d.Write(ctx, func(w *work) error {
 		_, err := w.Change(ctx, "told = 1 WHERE id = ?", id)

@@ -1,5 +1,5 @@
-// Package question puts questions of agents to people: texts with options, of
-// which a person chooses or to which they write an answer of their own.
+// Package question puts questions of agents to people: texts with options. A person chooses
+// from the options, or writes another answer.
 //
 // Parse reads what an agent asks, in any of the spellings that clients know.
 package question

@@ -13,32 +13,32 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what is asked at once.
+// Bounds of one sheet.
 const (
-	MaxJSON      = 64 << 10 // bytes of what Parse reads
+	MaxJSON      = 64 << 10 // most bytes that Parse reads
 	MaxQuestions = 10
 	MaxOptions   = 20
-	maxText      = 2000 // characters of a question, a description or a preview
-	maxLabel     = 200  // characters of an option
-	maxHeader    = 12   // characters of a header that are shown
+	maxText      = 2000 // most characters of a question, a description or a preview
+	maxLabel     = 200  // most characters of an option
+	maxHeader    = 12   // most characters of a header that are shown
 	leastLife    = 5 * time.Second
 	mostLife     = 24 * time.Hour
 )
 
-// DefaultLife is how long a question waits where the agent does not say.
+// DefaultLife is the time for which a question waits if the agent names none.
 const DefaultLife = 10 * time.Minute
 
-// Kind is what a person does with a question.
+// Kind is the kind of answer that a person gives to a question.
 type Kind string
 
 // The kinds.
 const (
-	Choice Kind = "choice" // chooses, or writes something else
-	Text   Kind = "text"   // writes
-	YesNo  Kind = "yesno"  // says yes or no
+	Choice Kind = "choice" // the person chooses an option, or writes another answer
+	Text   Kind = "text"   // the person writes a text
+	YesNo  Kind = "yesno"  // the person says yes or no
 )
 
-// Option is one to choose.
+// Option is one of the options of a question.
 type Option struct {
 	Label       string `json:"label"`
 	Description string `json:"description,omitempty"`
@@ -46,7 +46,7 @@ type Option struct {
 	Recommended bool   `json:"recommended,omitempty"`
 }
 
-// Question is one that a person is asked.
+// Question is one question to a person.
 type Question struct {
 	ID          string   `json:"id"`
 	Text        string   `json:"question"`
@@ -57,8 +57,8 @@ type Question struct {
 	Placeholder string   `json:"placeholder,omitempty"`
 }
 
-// Recommended is the label of the option that the agent would choose: the one
-// that is marked, else the first. It is empty where there is nothing to choose.
+// Recommended returns the label of the option that the agent would choose: the marked
+// option, else the first. It returns an empty text if there are no options.
 func (q Question) Recommended() string {
 	for _, o := range q.Options {
 		if o.Recommended {
@@ -71,13 +71,13 @@ func (q Question) Recommended() string {
 	return ""
 }
 
-// Sheet is what one call asks.
+// Sheet contains the questions of one call.
 type Sheet struct {
 	Questions []Question    `json:"questions"`
-	Life      time.Duration `json:"life"` // until no answer is an answer of its own
+	Life      time.Duration `json:"life"` // time after which the questions are timed out
 }
 
-// rawQuestion is a question in all spellings.
+// rawQuestion is a question with the members of all spellings.
 type rawQuestion struct {
 	ID           string            `json:"id"`
 	Question     string            `json:"question"`
@@ -97,10 +97,9 @@ type rawSheet struct {
 	TimeoutMS        *int64        `json:"timeout_ms"`
 }
 
-// Parse reads a JSON object {"questions": [...]}, or such a list alone. A
-// question has its text as "question" or "text" and options that are texts or
-// objects with label, description and preview; further members are not looked
-// at. The error is written for the agent.
+// Parse reads a JSON object {"questions": [...]}, or only the list. A question has its text
+// as "question" or "text". Its options are texts, or objects with label, description and
+// preview. Further members are ignored. The error is written for the agent.
 func Parse(text string) (Sheet, error) {
 	var s Sheet
 	if len(text) > MaxJSON {
@@ -143,7 +142,7 @@ func Parse(text string) (Sheet, error) {
 	return s, nil
 }
 
-// explain is what encoding/json found, in words without the names of our types.
+// explain returns an error of encoding/json in words, without the names of Go types.
 func explain(err error) string {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		at := e.Field
@@ -231,9 +230,9 @@ func option(raw json.RawMessage) (o Option, err error) {
 	return o, nil
 }
 
-// Clean is a text that shows what it says: without control characters and marks
-// that would change how the rest of a screen is seen. Lines stay where there may
-// be several.
+// Clean returns a text without control characters and marks that would change how the rest
+// of a screen is seen. lines reports whether line ends are kept; if not, they become
+// spaces.
 func Clean(text string, lines bool) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

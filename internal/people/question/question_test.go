@@ -49,7 +49,7 @@ func TestTheFirstAnswerHolds(t *testing.T) {
 	}
 	kept.Close()
 
-	d = opened(t, dir) // a restart in the middle
+	d = opened(t, dir) // a restart while the question waits
 	if b, err := d.Ask(t.Context(), store.Owner{Tenant: "t", Session: "other"}, s); err != nil || b.ID != a.ID || b.New {
 		t.Errorf("the same again: %+v, %v", b, err)
 	}
@@ -91,9 +91,9 @@ func TestNobodyAnswers(t *testing.T) {
 	})
 }
 
-// TestWhatDoesNotFit has the other messages about questions and answers that
-// cannot be taken, as agents and people read them; most stand in the golden files
-// of the tool and of belljar ask.
+// TestWhatDoesNotFit checks the messages about questions and answers that are refused, as
+// agents and people read them. Most other messages are in the golden files of the tool and
+// of belljar ask.
 func TestWhatDoesNotFit(t *testing.T) {
 	long := strings.Repeat("x", maxText+1)
 	var got strings.Builder

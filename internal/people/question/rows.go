@@ -14,7 +14,7 @@ import (
 // work is a transaction on questions.
 type work = people.Work[Asked]
 
-// kind is how questions are kept.
+// kind describes how questions are stored.
 var kind = people.Kind[Asked]{
 	Name: "question", Schema: schema, Table: "questions_all", Scan: scan,
 	Columns: "id, tenant, place, session, sheet, created, expires, state, answers, by_whom, via, note, answered",
@@ -30,7 +30,7 @@ var kind = people.Kind[Asked]{
 	MostWaiting: maxWaiting, MostKept: maxKept, MostListed: maxListed,
 }
 
-// shown is an id as errors show it.
+// shown returns an ID in the form for error texts.
 func shown(id string) string { return clip(Clean(id, false), maxLabel) }
 
 func scan(row *sql.Rows) (a Asked, err error) {

@@ -2,8 +2,7 @@ package question
 
 import "belljar.dev/internal/store"
 
-// schema is the table of questions. Times are milliseconds since 1970, and 0 for
-// none.
+// schema is the table of questions. Times are milliseconds since 1970; 0 means no time.
 var schema = store.Schema{Name: "questions", Steps: []string{`
 	CREATE TABLE questions_all (
 		id       TEXT PRIMARY KEY,
