@@ -1,5 +1,4 @@
-// Package plan keeps which sessions plan, and the plans that came of it: in the
-// state directory, for each tenant and workspace. That a session which plans can
-// change nothing is not held here but by the layer of policy that its tool puts
-// below the session.
+// Package plan keeps in the state directory, for each tenant and workspace, which sessions
+// plan, and the plans that they have saved. It does not stop a session that plans from
+// changing things: the layer of policy that the plan tool adds to the session does that.
 package plan

@@ -14,15 +14,15 @@ import (
 	"sync"
 )
 
-// part is one name of the path of a plan: no dot first, so neither ".." nor what
-// is hidden.
+// part matches one name in the path of a plan. A name does not begin with a dot, so it is
+// neither ".." nor hidden.
 var part = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_. -]{0,79}$`) })
 
-// maxDepth bounds the directories of a plan's name.
+// maxDepth is the most names in the path of a plan.
 const maxDepth = 4
 
-// fileName returns the path of a plan below the plans directory, or says why its
-// name is not valid.
+// fileName returns the path of a plan below the plans directory, or an error if name is not
+// valid.
 func fileName(name string) (string, error) {
 	clean := strings.TrimPrefix(strings.TrimPrefix(name, "./"), "plans/")
 	parts := strings.Split(clean, "/")
@@ -37,7 +37,7 @@ func fileName(name string) (string, error) {
 	return clean, nil
 }
 
-// slug is the part of a plan's name that is made from its goal.
+// slug returns the part of a plan's name that is made from its goal.
 func slug(goal string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(goal) {
@@ -55,7 +55,8 @@ func slug(goal string) string {
 	return ""
 }
 
-// tenantDir is the directory of a tenant's plans. Its name may be any text.
+// tenantDir returns the directory of a tenant's plans. The name of the tenant may be any
+// text.
 func tenantDir(tenant string) string {
 	if part().MatchString(tenant) {
 		return tenant
@@ -64,8 +65,9 @@ func tenantDir(tenant string) string {
 	return "t-" + hex.EncodeToString(sum[:8])
 }
 
-// writeFile puts a plan into the plans directory, whole or not at all. No link
-// in there leads out of it: an os.Root opens what it opens beneath itself.
+// writeFile writes a plan into the plans directory, completely or not at all. It follows no
+// link that leads out of this directory, because an os.Root opens only files beneath
+// itself.
 func writeFile(dir, tenant, file, text string) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("save plan: %w", err)

@@ -15,29 +15,29 @@ import (
 
 // Bounds of what is kept.
 const (
-	MaxText   = 256 << 10 // bytes of a plan
-	MaxGoal   = 1000      // characters
-	maxActive = 200       // sessions of one tenant in one workspace that plan
-	maxSaved  = 200       // plans of one tenant in one workspace; the oldest make room
+	MaxText   = 256 << 10 // most bytes of a plan
+	MaxGoal   = 1000      // most characters of a goal
+	maxActive = 200       // most sessions of one tenant in one workspace that plan
+	maxSaved  = 200       // most plans of one tenant in one workspace; the oldest are removed
 	maxOrphan = 24 * time.Hour
 )
 
-// Mode is a session that plans.
+// Mode is the plan mode of a session.
 type Mode struct {
 	Goal    string
-	File    string // name of the plan, where one was said
+	File    string // name of the plan; empty if none was given
 	Started time.Time
 }
 
-// Plan is one that was saved.
+// Plan is a saved plan.
 type Plan struct {
-	File  string // its name below the plans directory
+	File  string // name of the plan below the plans directory
 	Goal  string
 	Text  string
 	Saved time.Time
 }
 
-// The errors of a request that is wrong. Errors wrap them, and their text is for the
+// The errors of a wrong request. Returned errors wrap them, and their text is for the
 // agent.
 var (
 	ErrActive   = errors.New("plan mode is already active; exit, or reset, ends it")
@@ -47,16 +47,15 @@ var (
 	ErrUnknown  = errors.New("no such plan")
 )
 
-// Config is the configuration of a Book. A session that plans and whose process has gone
-// is taken over by the next one.
+// Config is the configuration of a Book.
 type Config struct {
 	store.Config
-	Dir string // the plans directory of a workspace, made when needed; empty keeps no files
+	Dir string // plans directory of a workspace, made when needed; if it is empty, no files are written
 }
 
-// Book is where plans stand. Several processes may have one over the same store. Its
-// methods are safe for concurrent use; it has nothing to close. A change is on the disk
-// when the method that writes it has returned without an error.
+// Book keeps the plans, and the sessions that plan. Several processes may have a Book over
+// the same store. Its methods are safe for concurrent use; it need not be closed. A change
+// is on the disk when the method that writes it returns without an error.
 type Book struct {
 	kept store.Book
 	dir  string
@@ -76,10 +75,10 @@ var schema = store.Schema{Name: "plans", Steps: []string{`
 	) STRICT;
 `}}
 
-// New is the book in a store. Nothing is opened.
+// New returns the Book in a store. It does not open the database.
 func New(cfg Config) *Book { return &Book{store.NewBook(cfg.Config, schema), cfg.Dir} }
 
-// Enter notes that a session plans.
+// Enter records that a session plans.
 func (b *Book) Enter(ctx context.Context, o store.Owner, goal, file string) (m Mode, err error) {
 	goal = oneLine(goal)
 	if n := utf8.RuneCountInString(goal); n > MaxGoal {
@@ -109,7 +108,7 @@ func (b *Book) Enter(ctx context.Context, o store.Owner, goal, file string) (m M
 	return m, err
 }
 
-// Mode is how a session plans, or ErrInactive.
+// Mode returns the plan mode of a session, or ErrInactive if the session does not plan.
 func (b *Book) Mode(ctx context.Context, o store.Owner) (m Mode, err error) {
 	err = b.kept.Read(ctx, func(tx *sql.Tx) error {
 		m, err = b.active(ctx, tx, o)
@@ -129,9 +128,9 @@ func (b *Book) active(ctx context.Context, tx *sql.Tx, o store.Owner) (m Mode, e
 	return m, err
 }
 
-// Adopt lets a new session take over the plan of a session whose process has gone:
-// the conversation goes on, with what the agent knows of it. It returns ErrInactive
-// if no such session was planning.
+// Adopt lets a new session take over the plan mode of a session whose process is gone, so
+// that the conversation can continue with what the agent knows of the plan. It returns
+// ErrInactive if there is no such session.
 func (b *Book) Adopt(ctx context.Context, o store.Owner) (m Mode, err error) {
 	err = b.kept.Write(ctx, func(tx *sql.Tx) error {
 		session, err := b.orphan(ctx, tx, o)
@@ -147,8 +146,8 @@ func (b *Book) Adopt(ctx context.Context, o store.Owner) (m Mode, err error) {
 	return m, err
 }
 
-// orphan is the session that began to plan last, within a day, of those whose
-// process has gone.
+// orphan returns the session that began to plan last, within the last 24 hours, among the
+// sessions whose process is gone.
 func (b *Book) orphan(ctx context.Context, tx *sql.Tx, o store.Owner) (session string, err error) {
 	type planner struct{ session, self string }
 	all, err := store.Rows(ctx, tx, func(row *sql.Rows) (p planner, err error) {
@@ -178,8 +177,8 @@ func (b *Book) Leave(ctx context.Context, o store.Owner) error {
 	})
 }
 
-// Save keeps a plan, in place of one of the same name. file may be empty: then
-// the mode has said it, or the plan is named after the goal.
+// Save keeps a plan, and replaces a plan of the same name. If file is empty, the name is
+// that of the mode, or is made from the goal.
 func (b *Book) Save(ctx context.Context, o store.Owner, m Mode, file, text string) (p Plan, err error) {
 	if p, err = b.Draft(m, file, text); err != nil {
 		return p, err
@@ -201,7 +200,7 @@ func (b *Book) Save(ctx context.Context, o store.Owner, m Mode, file, text strin
 	return p, err
 }
 
-// Draft is the plan that Save would keep, or why it would not.
+// Draft returns the plan that Save would keep, or the error that Save would return.
 func (b *Book) Draft(m Mode, file, text string) (p Plan, err error) {
 	if file == "" {
 		file = m.File
@@ -221,7 +220,7 @@ func (b *Book) Draft(m Mode, file, text string) (p Plan, err error) {
 	return Plan{File: file, Goal: m.Goal, Text: text}, nil
 }
 
-// Read is a saved plan of the tenant, or ErrUnknown.
+// Read returns a saved plan of the tenant, or ErrUnknown.
 func (b *Book) Read(ctx context.Context, tenant, file string) (p Plan, err error) {
 	if file, err = fileName(file); err != nil {
 		return p, err
@@ -238,7 +237,7 @@ func (b *Book) Read(ctx context.Context, tenant, file string) (p Plan, err error
 	return p, err
 }
 
-// List are the saved plans of a tenant without their texts, the newest first.
+// List returns the saved plans of a tenant without their texts, the newest first.
 func (b *Book) List(ctx context.Context, tenant string) (all []Plan, err error) {
 	err = b.kept.Read(ctx, func(tx *sql.Tx) error {
 		all, err = store.Rows(ctx, tx, func(row *sql.Rows) (p Plan, err error) {

@@ -22,8 +22,8 @@ func opened(t testing.TB, dir, self string, alive bool) *Book {
 	return New(Config{Config: store.Config{Store: s, Place: "/p", Self: self, Alive: func(string) bool { return alive }}, Dir: filepath.Join(dir, "plans")})
 }
 
-// A session whose process was killed is taken over by the next one, and one
-// whose process lives is not.
+// The plan mode of a session whose process was killed is taken over by the next session.
+// That of a session whose process still runs is not.
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := opened(t, dir, "1", true).Enter(t.Context(), me, "a  goal", "x"); err != nil {
@@ -71,7 +71,7 @@ func TestPlansStayInTheirDirectory(t *testing.T) {
 			t.Errorf("%q: %v, want %v", name, err, ErrFile)
 		}
 	}
-	// Links that lead out of it are not followed.
+	// Links that lead out of the plans directory are not followed.
 	out := filepath.Join(dir, "out")
 	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "plans", "t"), 0o700), os.Mkdir(out, 0o700), os.Symlink(out, filepath.Join(dir, "plans", "t", "link"))); err != nil {
 		t.Fatal(err)

@@ -2,8 +2,9 @@ package printable
 
 import "unicode/utf8"
 
-// Head returns the longest beginning of a text that has at most that many bytes and ends between two
-// characters. A text that is not UTF-8 there is cut at the byte.
+// Head returns the longest beginning of a text that has at most most bytes and ends between
+// two characters. If the text is not UTF-8 at this place, it is cut after exactly most
+// bytes.
 func Head(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -16,7 +17,7 @@ func Head(text string, most int) string {
 	return text[:most]
 }
 
-// TrimStart returns a text without the end of a character at its beginning.
+// TrimStart returns a text without an incomplete character at its beginning.
 func TrimStart(text []byte) []byte {
 	for n := 0; n < utf8.UTFMax && n < len(text); n++ {
 		if utf8.RuneStart(text[n]) {
@@ -26,7 +27,7 @@ func TrimStart(text []byte) []byte {
 	return text
 }
 
-// TrimEnd returns a text without the beginning of a character at its end.
+// TrimEnd returns a text without an incomplete character at its end.
 func TrimEnd(text []byte) []byte {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {

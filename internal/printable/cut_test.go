@@ -8,7 +8,7 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// A text is cut between two characters, and as late as that allows.
+// A text is cut between two characters, as far to the right as the limit allows.
 func TestCuts(t *testing.T) {
 	text := "aä€😀z"
 	for most := range len(text) + 2 {
@@ -25,8 +25,7 @@ func TestCuts(t *testing.T) {
 			t.Errorf("behind %d bytes: the rest is %q", most, rest)
 		}
 	}
-	// A text that is not UTF-8 is cut all the same, and nothing is lost of
-	// its end.
+	// A text that is not UTF-8 is cut too, and the trim functions remove nothing from it.
 	wrong := strings.Repeat("\x80", 9)
 	if head := printable.Head(wrong, 5); len(head) != 5 {
 		t.Errorf("of continuation bytes %d are left", len(head))

@@ -1,10 +1,10 @@
-// Package printable shows text that somebody else wrote on a person's terminal
-// so that it does nothing there: no byte of it moves the cursor, sets a title or
-// the clipboard, hides what stands beside it or turns it around.
+// Package printable shows untrusted text on a person's terminal so that it has no effect
+// there: no byte of it moves the cursor, sets a title or the clipboard, hides the text next
+// to it or reverses its direction.
 //
-// Control characters are shown as less(1) and git show them (^[, ^M, ^?), other
-// characters without a shape of their own as in Go (\u202e, \U000e0041), and
-// bytes that are not UTF-8 as \x9b. Tabs and newlines stay.
+// Control characters are shown as less(1) and git show them (^[, ^M, ^?). Other characters
+// without a visible shape are shown as in Go (\u202e, \U000e0041), and bytes that are not
+// UTF-8 as \x9b. Tabs and newlines stay.
 package printable
 
 import (
@@ -16,20 +16,19 @@ import (
 	"unicode/utf8"
 )
 
-// Rune reports whether a character shows as itself: it has a shape or is a
-// space, and neither joins, hides nor reorders others. Trojan Source
-// (CVE-2021-42574) is made of those that do; terminals take C1 controls for
-// escape sequences (ECMA-48).
+// Rune reports whether a character shows as itself: it has a shape or is a space, and it
+// does not join, hide or reorder other characters. Trojan Source attacks (CVE-2021-42574)
+// use characters that do. Terminals read C1 controls as escape sequences (ECMA-48).
 func Rune(r rune) bool {
 	return r >= ' ' && r < 0x7f || r > 0x7f && unicode.IsGraphic(r) && !blank(r)
 }
 
-// InLine reports whether a character shows as itself within one line: like Rune, but
-// of all spaces only the usual one does.
+// InLine reports whether a character shows as itself within one line. It is Rune, except
+// that the only space that it accepts is U+0020.
 func InLine(r rune) bool { return r == ' ' || Rune(r) && !unicode.IsSpace(r) }
 
-// Line returns a text as one line of at most that many characters. A character that does not show
-// as itself becomes a space, and … stands for what is cut.
+// Line returns a text as one line of at most most characters. A character that does not
+// show as itself becomes a space, and … replaces the text that is cut.
 func Line(text string, most int) string {
 	var b strings.Builder
 	n := 0
@@ -47,9 +46,9 @@ func Line(text string, most int) string {
 	return strings.TrimSpace(b.String())
 }
 
-// Operand returns a name as a person is advised to type it behind a command: the name itself
-// if every shell reads it as one plain word that is not an option, else NAME. By a name that
-// somebody else has chosen, a shell could start something else.
+// Operand returns a name for a command line that a person is advised to type: the name
+// itself if every shell reads it as one plain word that is not an option, otherwise NAME. A
+// name from another person could otherwise make a shell run something else.
 func Operand(name string) string {
 	odd := func(r rune) bool {
 		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
@@ -61,18 +60,18 @@ func Operand(name string) string {
 	return name
 }
 
-// blank reports whether Unicode counts a character as a letter, mark or sign
-// although it has no shape: what readers ignore (DerivedCoreProperties,
-// Default_Ignorable_Code_Point, less what IsGraphic leaves out), and the empty
+// blank reports whether a character has no shape although Unicode counts it as a letter,
+// mark or sign: the characters to ignore (DerivedCoreProperties,
+// Default_Ignorable_Code_Point, without those that IsGraphic excludes), and the empty
 // characters of Braille, musical notes and the Khitan script.
 func blank(r rune) bool {
 	return unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) ||
 		r == 0x2800 || r == 0x1d159 || r == 0x16fe4
 }
 
-// JSON is a JSON text in which characters that a terminal must not get stand as
-// escapes, which mean the same to every reader (RFC 8259, section 7). Encoders
-// leave DEL, C1 controls and bidi marks as they are.
+// JSON returns a JSON text with escapes for the characters that a terminal must not get.
+// Every reader gives these escapes the same meaning (RFC 8259, section 7). Encoders leave
+// DEL, C1 controls and bidi marks as they are.
 func JSON(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for len(text) > 0 {
@@ -92,17 +91,17 @@ func JSON(text []byte) []byte {
 	return out
 }
 
-// Writer shows what is written to it on a terminal. A character that is cut
-// between two calls of Write is one; Flush shows the beginning of one that does
-// not go on. Its methods are safe for concurrent use.
+// Writer shows on a terminal the text that is written to it. A character that is split over
+// two calls of Write is shown as one character. Flush shows an incomplete character that
+// has no rest. The methods of a Writer are safe for concurrent use.
 type Writer struct {
 	out io.Writer
 
 	mu   sync.Mutex
-	held []byte // the beginning of a character
+	held []byte // beginning of an incomplete character
 }
 
-// NewWriter is a Writer that writes to out.
+// NewWriter returns a Writer that writes to out.
 func NewWriter(out io.Writer) *Writer { return &Writer{out: out} }
 
 // Write shows p.
@@ -119,7 +118,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush shows what is held back of a character that was not completed.
+// Flush shows the bytes of an incomplete character.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,8 +131,8 @@ func (w *Writer) Flush() error {
 	return err
 }
 
-// Raw is the writer that w writes to, for the few that may write what they like
-// to a terminal; of any other writer it is that itself.
+// Raw returns the writer to which w writes if w is a Writer, and w itself otherwise. It is
+// for the few callers that may write any bytes to a terminal.
 func Raw(w io.Writer) io.Writer {
 	if p, ok := w.(*Writer); ok {
 		return p.out
@@ -154,7 +153,7 @@ func appendText(out, text []byte) []byte {
 	return out
 }
 
-// appendRune shows one character, which is r and those bytes.
+// appendRune appends the visible form of one character. of contains the bytes of r.
 func appendRune(out []byte, r rune, of string) []byte {
 	switch {
 	case r == utf8.RuneError && len(of) == 1:

@@ -15,7 +15,7 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// shown is what one Write of a text shows.
+// shown returns the output for one Write of a text, and a Flush.
 func shown(t *testing.T, text string) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -49,7 +49,7 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// hostile is a text of what terminals and readers trip over.
+// hostile returns a random text with parts that cause problems in terminals and parsers.
 func hostile(r *rand.Rand) string {
 	kinds := []func() string{
 		func() string { return string([]byte{byte(r.IntN(256))}) },
@@ -70,15 +70,14 @@ func hostile(r *rand.Rand) string {
 	return b.String()
 }
 
-// harmful reports whether a terminal would do more with a character than show
-// it, by the tables of Unicode and not by the package's own.
+// harmful reports whether a terminal would do more with a character than show it. It uses
+// the tables of Unicode instead of those of the package.
 func harmful(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Cs) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) || unicode.Is(unicode.Variation_Selector, r)
 }
 
-// However a text is made and cut into writes, nothing of it but tabs and
-// newlines acts on a terminal, and nothing of it is lost: what may be shown is
-// there, and for each other character an escape.
+// In whatever pieces a text is written, only its tabs and newlines act on a terminal, and
+// nothing is lost: the output contains each character, or an escape for it.
 func TestWriterProperty(t *testing.T) {
 	cases, r := testenv.Cases(t, 200)
 	raw := 0
@@ -151,8 +150,8 @@ func TestWriterProperty(t *testing.T) {
 	}
 }
 
-// ignorable is Default_Ignorable_Code_Point, as DerivedCoreProperties.txt of
-// Unicode 16 lists it, and not as the package's tables do.
+// ignorable is Default_Ignorable_Code_Point, copied from DerivedCoreProperties.txt of
+// Unicode 16, so that it does not depend on the package's tables.
 var ignorable = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x00ad, 0x00ad, 1},
@@ -173,8 +172,8 @@ var ignorable = &unicode.RangeTable{
 	R32: []unicode.Range32{{0x1bca0, 0x1bca3, 1}, {0x1d173, 0x1d17a, 1}, {0xe0000, 0xe0fff, 1}},
 }
 
-// No character of all of Unicode shows as itself that has no shape or that changes
-// how others are seen.
+// No character of Unicode shows as itself if it has no shape or changes how other
+// characters are seen.
 func TestRuneOfAllOfUnicode(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		hidden := unicode.In(r, ignorable, unicode.Bidi_Control, unicode.Join_Control, unicode.Variation_Selector, unicode.C, unicode.Zl, unicode.Zp) ||
@@ -193,8 +192,8 @@ func TestRawIsWhatAWriterWritesTo(t *testing.T) {
 	}
 }
 
-// A name that a shell would read as more than one plain word, or a command as an option, is
-// not part of what a person is advised to type.
+// If a shell would read a name as more than one plain word, or a command would read it as
+// an option, a person is not advised to type it.
 func TestOperand(t *testing.T) {
 	for _, name := range []string{"files", "git.hub", "a_b-c", "@scope/server:1", "7"} {
 		if got := printable.Operand(name); got != name {
@@ -208,7 +207,7 @@ func TestOperand(t *testing.T) {
 	}
 }
 
-// A text becomes one line, whatever is in it, and is cut between characters.
+// Any text becomes one line, and is cut between characters.
 func TestLine(t *testing.T) {
 	for _, tt := range []struct {
 		text string

@@ -1,8 +1,8 @@
-// Package procfs reads and writes small files of the kernel, in /proc and in the
-// file systems of control groups.
+// Package procfs reads and writes small files of the kernel, in /proc and in the file
+// systems of control groups.
 //
-// [Write] and [Open] do without package os, which would add such files to the
-// runtime's poller, because they can be polled: a system call more for each.
+// [Write] and [Open] do not use os.OpenFile. It would add such files to the runtime's
+// poller, because they can be polled, and this costs one more system call for each file.
 package procfs
 
 import (

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Write fails where there is no such file, and makes none.
+// Write fails if the file does not exist, and does not create it.
 func TestWriteMakesNoFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "absent")
 	if err := Write(path, "x"); err == nil {

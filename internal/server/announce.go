@@ -13,39 +13,38 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// Bounds of announcements. An agent can ask as often as it likes, and nobody may
-// read standard error.
+// Bounds of announcements. An agent can ask as often as it likes, and perhaps no program
+// reads standard error.
 const (
-	announceQueue = 16              // lines that wait to be written; further ones are dropped
-	announceBurst = 10              // lines at once
-	announceEvery = 6 * time.Second // the interval of further lines
-	announceEnd   = time.Second     // how long close waits for a reader
+	announceQueue = 16              // most lines that wait to be written; further lines are dropped
+	announceBurst = 10              // most lines without a pause
+	announceEvery = 6 * time.Second // interval of further lines
+	announceEnd   = time.Second     // time for which close waits for a reader
 )
 
-// announcer reports on standard error that a person is asked, and how they answer: a
-// client shows its agent that a call waits, but perhaps not its user.
+// announcer reports on standard error that a person is asked, and how to answer: a client
+// may show only its agent that a call waits, and not its user.
 type announcer struct {
-	state string // config.StateArgument of the commands that answer
+	state string // config.StateArgument for the commands that answer
 	out   *printable.Writer
 	lines chan string
 	over  chan struct{} // closed when the writing goroutine has ended
 
 	mu     sync.Mutex
-	left   int       // guarded by mu: lines that may be said at once
-	filled time.Time // guarded by mu: when left grew last
-	unsaid int       // guarded by mu: since the last line
+	left   int       // guarded by mu: lines that may be written without a pause
+	filled time.Time // guarded by mu: time up to which left has grown
+	unsaid int       // guarded by mu: number of lines that were not written since the last one
 	closed bool      // guarded by mu
 }
 
-// announce begins to announce the questions that people are asked. The caller closes the
-// announcer.
+// announce begins to announce the questions to people. The caller closes the announcer.
 func announce(to *ways, errs io.Writer) *announcer {
 	n := &announcer{out: printable.NewWriter(errs), lines: make(chan string, announceQueue), over: make(chan struct{}), state: config.StateArgument(to.state), left: announceBurst, filled: time.Now()}
 	go func() {
 		defer close(n.over)
 		for line := range n.lines {
 			if _, err := io.WriteString(n.out, line); err != nil || n.out.Flush() != nil {
-				return // nobody reads any more; the queue is bounded
+				return // the output is no longer read; the queue is bounded
 			}
 		}
 	}()
@@ -54,8 +53,7 @@ func announce(to *ways, errs io.Writer) *announcer {
 	return n
 }
 
-// close has the lines that wait written, and waits at most announceEnd for their
-// reader.
+// close writes the lines that wait. It waits at most announceEnd for their reader.
 func (n *announcer) close() {
 	n.mu.Lock()
 	n.closed = true
@@ -69,7 +67,7 @@ func (n *announcer) close() {
 	}
 }
 
-// approval announces a call that waits.
+// approval announces a call that waits for a person.
 func (n *announcer) approval(e approval.Event) {
 	if e.Kind != "asked" {
 		return
@@ -83,7 +81,7 @@ func (n *announcer) question(q question.Asked) {
 	n.say(time.Now(), fmt.Sprintf("an agent asks a person something. `belljar ask answer %s%s` shows it and takes the answer.", q.ID, n.state))
 }
 
-// say writes a line, if there is room for it. It does not block.
+// say writes a line if the bounds allow it, and else counts the line. It does not block.
 func (n *announcer) say(now time.Time, text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"belljar.dev/internal/people/question"
 )
 
-// TestAnnouncements: each question that waits is announced once, with the command that
-// answers it, in printable text. No agent can fill an output that nobody reads.
+// TestAnnouncements checks that each question is announced once, with the command that
+// answers it, in printable text, and that an agent cannot fill an output that is not read.
 func TestAnnouncements(t *testing.T) {
 	var out bytes.Buffer
 	to := &ways{state: "/st ate"}
@@ -23,7 +23,7 @@ func TestAnnouncements(t *testing.T) {
 	}
 	to.asked(question.Asked{ID: "q-1"})
 	n.close()
-	to.happened(approval.Event{Kind: "asked", Approval: a}) // this event comes too late
+	to.happened(approval.Event{Kind: "asked", Approval: a}) // this event comes after close, and is not announced
 	want := "belljar: a call of Bash^[[2J waits for a person (rule pu sh). " +
 		"`belljar approve show ap-1 --state '/st ate'` shows it, and `belljar approve yes ap-1 --state '/st ate'` or the same with no answers.\n" +
 		"belljar: an agent asks a person something. `belljar ask answer q-1 --state '/st ate'` shows it and takes the answer.\n"
@@ -31,7 +31,8 @@ func TestAnnouncements(t *testing.T) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
 
-	// More than the burst is counted, and one more may be said after a while.
+	// Lines beyond the burst are counted. After announceEvery, one more line is written,
+	// with their number.
 	stuck := &announcer{lines: make(chan string, 1000), over: make(chan struct{}), left: announceBurst}
 	now := time.Now()
 	stuck.filled = now
@@ -49,7 +50,7 @@ func TestAnnouncements(t *testing.T) {
 	if !strings.HasPrefix(last, "belljar: later 490 more were not announced: ") {
 		t.Errorf("got %q, want what was not said", last)
 	}
-	// Nobody reads: say does not wait for them.
+	// The output is not read: say does not wait.
 	full := &announcer{lines: make(chan string), over: make(chan struct{}), left: announceBurst, filled: now}
 	full.say(now, "x")
 	if full.unsaid != 1 {

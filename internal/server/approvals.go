@@ -57,7 +57,8 @@ func (w *ways) answer(ctx context.Context, id string, said approval.Reply) (appr
 	return at.desk.Answer(ctx, id, said)
 }
 
-// answerQuestion takes the answer to a question of an agent, at the desk of its place.
+// answerQuestion handles a request that answers a question of an agent, at the desk of the
+// question's place.
 func (w *ways) answerQuestion(rw http.ResponseWriter, r *http.Request) {
 	var said control.QuestionAnswer
 	if err := json.NewDecoder(r.Body).Decode(&said); err != nil {
@@ -84,7 +85,8 @@ func (w *ways) settle(ctx context.Context, id string, does question.Reply) (ques
 	return at.questions.Answer(ctx, id, does)
 }
 
-// briefly is a list that fits into an answer: the first question of each.
+// briefly removes the answers and options from a list of questions, and cuts their texts,
+// so that the list fits into an answer.
 func briefly(list []question.Asked) any {
 	for i := range list {
 		list[i].Answers = nil
@@ -116,7 +118,7 @@ func handleDesk[Q any](mux *http.ServeMux, path string, list func(context.Contex
 	})
 }
 
-// reply sends what was asked for, or the error of the request for it.
+// reply responds with what, or with err if it is not nil.
 func reply(w http.ResponseWriter, what any, err error) {
 	if err != nil {
 		control.Respond(w, control.StatusOf(err), err.Error())

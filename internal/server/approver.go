@@ -14,30 +14,30 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// The ways of asking a person, by the names that agents and logs see.
+// The ways of asking a person, by the names that agents and logs contain.
 const (
 	wayCommand = "command line"
 	wayClient  = "client"
 	wayWebhook = "webhook"
 )
 
-// ways are the ways of asking a person that a server has, for the questions of all its
+// ways contains the ways of asking a person that a server has, for the questions of all its
 // places. Its methods are safe for concurrent use.
 type ways struct {
-	places *places // whose questions these are
-	// state is the value of --state that the answering commands need; empty if they
-	// find this server without it.
+	places *places // places whose calls and agents ask
+	// state is the value of --state for the answering commands. It is empty if they find
+	// this server without --state.
 	state string
 	// asked is called with each new question of an agent; it may be nil. It must not block.
 	asked func(question.Asked)
-	hook  *webhook // nil without one
+	hook  *webhook // webhook; nil if there is none
 
 	mu    sync.Mutex
-	names []string               // guarded by mu: of the open ones
-	tells []func(approval.Event) // guarded by mu: the webhook; empty without one
+	names []string               // guarded by mu: names of the open ways
+	tells []func(approval.Event) // guarded by mu: functions that get every event, for example the webhook's
 }
 
-// openWays makes the ways of asking. None of them is open yet.
+// openWays makes the ways of asking. No way is open yet.
 func (s *Server) openWays(context.Context) error {
 	if s.cfg.Service == nil {
 		return nil
@@ -51,7 +51,7 @@ func (s *Server) openWays(context.Context) error {
 	return nil
 }
 
-// open notes that people can be asked in another way.
+// open records that people can now be asked in one more way.
 func (w *ways) open(way string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -74,14 +74,15 @@ func (w *ways) happened(e approval.Event) {
 	}
 }
 
-// command returns the command with which a person answers; empty if that way is not open.
+// command returns the command with which a person answers. It is empty if the command line
+// is not open as a way.
 func (w *ways) command(text string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case !slices.Contains(w.names, wayCommand):
 		return ""
-	case w.state != "": // an agent is not told where the server keeps what outlives it
+	case w.state != "": // an agent does not get the path of the state directory
 		return text + " --state DIR"
 	}
 	return text
@@ -92,13 +93,13 @@ type approver struct {
 	*ways
 	desk  *approval.Desk
 	gate  *gate
-	place string // the workspace
-	// questions are the agents' own questions; the same ways answer them.
+	place string // path of the workspace
+	// questions is the desk for the agents' own questions. The same ways answer them.
 	questions *question.Desk
 }
 
-// openApprover opens the desks for questions of a place's calls. Nothing is opened on the
-// disk before the first question.
+// openApprover opens the desks for the questions of a place's calls. It does not open the
+// database.
 func (p *place) openApprover(context.Context) error {
 	s := p.server
 	if s.ways == nil {
@@ -116,15 +117,15 @@ func (p *place) openApprover(context.Context) error {
 	return nil
 }
 
-// stop makes the calls that wait for an answer go on without one. Their questions
-// outlive the server.
+// stop ends the waiting of the calls that wait for an answer: they continue without one.
+// Their questions outlive the server.
 func (a *approver) stop() {
 	a.desk.Stop()
 	a.questions.Stop()
 }
 
-// Ways returns the open ways; none if the policy says that nobody may answer for the
-// tenant.
+// Ways returns the open ways. may is false if the policy says that nobody may answer for
+// the tenant.
 func (a *approver) Ways(tenant string) (ways []string, may bool) {
 	if t, known := a.gate.now.Load().Tenant(tenant); known && t.Approvers != nil && len(t.Approvers) == 0 {
 		return nil, false
@@ -134,7 +135,7 @@ func (a *approver) Ways(tenant string) (ways []string, may bool) {
 	return append([]string(nil), a.names...), true
 }
 
-// Ask puts a question.
+// Ask asks a question.
 func (a *approver) Ask(ctx context.Context, q mcp.Question) (mcp.Approval, error) {
 	got, asked, err := a.desk.Ask(ctx, request(q))
 	out := a.told(got)
@@ -142,13 +143,13 @@ func (a *approver) Ask(ctx context.Context, q mcp.Question) (mcp.Approval, error
 	return out, err
 }
 
-// Wait waits for its answer.
+// Wait waits for the answer to a question, at most for the time most.
 func (a *approver) Wait(ctx context.Context, id string, most time.Duration) (mcp.Approval, error) {
 	got, err := a.desk.Wait(ctx, id, most)
 	return a.told(got), err
 }
 
-// told converts an approval for the call, with the command to answer it.
+// told converts an approval to the form for the call, with the command that answers it.
 func (a *approver) told(got approval.Approval) mcp.Approval {
 	out := mcp.Approval{
 		ID: got.ID, Tenant: got.Tenant, State: string(got.State), Tool: got.Tool, Rule: got.Rule, Shown: got.Shown.Lines(), By: got.By, Via: got.Via, Note: got.Note, Scope: string(got.Scope),
@@ -163,7 +164,7 @@ func (a *approver) told(got approval.Approval) mcp.Approval {
 	return out
 }
 
-// Use spends a yes.
+// Use uses a yes for a call.
 func (a *approver) Use(ctx context.Context, q mcp.Question, id string) (bool, error) {
 	return a.desk.Use(ctx, id, request(q))
 }
@@ -171,7 +172,7 @@ func (a *approver) Use(ctx context.Context, q mcp.Question, id string) (bool, er
 // Answer records a client's answer.
 func (a *approver) Answer(ctx context.Context, id string, said mcp.ClientAnswer) error {
 	via := wayClient
-	if said.Itself { // such an answer is never a yes
+	if said.Itself { // an answer without a person is never a yes
 		via = mcp.ViaClientItself
 	}
 	_, err := a.desk.Answer(ctx, id, approval.Reply{
@@ -180,13 +181,13 @@ func (a *approver) Answer(ctx context.Context, id string, said mcp.ClientAnswer)
 	return err
 }
 
-// request converts a call to the desk's form. Its principal is the tenant, the only
-// thing that is known of the caller: what a client calls itself proves nothing.
+// request converts a call to the desk's form. Its principal is the tenant, because nothing
+// else is known of the caller: the name that a client gives itself proves nothing.
 func request(q mcp.Question) approval.Request {
 	return approval.Request{CallID: q.Call.ID, Principal: "tenant " + q.Facts.Tenant, Facts: q.Facts, Decision: q.Decision, Commands: q.Commands}
 }
 
-// approval writes down what happened to a question.
+// approval records an event of a question in the audit log.
 func (l *ledger) approval(e approval.Event) {
 	a := e.Approval
 	r := audit.Approval{

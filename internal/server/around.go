@@ -15,22 +15,23 @@ import (
 	"belljar.dev/policies"
 )
 
-// skillsEvery is how often a server looks whether skills have changed.
+// skillsEvery is the interval at which a server checks whether skills have changed.
 const skillsEvery = 2 * time.Second
 
 // around runs hooks around the calls of a server, which may refuse them, and adds
 // callbacks and the reminder of skills to results.
 type around struct {
 	flow   *flow
-	server atomic.Pointer[mcp.Server] // once there is one
+	server atomic.Pointer[mcp.Server] // nil until the server is made
 
 	mu    sync.Mutex
-	notes map[string][]string // guarded by mu: of hooks before a call, by its id, while it runs
+	notes map[string][]string // guarded by mu: notes of the hooks before a call, by the call's ID, until the call ends
 }
 
 func newAround(f *flow) *around { return &around{flow: f, notes: make(map[string][]string)} }
 
-// Before asks the hooks.
+// Before runs the hooks before a call. It returns a refusal if one of them refuses the
+// call, and nil otherwise.
 func (a *around) Before(ctx context.Context, c mcp.Call, f policies.Facts) *policies.Refusal {
 	a.flow.aside.Began(c)
 	v := a.flow.hooks.EmitOf(ctx, hooks.ToolUse, func() hooks.Event { return eventOf(hooks.ToolUse, c, f) })
@@ -53,7 +54,7 @@ func (a *around) Before(ctx context.Context, c mcp.Call, f policies.Facts) *poli
 	return &r
 }
 
-// After runs the hooks after a call, and returns what is added to the result.
+// After runs the hooks after a call. It returns the content that is added to the result.
 func (a *around) After(ctx context.Context, c mcp.Call, f policies.Facts, o mcp.Outcome) mcp.Beside {
 	a.mu.Lock()
 	notes := a.notes[c.ID]
@@ -98,7 +99,7 @@ func eventOf(name string, c mcp.Call, f policies.Facts) hooks.Event {
 	return hooks.Event{Name: name, Session: control.ShortID(c.Session.ID()), Tenant: c.Session.Tenant(), Time: time.Now(), Data: data}
 }
 
-// later has the hooks of an event run, and waits for none.
+// later queues the hooks of an event, and does not wait for them.
 func (f *flow) later(event, session, tenant string, data map[string]any) {
 	if f.hooks != nil {
 		f.hooks.Later(hooks.Event{Name: event, Session: control.ShortID(session), Tenant: tenant, Time: time.Now(), Data: data})
@@ -115,11 +116,12 @@ func (f *flow) ended(s *mcp.Session) {
 	f.later(hooks.SessionEnd, s.ID(), s.Tenant(), map[string]any{"client": client, "client_version": version})
 }
 
-// jobEnded runs the hooks for the end of a background job, whatever ended it.
+// jobEnded runs the hooks for the end of a background job, for whatever reason it has
+// ended.
 func (f *flow) jobEnded(j job.Job) {
 	select {
 	case f.jobOver <- struct{}{}:
-	default: // nobody waits
+	default: // nobody waits, or an earlier value is still unread
 	}
 	f.later(hooks.JobEnd, j.Owner.Session, j.Owner.Tenant, map[string]any{
 		"task_id": j.ID, "status": j.Status, "exit_code": j.End.Code, "duration_ms": j.End.Wall.Milliseconds(),
@@ -134,7 +136,7 @@ func (f *flow) approval(e approval.Event) {
 	})
 }
 
-// run fires callbacks and looks after the skills until ctx ends.
+// run fires callbacks and updates the skills until ctx ends.
 func (f *flow) run(ctx context.Context, s *mcp.Server) {
 	f.around.server.Store(s)
 	var wg sync.WaitGroup

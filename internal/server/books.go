@@ -19,34 +19,35 @@ import (
 	"belljar.dev/mcp/tools"
 )
 
-// books are what agents keep from one session to the next. Nothing is opened before the
-// first of it.
+// books contains what agents keep from one session to the next. The database is opened when
+// the first of it is stored.
 type books struct {
-	kept  store.Config // in memory without a state directory
-	todos *todo.Book   // nil without tools, as are the next two
+	kept  store.Config // configuration of the store, which is in memory without a state directory
+	todos *todo.Book   // nil without tools; so are plans and jobs
 	plans *plan.Book
 	jobs  *job.Book
 }
 
-// open makes the books that tools write. ended gets each background job that has ended.
+// open makes the books that tools write. ended receives each background job that has ended.
 func (b *books) open(at Place, ended func(job.Job)) {
 	plans, jobs := plan.Config{Config: b.kept}, job.Config{Config: b.kept, Ended: ended}
 	if at.State != "" {
-		sum := sha256.Sum256([]byte(b.kept.Place)) // a place takes its name along to another worker
+		// b.kept.Place is the name that a place keeps when it moves to another worker
+		sum := sha256.Sum256([]byte(b.kept.Place))
 		plans.Dir = filepath.Join(at.State, "plans", filepath.Base(at.Workspace)+"-"+hex.EncodeToString(sum[:4]))
 		jobs.Dir = filepath.Join(at.State, "jobs")
 	}
 	b.todos, b.plans, b.jobs = todo.New(b.kept), plan.New(plans), job.New(jobs)
 }
 
-// sessions is what a server does when a session begins and when it ends.
+// sessions contains what a server needs when a session begins and when it ends.
 type sessions struct {
-	audit     *ledger // nil where no log is kept
+	audit     *ledger // nil if no log is kept
 	flow      *flow
 	books     *books
-	workspace string // of the place; empty for that of --workspace
-	place     string // its name in a fleet; empty elsewhere
-	resumes   bool   // a session goes on with what an earlier one of the tenant planned
+	workspace string // workspace of the place; empty for the workspace of --workspace
+	place     string // name of the place in a fleet; empty outside a fleet
+	resumes   bool   // whether a session continues the plan mode of an earlier session of the tenant
 	log       *slog.Logger
 }
 
@@ -57,7 +58,7 @@ func (s *sessions) began(ctx context.Context, session *mcp.Session) {
 	}
 	s.flow.began(session)
 	if !s.resumes || !s.books.kept.Store.Made() {
-		return // it does not go on with an earlier session, or nothing was planned yet
+		return // the session continues no plan mode, or nothing was stored yet
 	}
 	if err := tools.Resume(ctx, s.books.plans, session); err != nil {
 		s.log.Error("what a session plans is not known, so it can change nothing; PlanMode reset ends that", "session", control.ShortID(session.ID()), "err", err)
@@ -72,14 +73,15 @@ func (s *sessions) ended(session *mcp.Session) {
 	s.flow.ended(session)
 }
 
-// processName is a name of a process that no later one has: its number, and when
-// it began (proc_pid_stat(5), starttime). It is empty for one that is gone.
+// processName returns a name that no later process has: the number of the process, and the
+// time of its start (proc_pid_stat(5), starttime). It returns an empty text if the process
+// is gone.
 func processName(pid int) string {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return ""
 	}
-	// The second field is in parentheses and may hold anything.
+	// The second field is in parentheses, and may contain any characters.
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	const startTime = 22 - 3
 	if len(fields) <= startTime {
@@ -88,10 +90,10 @@ func processName(pid int) string {
 	return strconv.Itoa(pid) + ":" + fields[startTime]
 }
 
-// self is the name of this process.
+// self returns the name of this process.
 func self() string { return processName(os.Getpid()) }
 
-// alive reports whether a process still runs.
+// alive reports whether the process of a name still runs.
 func alive(name string) bool {
 	number, _, _ := strings.Cut(name, ":")
 	pid, err := strconv.Atoi(number)

@@ -13,10 +13,10 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// boxHandlers answer what other commands ask about boxes.
+// boxHandlers answers the requests of other commands about boxes.
 type boxHandlers struct{ sandbox *sandbox.Supervisor }
 
-// handle adds what `belljar ps` and `belljar ports` ask for.
+// handle adds the routes for `belljar ps` and `belljar ports`.
 func (c *boxHandlers) handle(mux *http.ServeMux) {
 	mux.HandleFunc("GET /boxes", c.list)
 	mux.HandleFunc("POST /publish", c.publish)
@@ -27,7 +27,7 @@ func (c *boxHandlers) list(w http.ResponseWriter, _ *http.Request) {
 	control.Respond(w, http.StatusOK, c.all())
 }
 
-// all are the open boxes.
+// all returns the open boxes.
 func (c *boxHandlers) all() []control.Box {
 	infos := []control.Box{}
 	for _, b := range c.sandbox.Boxes() {
@@ -43,7 +43,7 @@ func (c *boxHandlers) all() []control.Box {
 				info.Jobs++
 			}
 		}
-		if ports, err := b.Listening(); err == nil { // a box that ends meanwhile has none
+		if ports, err := b.Listening(); err == nil { // a box that has just ended has no ports
 			info.Listening = append(info.Listening, ports...)
 		}
 		infos = append(infos, info)
@@ -59,7 +59,7 @@ func published(b *sandbox.Box) []control.Published {
 	return infos
 }
 
-// publish makes a port of a box one of the host.
+// publish handles a request to publish a port of a box on the host.
 func (c *boxHandlers) publish(w http.ResponseWriter, r *http.Request) {
 	want, box, err := c.wanted(r)
 	if err != nil {
@@ -79,14 +79,14 @@ func (c *boxHandlers) publish(w http.ResponseWriter, r *http.Request) {
 	control.Respond(w, http.StatusOK, control.Published{Box: control.ShortBox(box.ID()), Port: p.Port, At: p.At.String()})
 }
 
-// unpublish takes it back.
+// unpublish handles a request to close published ports of a box.
 func (c *boxHandlers) unpublish(w http.ResponseWriter, r *http.Request) {
 	want, box, err := c.wanted(r)
 	if err != nil {
 		control.Respond(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	// A person who takes a port back means all addresses at which it was opened.
+	// If the request names no address, all addresses of the port are closed.
 	var closed []string
 	for _, p := range box.Published() {
 		if p.Port == want.Port && (want.At == "" || want.At == p.At.String()) {
@@ -101,7 +101,7 @@ func (c *boxHandlers) unpublish(w http.ResponseWriter, r *http.Request) {
 	control.Respond(w, http.StatusConflict, fmt.Sprintf("port %d of box %s is not published", want.Port, control.ShortBox(box.ID())))
 }
 
-// wanted is what a request asks for, and the box it is about.
+// wanted returns the content of a request, and the box that it names.
 func (c *boxHandlers) wanted(r *http.Request) (want control.Published, box *sandbox.Box, err error) {
 	if err := json.NewDecoder(r.Body).Decode(&want); err != nil {
 		return want, nil, fmt.Errorf("read request: %w", err)
@@ -110,10 +110,10 @@ func (c *boxHandlers) wanted(r *http.Request) (want control.Published, box *sand
 	return want, box, err
 }
 
-// errNoBox is the error for an id that no box has.
+// errNoBox is the error for an ID that no box has.
 var errNoBox = errors.New("`belljar ps` lists them")
 
-// find returns the box of an id, which may be cut.
+// find returns the box with an ID, which may be shortened.
 func (c *boxHandlers) find(id string) (*sandbox.Box, error) {
 	var found []*sandbox.Box
 	for _, b := range c.sandbox.Boxes() {
@@ -133,24 +133,24 @@ func (c *boxHandlers) find(id string) (*sandbox.Box, error) {
 	return nil, fmt.Errorf("%d boxes have ids that begin with %q, so none is meant", len(found), id)
 }
 
-// A server of many tenants has room for the boxes that their quotas allow: between
-// leastBoxes, as many as one client gets, and maxBoxes, whose control groups and processes
-// the kernel still finds quickly.
+// A server of many tenants has room for the boxes that their quotas allow. leastBoxes is
+// the number of boxes that one client may have. With maxBoxes boxes, the kernel still finds
+// their control groups and processes quickly.
 const (
 	leastBoxes = 64
 	maxBoxes   = 1024
-	// boxFiles is how many files an idle box keeps open here at most: its init, namespaces,
-	// door and control groups.
+	// boxFiles is the most files that an idle box keeps open in this process: its init,
+	// namespaces, door and control groups.
 	boxFiles = 32
 )
 
-// mostBoxes returns how many boxes all tenants together may have open, in a process that may open
-// that many files: half of the files are for boxes, and the rest for connections.
+// mostBoxes returns the most boxes that all tenants together may have open, if this process
+// may open files files. Half of the files are for boxes, and the rest is for connections.
 func mostBoxes(files uint64) int {
 	return int(min(max(files/2/boxFiles, leastBoxes), maxBoxes))
 }
 
-// openFiles is how many files this process may open.
+// openFiles returns the most files that this process may have open.
 func openFiles() uint64 {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {

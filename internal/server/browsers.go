@@ -13,15 +13,15 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// agentBrowsers are the browsers that agents use. People watch and stop them over the
-// control socket and at the console.
+// agentBrowsers contains the browsers that agents use. People watch and stop them through
+// the control socket and the console.
 type agentBrowsers struct {
 	seats *act.Seats
 	audit *ledger
 	log   *slog.Logger
 }
 
-// handle adds what `belljar browser` asks for.
+// handle adds the routes for `belljar browser`.
 func (b *agentBrowsers) handle(mux *http.ServeMux) {
 	mux.HandleFunc("GET /browsers", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, b.all()) })
 	mux.HandleFunc("GET /browsers/{id}/picture", func(w http.ResponseWriter, r *http.Request) {
@@ -35,7 +35,7 @@ func (b *agentBrowsers) handle(mux *http.ServeMux) {
 	})
 }
 
-// answerOf answers with what f returns.
+// answerOf responds with the result of f.
 func answerOf[T any](w http.ResponseWriter, f func() (T, error)) {
 	v, err := f()
 	switch {
@@ -48,13 +48,13 @@ func answerOf[T any](w http.ResponseWriter, f func() (T, error)) {
 	}
 }
 
-// unknownBrowser reports whether an error says that no browser of an id runs.
+// unknownBrowser reports whether an error means that no browser with the ID runs.
 func unknownBrowser(err error) bool {
 	r, ok := errors.AsType[*act.Refusal](err)
 	return ok && (r.Reason == act.ReasonUnknown || r.Reason == act.ReasonClosed)
 }
 
-// all are the browsers that have had a Chrome.
+// all returns the browsers that have had a Chrome.
 func (b *agentBrowsers) all() []control.Browser {
 	all := []control.Browser{}
 	for _, s := range b.seats.List() {
@@ -71,10 +71,10 @@ func seatAs(s act.Info) control.Browser {
 	}
 }
 
-// picture is what a browser shows now: pixels that are written anew here, and nothing else of
-// what the browser sent.
+// picture returns a picture of what a browser shows now. The pixels are encoded again, so
+// nothing else that the browser has sent is in it.
 func (b *agentBrowsers) picture(ctx context.Context, id string) (p control.Picture, err error) {
-	shown, err := b.seats.Show(ctx, id) // of a bounded number of pixels
+	shown, err := b.seats.Show(ctx, id) // the number of its pixels is bounded
 	if err != nil {
 		return p, err
 	}
@@ -94,7 +94,7 @@ func (b *agentBrowsers) hold(ctx context.Context, id, by string) (control.Browse
 	return seatAs(s), err
 }
 
-// release lets them go on.
+// release lets the acts of a browser's agent continue.
 func (b *agentBrowsers) release(id, by string) (control.Browser, error) {
 	s, err := b.seats.Release(id)
 	if err == nil {

@@ -11,25 +11,25 @@ import (
 	"belljar.dev/policies"
 )
 
-// maxRules is how many rules are counted. No person writes a policy with more.
+// maxRules is the most rules that are counted. No person writes a policy with more rules.
 const maxRules = 1000
 
-// callCounts counts calls for the console: by the minute, and by the rule that decided. It is
+// callCounts counts calls for the console: by minute, and by the rule that decided. It is
 // safe for concurrent use.
 type callCounts struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	began   time.Time                    // guarded by mu: the minute in which counting began
-	minutes map[string]*minutes          // guarded by mu: by tenant
-	last    time.Time                    // guarded by mu: the newest minute
+	began   time.Time                    // guarded by mu: minute in which counting began
+	minutes map[string]*minutes          // guarded by mu: counts by minute, by tenant
+	last    time.Time                    // guarded by mu: latest minute
 	rules   map[ruleKey]*console.RuleUse // guarded by mu
 }
 
-// minutes are counts of calls, at the indexes of minuteAt and verdictAt.
+// minutes contains numbers of calls, at the indexes of minuteAt and verdictAt.
 type minutes [console.Minutes][3]int
 
-// ruleKey is a rule of a policy.
+// ruleKey identifies a rule of a policy.
 type ruleKey struct {
 	id string
 	at policies.Source
@@ -40,7 +40,7 @@ func newCallCounts(now func() time.Time) *callCounts {
 	return &callCounts{now: now, began: minute, last: minute, minutes: make(map[string]*minutes), rules: make(map[ruleKey]*console.RuleUse)}
 }
 
-// Traced counts a call that is over, if the policy was asked about it.
+// Traced counts a call that has ended, if the policy has decided about it.
 func (n *callCounts) Traced(c mcp.Traced) {
 	if c.Decision.Rule != "" {
 		n.count(c.Call.Session.Tenant(), c.Decision)
@@ -54,7 +54,7 @@ func (n *callCounts) count(tenant string, d policies.Decision) {
 	now := n.now().UTC()
 	n.turn(now)
 	of := n.minutes[tenant]
-	if of == nil { // the policy names all tenants, which bounds their number
+	if of == nil { // the number of tenants is bounded, because the policy names all of them
 		of = new(minutes)
 		n.minutes[tenant] = of
 	}
@@ -79,17 +79,17 @@ func (n *callCounts) turn(now time.Time) {
 		n.last = n.last.Add(time.Minute)
 		for tenant, of := range n.minutes {
 			of[minuteAt(n.last)] = [3]int{}
-			if *of == (minutes{}) { // nothing within the hour
+			if *of == (minutes{}) { // no call within the hour
 				delete(n.minutes, tenant)
 			}
 		}
 	}
-	if n.last.Before(minute) { // an hour without a call, which has cleared all
+	if n.last.Before(minute) { // an hour or more without a call: all minutes are cleared
 		n.last = minute
 	}
 }
 
-// minuteAt returns the index of a minute: its number modulo those of an hour.
+// minuteAt returns the index of a minute: its number modulo console.Minutes.
 func minuteAt(minute time.Time) int { return int(minute.Unix() / 60 % console.Minutes) }
 
 // verdictAt returns the index of a verdict.
@@ -104,8 +104,8 @@ func verdictAt(v policies.Verdict) int {
 	return 2
 }
 
-// Calls returns the counts by minute of the last hour, or since the server began, of the tenants
-// that a scope sees.
+// Calls returns the numbers of calls by minute, for the last hour or since the server
+// began, for the tenants that a scope sees.
 func (n *callCounts) Calls(s console.Scope) console.Calls {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -130,7 +130,7 @@ func (n *callCounts) Calls(s console.Scope) console.Calls {
 	return out
 }
 
-// Rules returns the rules that have decided calls, the most used ones first.
+// Rules returns the rules that have decided calls, the most frequent rules first.
 func (n *callCounts) Rules() []console.RuleUse {
 	n.mu.Lock()
 	defer n.mu.Unlock()

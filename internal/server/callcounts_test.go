@@ -10,7 +10,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// Calls are counted by the minute for an hour, and by rule.
+// Calls are counted by minute for an hour, and by rule.
 func TestCallCounts(t *testing.T) {
 	clock := time.Date(2026, 11, 24, 12, 0, 30, 0, time.UTC)
 	n := newCallCounts(func() time.Time { return clock })
@@ -38,7 +38,7 @@ func TestCallCounts(t *testing.T) {
 	call("a", policies.Allow)
 	call("a", policies.Allow)
 	call("b", policies.Deny)
-	n.Traced(mcp.Traced{}) // the policy was not asked
+	n.Traced(mcp.Traced{}) // the policy has not decided about this call
 	want("in the first minute", 1, 2, 0, 1)
 	clock = clock.Add(10 * time.Minute)
 	call("c", policies.Ask)
@@ -62,8 +62,8 @@ func TestCallCounts(t *testing.T) {
 	}
 }
 
-// A person of some tenants gets the counts of their calls alone. A tenant without a call within
-// the hour is not kept.
+// A person with a scope of some tenants gets only the counts of these tenants. A tenant
+// without a call within the last hour is removed.
 func TestCallCountsOfTenants(t *testing.T) {
 	clock := time.Date(2026, 11, 24, 12, 0, 30, 0, time.UTC)
 	n := newCallCounts(func() time.Time { return clock })

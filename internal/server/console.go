@@ -22,7 +22,7 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// openConsole opens the port of the console, if there is to be one.
+// openConsole opens the port of the console, if the configuration has a console.
 func openConsole(ctx context.Context, s *Server) (err error) {
 	if s.cfg.Service == nil || s.cfg.Service.Console == "" && !s.cfg.Service.Inherited.Console() {
 		return nil
@@ -42,7 +42,7 @@ func openConsole(ctx context.Context, s *Server) (err error) {
 	return nil
 }
 
-// consoleFiles are those of the console that no box may reach.
+// consoleFiles returns the files of the console that no box may reach.
 func consoleFiles(s *Service) *front.Config {
 	return &front.Config{Cert: s.ConsoleRemote.Cert, Key: s.ConsoleRemote.Key}
 }
@@ -58,7 +58,7 @@ func runConsole(ctx context.Context, s *Server, c *controller) {
 	}
 }
 
-// consoleViews are what a console shows of a server.
+// consoleViews returns the views that a console shows of a server.
 func consoleViews(s *Server, c *controller) console.Views {
 	views := console.Views{
 		Server: &consoleServer{s, c, &knownPeople{server: s}, time.Now()},
@@ -79,8 +79,8 @@ func consoleViews(s *Server, c *controller) console.Views {
 	return views
 }
 
-// ConsoleLink returns a link by which the user of this process logs in at the console once,
-// within a minute; empty without a console.
+// ConsoleLink returns a link by which the user of this process can log in at the console
+// once, within a minute. It returns an empty text if there is no console.
 func (l *listeners) ConsoleLink() string {
 	if l.console == nil {
 		return ""
@@ -89,7 +89,7 @@ func (l *listeners) ConsoleLink() string {
 	return url
 }
 
-// handleConsole adds what `belljar console` asks for.
+// handleConsole adds the routes for `belljar console`.
 func (c *controller) handleConsole(mux *http.ServeMux) {
 	mux.HandleFunc("GET /console", func(w http.ResponseWriter, _ *http.Request) {
 		at := control.Console{Server: os.Getpid()}
@@ -117,7 +117,7 @@ func (c *controller) handleConsole(mux *http.ServeMux) {
 	})
 }
 
-// consoleServer is what a console asks about the server.
+// consoleServer answers the console's requests about the server.
 type consoleServer struct {
 	server *Server
 	asked  *controller
@@ -125,17 +125,17 @@ type consoleServer struct {
 	began  time.Time
 }
 
-// Known are the people whom the policy lets in from other machines.
+// Known returns the people whom the policy lets in from other machines.
 func (v *consoleServer) Known(ctx context.Context) []console.Known { return v.people.now(ctx) }
 
-// About is what the server is.
+// About returns a description of the server.
 func (v *consoleServer) About() console.About {
 	return console.About{
 		Version: buildinfo.Version(), PID: os.Getpid(), Workspace: v.server.Workspace, Policy: v.asked.policy.info().File, Since: v.began,
 	}
 }
 
-// Agent reports whether a token is that of a client.
+// Agent reports whether a token belongs to a client.
 func (v *consoleServer) Agent(ctx context.Context, token string) bool {
 	_, err := v.server.login.Authenticate(ctx, token)
 	return err == nil
@@ -144,7 +144,7 @@ func (v *consoleServer) Agent(ctx context.Context, token string) bool {
 // consoleRefused is the reason of refusals at the console, in the audit log.
 const consoleRefused auth.Reason = "console"
 
-// Noted writes down who logged in, or was refused.
+// Noted records that a person has logged in, or was refused.
 func (v *consoleServer) Noted(l console.Login) {
 	if l.Role == 0 {
 		v.server.login.refused(&auth.Refusal{Reason: consoleRefused, Whose: l.Person, Detail: l.Reason})
@@ -154,13 +154,13 @@ func (v *consoleServer) Noted(l console.Login) {
 	v.server.audit.append(audit.Login{Event: "console", Principal: l.Person, Reason: l.Role.String()})
 }
 
-// Decided writes down what a person did with a set of changes.
+// Decided records what a person decided about the changes of a set.
 func (v *consoleServer) Decided(d console.Decision) {
 	v.server.Log.Info("a person decided about the changes of a set", "set", d.Set, "what", d.Event, "workspace", d.Workspace, "paths", d.Paths, "by", d.By)
 	v.server.audit.append(audit.Session{Event: d.Event, Tenant: d.Tenant, Session: d.Set, Workspace: d.Workspace, By: d.By})
 }
 
-// consolePeople are the questions to people.
+// consolePeople answers the console's requests about questions to people.
 type consolePeople struct {
 	ways *ways
 }
@@ -170,22 +170,22 @@ func (v *consolePeople) Approvals(ctx context.Context, all bool) ([]approval.App
 	return v.ways.listApprovals(ctx, all)
 }
 
-// History lists approvals that are over as well.
+// History lists approvals, also those that have ended.
 func (v *consolePeople) History(ctx context.Context, f approval.Filter) ([]approval.Approval, error) {
 	return v.ways.history(ctx, f)
 }
 
-// Approval returns one.
+// Approval returns one approval.
 func (v *consolePeople) Approval(ctx context.Context, id string) (approval.Approval, error) {
 	return v.ways.approval(ctx, id)
 }
 
-// Arguments returns a part of the arguments of its call.
+// Arguments returns a part of the arguments of the call that an approval is about.
 func (v *consolePeople) Arguments(ctx context.Context, id string, from, most int) (approval.Part, error) {
 	return v.ways.arguments(ctx, id, from, most)
 }
 
-// Approve answers one.
+// Approve answers an approval.
 func (v *consolePeople) Approve(ctx context.Context, id string, said approval.Reply) (approval.Approval, error) {
 	return v.ways.answer(ctx, id, said)
 }
@@ -200,46 +200,48 @@ func (v *consolePeople) Questions(ctx context.Context, all bool, tenants []strin
 	return v.ways.listQuestions(ctx, all, tenants)
 }
 
-// Question returns one.
+// Question returns one question of an agent.
 func (v *consolePeople) Question(ctx context.Context, id string) (question.Asked, error) {
 	return v.ways.question(ctx, id)
 }
 
-// Answer answers one.
+// Answer answers a question of an agent.
 func (v *consolePeople) Answer(ctx context.Context, id string, said question.Reply) (question.Asked, error) {
 	return v.ways.settle(ctx, id, said)
 }
 
-// Command returns a command line with the state directory, which a person may know.
+// Command returns a command line with the path of the state directory, which only people
+// read.
 func (v *consolePeople) Command(text string) string {
 	return text + config.StateArgument(v.ways.state)
 }
 
-// consoleCounts is what a console asks about calls.
+// consoleCounts answers the console's requests about numbers of calls.
 type consoleCounts struct {
 	*callCounts
 	quotas *quotas
 }
 
-// Tenants are the tenants of the policy and what they use.
+// Tenants returns the tenants of the policy and their usage.
 func (v *consoleCounts) Tenants() []control.Tenant { return v.quotas.tenants() }
 
-// consolePolicy is what a console asks about the policy of the place of --workspace.
+// consolePolicy answers the console's requests about the policy of the place of
+// --workspace.
 type consolePolicy struct {
 	status *policyStatus
 	gate   *gate
 }
 
-// maxPolicyText bounds the file of a policy that is shown, in bytes.
+// maxPolicyText is the most bytes of the file of a policy that is shown.
 const maxPolicyText = 1 << 20
 
-// Status is which policy holds.
+// Status returns the name and state of the policy that is in force.
 func (v *consolePolicy) Status() control.Policy { return v.status.info() }
 
-// Now is the policy that holds.
+// Now returns the policy that is in force.
 func (v *consolePolicy) Now() *policies.Policy { return v.gate.now.Load() }
 
-// Text is the file of the policy.
+// Text returns the text of the file of the policy.
 func (v *consolePolicy) Text() (string, error) {
 	name := v.status.info().File
 	switch {

@@ -28,8 +28,8 @@ type page struct {
 	token string
 }
 
-// withConsole returns an estate whose server has a console, and a person who is logged in there.
-// The policy is the given text with the tenants of the estate behind it.
+// withConsole returns an estate whose server has a console, and a person who is logged in
+// at the console. The policy is the given text, followed by the tenants of the estate.
 func withConsole(t *testing.T, policy string) (*estate, *page) {
 	t.Helper()
 	e := newEstate(t)
@@ -75,7 +75,7 @@ func (p *page) do(method, path string, body any) (int, []byte) {
 	return resp.StatusCode, got
 }
 
-// get reads what is at a path.
+// get reads the JSON at a path.
 func (p *page) get(path string, into any) {
 	p.t.Helper()
 	if status, text := p.do("GET", path, nil); status != http.StatusOK || json.Unmarshal(text, into) != nil {
@@ -91,7 +91,7 @@ func TestNoConsole(t *testing.T) {
 	}
 }
 
-// Each view of the console of a server that runs can be read.
+// Each view of the console of a running server can be read.
 func TestViewsOfTheConsole(t *testing.T) {
 	e, p := withConsole(t, estatePolicy)
 	if got := e.bash("a", "/mcp", "echo seen"); !strings.Contains(got, "seen") {
@@ -130,7 +130,7 @@ func TestViewsOfTheConsole(t *testing.T) {
 	if err != nil || len(own) != 1 || len(own[0].Said) != 1 {
 		t.Fatal(own, err)
 	}
-	for _, b := range []*control.Box{&boxes[0], &own[0].Said[0]} { // what changes between two requests
+	for _, b := range []*control.Box{&boxes[0], &own[0].Said[0]} { // values that change between two requests
 		b.Memory, b.CPU, b.Processes, b.Network, b.Disk = 0, 0, 0, 0, 0
 	}
 	if is, want := fmt.Sprintf("%+v", boxes), fmt.Sprintf("%+v", own[0].Said); is != want {
@@ -156,8 +156,9 @@ func TestViewsOfTheConsole(t *testing.T) {
 	}
 }
 
-// An agent cannot enter the console with its token of the server, nor over the network of its
-// box. The policy allows the port of the console, but no private address (WC-A15, WC-A16).
+// An agent can enter the console neither with its token for the server nor over the network
+// of its box. The policy allows the port of the console, but no private address (WC-A15,
+// WC-A16).
 func TestAgentsStayOutOfTheConsole(t *testing.T) {
 	const policy = `version: 1
 defaults: {decision: allow, profile: box}
@@ -175,7 +176,7 @@ profiles: {box: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow: ["
 	if err != nil {
 		t.Fatal(err)
 	}
-	hosts := []string{"127.0.0.1", "localhost", egress.HostName} // the last one is this machine, by the door
+	hosts := []string{"127.0.0.1", "localhost", egress.HostName} // the last name is this machine, through the door
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		t.Fatal(err)
@@ -195,12 +196,13 @@ profiles: {box: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow: ["
 	isPage := func(got string) bool {
 		return strings.Contains(got, "Content-Security-Policy") || strings.Contains(got, "<!doctype")
 	}
-	// read returns a script that requests target, a path or for a proxy a URL, from an address.
+	// read returns a script that requests target from an address. target is a path, or a
+	// URL if a proxy is used.
 	read := func(at, target, host string) string {
 		return fmt.Sprintf(`exec 2>&1; (exec 3<>/dev/tcp/%s && printf 'GET %s HTTP/1.1\r\nHost: %s:%s\r\nConnection: close\r\n\r\n' >&3 && cat <&3); echo over`, strings.Replace(at, ":", "/", 1), target, host, port)
 	}
-	// The control: the same script does read the page outside of a box, and by the proxy where
-	// the policy allows the address.
+	// The control: the same script does read the page outside of a box, and through the
+	// proxy if the policy allows the address.
 	if got, err := exec.CommandContext(t.Context(), "bash", "-c", read("127.0.0.1:"+port, "/", "127.0.0.1")).CombinedOutput(); err != nil || !isPage(string(got)) {
 		t.Errorf("outside of a box: %v, %s", err, got)
 	}
@@ -224,7 +226,8 @@ profiles: {box: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow: ["
 	}
 }
 
-// A yes of a person at the console lets the call run, and the log has the name of the person.
+// A yes from a person at the console lets the call run, and the log contains the name of
+// the person.
 func TestApprovalAtTheConsole(t *testing.T) {
 	e, p := withConsole(t, `version: 1
 defaults: {decision: ask, profile: box}
@@ -252,7 +255,7 @@ profiles: {box: {fs: {system: true, workspace: rw}}}
 		t.Fatalf("yes: %d %s", status, text)
 	}
 	got := <-said
-	if !strings.Contains(got, "it-ran") { // where the call did not wait, the agent repeats it
+	if !strings.Contains(got, "it-ran") { // if the call did not wait, the agent repeats it
 		got = e.bash("a", "/mcp", "echo it-ran")
 	}
 	if !strings.Contains(got, "it-ran") {
@@ -269,8 +272,8 @@ profiles: {box: {fs: {system: true, workspace: rw}}}
 	}
 }
 
-// Agents read that their questions can be answered at the console, but not by a webhook, which
-// knows yes and no only.
+// Agents read that their questions can be answered at the console, but not through a
+// webhook, which can only answer yes or no.
 func TestQuestionsNameTheConsole(t *testing.T) {
 	e, _ := withConsole(t, estatePolicy)
 	e.ways.open(wayWebhook)
@@ -280,7 +283,7 @@ func TestQuestionsNameTheConsole(t *testing.T) {
 	}
 }
 
-// A background task is seen with its output, and ended.
+// A background task is shown with its output, and can be ended.
 func TestTasksAtTheConsole(t *testing.T) {
 	e, p := withConsole(t, estatePolicy)
 	session, err := e.login.Authenticate(t.Context(), "token-a")

@@ -8,13 +8,14 @@ import (
 	"belljar.dev/internal/fleet"
 )
 
-// openPart makes what a worker shows to the consoles at its fronts, if it is to show anything.
+// openPart makes the part of a worker that the consoles at its fronts show. run serves the
+// part; it does nothing if the configuration has no such part.
 func openPart(ctx context.Context, s *Server, c *controller) (run func(), err error) {
 	if !s.cfg.linked() || !s.cfg.Service.Link.Console {
 		return func() {}, nil
 	}
 	views := consoleViews(s, c)
-	// Only what consoles at fronts show.
+	// Only the views that consoles at fronts show.
 	part, err := console.NewPart(console.Views{Server: views.Server, People: views.People, Runs: views.Runs, AuditDir: views.AuditDir, Upstreams: views.Upstreams})
 	if err != nil {
 		return nil, err
@@ -41,13 +42,13 @@ func runFleetConsole(ctx context.Context, s *Server, c *controller) {
 	}
 }
 
-// consoleFleet is what the console of a front asks about its workers.
+// consoleFleet answers the requests of a front's console about its workers.
 type consoleFleet struct {
 	fleet.Asker
 	front *fleet.Front
 }
 
-// Workers are the workers.
+// Workers returns the workers of the front.
 func (v *consoleFleet) Workers() []console.Worker {
 	all := []console.Worker{}
 	for _, w := range v.front.Info().Workers {

@@ -12,22 +12,22 @@ import (
 	"belljar.dev/policies"
 )
 
-// peopleFor is how long the digests of people's tokens are taken for what they were.
+// peopleFor is the time for which the list of known people is used before it is read again.
 const peopleFor = time.Second
 
-// knownPeople are the people whom the policy lets into the console from other machines. It is
-// safe for concurrent use.
+// knownPeople contains the people whom the policy lets into the console from other
+// machines. It is safe for concurrent use.
 type knownPeople struct {
 	server *Server
 
 	mu   sync.Mutex
 	list []console.Known // guarded by mu
-	read time.Time       // guarded by mu: when the list was made
-	said string          // guarded by mu: the last fault that was logged
+	read time.Time       // guarded by mu: time at which the list was made
+	said string          // guarded by mu: last fault that was logged
 }
 
-// now returns those of the policy that holds. One whose token cannot be read, or who shares it
-// with somebody else, is not among them.
+// now returns the people of the policy in force. A person whose token cannot be read, or
+// who has the same token as another person, is left out.
 func (k *knownPeople) now(ctx context.Context) []console.Known {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -48,7 +48,7 @@ func (k *knownPeople) now(ctx context.Context) []console.Known {
 				continue
 			}
 			role, err := console.ParseRole(p.Role)
-			if err != nil { // the policy has no others
+			if err != nil { // does not happen: a policy has only these roles
 				continue
 			}
 			all, byName[p.Name] = append(all, one), console.Known{Name: p.Name, Role: role, Scope: scopeOf(p.Tenants), Sum: one.Sum}
@@ -72,7 +72,8 @@ func (k *knownPeople) now(ctx context.Context) []console.Known {
 	return k.list
 }
 
-// scopeOf is the scope of somebody of the policy: tenants are nil for all.
+// scopeOf returns the scope of a person of the policy. If tenants is nil, the scope is all
+// tenants.
 func scopeOf(tenants []string) console.Scope {
 	if tenants == nil {
 		return console.Everything()

@@ -14,8 +14,8 @@ import (
 	"belljar.dev/mcp/upstream/pin"
 )
 
-// A definition that waits is decided on by its version: the decision counts once, and none
-// counts for a definition that is another one by then.
+// A decision about a definition that waits is bound to the version of the definition: it
+// counts once, and does not count if the definition has changed.
 func TestPinsAtTheConsole(t *testing.T) {
 	kept := store.New(filepath.Join(t.TempDir(), "state"))
 	defer kept.Close()
@@ -70,7 +70,7 @@ func TestPinsAtTheConsole(t *testing.T) {
 	if got := decide(second.Version, false); got != http.StatusOK {
 		t.Errorf("no: %d", got)
 	}
-	pins(0) // what was refused is not asked about again
+	pins(0) // a refused definition is not shown again
 	if got := decide(second.Version, true); got != http.StatusConflict {
 		t.Errorf("a second answer: %d", got)
 	}
@@ -87,7 +87,7 @@ func TestPinsAtTheConsole(t *testing.T) {
 	}
 }
 
-// A tenant with very many definitions that wait hides none of another tenant.
+// Very many waiting definitions of one tenant do not hide those of another tenant.
 func TestPinsOfATenantHideNoOthers(t *testing.T) {
 	kept := store.New(filepath.Join(t.TempDir(), "state"))
 	defer kept.Close()

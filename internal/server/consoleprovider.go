@@ -16,23 +16,23 @@ import (
 	"belljar.dev/policies"
 )
 
-// consoleProvider is the OpenID Provider of the policy that holds, at which people log in to the
-// console. It is safe for concurrent use. Close ends its requests.
+// consoleProvider is the OpenID Provider of the policy in force, at which people log in to
+// the console. It is safe for concurrent use. Close ends its requests.
 type consoleProvider struct {
 	server *Server
-	roots  *x509.CertPool // nil for those of the system
+	roots  *x509.CertPool // certificate authorities for the provider; nil for those of the system
 
 	mu     sync.Mutex
-	at     *auth.Provider      // guarded by mu; nil for none
-	of     auth.ProviderConfig // guarded by mu: of at
+	at     *auth.Provider      // guarded by mu; nil if there is no provider yet
+	of     auth.ProviderConfig // guarded by mu: configuration of at
 	closed bool                // guarded by mu
 }
 
-// errNoProvider is the error where the policy that holds names none.
+// errNoProvider is the error if the policy in force names no provider.
 var errNoProvider = errors.New("the policy names no provider at which people log in")
 
-// now returns the provider of the policy that holds. The data that were fetched from another
-// provider are dropped, and logins that wait for that one fail.
+// now returns the provider of the policy in force. If it is another provider than before,
+// the data of the old one are dropped, and logins that wait for the old one fail.
 func (v *consoleProvider) now() (*auth.Provider, *policies.Provider, error) {
 	is := policies.ProviderOf(v.server.gate.now.Load())
 	if is == nil {
@@ -58,7 +58,8 @@ func (v *consoleProvider) now() (*auth.Provider, *policies.Provider, error) {
 	return fresh, is, nil
 }
 
-// Close ends the logins that wait for the provider, and waits for them. No other one begins.
+// Close ends the logins that wait for the provider, and waits for their end. No login
+// begins after Close.
 func (v *consoleProvider) Close() {
 	v.mu.Lock()
 	at := v.at
@@ -69,7 +70,7 @@ func (v *consoleProvider) Close() {
 	}
 }
 
-// Host is the host of the provider.
+// Host returns the host of the provider; empty if there is no provider.
 func (v *consoleProvider) Host() string {
 	is := policies.ProviderOf(v.server.gate.now.Load())
 	if is == nil {
@@ -77,7 +78,7 @@ func (v *consoleProvider) Host() string {
 	}
 	u, err := url.Parse(is.URL)
 	if err != nil {
-		return "" // a policy has no such URL
+		return "" // does not happen: a policy has only valid URLs
 	}
 	return u.Host
 }
@@ -96,7 +97,7 @@ func (v *consoleProvider) Begin(ctx context.Context, back string) (pending conso
 	return console.PendingLogin{URL: is.URL, State: is.State, Kept: kept}, err
 }
 
-// Finish ends it.
+// Finish ends a login, and returns the claims of the ID token.
 func (v *consoleProvider) Finish(ctx context.Context, kept []byte, code string) (map[string]any, error) {
 	at, is, err := v.now()
 	if err != nil {
@@ -117,7 +118,8 @@ func (v *consoleProvider) Finish(ctx context.Context, kept []byte, code string) 
 	return at.Finish(ctx, pending, code, secret)
 }
 
-// Admits returns who may come by the claims of an ID token.
+// Admits returns the person whom the policy lets in by the claims of an ID token. It
+// returns false if the policy lets nobody in by them.
 func (v *consoleProvider) Admits(claims map[string]any) (console.Known, bool) {
 	is := policies.ProviderOf(v.server.gate.now.Load())
 	if is == nil || claims["iss"] != any(is.URL) {
@@ -129,7 +131,7 @@ func (v *consoleProvider) Admits(claims map[string]any) (console.Known, bool) {
 		return console.Known{}, false
 	}
 	role, err := console.ParseRole(who.Role)
-	if err != nil { // the policy has no others
+	if err != nil { // does not happen: a policy has only these roles
 		return console.Known{}, false
 	}
 	return console.Known{Name: who.Name, Role: role, Scope: scopeOf(who.Tenants)}, true

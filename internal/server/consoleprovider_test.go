@@ -12,9 +12,9 @@ import (
 	"belljar.dev/policies"
 )
 
-// A login at the provider of the policy leads to a person of the policy: with the secret from where
-// the policy says that it is, the tenants that a condition gives, and a name that nobody else has.
-// Another policy counts at once.
+// A login at the provider of the policy leads to a person of the policy. The secret is read
+// from the place that the policy names, the tenants are those that a condition gives, and
+// nobody else has the name. A new policy takes effect immediately.
 func TestProviderOfThePolicy(t *testing.T) {
 	far := authtest.New(t)
 	secret := filepath.Join(t.TempDir(), "secret")

@@ -14,7 +14,7 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// consoleRuns is what a console asks about what runs.
+// consoleRuns answers the console's requests about boxes, sessions and background tasks.
 type consoleRuns struct {
 	boxes      *boxHandlers
 	operations *operations
@@ -22,7 +22,7 @@ type consoleRuns struct {
 	log        *slog.Logger
 }
 
-// Boxes are the open boxes.
+// Boxes returns the open boxes.
 func (v *consoleRuns) Boxes() []control.Box { return v.boxes.all() }
 
 // KillBox ends a box.
@@ -40,7 +40,7 @@ func (v *consoleRuns) KillBox(id, by string) error {
 	return box.Close()
 }
 
-// Sessions are the open sessions.
+// Sessions returns the open sessions.
 func (v *consoleRuns) Sessions() []control.Session { return v.operations.sessions() }
 
 // EndSession ends a session.
@@ -49,7 +49,7 @@ func (v *consoleRuns) EndSession(id, by, note string) []control.Session {
 	return v.operations.endAll(chosen, by, policies.Clip(note, 500))
 }
 
-// Jobs are the background tasks.
+// Jobs returns the background tasks.
 func (v *consoleRuns) Jobs() []control.Job { return v.operations.recent() }
 
 // EndJob ends a background task.

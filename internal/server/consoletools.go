@@ -19,13 +19,15 @@ import (
 	"belljar.dev/policies"
 )
 
-// mostWork bounds the todos, plans and callbacks that a page gets, of each.
+// mostWork is the most todos that a page gets, and also the most plans and the most
+// callbacks.
 const mostWork = 500
 
-// consoleTools is what a console asks about what tools work with.
+// consoleTools answers the console's requests about search engines, browsers, and what
+// agents keep.
 type consoleTools struct{ server *Server }
 
-// Engines are the search engines.
+// Engines returns the state of the search engines.
 func (v *consoleTools) Engines() []console.EngineHealth {
 	all := []console.EngineHealth{}
 	for _, h := range v.server.search.Health() {
@@ -40,7 +42,7 @@ func (v *consoleTools) Engines() []console.EngineHealth {
 	return all
 }
 
-// TestEngine asks one engine a harmless query.
+// TestEngine sends a harmless query to one engine, and returns the result.
 func (v *consoleTools) TestEngine(ctx context.Context, name string) (t console.EngineTest, err error) {
 	began := time.Now()
 	x, known, err := v.server.search.Examine(ctx, name)
@@ -57,24 +59,24 @@ func (v *consoleTools) TestEngine(ctx context.Context, name string) (t console.E
 	}, nil
 }
 
-// Pools are what the browsers do.
+// Pools returns the state of the browser pool.
 func (v *consoleTools) Pools() []console.BrowserPool {
 	return []console.BrowserPool{console.BrowserPool(v.server.reading.chrome.Stats())}
 }
 
-// Seats are the browsers that agents use.
+// Seats returns the browsers that agents use.
 func (v *consoleTools) Seats() []console.BrowserSeat {
 	all := []console.BrowserSeat{}
 	for _, s := range v.server.reading.seats.List() {
 		if s.ID == "" {
-			continue // it has had no Chrome yet
+			continue // the seat has had no Chrome yet
 		}
 		all = append(all, console.BrowserSeat{ID: s.ID, Tenant: s.Tenant, Profile: s.Profile, State: s.State, Tabs: s.Tabs, Memory: s.Memory, HeldBy: s.HeldBy})
 	}
 	return all
 }
 
-// Shot is what one of them shows now.
+// Shot returns a picture of what a browser shows now.
 func (v *consoleTools) Shot(ctx context.Context, id string) ([]byte, error) {
 	shown, err := v.server.reading.seats.Show(ctx, id)
 	if err != nil {
@@ -83,7 +85,7 @@ func (v *consoleTools) Shot(ctx context.Context, id string) ([]byte, error) {
 	return shown.Picture, nil
 }
 
-// seatError is an error about a browser of an agent, with its status.
+// seatError returns an error about an agent's browser with its HTTP status.
 func seatError(err error) error {
 	switch {
 	case err == nil:
@@ -94,13 +96,13 @@ func seatError(err error) error {
 	return &console.Error{Status: http.StatusServiceUnavailable, Err: err}
 }
 
-// HoldSeat stops the acts of the agent of a browser.
+// HoldSeat stops the acts of a browser's agent.
 func (v *consoleTools) HoldSeat(ctx context.Context, id, by string) error {
 	_, err := v.browsers().hold(ctx, id, by)
 	return seatError(err)
 }
 
-// ReleaseSeat lets them go on.
+// ReleaseSeat lets the acts of a browser's agent continue.
 func (v *consoleTools) ReleaseSeat(id, by string) error {
 	_, err := v.browsers().release(id, by)
 	return seatError(err)
@@ -110,11 +112,12 @@ func (v *consoleTools) browsers() *agentBrowsers {
 	return &agentBrowsers{v.server.reading.seats, v.server.audit, v.server.Log}
 }
 
-// Work is what agents keep in all open places, of the tenants that a scope sees.
+// Work returns the todos, plans and callbacks in all open places, of the tenants that a
+// scope sees.
 func (v *consoleTools) Work(ctx context.Context, s console.Scope) (console.Work, error) {
 	w := console.Work{Todos: []console.Todo{}, Plans: []console.SavedPlan{}, Callbacks: []console.ArmedCallback{}}
 	if !v.server.kept.Made() {
-		return w, nil // nobody has kept anything
+		return w, nil // nothing was stored yet
 	}
 	for _, p := range v.server.places.all() {
 		for _, tenant := range append([]string{policies.LocalTenant}, p.gate.now.Load().Tenants()...) {
@@ -129,7 +132,7 @@ func (v *consoleTools) Work(ctx context.Context, s console.Scope) (console.Work,
 	return w, nil
 }
 
-// add adds what a tenant keeps in a place.
+// add adds the todos, plans and callbacks of a tenant in a place.
 func (v *consoleTools) add(ctx context.Context, w *console.Work, p *place, tenant string) error {
 	todos, err := p.books.todos.List(ctx, store.Owner{Tenant: tenant})
 	if err != nil {
@@ -178,13 +181,13 @@ func (v *consoleTools) add(ctx context.Context, w *console.Work, p *place, tenan
 	return nil
 }
 
-// consoleUpstreams is what a console asks about the servers of other people.
+// consoleUpstreams answers the console's requests about other people's servers.
 type consoleUpstreams struct {
 	handlers *upstreamHandlers
 	kept     *store.Store
 }
 
-// All are the servers in all places.
+// All returns the servers in all places.
 func (v *consoleUpstreams) All() []control.Upstreams { return v.handlers.list() }
 
 // Restart restarts a server.
@@ -192,38 +195,39 @@ func (v *consoleUpstreams) Restart(ctx context.Context, name, by string) (int, e
 	return v.handlers.restart(ctx, name, by)
 }
 
-// mostPins bounds the definitions of one tenant that are looked at: those of one with more hide none
-// of another one.
+// mostPins is the most definitions of one tenant that are read, so that a tenant with more
+// hides none of another tenant.
 const mostPins = 1000
 
-// waiting is a definition that waits, and whose it is.
+// waiting is a definition that waits for a decision, with the server that it belongs to.
 type waiting struct {
 	of pin.Server
 	q  pin.Question
 }
 
-// version is what a decision about a definition is bound to: what was trusted, and what is
-// there now.
+// version returns the text to which a decision about a definition is bound. It changes with
+// the trusted definition and with the present one.
 func (w waiting) version() string {
 	text, err := json.Marshal([]string{w.of.Tenant, w.of.Place, w.of.Name, w.q.Ref.String(), w.q.Ref.Digest.String(), w.q.Was.String(), string(w.q.State)})
 	if err != nil {
-		return "" // texts cannot fail
+		return "" // does not happen: texts can always be marshalled
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// waiting are the definitions that wait for a person, and not those that one has refused.
+// waiting returns the definitions that wait for a person, without those that a person has
+// refused.
 func (v *consoleUpstreams) waiting(ctx context.Context) (all []waiting, _ error) {
 	if !v.kept.Made() {
-		return nil, nil // no server was seen
+		return nil, nil // no server was seen yet
 	}
 	book := pin.NewBook(store.Config{Store: v.kept})
 	servers, err := book.All(ctx)
 	if err != nil {
 		return nil, err
 	}
-	of := make(map[string]int) // how many there are of a tenant
+	of := make(map[string]int) // number of definitions by tenant
 	for _, s := range servers {
 		if of[s.Tenant] >= mostPins {
 			continue
@@ -243,7 +247,7 @@ func (v *consoleUpstreams) waiting(ctx context.Context) (all []waiting, _ error)
 	return all, nil
 }
 
-// Pins are the definitions that wait.
+// Pins returns the definitions that wait for a person.
 func (v *consoleUpstreams) Pins(ctx context.Context) (pins []console.Pin, _ error) {
 	all, err := v.waiting(ctx)
 	for _, w := range all {
@@ -259,7 +263,7 @@ func (v *consoleUpstreams) Pins(ctx context.Context) (pins []console.Pin, _ erro
 	return pins, err
 }
 
-// Decide decides about one of them.
+// Decide decides about a definition.
 func (v *consoleUpstreams) Decide(ctx context.Context, upstream, version string, approve bool, by string) error {
 	all, err := v.waiting(ctx)
 	if err != nil {

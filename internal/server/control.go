@@ -9,22 +9,22 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// controller answers the commands that ask about this server.
+// controller answers the requests of commands about this server.
 type controller struct {
 	at         Place
 	policy     *policyStatus
-	audit      *ledger // nil where no log is kept
+	audit      *ledger // nil if no log is kept
 	sandbox    *sandbox.Supervisor
 	operations *operations
 	ways       *ways
 	quotas     *quotas
 	browsers   *agentBrowsers
-	console    *console.Console // nil without one
+	console    *console.Console // nil if there is no console
 }
 
 // listen serves the control socket, and opens the way by which the command line answers
-// questions. end closes the socket. It is nil without a state directory, or where the socket
-// cannot be opened: a server can do without it.
+// questions. end closes the socket. end is nil if there is no state directory, or if the
+// socket cannot be opened: a server can run without the socket.
 func (c *controller) listen(ctx context.Context) (end func()) {
 	if c.at.State == "" {
 		return nil
