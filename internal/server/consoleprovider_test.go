@@ -14,7 +14,7 @@ import (
 
 // A login at the provider of the policy leads to a person of the policy. The secret is read
 // from the place that the policy names, the tenants are those that a condition gives, and
-// nobody else has the name. A new policy takes effect immediately.
+// the name of the person is unique. A new policy takes effect immediately.
 func TestProviderOfThePolicy(t *testing.T) {
 	far := authtest.New(t)
 	secret := filepath.Join(t.TempDir(), "secret")

@@ -14,25 +14,26 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// walker makes random calls for two tenants, each of which has a canary: a text that it
-// leaves wherever it can, and that no answer to the other may contain.
+// walker makes random calls for two tenants. Each tenant has a canary: a text that it
+// leaves wherever it can, and that no answer to the other tenant may contain.
 type walker struct {
 	*estate
 	r      *rand.Rand
-	canary map[string]string // by tenant
-	ids    []string          // of sessions, outputs and anything else that an answer has named
+	canary map[string]string // canary by tenant
+	ids    []string          // IDs of sessions, outputs and other things that answers have contained
 }
 
-// deed is one thing that a tenant does. sees says that its owner's canary must be in the
-// answer, once everything was left everywhere.
+// deed is one action of a tenant. sees reports whether the answer must contain the tenant's
+// own canary once the tenant has left it everywhere.
 type deed struct {
 	name string
 	sees bool
 	do   func(w *walker, tenant, path string) string
 }
 
-// strangers are the paths that both tenants of a walker enter: each a place of its own, each
-// another place of one name, and both one of the same directory.
+// strangers are the paths that both tenants of a walker use: the first leads each tenant to
+// its own workspace, the second to its own place of the same name, and the third leads both
+// tenants to the same directory.
 var strangers = []string{"/mcp", "/w/site/mcp", "/w/both/mcp"}
 
 const walkersPolicy = `version: 1
@@ -45,15 +46,15 @@ tenants:
   b: {token: "${file:DIR/t/b}", approvers: [], workspace: DIR/b, places: {site: DIR/b-site, both: DIR/b-own}, limit: {calls: 10000/s, burst: 100000}}
 `
 
-// bashes is a deed with a script; $C is the canary.
+// bashes returns a deed that runs a script. $C in the script stands for the canary.
 func bashes(name string, sees bool, script string) deed {
 	return deed{name, sees, func(w *walker, tenant, path string) string {
 		return w.bash(tenant, path, strings.ReplaceAll(script, "$C", w.canary[tenant]))
 	}}
 }
 
-// calls is a deed with a tool. In arguments, $C is the canary, and a number below zero one
-// that another tenant may have.
+// calls returns a deed that calls a tool. $C in the arguments stands for the canary. A
+// number below zero stands for a random number that may belong to another tenant's thing.
 func calls(name string, sees bool, tool string, args map[string]any) deed {
 	return deed{name, sees, func(w *walker, tenant, path string) string {
 		own := make(map[string]any, len(args))
@@ -75,8 +76,8 @@ func calls(name string, sees bool, tool string, args map[string]any) deed {
 }
 
 // leaves are the ways of leaving the canary. A plan comes first: while a session plans, its
-// commands run in another box. A deed that writes files of a workspace is for places that
-// the tenants do not share.
+// commands run in another box. A deed that writes files into a workspace is only for places
+// that the tenants do not share, and is not in this list.
 var leaves = []deed{
 	calls("a plan", false, "PlanMode", map[string]any{"action": "enter", "goal": "$C", "plan_file": "one.md"}),
 	calls("a plan that is over", false, "PlanMode", map[string]any{"action": "exit", "plan": "$C", "plan_file": "one.md"}),
@@ -88,11 +89,11 @@ var leaves = []deed{
 	calls("a callback", false, "SetCallback", map[string]any{"message": "$C", "delay_seconds": 3600}),
 }
 
-// layered leaves the canary in the workspace. With workspace: overlay that is a layer of the
-// session's own, also where two tenants have one directory.
+// layered leaves the canary in the workspace. With workspace: overlay this is a layer of
+// the session, so two tenants with the same directory have different layers.
 var layered = bashes("a file of a layer", false, "echo $C > /workspace/layered")
 
-// looks are the ways of finding one.
+// looks are the ways of finding a canary.
 var looks = []deed{
 	bashes("a file", false, "cat /workspace/canary /workspace/../canary 2>/dev/null; true"),
 	bashes("everything that is near", true, "grep -rsh canary- /workspace /tmp /dev/shm ~ /run 2>/dev/null | sort -u | head; true"),
@@ -145,14 +146,14 @@ var looks = []deed{
 
 var outputURI = regexp.MustCompile(`output://[A-Za-z0-9_-]+`)
 
-// note remembers an id, for anybody.
+// note remembers an ID, which both tenants may use.
 func (w *walker) note(id string) {
 	if w.ids = append(w.ids, id); len(w.ids) > 64 {
 		w.ids = w.ids[1:]
 	}
 }
 
-// id is one of those that were noted, of a kind.
+// id returns a random ID of a kind from those that were remembered.
 func (w *walker) id(kind string) string {
 	for _, i := range w.r.Perm(len(w.ids)) {
 		if id, ok := strings.CutPrefix(w.ids[i], kind); ok {
@@ -183,7 +184,8 @@ func (w *walker) request(tenant, path, method, name string, params map[string]an
 	return body
 }
 
-// does runs a deed, and looks for the canary of the other tenant in what comes of it.
+// does performs a deed, and checks that its answer does not contain the canary of the other
+// tenant.
 func (w *walker) does(d deed, tenant, path string) string {
 	w.t.Helper()
 	got := d.do(w, tenant, path)
@@ -198,15 +200,16 @@ func (w *walker) does(d deed, tenant, path string) string {
 	return got
 }
 
-// Two tenants make random calls in places of their own and in one whose directory they
-// share. No answer to the one has what the other left, and its owner finds it.
+// Two tenants make random calls in their own places and in one whose directory they share.
+// No answer to a tenant contains what the other tenant has left, and each tenant finds what
+// it has left itself.
 func TestNothingCrossesTenants(t *testing.T) {
 	n, r := testenv.Cases(t, 60)
 	t.Run("rw", func(t *testing.T) { walk(t, n/2, r, "rw", leaves) })
 	t.Run("overlay", func(t *testing.T) { walk(t, n-n/2, r, "overlay", append(slices.Clone(leaves), layered)) })
 }
 
-// walk makes n random calls in workspaces of a mode.
+// walk makes n random calls in workspaces with an access mode.
 func walk(t *testing.T, n int, r *rand.Rand, mode string, leaves []deed) {
 	e := newEstate(t)
 	put(t, e.policy, strings.NewReplacer("DIR", e.dir, "MODE", mode).Replace(walkersPolicy))
@@ -226,7 +229,7 @@ func walk(t *testing.T, n int, r *rand.Rand, mode string, leaves []deed) {
 		}
 		w.does(all[r.IntN(len(all))], tenant, path)
 	}
-	// The control: everything is left everywhere, and its owner finds it.
+	// The control: each tenant leaves its canary everywhere, and finds it.
 	for _, tenant := range []string{"a", "b"} {
 		for _, path := range strangers {
 			for _, d := range leaves {

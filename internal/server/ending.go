@@ -8,7 +8,7 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// end ends sessions of a place, and says so in the log and the audit log.
+// end ends the chosen sessions of a place, and records this in the log and the audit log.
 func (o *operations) end(p *place, chosen func(mcp.SessionInfo) bool, by, note string) (ended []control.Session) {
 	for _, s := range p.mcp.End(chosen, note) {
 		s.ID = control.ShortID(s.ID)
@@ -21,13 +21,14 @@ func (o *operations) end(p *place, chosen func(mcp.SessionInfo) bool, by, note s
 	return ended
 }
 
-// The causes that end sessions, besides operators.
+// The causes other than operators that end sessions.
 const (
-	byPolicy = "the policy" // the policy does not name what they need any more
-	byToken  = "the token"  // the token does not hold any more
+	byPolicy = "the policy" // the policy no longer names what the session needs
+	byToken  = "the token"  // the token is no longer valid
 )
 
-// operations are what an operator does with the sessions and background tasks of all places.
+// operations returns the actions of an operator on the sessions and background tasks of all
+// places.
 func (ps *places) operations() *operations {
 	return &operations{ps, ps.server.audit, ps.server.Log}
 }

@@ -16,19 +16,21 @@ import (
 	"belljar.dev/internal/fleet"
 )
 
-// fleetPolicies is where a front or a worker keeps the policy that was given to its fleet. It is a
-// file with the number of the policy as its name, NUMBER.yaml, that was checked before it got
-// that name. While there is one, it holds in the place of --policy, also after a restart.
+// fleetPolicies is the directory in which a front or a worker keeps the policy that was
+// given to its fleet. The policy is a file with its number as its name, NUMBER.yaml. It was
+// checked before it got this name. While there is such a file, it is in force instead of
+// --policy, also after a restart.
 type fleetPolicies struct {
 	dir    string
-	number atomic.Uint64 // of the one that holds; 0 for none
-	files  sync.Mutex    // held while its file is read, or older ones are removed
+	number atomic.Uint64 // number of the policy in force; 0 for none
+	files  sync.Mutex    // locked while the file is read, or older files are removed
 }
 
-// fleetPolicyDir is the name of the directory in that of the state.
+// fleetPolicyDir is the name of this directory in the state directory.
 const fleetPolicyDir = "fleet-policy"
 
-// openFleetPolicies finds the policy of a fleet. Without one, it returns the file of --policy.
+// openFleetPolicies finds the policy of a fleet. If there is none, policy is the file of
+// --policy.
 func openFleetPolicies(state, file string) (_ *fleetPolicies, policy string, err error) {
 	f := &fleetPolicies{dir: filepath.Join(state, fleetPolicyDir)}
 	entries, err := os.ReadDir(f.dir)
@@ -44,8 +46,9 @@ func openFleetPolicies(state, file string) (_ *fleetPolicies, policy string, err
 	return f, file, nil
 }
 
-// broken is the error of a start by a policy of the fleet that cannot be used any more. No other
-// one takes its place: it may allow what this one denies.
+// broken returns the error for a start with a policy of the fleet that can no longer be
+// used. No other policy is used instead, since it may allow what the policy of the fleet
+// denies.
 func (f *fleetPolicies) broken(err error) error {
 	if f == nil || f.number.Load() == 0 {
 		return err
@@ -53,7 +56,7 @@ func (f *fleetPolicies) broken(err error) error {
 	return fmt.Errorf("policy %d of the fleet: %w; correct what it lacks here, or remove %s to start by --policy until a front gives a policy again; without --fleet-policy it holds no more", f.number.Load(), err, f.dir)
 }
 
-// numberOf is the number of a policy by the name of its file.
+// numberOf returns the number of a policy from the name of its file.
 func numberOf(name string) (uint64, bool) {
 	digits, is := strings.CutSuffix(name, ".yaml")
 	n, err := strconv.ParseUint(digits, 10, 64)
@@ -64,7 +67,7 @@ func (f *fleetPolicies) file(number uint64) string {
 	return filepath.Join(f.dir, strconv.FormatUint(number, 10)+".yaml")
 }
 
-// draft writes a text under a name that is not that of a policy.
+// draft writes a text to a file whose name is not that of a policy.
 func (f *fleetPolicies) draft(text string) (name string, err error) {
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return "", err
@@ -80,7 +83,8 @@ func (f *fleetPolicies) draft(text string) (name string, err error) {
 	return draft.Name(), nil
 }
 
-// keep gives a draft its name: from now on it holds after a start.
+// keep renames a draft to the file of a policy: from now on this policy is in force after a
+// start.
 func (f *fleetPolicies) keep(draft string, number uint64) error {
 	if err := os.Rename(draft, f.file(number)); err != nil {
 		return err
@@ -95,12 +99,12 @@ func (f *fleetPolicies) clean() {
 	entries, _ := os.ReadDir(f.dir)
 	for _, e := range entries {
 		if n, ok := numberOf(e.Name()); !ok || n < f.number.Load() {
-			_ = os.Remove(filepath.Join(f.dir, e.Name())) // the newest counts
+			_ = os.Remove(filepath.Join(f.dir, e.Name())) // only the newest policy is used
 		}
 	}
 }
 
-// current returns the policy that holds; its number is 0 for none.
+// current returns the policy in force; its number is 0 if there is none.
 func (f *fleetPolicies) current() (g fleet.Policy, err error) {
 	f.files.Lock()
 	defer f.files.Unlock()

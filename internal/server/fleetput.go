@@ -17,42 +17,45 @@ import (
 	"belljar.dev/policies"
 )
 
-// Names of the policy that the fronts of a fleet share.
+// Names for the policy that the fronts of a fleet share.
 const (
 	policyBucket = "belljar-policy"
 	policyKey    = "policy"
-	// maxShared is the most bytes of it as JSON: NATS takes messages of 1 MiB, with their headers.
+	// maxShared is the most bytes of the policy as JSON: NATS accepts messages of 1 MiB,
+	// including their headers.
 	maxShared = 1<<20 - 8<<10
 )
 
 // Times for sharing a policy.
 const (
 	shareWait  = 10 * time.Second
-	shareAgain = time.Second // between two attempts to follow it
+	shareAgain = time.Second // pause between two attempts to follow the bucket
 )
 
-// putter gives a policy to a fleet, and to this front. Several fronts share it by a bucket of NATS.
+// putter gives a policy to a fleet, and to this front. Several fronts share the policy
+// through a bucket of NATS.
 type putter struct {
 	server *Server
-	bucket *bus.Bucket // nil for a single front
+	bucket *bus.Bucket // nil if this is the only front
 
-	putting sync.Mutex // held while an operator puts a policy
+	putting sync.Mutex // locked while an operator puts a policy
 
 	mu sync.Mutex
-	at bus.Item // guarded by mu: what was seen last in the bucket
+	at bus.Item // guarded by mu: last item seen in the bucket
 }
 
-// putPolicy is what an operator asks for.
+// putPolicy is the request of an operator.
 type putPolicy struct {
-	Name string `json:"name"` // of the file, for faults
+	Name string `json:"name"` // name of the file, for the texts of faults
 	Text string `json:"text"`
 }
 
-// noFleetPolicy is why a front neither gives nor shows a policy of the fleet.
+// noFleetPolicy is the reason why a front neither gives nor shows a policy of the fleet.
 const noFleetPolicy = "this front was started without --fleet-policy, so its policy is that of --policy"
 
-// handle adds what `belljar fleet policy` asks for. Nobody else reaches it: the socket belongs to the
-// operator, and clients, workers and the console have no way to it.
+// handle adds the routes for `belljar fleet policy`. Only the operator reaches them: the
+// socket belongs to the operator, and clients, workers and the console have no access to
+// it.
 func (u *putter) handle(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+control.StreamPath+"fleet/policy", func(w http.ResponseWriter, r *http.Request) {
 		var want putPolicy
@@ -117,15 +120,16 @@ func (u *putter) put(ctx context.Context, want putPolicy, by string) (uint64, er
 	return g.Number, nil
 }
 
-// kept is where this front keeps the policy of the fleet.
+// kept returns the policies of the fleet that this front keeps.
 func (u *putter) kept() *fleetPolicies { return u.server.places.layout.Load().fleetPolicies }
 
-// unchanged is the error of a policy that no front and no worker has taken.
+// unchanged returns the error for a policy that neither a front nor a worker has accepted.
 func unchanged(err error) error {
 	return fmt.Errorf("nothing was changed:\n%w", err)
 }
 
-// share writes a policy where all fronts see it, unless another front has just done so.
+// share writes a policy to the bucket that all fronts see, unless another front has just
+// written one. It returns the policy with its number.
 func (u *putter) share(ctx context.Context, g fleet.Policy) (fleet.Policy, error) {
 	ctx, cancel := context.WithTimeout(ctx, shareWait)
 	defer cancel()
@@ -157,7 +161,7 @@ func (u *putter) share(ctx context.Context, g fleet.Policy) (fleet.Policy, error
 	return g, nil
 }
 
-// take has a policy hold at this front, and gives it to the workers.
+// take puts a policy into force at this front, and gives it to the workers.
 func (u *putter) take(ctx context.Context, g fleet.Policy) error {
 	if err := u.server.reloader.hand(ctx, g); err != nil {
 		return err
@@ -166,7 +170,7 @@ func (u *putter) take(ctx context.Context, g fleet.Policy) error {
 	return nil
 }
 
-// begin gives the workers the policy that this front has from before.
+// begin gives the workers the policy that this front has kept from an earlier run.
 func (u *putter) begin() error {
 	g, err := u.kept().current()
 	if err != nil {
@@ -178,7 +182,7 @@ func (u *putter) begin() error {
 	return nil
 }
 
-// follow takes what other fronts share, until ctx ends.
+// follow takes the policies that other fronts share, until ctx ends.
 func (u *putter) follow(ctx context.Context) {
 	said := ""
 	for ctx.Err() == nil {
@@ -190,12 +194,12 @@ func (u *putter) follow(ctx context.Context) {
 			said = err.Error()
 			u.server.Log.Warn("the policy that other fronts put is not followed; it is tried again, and the one that holds goes on", "err", err)
 		}
-		_ = pause.For(ctx, shareAgain) // the loop asks ctx
+		_ = pause.For(ctx, shareAgain) // the loop checks ctx
 	}
 }
 
-// saw takes what is in the bucket. It may be what this front has put there, and an older one is
-// replaced by caughtUp.
+// saw takes the policy in an item of the bucket. The item may be from this front itself. If
+// it is older than the policy of this front, caughtUp replaces it.
 func (u *putter) saw(ctx context.Context, i bus.Item) {
 	if i.Key != policyKey {
 		return
@@ -219,8 +223,8 @@ func (u *putter) saw(ctx context.Context, i bus.Item) {
 	}
 }
 
-// caughtUp writes the policy of this front where all see it, if an older one is there: NATS has lost
-// it, or this front was alone.
+// caughtUp writes the policy of this front to the bucket if the bucket has an older policy
+// or none: NATS has lost the policy, or this was the only front.
 func (u *putter) caughtUp(ctx context.Context) {
 	u.mu.Lock()
 	at := u.at
@@ -236,7 +240,7 @@ func (u *putter) caughtUp(ctx context.Context) {
 	}
 }
 
-// write writes the policy of this front over a revision of the bucket.
+// write writes the policy of this front in place of a revision of the bucket.
 func (u *putter) write(ctx context.Context, revision uint64) error {
 	g, err := u.kept().current()
 	if err != nil {

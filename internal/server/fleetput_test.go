@@ -12,8 +12,8 @@ import (
 	"belljar.dev/internal/fleet"
 )
 
-// A policy of a fleet holds if it is newer than the one before and has no fault. Whatever else
-// comes is refused, and the one before holds on: here, and after a start.
+// A policy of a fleet takes effect if it is newer than the one before and has no fault.
+// Every other policy is refused, and the one before stays in force, also after a restart.
 func TestPolicyOfTheFleet(t *testing.T) {
 	const text = "version: 1\nprofiles: {p: {fs: {system: true}}}\ntenants: {a: {places: [site]}}\nrules:\n  - {id: RULE, match: {tool: \"*\"}, decision: allow}\n"
 	of := func(rule string) string { return strings.Replace(text, "RULE", rule, 1) }
@@ -25,7 +25,7 @@ func TestPolicyOfTheFleet(t *testing.T) {
 	if r.fleet, _, err = openFleetPolicies(state, file); err != nil {
 		t.Fatal(err)
 	}
-	r.places.layout.Load().routes = true // the policy only names its places
+	r.places.layout.Load().routes = true // so that the policy only names its places
 	holds := func() string {
 		open := r.gate.now.Load()
 		return open.Hash()
@@ -50,7 +50,7 @@ func TestPolicyOfTheFleet(t *testing.T) {
 		text, want string
 	}{
 		{3, of("three"), "taken"},
-		{3, of("three"), "taken"}, // again: the answer before was lost
+		{3, of("three"), "taken"}, // again, because the first answer was lost
 		{2, of("two"), "policy 3 holds here, which is newer"},
 		{3, of("other"), "another policy of the number 3"},
 		{4, strings.Replace(of("four"), "allow", "maybe", 1), "policy 4:5:"},
@@ -85,7 +85,7 @@ func TestPolicyOfTheFleet(t *testing.T) {
 	}
 }
 
-// A front, which has no place of its own, holds another policy when its file changes.
+// A front, which has no places, applies its policy again when the file changes.
 func TestFrontReadsItsPolicyAgain(t *testing.T) {
 	const text = "version: 1\nprofiles: {p: {fs: {system: true}}}\ntenants: {one: {places: [site]}, NAME: {places: [site]}}\n"
 	file := filepath.Join(t.TempDir(), "policy.yaml")
@@ -99,7 +99,7 @@ func TestFrontReadsItsPolicyAgain(t *testing.T) {
 		gate: &gate{}, file: file, places: newPlaces(nil, l), status: &policyStatus{}, changed: func(*layout) { changed++ }, log: slog.New(slog.DiscardHandler),
 	}
 	r.gate.now.Store(l.policy())
-	r.reload(t.Context()) // as it was
+	r.reload(t.Context()) // the file is unchanged
 	if changed != 0 {
 		t.Error("a policy that is as it was counts as another one")
 	}
@@ -110,8 +110,8 @@ func TestFrontReadsItsPolicyAgain(t *testing.T) {
 	}
 }
 
-// A process that is killed while it takes a policy leaves a draft, which does not count as a
-// policy, or the whole one.
+// A process that is killed while it takes a policy leaves either a draft, which does not
+// count as a policy, or the complete policy.
 func TestDraftsOfPolicies(t *testing.T) {
 	state := t.TempDir()
 	f, _, err := openFleetPolicies(state, "own.yaml")

@@ -13,17 +13,18 @@ import (
 	"belljar.dev/policies"
 )
 
-// flow is what a place has of skills, hooks and callbacks.
+// flow contains the skills, hooks and callbacks of a place.
 type flow struct {
 	skills    *skills.Catalog
-	hooks     *hooks.Set     // nil where none are run
-	callbacks *callback.Book // nil where none are kept
-	aside     *tools.Aside   // nil as well
-	around    *around        // nil as well
-	jobOver   chan struct{}  // is sent to at the end of a job; nil where nobody waits
+	hooks     *hooks.Set     // nil if no hooks run
+	callbacks *callback.Book // nil if no callbacks are kept
+	aside     *tools.Aside   // nil if no callbacks are kept
+	around    *around        // nil if no callbacks are kept
+	jobOver   chan struct{}  // receives a value at the end of a job; nil if nobody waits for it
 }
 
-// openCallbacks opens callbacks, and what adds them and skills to the results of calls.
+// openCallbacks opens the callbacks, and the parts that add callbacks and skills to the
+// results of calls.
 func (p *place) openCallbacks(context.Context) error {
 	s := p.server
 	if s.cfg.Callbacks == nil {

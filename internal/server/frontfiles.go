@@ -10,10 +10,10 @@ import (
 	"belljar.dev/policies"
 )
 
-// frontFiles checks that no box of a policy reaches a file of the front where that
-// matters: a box that reads the key can pose as the server, and one that writes the
-// certificates of authorities can pose as any client. The files are read again while the
-// server runs, so a box must not be able to change a link on the way either.
+// frontFiles checks that no box of a policy reaches a file of the front in a dangerous way:
+// a box that reads the key can pose as the server, and a box that writes the certificates
+// of authorities can pose as any client. The files are read again while the server runs, so
+// a box must not be able to change a link on the way to them either.
 func frontFiles(cfg *front.Config, workspaces []string, p *policies.Policy) error {
 	if cfg == nil {
 		return nil
@@ -36,7 +36,7 @@ func frontFiles(cfg *front.Config, workspaces []string, p *policies.Policy) erro
 			continue
 		}
 		if !filepath.IsAbs(path) {
-			path = here + "/" + path // not cleaned: link/.. is where the link leads
+			path = here + "/" + path // not cleaned: link/.. is the parent of the link's target
 		}
 		place, profile, err := config.Reached(path, workspaces, p, func(m policies.Mount) bool { return file.secret || m.Writable })
 		switch {

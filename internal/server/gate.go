@@ -8,35 +8,36 @@ import (
 	"belljar.dev/policies"
 )
 
-// gate decides calls by the policy that holds now. Swapping it is atomic: a
-// call is decided by one policy as a whole, the one before or the one after.
+// gate decides calls by the policy in force. The policy is replaced atomically: each call
+// is decided by one whole policy, the old or the new one.
 type gate struct {
 	now   atomic.Pointer[policies.Policy]
 	mode  Mode
-	login *login // of clients over HTTP
-	// enters reports whether a tenant may enter the place; nil for the gate of none.
+	login *login // login of clients over HTTP
+	// enters reports whether a tenant may enter the place; nil if the gate belongs to no
+	// place.
 	enters func(tenant string) bool
 }
 
-// Decide makes a gate what a server asks.
+// Decide decides a call by the policy in force and the mode of the workspace.
 func (g *gate) Decide(f policies.Facts) policies.Decision {
 	return g.mode.narrow(g.now.Load().Decide(f))
 }
 
-// Named reports whether the policy that holds names tenants.
+// Named reports whether the policy in force names tenants.
 func (g *gate) Named() bool { return len(g.now.Load().Tenants()) > 0 }
 
-// Authenticate returns whose token it is.
+// Authenticate returns the identity that a token belongs to.
 func (g *gate) Authenticate(ctx context.Context, token string) (mcp.Identity, error) {
 	return g.login.authenticate(ctx, token)
 }
 
-// Holds reports whether what let a caller in, and into this place, would do so now.
+// Holds reports whether the caller would still be let in now, and into this place.
 func (g *gate) Holds(caller mcp.Identity) bool {
 	return g.login.Holds(caller) && (g.enters == nil || g.enters(caller.Tenant))
 }
 
-// Challenge is the header WWW-Authenticate of the refusal of a request.
+// Challenge returns the header WWW-Authenticate for the refusal of a request.
 func (g *gate) Challenge(ctx context.Context, err error) string { return g.login.Challenge(ctx, err) }
 
 // Missing returns the scopes that a token lacks for a call.
@@ -44,12 +45,11 @@ func (g *gate) Missing(caller mcp.Identity, tool, profile string) []string {
 	return g.now.Load().Login().MissingScopes(caller.Tenant, caller.Scopes, tool, profile)
 }
 
-// Limits are what the policy that holds lets a tenant send.
+// Limits returns the limits that the policy in force sets for a tenant.
 func (g *gate) Limits(tenant string) (mcp.TenantLimits, bool) {
 	t, ok := g.now.Load().Tenant(tenant)
 	return mcp.TenantLimits{Rate: t.Rate, Burst: t.Burst, InFlight: t.InFlight, Sessions: t.Sessions, Streams: t.Streams}, ok
 }
 
-// Hidden reports whether the policy that holds lets a tenant have no call of a
-// tool.
+// Hidden reports whether the policy in force allows a tenant no call of a tool.
 func (g *gate) Hidden(f policies.Facts) bool { return g.now.Load().HiddenFrom(f) }

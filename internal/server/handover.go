@@ -12,19 +12,19 @@ import (
 )
 
 // HandOver starts the program at path with the arguments and variables of this process, and
-// hands the sockets of a server over HTTP to it. If it returns nil, the successor takes all
-// connections from now on, and the caller ends the context of ServeHTTP, which lets the open
-// ones end. HandOver returns the process of the successor then. After an error the server
-// goes on as before.
+// hands the sockets of a server over HTTP to it. If it returns nil, the successor accepts all
+// connections from now on, and the caller must end the context of ServeHTTP, which lets the
+// open connections end. HandOver then returns the process ID of the successor. After an error
+// the server continues as before.
 //
-//  1. The successor starts with the sockets. Both processes have them now, and this one
-//     goes on to accept.
-//  2. It opens everything, makes what boxes need, and says that it is ready.
-//  3. This process accepts no more connections, on no socket. Clients of open ones get their
-//     answers, with the request to connect anew. Their sessions come back in the successor
-//     with their first request there, like those after a restart, and have boxes of their own.
-//  4. What still runs has the time of a server that stops. At the end of this process the
-//     successor gets the end of file, and waits for nothing of it any more.
+//  1. The successor starts with the sockets. Both processes have them now, and this process
+//     still accepts connections.
+//  2. The successor opens everything, makes what boxes need, and reports that it is ready.
+//  3. This process accepts no more connections on any socket. Clients with open connections
+//     get their answers, with the request to connect again. Their sessions are restored in the
+//     successor by their first request there, like those after a restart, and get new boxes.
+//  4. Calls that still run have the time that a server gives them when it stops. When this
+//     process ends, the successor reads the end of file, and then waits for it no longer.
 func HandOver(ctx context.Context, s *Server, path string, args, env []string) (successor int, err error) {
 	handovers := 0
 	if in := s.cfg.Service.Inherited; in != nil {
@@ -67,7 +67,7 @@ func HandOver(ctx context.Context, s *Server, path string, args, env []string) (
 		_, _ = next.Wait()
 		return 0, fmt.Errorf("the successor %d: %w", next.Pid, err)
 	}
-	s.opened.Do(h.Close) // the successor waits for that
+	s.opened.Do(h.Close) // the successor waits until h is closed
 	s.front.Succeed()
 	if admin != nil {
 		admin.Succeed()

@@ -13,8 +13,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// A server whose successor does not start, or does not say that it is ready, goes on, and nothing
-// is left of the successor.
+// A server continues if its successor does not start, or does not report that it is ready,
+// and nothing is left of the successor.
 func TestHandOverToNoServer(t *testing.T) {
 	e := servedEstate(t)
 	program, pid := filepath.Join(t.TempDir(), "belljar"), filepath.Join(t.TempDir(), "pid")

@@ -18,14 +18,15 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// boxRunner runs each hook in a box of its own, of the profile that the session's
-// box has. To the policy a hook is what the agent's Bash would run.
+// boxRunner runs each hook in its own box, with the profile of the session's box. To the
+// policy, a hook is a command of the agent's Bash.
 type boxRunner struct{ place *place }
 
 // Run runs a hook.
 func (b *boxRunner) Run(ctx context.Context, c hooks.Command) (code int, err error) {
 	p, s, started := b.place, b.place.server, time.Now()
-	// Without what the event says: that is the agent's, and no command.
+	// The facts do not contain the data of the event, which come from the agent and are not
+	// a command.
 	facts := policies.Facts{Tenant: c.Tenant, Session: c.Session, Tool: "Bash", Profile: b.profile(c.Session), Now: started}
 	facts.Command = c.Script
 	if c.Argv[0] != "bash" && c.Argv[0] != "sh" {
@@ -44,7 +45,7 @@ func (b *boxRunner) Run(ctx context.Context, c hooks.Command) (code int, err err
 	}
 	grant := d.Grant
 	if grant.Workspace() > policies.AccessRead {
-		// A hook looks; what it wrote beside an overlay nobody would see.
+		// A hook only reads the workspace. Nobody would see what it wrote into its overlay.
 		if grant, err = grant.Narrow(policies.AccessRead); err != nil {
 			return 0, err
 		}
@@ -61,8 +62,8 @@ func (b *boxRunner) Run(ctx context.Context, c hooks.Command) (code int, err err
 		return 0, err
 	}
 	result, err = box.Run(ctx, sandbox.Cmd{
-		// Not in /workspace: an interpreter takes its modules from where it is, and
-		// the agent would have put one there that answers in the hook's place.
+		// Not in /workspace: an interpreter takes modules from its working directory, and
+		// the agent could have put a module there that answers instead of the hook.
 		Grant: grant, Argv: c.Argv, Dir: "/tmp", Environ: env, Stdin: c.Stdin, Timeout: min(c.Timeout, grant.Limits().Wall), Out: c.Out, Err: c.Err,
 	})
 	switch {
@@ -78,9 +79,9 @@ func (b *boxRunner) Run(ctx context.Context, c hooks.Command) (code int, err err
 	return result.Code, nil
 }
 
-// environ is the environment of a hook: that of its box's commands, as far as no
-// agent wrote what it names. A profile may have put the workspace's own programs
-// and modules first, for its commands (PATH, PYTHONPATH, HOME).
+// environ returns the environment of a hook: the variables of its box's commands, without
+// those that name a place that an agent can write. For commands, a profile may have put the
+// workspace's own programs and modules first (PATH, PYTHONPATH, HOME).
 func (b *boxRunner) environ(boxed []string, grant policies.Grant, c hooks.Command) ([]string, error) {
 	dirs, workspace := []string{sandbox.WorkspaceDir}, ""
 	if grant.Workspace() != policies.AccessNone {
@@ -104,10 +105,10 @@ func (b *boxRunner) environ(boxed []string, grant policies.Grant, c hooks.Comman
 	return append(env, c.Environ(workspace)...), nil
 }
 
-// hookArguments is how many arguments of a hook are the event's.
+// hookArguments is the number of a hook's arguments that come from the event.
 const hookArguments = 4
 
-// profile is that of a session's box; empty where it has none.
+// profile returns the profile of a session's box; empty if the session has no box.
 func (b *boxRunner) profile(session string) string {
 	if session == "" {
 		return ""

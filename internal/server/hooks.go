@@ -12,7 +12,7 @@ import (
 	"belljar.dev/internal/hooks"
 )
 
-// openHooks finds the folders of hooks.
+// openHooks finds the folders of hooks, and makes the set of hooks.
 func (p *place) openHooks(ctx context.Context) error {
 	s := p.server
 	f := s.cfg.Hooks
@@ -42,8 +42,8 @@ func (p *place) openHooks(ctx context.Context) error {
 		timeout = time.Duration(n) * time.Second
 	}
 	var err error
-	// At the end of ctx there are hooks to run yet: of sessions that end. Close
-	// bounds them.
+	// When ctx ends, there are still hooks to run, for the sessions that end. Close bounds
+	// their time.
 	p.flow.hooks, err = hooks.New(context.WithoutCancel(ctx), hooks.Config{
 		Folders: folders, OnHost: f.OnHost, Timeout: timeout, Log: s.Log,
 		Host: hooks.Host{Program: s.host.program, Workspace: p.Workspace}, Box: &boxRunner{p},
@@ -53,13 +53,13 @@ func (p *place) openHooks(ctx context.Context) error {
 	}
 	p.opened.Do(p.flow.hooks.Close) // Close waits for hooks that run
 	if p.Workspace != s.Workspace {
-		return nil // the place of --workspace has said it
+		return nil // the place of --workspace has already logged it
 	}
 	return p.flow.warnOfHooks(s.host)
 }
 
-// warnOfHooks names each hook that runs outside a box to the operator, and refuses
-// one that a box can write: that is asked again whenever it runs.
+// warnOfHooks logs each hook that runs outside a box, for the operator. It refuses a hook
+// that a box can write; this is checked again at each run.
 func (f *flow) warnOfHooks(h *host) error {
 	all, err := f.hooks.List()
 	if err != nil {

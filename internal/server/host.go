@@ -16,30 +16,30 @@ import (
 	"belljar.dev/search/engine"
 )
 
-// host is what a server uses of the machine outside of boxes: programs, secrets and
-// directories of the operator, as far as no box could have written them.
+// host contains what a server uses of the machine outside of boxes: programs, secrets and
+// directories of the operator, if no box could have written them.
 type host struct {
 	Place
 	gate    *gate
 	places  *places
-	pass    []string            // names of further variables of programs
-	audit   *ledger             // nil where no log is kept
-	sandbox *sandbox.Supervisor // nil before it is open
+	pass    []string            // names of further variables for programs
+	audit   *ledger             // nil if no log is kept
+	sandbox *sandbox.Supervisor // nil until it is open
 }
 
-// openHost notes what is outside of boxes, for the steps after it.
+// openHost makes the host, for the later steps of opening.
 func (s *Server) openHost(context.Context) error {
 	s.host = &host{Place: s.Place, gate: s.gate, places: s.places, pass: s.cfg.HostEnv, audit: s.audit}
 	return nil
 }
 
-// boxes are the places that boxes can write under the policy that holds now.
+// boxes returns the places that boxes can write under the policy in force.
 func (h *host) boxes() hostexec.Boxes {
 	return config.Boxes(h.gate.now.Load(), h.places.layout.Load().all, h.State)
 }
 
-// program is what all programs of the operator have in common that run outside a box:
-// they begin in "/", where no box writes.
+// program returns what all programs of the operator outside a box have in common. They
+// begin in "/", where no box writes.
 func (h *host) program() hostexec.Program {
 	p := hostexec.Program{Dir: "/", Boxes: h.boxes(), Inherit: os.Environ(), Pass: h.pass}
 	if h.sandbox != nil {
@@ -48,7 +48,7 @@ func (h *host) program() hostexec.Program {
 	return p
 }
 
-// secret is the value of a secret of the policy that holds.
+// secret returns the value of a secret of the policy in force.
 func (h *host) secret(ctx context.Context, name string) (string, error) {
 	from, ok := h.gate.now.Load().Secret(name)
 	if !ok {
@@ -61,7 +61,7 @@ func (h *host) secret(ctx context.Context, name string) (string, error) {
 	return value, err
 }
 
-// keys are the secrets of the policy that engines ask for by name.
+// keys returns the secrets of the policy that search engines need, by name.
 func (h *host) keys(ctx context.Context, engines *engine.Set) engine.Keys {
 	keys := make(engine.Keys)
 	policy := h.gate.now.Load()
@@ -81,7 +81,7 @@ func (h *host) keys(ctx context.Context, engines *engine.Set) engine.Keys {
 	return keys
 }
 
-// spool is the directory for the storage and the output of boxes while they run. It is
+// spool returns the directory for the storage and the output of boxes while they run. It is
 // the directory of temporary files, unless an agent works there: the agent would see the
 // data of other boxes.
 func (h *host) spool() (string, error) {
@@ -103,7 +103,7 @@ func (h *host) onlyMine(dir string) bool {
 	return err == nil && place == ""
 }
 
-// hookFolder is a folder that the command line names, which must be there.
+// hookFolder returns a folder that the command line names. The folder must exist.
 func (h *host) hookFolder(dir string) (hooks.Folder, error) {
 	path, err := filepath.Abs(dir)
 	if err == nil {

@@ -11,29 +11,29 @@ import (
 	"belljar.dev/policies"
 )
 
-// site is what the command line says of places. It does not change. A server that is not
-// for clients over HTTP has the one of --workspace.
+// site contains what the command line says about places. It is immutable. Without clients
+// over HTTP, a server has only the place of --workspace.
 type site struct {
-	home  string            // the workspace of --workspace; all are absolute and without links
-	named map[string]string // of --place: the workspace of each name
-	http  bool              // clients come over HTTP
-	// workdir has the places of a worker of a fleet; nil without one.
+	home  string            // workspace of --workspace; all workspaces are absolute paths without links
+	named map[string]string // workspaces of --place, by name
+	http  bool              // whether clients connect over HTTP
+	// workdir contains the places of a worker of a fleet; nil for another server.
 	workdir *workdir
-	routes  bool // this is a front, which has no places and knows who enters which
-	// fleetPolicies is where the policy of the fleet is kept; nil for a server without one.
+	routes  bool // whether this is a front, which has no places but knows which tenant enters which place
+	// fleetPolicies keeps the policy of the fleet; nil for a server without such a policy.
 	fleetPolicies *fleetPolicies
 }
 
-// layout is which places a server has under one policy, and who enters them. Names and
-// directories come from the configuration only. It does not change.
+// layout contains the places that a server has under one policy, and the tenants that may
+// enter them. Names and directories come only from the configuration. It is immutable.
 type layout struct {
 	*site
 
-	began time.Time // when the reading of the policy began
+	began time.Time // time at which the reading of the policy began
 
 	set  *config.PolicySet
-	ids  map[string]string // of a worker: the workspaces of its places, by their names
-	real map[string]string // workspaces, by the paths that the policy gives for them
+	ids  map[string]string // workspaces of a worker's places, by the names of the places
+	real map[string]string // workspaces by the paths that the policy contains
 	all  []string          // every workspace once, that of --workspace first
 }
 
@@ -65,7 +65,7 @@ func (s *site) read(policy string) (*layout, error) {
 	return l, nil
 }
 
-// own finds the places of a policy that a worker has.
+// own finds the places of a policy that this worker has.
 func (l *layout) own(p *policies.Policy) ([]string, error) {
 	all, err := fleetPlaces(p)
 	if err != nil {
@@ -84,7 +84,7 @@ func (l *layout) add(id string) {
 	l.all = append(l.all, l.ids[id])
 }
 
-// with is a layout with one more place of a worker, which exists on the disk.
+// with returns a layout with one more place of a worker. The place must exist on the disk.
 func (l *layout) with(id string) (*layout, error) {
 	next := *l
 	next.all, next.ids = slices.Clone(l.all), maps.Clone(l.ids)
@@ -96,7 +96,7 @@ func (l *layout) with(id string) (*layout, error) {
 	return &next, nil
 }
 
-// without is a layout with one place of a worker less.
+// without returns a layout without one place of a worker.
 func (l *layout) without(id string) *layout {
 	next := *l
 	next.ids = maps.Clone(l.ids)
@@ -105,7 +105,8 @@ func (l *layout) without(id string) *layout {
 	return &next
 }
 
-// idOf returns the name that a fleet has for the place of a workspace, or "" if it has no name.
+// idOf returns the name of the place of a workspace in a fleet, or "" if the place has no
+// name.
 func (l *layout) idOf(workspace string) string {
 	if l.workdir == nil || workspace == l.home {
 		return ""
@@ -118,7 +119,7 @@ func (l *layout) idOf(workspace string) string {
 	return placeID(tenant, name)
 }
 
-// names reports whether the policy has a place of that name for a tenant.
+// names reports whether the policy has a place with this name for a tenant.
 func (l *layout) names(tenant, name string) bool {
 	t, known := l.policy().Tenant(tenant)
 	if !known {
@@ -128,7 +129,7 @@ func (l *layout) names(tenant, name string) bool {
 	return has || name == ""
 }
 
-// find finds the workspaces beside that of --workspace.
+// find finds the workspaces other than that of --workspace.
 func (l *layout) find(p *policies.Policy) error {
 	owners := map[string]string{l.home: "--workspace"}
 	add := func(dir, owner string) {
@@ -162,8 +163,8 @@ func (l *layout) find(p *policies.Policy) error {
 	return nested(l.all, owners)
 }
 
-// pathOf is the path of the URL of a place; the empty name is the place of requests that name
-// none.
+// pathOf returns the URL path of a place. The empty name stands for the place of requests
+// without a name.
 func pathOf(name string) string {
 	if name == "" {
 		return "/mcp"
@@ -171,8 +172,9 @@ func pathOf(name string) string {
 	return "/w/" + name + "/mcp"
 }
 
-// nested refuses a workspace that lies in another one: what is protected in the one could
-// be written through the other, and the tenant of the one would read files of the other's.
+// nested returns an error if a workspace lies in another one: files that are protected in
+// one of them could be written through the other, and a tenant could read another tenant's
+// files.
 func nested(all []string, owners map[string]string) error {
 	sorted := slices.Sorted(slices.Values(all))
 	known := make(map[string]bool, len(all))
@@ -189,19 +191,19 @@ func nested(all []string, owners map[string]string) error {
 	return nil
 }
 
-// same reports whether two layouts are of the same policies, for the same workspaces.
+// same reports whether two layouts have the same policies for the same workspaces.
 func (l *layout) same(o *layout) bool {
-	return l.policy().Hash() == o.policy().Hash() && // a front has no workspaces
+	return l.policy().Hash() == o.policy().Hash() && // a front has no workspaces, so its policy is compared here
 		slices.Equal(l.all, o.all) && maps.Equal(l.real, o.real) &&
 		!slices.ContainsFunc(l.all, func(workspace string) bool { return l.set.Of(workspace).Hash() != o.set.Of(workspace).Hash() })
 }
 
-// policy is that of the place of --workspace.
+// policy returns the policy of the place of --workspace.
 func (l *layout) policy() *policies.Policy { return l.set.Of(l.home) }
 
-// at returns the workspace that a tenant's requests for a place lead to; a request
-// without a name has an empty one. False says that the place does not exist, or that the
-// tenant may not enter it.
+// at returns the workspace to which a tenant's requests for a place lead. The name is empty
+// for a request without a name. ok is false if the place does not exist, or if the tenant
+// may not enter it.
 func (l *layout) at(tenant, name string) (workspace string, ok bool) {
 	t, known := l.policy().Tenant(tenant)
 	switch {
@@ -210,7 +212,7 @@ func (l *layout) at(tenant, name string) (workspace string, ok bool) {
 	case l.workdir != nil:
 		workspace = l.ids[placeID(tenant, name)]
 	case !known && len(l.policy().Tenants()) > 0:
-		return "", false // it was let in, and taken out of the policy meanwhile
+		return "", false // the tenant was let in, and then removed from the policy
 	case name == "" && t.Workspace != "":
 		workspace = l.real[t.Workspace]
 	case name == "":
@@ -223,7 +225,7 @@ func (l *layout) at(tenant, name string) (workspace string, ok bool) {
 	return workspace, workspace != ""
 }
 
-// enters reports whether a tenant enters a workspace, by whatever name.
+// enters reports whether a tenant may enter a workspace, under any name.
 func (l *layout) enters(tenant, workspace string) bool {
 	t, known := l.policy().Tenant(tenant)
 	if at, _ := l.at(tenant, ""); at == workspace {
@@ -241,7 +243,7 @@ func (l *layout) enters(tenant, workspace string) bool {
 	return false
 }
 
-// parent is the directory of an absolute path; empty for that of the root.
+// parent returns the directory of an absolute path; empty for the root.
 func parent(path string) string {
 	if path == "/" {
 		return ""
@@ -249,8 +251,8 @@ func parent(path string) string {
 	return filepath.Dir(path)
 }
 
-// workspaces are those of all places of the policy that holds now.
+// workspaces returns the workspaces of all places of the policy in force.
 func (s *Server) workspaces() []string { return s.places.layout.Load().all }
 
-// workspaces are those of the policy that holds.
+// workspaces returns the workspaces of the policy in force.
 func (r *reloader) workspaces() []string { return r.places.layout.Load().all }

@@ -21,27 +21,27 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// ledger writes calls, sessions, boxes' connections and policies down. A nil
-// one writes nothing.
+// ledger records calls, sessions, boxes' connections and policies in the audit log. A nil
+// ledger records nothing.
 type ledger struct {
 	log     *audit.Log
 	dir     string
 	gate    *gate
 	command string
-	asked   bool // the policy asks for the log
+	asked   bool // whether the policy asks for the log
 	out     *slog.Logger
 
 	recordings recordings
-	witness    witness // of a worker
+	witness    witness // only used by a worker of a fleet
 }
 
 // placed is the ledger of one place.
 type placed struct {
 	*ledger
-	place string // in a fleet; empty elsewhere
+	place string // name of the place in a fleet; empty outside a fleet
 }
 
-// Decided writes the record of a decision, see ledger.decided.
+// Decided records a decision, see ledger.decided.
 func (l placed) Decided(ctx context.Context, d mcp.Decided) error {
 	return l.decided(ctx, l.place, d)
 }
@@ -49,13 +49,13 @@ func (l placed) Decided(ctx context.Context, d mcp.Decided) error {
 // Finished records the outcome of a call that Decided has recorded.
 func (l placed) Finished(f mcp.Finished) { l.finished(l.place, f) }
 
-// openLedger opens the log of the policy. If the policy asks for none, a server keeps
-// one all the same, if it can: it may be the only witness.
+// openLedger opens the audit log of the policy. Even if the policy asks for no log, a
+// server keeps one if it can: it may be the only evidence.
 func (s *Server) openLedger(ctx context.Context) error {
 	a, asked := s.Policy.Audit()
 	if !asked {
 		if s.cfg.Service == nil {
-			return nil // and a nil ledger writes nothing
+			return nil // a nil ledger records nothing
 		}
 		a = policies.DefaultAudit(policies.AuditRequest)
 	}
@@ -82,10 +82,10 @@ func (s *Server) openLedger(ctx context.Context) error {
 	if a.Required {
 		return l.check()
 	}
-	return nil // prepare tries its key, for a server after the first answer
+	return nil // prepare checks the key; in a server this happens after the first answer
 }
 
-// auditLog opens the log that a policy asks for, where no box can write it.
+// auditLog opens the log that a policy asks for, in a directory that no box can write.
 func auditLog(ctx context.Context, a policies.Audit, at Place, workspaces []string, g *gate, cfg *Config) (*ledger, error) {
 	dir := a.Path
 	if dir == "" {
@@ -112,8 +112,7 @@ func auditLog(ctx context.Context, a policies.Audit, at Place, workspaces []stri
 	return l, nil
 }
 
-// outOfReach checks that no box of a policy can write to the directory of the
-// log.
+// outOfReach returns an error if a box of a policy can write to the directory of the log.
 func outOfReach(dir string, workspaces []string, policy *policies.Policy) error {
 	place, profile, err := config.Reached(dir, workspaces, policy, func(m policies.Mount) bool { return m.Writable })
 	switch {
@@ -127,8 +126,8 @@ func outOfReach(dir string, workspaces []string, policy *policies.Policy) error 
 	return nil
 }
 
-// check tries the log's key, which openLedger only reads. It returns an error if the policy
-// asks for the log and nothing can sign it.
+// check checks the log's key, which openLedger only reads. It returns an error if the
+// policy asks for the log and the log cannot be signed.
 func (l *ledger) check() error {
 	if l == nil {
 		return nil
@@ -141,7 +140,7 @@ func (l *ledger) check() error {
 	return err
 }
 
-// close writes what waits.
+// close writes the records that wait, and closes the log.
 func (l *ledger) close() error {
 	if l == nil {
 		return nil
@@ -158,8 +157,9 @@ func (l *ledger) append(r audit.Record) {
 	}
 }
 
-// commit writes the record of what is about to be done. Where the policy requires the log, it
-// waits for the disk, and an error says that this must not be done; elsewhere it is append.
+// commit writes the record of an action before the action. If the policy requires the log,
+// commit waits until the record is on the disk, and after an error the action must not be
+// done. Otherwise commit is append.
 func (l *ledger) commit(ctx context.Context, r audit.Record) error {
 	if l == nil || !l.log.Required() {
 		l.append(r)
@@ -168,16 +168,15 @@ func (l *ledger) commit(ctx context.Context, r audit.Record) error {
 	return l.log.Commit(ctx, r)
 }
 
-// decided writes the record of a decision. It waits for the disk where the policy
-// requires the record, and where the call could send something out that cannot be
-// taken back.
+// decided writes the record of a decision. It waits for the disk if the policy requires the
+// record, or if the call could send out data that cannot be taken back.
 func (l *ledger) decided(ctx context.Context, place string, d mcp.Decided) error {
 	if leftOut(d.Decision) {
 		return nil
 	}
 	r := l.decision(d)
 	r.Place = place
-	// A question to a person is recorded before anybody can say yes.
+	// A question to a person is recorded before anybody can answer yes.
 	risky := d.Decision.Verdict == policies.Ask || d.Decision.Verdict == policies.Allow && (d.Decision.Grant.Network() != policies.NetworkNone || d.Approval != nil)
 	required := l.log.Required() || d.Decision.Grant.AuditRequired()
 	var err error
@@ -190,7 +189,7 @@ func (l *ledger) decided(ctx context.Context, place string, d mcp.Decided) error
 		err = l.log.Append(r)
 	}
 	if !required {
-		return nil // the log counts what is lost
+		return nil // the log counts lost records
 	}
 	return err
 }
@@ -200,7 +199,7 @@ func leftOut(d policies.Decision) bool {
 	return d.Verdict == policies.Allow && d.Audit.Said && d.Audit.Level == policies.AuditNone
 }
 
-// keep is how much of a call is written; zero for what the log keeps of any.
+// keep returns how much of a call is written; zero means the level of the log.
 func keep(d policies.Decision) policies.AuditLevel {
 	if !d.Audit.Said {
 		return 0
@@ -217,7 +216,7 @@ func (l *ledger) decision(d mcp.Decided) audit.Decision {
 		Policy: cmp.Or(v.Policy, l.gate.now.Load().Hash()), Profile: v.Grant.Profile(), Took: d.Took,
 		TraceID: d.Call.TraceID, Level: keep(v),
 	}
-	if f.Upstream != "" { // what our own tools declare is known
+	if f.Upstream != "" { // the annotations of our own tools are known
 		r.Facts.Annotations = f.Annotations
 	}
 	if a := d.Approval; a != nil {
@@ -226,7 +225,7 @@ func (l *ledger) decision(d mcp.Decided) audit.Decision {
 	if v.Rule != "" {
 		r.Rules = []audit.Rule{{ID: v.Rule, File: v.Source.File, Line: v.Source.Line, Verdict: v.Verdict.String()}}
 		if d.Approval != nil && v.Rule == d.Approval.Rule {
-			r.Rules[0].Verdict = policies.Ask.String() // what the rule said; the verdict is what came of it
+			r.Rules[0].Verdict = policies.Ask.String() // verdict of the rule itself; the record's verdict is the outcome
 		}
 	}
 	for _, s := range v.Shadow {
@@ -241,7 +240,7 @@ func (l *ledger) decision(d mcp.Decided) audit.Decision {
 	return r
 }
 
-// finished is the other half of decided.
+// finished records the outcome of a call, after decided.
 func (l *ledger) finished(place string, f mcp.Finished) {
 	if leftOut(f.Decision) {
 		return
@@ -279,7 +278,7 @@ func (l *ledger) finished(place string, f mcp.Finished) {
 	l.append(o)
 }
 
-// take removes the recordings of a call that is over, and returns them.
+// take removes the recordings of a call that has ended, and returns them.
 func (r *recordings) take(callID string) (*Recording, *audit.Reel) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -289,8 +288,8 @@ func (r *recordings) take(callID string) (*Recording, *audit.Reel) {
 	return cast, reel
 }
 
-// recorded is what became of the recording of a call that is over; nil where it
-// has none, or goes on.
+// recorded returns the record of the recording of a call that has ended. It is nil if the
+// call has no recording, or if the recording continues.
 func (l *ledger) recorded(callID string) *audit.Recorded {
 	if l == nil {
 		return nil
@@ -313,7 +312,7 @@ func (l *ledger) recorded(callID string) *audit.Recorded {
 	return &done
 }
 
-// resultText is what an agent reads of a result.
+// resultText returns the text that an agent reads of a result.
 func resultText(r *mcp.Result) string {
 	if len(r.Content) == 1 {
 		return r.Content[0].Text
@@ -326,7 +325,7 @@ func resultText(r *mcp.Result) string {
 	return b.String()
 }
 
-// Ran writes down how a command of `belljar run` ended, or why it did not run.
+// Ran records how a command of `belljar run` ended, or why it did not run.
 func (s *Server) Ran(id string, d policies.Decision, r sandbox.Result, err error, took time.Duration) {
 	s.audit.ran(id, d, r, err, took)
 }
@@ -350,7 +349,7 @@ func (l *ledger) ran(id string, d policies.Decision, r sandbox.Result, err error
 	l.append(o)
 }
 
-// egress writes down what met the door of a box.
+// egress records a connection at the door of a box.
 func (l *ledger) egress(box string, r egress.Record) {
 	e := audit.Egress{
 		Box: control.ShortID(box), Tenant: r.Tenant, Profile: r.Profile, Proto: r.Proto, Host: r.Host.String(), Port: r.Port, Method: r.Method, Path: r.Path,
@@ -366,15 +365,15 @@ func (l *ledger) egress(box string, r egress.Record) {
 	l.append(e)
 }
 
-// session records that a session began or ended in a workspace. workspace is empty for the one
-// of the server's own place. place is its name in a fleet.
+// session records that a session began or ended in a workspace. workspace is empty for the
+// workspace of the server's own place. place is the name of the place in a fleet.
 func (l *ledger) session(event string, s *mcp.Session, workspace, place string) {
 	r := audit.Session{Event: event, Tenant: s.Tenant(), Principal: s.Principal(), Session: control.ShortID(s.ID()), Workspace: workspace, Place: place}
 	r.Client.Name, r.Client.Version = s.Client()
 	l.append(r)
 }
 
-// bears reports whether no box of a policy could write to the log.
+// bears returns an error if a box of a policy could write to the log.
 func (l *ledger) bears(policy *policies.Policy, workspaces []string) error {
 	if l == nil {
 		return nil
@@ -385,9 +384,9 @@ func (l *ledger) bears(policy *policies.Policy, workspaces []string) error {
 	return nil
 }
 
-// policy records which policy applies from now on, and why if it is still the one
-// before. No call has to wait for this record, and no decision of the policy is recorded
-// before it.
+// policy records which policy is in force from now on. If it is still the one before,
+// reason states why. No call waits for this record, and no decision by the policy is
+// recorded before it.
 func (l *ledger) policy(event, file string, before, holds *policies.Policy, reason string) {
 	r := audit.PolicyChange{Event: event, File: file, SHA256: holds.Hash(), Reason: reason}
 	if before != holds {
@@ -396,7 +395,7 @@ func (l *ledger) policy(event, file string, before, holds *policies.Policy, reas
 	l.append(r)
 }
 
-// server writes down that a server began or ends.
+// server records that a server begins or ends.
 func (l *ledger) server(event, transport string, at Place) {
 	if l == nil {
 		return

@@ -16,7 +16,7 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// newLedger is a ledger of a policy that has the audit block of a text.
+// newLedger returns a ledger of a policy with the audit block in text, and the policy.
 func newLedger(t *testing.T, text string) (*ledger, *policies.Policy) {
 	t.Helper()
 	p, err := policies.Parse("p.yaml", []byte(`version: 1
@@ -52,7 +52,7 @@ func decided(p *policies.Policy, profile string) mcp.Decided {
 	return mcp.Decided{Call: mcp.Call{ID: "c-1", Tool: "Bash"}, Facts: f, Decision: p.Decide(f)}
 }
 
-// written are the kinds of the records of calls that are in the file now.
+// written returns the kinds of the call records that are now in the file.
 func written(t *testing.T, l *ledger) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(l.dir, "audit.jsonl"))
@@ -68,9 +68,9 @@ func written(t *testing.T, l *ledger) string {
 	return strings.Join(kinds, " ")
 }
 
-// Where a record is required, or the call may reach the network, the decision
-// is written before the call may run; where it is required and cannot be, the
-// call may not.
+// If a record is required, or the call may reach the network, the decision is written
+// before the call may run. If the record is required and cannot be written, the call may
+// not run.
 func TestLedgerWaits(t *testing.T) {
 	for _, tt := range [][2]string{{"required: true", "box"}, {"level: meta", "net"}, {"level: request", "held"}} {
 		text, profile := tt[0], tt[1]
@@ -91,7 +91,7 @@ func TestLedgerWaits(t *testing.T) {
 	}
 }
 
-// A question to a person is on the disk before anybody can answer.
+// A question to a person is on the disk before anybody can answer it.
 func TestLedgerWaitsForQuestions(t *testing.T) {
 	l, p := newLedger(t, "level: request")
 	d := decided(p, "box")
@@ -104,7 +104,7 @@ func TestLedgerWaitsForQuestions(t *testing.T) {
 	}
 }
 
-// A rule says how much is written of its calls.
+// A rule decides how much is written of its calls.
 func TestLedgerLevels(t *testing.T) {
 	l, p := newLedger(t, "level: request")
 	for _, tool := range []string{"Quiet", "Brief", "Other"} {
@@ -131,7 +131,7 @@ func TestLedgerLevels(t *testing.T) {
 	}
 }
 
-// The id of a session stands in no record as a whole.
+// No record contains the whole ID of a session.
 func TestLedgerKeepsSessionsClosed(t *testing.T) {
 	l, p := newLedger(t, "level: full")
 	if err := l.decided(t.Context(), "", decided(p, "net")); err != nil {
@@ -150,7 +150,7 @@ func TestLedgerKeepsSessionsClosed(t *testing.T) {
 	}
 }
 
-// A policy that would let boxes write to the log is not taken while it is kept.
+// A policy that would let boxes write to the log is refused while the log is kept.
 func TestReloadKeepsTheLogOutOfReach(t *testing.T) {
 	l, _ := newLedger(t, "level: meta")
 	wide, err := policies.Parse("wide.yaml", []byte("version: 1\nprofiles: {a: {fs: {system: true, write: ["+filepath.Dir(filepath.Dir(l.dir))+"]}}}\n"))
@@ -165,7 +165,8 @@ func TestReloadKeepsTheLogOutOfReach(t *testing.T) {
 	}
 }
 
-// A path that cannot be followed is not said to lie in the workspace.
+// The error for a path that cannot be resolved does not state that the path lies in the
+// workspace.
 func TestPathsThatCannotBeFollowed(t *testing.T) {
 	loop := filepath.Join(t.TempDir(), "loop")
 	if err := os.Symlink(loop, loop); err != nil {
