@@ -12,26 +12,26 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// Refused logins are recorded one by one as long as they are few. A client that sends bad
-// tokens without end writes one record a second, which counts the others.
+// Refused logins are recorded one by one while there are few. If a client sends bad tokens
+// without end, one record is written each second, with the number of the others.
 const (
 	refusalsPerSecond = 1
 	refusalBurst      = 100
 )
 
-// login finds out who clients over HTTP are, and records what it refuses.
+// login authenticates clients over HTTP, and records the refused ones.
 type login struct {
 	*auth.Authenticator
-	server  *Server      // for its logs, which are opened later
-	tickets *mcp.Tickets // of pages, which log in at one place and connect to it
-	linked  bool         // this is a worker of a fleet, whose fronts find out who the clients are
+	server  *Server      // server, for its logs, which are opened later
+	tickets *mcp.Tickets // tickets of web pages, which log in at one place and connect to it
+	linked  bool         // whether this is a worker of a fleet, whose fronts authenticate the clients
 
 	mu     sync.Mutex
 	few    *rate.Limiter
 	missed int // guarded by mu: refusals since the last one that was recorded
 }
 
-// authenticate returns whose token it is, and records a refusal.
+// authenticate returns the identity that a token belongs to, and records a refusal.
 func (l *login) authenticate(ctx context.Context, token string) (mcp.Identity, error) {
 	id, err := l.Authenticator.Authenticate(ctx, token)
 	if m := l.server.monitor; m != nil {
@@ -43,8 +43,9 @@ func (l *login) authenticate(ctx context.Context, token string) (mcp.Identity, e
 	return id, err
 }
 
-// Holds reports whether a caller would be let in now. A front checks again itself what it
-// has found out about a caller; here it only counts that the policy still names the tenant.
+// Holds reports whether a caller would still be let in now. In a worker it only reports
+// whether the policy still names the tenant, because the front itself checks the caller
+// again.
 func (l *login) Holds(caller mcp.Identity) bool {
 	if l.linked {
 		_, named := l.server.gate.now.Load().Tenant(caller.Tenant)

@@ -8,7 +8,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The helpers of a box start as this test binary.
+	// In boxes, this test binary is also the helper that starts there.
 	sandbox.Init()
 	testenv.Main(m)
 }

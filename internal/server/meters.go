@@ -13,19 +13,19 @@ import (
 	"belljar.dev/policies"
 )
 
-// Bounds of labels. With all of them reached, there are less than 3,000 series.
+// Bounds of labels. If all of them are reached, there are fewer than 3,000 series.
 const (
 	mostTenants = 64
 	mostTools   = 100
-	mostWords   = 32 // values of a label that are words of this program
+	mostWords   = 32 // most values of a label whose values are words of this program
 )
 
-// callBounds are the upper bounds of the buckets of the time of calls, in seconds. A call
-// without a box takes less than the first, and common clients give up after a minute.
+// callBounds are the upper bounds of the buckets for the time of calls, in seconds. A call
+// without a box takes less than the first bound, and common clients give up after a minute.
 var callBounds = []float64{0.005, 0.025, 0.1, 0.25, 1, 2.5, 10, 30, 60, 300}
 
-// meters counts what a server does. Labels have values of the policy, of the table of
-// tools and of this program; no client makes one up.
+// meters counts what a server does. The values of labels come from the policy, from the
+// table of tools and from this program; no client can choose them.
 type meters struct {
 	registry *metrics.Registry
 	began    time.Time
@@ -38,15 +38,15 @@ type meters struct {
 	logins    *metrics.Counter
 	limits    *metrics.Counter
 	handovers *metrics.Counter
-	streams   atomic.Int64 // that are open
+	streams   atomic.Int64 // number of open streams
 }
 
-// Traced counts a call that is over.
+// Traced counts a call that has ended.
 func (m *meters) Traced(c mcp.Traced) {
 	tool, verdict := c.Call.Tool, c.Decision.Verdict.String()
 	outcome := "ok"
 	switch {
-	case c.Err != nil && c.Decision.Verdict != policies.Allow: // the policy was not asked
+	case c.Err != nil && c.Decision.Verdict != policies.Allow: // the policy did not decide about the call
 		verdict, outcome = "none", "error"
 	case c.Decision.Verdict != policies.Allow:
 		outcome = "refused"
@@ -68,13 +68,13 @@ func (m *meters) Answered(a front.Answered) {
 	m.requests.Add(1, cmp.Or(a.Route, "none"), a.HTTP, string('0'+rune(a.Status/100))+"xx")
 }
 
-// Streaming counts open streams.
+// Streaming changes the number of open streams by change.
 func (m *meters) Streaming(change int) { m.streams.Add(int64(change)) }
 
-// Limited counts what a limit refused.
+// Limited counts a request or connection that a limit has refused.
 func (m *meters) Limited(limit string) { m.limits.Add(1, limit) }
 
-// login counts a token that was checked.
+// login counts a token that was checked, by the result err.
 func (m *meters) login(err error) {
 	result := "ok"
 	if refusal, ok := errors.AsType[*auth.Refusal](err); ok {

@@ -20,13 +20,13 @@ import (
 	"belljar.dev/policies"
 )
 
-// selector is a metric in an expression, with its matchers if it has any.
+// selector matches a metric in an expression, with its matchers if there are any.
 var selector = regexp.MustCompile(`\b((?:belljar|go|process)_\w+)(?:\{([^}]*)\})?`)
 
-// grouped are the labels by which an expression groups.
+// grouped matches the labels by which an expression groups.
 var grouped = regexp.MustCompile(`\b(?:by|on|without) \(([^)]*)\)`)
 
-// scraped are labels that Prometheus adds, and that of buckets.
+// scraped are the labels that Prometheus adds, and the label of buckets.
 var scraped = []string{"job", "instance", "le"}
 
 // checkExpression checks that all metrics of an expression exist, and have the labels that
@@ -76,7 +76,7 @@ func readDoc(t *testing.T, name string) []byte {
 	return text
 }
 
-// The dashboard and the alerts ask for metrics and labels that a server has.
+// The dashboard and the alerts use only metrics and labels that a server has.
 func TestDashboardAndAlerts(t *testing.T) {
 	m := newMeters(&Server{})
 	var board struct {
@@ -112,7 +112,7 @@ func TestDashboardAndAlerts(t *testing.T) {
 	}
 }
 
-// The page lists all families of belljar, and no others.
+// docs/front.md lists all families of belljar, and no others.
 func TestMetricsAreDocumented(t *testing.T) {
 	m := newMeters(&Server{})
 	_, section, _ := strings.Cut(string(readDoc(t, "front.md")), "\n## Metrics\n")
@@ -135,7 +135,8 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 }
 
-// A server whose labels have all the values that they may have has as few series as the page says.
+// If all labels of a server have all their possible values, the number of series is still
+// below the number in docs/front.md.
 func TestSeriesOfAFullServer(t *testing.T) {
 	e := newEstate(t)
 	put(t, e.policy, estatePolicy+e.tenants(""))
@@ -173,7 +174,7 @@ func TestSeriesOfAFullServer(t *testing.T) {
 	}
 	for _, route := range append(e.front.Routes(), "") {
 		for _, method := range []string{"GET", "POST", "DELETE", "OPTIONS", "HEAD", "PUT", "PATCH", "CONNECT", "TRACE", "_other"} {
-			m.Answered(front.Answered{HTTP: method, Route: route, Status: 403}) // which anybody can have
+			m.Answered(front.Answered{HTTP: method, Route: route, Status: 403}) // any client can cause this request
 		}
 		for _, method := range []string{"GET", "POST", "DELETE"} {
 			m.Answered(front.Answered{HTTP: method, Route: route, Status: 200})
@@ -188,7 +189,8 @@ func TestSeriesOfAFullServer(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	m.registry.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
-	// Sessions of each tenant by three transports, their calls, and boxes, of which there are none here.
+	// The series of these gauges, of which most are missing here: sessions of each tenant
+	// by three transports, their calls, and boxes.
 	series := (mostTenants + 1) * (3 + 1 + 1)
 	for line := range strings.Lines(w.Body.String()) {
 		if !strings.HasPrefix(line, "#") {

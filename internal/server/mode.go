@@ -4,19 +4,19 @@ import (
 	"belljar.dev/policies"
 )
 
-// Mode is what a person allows at most of what a profile says about the workspace. The
-// zero value is all of it.
+// Mode is the most that a person allows boxes to do with the workspace, whatever a profile
+// says. The zero value allows everything that a profile allows.
 type Mode string
 
 // The modes.
 const (
 	ModeBind    Mode = "bind"    // writes go to the directory
-	ModeOverlay Mode = "overlay" // writes go to a layer beside it
-	ModeNone    Mode = "none"    // boxes do not see it
+	ModeOverlay Mode = "overlay" // writes go to a layer above the directory
+	ModeNone    Mode = "none"    // boxes do not see the directory
 )
 
-// narrow is a decision under the mode: a grant that the mode would widen is
-// refused.
+// narrow returns a decision with its grant narrowed to the mode. If the grant cannot be
+// narrowed to the mode, because the mode allows more, the call is denied.
 func (m Mode) narrow(d policies.Decision) policies.Decision {
 	if m == "" {
 		return d

@@ -15,22 +15,23 @@ import (
 	"belljar.dev/policies"
 )
 
-// monitor is what an operator's programs ask a server: whether it lives, whether it takes
-// calls, and what it has counted.
+// monitor answers the requests of an operator's programs: whether the server runs, whether
+// it accepts calls, and what it has counted.
 type monitor struct {
 	listener *front.Admin
 	ready    *readiness
 	meters   *meters
 }
 
-// openMonitor opens the admin listener, if there is to be one. Without it, nothing is
-// counted.
+// openMonitor opens the admin listener, if the configuration has one. Without the listener,
+// nothing is counted.
 func (s *Server) openMonitor(ctx context.Context) error {
 	if s.cfg.Service == nil || s.cfg.Service.Admin == "" && !s.cfg.Service.Inherited.Admin() {
 		return nil
 	}
-	if path, ok := front.AdminSocket(s.cfg.Service.Admin); ok && filepath.IsAbs(path) { // another one is refused below
-		all := func(policies.Mount) bool { return true } // a socket that is shown read-only answers as well
+	// a path that is not absolute is refused below
+	if path, ok := front.AdminSocket(s.cfg.Service.Admin); ok && filepath.IsAbs(path) {
+		all := func(policies.Mount) bool { return true } // boxes can connect to a socket in a read-only mount too
 		place, _, err := config.Reached(filepath.Dir(path), s.workspaces(), s.Policy, all)
 		switch {
 		case err != nil:
@@ -52,7 +53,7 @@ func (s *Server) openMonitor(ctx context.Context) error {
 	return nil
 }
 
-// run answers until ctx ends.
+// run serves the admin listener until ctx ends.
 func (m *monitor) run(ctx context.Context, s *Server) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -63,7 +64,8 @@ func (m *monitor) run(ctx context.Context, s *Server) {
 	}
 }
 
-// where is the address of the admin listener, for the log; nothing without one.
+// where returns the address of the admin listener as attributes for the log; nil without a
+// listener.
 func (m *monitor) where() []any {
 	if m == nil {
 		return nil
@@ -71,15 +73,15 @@ func (m *monitor) where() []any {
 	return []any{"admin", m.listener.Addr()}
 }
 
-// drains has /readyz say why the server takes no new clients.
+// drains makes /readyz report why the server accepts no new clients.
 func (m *monitor) drains(why string) {
 	if m != nil {
 		m.ready.draining.Store(&why)
 	}
 }
 
-// newMeters makes the families of a server. Those that are asked for at an exposition see
-// the server as it is then.
+// newMeters makes the families of a server. Families with a function see the state of the
+// server at each exposition.
 func newMeters(s *Server) *meters {
 	r := metrics.New("belljar_metrics_folded_total")
 	tenant, tool := r.Label("tenant", mostTenants), r.Label("tool", mostTools)
@@ -106,7 +108,7 @@ func newMeters(s *Server) *meters {
 	return m
 }
 
-// addState adds families about what is wrong with a server.
+// addState adds the families about faults of a server.
 func (m *meters) addState(s *Server, what *metrics.Label) {
 	m.registry.GaugeFunc("belljar_ready", "1 if the server takes calls, else 0; /readyz says why.", nil, func(set metrics.Set) {
 		if s.monitor.ready.look().Ready {
@@ -131,7 +133,7 @@ func (m *meters) addState(s *Server, what *metrics.Label) {
 	})
 }
 
-// addOpen adds families of what is open now.
+// addOpen adds the families about what is open now.
 func (m *meters) addOpen(s *Server, tenant, transport *metrics.Label) {
 	m.registry.GaugeFunc("belljar_sessions_open", "Open sessions.", []*metrics.Label{tenant, transport}, func(set metrics.Set) {
 		for _, one := range s.places.sessions() {
@@ -148,7 +150,7 @@ func (m *meters) addOpen(s *Server, tenant, transport *metrics.Label) {
 	})
 	m.registry.GaugeFunc("belljar_boxes_open", "Open boxes.", []*metrics.Label{tenant}, func(set metrics.Set) {
 		if s.sandbox == nil {
-			return // of a front of a fleet
+			return // a front of a fleet has no boxes
 		}
 		for _, b := range s.sandbox.Boxes() {
 			set(1, b.Grant().Tenant())
@@ -156,7 +158,8 @@ func (m *meters) addOpen(s *Server, tenant, transport *metrics.Label) {
 	})
 }
 
-// addLosses adds families of what was written down, and what could not be.
+// addLosses adds the families about records that were written, and about records and spans
+// that were lost.
 func (m *meters) addLosses(s *Server) {
 	m.registry.CounterFunc("belljar_audit_records_total", "Records of the audit log that were written.", nil, func(set metrics.Set) {
 		if s.audit != nil {

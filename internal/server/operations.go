@@ -20,15 +20,15 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// operations are what the operator of a server does with its sessions and background
-// tasks: over the control socket, and by taking a tenant out of the policy.
+// operations are the actions of a server's operator on its sessions and background tasks:
+// over the control socket, at the console, and by removing a tenant from the policy.
 type operations struct {
 	places *places
 	audit  *ledger
 	log    *slog.Logger
 }
 
-// endGrace is how long a task has after SIGTERM.
+// endGrace is the time that a task has to end after SIGTERM.
 const endGrace = 2 * time.Second
 
 func (o *operations) sessions() []control.Session {
@@ -67,7 +67,7 @@ func (o *operations) tasks(all []tools.JobInfo) []control.Job {
 	return infos
 }
 
-// handle adds what `belljar session` and `belljar job` ask for.
+// handle adds the routes for `belljar session` and `belljar job`.
 func (o *operations) handle(mux *http.ServeMux) {
 	mux.HandleFunc("GET /sessions", func(w http.ResponseWriter, _ *http.Request) { control.Respond(w, http.StatusOK, o.sessions()) })
 	mux.HandleFunc("GET /jobs", func(w http.ResponseWriter, _ *http.Request) {
@@ -92,7 +92,7 @@ func (o *operations) handle(mux *http.ServeMux) {
 	}))
 }
 
-// endTasks ends background tasks of a session, whose id is cut.
+// endTasks ends background tasks of a session, which is given by the beginning of its ID.
 func (o *operations) endTasks(session string, tasks []int64, by string) []control.Job {
 	chosen := func(j tools.JobInfo) bool {
 		return control.ShortID(j.Session) == session && slices.Contains(tasks, j.ID)
@@ -108,8 +108,8 @@ func (o *operations) endTasks(session string, tasks []int64, by string) []contro
 	return o.tasks(ended)
 }
 
-// recent are the background tasks of all places, and those that have ended in a box that is
-// still there.
+// recent returns the background tasks of all places, and those that have ended in a box
+// that is still open.
 func (o *operations) recent() []control.Job {
 	var all []tools.JobInfo
 	for _, p := range o.places.all() {
@@ -118,7 +118,8 @@ func (o *operations) recent() []control.Job {
 	return o.tasks(all)
 }
 
-// output reads the output of a background task of a session, whose id is cut.
+// output reads the output of a background task of a session, which is given by the
+// beginning of its ID.
 func (o *operations) output(session string, task, from int64, most int) (tools.OutputPart, error) {
 	chosen := func(j tools.JobInfo) bool { return control.ShortID(j.Session) == session && j.ID == task }
 	for _, p := range o.places.all() {
@@ -138,8 +139,8 @@ func (o *operations) endAll(chosen func(mcp.SessionInfo) bool, by, note string) 
 	return ended
 }
 
-// tokensChanged ends the sessions of tokens that do not hold any more, and writes down
-// which tokens came and went.
+// tokensChanged ends the sessions of tokens that are no longer valid, and records the added
+// and the ended tokens.
 func (o *operations) tokensChanged(added []auth.Token, over []auth.Ended) {
 	for _, t := range added {
 		o.log.Info("another token holds from now on", "token", t.ID, "tenant", t.Tenant)
@@ -152,7 +153,7 @@ func (o *operations) tokensChanged(added []auth.Token, over []auth.Ended) {
 		o.log.Info("a token does not hold any more, and its sessions end", "token", t.ID, "tenant", t.Tenant, "why", string(t.Why))
 		o.audit.append(audit.Login{Event: string(t.Why), Tenant: t.Tenant, Principal: t.Principal()})
 	}
-	for _, p := range o.places.all() { // streams that were opened while their tokens were revoked end too
+	for _, p := range o.places.all() { // this also ends streams that were opened while their tokens were being revoked
 		p.mcp.Reloaded()
 	}
 	of := func(s mcp.SessionInfo) bool {
@@ -161,9 +162,9 @@ func (o *operations) tokensChanged(added []auth.Token, over []auth.Ended) {
 	o.endAll(of, byToken, "its token was revoked or has expired")
 }
 
-// endGone ends the sessions of tenants and issuers that a policy does not name any more, and
-// of tenants in places that they may not enter any more: nobody is left who could reach them,
-// or all of their calls would be refused.
+// endGone ends the sessions of tenants and issuers that the policy no longer names, and of
+// tenants in places that they may no longer enter. Nobody could reach these sessions any
+// more, or all of their calls would be refused.
 func (o *operations) endGone(l *layout, tokens bool) {
 	p := l.policy()
 	named := len(p.Tenants()) > 0

@@ -21,15 +21,17 @@ import (
 	"belljar.dev/policies"
 )
 
-// A bait is what an agent writes to have its own code run: it makes the witness.
-// WITNESS is that file's path, and WS that of the workspace as the program sees it.
+// A bait is a set of files that an agent writes so that its own code runs. That code
+// creates the witness file. In the texts, WITNESS stands for the path of the witness file,
+// and WS for the path of the workspace as the program sees it.
 type bait struct {
-	files map[string]string // by path in the workspace
-	git   bool              // the workspace is a repository, too
-	env   []string          // variables of whoever starts the program
+	files map[string]string // contents of the files by their paths in the workspace
+	git   bool              // whether the workspace is also a repository
+	env   []string          // variables of the process that starts the program
 }
 
-// hit is a line of sh, and as a module of each language what makes the witness.
+// The code that creates the witness file: a line of sh, and a module in each other
+// language.
 const (
 	hitShell  = "echo hit >WITNESS\n"
 	hitPython = "open('WITNESS', 'w').write('hit')\n"
@@ -37,7 +39,7 @@ const (
 	hitPerl   = "open(my $f, '>', 'WITNESS'); print $f 'hit'; close $f; 1;\n"
 )
 
-// baits are those for programs of each kind.
+// baits are the baits for all kinds of programs.
 var baits = map[string]bait{
 	"json.py":       {files: map[string]string{"json.py": hitPython}},
 	"base64.py":     {files: map[string]string{"base64.py": hitPython}},
@@ -79,8 +81,8 @@ var baits = map[string]bait{
 	"dotfiles": {files: map[string]string{".envrc": hitShell, ".bashrc": hitShell, ".profile": hitShell, ".npmrc": "ignore-scripts=false\n", ".tool-versions": "python x\n"}},
 }
 
-// lured are programs as an operator's script or secret runs them, and the baits
-// that each takes if it is started in the workspace.
+// lured are the programs in the form in which an operator's script or secret runs them,
+// each with the baits that it takes if it is started in the workspace.
 var lured = []struct {
 	argv  []string
 	baits string
@@ -108,13 +110,13 @@ type trap struct {
 	witness string
 }
 
-// fill writes a text for a place that sees the workspace at ws.
+// fill replaces WITNESS and WS in a text. ws is the path of the workspace.
 func (p trap) fill(text, ws string) string {
 	return strings.NewReplacer("WITNESS", p.witness, "WS", ws).Replace(text)
 }
 
-// lay empties the workspace and lays baits into it. seen is where the programs see
-// it.
+// lay empties the workspace and writes baits into it. seen is the path of the workspace as
+// the programs see it.
 func (p trap) lay(seen string, names []string) {
 	p.t.Helper()
 	_ = os.Remove(p.witness)
@@ -145,7 +147,7 @@ func (p trap) lay(seen string, names []string) {
 			}
 			write(".git/HEAD", "ref: refs/heads/main\n")
 			write("tracked", "x\n")
-			// A file in the index, so that there is something to compare.
+			// The index needs a file, so that git has something to compare.
 			add := exec.CommandContext(p.t.Context(), "git", "-C", p.ws, "-c", "core.fsmonitor=false", "add", "tracked")
 			if out, err := add.CombinedOutput(); err != nil {
 				p.t.Fatalf("git add: %v: %s", err, out)
@@ -153,7 +155,7 @@ func (p trap) lay(seen string, names []string) {
 			write("tracked", "changed\n")
 		}
 	}
-	gitConfig := "" // several baits have a part of it
+	gitConfig := "" // several baits each have a part of this file
 	for _, name := range names {
 		for file, text := range baits[name].files {
 			if file == ".git/config" {
@@ -166,7 +168,8 @@ func (p trap) lay(seen string, names []string) {
 	_ = os.Remove(p.witness)
 }
 
-// environ is what whoever starts a program has of baits' variables.
+// environ returns base with the variables of the baits, as the process that starts a
+// program has them.
 func (p trap) environ(base []string, seen string, names []string) []string {
 	env := append([]string(nil), base...)
 	path := os.Getenv("PATH")
@@ -188,22 +191,22 @@ func (p trap) taken() bool {
 	return err == nil
 }
 
-// plain starts a program as anybody would, in the workspace.
+// plain starts a program in the workspace without any protection.
 func (p trap) plain(argv, env []string) {
 	ctx, cancel := context.WithTimeout(p.t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "/usr/bin/env", argv...) // env looks on the PATH of its own environment
+	cmd := exec.CommandContext(ctx, "/usr/bin/env", argv...) // env searches the PATH of its own environment
 	cmd.Dir, cmd.Env = p.ws, env
-	_ = cmd.Run() // how it ends does not matter
+	_ = cmd.Run() // its exit status does not matter
 }
 
-// needed are the programs of lured.
+// needed declares that a test needs the programs of lured.
 func needed(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash, testenv.Python, testenv.Node, testenv.Npm, testenv.Perl, testenv.Git)
 }
 
-// openTrap opens what a server works with, in a workspace for baits. Its profile
-// has variables of the same kind as baits have on the host.
+// openTrap opens a server in a workspace for baits. The profile sets variables of the same
+// kinds as the variables of the baits.
 func openTrap(t *testing.T) (trap, *Server) {
 	t.Helper()
 	dir := t.TempDir()
@@ -212,7 +215,7 @@ func openTrap(t *testing.T) (trap, *Server) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Remove(p.witness) })
-	t.Chdir(p.ws) // where clients start belljar
+	t.Chdir(p.ws) // the directory in which clients start belljar
 	t.Setenv("HOME", dir)
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(dir, "config"))
 	policy := filepath.Join(dir, "policy.yaml")
@@ -243,8 +246,8 @@ profiles:
 	return p, w
 }
 
-// asHook is a program as a hook's script runs it, in the language of the hook. At
-// its end it says whether a bait was taken, because in a box nobody else sees it.
+// asHook returns a hook that runs a program, in a random language. At its end, the hook
+// prints TAKEN if a bait was taken, because the test cannot see the witness file in a box.
 func (p trap) asHook(r *rand.Rand, argv []string) (name, text string) {
 	quoted := config.Quote(argv)
 	look := "\n[ -e " + p.witness + " ] && echo TAKEN; true\n"
@@ -259,11 +262,10 @@ func (p trap) asHook(r *rand.Rand, argv []string) (name, text string) {
 	return "x.js", fmt.Sprintf("try { require('left') } catch {}\nrequire('child_process').spawnSync('/bin/sh', ['-c', %q])\nif (require('fs').existsSync(%q)) console.log('TAKEN')\n", quoted, p.witness)
 }
 
-// TestNoBaitIsTaken: whatever an agent writes into its workspace, and whatever of
-// that the operator's environment or a profile leads to, nothing of it runs when
-// belljar runs a secret's program, a hook on the host or a hook in a box. The same
-// program, started in the workspace as anybody would, runs it: without that a case
-// counts for nothing.
+// TestNoBaitIsTaken checks that nothing that an agent writes into its workspace runs when
+// belljar runs a secret's program, a hook on the host or a hook in a box, whatever the
+// operator's environment or a profile refers to. As a control, the same program must take a
+// bait when it is started in the workspace without protection.
 func TestNoBaitIsTaken(t *testing.T) {
 	needed(t)
 	cases, r := testenv.Cases(t, 40)
@@ -275,7 +277,7 @@ func TestNoBaitIsTaken(t *testing.T) {
 		all := strings.Split(row.baits, ",")
 		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		names := append(all[:1+r.IntN(len(all))], "dotfiles")
-		// And one that is for another program.
+		// In addition a bait for another program.
 		other := strings.Split(lured[r.IntN(len(lured))].baits, ",")
 		names = append(names, other[r.IntN(len(other))])
 
@@ -310,7 +312,7 @@ func TestNoBaitIsTaken(t *testing.T) {
 	t.Logf("baits were out for %v", took)
 }
 
-// hook runs a program by a hook and is what that says.
+// hook runs a program in a hook, and returns the output of the hook.
 func (p trap) hook(r *rand.Rand, w *Server, argv []string, onHost bool, env []string) string {
 	p.t.Helper()
 	folder := filepath.Join(filepath.Dir(p.ws), "hooks")
@@ -350,8 +352,8 @@ func (p trap) hook(r *rand.Rand, w *Server, argv []string, onHost bool, env []st
 	return ran[0].Stdout + ran[0].Stderr
 }
 
-// TestEachBaitIsGood: each bait is taken by each program that it is for, if that is
-// started in the workspace.
+// TestEachBaitIsGood checks that each program takes each of its baits if it is started in
+// the workspace.
 func TestEachBaitIsGood(t *testing.T) {
 	needed(t)
 	p := trap{t: t, ws: t.TempDir(), witness: filepath.Join(t.TempDir(), "witness")}

@@ -23,25 +23,25 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// place is one workspace at work: the sessions in it, what decides about their calls, and
-// what they keep. Nothing of it is seen in another place.
+// place is one open workspace: the sessions in it, what decides about their calls, and what
+// they keep. Another place sees nothing of it.
 type place struct {
 	Place
-	id     string  // in a fleet; empty elsewhere
-	server *Server // what all places share
+	id     string  // name of the place in a fleet; empty outside a fleet
+	server *Server // server, with what all places share
 	opened closers.Stack
 
-	gate     *gate // the policy that holds here
+	gate     *gate // gate with the policy in force here
 	books    books
 	boxes    *sandbox.Workspace
-	approver *approver // nil where nobody is asked
+	approver *approver // nil if nobody is asked
 	flow     flow
 	mcp      *mcp.Server      // nil without tools
-	gateway  *gateway.Gateway // nil as well
-	operator *tools.Operator  // nil as well
+	gateway  *gateway.Gateway // nil without tools
+	operator *tools.Operator  // nil without tools
 }
 
-// newPlace is the place of a workspace. Nothing is opened.
+// newPlace returns the place of a workspace. It opens nothing.
 func newPlace(s *Server, workspace string, policy *policies.Policy) *place {
 	p := &place{Place: s.Place, server: s}
 	p.Workspace, p.Policy = workspace, policy
@@ -51,15 +51,16 @@ func newPlace(s *Server, workspace string, policy *policies.Policy) *place {
 	}
 	p.books.kept = store.Config{Store: s.kept, Place: workspace, Self: self(), Alive: alive, Log: s.Log}
 	if id := s.places.layout.Load().idOf(workspace); id != "" {
-		// It has a state of its own, which goes where the place goes. No other process has it.
+		// Such a place has its own state, which moves with the place. No other process uses
+		// this state.
 		p.id, p.State = id, filepath.Join(filepath.Dir(workspace), ofState)
 		p.books.kept = store.Config{Store: store.New(p.State), Place: id, Self: self(), Log: s.Log}
 	}
 	return p
 }
 
-// gateOf is the gate of a workspace. The policy in it is replaced by that of each later
-// layout, see places.hold.
+// gateOf returns the gate of a workspace. Each later layout replaces the policy in it, see
+// places.hold.
 func gateOf(s *Server, workspace string, policy *policies.Policy) *gate {
 	g := &gate{mode: s.cfg.Mode, login: s.login, enters: func(tenant string) bool {
 		return s.places.layout.Load().enters(tenant, workspace)
@@ -68,8 +69,8 @@ func gateOf(s *Server, workspace string, policy *policies.Policy) *gate {
 	return g
 }
 
-// open opens a place in one order, like Server.open. After an error, the caller closes the
-// place.
+// open opens the parts of a place in a fixed order, like Server.open. After an error, the
+// caller closes the place.
 func (p *place) open(ctx context.Context) (err error) {
 	if p.id != "" {
 		p.opened.Add(closers.Logged(p.Log, "the state of a place was not closed", p.books.kept.Store.Close))
@@ -77,7 +78,7 @@ func (p *place) open(ctx context.Context) (err error) {
 	if p.boxes, err = p.server.sandbox.Workspace(p.Workspace); err != nil {
 		return unprepared(err)
 	}
-	p.boxes.Regrant(ctx, nil) // what an earlier policy said, which had this place before
+	p.boxes.Regrant(ctx, nil) // forgets an earlier policy that had this workspace
 	for _, step := range []func(context.Context) error{p.openSkills, p.openApprover, p.openHooks, p.openCallbacks, p.openTools, p.openUpstreams, p.run} {
 		if err := step(ctx); err != nil {
 			return err
@@ -86,16 +87,16 @@ func (p *place) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// close ends what is open, the last of it first, and waits until it has ended. A second call does
+// close closes the parts in the reverse order, and waits for their end. A second call does
 // nothing.
-func (p *place) close() { _ = p.opened.Close() } // each step logs what fails
+func (p *place) close() { _ = p.opened.Close() } // each step logs its error
 
-// shut ends the sessions of a place that no policy has any more, and closes it.
+// shut ends the sessions of a place that no policy has any more, and closes the place.
 func (p *place) shut(ctx context.Context) {
 	p.server.places.operations().end(p, func(mcp.SessionInfo) bool { return true }, byPolicy, "the policy does not name its place any more")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
-	_ = p.mcp.Shutdown(ctx) // its sessions have ended
+	_ = p.mcp.Shutdown(ctx) // its sessions have already ended
 	p.close()
 }
 
@@ -116,7 +117,8 @@ func (p *place) openTools(context.Context) error {
 		Instructions: "A shell in a sandbox. /workspace is the project; the network is closed, except for what the policy opens. A refusal says why and what to do instead.",
 		Gate:         p.gate,
 		Tenant:       p.Tenant,
-		HTTP:         mcp.HTTP{Auth: p.gate, Guarded: true, Shared: s.places.shared, Tickets: s.login.tickets}, // guarded by the front
+		// Guarded: the front has checked Host and Origin
+		HTTP:         mcp.HTTP{Auth: p.gate, Guarded: true, Shared: s.places.shared, Tickets: s.login.tickets},
 		Redact:       audit.Clean,
 		Suite:        s.cfg.Tools.Suite,
 		Structured:   s.cfg.Tools.Structured,
@@ -185,18 +187,18 @@ func (p *place) openTools(context.Context) error {
 	return nil
 }
 
-// browsersOf returns what opens a browser that an agent uses.
+// browsersOf returns the function that opens a browser for an agent.
 func browsersOf(seats *act.Seats) func(context.Context, policies.Grant, act.Options) (tools.Chrome, error) {
 	return func(ctx context.Context, g policies.Grant, o act.Options) (tools.Chrome, error) {
 		seat, err := seats.Open(ctx, g, o)
 		if err != nil {
-			return nil, err // and no Chrome that is not nil and holds a nil
+			return nil, err // not seat: a tools.Chrome with a nil pointer in it is not nil
 		}
 		return seat, nil
 	}
 }
 
-// run starts what goes on while calls are answered: callbacks and skills.
+// run starts the work that runs while calls are answered: callbacks and skills.
 func (p *place) run(ctx context.Context) error {
 	if p.mcp == nil {
 		return nil
@@ -219,24 +221,25 @@ func (p *place) run(ctx context.Context) error {
 	return nil
 }
 
-// stopAsking makes the calls that wait for an answer of a person go on without one.
+// stopAsking ends the waiting of the calls that wait for an answer of a person: they
+// continue without one.
 func (p *place) stopAsking() {
 	if p.approver != nil {
 		p.approver.stop()
 	}
 }
 
-// hold gives the sessions and boxes of a place the policy that its gate has now.
+// hold applies the policy that the gate has now to the sessions and boxes of a place.
 func (p *place) hold(ctx context.Context) {
 	if p.mcp != nil {
 		p.mcp.Reloaded()
 	}
-	// Boxes that are open get the egress that their profiles have now.
+	// Open boxes get the egress that their profiles have now.
 	p.boxes.Regrant(ctx, p.gate.now.Load())
 	p.reloadUpstreams()
 }
 
-// decide asks the policy and writes down what it says, with the id of the call.
+// decide decides by the policy, and records the decision. It returns the ID of the call.
 func (p *place) decide(ctx context.Context, f policies.Facts) (policies.Decision, string, error) {
 	started, id := time.Now(), mcp.NewCallID()
 	d := p.gate.Decide(f)

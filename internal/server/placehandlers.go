@@ -12,13 +12,13 @@ import (
 	"belljar.dev/policies"
 )
 
-// placeHandlers answer `belljar place` about the places of a fleet.
+// placeHandlers answers `belljar place` about the places of a fleet.
 type placeHandlers struct{ server *Server }
 
-// moveRequest asks a front to move a place.
+// moveRequest is the request to a front to move a place.
 type moveRequest struct {
 	Place string `json:"place"`
-	To    string `json:"to,omitempty"` // a worker; empty for any other
+	To    string `json:"to,omitempty"` // name of a worker; empty for any other worker
 }
 
 func (h *placeHandlers) handle(mux *http.ServeMux) {
@@ -53,7 +53,7 @@ func (h *placeHandlers) handle(mux *http.ServeMux) {
 		switch {
 		case err == nil:
 		case out.begun:
-			panic(http.ErrAbortHandler) // the command must not take a part for the whole
+			panic(http.ErrAbortHandler) // so that the command does not take a part for the whole
 		default:
 			control.Respond(w, http.StatusConflict, err.Error())
 		}
@@ -72,15 +72,17 @@ func (h *placeHandlers) handle(mux *http.ServeMux) {
 	})
 }
 
-// streamWait is how long a command may take for a part of a place that it sends or reads.
+// streamWait is the time limit of a command for each part of a place that it sends or
+// reads.
 const streamWait = time.Minute
 
-// newTimedStream is the stream of a request whose parts may take streamWait each.
+// newTimedStream returns the stream of a request with the time limit streamWait for each
+// part.
 func newTimedStream(w http.ResponseWriter, r *http.Request) *fleet.TimedStream {
 	return &fleet.TimedStream{Wait: streamWait, W: w, Body: r.Body}
 }
 
-// respond sends what became of a request.
+// respond sends the result of a request.
 func respond(w http.ResponseWriter, info fleet.PlaceInfo, err error) {
 	if err != nil {
 		control.Respond(w, http.StatusConflict, err.Error())
@@ -89,7 +91,7 @@ func respond(w http.ResponseWriter, info fleet.PlaceInfo, err error) {
 	control.Respond(w, http.StatusOK, info)
 }
 
-// lateStatus notes whether a part of an answer was sent.
+// lateStatus records whether a part of an answer was sent.
 type lateStatus struct {
 	w     io.Writer
 	begun bool

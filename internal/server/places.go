@@ -15,26 +15,27 @@ import (
 	"belljar.dev/policies"
 )
 
-// places are the places of a server that are open. One is opened at its first request, or
-// in the background before that. Its methods are safe for concurrent use.
+// places contains the open places of a server. A place is opened at its first request, or
+// earlier in the background. The methods of places are safe for concurrent use.
 type places struct {
 	server *Server
-	shared *mcp.Shared            // what all count together
-	layout atomic.Pointer[layout] // that holds; changed with mu held
+	shared *mcp.Shared            // limits that all places share
+	layout atomic.Pointer[layout] // layout in force; changed with mu held
 
-	moves  *movers              // places that come and go; nil but for a worker
-	frozen func(id string) bool // reports whether a place is closed for a while
-	moved  func()               // to be called when a worker has other places than before
-	// changing is held while another layout is read and put in the place of the one before.
+	moves  *movers              // moves of places; nil except in a worker
+	frozen func(id string) bool // reports whether a place is temporarily closed
+	moved  func()               // called when the places of a worker have changed
+	// changing is locked while another layout is read and replaces the one before.
 	changing sync.Mutex
 
 	mu     sync.Mutex
-	open   map[string]*slot // guarded by mu: by workspace
+	open   map[string]*slot // guarded by mu: slots by workspace
 	closed bool             // guarded by mu
-	silent bool             // guarded by mu: nobody is asked any more
-	// unclosed are the places that release has taken out of open and not closed yet.
-	unclosed map[string]*slot // guarded by mu: by workspace
-	closing  sync.WaitGroup   // of places that no policy has any more
+	silent bool             // guarded by mu: whether no person is asked any more
+	// unclosed contains the places that release has removed from open, and that are not
+	// closed yet.
+	unclosed map[string]*slot // guarded by mu: slots by workspace
+	closing  sync.WaitGroup   // places that are being closed, because no policy has them any more
 }
 
 func newPlaces(s *Server, l *layout) *places {
@@ -43,11 +44,11 @@ func newPlaces(s *Server, l *layout) *places {
 	return ps
 }
 
-// slot is a place that is open, or being opened.
+// slot is a place that is open or being opened.
 type slot struct {
 	*place
-	ready chan struct{} // closed when the place is open, or failed to
-	err   error         // why it failed; valid once ready is closed
+	ready chan struct{} // closed when the place is open, or has failed to open
+	err   error         // error of opening; valid once ready is closed
 }
 
 // at returns the place of a workspace, and opens it if it is not open.
@@ -71,11 +72,12 @@ func (ps *places) at(ctx context.Context, workspace string) (*place, error) {
 			return ps.at(ctx, workspace)
 		}
 		policy := ps.layout.Load().set.Of(workspace)
-		if policy == nil { // a policy has taken it away meanwhile
+		if policy == nil { // a new policy has removed the place
 			ps.mu.Unlock()
 			return nil, errGone
 		}
-		// Its gate is known before it is open, so that it gets every later policy.
+		// The place is in open before it is opened, so that its gate gets every later
+		// policy.
 		s = &slot{place: newPlace(ps.server, workspace, policy), ready: make(chan struct{})}
 		ps.open[workspace] = s
 		ps.mu.Unlock()
@@ -93,10 +95,10 @@ func (ps *places) at(ctx context.Context, workspace string) (*place, error) {
 
 var errGone = errors.New("the policy has no such place any more")
 
-// errFrozen is the error of a place that moves, or is exported.
+// errFrozen is the error for a place that is being moved or exported.
 var errFrozen = errors.New("the place is frozen")
 
-// start opens the place of a slot. One that fails to open is tried again by the next caller.
+// start opens the place of a slot. If this fails, the next caller tries again.
 func (ps *places) start(ctx context.Context, s *slot) {
 	if s.err = s.place.open(ctx); s.err != nil {
 		s.place.close()
@@ -112,8 +114,8 @@ func (ps *places) start(ctx context.Context, s *slot) {
 	close(s.ready)
 }
 
-// hold has another layout hold: every open place gets its policy, and one that there is
-// no more ends.
+// hold puts another layout into force: every open place gets its policy, and places that
+// the layout no longer has are ended.
 func (ps *places) hold(ctx context.Context, l *layout) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -133,7 +135,7 @@ func (ps *places) hold(ctx context.Context, l *layout) {
 	}
 }
 
-// all returns the places that are open.
+// all returns the open places.
 func (ps *places) all() (all []*place) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -157,7 +159,7 @@ func (ps *places) sessions() (all []mcp.SessionInfo) {
 	return all
 }
 
-// workspaces returns those of the places that are open, in order.
+// workspaces returns the workspaces of the open places, sorted.
 func (ps *places) workspaces() []string {
 	var all []string
 	for _, p := range ps.all() {
@@ -167,7 +169,7 @@ func (ps *places) workspaces() []string {
 	return all
 }
 
-// upstreamFiles are the files of other people's servers in all places that are open.
+// upstreamFiles returns the files of other people's servers in all open places.
 func (ps *places) upstreamFiles() (all []string) {
 	for _, p := range ps.all() {
 		if p.gateway != nil {
@@ -178,7 +180,7 @@ func (ps *places) upstreamFiles() (all []string) {
 }
 
 // openAll opens every place of the layout that is not open, one after the other, until ctx
-// ends: callbacks of an earlier server fire only in a place that is open.
+// ends. Callbacks from an earlier run of the server fire only in an open place.
 func (ps *places) openAll(ctx context.Context) {
 	for _, workspace := range ps.layout.Load().all {
 		if ctx.Err() != nil {
@@ -190,8 +192,8 @@ func (ps *places) openAll(ctx context.Context) {
 	}
 }
 
-// stopAsking makes the calls that wait for an answer of a person go on without one, in
-// all places. Their questions outlive the server.
+// stopAsking ends the waiting of the calls that wait for an answer of a person, in all
+// places: they continue without an answer. Their questions outlive the server.
 func (ps *places) stopAsking() {
 	ps.mu.Lock()
 	ps.silent = true
@@ -201,7 +203,7 @@ func (ps *places) stopAsking() {
 	}
 }
 
-// close ends all places, and waits for them. Then at fails.
+// close closes all places, and waits for their end. After close, at returns an error.
 func (ps *places) close() {
 	ps.mu.Lock()
 	ps.closed = true
@@ -230,7 +232,7 @@ func (ps *places) shutdown(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// with has the layout have a place whose directory is there. The caller has changing.
+// with adds a place whose directory exists to the layout. The caller holds changing.
 func (ps *places) with(id string) error {
 	next, err := ps.layout.Load().with(id)
 	if err != nil {
@@ -243,7 +245,7 @@ func (ps *places) with(id string) error {
 	return nil
 }
 
-// adopt notes that a place has come.
+// adopt adds a place that has arrived at this worker.
 func (ps *places) adopt(id string) error {
 	ps.changing.Lock()
 	defer ps.changing.Unlock()
@@ -253,7 +255,7 @@ func (ps *places) adopt(id string) error {
 	return ps.with(id)
 }
 
-// disown notes that a place has gone. It is closed.
+// disown removes a place that has left this worker, and that is closed.
 func (ps *places) disown(id string) {
 	ps.changing.Lock()
 	defer ps.changing.Unlock()
@@ -262,8 +264,8 @@ func (ps *places) disown(id string) {
 	ps.layout.Store(ps.layout.Load().without(id))
 }
 
-// release closes a place that is frozen. Its calls have some time to end. A place that is not
-// closed stays so until a later release, or the next request, closes the rest.
+// release closes a frozen place. Its calls have the time drain to end. If the place cannot
+// be closed completely, a later release, or the next request, closes the rest.
 func (ps *places) release(ctx context.Context, workspace string, drain time.Duration) error {
 	ps.mu.Lock()
 	s := ps.open[workspace]
@@ -287,8 +289,8 @@ func (ps *places) release(ctx context.Context, workspace string, drain time.Dura
 	return ps.closeRest(workspace)
 }
 
-// closeRest closes the boxes of a place that was closed: another directory may come under its name,
-// and nobody may change what is packed.
+// closeRest closes the boxes of a place that was closed: another directory may get its
+// name, and nothing may change while the place is packed.
 func (ps *places) closeRest(workspace string) error {
 	ps.mu.Lock()
 	s := ps.unclosed[workspace]
@@ -297,7 +299,7 @@ func (ps *places) closeRest(workspace string) error {
 		return nil
 	}
 	<-s.ready
-	if s.boxes != nil { // else it was never open
+	if s.boxes != nil { // nil if the place was never opened
 		if err := s.boxes.Close(); err != nil {
 			return err
 		}
@@ -310,18 +312,18 @@ func (ps *places) closeRest(workspace string) error {
 	return nil
 }
 
-// handler serves the requests of clients over HTTP, each in the place of its path. Nothing
-// of the path leads to a directory but through the configuration.
+// handler serves the requests of clients over HTTP, each in the place that its path names.
+// A path leads to a directory only through the configuration.
 func (ps *places) handler(home *place) http.Handler {
 	return inPlace(home.mcp.HandlerOf(func(r *http.Request, caller mcp.Identity) (*mcp.Server, error) {
 		workspace, ok := ps.layout.Load().at(caller.Tenant, r.PathValue("place"))
 		if !ok {
-			return nil, nil // there is no such place
+			return nil, nil // the place does not exist
 		}
 		p, err := ps.at(r.Context(), workspace)
 		switch {
 		case errors.Is(err, errGone):
-			return nil, nil // as above
+			return nil, nil // the place no longer exists
 		case err != nil:
 			ps.server.Log.Error("a place cannot be opened", "workspace", workspace, "tenant", caller.Tenant, "err", err)
 			return nil, fmt.Errorf("open place: %w", err)
@@ -330,7 +332,7 @@ func (ps *places) handler(home *place) http.Handler {
 	}))
 }
 
-// inPlace has the login know which place a request is for.
+// inPlace lets the login know which place a request is for.
 func inPlace(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if name := r.PathValue("place"); policies.IsName(name) {

@@ -22,19 +22,19 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// estate is a server over HTTP with places, and clients of its tenants: the token of a
-// tenant is its name behind "token-".
+// estate is a server over HTTP with places, and the clients of its tenants. The token of a
+// tenant is "token-" and the tenant's name.
 type estate struct {
 	*Server
 	t      testing.TB
 	url    string
-	dir    string // has a directory for each workspace, with a file "who" that has its name
-	policy string // the file
+	dir    string // directory of all workspaces; each has a file "who" with the name of the workspace
+	policy string // path of the policy
 	log    *bytes.Buffer
 	closed func()
 }
 
-// rented are the workspaces of an estate beside "home".
+// rented are the workspaces of an estate other than "home".
 var rented = []string{"a", "a-site", "b", "b-site", "b-own"}
 
 // estatePolicy is the beginning of the policy of an estate.
@@ -43,7 +43,7 @@ defaults: {decision: allow, profile: box}
 profiles: {box: {fs: {system: true, workspace: rw}}}
 `
 
-// tenants of the policy of an estate, without those that more has.
+// tenants returns the tenants for the policy of an estate, followed by more.
 func (e *estate) tenants(more string) string {
 	return strings.ReplaceAll(`tenants:
   a: {token: "${file:DIR/t/a}", workspace: DIR/a, places: {site: DIR/a-site}}
@@ -52,7 +52,7 @@ func (e *estate) tenants(more string) string {
 `+more, "DIR", e.dir)
 }
 
-// newEstate lays directories out, and does not open a server yet.
+// newEstate makes the directories of an estate. It does not open a server.
 func newEstate(t testing.TB) *estate {
 	t.Helper()
 	e := &estate{t: t, dir: t.TempDir(), log: &bytes.Buffer{}}
@@ -67,10 +67,10 @@ func newEstate(t testing.TB) *estate {
 	return e
 }
 
-// hello begins a session.
+// hello is the request that begins a session.
 const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 
-// servedEstate is an estate with its three tenants, whose server serves.
+// servedEstate returns an estate with three tenants whose server serves.
 func servedEstate(t testing.TB) *estate {
 	t.Helper()
 	e := newEstate(t)
@@ -88,7 +88,7 @@ func lay(t testing.TB, name, text string) {
 	put(t, name, text)
 }
 
-// config is that of the estate's server.
+// config returns the configuration of the estate's server.
 func (e *estate) config() Config {
 	return Config{
 		Command: "serve", Workspace: filepath.Join(e.dir, "home"), State: filepath.Join(e.dir, "state"), Policy: e.policy,
@@ -123,7 +123,8 @@ func (e *estate) serve(cfg Config) {
 	e.t.Cleanup(e.closed)
 }
 
-// do sends one request to a path and returns the answer's status and body.
+// do sends a request to a path. It returns the status, the body and the headers of the
+// answer.
 func (e *estate) do(tenant, path, body string, headers ...string) (int, string, http.Header) {
 	e.t.Helper()
 	req, err := http.NewRequestWithContext(e.t.Context(), http.MethodPost, e.url+path, strings.NewReader(body))
@@ -150,8 +151,8 @@ func (e *estate) do(tenant, path, body string, headers ...string) (int, string, 
 	return resp.StatusCode, string(text), resp.Header
 }
 
-// call calls a tool in the modern era, and returns the text of the result, or the status
-// and body of another answer.
+// call calls a tool in the modern era. It returns the text of the result, or the status and
+// body of another answer.
 func (e *estate) call(tenant, path, tool string, args map[string]any) string {
 	e.t.Helper()
 	text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{
@@ -164,7 +165,7 @@ func (e *estate) call(tenant, path, tool string, args map[string]any) string {
 		e.t.Fatal(err)
 	}
 	status, body, _ := e.do(tenant, path, string(text), "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", tool)
-	for line := range strings.Lines(body) { // of a stream of events, or the one of a JSON answer
+	for line := range strings.Lines(body) { // events of a stream, or the one line of a JSON answer
 		var answer struct {
 			Result struct {
 				Content []struct{ Text string }
@@ -182,14 +183,16 @@ func (e *estate) bash(tenant, path, script string) string {
 	return e.call(tenant, path, "Bash", map[string]any{"command": script})
 }
 
-// placeOf is the workspace in which a request works; the answer to it if there is none.
+// placeOf returns the name of the workspace in which a request works, or the answer to the
+// request if there is no such place.
 func (e *estate) placeOf(tenant, path string) string {
 	e.t.Helper()
 	return strings.SplitN(e.bash(tenant, path, "cat /workspace/who; echo"), "\n", 2)[0]
 }
 
-// Each tenant works in the places that the policy gives to it, by the names that it has
-// for them. To all others they do not exist, and a stranger learns nothing.
+// Each tenant works in the places that the policy gives it, under the tenant's own names
+// for them. For all other tenants these places do not exist, and the answers to a stranger
+// reveal nothing.
 func TestPlacesOfTenants(t *testing.T) {
 	e := servedEstate(t)
 	for _, tt := range []struct{ tenant, path, want string }{
@@ -235,7 +238,7 @@ func TestPlacesOfTenants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	begun := make(map[string]bool) // workspaces, by the records of sessions that began
+	begun := make(map[string]bool) // workspaces that the session records of the log name
 	for line := range strings.Lines(string(text)) {
 		var record struct{ Kind, Event, Workspace string }
 		if err := json.Unmarshal([]byte(line), &record); err != nil {
@@ -255,7 +258,7 @@ func TestPlacesOfTenants(t *testing.T) {
 	}
 }
 
-// A stranger cannot tell a place that exists from one that does not.
+// A client without a token cannot distinguish a place that exists from one that does not.
 func TestPlacesAndStrangers(t *testing.T) {
 	e := servedEstate(t)
 	known, _, _ := e.do("", "/w/site/mcp", "{}")
@@ -265,8 +268,9 @@ func TestPlacesAndStrangers(t *testing.T) {
 	}
 }
 
-// A client that was given the address of a place finds out there where to log in, and gets
-// metadata with that very address as the resource. A place that does not exist has the same.
+// If a client has the address of a place, the place tells it where to log in, and its
+// metadata have exactly this address as the resource. A place that does not exist gives the
+// same answers.
 func TestPlacesNameTheirResource(t *testing.T) {
 	e := newEstate(t)
 	put(t, e.policy, estatePolicy+e.tenants("auth: {issuers: [{url: \"https://127.0.0.1:1\", addresses: 127.0.0.0/8, tenant: a}]}\n"))
@@ -301,7 +305,8 @@ func TestPlacesNameTheirResource(t *testing.T) {
 	}
 }
 
-// A session belongs to its place: by another path it does not exist, for the same tenant.
+// A session belongs to its place. At another path it does not exist, even for the same
+// tenant.
 func TestSessionsStayInTheirPlace(t *testing.T) {
 	e := servedEstate(t)
 	_, _, header := e.do("a", "/mcp", hello)
@@ -318,7 +323,8 @@ func TestSessionsStayInTheirPlace(t *testing.T) {
 	}
 }
 
-// A policy that is read again gives places and takes them away, with the sessions in them.
+// A policy that is read again adds places, and removes places together with the sessions in
+// them.
 func TestPlacesFollowThePolicy(t *testing.T) {
 	e := servedEstate(t)
 	if got := e.placeOf("b", "/w/own/mcp"); got != "b-own" {
@@ -326,7 +332,7 @@ func TestPlacesFollowThePolicy(t *testing.T) {
 	}
 	_, _, header := e.do("b", "/w/site/mcp", hello)
 	id := header.Get("Mcp-Session-Id")
-	// own is gone, and site is another directory.
+	// b's place own is gone, and its place site is another directory.
 	put(t, e.policy, estatePolicy+strings.ReplaceAll(`tenants:
   a: {token: "${file:DIR/t/a}", workspace: DIR/a, places: {new: DIR/b-own, other: DIR/b-site}}
   b: {token: "${file:DIR/t/b}", workspace: DIR/b, places: {site: DIR/a-site}}
@@ -347,7 +353,7 @@ func TestPlacesFollowThePolicy(t *testing.T) {
 	if status, body, _ := e.do("b", "/w/site/mcp", `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, "Mcp-Session-Id", id); status != http.StatusNotFound {
 		t.Errorf("a session in a place that its tenant may not enter: %d %q", status, body)
 	}
-	// One that cannot be laid out changes nothing.
+	// A policy whose places cannot be laid out changes nothing.
 	put(t, e.policy, estatePolicy+e.tenants("  d: {workspace: DIR/nosuch}\n"))
 	e.reloader.reload(t.Context())
 	if got := e.placeOf("a", "/w/new/mcp"); got != "b-own" {
@@ -358,8 +364,8 @@ func TestPlacesFollowThePolicy(t *testing.T) {
 	}
 }
 
-// The things that all places share follow the policy that holds: who may log in, whose tokens
-// are read again, the operator's secrets, and what boxes can write.
+// What all places share follows the policy in force: who may log in, whose tokens are read
+// again, the operator's secrets, and what boxes can write.
 func TestWhatPlacesShareFollowsThePolicy(t *testing.T) {
 	e := newEstate(t)
 	lay(t, filepath.Join(e.dir, "t", "d"), digest("token-d"))
@@ -375,7 +381,7 @@ func TestWhatPlacesShareFollowsThePolicy(t *testing.T) {
 	if got := e.placeOf("c", "/mcp"); got != "home" {
 		t.Fatalf("c works in %q", got)
 	}
-	// c is gone, and d has come.
+	// The tenant c is removed, and the tenant d is added.
 	put(t, e.policy, policy("new", ", other: {fs: {write: [DIR/mounted]}}", strings.ReplaceAll(`tenants:
   a: {token: "${file:DIR/t/a}", workspace: DIR/a}
   d: {token: "${file:DIR/t/d}"}
@@ -396,17 +402,17 @@ func TestWhatPlacesShareFollowsThePolicy(t *testing.T) {
 	if err := e.host.boxes().Check(filepath.Join(mounted, "program")); err == nil {
 		t.Error("a program that boxes can write by now may run outside of them")
 	}
-	// Tokens are read again, those of the policy that holds.
+	// Tokens are read again for the tenants of the policy in force.
 	e.reloader.rotate(t.Context())
 	check("tokens that were read again")
-	// The policy that holds names tenants, so one without them is refused.
+	// The policy in force names tenants, so a policy without tenants is refused.
 	put(t, e.policy, policy("new", "", ""))
 	e.reloader.reload(t.Context())
 	check("a policy without tenants")
 }
 
-// Where a policy names tenants, another one is led nowhere: it was let in before the
-// policy was read again, and no gate has heard of it yet.
+// If a policy names tenants, no place exists for another tenant, which was let in before
+// the policy was read again, and whose session still runs.
 func TestNoPlaceForUnknownTenants(t *testing.T) {
 	e := newEstate(t)
 	put(t, e.policy, estatePolicy+e.tenants(""))
@@ -429,7 +435,7 @@ func TestNoPlaceForUnknownTenants(t *testing.T) {
 
 const noSuchPlace = "there is no such place"
 
-// Without tenants the command line names the places.
+// If the policy has no tenants, the command line names the places.
 func TestPlacesOfTheCommandLine(t *testing.T) {
 	e := newEstate(t)
 	put(t, e.policy, estatePolicy)
@@ -448,7 +454,7 @@ func TestPlacesOfTheCommandLine(t *testing.T) {
 	}
 }
 
-// A configuration whose places could reach each other is refused at the start.
+// A configuration is refused at the start if one of its places could reach another.
 func TestPlacesThatCannotBe(t *testing.T) {
 	for want, set := range map[string]func(e *estate, cfg *Config) string{
 		"lies in the workspace": func(e *estate, cfg *Config) string {
@@ -504,7 +510,7 @@ func TestPlacesThatCannotBe(t *testing.T) {
 	}
 }
 
-// The rules of a project hold in its workspace, and in no other place.
+// The rules of a project apply in its workspace, and in no other place.
 func TestPlacesHaveTheirProjects(t *testing.T) {
 	e := newEstate(t)
 	lay(t, filepath.Join(e.dir, "rules.yaml"), "version: 1\nrules: [{id: none, match: {tool: Bash}, decision: deny}]\n")
@@ -520,8 +526,8 @@ func TestPlacesHaveTheirProjects(t *testing.T) {
 	}
 }
 
-// The rules of a project are files of the policy, in whatever place they hold: a change of
-// them is noticed, and no box can write them, from its own place or from another one.
+// The rules of a project are files of the policy, in whatever place they apply: a change of
+// these files is noticed, and no box can write them, from their own place or from another.
 func TestProjectsOfPlacesAreGuarded(t *testing.T) {
 	e := newEstate(t)
 	rules := filepath.Join(e.dir, "rules.yaml")
@@ -545,7 +551,7 @@ func TestProjectsOfPlacesAreGuarded(t *testing.T) {
 	}
 }
 
-// BenchmarkIdlePlace measures the memory of a place that is open and has no sessions.
+// BenchmarkIdlePlace measures the memory of an open place without sessions.
 func BenchmarkIdlePlace(b *testing.B) {
 	const places = 100
 	e := newEstate(b)
@@ -557,7 +563,7 @@ func BenchmarkIdlePlace(b *testing.B) {
 		dirs[i] = filepath.Join(e.dir, "many", fmt.Sprint(i))
 		lay(b, filepath.Join(dirs[i], "who"), "x")
 	}
-	// used is the memory of a server with so many further places, all open.
+	// used returns the memory of a server with n further places, all of them open.
 	used := func(n int) int64 {
 		cfg.State, cfg.Places = b.TempDir(), make(map[string]string)
 		for i, dir := range dirs[:n] {
@@ -578,18 +584,18 @@ func BenchmarkIdlePlace(b *testing.B) {
 		}
 		var m runtime.MemStats
 		runtime.GC()
-		runtime.GC() // what the first has finalized
+		runtime.GC() // frees the objects that the first collection has finalized
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc + m.StackInuse)
 	}
-	used(1) // warms what all share
+	used(1) // makes what all places share
 	for b.Loop() {
 		b.ReportMetric(float64(used(places+1)-used(1))/places/1024, "KiB/place")
 	}
 }
 
-// A tenant has each quota once, whatever the place: one more is refused by the name of the
-// quota, and other tenants do not notice.
+// A tenant has each quota only once for all places. What exceeds a quota is refused with
+// the name of the quota, and other tenants are not affected.
 func TestQuotasOfATenant(t *testing.T) {
 	e := newEstate(t)
 	put(t, e.policy, strings.ReplaceAll(estatePolicy+`tenants:
@@ -605,7 +611,8 @@ func TestQuotasOfATenant(t *testing.T) {
 		}
 		return header.Get("Mcp-Session-Id")
 	}
-	// listen opens the stream of a session, and returns its end; nil if it is refused.
+	// listen opens the stream of a session, and returns a function that ends it. The
+	// function is nil if the stream is refused.
 	listen := func(tenant, path, id string) (end func(), refusal string) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.url+path, http.NoBody)
@@ -643,7 +650,8 @@ func TestQuotasOfATenant(t *testing.T) {
 	} else {
 		more()
 	}
-	// The session in this place is in use; one in another place is not ended for it.
+	// The session in this place is in use. The session in another place is not ended to
+	// make room.
 	if status, body, header := e.do("a", "/mcp", hello); status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" || !strings.Contains(body, "all 2 sessions of tenant a (quota sessions)") {
 		t.Errorf("a third session: %d %s", status, body)
 	}
@@ -671,9 +679,9 @@ func TestQuotasOfATenant(t *testing.T) {
 	}
 }
 
-// The bytes that ReadDocs and WebSearch send and receive for a tenant count as those of its
-// boxes. Where the hour's bytes are used up, neither of them goes out, and another tenant's
-// goes on.
+// The bytes that ReadDocs and WebSearch send and receive for a tenant count like those of
+// its boxes. If the bytes of the hour are used up, the calls of both are refused, and those
+// of another tenant continue.
 func TestToolsHaveTheQuotaOfEgress(t *testing.T) {
 	pages := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(rw, r.URL.Path, strings.Repeat(" page", 20_000))
@@ -693,7 +701,7 @@ tenants:
 		return e.call(tenant, "/mcp", "ReadDocs", map[string]any{"url": pages.URL + page})
 	}
 	const quota = "tenant \"a\" has sent and received the 65536 bytes of this hour (quota egress)"
-	read("a", "/first") // it is cut off within
+	read("a", "/first") // the quota cuts this page off
 	if used := e.sandbox.Used("a").Egress; used < 64<<10 {
 		t.Fatalf("%d bytes are counted", used)
 	}

@@ -11,14 +11,14 @@ import (
 	"belljar.dev/policies"
 )
 
-// policyStatus is what a server says of its policy. It is safe for concurrent
+// policyStatus is the state of the policy as a server reports it. It is safe for concurrent
 // use.
 type policyStatus struct {
 	mu  sync.Mutex
 	now control.Policy // guarded by mu
 }
 
-// hold notes the policy that holds from now on.
+// hold records the policy that is in force from now on.
 func (s *policyStatus) hold(name string, p *policies.Policy) {
 	if s == nil {
 		return
@@ -34,8 +34,7 @@ func (s *policyStatus) hold(name string, p *policies.Policy) {
 	s.now = control.Policy{Server: os.Getpid(), File: file, SHA256: p.Hash(), Since: time.Now()}
 }
 
-// refuse notes why the policy of the file cannot take the place of the one that
-// holds.
+// refuse records why the policy of the file cannot replace the policy in force.
 func (s *policyStatus) refuse(reason string) {
 	if s == nil {
 		return

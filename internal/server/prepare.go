@@ -8,7 +8,8 @@ import (
 	"belljar.dev/internal/pause"
 )
 
-// prepare tries the key of the audit log and makes what all boxes need, unless that is done.
+// prepare checks the key of the audit log, and makes what all boxes need unless it is
+// already made.
 func prepare(s *Server) error {
 	if err := s.audit.check(); err != nil {
 		return err
@@ -23,13 +24,13 @@ func unprepared(err error) error {
 	return fmt.Errorf("open the sandbox: %w; `belljar doctor` says what this host lacks and how to fix it", err)
 }
 
-// prepareAfter is how long preparing leaves the machine to the first answer. A call that
-// needs a box sooner does not wait for it.
+// prepareAfter is the time for which preparing waits, so that the first answer has the
+// machine to itself. A call that needs a box earlier does not wait for it.
 const prepareAfter = 50 * time.Millisecond
 
-// preparing runs prepare while the caller serves: the first answer does not wait for it.
-// The context ends if that fails. The caller waits for the error, which says why nothing
-// can be served.
+// preparing runs prepare while the caller serves, so that the first answer does not wait
+// for it. If prepare fails, the returned context ends. The caller calls wait, which returns
+// the error of prepare.
 func preparing(ctx context.Context, s *Server) (_ context.Context, wait func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	prepared := make(chan error, 1)

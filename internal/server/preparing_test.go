@@ -14,8 +14,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// A server whose boxes cannot be made answers no client for longer than it takes to
-// know that, and its error is that of a command which fails at once.
+// A server whose boxes cannot be made serves clients only until it knows this. Its error is
+// the one of a command that fails immediately.
 func TestServerWithoutBoxesEnds(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
@@ -27,7 +27,7 @@ func TestServerWithoutBoxesEnds(t *testing.T) {
 	const want = "open the sandbox: "
 	for name, serve := range map[string]func(s *Server) error{
 		"stdio": func(s *Server) error {
-			in, client := io.Pipe() // a client that says nothing, and does not go
+			in, client := io.Pipe() // the client sends nothing, and keeps the pipe open
 			defer client.Close()
 			return s.ServeStdio(t.Context(), in, io.Discard)
 		},
@@ -43,7 +43,7 @@ func TestServerWithoutBoxesEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.sandbox.Close(); err != nil { // no box can be made from now on
+		if err := s.sandbox.Close(); err != nil { // from now on no box can be made
 			t.Fatal(err)
 		}
 		if err := serve(s); err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "belljar doctor") {
@@ -61,8 +61,9 @@ func TestServerWithoutBoxesEnds(t *testing.T) {
 	}
 }
 
-// A damaged key of the audit log ends a server whose policy asks for the log, before the
-// first answer if the log is required. A server that keeps it unasked logs a warning.
+// A damaged key of the audit log ends a server whose policy asks for the log. If the log is
+// required, the server ends before the first answer. If the policy does not ask for the
+// log, the server logs a warning.
 func TestServerWithDamagedAuditKey(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
@@ -89,7 +90,7 @@ func TestServerWithDamagedAuditKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if at := &key[len(key)-10]; *at == 'A' { // within the seed
+		if at := &key[len(key)-10]; *at == 'A' { // a character within the seed
 			*at = 'B'
 		} else {
 			*at = 'A'

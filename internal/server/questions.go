@@ -15,14 +15,14 @@ type asker struct {
 	approver *approver
 }
 
-// Ways are those on which questions are answered: not the webhook, which knows
-// yes and no.
+// Ways returns the ways on which questions are answered: all open ways except the webhook,
+// which can only answer yes or no.
 func (a asker) Ways(tenant string) (ways []string, may bool) {
 	ways, may = a.approver.Ways(tenant)
 	return slices.DeleteFunc(ways, func(way string) bool { return way == wayWebhook }), may
 }
 
-// Ask puts a question.
+// Ask asks a question, and announces it if it is new.
 func (a asker) Ask(ctx context.Context, o store.Owner, s question.Sheet) (question.Asked, error) {
 	got, err := a.Desk.Ask(ctx, o, s)
 	if err == nil && got.New && a.approver.asked != nil {
@@ -31,9 +31,9 @@ func (a asker) Ask(ctx context.Context, o store.Owner, s question.Sheet) (questi
 	return got, err
 }
 
-// Command is how a person answers a question in a terminal; empty where that is not
-// open.
+// Command returns the command with which a person answers a question in a terminal. It is
+// empty if the command line is not open as a way.
 func (a asker) Command(id string) string { return a.approver.command("belljar ask answer " + id) }
 
-// Channel is what the policy says of these ways.
+// Channel returns what the policy says about these ways.
 func (a asker) Channel() policies.Channel { return a.approver.gate.now.Load().Channel() }

@@ -11,20 +11,20 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// reading is what pages are read with.
+// reading contains what reads web pages.
 type reading struct {
 	fetch  *fetch.Fetcher
 	chrome *browser.Pool
 	reader *reader.Reader
-	seats  *act.Seats // the browsers that agents use
+	seats  *act.Seats // browsers that agents use
 }
 
-// openReading prepares what pages are read with. It starts nothing: a host
-// without a Chrome learns that at the first page that needs one.
+// openReading opens what reads web pages. It starts no program: if the host has no Chrome,
+// the first page that needs one fails.
 func (s *Server) openReading(context.Context) error {
 	cfg := fetch.Config{Allowed: s.sandbox.Allowance, Log: s.Log}
 	if s.audit != nil {
-		// No box has such an id.
+		// No box has the ID ReadDocs.
 		cfg.Record = func(_ string, r egress.Record) { s.audit.egress("ReadDocs", r) }
 	}
 	r := &s.reading
@@ -50,8 +50,8 @@ func (s *Server) openReading(context.Context) error {
 	return nil
 }
 
-// close ends the browsers and the connections. The supervisor of their boxes
-// is closed after that.
+// close closes the browsers and the connections. The supervisor of the boxes must be closed
+// later.
 func (r *reading) close() error {
 	var err error
 	if r.seats != nil {
