@@ -17,35 +17,36 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// leastRoom is how many bytes must be free where the state directory is.
+// leastRoom is the number of bytes that must be free on the disk of the state directory.
 const leastRoom = 64 << 20
 
-// Fault is what keeps a server from working as it should.
+// Fault is a fault of a server.
 type Fault struct {
 	What  string    `json:"what"`
 	Why   string    `json:"why"`
-	Since time.Time `json:"since"` // when it was first seen
+	Since time.Time `json:"since"` // time at which the fault was first seen
 
-	fatal bool // all calls fail, or may not be sent here
+	fatal bool // whether all calls fail, or should go to another server
 }
 
 // Readiness is the answer to /readyz.
 type Readiness struct {
 	Ready    bool    `json:"ready"`
-	Faults   []Fault `json:"faults"`   // for which it is not ready
-	Degraded []Fault `json:"degraded"` // without which it can do
+	Faults   []Fault `json:"faults"`   // faults because of which the server is not ready
+	Degraded []Fault `json:"degraded"` // faults with which the server still answers calls
 }
 
-// readiness finds out what is wrong with a server. It is safe for concurrent use.
+// readiness finds the faults of a server. It is safe for concurrent use.
 type readiness struct {
 	server   *Server
-	draining atomic.Pointer[string] // why it takes no new clients; nil if it does
+	draining atomic.Pointer[string] // reason why the server accepts no new clients; nil if it accepts them
 
 	mu    sync.Mutex
-	since map[string]time.Time // guarded by mu: faults of the last look
+	since map[string]time.Time // guarded by mu: times at which the faults of the last look were first seen, by What
 }
 
-// faults looks at everything that calls need. The order is that of the answer.
+// faults checks everything that calls need, and returns the faults in the order for the
+// answer.
 func (r *readiness) faults() (all []Fault) {
 	s := r.server
 	note := func(fatal bool, what string, why string) {
@@ -83,8 +84,8 @@ func (r *readiness) faults() (all []Fault) {
 	return all
 }
 
-// fleetFaults are what is wrong with the fleet of a front. None of it keeps the front from
-// being connected to: its workers have to be.
+// fleetFaults notes the faults in the fleet of a front. None of them is fatal, because
+// workers must still be able to connect to the front.
 func fleetFaults(s *Server, note func(fatal bool, what, why string)) {
 	if s.fleet == nil {
 		return
@@ -99,7 +100,7 @@ func fleetFaults(s *Server, note func(fatal bool, what, why string)) {
 	note(false, "link", info.Fault)
 }
 
-// date puts in when each fault was first seen.
+// date sets the time at which each fault was first seen.
 func (r *readiness) date(all []Fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,7 +119,7 @@ func (r *readiness) date(all []Fault) {
 	}
 }
 
-// look returns what is wrong now.
+// look returns the present readiness.
 func (r *readiness) look() Readiness {
 	all := r.faults()
 	fatal := func(f Fault) bool { return f.fatal }
@@ -134,8 +135,8 @@ func (r *readiness) look() Readiness {
 	return answer
 }
 
-// ServeHTTP answers whether the server takes calls: with 503 if all of them would fail, or
-// should go to another server.
+// ServeHTTP responds whether the server accepts calls. The status is 503 if all calls would
+// fail, or should go to another server.
 func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	answer, status := r.look(), http.StatusOK
 	if !answer.Ready {
@@ -144,8 +145,8 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	control.Respond(w, status, answer)
 }
 
-// sandboxFault says why no box can be made; empty if boxes can. The first time it waits
-// until what boxes need is made.
+// sandboxFault returns the reason why no box can be made; empty if boxes can be made. The
+// first call waits until what boxes need is made.
 func sandboxFault(s *sandbox.Supervisor) string {
 	if err := s.Prepare(); err != nil {
 		return unprepared(err).Error()
@@ -158,12 +159,12 @@ func sandboxFault(s *sandbox.Supervisor) string {
 	return ""
 }
 
-// roomFault says that a disk is nearly full; empty if it is not.
+// roomFault returns a text if a disk is nearly full, and an empty text otherwise.
 func roomFault(dir string) string {
 	var fs unix.Statfs_t
 	switch err := unix.Statfs(dir, &fs); {
 	case errors.Is(err, unix.ENOENT):
-		return "" // it is made when something is kept
+		return "" // the directory is made when something is stored
 	case err != nil:
 		return fmt.Sprintf("%s: %v", dir, err)
 	}
@@ -173,7 +174,8 @@ func roomFault(dir string) string {
 	return ""
 }
 
-// fault says what is wrong with the audit log, and whether calls are refused for that.
+// fault returns the fault of the audit log; empty if there is none. fatal reports whether
+// calls are refused because of it.
 func (l *ledger) fault() (why string, fatal bool) {
 	if l == nil {
 		return "", false

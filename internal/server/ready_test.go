@@ -17,8 +17,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// Each fault is named, with its effect on the server: no calls at all, or no thing that
-// calls can do without. A fault that is over is not named any more.
+// Each fault is reported with its effect: either no calls are answered, or calls are
+// answered without one thing. A fault that has ended is no longer reported.
 func TestFaults(t *testing.T) {
 	e := newEstate(t)
 	policy := estatePolicy + e.tenants("auth: {issuers: [{url: \"https://127.0.0.1:1\", addresses: 127.0.0.0/8, tenant: a}]}\n")
@@ -43,7 +43,8 @@ func TestFaults(t *testing.T) {
 		return false
 	}
 	draining, state := "it stops", e.config().State
-	// A directory takes the place of the current file of the audit log, and gives it back.
+	// exchange replaces the current file of the audit log with a directory, and at the next
+	// call puts it back.
 	current := filepath.Join(config.AuditDir(state), "audit.jsonl")
 	exchange := func() {
 		t.Helper()
@@ -110,7 +111,7 @@ func TestFaults(t *testing.T) {
 		},
 	} {
 		if tt.what == "sandbox" && e.sandbox.Cgroup() == "" {
-			continue // without a control group, nothing of a sandbox that is gone is seen
+			continue // without a control group, a missing sandbox is not noticed
 		}
 		if err := tt.breaks(); err != nil {
 			t.Fatal(err)

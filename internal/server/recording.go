@@ -11,15 +11,15 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// recordings are those of the calls that run.
+// recordings contains the recordings of the calls that run.
 type recordings struct {
 	mu    sync.Mutex
-	all   map[string]*Recording  // by call; guarded by mu
-	reels map[string]*audit.Reel // of calls of browsers; guarded by mu
+	all   map[string]*Recording  // recordings by call; guarded by mu
+	reels map[string]*audit.Reel // recordings of browser calls, by call; guarded by mu
 }
 
-// Recording is that of the output of a call, or of the background job that it leaves. A
-// nil one records nothing.
+// Recording is the recording of the output of a call, or of the background job that the
+// call started. A nil Recording records nothing.
 type Recording struct {
 	*audit.Cast
 	ledger *ledger
@@ -27,11 +27,12 @@ type Recording struct {
 	began  time.Time
 
 	mu       sync.Mutex
-	detached bool // the call is over, and its record says nothing of this
+	detached bool // whether the call has ended, and its record does not contain the result of this recording
 	closed   bool
 }
 
-// record is what records the output of a call, where its level is full.
+// record returns a recording of the output of a call if the audit level of the call is
+// full, and nil otherwise.
 func (l *ledger) record(call mcp.Call) io.WriteCloser {
 	about := audit.JobCast{CallID: call.ID, Tenant: call.Session.Tenant(), Session: control.ShortID(call.Session.ID()), Tool: call.Tool}
 	if r := l.cast(about, call.Audit, audit.Screen{}); r != nil {
@@ -40,7 +41,8 @@ func (l *ledger) record(call mcp.Call) io.WriteCloser {
 	return nil
 }
 
-// records reports whether a call is recorded. kept is how much of it a rule wants.
+// records reports whether a call is recorded. kept is the level that a rule sets for the
+// call.
 func (l *ledger) records(kept policies.Kept) bool {
 	level := l.log.Level()
 	if kept.Said {
@@ -49,7 +51,7 @@ func (l *ledger) records(kept policies.Kept) bool {
 	return level >= policies.AuditFull
 }
 
-// cast begins a recording, or is nil where none is wanted or can be made.
+// cast begins a recording. It returns nil if no recording is wanted, or none can be made.
 func (l *ledger) cast(about audit.JobCast, kept policies.Kept, s audit.Screen) *Recording {
 	if l == nil || !l.records(kept) {
 		return nil
@@ -69,7 +71,7 @@ func (l *ledger) cast(about audit.JobCast, kept policies.Kept, s audit.Screen) *
 	return r
 }
 
-// Close ends the recording. That of a background job gets a record of its own.
+// Close ends the recording. The recording of a background job gets its own record.
 func (r *Recording) Close() error {
 	err := r.Cast.Close()
 	r.mu.Lock()
@@ -81,31 +83,31 @@ func (r *Recording) Close() error {
 	return err
 }
 
-// tell writes down what became of a recording whose call is over. r.mu is held.
+// tell records the result of a recording whose call has ended. The caller holds r.mu.
 func (r *Recording) tell() {
 	r.about.Recorded, _ = r.Cast.Recorded()
 	r.about.DurMS = time.Since(r.began).Milliseconds()
 	r.ledger.append(r.about)
 }
 
-// shown is a writer that also records what it is written.
+// shown is a writer that also records what is written to it.
 type shown struct {
 	io.Writer
 	r *Recording
 }
 
 func (s shown) Write(p []byte) (int, error) {
-	_, _ = s.r.Write(p) // the failure of a recording is not the command's
+	_, _ = s.r.Write(p) // if the recording fails, the command continues
 	return s.Writer.Write(p)
 }
 
-// Record records the output of a command of `belljar run`; it returns nil where none is
-// wanted or can be made. The caller ends it.
+// Record records the output of a command of `belljar run`. It returns nil if no recording
+// is wanted, or none can be made. The caller ends the recording.
 func (s *Server) Record(id string, d policies.Decision, screen audit.Screen) *Recording {
 	return s.audit.cast(audit.JobCast{CallID: id, Tenant: policies.LocalTenant, Session: "run", Tool: "Bash"}, d.Audit, screen)
 }
 
-// Through is w with what is written to it recorded, if it is.
+// Through returns a writer to w that also records. If r is nil, it returns w.
 func (r *Recording) Through(w io.Writer) io.Writer {
 	if r == nil {
 		return w
@@ -113,14 +115,14 @@ func (r *Recording) Through(w io.Writer) io.Writer {
 	return shown{w, r}
 }
 
-// End is Close of a recording that there may be.
+// End closes the recording. r may be nil.
 func (r *Recording) End() {
 	if r != nil {
 		_ = r.Close()
 	}
 }
 
-// Resized records the terminal's new size.
+// Resized records the new size of the terminal. r may be nil.
 func (r *Recording) Resized(width, height int) {
 	if r != nil {
 		r.Resize(width, height)

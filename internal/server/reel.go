@@ -11,17 +11,18 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// reelQuality is that of the pictures in the record of a browser, and shownQuality that of
-// those for people who watch.
+// reelQuality is the JPEG quality of the pictures in the recording of a browser.
+// shownQuality is that of the pictures for people who watch.
 const (
 	reelQuality  = 50
 	shownQuality = 60
 )
 
-// reel records the steps of a call of a browser.
+// reel records the steps of a browser call.
 type reel struct{ *audit.Reel }
 
-// reel returns the recorder of a call of a browser, if the audit level of the call is full.
+// reel returns the recorder of a browser call if the audit level of the call is full, and
+// nil otherwise.
 func (l *ledger) reel(call mcp.Call) tools.Reel {
 	if l == nil || !l.records(call.Audit) {
 		return nil
@@ -53,8 +54,9 @@ func (r reel) Step(what, did string, shows *act.Look, why error) {
 	r.Add(f)
 }
 
-// redrawn is a picture of a browser with its pixels written anew, and nothing else of what the
-// browser sent. The browser's room bounds its pixels.
+// redrawn decodes and encodes a picture of a browser again, so that the result contains
+// only pixels, and nothing else that the browser has sent. Package act bounds the number
+// of pixels.
 func redrawn(picture []byte, quality int) (data []byte, width, height int, err error) {
 	img, err := jpeg.Decode(bytes.NewReader(picture))
 	if err != nil {

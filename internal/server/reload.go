@@ -17,28 +17,28 @@ import (
 	"belljar.dev/policies"
 )
 
-// reloader reads the policy file again while a server runs. It is used by one
-// goroutine.
+// reloader reads the policy file again while a server runs. Only one goroutine uses it.
 type reloader struct {
 	gate    *gate
-	file    string         // the policy's file; empty for the built-in policy
-	places  *places        // places hold the layout that the policy gives
-	state   string         // the state directory, which no policy may show to a box; empty without one
+	file    string         // file of the policy; empty for the built-in policy
+	places  *places        // places that get the layout of the policy
+	state   string         // state directory, which no policy may show to a box; empty without a state directory
 	changed func(*layout)  // called with each new policy; the next signal waits until it returns
-	asked   chan struct{}  // holds one while the policy is to be read again
+	asked   chan struct{}  // contains a value while the policy is to be read again
 	hands   chan handed    // policies of the fleet
-	fleet   *fleetPolicies // nil without a fleet
-	front   *front.Config  // nil over stdio, where no tokens come
+	fleet   *fleetPolicies // nil for a server without a policy of the fleet
+	front   *front.Config  // nil over stdio, where clients send no tokens
 	watch   watcher
-	others  watchers      // of the files of upstreams
-	tried   []string      // files that a policy with faults names
-	status  *policyStatus // for the commands that ask
-	console *front.Config // the files of the console; nil for none
+	others  watchers      // watchers of the files of upstreams
+	tried   []string      // files that a faulty policy names
+	status  *policyStatus // status of the policy, for commands
+	console *front.Config // files of the console; nil without a console
 	audit   *ledger
 	log     *slog.Logger
 }
 
-// newReloader reads the policy of a place again for the gate. The caller sets changed.
+// newReloader returns a reloader for the policy of a gate and a place. The caller sets
+// changed.
 func newReloader(g *gate, at Place, ps *places, l *ledger, http *front.Config) *reloader {
 	r := &reloader{
 		gate: g, file: at.PolicyName, places: ps, state: at.State, front: http,
@@ -51,18 +51,18 @@ func newReloader(g *gate, at Place, ps *places, l *ledger, http *front.Config) *
 	return r
 }
 
-// ask has the policy read again, and does not wait until it is read.
+// ask requests that the policy is read again. It does not wait for this.
 func (r *reloader) ask() {
 	select {
 	case r.asked <- struct{}{}:
-	default: // a request that waits serves for this one, too
+	default: // a request that already waits also serves for this one
 	}
 }
 
-// run reads the policy when it is asked to, and if watch is set when its files have
-// changed, until ctx ends.
+// run reads the policy again when this is requested and, if watch is set, when its files
+// have changed. It runs until ctx ends.
 func (r *reloader) run(ctx context.Context, watch bool) {
-	var looks <-chan time.Time // never
+	var looks <-chan time.Time // nil, which never receives
 	if watch {
 		look := time.NewTicker(watchEvery)
 		defer look.Stop()
@@ -86,8 +86,8 @@ func (r *reloader) run(ctx context.Context, watch bool) {
 	}
 }
 
-// look reads what has changed and has been left alone since. Agents can write some files of
-// upstreams without a pause, so nothing else waits for those to be left alone.
+// look reads files that have changed and that nobody has written since. Agents can write
+// some files of upstreams without a pause, so each of these files has its own watcher.
 func (r *reloader) look(ctx context.Context) {
 	if r.watch.look(r.files()) {
 		r.reload(ctx)
@@ -98,15 +98,15 @@ func (r *reloader) look(ctx context.Context) {
 	}
 }
 
-// reloadUpstreams reads the files of upstreams again, under the policy that holds.
+// reloadUpstreams reads the files of upstreams again, under the policy in force.
 func (r *reloader) reloadUpstreams() {
 	for _, p := range r.places.all() {
 		p.reloadUpstreams()
 	}
 }
 
-// files are those that the policy is made of, or would be, and those of its
-// tenants' tokens.
+// files returns the files of the policy in force and of a faulty policy that was tried, and
+// the files of its tenants' tokens.
 func (r *reloader) files() []string {
 	switch {
 	case r.file == "":
@@ -116,7 +116,7 @@ func (r *reloader) files() []string {
 	}
 	names := []string{r.file}
 	holds, l := r.gate.now.Load(), r.places.layout.Load()
-	for _, workspace := range l.all { // each may have rules of a project
+	for _, workspace := range l.all { // each workspace may have rules of a project
 		for _, f := range l.set.Of(workspace).Files() {
 			if f.Layer != policies.LayerSystem && !slices.Contains(names, f.Name) {
 				names = append(names, f.Name)
@@ -133,9 +133,9 @@ func (r *reloader) files() []string {
 	return append(names, r.tried...)
 }
 
-// reload puts the policy file's present text into the gate, or says why not. Where
-// the file is gone, its last policy stays: the built-in one may allow what the file
-// denied.
+// reload puts the policy of the present file into force, or reports the reason why it
+// cannot. If the file is gone, its last policy stays in force: the built-in policy may
+// allow what the file denied.
 func (r *reloader) reload(ctx context.Context) {
 	r.places.changing.Lock()
 	defer r.places.changing.Unlock()
@@ -155,33 +155,34 @@ func (r *reloader) reload(ctx context.Context) {
 		r.log.Error("the policy cannot be read again; the one before holds on", "err", config.FirstLine(err))
 		if parse, ok := errors.AsType[*policies.ParseError](err); ok {
 			r.tried = parse.Files
-			// Without the source lines: a log is no place for what they may hold.
+			// Only without the source lines, which may contain secrets.
 			for _, f := range parse.Faults {
 				r.log.Error("fault of the policy", "file", f.File, "line", f.Line, "col", f.Col, "fault", f.Message, "hint", f.Hint)
 			}
 		}
-		r.rotate(ctx) // tokens that were taken away do not wait for a policy without faults
+		r.rotate(ctx) // tokens that were removed do not wait for a policy without faults
 		return
 	}
 	if c.same {
 		r.status.hold(c.set.Name, c.policy())
 		r.log.Info("the policy was read again and is as it was", "policy", c.set.Name)
-		r.reloadUpstreams() // the files of servers may be others now
+		r.reloadUpstreams() // the files of servers may have changed
 		r.rotate(ctx)
 		return
 	}
 	r.use(ctx, c, "")
 }
 
-// candidate is a policy that was read and checked, and may hold from now on.
+// candidate is a policy that was read and checked, and that may be put into force.
 type candidate struct {
 	*layout
 
-	same   bool // it is the one that holds
+	same   bool // whether it is the policy in force
 	tokens []auth.Digest
 }
 
-// read reads a policy file and checks that its policy can hold here. The caller has changing.
+// read reads a policy file, and checks whether its policy can be put into force here. The
+// caller holds changing.
 func (r *reloader) read(ctx context.Context, file string) (c candidate, err error) {
 	if c.layout, err = r.places.layout.Load().read(file); err != nil {
 		return c, err
@@ -201,8 +202,8 @@ func (r *reloader) read(ctx context.Context, file string) (c candidate, err erro
 	return c, err
 }
 
-// use has a policy hold. why is for the audit log; empty for a file that has changed. The caller has
-// changing.
+// use puts a policy into force. why is the reason for the audit log; it is empty for a file
+// that has changed. The caller holds changing.
 func (r *reloader) use(ctx context.Context, c candidate, why string) {
 	name, p := c.set.Name, c.policy()
 	if name != config.BuiltinPolicy {
@@ -210,12 +211,12 @@ func (r *reloader) use(ctx context.Context, c candidate, why string) {
 	}
 	before := r.gate.now.Load()
 	r.audit.policy("read", name, before, p, why)
-	r.hold(c.tokens) // before the policy: no client comes as a tenant that has gone
+	r.hold(c.tokens) // before the policy is replaced, so that no client connects as a removed tenant
 	if r.front != nil {
 		r.gate.login.Trust(p)
 	}
 	r.swap(ctx, c.layout)
-	r.status.hold(name, p) // now it does
+	r.status.hold(name, p) // after the policy was replaced
 	r.changed(c.layout)
 	if r.front != nil {
 		if err := r.gate.login.Prepare(ctx); err != nil {
@@ -229,7 +230,8 @@ func (r *reloader) use(ctx context.Context, c candidate, why string) {
 	r.log.Info("the policy was read again and holds from now on", "policy", name, "hash", p.Hash())
 }
 
-// swap has another layout hold, and its policy. A front has no place of its own whose gate gets it.
+// swap puts another layout and its policy into force. A front has no place whose gate gets
+// the policy, so swap sets its gate.
 func (r *reloader) swap(ctx context.Context, l *layout) {
 	r.places.hold(ctx, l)
 	if l.routes {
@@ -237,15 +239,15 @@ func (r *reloader) swap(ctx context.Context, l *layout) {
 	}
 }
 
-// handed is a policy of the fleet for the goroutine of a reloader.
+// handed is a policy of the fleet that is sent to the goroutine of a reloader.
 type handed struct {
 	fleet.Policy
 
 	answer chan error
 }
 
-// hand has the reloader take a policy of the fleet, and waits for its answer. A *fleet.Refusal says
-// that the policy before stays in force.
+// hand makes the reloader take a policy of the fleet, and waits for its answer. If the
+// error is a *fleet.Refusal, the policy before stays in force.
 func (r *reloader) hand(ctx context.Context, g fleet.Policy) error {
 	h := handed{g, make(chan error, 1)}
 	select {
@@ -261,7 +263,8 @@ func (r *reloader) hand(ctx context.Context, g fleet.Policy) error {
 	}
 }
 
-// check reports why a policy of the fleet cannot hold here, before anybody takes it.
+// check returns the reason why a policy of the fleet cannot be put into force here, before
+// any node takes it.
 func (r *reloader) check(ctx context.Context, text string) error {
 	r.places.changing.Lock()
 	defer r.places.changing.Unlock()
@@ -273,7 +276,8 @@ func (r *reloader) check(ctx context.Context, text string) error {
 	return errors.Join(err, os.Remove(draft))
 }
 
-// take has a policy of the fleet hold, if it is newer than the one that holds and can be used here.
+// take puts a policy of the fleet into force if it is newer than the one in force and can
+// be used here.
 func (r *reloader) take(ctx context.Context, h handed) error {
 	r.places.changing.Lock()
 	defer r.places.changing.Unlock()
@@ -301,14 +305,14 @@ func (r *reloader) take(ctx context.Context, h handed) error {
 	}
 	name := r.fleet.file(h.Number)
 	c, err := r.read(ctx, name)
-	if err != nil { // the policy was good a moment ago
+	if err != nil { // it could be read before keep
 		return errors.Join(r.refuse(name, err), os.Remove(name))
 	}
 	why := fmt.Sprintf("policy %d of the fleet", h.Number)
 	if h.By != "" {
 		why += ", put by " + policies.Clip(h.By, 128)
 	}
-	if c.same { // under another name
+	if c.same { // the policy is the same, in another file
 		p := r.gate.now.Load()
 		r.file = name
 		r.audit.policy("read", name, p, p, why)
@@ -317,21 +321,21 @@ func (r *reloader) take(ctx context.Context, h handed) error {
 	} else {
 		r.use(ctx, c, why)
 	}
-	r.fleet.number.Store(h.Number) // last: a reader of the new number finds the new digest too
+	r.fleet.number.Store(h.Number) // last, so that a reader of the new number also finds the new digest
 	r.watch.begin(r.files())
 	r.fleet.clean()
 	return nil
 }
 
-// refuse notes that a policy is refused, and returns that as the error.
+// refuse records that a policy is refused, and returns the refusal.
 func (r *reloader) refuse(name string, err error) error {
 	holds := r.gate.now.Load()
 	r.audit.policy("refused", name, holds, holds, config.FirstLine(err))
 	return &fleet.Refusal{Why: err.Error()}
 }
 
-// checkFleetPolicy reads a policy of a fleet as every node of it does. Such a policy may name no file,
-// since a node may not have it.
+// checkFleetPolicy checks a policy of a fleet, as every node does. Such a policy may name
+// no file, since a node may not have the file.
 func checkFleetPolicy(name, text string) error {
 	if len(text) > fleet.MaxPolicy {
 		return fmt.Errorf("the policy has %d bytes, and the policy of a fleet has at most %d", len(text), fleet.MaxPolicy)

@@ -26,8 +26,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// Two policies that answer the same call in two ways, by a rule of their own,
-// and one with a fault. The second has a layer, whose file changes as well.
+// Two policies that decide the same call in two ways, by different rules, and one policy
+// with a fault. The second policy has a layer, whose file changes too.
 const (
 	swapA = "version: 1\nprofiles: {p: {fs: {system: true}}}\nrules:\n  - {id: a, match: {tool: \"*\"}, decision: allow}\n"
 	swapB = "version: 1\nprofiles: {p: {fs: {system: true}}}\ntenants: {local: {rules: [layer.yaml]}}\nrules:\n  - {id: a, match: {tool: \"*\"}, decision: allow}\n"
@@ -35,7 +35,7 @@ const (
 	swapX = "version: 1\nprofiles: {p: {fs: {sistem: true}}}\n"
 )
 
-// put writes a file as editors do: at once.
+// put writes a file atomically, as editors do.
 func put(t testing.TB, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(name+".new", []byte(text), 0o600); err != nil {
@@ -46,13 +46,13 @@ func put(t testing.TB, name, text string) {
 	}
 }
 
-// digest is what a policy says of a token.
+// digest returns the digest of a token in the form for a policy.
 func digest(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
 }
 
-// reloaderOf reads the policy of a file for one place, which has its gate.
+// reloaderOf returns a reloader of the policy in a file, with one open place.
 func reloaderOf(t *testing.T, file string, log io.Writer) *reloader {
 	t.Helper()
 	at := &site{home: t.TempDir()}
@@ -71,7 +71,7 @@ func reloaderOf(t *testing.T, file string, log io.Writer) *reloader {
 	}
 }
 
-// A policy that would show the state directory to boxes changes nothing.
+// A policy that would show the state directory to boxes is refused.
 func TestReloadKeepsTheState(t *testing.T) {
 	dir := t.TempDir()
 	write := func(text string) string {
@@ -98,8 +98,8 @@ func TestReloadKeepsTheState(t *testing.T) {
 	}
 }
 
-// The files of the front lie where no box reaches them, and no policy that is read again
-// changes that.
+// No box reaches the files of the front. A policy that would change this is refused when it
+// is read again.
 func TestFilesOfTheFront(t *testing.T) {
 	dir := t.TempDir()
 	policy := func(fs string) *policies.Policy {
@@ -114,7 +114,7 @@ func TestFilesOfTheFront(t *testing.T) {
 		what string
 		cfg  front.Config
 		fs   string
-		want string // in the error; empty for none
+		want string // part of the error; empty for no error
 	}{
 		{"a key that boxes see", front.Config{Key: dir + "/shown/key.pem"}, shown, "the key " + dir + "/shown/key.pem lies in "},
 		{"a log that boxes see", front.Config{AccessLog: dir + "/shown/log"}, shown, "the access log "},
@@ -152,10 +152,10 @@ type nothing struct{}
 
 func (nothing) Facts() policies.Facts { return policies.Facts{} }
 
-// judged keeps what calls were judged by.
+// judged is an audit log that counts what calls were decided by.
 type judged struct {
 	mu   sync.Mutex
-	seen map[string]int // by policy, rule and verdict
+	seen map[string]int // numbers of calls by policy, rule and verdict
 }
 
 func (j *judged) Decided(_ context.Context, d mcp.Decided) error {
@@ -167,8 +167,8 @@ func (j *judged) Decided(_ context.Context, d mcp.Decided) error {
 
 func (j *judged) Finished(mcp.Finished) {}
 
-// A thousand policies take each other's place while 16 sessions call: each call
-// is judged by exactly one of them, and one with faults judges none.
+// A thousand policies replace each other while 16 sessions call. Each call is decided by
+// exactly one of them, and a policy with faults decides none.
 func TestSwapsUnderLoad(t *testing.T) {
 	const swaps, sessions = 1000, 16
 	dir := t.TempDir()
@@ -219,7 +219,7 @@ func TestSwapsUnderLoad(t *testing.T) {
 					t.Errorf("a call is answered %q", res.Content[0].Text)
 				}
 				calls.Add(1)
-				runtime.Gosched() // or who swaps gets no turn among so many
+				runtime.Gosched() // so that the goroutine that replaces policies gets a turn
 			}
 		})
 	}
@@ -235,7 +235,7 @@ func TestSwapsUnderLoad(t *testing.T) {
 		case 2:
 			put(t, file, swapA)
 			want = a.Hash()
-		case 3: // the policy is well, and its layer is not
+		case 3: // the policy has no fault, but its layer has one
 			put(t, layer, swapX)
 			put(t, file, swapB)
 		}
@@ -248,7 +248,7 @@ func TestSwapsUnderLoad(t *testing.T) {
 		}
 		put(t, layer, swapL)
 		log.Reset()
-		// Some calls between any two swaps.
+		// Some calls run between any two swaps.
 		for seen := calls.Load(); calls.Load() < seen+sessions; {
 			if t.Failed() {
 				break
@@ -287,7 +287,7 @@ func TestWatcher(t *testing.T) {
 	}
 	looks("nothing", false, false, false, false)
 	further := filepath.Join(dir, "layer.yaml")
-	began := time.Now().Add(time.Hour) // after what is written below
+	began := time.Now().Add(time.Hour) // later than the write below
 	put(t, further, "one")
 	names = append(names, further)
 	w.also(names, began)
@@ -302,7 +302,7 @@ func TestWatcher(t *testing.T) {
 	looks("a new file", false, false, true)
 	w.begin(names)
 	looks("it was read", false, false)
-	put(t, file, "two") // of the same size
+	put(t, file, "two") // the new text has the same size
 	looks("an exchange", false, false)
 	put(t, file, "2wo")
 	looks("another before it was read", false, false, true)
@@ -323,8 +323,8 @@ func TestWatcher(t *testing.T) {
 	looks("a file that goes", false, false, true)
 }
 
-// An agent that writes its file of upstreams without a pause keeps neither the policy nor another
-// file of upstreams from being read.
+// An agent that writes its file of upstreams without a pause does not stop the server from
+// reading the policy or other files of upstreams.
 func TestReloadDoesNotWaitForAgents(t *testing.T) {
 	dir := t.TempDir()
 	policy, own := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "mcp.json")
@@ -417,8 +417,8 @@ func TestTenantTokens(t *testing.T) {
 	}
 }
 
-// A policy that changes after a server has read it, and before it first looks at the file,
-// is read again like any other.
+// If the policy changes after a server has read it, and before the server first looks at
+// the file, it is read again like any other.
 func TestChangeBeforeTheFirstLook(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "policy.yaml")
 	put(t, file, "version: 1\nprofiles: {p: {fs: {system: true}}}\n")

@@ -22,7 +22,7 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// openFleet opens what is known of the places of the fleet.
+// openFleet opens what a front keeps about the places of the fleet.
 func openFleet(ctx context.Context, s *Server) (err error) {
 	if s.State == "" {
 		return errors.New("a front needs a state directory: it keeps there which worker has which place; name one with --state")
@@ -49,7 +49,7 @@ func openFleet(ctx context.Context, s *Server) (err error) {
 		Credentials: routes.Credentials, Claims: journal, Settled: !journal.Empty(), Workers: routes.Workers, Protocol: messages{}, Log: s.Log,
 		PolicyDigest: func() string { return s.gate.now.Load().Hash() },
 		Names: func() []string {
-			all, _ := fleetPlaces(s.places.layout.Load().policy()) // a policy that no fleet can serve has none
+			all, _ := fleetPlaces(s.places.layout.Load().policy()) // a policy that no fleet can serve has no places
 			return all
 		},
 	}
@@ -65,14 +65,14 @@ func openFleet(ctx context.Context, s *Server) (err error) {
 	return nil
 }
 
-// Names of what the fronts of a fleet share, and bounds of its values.
+// The name of a bucket that the fronts of a fleet share, and the most bytes of its values.
 const (
 	claimsBucket = "belljar-claims"
 	maxClaim     = 4 << 10
 )
 
-// share connects to what all fronts share. The front does not wait for it: places that exist
-// are served without.
+// share connects to the NATS servers that all fronts share. The front does not wait for the
+// connection: places that exist are served without it.
 func share(ctx context.Context, s *Server, journal *claims.Journal) (claims.Claims, *bus.Bucket, error) {
 	cfg := s.cfg.Service.Routes.NATS
 	cfg.Log = s.Log
@@ -86,7 +86,8 @@ func share(ctx context.Context, s *Server, journal *claims.Journal) (claims.Clai
 	return shared, b.Bucket(policyBucket, maxShared), nil
 }
 
-// runRoutes starts what goes on in a front: the reloader and the answers to other commands.
+// runRoutes starts the work of a running front: the reloader and the answers to other
+// commands.
 func runRoutes(ctx context.Context, s *Server) error {
 	ctx, lasting, running := lifetime(ctx, &s.opened)
 	s.reloader = newReloader(s.gate, s.Place, s.places, s.audit, s.cfg.Service.HTTP)
@@ -98,7 +99,7 @@ func runRoutes(ctx context.Context, s *Server) error {
 			s.fleet.Recheck()
 		})
 	})
-	if s.monitor != nil { // also while the server drains
+	if s.monitor != nil { // the monitor also runs while the server drains
 		running.Go(func() { s.monitor.run(lasting, s) })
 	}
 	mux := http.NewServeMux()
@@ -110,7 +111,7 @@ func runRoutes(ctx context.Context, s *Server) error {
 		control.Respond(w, http.StatusOK, []fleet.Info{s.fleet.Info()})
 	})
 	mux.HandleFunc("POST /fleet/audit", func(w http.ResponseWriter, r *http.Request) {
-		later := http.NewResponseController(w) // logs are read, which takes its time
+		later := http.NewResponseController(w) // no deadlines: reading the logs takes long
 		_, _ = later.SetReadDeadline(time.Time{}), later.SetWriteDeadline(time.Time{})
 		control.Respond(w, http.StatusOK, s.fleet.Audit(r.Context()))
 	})
@@ -147,8 +148,8 @@ func runRoutes(ctx context.Context, s *Server) error {
 	return nil
 }
 
-// ServeRoutes serves clients and workers until the end of ctx, and then waits for requests
-// that run. It calls ready with the address of clients and that of workers.
+// ServeRoutes serves clients and workers until ctx ends, and then waits for running
+// requests. It calls ready with the addresses for clients and for workers.
 func ServeRoutes(ctx context.Context, s *Server, ready func(url, link string)) error {
 	var listening net.ListenConfig
 	links, err := listening.Listen(ctx, "tcp", s.cfg.Service.Routes.Addr)
@@ -184,13 +185,14 @@ func ServeRoutes(ctx context.Context, s *Server, ready func(url, link string)) e
 		patience, cancel := context.WithTimeout(serving, drain)
 		defer cancel()
 		s.fleet.Drain(patience)
-		// Before the connections of clients: the end of those would cancel what runs.
+		// Before the connections of clients are closed, since their end would cancel
+		// running requests.
 		s.fleet.Close()
 		return nil
 	})
 }
 
-// route sends a request of a caller who has logged in to the worker of its place.
+// route sends a request of an authenticated caller to the worker of its place.
 func route(s *Server, rw http.ResponseWriter, r *http.Request, caller mcp.Identity) {
 	name := r.PathValue("place")
 	if !s.places.layout.Load().names(caller.Tenant, name) {
@@ -207,10 +209,10 @@ func route(s *Server, rw http.ResponseWriter, r *http.Request, caller mcp.Identi
 	})
 }
 
-// messages is what a front knows of the protocol.
+// messages implements what a front needs of the protocol.
 type messages struct{}
 
-// Read returns what a request asks for.
+// Read returns the message in a request.
 func (messages) Read(h http.Header, body []byte) fleet.Message {
 	f := mcp.ReadForwarded(h, body)
 	return fleet.Message{ID: f.ID, Method: f.Method, Tool: f.Tool, Modern: f.Era == wire.Modern, Lasts: f.Lasts}
@@ -227,10 +229,10 @@ func forwarded(m fleet.Message) mcp.Forwarded {
 // Answers reports whether an event is the answer to a message.
 func (messages) Answers(event []byte, m fleet.Message) bool { return forwarded(m).AnsweredBy(event) }
 
-// workerLost is the answer to a call whose worker died while the call ran.
+// workerLost is the answer to a call whose worker is gone while the call ran.
 const workerLost = "The machine that ran this call is gone, and what it had done is not known (ran: unknown). Look before you run it again: for example list the files that it was to change. The files of the workspace are kept; running processes and background tasks of this place are gone. When the machine is back, ListBgTasks shows what became of tasks."
 
-// Lost is the answer to a message whose worker is gone.
+// Lost returns the answer to a message whose worker is gone.
 func (messages) Lost(m fleet.Message) []byte {
 	data := map[string]any{"reason": "worker_lost", "ran": "unknown"}
 	return forwarded(m).Lost(workerLost, data, "belljar", buildinfo.Version())

@@ -16,8 +16,8 @@ import (
 	"belljar.dev/search/engine"
 )
 
-// openSearch starts the fan of WebSearch. Files of engines with faults stop
-// the program, since the engines would not be those that were meant.
+// openSearch opens the fan of WebSearch. It fails if a file of engines has a fault, since
+// the search would then use other engines than intended.
 func (s *Server) openSearch(ctx context.Context) error {
 	dir := config.EnginesDir()
 	if dir != "" {
@@ -34,13 +34,13 @@ func (s *Server) openSearch(ctx context.Context) error {
 		return err
 	}
 	cfg := search.Config{Engines: loader.Engines, Allowed: s.sandbox.Allowance, Log: s.Log}
-	// Once: a secret may be the output of a command.
+	// The secrets are read only once, because a secret may be the output of a command.
 	cfg.Keys = sync.OnceValue(func() engine.Keys { return s.host.keys(context.WithoutCancel(ctx), loader.Engines()) })
 	if s.State != "" {
 		cfg.State = filepath.Join(s.State, "search")
 	}
 	if s.audit != nil {
-		// No box has such an id.
+		// No box has the ID WebSearch.
 		cfg.Record = func(_ string, r egress.Record) { s.audit.egress("WebSearch", r) }
 	}
 	cfg.Browser = searchLane{s.reading.chrome}
@@ -55,13 +55,13 @@ func (s *Server) openSearch(ctx context.Context) error {
 	return nil
 }
 
-// searchLane is the pool of browsers as the second lane of a search.
+// searchLane makes the pool of browsers the second lane of a search.
 type searchLane struct{ pool *browser.Pool }
 
 var errLane = errors.New("the browser has no page of it")
 
-// Open implements search.Browser. The pool's error may contain the address,
-// and with it the query.
+// Open implements search.Browser. It does not return the pool's error, which may contain
+// the address and so the query.
 func (l searchLane) Open(ctx context.Context, g policies.Grant, address string) (engine.Response, error) {
 	page, err := l.pool.Load(ctx, g, browser.Request{URL: address, HTML: engine.MaxBody})
 	switch {
@@ -74,7 +74,7 @@ func (l searchLane) Open(ctx context.Context, g policies.Grant, address string) 
 	for name, value := range page.Headers {
 		header.Set(name, value)
 	}
-	header.Set("Content-Type", "text/html; charset=utf-8") // as which the pool writes it
+	header.Set("Content-Type", "text/html; charset=utf-8") // the type in which the pool encodes pages
 	return engine.Response{
 		Status: page.Status, Header: header, Body: []byte(page.HTML), FinalURL: page.URL,
 		Truncated: page.Partial != "" || page.HTMLSize > len(page.HTML),

@@ -18,10 +18,10 @@ import (
 	"belljar.dev/mcp"
 )
 
-// drain is how long running requests may take to end once the server stops.
+// drain is the time in which running requests may end once the server stops.
 const drain = 30 * time.Second
 
-// begin says that a server starts, and at its end that it stops.
+// begin logs that a server starts, and when it is closed, that it stops.
 func (s *Server) begin(context.Context) error {
 	if s.cfg.Service == nil {
 		return nil
@@ -40,8 +40,8 @@ func (s *Server) begin(context.Context) error {
 	return nil
 }
 
-// begin opens the webhook and the announcements of a server, once there are desks for
-// answers.
+// begin opens the webhook and the announcements of a server, after the desks for the
+// answers are open.
 func (w *ways) begin(ctx context.Context, s *Server) error {
 	if w == nil {
 		return nil
@@ -60,8 +60,8 @@ func (w *ways) begin(ctx context.Context, s *Server) error {
 	return nil
 }
 
-// run starts what goes on in a server that stays: the reloader and the answers to other
-// commands, and over HTTP the places beside that of --workspace.
+// run starts the background work of a server that keeps running: the reloader and the
+// answers to other commands, and over HTTP the places other than that of --workspace.
 func (s *Server) run(ctx context.Context) error {
 	if s.home.mcp == nil || s.cfg.Service == nil {
 		return nil
@@ -83,7 +83,7 @@ func (s *Server) run(ctx context.Context) error {
 		running.Go(func() { s.login.Follow(ctx, operations.tokensChanged) })
 	}
 	running.Go(func() { s.cfg.Service.Inherited.Follow(ctx) })
-	if s.monitor != nil { // also while the server drains
+	if s.monitor != nil { // the monitor also runs while the server drains
 		running.Go(func() { s.monitor.run(lasting, s) })
 	}
 	c := &controller{s.Place, s.reloader.status, s.audit, s.sandbox, operations, s.ways, &quotas{s.places, s.sandbox}, &agentBrowsers{s.reading.seats, s.audit, s.Log}, s.console}
@@ -103,8 +103,8 @@ func (s *Server) run(ctx context.Context) error {
 	return nil
 }
 
-// Reload has a server that stays read its policy and its certificate again, and does not
-// wait for that.
+// Reload makes a running server read its policy and its certificate again. It does not wait
+// for this.
 func (s *Server) Reload() {
 	s.reloader.ask()
 	if s.front != nil {
@@ -119,15 +119,15 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) (e
 	err = s.home.mcp.ServeStdio(ctx, io.NopCloser(in), out)
 	switch {
 	case errors.Is(err, syscall.EPIPE):
-		return nil // the client has gone, which is how it ends a session
+		return nil // the client closed its end, which is how it ends a session
 	case err != nil && ctx.Err() == nil:
 		return fmt.Errorf("serve stdio: %w", err)
 	}
 	return nil
 }
 
-// openFront opens the port for clients over HTTP. That comes before all that takes long:
-// a port that is taken needs no box.
+// openFront opens the port for clients over HTTP. It comes before all steps that take long,
+// because an error for a port in use needs no box.
 func (s *Server) openFront(ctx context.Context) (err error) {
 	if !s.cfg.http() {
 		return nil
@@ -137,7 +137,7 @@ func (s *Server) openFront(ctx context.Context) (err error) {
 	if s.monitor != nil {
 		cfg.Meter = s.monitor.meters
 	}
-	if !s.cfg.routes() { // a front opens no box
+	if !s.cfg.routes() { // a front of a fleet opens no box
 		if err := frontFiles(&cfg, s.workspaces(), s.Policy); err != nil {
 			return err
 		}
@@ -149,8 +149,8 @@ func (s *Server) openFront(ctx context.Context) (err error) {
 	return nil
 }
 
-// ServeHTTP serves clients over HTTP until the end of ctx, and then waits for requests
-// that run. It calls ready with the address once clients can connect.
+// ServeHTTP serves clients over HTTP until ctx ends, and then waits for running requests.
+// It calls ready with the address once clients can connect.
 func (s *Server) ServeHTTP(ctx context.Context, ready func(url string)) (err error) {
 	ctx, prepared := preparing(ctx, s)
 	defer func() { err = cmp.Or(prepared(), err) }()
@@ -168,7 +168,7 @@ func (s *Server) ServeHTTP(ctx context.Context, ready func(url string)) (err err
 	url := s.front.URL() + "/mcp"
 	s.login.SetResource(url)
 	if in := s.cfg.Service.Inherited; in.Ended() != nil {
-		if err := prepare(s); err != nil { // nobody would be left to serve
+		if err := prepare(s); err != nil { // before Ready, after which the old server stops
 			return err
 		}
 		if err := in.Ready(); err != nil {
@@ -181,8 +181,8 @@ func (s *Server) ServeHTTP(ctx context.Context, ready func(url string)) (err err
 		s.monitor.drains("the server stops, and answers what runs")
 		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 		defer cancel()
-		// The places drain before the connections are closed, which their open streams
-		// would keep open.
+		// The places drain before the connections are closed, because their open streams
+		// would keep the connections open.
 		if err := s.places.shutdown(patience); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return fmt.Errorf("stop %s: %w", url, err)
 		}

@@ -24,56 +24,56 @@ import (
 	"belljar.dev/search"
 )
 
-// Place is what the names on a command line led to. Nothing changes it once a Server is
+// Place contains what the names on a command line lead to. It is immutable once a Server is
 // open.
 type Place struct {
-	Workspace  string           // absolute, without symbolic links
-	PolicyName string           // for people
-	Policy     *policies.Policy // as it was at the start
-	State      string           // directory for what outlives the program; empty where none can be used
-	Tenant     string           // whose calls those are that come without a token
+	Workspace  string           // path of the workspace, absolute and without symbolic links
+	PolicyName string           // name of the policy, for people
+	Policy     *policies.Policy // policy at the start
+	State      string           // directory for what outlives the program; empty if none can be used
+	Tenant     string           // tenant of the calls that come without a token
 	Log        *slog.Logger
 }
 
-// Server is what a command works with: what the places of one process share, and the
-// places. The Place in it is that of --workspace.
+// Server contains what a command works with: what the places of one process share, and the
+// places. The embedded Place is that of --workspace.
 type Server struct {
 	Place
 	cfg    Config
 	opened closers.Stack
 
-	gate  *gate // of the place of --workspace, by which goes what all places share
+	gate  *gate // gate of the place of --workspace, which also decides for what all places share
 	kept  *store.Store
-	login *login // of clients over HTTP
+	login *login // login of clients over HTTP
 	listeners
-	audit    *ledger // nil where no log is kept
+	audit    *ledger // nil if no log is kept
 	host     *host
 	skills   skillFolders
 	sandbox  *sandbox.Supervisor
 	reading  reading
 	search   *search.Fan
-	tracer   *tracer  // nil where no call is traced
+	tracer   *tracer  // nil if no calls are traced
 	monitor  *monitor // nil without an admin listener
-	ways     *ways    // of asking people; nil where nobody is asked
+	ways     *ways    // ways of asking people; nil if nobody is asked
 	places   *places
-	home     *place // of --workspace
+	home     *place // place of --workspace
 	reloader *reloader
-	started  bool // it is logged that the server starts
+	started  bool // whether the start of the server was logged
 }
 
-// listeners are the open ports of a server.
+// listeners contains the open ports of a server.
 type listeners struct {
-	front   *front.Front     // of clients; nil over stdio
-	console *console.Console // of people; nil without one
-	counts  *callCounts      // for people; nil as well
-	part    *console.Part    // for people at the fronts of the fleet; nil as well
-	fleet   *fleet.Front     // of the workers of a fleet; nil as well
-	shared  *bus.Bucket      // the policy that the fronts of a fleet share; nil for a single one
+	front   *front.Front     // port for clients; nil over stdio
+	console *console.Console // console for people; nil without a console
+	counts  *callCounts      // numbers of calls for the console; nil without a console
+	part    *console.Part    // part for the consoles at the fronts of the fleet; nil if they show nothing
+	fleet   *fleet.Front     // front of a fleet, for its workers; nil in other servers
+	shared  *bus.Bucket      // bucket of the policy that the fronts of a fleet share; nil for a single front
 }
 
-// Open opens what a command asks for. The caller closes the server; where Open returns
-// an error, nothing is left open. Much of a server ends with ctx: it takes no more
-// questions to people, and does not read its policy again.
+// Open opens everything that a command needs. The caller closes the server; if Open returns
+// an error, nothing is left open. When ctx ends, a server asks people no more questions,
+// and does not read its policy again.
 func Open(ctx context.Context, cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg}
 	s.Tenant, s.Log = cmp.Or(cfg.Tenant, policies.LocalTenant), cfg.Log
@@ -84,8 +84,8 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// open is the one order of opening: each step may use those above it. A step that holds
-// something notes at once how it is released.
+// open opens the parts in a fixed order: each step may use the parts of the steps before
+// it. A step that opens something immediately registers how it is closed.
 func (s *Server) open(ctx context.Context) error {
 	if s.cfg.routes() {
 		return openRoutes(ctx, s)
@@ -114,32 +114,33 @@ func openRoutes(ctx context.Context, s *Server) error {
 	return nil
 }
 
-// Close ends what is open, the last of it first: what answers others, then hooks,
-// browsers and boxes, and then the log of what they did. It waits until all of it has
-// ended. A second call does nothing.
+// Close closes what is open, in the reverse order: first what answers clients and commands,
+// then hooks, browsers and boxes, and then the log of what they did. It waits until
+// everything has ended. A second call does nothing.
 func (s *Server) Close() {
-	_ = s.opened.Close() // each step logs what fails
+	_ = s.opened.Close() // each step logs its error
 	if s.started {
 		s.started = false
 		s.Log.Info("the server has stopped", "pid", os.Getpid())
 	}
 }
 
-// MCP is the server with all tools, in the place of --workspace; nil if Config did not ask
-// for tools.
+// MCP returns the server with all tools, in the place of --workspace; nil if Config has no
+// Tools.
 func (s *Server) MCP() *mcp.Server { return s.home.mcp }
 
-// Sandbox opens boxes.
+// Sandbox returns the supervisor, which opens boxes.
 func (s *Server) Sandbox() *sandbox.Supervisor { return s.sandbox }
 
-// Hooks are the hooks; nil if Config did not ask for any.
+// Hooks returns the hooks in the place of --workspace; nil if Config has no Hooks.
 func (s *Server) Hooks() *hooks.Set { return s.home.flow.hooks }
 
-// JobOver is sent to at the end of a background job, unless it is full.
+// JobOver returns a channel that receives a value at the end of a background job, unless a
+// value already waits in it.
 func (s *Server) JobOver() <-chan struct{} { return s.home.flow.jobOver }
 
-// Decide asks the policy of the place of --workspace and writes down what it says, with
-// the id of the call.
+// Decide decides by the policy of the place of --workspace, and records the decision. It
+// returns the ID of the call.
 func (s *Server) Decide(ctx context.Context, f policies.Facts) (policies.Decision, string, error) {
 	return s.home.decide(ctx, f)
 }
@@ -187,12 +188,13 @@ func (s *Server) openPolicy(context.Context) (err error) {
 	return nil
 }
 
-// openState finds the directory for what outlives the program. No box may see it: what
-// it holds is believed, and its sockets answer whoever reaches them, through a read-only
-// mount as well. The user's own one is done without where it cannot be used.
+// openState finds the directory for what outlives the program. No box may see it: its
+// contents are trusted, and its sockets answer every process that reaches them, also
+// through a read-only mount. If the user's own directory cannot be used, the server runs
+// without one.
 func (s *Server) openState(context.Context) error {
 	state, err := config.FindState(s.cfg.State)
-	if err == nil && !s.cfg.routes() { // a front opens no box
+	if err == nil && !s.cfg.routes() { // a front of a fleet opens no box
 		err = config.Unseen(state, s.workspaces(), s.Policy)
 	}
 	if err == nil {
@@ -215,8 +217,9 @@ func (s *Server) openState(context.Context) error {
 	return nil
 }
 
-// openSandbox opens the supervisor of boxes. A command needs its first box at once. A
-// server that stays answers its client first, see preparing.
+// openSandbox opens the supervisor of boxes. A command needs its first box immediately. A
+// server that keeps running answers its first client before boxes are prepared, see
+// preparing.
 func (s *Server) openSandbox(context.Context) error {
 	spool, err := s.host.spool()
 	if err != nil {
@@ -250,10 +253,11 @@ func (s *Server) openSandbox(context.Context) error {
 	return nil
 }
 
-// openPlaces opens the place of --workspace, and what tells people of questions. The other
-// places are opened while the server runs.
+// openPlaces opens the place of --workspace, and what notifies people of questions. The
+// other places are opened while the server runs.
 func (s *Server) openPlaces(ctx context.Context) (err error) {
-	// A call that waits for a person then returns at once, and says that it waits.
+	// When ctx ends, a call that waits for a person returns immediately, and reports that
+	// it waits.
 	forget := context.AfterFunc(ctx, s.places.stopAsking)
 	s.opened.Do(func() {
 		forget()

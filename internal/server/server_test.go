@@ -12,8 +12,9 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// An Open that fails at a late step ends what the steps before it opened, in the order
-// of Close: the log of what was done ends last. TestMain sees what else is left behind.
+// If a late step of Open fails, Open closes what the steps before it have opened, in the
+// order of Close: the log of what was done is closed last. TestMain checks that nothing
+// else is left behind.
 func TestOpenThatFailsLeavesNothing(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	for want, change := range map[string]func(*Config){
@@ -58,8 +59,8 @@ func TestOpenThatFailsLeavesNothing(t *testing.T) {
 	}
 }
 
-// A box writes into the state too, in overlay workspaces: a token is read from there
-// neither at the start nor at a reload.
+// In overlay workspaces, boxes also write into the state directory. A token is therefore
+// not read from there, neither at the start nor at a reload.
 func TestTokenInTheStateIsRefused(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	state, policy := t.TempDir(), filepath.Join(t.TempDir(), "policy.yaml")

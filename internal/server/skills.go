@@ -12,16 +12,16 @@ import (
 	"belljar.dev/policies"
 )
 
-// skillsBelow is where boxes see the folders of skills.
+// skillsBelow is the path at which boxes see the folders of skills.
 const skillsBelow = "/skills"
 
-// skillFolders are the folders of skills that all places of a server have.
+// skillFolders contains the folders of skills that all places of a server have.
 type skillFolders struct {
 	sources []skills.Source
-	shared  []policies.Mount // the folders, for every box
+	shared  []policies.Mount // mounts of the folders, for every box
 }
 
-// openSkills finds the folders of the operator's skills. Nothing is read yet.
+// openSkills finds the folders of the operator's skills. It reads no skill.
 func (s *Server) openSkills(context.Context) error {
 	if home, err := os.UserHomeDir(); err == nil {
 		dir := filepath.Join(home, ".claude", "skills")
@@ -49,12 +49,12 @@ func (s *Server) openSkills(context.Context) error {
 	return nil
 }
 
-// add adds a folder of the operator's. One that a box can write, or one in a workspace, is
-// not believed.
+// add adds a folder of the operator. The folder is not trusted if a box can write it or it
+// lies in a workspace.
 func (f *skillFolders) add(h *host, name, dir, required string) {
 	real := config.RealPath(dir)
 	if real == ofWorkspace(h.Workspace) {
-		return // the workspace has it
+		return // openSkills of the place adds this folder
 	}
 	if h.State != "" && config.Inside(config.RealPath(h.State), real) {
 		h.Log.Error("a folder of skills is not used: the state lies in it, which no box may see", "folder", dir)
@@ -68,12 +68,13 @@ func (f *skillFolders) add(h *host, name, dir, required string) {
 	f.sources = append(f.sources, one)
 }
 
-// ofWorkspace is the folder of the skills of a workspace, without links.
+// ofWorkspace returns the folder of the skills of a workspace, without links.
 func ofWorkspace(workspace string) string {
 	return config.RealPath(filepath.Join(workspace, ".claude", "skills"))
 }
 
-// openSkills is the catalog of a place: the skills of its workspace, and those of all.
+// openSkills makes the catalog of a place: the skills of its workspace, and those of all
+// places.
 func (p *place) openSkills(context.Context) error {
 	sources := []skills.Source{{
 		Name: "workspace", Dir: ".claude/skills", Beneath: p.Workspace,
@@ -89,8 +90,8 @@ func (p *place) openSkills(context.Context) error {
 	return nil
 }
 
-// skillsOff returns whether SKILL_NAME=0 switches a skill off. NAME is the skill's
-// name in capitals, with _ for other characters.
+// skillsOff returns a function that reports whether SKILL_NAME=0 switches a skill off. NAME
+// is the skill's name in capitals, with _ for other characters.
 func skillsOff(environ []string) (off func(string) bool) {
 	names := make(map[string]bool)
 	for _, v := range environ {
@@ -113,7 +114,7 @@ func skillsOff(environ []string) (off func(string) bool) {
 	}
 }
 
-// listOf are the parts of a text between commas.
+// listOf returns the parts of a text between commas.
 func listOf(text string) (all []string) {
 	for part := range strings.SplitSeq(text, ",") {
 		if part = strings.TrimSpace(part); part != "" {

@@ -10,13 +10,13 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// quotas are what the tenants of a server use of their quotas.
+// quotas reports how much of their quotas the tenants of a server use.
 type quotas struct {
 	places  *places
 	sandbox *sandbox.Supervisor
 }
 
-// tenants returns those that the policy names, in order.
+// tenants returns the tenants that the policy names, sorted.
 func (q *quotas) tenants() []control.Tenant {
 	l := q.places.layout.Load()
 	all := []control.Tenant{}
@@ -27,7 +27,7 @@ func (q *quotas) tenants() []control.Tenant {
 	return all
 }
 
-// placesOf are the places that a tenant enters, in the order of their names.
+// placesOf returns the places that a tenant may enter, in the order of their names.
 func placesOf(l *layout, t policies.Tenant) (all []control.TenantPlace) {
 	if !l.http {
 		return nil
@@ -40,7 +40,7 @@ func placesOf(l *layout, t policies.Tenant) (all []control.TenantPlace) {
 	return all
 }
 
-// of returns the quotas of a tenant.
+// of returns the quotas of a tenant, with their use.
 func (q *quotas) of(t policies.Tenant) []control.Quota {
 	clients, boxes := q.places.shared.Used(t.Name), q.sandbox.Used(t.Name)
 	count := func(name, unit string, used, most float64) control.Quota {

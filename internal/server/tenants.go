@@ -19,15 +19,15 @@ import (
 	"belljar.dev/policies"
 )
 
-// tokenFault is why the token of a tenant is not known.
+// tokenFault is the reason why the token of a tenant is not known.
 type tokenFault struct {
 	tenant string
 	err    error
 }
 
-// readTokens reads the digests of the tokens of a policy's tenants, from where the
-// operator keeps them. Of two tenants with one token neither is known: it would
-// open the work of the other.
+// readTokens reads the digests of the tokens of a policy's tenants, from the places where
+// the operator keeps them. If two tenants have the same token, it is accepted for neither
+// of them: it would give one tenant access to the work of the other.
 func readTokens(ctx context.Context, p *policies.Policy, boxes hostexec.Boxes) (all []auth.Digest, faults []tokenFault) {
 	for _, name := range p.Tenants() {
 		t, _ := p.Tenant(name)
@@ -45,7 +45,8 @@ func readTokens(ctx context.Context, p *policies.Policy, boxes hostexec.Boxes) (
 	return all, append(faults, shared...)
 }
 
-// distinct are those digests that only one of the owners has, which are tenants or people.
+// distinct returns the digests that only one owner has. The owners are tenants or people,
+// as kind says.
 func distinct(kind string, all []auth.Digest) (one []auth.Digest, faults []tokenFault) {
 	owners := make(map[[sha256.Size]byte]string, len(all))
 	twice := make(map[[sha256.Size]byte]bool)
@@ -68,15 +69,15 @@ func readToken(ctx context.Context, kind, name string, from policies.Secret, box
 	}
 	sum, err := hex.DecodeString(text)
 	if err != nil || len(sum) != sha256.Size {
-		// Without what it is: that may be the token itself.
+		// The error does not contain the text, which may be the token itself.
 		return t, fmt.Errorf("token of %s %s: want the SHA-256 of the token in 64 hexadecimal digits, which `printf %%s TOKEN | sha256sum` prints", kind, name)
 	}
 	return auth.Digest{Tenant: name, Sum: [sha256.Size]byte(sum)}, nil
 }
 
-// tenantTokens are the tokens of a policy's tenants, or why one of them is not
-// known. It is for servers over HTTP: no one else needs them, or has to have them.
-// without says that there is no place for tokens of our own.
+// tenantTokens returns the tokens of a policy's tenants, or an error if one of them is not
+// known. Only servers over HTTP need tokens. without reports that there is no state
+// directory for belljar's own tokens.
 func tenantTokens(ctx context.Context, p *policies.Policy, boxes hostexec.Boxes, without bool) ([]auth.Digest, error) {
 	all, faults := readTokens(ctx, p, boxes)
 	switch {
@@ -88,7 +89,8 @@ func tenantTokens(ctx context.Context, p *policies.Policy, boxes hostexec.Boxes,
 	return all, nil
 }
 
-// changedTokens are the tenants that have another token than before, or none.
+// changedTokens returns the tenants that have another token than before, or no token any
+// more.
 func changedTokens(before, now []auth.Digest) (changed []string) {
 	had := make(map[auth.Digest]bool, len(before))
 	for _, t := range before {
@@ -107,9 +109,9 @@ func changedTokens(before, now []auth.Digest) (changed []string) {
 	return slices.Compact(changed)
 }
 
-// rotate has those tokens accepted that the tenants of the policy that holds have
-// now. One that cannot be read is nobody's: it may have been taken away. The
-// log says what changed, and never what it is.
+// rotate reads the tokens of the tenants of the policy in force again, and accepts only
+// these. A token that cannot be read is not accepted, since it may have been removed. The
+// log contains the tenants whose tokens have changed, and never a token.
 func (r *reloader) rotate(ctx context.Context) {
 	holds := r.gate.now.Load()
 	if r.front == nil || len(holds.Tenants()) == 0 {
@@ -120,12 +122,12 @@ func (r *reloader) rotate(ctx context.Context) {
 		r.log.Error("the token of a tenant is not known, so no client can connect as it", "tenant", f.tenant, "err", f.err)
 	}
 	if r.hold(now) {
-		r.changed(r.places.layout.Load()) // streams of the tokens before end
+		r.changed(r.places.layout.Load()) // ends the streams of the earlier tokens
 	}
 }
 
-// hold has other tokens accepted, and says whose they are. It reports whether they are
-// other ones than before.
+// hold replaces the accepted tokens, and logs the tenants whose tokens have changed. It
+// reports whether any token has changed.
 func (r *reloader) hold(now []auth.Digest) bool {
 	if r.front == nil {
 		return false
@@ -142,7 +144,7 @@ func (r *reloader) hold(now []auth.Digest) bool {
 	return true
 }
 
-// openTenants checks --tenant, and for a server over HTTP reads the tokens.
+// openTenants checks --tenant, and reads the tokens for a server over HTTP.
 func (s *Server) openTenants(ctx context.Context) error {
 	if _, known := s.Policy.Tenant(s.Tenant); !known && s.Tenant != policies.LocalTenant {
 		return fmt.Errorf("tenant %s: the policy %s has none of that name; name another one with --tenant, or add it under tenants", s.Tenant, s.PolicyName)
@@ -152,7 +154,7 @@ func (s *Server) openTenants(ctx context.Context) error {
 	s.opened.Do(s.login.Close)
 	if s.cfg.linked() {
 		s.login.linked = true
-		return nil // its fronts have the tokens
+		return nil // the fronts of a worker have the tokens
 	}
 	if !s.cfg.http() || len(s.Policy.Tenants()) == 0 {
 		return nil
@@ -175,7 +177,7 @@ func (s *Server) openTenants(ctx context.Context) error {
 	return nil
 }
 
-// newLogin is the login of a server. Nothing is read yet.
+// newLogin returns the login of a server. It reads no token.
 func newLogin(s *Server) *login {
 	known := func(tenant string) bool {
 		_, named := s.gate.now.Load().Tenant(tenant)
@@ -188,8 +190,8 @@ func newLogin(s *Server) *login {
 	return &login{Authenticator: auth.New(cfg), server: s, tickets: mcp.NewTickets(), few: rate.NewLimiter(refusalsPerSecond, refusalBurst)}
 }
 
-// tokensFor are the tokens of a policy that takes the place of another in a
-// server over HTTP, or why it cannot.
+// tokensFor returns the tokens of a policy that is to replace another policy in a server
+// over HTTP, or an error if it cannot replace it.
 func tokensFor(ctx context.Context, p, before *policies.Policy, boxes hostexec.Boxes, without bool) ([]auth.Digest, error) {
 	if len(p.Tenants()) == 0 && len(before.Tenants()) > 0 {
 		return nil, fmt.Errorf("policy %s: it names no tenants any more, and would let in every client without a token; start the server anew if that is meant", p.Name())

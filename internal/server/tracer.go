@@ -22,18 +22,18 @@ import (
 	"belljar.dev/policies"
 )
 
-// flushing is how long the spans that wait may take at the end.
+// flushing is the time in which the spans that wait are sent at the end.
 const flushing = 3 * time.Second
 
 // tracer makes spans of calls, by the conventions of OpenTelemetry for MCP
-// (github.com/open-telemetry/semantic-conventions-genai, status Development).
-// No span contains what an agent sent or what a command wrote.
+// (github.com/open-telemetry/semantic-conventions-genai, status Development). No span
+// contains what an agent sent or what a command wrote.
 type tracer struct {
 	exporter *otlp.Exporter
 	stdio    bool
 }
 
-// openTracer opens what the policy asks for under audit.otlp.
+// openTracer opens the tracer if the policy names a collector in audit.otlp.
 func (s *Server) openTracer(ctx context.Context) error {
 	if !s.cfg.Trace {
 		return nil
@@ -47,7 +47,7 @@ func (s *Server) openTracer(ctx context.Context) error {
 	return nil
 }
 
-// newTracer is the tracer that a policy asks for, or nil.
+// newTracer returns the tracer of a policy; nil if the policy names no collector.
 func newTracer(ctx context.Context, policy *policies.Policy, stdio bool, log *slog.Logger) (*tracer, error) {
 	a, _ := policy.Audit()
 	if a.OTLP == "" {
@@ -77,8 +77,8 @@ func newTracer(ctx context.Context, policy *policies.Policy, stdio bool, log *sl
 	return &tracer{e, stdio}, nil
 }
 
-// collector reads where spans go from the variables that OpenTelemetry defines
-// (opentelemetry.io/docs/specs/otel/protocol/exporter).
+// collector sets the URL and the headers of the collector from the variables that
+// OpenTelemetry defines (opentelemetry.io/docs/specs/otel/protocol/exporter).
 func collector(cfg *otlp.Config, getenv func(string) string) error {
 	cfg.Headers = make(map[string]string)
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
@@ -95,7 +95,7 @@ func collector(cfg *otlp.Config, getenv func(string) string) error {
 		}
 	}
 	if exact := getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"); exact != "" {
-		cfg.URL = exact // as it is, without a path of ours
+		cfg.URL = exact // unchanged, without an appended path
 		return nil
 	}
 	address := getenv("OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -114,7 +114,7 @@ func serviceName(getenv func(string) string) string {
 	return "belljar"
 }
 
-// close sends what waits.
+// close sends the spans that wait.
 func (t *tracer) close(ctx context.Context, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushing)
 	defer cancel()
@@ -123,17 +123,17 @@ func (t *tracer) close(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// Traced makes the spans of a call: its own and one for each of its phases.
+// Traced makes the spans of a call: one for the call, and one for each of its phases.
 func (t *tracer) Traced(c mcp.Traced) {
 	if c.Parent.TraceID != "" && !c.Parent.Sampled {
-		return // the beginner of the trace did not sample it
+		return // the client that began the trace did not sample it
 	}
 	s := otlp.Span{
 		ID: newSpanID(), State: c.Parent.State, Name: "tools/call " + c.Call.Tool, Kind: otlp.Server,
 		Start: c.Start, End: c.End, Attrs: t.attributes(c),
 	}
 	if _, err := hex.Decode(s.TraceID[:], []byte(c.Call.TraceID)); err != nil {
-		return // a trace ID is always valid
+		return // does not happen: a trace ID is always valid
 	}
 	if _, err := hex.Decode(s.Parent[:], []byte(c.Parent.SpanID)); err == nil && c.Parent.SpanID != "" {
 		s.Remote = !c.Parent.Local
@@ -165,16 +165,16 @@ func (t *tracer) requested(r front.RequestSpan) {
 	}
 	_, bad := hex.Decode(s.TraceID[:], []byte(r.TraceID))
 	_, badID := hex.Decode(s.ID[:], []byte(r.SpanID))
-	_, badParent := hex.Decode(s.Parent[:], []byte(r.Parent.SpanID)) // none is zero
+	_, badParent := hex.Decode(s.Parent[:], []byte(r.Parent.SpanID)) // without a parent, the ID stays zero
 	if errors.Join(bad, badID, badParent) != nil {
-		return // they are always valid
+		return // does not happen: the IDs are always valid
 	}
 	s.Remote = r.Parent.SpanID != ""
 	t.exporter.Add(s)
 }
 
-// attributes returns the attributes of a call's span. An agent writes none of them
-// but the name of the tool, and that tool exists.
+// attributes returns the attributes of a call's span. An agent chooses none of them except
+// the name of the tool, and a tool with this name exists.
 func (t *tracer) attributes(c mcp.Traced) []otlp.Attr {
 	transport := "tcp"
 	if t.stdio {
@@ -206,7 +206,8 @@ func (t *tracer) attributes(c mcp.Traced) []otlp.Attr {
 	return attrs
 }
 
-// errorType is the class of error that a call ended with; empty for none.
+// errorType returns the class of error with which a call ended; empty if the call
+// succeeded.
 func errorType(c mcp.Traced) string {
 	switch {
 	case c.Code != 0:
@@ -222,19 +223,19 @@ func newSpanID() (id [8]byte) {
 	return id
 }
 
-// tracers are what gets the phases of each call.
+// tracers passes each call to several tracers.
 type tracers []mcp.Tracer
 
-// Traced gives a call to all.
+// Traced passes a call to all tracers.
 func (t tracers) Traced(c mcp.Traced) {
 	for _, one := range t {
 		one.Traced(c)
 	}
 }
 
-// traced is what gets the phases of each call; nil for nothing. Each may be nil.
+// traced returns the tracer of those that are not nil; nil if all are nil.
 func traced(t *tracer, m *monitor, n *callCounts) mcp.Tracer {
-	var all tracers // an interface that holds a nil pointer is not nil
+	var all tracers // a nil pointer in an interface is not nil, so only non-nil tracers are added
 	if t != nil {
 		all = append(all, t)
 	}

@@ -25,8 +25,8 @@ type traceInput struct {
 
 func (in traceInput) Facts() policies.Facts { return policies.Facts{Command: in.Text} }
 
-// A call becomes a span with its phases below it, and nothing of its arguments
-// or its result leaves with them.
+// A call becomes a span with its phases below it. The spans contain nothing of its
+// arguments or its result.
 func TestTracer(t *testing.T) {
 	var got bytes.Buffer
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -91,12 +91,11 @@ audit: {otlp: "`+collector.URL+`"}
 	}
 }
 
-// The variables of OpenTelemetry say where spans go, where the policy leaves it
-// to them.
-// A server over HTTP sends the span of a request that brought a call, above that of the call.
+// A server over HTTP sends the span of a request that brought a call, as the parent of the
+// span of the call.
 func TestRequestsAreTraced(t *testing.T) {
 	var mu sync.Mutex
-	parents := make(map[string][2]string) // of a span by its name: its own id, and that of its parent
+	parents := make(map[string][2]string) // ID of a span and ID of its parent, by the name of the span
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var sent struct {
 			ResourceSpans []struct {
@@ -131,6 +130,7 @@ func TestRequestsAreTraced(t *testing.T) {
 	}
 }
 
+// If the policy leaves it to them, the variables of OpenTelemetry name the collector.
 func TestCollector(t *testing.T) {
 	for want, env := range map[string]map[string]string{
 		"http://localhost:4318/v1/traces":   {},

@@ -19,16 +19,17 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// Bounds of what commands get of upstreams. A client reads a mebibyte.
+// Bounds of the answers about upstreams. A client of the control socket reads at most one
+// MiB.
 const (
-	maxUpstreams = 512 << 10 // bytes of the upstreams and faults of all places
-	maxReason    = 500       // characters of a reason, a fault or a name of a file
-	maxStderr    = 300       // characters of a line
-	maxLogLines  = 1000      // that a command gets of an instance
-	maxItems     = 100       // definitions that a record of the audit log names
+	maxUpstreams = 512 << 10 // most bytes of the upstreams and faults of all places
+	maxReason    = 500       // most characters of a reason, a fault or the name of a file
+	maxStderr    = 300       // most characters of a line of stderr
+	maxLogLines  = 1000      // most lines of an instance that a command gets
+	maxItems     = 100       // most definitions that a record of the audit log names
 )
 
-// upstreamHandlers answer what `belljar upstream` asks for.
+// upstreamHandlers answers the requests of `belljar upstream`.
 type upstreamHandlers struct {
 	places *places
 	audit  *ledger
@@ -61,7 +62,8 @@ func (h *upstreamHandlers) handle(mux *http.ServeMux) {
 	})
 }
 
-// asked reads a request into want. It answers a request that cannot be read, and returns false.
+// asked reads a request into want. If the request cannot be read, asked responds with an
+// error, and returns false.
 func asked(w http.ResponseWriter, r *http.Request, want any) bool {
 	err := json.NewDecoder(r.Body).Decode(want)
 	if err != nil {
@@ -132,13 +134,14 @@ func upstreamOf(s gateway.Status) control.Upstream {
 	return one
 }
 
-// restart restarts a server in all places. It returns how many instances there were.
+// restart restarts a server in all places. It returns the number of instances that were
+// ended.
 func (h *upstreamHandlers) restart(ctx context.Context, name, by string) (int, error) {
 	return h.end("restarted", name, by, func(g *gateway.Gateway) (int, error) { return g.Restart(ctx, name) })
 }
 
-// end ends the instances of a server in all places, and returns how many there were. what is
-// done with them is in the audit log.
+// end ends the instances of a server in all places, and returns their number. what is the
+// event for the audit log.
 func (h *upstreamHandlers) end(what, name, by string, end func(*gateway.Gateway) (int, error)) (instances int, err error) {
 	known := false
 	for _, p := range h.gateways() {
@@ -158,7 +161,7 @@ func (h *upstreamHandlers) end(what, name, by string, end func(*gateway.Gateway)
 	return instances, nil
 }
 
-// ending answers a request to end the instances of a server.
+// ending returns the handler of a request to end the instances of a server.
 func (h *upstreamHandlers) ending(does func(ctx context.Context, name, by string) (int, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var want control.UpstreamName
@@ -174,14 +177,14 @@ func (h *upstreamHandlers) ending(does func(ctx context.Context, name, by string
 	}
 }
 
-// logs returns what the instances of a server have written, the last lines of each.
+// logs returns the last lines that each instance of a server has written to stderr.
 func (h *upstreamHandlers) logs(want control.UpstreamLogs) []control.UpstreamLog {
 	all := []control.UpstreamLog{}
 	left := maxUpstreams
 	for _, p := range h.gateways() {
 		for _, l := range p.gateway.Logs(want.Name, min(max(want.Lines, 0), maxLogLines)) {
 			one := control.UpstreamLog{Tenant: l.Tenant, Principal: policies.Clip(l.Principal, maxReason), Session: control.ShortID(l.Session), State: string(l.State), Lines: []string{}}
-			for _, line := range slices.Backward(l.Lines) { // the last lines are kept
+			for _, line := range slices.Backward(l.Lines) { // if not all lines fit, the last ones are kept
 				if left -= len(line) + 16; left < 0 {
 					return all
 				}
@@ -194,7 +197,7 @@ func (h *upstreamHandlers) logs(want control.UpstreamLogs) []control.UpstreamLog
 	return all
 }
 
-// changed applies at once what a person has changed of the pins.
+// changed immediately applies a change of the pins by a person.
 func (h *upstreamHandlers) changed(ctx context.Context, c control.UpstreamChange, by string) {
 	c.Items = c.Items[:min(len(c.Items), maxItems)]
 	h.log.Info("an operator changed the pins of an upstream", "upstream", c.Name, "tenant", c.Tenant, "what", c.What, "items", len(c.Items), "by", by)

@@ -12,12 +12,13 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// onceWait is how long a command that makes one call waits for a server that starts: it does not get
-// the notification that its tools are there.
+// onceWait is the time for which a command with only one call waits for a server that
+// starts. Such a command does not get the notification that the tools of the server are
+// ready.
 const onceWait = time.Minute
 
-// openUpstreams makes the gateway to other people's servers, if the place has a server that lists
-// their tools. It starts none of them.
+// openUpstreams opens the gateway to other people's servers, if the place has an MCP server
+// that can list their tools. It starts none of these servers.
 func (p *place) openUpstreams(context.Context) error {
 	if p.mcp == nil {
 		return nil
@@ -66,8 +67,8 @@ func (p *place) gatewayConfig() gateway.Config {
 	return cfg
 }
 
-// LoginUpstream has a person log in at a remote server of others, for the tenant of the command.
-// open gets the URL for the person.
+// LoginUpstream has a person log in at another person's remote server, for the tenant of
+// the command. open gets the URL for the person.
 func (s *Server) LoginUpstream(ctx context.Context, name string, open func(url string)) error {
 	return gateway.Login(ctx, s.home.gatewayConfig(), s.Tenant, name, open)
 }

@@ -8,29 +8,30 @@ import (
 	"time"
 )
 
-// A file that is being written has the beginning of a policy, which may lack
-// the rules at its end. So a change counts once nothing has changed for some
-// time, and belljar looks and does not wait for events: a file may be exchanged
-// by a rename, through a link, or on a disk that tells nobody.
+// A file that is being written contains the beginning of a policy, which may lack the rules
+// at its end. So a change counts only if nothing has changed for some time after it.
+// belljar looks at the files and does not wait for events: a file may be replaced by a
+// rename, through a link, or on a file system that sends no events.
 const (
 	watchEvery = 500 * time.Millisecond
-	watchStill = 2 // looks that found the same before it is read
+	watchStill = 2 // looks that must find the same state before a file is read
 )
 
-// tick is how much older than now a file may look that is written now: a file
-// system takes its time from the kernel's last tick.
+// tick is the most by which the time of a file that is written now may be behind the clock:
+// a file system uses the time of the kernel's last tick.
 const tick = 10 * time.Millisecond
 
-// watcher sees when files change. It is used by one goroutine.
+// watcher notices when files change. Only one goroutine uses it.
 type watcher struct {
-	read  map[string]string // what each file was when it was last read
-	seen  string            // what they were at the last look
-	still int               // looks since they became what seen says
+	read  map[string]string // state of each file when it was last read, by name
+	seen  string            // state of all files at the last look
+	still int               // number of looks for which the state has been the one in seen
 }
 
-// stamp is what tells one state of a file from another, without reading it, and
-// when it was changed: by the time of its inode, which nobody can set, since one
-// token has the size of another and cp -p keeps the time of the text (inode(7)).
+// stamp returns a text that identifies the state of a file without its contents, and the
+// time of the last change. The time is that of the inode, which nobody can set. The size
+// and the time of the contents are not enough: two tokens have the same size, and cp -p
+// keeps the time of the contents (inode(7)).
 func stamp(name string) (string, time.Time) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -43,8 +44,8 @@ func stamp(name string) (string, time.Time) {
 	return fmt.Sprintf("%d %d %d", info.Size(), changed.UnixNano(), inode), changed
 }
 
-// look reports whether files have changed since they were read, and have been
-// left alone since.
+// look reports whether files have changed since they were read, and have not changed again
+// for some looks.
 func (w *watcher) look(names []string) bool {
 	var now strings.Builder
 	changed := false
@@ -64,8 +65,8 @@ func (w *watcher) look(names []string) bool {
 	return w.still >= watchStill
 }
 
-// begin notes what files are that are about to be read: what changes while they
-// are is seen later.
+// begin records the state of files that are about to be read, so that a change during the
+// reading is noticed later.
 func (w *watcher) begin(names []string) {
 	w.read, w.still = make(map[string]string), 0
 	for _, name := range names {
@@ -73,8 +74,8 @@ func (w *watcher) begin(names []string) {
 	}
 }
 
-// also notes further files, which only the reading itself named; began is when the
-// reading began. A file that was written since then is read again.
+// also records further files, which were only found by the reading itself. began is the
+// time at which the reading began. A file that was written after this time is read again.
 func (w *watcher) also(names []string, began time.Time) {
 	for _, name := range names {
 		if _, known := w.read[name]; known {
@@ -87,13 +88,14 @@ func (w *watcher) also(names []string, began time.Time) {
 	}
 }
 
-// watchers see when files change, each for itself: one that is written without a pause does not
-// keep the others from being read. They are used by one goroutine.
+// watchers contains a watcher for each file, so that a file that is written without a pause
+// does not delay the reading of the others. Only one goroutine uses it.
 type watchers struct {
-	of map[string]*watcher // by file
+	of map[string]*watcher // watchers by the names of their files
 }
 
-// look reports whether a file has changed since it was read, and has been left alone since.
+// look reports whether any file has changed since it was read, and has not changed again
+// for some looks.
 func (ws *watchers) look(names []string) bool {
 	changed := false
 	for _, name := range names {
@@ -102,7 +104,7 @@ func (ws *watchers) look(names []string) bool {
 	return changed
 }
 
-// begin is watcher.begin for each file. Other files are forgotten.
+// begin is watcher.begin for each file. It forgets all other files.
 func (ws *watchers) begin(names []string) {
 	ws.of = nil
 	for _, name := range names {
@@ -117,7 +119,7 @@ func (ws *watchers) also(names []string, began time.Time) {
 	}
 }
 
-// at is the watcher of a file.
+// at returns the watcher of a file.
 func (ws *watchers) at(name string) *watcher {
 	w := ws.of[name]
 	if w == nil {

@@ -34,27 +34,27 @@ import (
 	"belljar.dev/policies"
 )
 
-// Bounds of telling a webhook.
+// Bounds of the messages to a webhook.
 const (
-	webhookQueue    = 64               // questions that wait to be told; a further one is not
-	webhookTries    = 5                // of one question
-	webhookPause    = time.Second      // before the second try; each further pause is twice as long
-	webhookPatience = 10 * time.Second // for an answer to one try
-	webhookSecret   = 16               // bytes that a secret has at least
+	webhookQueue    = 64               // most questions that wait to be sent; a further question is not sent
+	webhookTries    = 5                // most tries for one question
+	webhookPause    = time.Second      // pause before the second try; each further pause is twice as long
+	webhookPatience = 10 * time.Second // time limit for the answer to one try
+	webhookSecret   = 16               // least bytes of a secret
 
-	answerMost     = 64 << 10        // bytes of an answer
-	answerPatience = 5 * time.Second // for its request
+	answerMost     = 64 << 10        // most bytes of an answer
+	answerPatience = 5 * time.Second // time limit for reading the request of an answer
 )
 
-// Webhook says which URL gets the questions to people.
+// Webhook is the configuration of a webhook that gets the questions to people.
 type Webhook struct {
 	URL     string
-	Secret  string // signs that: env:NAME or file:PATH
-	Answers string // a loopback address that takes answers to it; empty for none
-	Private bool   // the URL may be on this machine or in a private network
+	Secret  string // secret with which requests are signed: env:NAME or file:PATH
+	Answers string // loopback address that receives answers; empty for no answers
+	Private bool   // whether the URL may be on this machine or in a private network
 }
 
-// Check says what is wrong with the form of the URL.
+// Check returns an error if the URL does not have a valid form.
 func (h Webhook) Check() error {
 	_, err := h.url()
 	return err
@@ -68,11 +68,11 @@ func (h Webhook) url() (*url.URL, error) {
 	return to, nil
 }
 
-// webhook tells a URL of questions, and takes the answers.
+// webhook sends questions to a URL, and receives the answers.
 type webhook struct {
 	to     *url.URL
 	secret []byte
-	port   net.Listener // for answers; nil where none are taken
+	port   net.Listener // port for answers; nil if none are received
 	client http.Client
 	pause  time.Duration
 	queue  chan approval.Approval
@@ -82,8 +82,8 @@ type webhook struct {
 	server http.Server
 }
 
-// openWebhook begins to tell, and to take answers. The caller closes
-// the webhook.
+// openWebhook begins to send questions, and to receive answers. The caller closes the
+// webhook.
 func openWebhook(ctx context.Context, h Webhook, w *ways, from *front.Inherited, boxes hostexec.Boxes, log *slog.Logger) (*webhook, error) {
 	to, err := h.url()
 	if err != nil {
@@ -100,7 +100,7 @@ func openWebhook(ctx context.Context, h Webhook, w *ways, from *front.Inherited,
 	k := &webhook{to: to, secret: []byte(secret), pause: webhookPause, queue: make(chan approval.Approval, webhookQueue), log: log}
 	k.client = http.Client{
 		Timeout: webhookPatience, Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true, TLSHandshakeTimeout: webhookPatience},
-		// Elsewhere is not where the operator said.
+		// A redirect would lead to a URL that the operator has not chosen.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	if h.Answers != "" {
@@ -116,8 +116,8 @@ func openWebhook(ctx context.Context, h Webhook, w *ways, from *front.Inherited,
 	return k, nil
 }
 
-// read is the secret that the flag refers to: never the value itself, which
-// every process of the machine could read on the command line.
+// read returns the secret to which the flag refers. The flag never contains the value
+// itself, which every process of the machine could read on the command line.
 func (h Webhook) read(ctx context.Context, boxes hostexec.Boxes) (string, error) {
 	kind, name, _ := strings.Cut(h.Secret, ":")
 	var s policies.Secret
@@ -136,7 +136,7 @@ func (h Webhook) read(ctx context.Context, boxes hostexec.Boxes) (string, error)
 	return text, err
 }
 
-// close stops sending and receiving. Questions that wait are not sent any more: they stay
+// close stops sending and receiving. Questions that wait are no longer sent: they stay
 // open, and the command line shows them.
 func (k *webhook) close() {
 	k.stop()
@@ -144,10 +144,11 @@ func (k *webhook) close() {
 	k.wg.Wait()
 }
 
-// succeed leaves the port to a successor: this server takes no more connections there, and
-// answers on those that are open. It still reports the questions of its own calls.
+// succeed leaves the port to a successor: this server accepts no more connections there,
+// and still answers requests on open connections. It still sends the questions of its own
+// calls.
 func (k *webhook) succeed(ctx context.Context) {
-	k.wg.Go(func() { _ = k.server.Shutdown(ctx) }) // close cuts what is left
+	k.wg.Go(func() { _ = k.server.Shutdown(ctx) }) // close ends the connections that are still open
 }
 
 // told queues a new question.
@@ -162,15 +163,15 @@ func (k *webhook) told(e approval.Event) {
 	}
 }
 
-// webhookBody is what the webhook gets.
+// webhookBody is the body of a request to the webhook.
 type webhookBody struct {
-	Event    string            `json:"event"` // approval.asked
+	Event    string            `json:"event"` // always approval.asked
 	Approval approval.Approval `json:"approval"`
-	Text     []string          `json:"text"`              // what the call does, a line each
-	Answer   string            `json:"answer,omitempty"`  // URL that takes the answer
-	Token    string            `json:"token,omitempty"`   // for Answer, and for this approval only
-	Command  string            `json:"command,omitempty"` // that answers on the machine
-	Deadline time.Time         `json:"deadline"`          // when no answer is a no
+	Text     []string          `json:"text"`              // description of the call, one line per element
+	Answer   string            `json:"answer,omitempty"`  // URL that receives the answer
+	Token    string            `json:"token,omitempty"`   // token for Answer, valid for this approval only
+	Command  string            `json:"command,omitempty"` // command that shows the question on this machine
+	Deadline time.Time         `json:"deadline"`          // time at which the question ends without an answer
 }
 
 func (k *webhook) run(ctx context.Context) {
@@ -184,7 +185,7 @@ func (k *webhook) run(ctx context.Context) {
 	}
 }
 
-// deliver posts a question, and tries again a few times where that fails.
+// deliver posts a question, and tries again a few times if this fails.
 func (k *webhook) deliver(ctx context.Context, a approval.Approval) {
 	body := webhookBody{
 		Event: "approval.asked", Approval: a, Text: a.Shown.Lines(), Command: "belljar approve show " + a.ID, Deadline: a.Expires,
@@ -214,7 +215,7 @@ func (k *webhook) deliver(ctx context.Context, a approval.Approval) {
 	}
 }
 
-// post is one try. again says that another may do better.
+// post makes one try. again reports whether another try may succeed.
 func (k *webhook) post(ctx context.Context, id string, text []byte) (again bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, k.to.String(), bytes.NewReader(text))
 	if err != nil {
@@ -236,30 +237,32 @@ func (k *webhook) post(ctx context.Context, id string, text []byte) (again bool,
 	return resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests, fmt.Errorf("it answered %s", resp.Status)
 }
 
-// sign is the HMAC-SHA256 of a text. Texts of different kinds are never equal.
+// sign returns the HMAC-SHA256 of a text. Signatures for different kinds are of different
+// texts.
 func (k *webhook) sign(kind, text string) string {
 	m := hmac.New(sha256.New, k.secret)
-	if kind != "webhook" { // the receivers of a webhook sign the text alone
+	if kind != "webhook" { // for a webhook, only the text itself is signed, because its receivers check this
 		text = kind + "\x00" + text
 	}
 	m.Write([]byte(text))
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// token is the permission to answer one approval; only the receiver of the question
-// has it. It is good once, since the first answer counts, and survives a restart.
+// token returns the permission to answer one approval. Only the receiver of the question
+// has it. It is effective once, because only the first answer counts, and it survives a
+// restart.
 func (k *webhook) token(id string) string { return k.sign("answer", id) }
 
-// webhookAnswer is what comes back.
+// webhookAnswer is an answer that the webhook receives.
 type webhookAnswer struct {
 	Token string `json:"token"`
 	Yes   bool   `json:"yes"`
-	Scope string `json:"scope"` // as scopeOf reads it
-	By    string `json:"by"`    // who it was, as the webhook knows them
+	Scope string `json:"scope"` // scope in the form for control.ParseScope
+	By    string `json:"by"`    // name of the person who answered, as the webhook knows it
 	Note  string `json:"note"`
 }
 
-// take serves the answers.
+// take starts the server that receives the answers.
 func (k *webhook) take(ask *ways) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /approvals/{id}", func(w http.ResponseWriter, r *http.Request) {
@@ -296,17 +299,17 @@ func (k *webhook) take(ask *ways) {
 
 var errNotPublic = errors.New("it leads to this machine or to a private network; --webhook-private allows that")
 
-// closed are the networks that are not public besides those that netip knows:
-// shared address space, protocol assignments, benchmarks and the forms of IPv6
-// that carry an IPv4 address (RFC 6890, RFC 6052).
+// closed contains the networks that are not public, in addition to those that netip knows:
+// shared address space, protocol assignments, benchmarks and the forms of IPv6 that contain
+// an IPv4 address (RFC 6890, RFC 6052).
 var closed = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"),
 	netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("2002::/16"),
 }
 
-// publicOnly refuses an address that is about to be dialled, unless it is one
-// of the public network.
+// publicOnly returns an error if an address that is about to be dialled is not in the
+// public network.
 func publicOnly(address string) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"belljar.dev/internal/people/approval"
 )
 
-// receiver is the URL of a webhook that answers as the test says, and how often it was
-// asked.
+// receiver returns the URL of a webhook whose answers the test chooses, and a counter of
+// its requests.
 func receiver(t *testing.T, answer func(n int64) int) (*httptest.Server, *atomic.Int64) {
 	t.Helper()
 	tries := &atomic.Int64{}
@@ -29,7 +29,7 @@ func receiver(t *testing.T, answer func(n int64) int) (*httptest.Server, *atomic
 
 func ok(int64) int { return http.StatusNoContent }
 
-// webhookTo is a webhook that tells a URL, with short pauses.
+// webhookTo returns a webhook that sends questions to a URL, with short pauses.
 func webhookTo(t *testing.T, h Webhook, log io.Writer) (*webhook, error) {
 	t.Helper()
 	t.Setenv("BELLJAR_TEST_HOOK", "a secret of some length")

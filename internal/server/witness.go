@@ -16,27 +16,29 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// witness is what the audit log of a worker has to do with other workers. It is safe for
-// concurrent use; the zero value is ready.
+// witness contains what the audit log of a worker exchanges with other workers. It is safe
+// for concurrent use; the zero value is ready.
 type witness struct {
 	mu     sync.Mutex
-	newest audit.Signed    // guarded by mu: of this log, for others to keep
-	news   func()          // guarded by mu: called when newest has changed; nil for nobody
-	others map[string]kept // guarded by mu: by worker
-	heard  uint64          // guarded by mu: checkpoints of others that have come
+	newest audit.Signed    // guarded by mu: newest checkpoint of this log, for other workers to keep
+	news   func()          // guarded by mu: called when newest has changed; nil calls nothing
+	others map[string]kept // guarded by mu: newest known checkpoint of each other worker, by worker
+	heard  uint64          // guarded by mu: number of checkpoints that have arrived from others
 
-	read chan struct{} // closed when others has what the log had at the start; nil where it is not read
+	// closed when others contains the checkpoints that were in the log at the start; nil if
+	// the log is not read
+	read chan struct{}
 	stop context.CancelFunc
 }
 
-// kept is the newest checkpoint of another worker's log that this log has.
+// kept is the newest checkpoint of another worker's log in this log.
 type kept struct {
 	signed audit.Signed
 	at     audit.Checkpoint
-	heard  uint64 // when it came, among those of all workers
+	heard  uint64 // value of witness.heard when it arrived
 }
 
-// signed notes a checkpoint of this log.
+// signed records a new checkpoint of this log.
 func (w *witness) signed(s audit.Signed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -45,18 +47,20 @@ func (w *witness) signed(s audit.Signed) {
 	}
 }
 
-// maxWitnessed is how many other workers' newest checkpoints are remembered.
+// maxWitnessed is the most other workers whose newest checkpoints are remembered.
 const maxWitnessed = 4096
 
-// judge reports whether a checkpoint is news, and what is wrong with it. It becomes known by note,
-// once it is written down.
+// judge reports whether a checkpoint is new, and how it contradicts an earlier one; wrong
+// is empty if it does not. The checkpoint is remembered only by note, after it was written
+// to the log.
 func (w *witness) judge(worker string, k kept) (news bool, wrong string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before, ok := w.others[worker]
 	switch {
 	case !ok:
-	case before.signed == k.signed, before.signed.Key == k.signed.Key && k.at.Seq < before.at.Seq && !k.at.Time.After(before.at.Time): // by another front, or late
+	// sent by another front, or late
+	case before.signed == k.signed, before.signed.Key == k.signed.Key && k.at.Seq < before.at.Seq && !k.at.Time.After(before.at.Time):
 		return false, ""
 	case before.signed.Key != k.signed.Key:
 		wrong = "its log has another key now"
@@ -68,15 +72,16 @@ func (w *witness) judge(worker string, k kept) (news bool, wrong string) {
 	return true, wrong
 }
 
-// note remembers a checkpoint that was written down.
+// note remembers a checkpoint that was written to the log.
 func (w *witness) note(worker string, k kept) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.put(worker, k)
 }
 
-// put remembers a checkpoint. If there are too many, it forgets the one that came first; if that
-// one comes again, it costs a second record. mu is held.
+// put remembers a checkpoint. If there are too many, it forgets the checkpoint that arrived
+// first. If a forgotten checkpoint arrives again, the log gets a second record of it. The
+// caller holds mu.
 func (w *witness) put(worker string, k kept) {
 	if w.others == nil {
 		w.others = make(map[string]kept)
@@ -95,8 +100,8 @@ func (w *witness) put(worker string, k kept) {
 	w.others[worker] = k
 }
 
-// remember reads in the background which checkpoints of others the log has, the newest of each
-// worker. The caller ends it with forget.
+// remember reads in the background the newest checkpoint of each other worker in the log.
+// The caller ends it with forget.
 func (w *witness) remember(ctx context.Context, l *ledger) {
 	ctx, w.stop = context.WithCancel(ctx)
 	w.read = make(chan struct{})
@@ -131,7 +136,7 @@ func (w *witness) forget() {
 	}
 }
 
-// forFleet is the ledger for the fronts of a worker; nil without one.
+// forFleet returns the ledger for the fronts of a worker; nil if l is nil.
 func (l *ledger) forFleet() fleet.Audit {
 	if l == nil {
 		return nil
@@ -139,7 +144,8 @@ func (l *ledger) forFleet() fleet.Audit {
 	return fleetLedger{l}
 }
 
-// tell has news called when there is another checkpoint for others to keep.
+// tell sets the function news, which is called when there is a new checkpoint for other
+// workers to keep.
 func (l *ledger) tell(news func()) {
 	if l == nil {
 		return
@@ -149,7 +155,7 @@ func (l *ledger) tell(news func()) {
 	l.witness.news = news
 }
 
-// sign signs what has been written.
+// sign signs what was written to the log so far.
 func (l *ledger) sign(ctx context.Context) {
 	if l == nil {
 		return
@@ -159,25 +165,25 @@ func (l *ledger) sign(ctx context.Context) {
 	}
 }
 
-// fleetLedger is a ledger as the fronts of a worker see it.
+// fleetLedger is a ledger in the form for the fronts of a worker.
 type fleetLedger struct{ *ledger }
 
-// Newest returns the newest checkpoint that others are to keep.
+// Newest returns the newest checkpoint of this log, which others are to keep.
 func (l fleetLedger) Newest() fleet.Signed {
 	l.witness.mu.Lock()
 	defer l.witness.mu.Unlock()
 	return fleet.Signed(l.witness.newest)
 }
 
-// Keep writes down a checkpoint of another worker's log. One that contradicts what was
-// written down before is reported as well: both records stay.
+// Keep writes a checkpoint of another worker's log to this log. If the checkpoint
+// contradicts one that was written before, Keep also reports this, and both records stay.
 func (l fleetLedger) Keep(ctx context.Context, worker string, s fleet.Signed) error {
 	signed := audit.Signed(s)
 	c, err := signed.Open()
 	if err != nil {
 		return fmt.Errorf("read the checkpoint: %w", err)
 	}
-	select { // what came before this process is compared as well
+	select { // so that checkpoints from an earlier process are compared too
 	case <-l.witness.read:
 	case <-ctx.Done():
 		return ctx.Err()
@@ -197,8 +203,8 @@ func (l fleetLedger) Keep(ctx context.Context, worker string, s fleet.Signed) er
 	return nil
 }
 
-// Kept returns the checkpoints that the log has of others. Of each worker's log these are at
-// most fleet.MaxKept: all of the newest, and fewer the older they are.
+// Kept returns the checkpoints of other workers' logs in this log. For each worker these
+// are at most fleet.MaxKept: all recent ones, and fewer of the older ones.
 func (l fleetLedger) Kept(ctx context.Context) ([]fleet.Sighting, error) {
 	by := make(map[string][]fleet.Sighting)
 	err := audit.Witnessed(ctx, l.dir, "", func(w audit.Witness) error {
@@ -215,8 +221,8 @@ func (l fleetLedger) Kept(ctx context.Context) ([]fleet.Sighting, error) {
 	return all, err
 }
 
-// thinned returns a list of at most that many elements: every second one of the older half is
-// left out.
+// thinned returns a list of at most most elements. It leaves out every second element of
+// the older half.
 func thinned[T any](all []T, most int) []T {
 	if len(all) <= most {
 		return all
@@ -229,14 +235,15 @@ func thinned[T any](all []T, most int) []T {
 	return slices.Delete(all, n, len(all)/2)
 }
 
-// verifyTime bounds how long a log is read.
+// verifyTime is the time limit for reading a log.
 const verifyTime = 5 * time.Minute
 
-// Verify compares the log with what witnesses have kept of it.
+// Verify compares the log with the checkpoints of it that witnesses have kept.
 func (l fleetLedger) Verify(ctx context.Context, seen []fleet.Sighting, keys []string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, verifyTime)
 	defer cancel()
-	// Without a key that is known, what a single witness says must not count as proof.
+	// Keys is not nil even if no key is known, so that the word of a single witness does
+	// not count as proof.
 	against := audit.Against{Keys: append([]string{}, keys...)}
 	for _, s := range seen {
 		against.Witnesses = append(against.Witnesses, audit.Sighting{By: s.By, Signed: audit.Signed(s.Signed)})

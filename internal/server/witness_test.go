@@ -16,7 +16,8 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// signedLog is the checkpoints of a log with so many calls, for each a checkpoint.
+// signedLog returns the checkpoints of a log with calls records, one checkpoint for each
+// record.
 func signedLog(t *testing.T, calls int) (all []fleet.Signed) {
 	t.Helper()
 	l, err := audit.Open(audit.Config{
@@ -54,8 +55,8 @@ func witnessLedger(t *testing.T, state string, log *testenv.Log) *ledger {
 	return l
 }
 
-// A worker that starts anew knows which checkpoints of others its log has: an older one is
-// reported, and the same one is not written down a second time.
+// A restarted worker knows which checkpoints of others its log has: a contradicting
+// checkpoint is reported, and the same one is not written a second time.
 func TestWitnessAfterRestart(t *testing.T) {
 	state, log, all := t.TempDir(), new(testenv.Log), signedLog(t, 3)
 	count := func() (n int) {
@@ -88,9 +89,9 @@ func TestWitnessAfterRestart(t *testing.T) {
 	}
 }
 
-// A witness shows a checkpoint of another worker's log, signed with a key that no front knows of
-// that log. That is a dispute, which names the witness. It is no proof, even if it is all that
-// is known and no key is known.
+// A witness has a checkpoint of another worker's log that is signed with a key which no
+// front knows for this log. That is a dispute that names the witness. It is not proof, even
+// if nothing else is known and no key of the log is known.
 func TestOneWitnessIsNoProof(t *testing.T) {
 	l := witnessLedger(t, t.TempDir(), new(testenv.Log))
 	if err := errors.Join(l.log.Write(t.Context(), audit.Session{Event: "start", Tenant: "t", Session: "s"}), l.log.Sign(t.Context())); err != nil {
@@ -107,7 +108,7 @@ func TestOneWitnessIsNoProof(t *testing.T) {
 			t.Errorf("%s: %s, %v", name, text, err)
 		}
 	}
-	// A key that the worker itself has said to the front is proof.
+	// If the worker itself has given this key to the front, the checkpoint is proof.
 	text, err := l.forFleet().Verify(t.Context(), []fleet.Sighting{{By: "w5", Worker: "w9", Signed: lie}}, []string{lie.Key})
 	if err != nil || !strings.Contains(string(text), "the log was replaced: the log of worker w5 has") {
 		t.Errorf("a key that is known: %s, %v", text, err)
@@ -117,8 +118,8 @@ func TestOneWitnessIsNoProof(t *testing.T) {
 	}
 }
 
-// A checkpoint that could not be written down is not known: the front sends it again, and has no
-// witness until it is in the log.
+// A checkpoint that could not be written to the log is not remembered: the front sends it
+// again, and it has no witness until it is in the log.
 func TestWitnessWithoutALog(t *testing.T) {
 	l, of := witnessLedger(t, t.TempDir(), new(testenv.Log)), signedLog(t, 1)[0]
 	if err := l.close(); err != nil {
@@ -131,8 +132,8 @@ func TestWitnessWithoutALog(t *testing.T) {
 	}
 }
 
-// Where there are too many workers, only the one that has sent nothing for the longest time
-// is forgotten.
+// If there are too many workers, only the one that has sent nothing for the longest time is
+// forgotten.
 func TestWitnessForgetsOne(t *testing.T) {
 	var w witness
 	for i := range maxWitnessed {

@@ -18,20 +18,20 @@ import (
 	"belljar.dev/mcp"
 )
 
-// passport is what a front tells a worker of the caller of a request. No grant and nothing
-// of a policy is in it: those the worker has itself.
+// passport is what a front sends to a worker about the caller of a request. It contains no
+// grant and nothing of a policy, because the worker has its own policy.
 type passport struct {
 	Tenant    string    `json:"tenant"`
 	Principal string    `json:"principal,omitempty"`
-	Scopes    []string  `json:"scopes"` // null where the token is good for everything
+	Scopes    []string  `json:"scopes"` // scopes of the token; null if the token has no limit
 	Expires   time.Time `json:"expires,omitzero"`
 }
 
-// passportOf is the passport of a caller as a header.
+// passportOf returns the passport of a caller as the value of a header.
 func passportOf(id mcp.Identity) string {
 	text, err := json.Marshal(passport{id.Tenant, id.Principal, id.Scopes, id.Expires})
 	if err != nil {
-		return "" // no worker takes an empty passport
+		return "" // workers refuse an empty passport
 	}
 	return base64.RawURLEncoding.EncodeToString(text)
 }
@@ -51,8 +51,8 @@ func callerOf(r *http.Request) (id mcp.Identity, ok bool) {
 }
 
 // Work serves the requests that the fronts of the fleet send, until ctx ends. Then it
-// drains: the fronts keep what comes for the next process of this worker, and running calls
-// have their time to end. It calls ready when it begins to connect.
+// drains: the fronts keep new requests for the next process of this worker, and running
+// calls have time to end. It calls ready when it begins to connect.
 func Work(ctx context.Context, s *Server, ready func()) (err error) {
 	ctx, prepared := preparing(ctx, s)
 	defer func() { err = cmp.Or(prepared(), err) }()
@@ -101,20 +101,20 @@ func Work(ctx context.Context, s *Server, ready func()) (err error) {
 	draining.Wait()
 	farewell, over := context.WithTimeout(running, farewellTime)
 	defer over()
-	s.audit.sign(farewell) // what runs no more cannot be cut off unseen
+	s.audit.sign(farewell) // signed after all calls have ended, so that a cut of the log is noticed
 	w.WaitAcknowledged(farewell)
 	stop()
 	return <-ended
 }
 
-// farewellTime is how long a worker that stops waits until its fronts know the last checkpoint
-// of its audit log.
+// farewellTime is the time for which a worker that stops waits until its fronts know the
+// last checkpoint of its audit log.
 const farewellTime = 2 * time.Second
 
-// detachTime is how long calls have to return that go on without their callers.
+// detachTime is the time in which calls must return that continue without their callers.
 const detachTime = time.Second
 
-// ids are the places that a worker has at work, in order.
+// ids returns the places that a worker serves, sorted.
 func (ps *places) ids() []string {
 	return slices.DeleteFunc(append([]string{}, slices.Sorted(maps.Keys(ps.layout.Load().ids))...), ps.moves.isFrozen)
 }
@@ -134,7 +134,7 @@ func (ps *places) claim(ctx context.Context, id string) error {
 	return err
 }
 
-// add makes a place, unless it is there.
+// add makes a place, unless it exists.
 func (ps *places) add(id string) error {
 	ps.changing.Lock()
 	defer ps.changing.Unlock()
@@ -152,8 +152,8 @@ func (ps *places) add(id string) error {
 	return ps.with(id)
 }
 
-// linked serves requests that came over a link, each in the place that the front names, if
-// the caller's tenant has it.
+// linked serves requests that arrive over a link, each in the place that the front names,
+// if the place belongs to the caller's tenant.
 func (ps *places) linked(home *place) http.Handler {
 	h := mcp.Linked(home.mcp, callerOf, func(r *http.Request, caller mcp.Identity) (*mcp.Server, error) {
 		id := r.Header.Get(fleet.PlaceHeader)

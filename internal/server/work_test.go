@@ -22,8 +22,8 @@ import (
 	"belljar.dev/mcp"
 )
 
-// A worker makes the places that its own policy names, and answers for the tenant of each
-// only, whatever a front says.
+// A worker makes the places that its own policy names, and serves each place only for its
+// tenant, whatever a front requests.
 func TestLinkedPlaces(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
@@ -57,7 +57,7 @@ func TestLinkedPlaces(t *testing.T) {
 			t.Errorf("claim %q: %v", id, err)
 		}
 	}
-	for range 20 { // in one order, since another one is news to every front
+	for range 20 { // always in the same order, since every front is notified of another order
 		if ids := s.places.ids(); !slices.Equal(ids, []string{"a", "a/site", "b"}) {
 			t.Errorf("places: %q", ids)
 		}
@@ -94,7 +94,7 @@ func TestLinkedPlaces(t *testing.T) {
 			t.Errorf("place %q, caller %q: %d %s, want %d", tt.place, tt.caller, got, text, tt.want)
 		}
 	}
-	// Each place has a state of its own, with the key of the states of its calls.
+	// Each place has its own state, with the key of the states of its calls.
 	keys := make(map[string]bool)
 	for _, of := range []string{"a/@", "a/site", "b/@"} {
 		key, err := os.ReadFile(filepath.Join(dir, "places", of, "state", "requests.key"))
@@ -118,9 +118,9 @@ func TestLinkedPlaces(t *testing.T) {
 	s.Close()
 }
 
-// The name of a worker is written as a whole or not at all: a disk that was full for a moment
-// does not leave a directory that no worker can open. The limit on the size of files holds for
-// a whole process, so one of its own has it.
+// The name of a worker is written completely or not at all: a full disk does not leave a
+// directory that no worker can open. The limit on the size of files applies to a whole
+// process, so the test uses another process for it.
 func TestWorkerNameIsWhole(t *testing.T) {
 	const full = "BELLJAR_TEST_FULL_DISK"
 	if dir := os.Getenv(full); dir != "" {

@@ -18,15 +18,15 @@ import (
 	"belljar.dev/policies"
 )
 
-// workdir is the directory of a worker of a fleet, with the places that it has. The worker
-// that has the directory of a place has the place.
+// workdir is the directory of a worker of a fleet, with its places. The worker that has the
+// directory of a place has the place.
 //
-//	lock, worker               held by the process; the name of the worker
-//	state, home                what is not of one place; the place that nobody enters
+//	lock, worker               the file that the process locks; the name of the worker
+//	state, home                the state that belongs to no place; the place that nobody enters
 //	places/TENANT/@            the place of a tenant at /mcp
 //	places/TENANT/NAME         and at /w/NAME/mcp
 //	places/TENANT/NAME/workspace, .../state
-//	incoming, left, removed    of places that move, see workmarks.go
+//	incoming, left, removed    for places that move, see workmarks.go
 type workdir struct {
 	dir  string
 	lock *os.File
@@ -38,10 +38,10 @@ const (
 	workdirState  = "state"
 	workdirHome   = "home"
 	workdirPlaces = "places"
-	unnamed       = "@" // no place can have this name
+	unnamed       = "@" // name for the place at /mcp, which no place can have
 	ofWork        = "workspace"
 	ofState       = "state"
-	requestsKey   = "requests.key" // in ofState: the key that signs the states of calls
+	requestsKey   = "requests.key" // file in ofState with the key that signs the states of calls
 )
 
 // openWorkdir makes and locks the directory of a worker.
@@ -73,8 +73,8 @@ func openWorkdir(dir, worker string) (_ *workdir, err error) {
 	return e, nil
 }
 
-// name notes the name of the worker, or refuses another one than before: the claims of its
-// places are under that.
+// name records the name of the worker. It returns an error if the name was another one
+// before, because the claims of the worker's places contain the name.
 func (e *workdir) name(worker string) error {
 	text, err := os.ReadFile(filepath.Join(e.dir, workdirName))
 	switch before := strings.TrimSpace(string(text)); {
@@ -88,7 +88,7 @@ func (e *workdir) name(worker string) error {
 	return nil
 }
 
-// write writes the name of the worker, which is there as a whole or not at all.
+// write writes the name of the worker, completely or not at all.
 func (e *workdir) write(worker string) error {
 	if err := diskfile.Replace(filepath.Join(e.dir, workdirName), []byte(worker+"\n"), 0o600); err != nil {
 		return fmt.Errorf("--places: note the name of the worker: %w", err)
@@ -98,7 +98,8 @@ func (e *workdir) write(worker string) error {
 
 func (e *workdir) close() { e.lock.Close() }
 
-// placeID is the name of a place in a fleet. The empty name is that of the place at /mcp.
+// placeID returns the name of a place in a fleet. An empty name stands for the place at
+// /mcp.
 func placeID(tenant, name string) string {
 	if name == "" {
 		return tenant
@@ -106,13 +107,13 @@ func placeID(tenant, name string) string {
 	return tenant + "/" + name
 }
 
-// splitID is the tenant and the name of a place, in a fleet.
+// splitID returns the tenant and the name of a place in a fleet.
 func splitID(id string) (tenant, name string) {
 	tenant, name, _ = strings.Cut(id, "/")
 	return tenant, name
 }
 
-// of is the directory of a place.
+// of returns the directory of a place.
 func (e *workdir) of(id string) string {
 	tenant, name := splitID(id)
 	return filepath.Join(e.dir, workdirPlaces, tenant, cmp.Or(name, unnamed))
@@ -126,8 +127,8 @@ func (e *workdir) has(id string) bool {
 	return err == nil && info.IsDir()
 }
 
-// make makes a place, which is there as a whole or not at all. A request waits for it, so it
-// waits for the disk as seldom as it can: once for what is in the place, and once for its name.
+// make makes a place, completely or not at all. A request waits for it, so it waits for the
+// disk only twice: once for the contents of the place, and once for its name.
 func (e *workdir) make(id string) error {
 	if e.has(id) {
 		return nil
@@ -155,8 +156,8 @@ func (e *workdir) make(id string) error {
 	return errors.Join(diskfile.SyncDir(parent), diskfile.SyncDir(filepath.Dir(parent)))
 }
 
-// fleetPlaces are the places that a policy names for a fleet. It fails for a policy that no
-// fleet can serve.
+// fleetPlaces returns the places that a policy names for a fleet. It returns an error if a
+// fleet cannot serve the policy.
 func fleetPlaces(p *policies.Policy) (ids []string, err error) {
 	if len(p.Tenants()) == 0 {
 		return nil, fmt.Errorf("policy %s names no tenants, and a fleet serves nobody else; write tenants: {NAME: {token: \"${env:TOKEN_SHA256}\"}}", p.Name())

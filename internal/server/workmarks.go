@@ -17,16 +17,16 @@ import (
 	"belljar.dev/internal/fleet/claims"
 )
 
-// Names in the directory of a worker, of places that move:
+// Names in the directory of a worker for places that move:
 //
-//	places/TENANT/NAME/move    the mark of a place; one that was never moved has none
-//	incoming/KEY               a copy that is complete and not in use, with its mark
-//	incoming/.new-*            one that is not complete
-//	left/KEY                   the mark of a place that has gone: what comes late is refused by it
-//	removed/*                  what is being removed
+//	places/TENANT/NAME/move    the mark of a place; missing if the place was never moved
+//	incoming/KEY               a complete copy of a place that is not in use, with its mark
+//	incoming/.new-*            an incomplete copy
+//	left/KEY                   the mark of a place that has left; late steps are refused by it
+//	removed/*                  directories that are being removed
 const (
 	markName        = "move"
-	placeName       = "place" // beside the mark of a copy
+	placeName       = "place" // file with the name of the place, next to the mark of a copy
 	workdirIncoming = "incoming"
 	workdirGone     = "left"
 	workdirRemoved  = "removed"
@@ -34,8 +34,8 @@ const (
 	maxMark         = 4 << 10
 )
 
-// prepareMoves makes the directories of moves, and removes what a process that was killed has
-// left there.
+// prepareMoves makes the directories for moves, and removes what a killed process has left
+// in them.
 func (e *workdir) prepareMoves() error {
 	for _, sub := range []string{workdirIncoming, workdirGone, workdirRemoved} {
 		if err := os.MkdirAll(filepath.Join(e.dir, sub), 0o700); err != nil {
@@ -58,8 +58,8 @@ func (e *workdir) prepareMoves() error {
 	return nil
 }
 
-// find returns the files below the directory whose names match a pattern. The directory's own
-// name is not part of the pattern: it may have a bracket in it.
+// find returns the files below the directory whose names match a pattern. The path of the
+// directory itself is not part of the pattern, because it may contain a bracket.
 func (e *workdir) find(pattern string) ([]string, error) {
 	all, err := fs.Glob(os.DirFS(e.dir), pattern)
 	for i, name := range all {
@@ -68,7 +68,7 @@ func (e *workdir) find(pattern string) ([]string, error) {
 	return all, err
 }
 
-// keyOf is the name of a place in incoming and left.
+// keyOf returns the name for a place in incoming and left.
 func keyOf(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:16])
@@ -77,7 +77,7 @@ func keyOf(id string) string {
 func (e *workdir) incoming(id string) string { return filepath.Join(e.dir, workdirIncoming, keyOf(id)) }
 func (e *workdir) goneFile(id string) string { return filepath.Join(e.dir, workdirGone, keyOf(id)) }
 
-// readMark reads a mark. No file is the zero one.
+// readMark reads a mark. If the file does not exist, it returns the zero mark.
 func readMark(file string) (m claims.Mark, err error) {
 	text, err := readSmall(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -111,7 +111,7 @@ func writeMark(file string, m claims.Mark) error {
 	return diskfile.Replace(file, text, 0o600)
 }
 
-// mark is that of a place that is here.
+// mark returns the mark of a place that this worker has.
 func (e *workdir) mark(id string) (claims.Mark, error) {
 	return readMark(filepath.Join(e.of(id), markName))
 }
@@ -120,7 +120,7 @@ func (e *workdir) setMark(id string, m claims.Mark) error {
 	return writeMark(filepath.Join(e.of(id), markName), m)
 }
 
-// last is the number of the last move of a place that this worker has heard of.
+// last returns the number of the last move of a place that this worker knows.
 func (e *workdir) last(id string) (uint64, error) {
 	gone, err := readMark(e.goneFile(id))
 	if err != nil {
@@ -134,7 +134,8 @@ func (e *workdir) last(id string) (uint64, error) {
 	return max(gone.Move, here.Move, copied.Move), err
 }
 
-// marks are those of all places that are frozen, and of all copies, by the names of the places.
+// marks returns the marks of all frozen places and of all copies, by the names of the
+// places.
 func (e *workdir) marks() (frozen, copies map[string]claims.Mark, err error) {
 	frozen, copies = make(map[string]claims.Mark), make(map[string]claims.Mark)
 	files, err := e.find(workdirPlaces + "/*/*/" + markName)
@@ -171,7 +172,7 @@ func (e *workdir) marks() (frozen, copies map[string]claims.Mark, err error) {
 	return frozen, copies, nil
 }
 
-// complete puts a copy in its place, where it is complete and not in use.
+// complete moves a complete copy to its name in incoming, where it is not yet in use.
 func (e *workdir) complete(made, id string, m claims.Mark) error {
 	if err := diskfile.Replace(filepath.Join(made, placeName), []byte(id), 0o600); err != nil {
 		return err
@@ -185,7 +186,7 @@ func (e *workdir) complete(made, id string, m claims.Mark) error {
 	return diskfile.SyncDir(filepath.Dir(made))
 }
 
-// take puts a copy to work.
+// take puts a copy into use.
 func (e *workdir) take(id string) error {
 	parent := filepath.Dir(e.of(id))
 	if err := os.MkdirAll(parent, 0o700); err != nil {
@@ -198,8 +199,8 @@ func (e *workdir) take(id string) error {
 	return errors.Join(diskfile.SyncDir(parent), diskfile.SyncDir(filepath.Dir(parent)), diskfile.SyncDir(filepath.Join(e.dir, workdirIncoming)))
 }
 
-// retire notes that a place has gone with a move, and removes its directory, which may not
-// exist.
+// retire records that a place has left with a move, and removes its directory, which need
+// not exist.
 func (e *workdir) retire(dir, id string, move uint64) error {
 	gone, err := readMark(e.goneFile(id))
 	if err != nil {
@@ -211,7 +212,8 @@ func (e *workdir) retire(dir, id string, move uint64) error {
 	return e.remove(dir)
 }
 
-// remove removes a directory, which is there as a whole or not at all. It may not exist.
+// remove removes a directory, which need not exist. Seen from outside, it is removed
+// completely or not at all.
 func (e *workdir) remove(dir string) error {
 	aside, err := os.MkdirTemp(filepath.Join(e.dir, workdirRemoved), "")
 	if err != nil {
@@ -224,7 +226,8 @@ func (e *workdir) remove(dir string) error {
 	return errors.Join(diskfile.SyncDir(filepath.Dir(dir)), removeTree(aside))
 }
 
-// removeTree removes a directory, also where a box has taken away its owner's right to do so.
+// removeTree removes a directory, even if a box has removed the owner's permission to do
+// so.
 func removeTree(dir string) error {
 	if err := os.RemoveAll(dir); err == nil || !errors.Is(err, fs.ErrPermission) {
 		return err
@@ -236,7 +239,7 @@ func removeTree(dir string) error {
 	defer root.Close()
 	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if d != nil && d.IsDir() && err == nil {
-			return root.Chmod(name, 0o700) // before its names are read
+			return root.Chmod(name, 0o700) // before the names in the directory are read
 		}
 		return nil
 	})

@@ -26,24 +26,28 @@ import (
 	"belljar.dev/sandbox/workspace"
 )
 
-// movers is the places of a worker as they move to others, and come from them. Its methods are
-// safe for concurrent use. The state is on the disk, see workdir: a process that was killed
-// between two steps finds it there.
+// movers contains the places of a worker that move to other workers or arrive from them.
+// Its methods are safe for concurrent use. The state is on the disk, see workdir, so the
+// next process finds it if a process is killed between two steps.
 type movers struct {
 	places *places
 	dir    *workdir
-	state  string        // of the worker
-	drain  time.Duration // for calls that run in a place that is frozen
+	state  string        // state directory of the worker
+	drain  time.Duration // time in which the calls in a frozen place may end
 	audit  *ledger
 	log    *slog.Logger
 
-	mu     sync.Mutex
-	busy   map[string]time.Time     // guarded by mu: until when the step that a place takes should get on
-	paused map[string]bool          // guarded by mu: frozen while they are exported
-	frozen map[string]claims.Mark   // guarded by mu
-	copies map[string]claims.Mark   // guarded by mu: complete, and not in use
-	inside map[string]int           // guarded by mu: requests, by place
-	empty  map[string]chan struct{} // guarded by mu: closed when no request is inside any more; only while somebody waits
+	mu sync.Mutex
+	// guarded by mu: time until which the running step of a place should make progress, by
+	// place
+	busy   map[string]time.Time
+	paused map[string]bool        // guarded by mu: places that are frozen while they are exported
+	frozen map[string]claims.Mark // guarded by mu
+	copies map[string]claims.Mark // guarded by mu: marks of copies that are complete and not in use
+	inside map[string]int         // guarded by mu: number of requests inside each place
+	// guarded by mu: closed when no request is inside a place any more; set only while a
+	// caller waits
+	empty map[string]chan struct{}
 }
 
 // openMoves reads what moves have left in the directory of a worker.
@@ -69,13 +73,14 @@ func (m *movers) isFrozen(id string) bool {
 	return m.frozenNow(id)
 }
 
-// frozenNow is isFrozen; mu is held.
+// frozenNow is isFrozen for a caller that holds mu.
 func (m *movers) frozenNow(id string) bool {
 	_, frozen := m.frozen[id]
 	return frozen || m.paused[id]
 }
 
-// enter lets a request into a place, unless the place is frozen or not here.
+// enter lets a request into a place, unless the place is frozen or not at this worker. The
+// caller calls leave at the end of the request.
 func (m *movers) enter(id string) (leave func(), ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,7 +102,7 @@ func (m *movers) enter(id string) (leave func(), ok bool) {
 	}, true
 }
 
-// wait waits until no request is in a place that is frozen.
+// wait waits until no request is in a frozen place.
 func (m *movers) wait(ctx context.Context, id string) error {
 	m.mu.Lock()
 	if m.inside[id] == 0 {
@@ -118,7 +123,7 @@ func (m *movers) wait(ctx context.Context, id string) error {
 	}
 }
 
-// list are the places that are frozen for a move, and the copies that are not in use.
+// list returns the places that are frozen for a move, and the copies that are not in use.
 func (m *movers) list() []fleet.Marked {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -134,7 +139,8 @@ func (m *movers) list() []fleet.Marked {
 	return all
 }
 
-// inMove reports whether a move has something of a place here, so that it is not to be made.
+// inMove reports whether a move concerns a place at this worker, so that the place must not
+// be made.
 func (m *movers) inMove(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -144,14 +150,15 @@ func (m *movers) inMove(id string) bool {
 	return frozen || copied || busy
 }
 
-// How long a step of a move may take to show that it gets on, beside the time of calls to end.
+// Times in which a step of a move must make progress, in addition to the time in which
+// calls may end.
 const (
 	stepTime  = time.Minute
-	quietTime = 5 * time.Minute // where it reads or writes what is large, such as a database
+	quietTime = 5 * time.Minute // for a step that reads or writes large files, for example a database
 )
 
-// lock has one step at a time be taken of a place. The name comes from a front, and leads to a
-// directory: it must be one that a place can have.
+// lock makes sure that only one step of a place runs at a time. id comes from a front and
+// becomes a path, so lock refuses a name that no place can have.
 func (m *movers) lock(id string) (unlock func(), err error) {
 	if err := named(id); err != nil {
 		return nil, err
@@ -172,14 +179,14 @@ func (m *movers) lock(id string) (unlock func(), err error) {
 	}, nil
 }
 
-// expect says how long the step that is being taken of a place may be silent from now on.
+// expect sets the time in which the running step of a place must make progress next.
 func (m *movers) expect(id string, wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.busy[id] = time.Now().Add(wait)
 }
 
-// named refuses what is not the name of a place.
+// named returns a refusal if id is not a valid name of a place.
 func named(id string) error {
 	tenant, name := splitID(id)
 	if !policies.IsName(tenant) || name != "" && !policies.IsName(name) || placeID(tenant, name) != id {
@@ -192,7 +199,7 @@ func refusal(format string, args ...any) error {
 	return &fleet.Refusal{Why: fmt.Sprintf(format, args...)}
 }
 
-// Do takes a step of a move.
+// Do runs a step of a move.
 func (m *movers) Do(ctx context.Context, s fleet.Step, at fleet.Marked) (fleet.Looked, error) {
 	if s == fleet.StepLook {
 		return m.look(ctx, at)
@@ -213,13 +220,13 @@ func (m *movers) Do(ctx context.Context, s fleet.Step, at fleet.Marked) (fleet.L
 		err = m.thaw(ctx, at)
 	case fleet.StepDiscard:
 		err = m.discard(at)
-	case fleet.StepLook, fleet.StepPack, fleet.StepReceive: // are taken elsewhere
+	case fleet.StepLook, fleet.StepPack, fleet.StepReceive: // other methods run these steps
 		err = refusal("it cannot take the step %q so", s)
 	}
 	return fleet.Looked{}, err
 }
 
-// look says whether a place can move from here, or to here.
+// look reports whether a place can move from this worker or to this worker.
 func (m *movers) look(ctx context.Context, at fleet.Marked) (l fleet.Looked, err error) {
 	if err := named(at.Place); err != nil {
 		return l, err
@@ -238,7 +245,7 @@ func (m *movers) look(ctx context.Context, at fleet.Marked) (l fleet.Looked, err
 	return l, final(err)
 }
 
-// room returns why a place cannot come here.
+// room returns the reason why a place cannot move to this worker.
 func (m *movers) room(at fleet.Marked) error {
 	tenant, name := splitID(at.Place)
 	switch {
@@ -250,7 +257,8 @@ func (m *movers) room(at fleet.Marked) error {
 	return nil
 }
 
-// final makes a refusal of an error that comes again if the step is taken again.
+// final returns a refusal if another try of the step would fail with the same error, and
+// err otherwise.
 func final(err error) error {
 	refused, is := errors.AsType[*placefile.Refusal](err)
 	switch {
@@ -262,7 +270,7 @@ func final(err error) error {
 	return err
 }
 
-// freeze ends what runs in a place, which answers nothing from then on, and gets no new
+// freeze ends what runs in a place. From then on, the place answers nothing and gets no new
 // process. Calls have the time of --drain to end.
 func (m *movers) freeze(ctx context.Context, at fleet.Marked) error {
 	if !m.dir.has(at.Place) {
@@ -292,7 +300,7 @@ func (m *movers) freeze(ctx context.Context, at fleet.Marked) error {
 	m.frozen[at.Place] = next
 	m.mu.Unlock()
 	if err := m.dir.setMark(at.Place, next); err != nil {
-		return err // it stays frozen: whether the mark is on the disk is not known
+		return err // it stays frozen, because it is not known whether the mark is on the disk
 	}
 	m.places.moved()
 	if err := m.close(ctx, at.Place); err != nil {
@@ -304,8 +312,8 @@ func (m *movers) freeze(ctx context.Context, at fleet.Marked) error {
 	return nil
 }
 
-// close closes a place that is frozen, and waits for its requests. A place that cannot be closed
-// stays frozen: it may still change.
+// close closes a frozen place, and waits for its requests. A place that cannot be closed
+// stays frozen, because it may still change.
 func (m *movers) close(ctx context.Context, id string) error {
 	m.expect(id, m.drain+stepTime)
 	if err := m.places.release(context.WithoutCancel(ctx), m.dir.workspace(id), m.drain); err != nil {
@@ -314,7 +322,8 @@ func (m *movers) close(ctx context.Context, id string) error {
 	return m.wait(ctx, id)
 }
 
-// whole refuses a place that keeps something elsewhere, which does not move.
+// whole returns a refusal if a part of a place is stored elsewhere, and so would not move
+// with it.
 func (m *movers) whole(id string) error {
 	dir := filepath.Join(m.state, sandbox.WorkspacesDir)
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -337,7 +346,8 @@ func (m *movers) whole(id string) error {
 	return nil
 }
 
-// Pack writes a frozen place, or one that is frozen meanwhile.
+// Pack writes a frozen place to out. A place that is not moved is frozen while it is
+// written.
 func (m *movers) Pack(ctx context.Context, at fleet.Marked, out io.Writer) error {
 	unlock, err := m.lock(at.Place)
 	if err != nil {
@@ -365,7 +375,8 @@ func (m *movers) Pack(ctx context.Context, at fleet.Marked, out io.Writer) error
 			return err
 		}
 	}
-	if err := m.close(ctx, at.Place); err != nil { // it is, unless a front has passed over its freezing
+	// it is already closed, unless a front has skipped the step that freezes it
+	if err := m.close(ctx, at.Place); err != nil {
 		return err
 	}
 	m.expect(at.Place, quietTime)
@@ -373,7 +384,7 @@ func (m *movers) Pack(ctx context.Context, at fleet.Marked, out io.Writer) error
 	return final(placefile.Pack(ctx, m.dir.of(at.Place), placefile.Manifest{Place: at.Place, Made: time.Now().UTC(), Version: buildinfo.Version()}, out))
 }
 
-// expecting is a stream that gets on with each part.
+// expecting is a writer that reports progress at each part.
 type expecting struct {
 	io.Writer
 	alive func()
@@ -385,7 +396,7 @@ func (e expecting) Write(p []byte) (int, error) {
 	return e.Writer.Write(p)
 }
 
-// pause freezes a place until resume is called. A process that is killed pauses none.
+// pause freezes a place until resume is called. The pause ends with the process.
 func (m *movers) pause(ctx context.Context, id string) (resume func(), err error) {
 	m.mu.Lock()
 	m.paused[id] = true
@@ -403,7 +414,7 @@ func (m *movers) pause(ctx context.Context, id string) (resume func(), err error
 	return resume, m.whole(id)
 }
 
-// Receive makes a copy of a place, which is not in use.
+// Receive makes a copy of a place from a stream. The copy is not in use.
 func (m *movers) Receive(ctx context.Context, at fleet.Marked, in io.Reader, alive func()) error {
 	unlock, err := m.lock(at.Place)
 	if err != nil {
@@ -451,8 +462,8 @@ func (m *movers) Receive(ctx context.Context, at fleet.Marked, in io.Reader, ali
 	return nil
 }
 
-// unpack makes a place of a stream. The state of another place means nothing in this one, because
-// its rows are under the name of the other place.
+// unpack makes a place from a stream. If the stream is of a place with another name, its
+// state is dropped, because the rows there contain the other name.
 func (m *movers) unpack(ctx context.Context, at fleet.Marked, made string, in io.Reader, alive func()) error {
 	manifest, err := placefile.Unpack(ctx, made, in, alive)
 	if err != nil || manifest.Place == at.Place {
@@ -465,7 +476,7 @@ func (m *movers) unpack(ctx context.Context, at fleet.Marked, made string, in io
 	return errors.Join(os.RemoveAll(state), os.Mkdir(state, 0o700))
 }
 
-// take puts a copy to work.
+// take puts a copy into use.
 func (m *movers) take(ctx context.Context, at fleet.Marked) error {
 	mark, err := m.dir.mark(at.Place)
 	switch {
@@ -496,14 +507,14 @@ func (m *movers) take(ctx context.Context, at fleet.Marked) error {
 	return nil
 }
 
-// open opens a place that came: its callbacks fire only in one that is open.
+// open opens a place that has arrived: its callbacks fire only if it is open.
 func (m *movers) open(ctx context.Context, id string) {
 	if _, err := m.places.at(ctx, m.dir.workspace(id)); err != nil {
 		m.log.Error("a place cannot be opened; it is tried again at its next request", "place", id, "err", err)
 	}
 }
 
-// drop removes a frozen place, which is at work elsewhere.
+// drop removes a frozen place that another worker now serves.
 func (m *movers) drop(ctx context.Context, at fleet.Marked) error {
 	if !m.dir.has(at.Place) {
 		return nil
@@ -532,7 +543,7 @@ func (m *movers) drop(ctx context.Context, at fleet.Marked) error {
 	return nil
 }
 
-// thaw puts a frozen place to work again.
+// thaw puts a frozen place into use again.
 func (m *movers) thaw(ctx context.Context, at fleet.Marked) error {
 	if !m.dir.has(at.Place) {
 		return nil
@@ -573,9 +584,9 @@ func (m *movers) discard(at fleet.Marked) error {
 	return nil
 }
 
-// record writes down what a step is about to do with a place. After an error the step must not be
-// taken: the policy requires the record, and it cannot be written. A step that is taken again is
-// written down again.
+// record records a step before it is taken. After an error the step must not be taken,
+// because the policy requires the record and it cannot be written. If a step is repeated,
+// it is recorded again.
 func (m *movers) record(ctx context.Context, event string, at fleet.Marked, by string) error {
 	tenant, _ := splitID(at.Place)
 	if err := m.audit.commit(ctx, audit.Session{Event: event, Tenant: tenant, Workspace: m.dir.workspace(at.Place), By: by}); err != nil {
