@@ -20,7 +20,7 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// mover is a worker whose places move, in the hands of a front.
+// mover is a worker whose places move. The test takes the part of the front.
 type mover struct {
 	*movers
 
@@ -39,7 +39,8 @@ func openMover(t *testing.T, dir, policy string) (*Server, *mover) {
 	return s, &mover{s.places.moves, t}
 }
 
-// taken takes a step of place a, which must be taken; refused one that must not.
+// taken takes a step of place a, which must succeed. refused takes a step that must be
+// refused.
 func (m *mover) taken(s fleet.Step, mark claims.Mark) {
 	m.t.Helper()
 	if err := m.step(s, "a", mark); err != nil {
@@ -63,12 +64,12 @@ func (m *mover) step(s fleet.Step, place string, mark claims.Mark) error {
 	return err
 }
 
-// receives has the worker read a stream.
+// receives makes the worker read a stream, and reports whether it succeeds.
 func (m *mover) receives(place string, mark claims.Mark, stream []byte) bool {
 	return m.Receive(m.t.Context(), fleet.Marked{Place: place, Mark: mark}, bytes.NewReader(stream), func() {}) == nil
 }
 
-// open reports whether requests enter place a.
+// open reports whether requests can enter place a.
 func (m *mover) open() bool {
 	leave, ok := m.enter("a")
 	if ok {
@@ -77,12 +78,13 @@ func (m *mover) open() bool {
 	return ok
 }
 
-// Steps that come late, twice, or for another move do nothing; a place that is frozen stays closed
-// over a restart; what a front calls a place leads nowhere else.
+// Steps that arrive late, twice, or for another move do nothing. A frozen place stays
+// closed after a restart. The name of a place that a front sends leads to no other
+// directory.
 func TestLateSteps(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	// The name of the directory must not be read as a pattern of file names.
+	// With brackets, so that the test fails if the name is read as a pattern of file names.
 	dir, policy := filepath.Join(t.TempDir(), "w[1]"), filepath.Join(t.TempDir(), "p.yaml")
 	put(t, policy, "version: 1\ndefaults: {decision: allow, profile: offline}\nprofiles: {offline: {fs: {system: true, workspace: rw}}}\ntenants: {a: {places: [site]}}\n")
 	s, m := openMover(t, dir, policy)
@@ -101,7 +103,7 @@ func TestLateSteps(t *testing.T) {
 	m.refused(fleet.StepDrop, "a", to(2))
 	m.refused(fleet.StepPack, "a", to(2))
 	m.refused(fleet.StepPack, "a", claims.Mark{})
-	m.taken(fleet.StepThaw, to(2)) // this move is over, and nothing changes
+	m.taken(fleet.StepThaw, to(2)) // this move has ended, so nothing changes
 	if err := s.places.claim(t.Context(), "a"); m.open() || len(s.places.ids()) > 0 || !errors.Is(err, fleet.ErrBusy) {
 		t.Errorf("a frozen place is open: %v, %v, %v", m.open(), s.places.ids(), err)
 	}
@@ -150,10 +152,10 @@ func TestLateSteps(t *testing.T) {
 		t.Errorf("a copy that is not in use: %v, made anew: %v", m.open(), err)
 	}
 	m.refused(fleet.StepTake, "a", from(4))
-	m.taken(fleet.StepDiscard, from(4)) // this move is over, and nothing changes
+	m.taken(fleet.StepDiscard, from(4)) // this move has ended, so nothing changes
 	m.taken(fleet.StepTake, from(5))
 	m.taken(fleet.StepTake, from(5))
-	m.taken(fleet.StepDiscard, from(5)) // it is in use
+	m.taken(fleet.StepDiscard, from(5)) // the copy is in use
 	text, err := os.ReadFile(file)
 	if !m.open() || string(text) != "kept" || err != nil {
 		t.Errorf("a place that came: open %v, %q, %v", m.open(), text, err)
@@ -168,8 +170,8 @@ func TestLateSteps(t *testing.T) {
 	}
 }
 
-// Where the policy requires the audit log, no step is taken that cannot be written down: nothing of a
-// place leaves, comes or goes.
+// If the policy requires the audit log, no step is taken that cannot be recorded: no place
+// leaves, arrives or changes.
 func TestMovesWithoutALog(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
@@ -216,7 +218,7 @@ func TestMovesWithoutALog(t *testing.T) {
 			t.Errorf("%s without a log: %+v, open %v, before %+v and %v", tt.step, m.list(), m.open(), before, open)
 		}
 		s.Close()
-		// With a log it goes on.
+		// With a log, the step succeeds.
 		s, m = openMover(t, dir, policy)
 		m.taken(tt.step, tt.mark)
 		if tt.step == fleet.StepFreeze {
@@ -226,8 +228,8 @@ func TestMovesWithoutALog(t *testing.T) {
 	}
 }
 
-// A place whose boxes cannot be closed stays closed, and is neither packed nor removed: what is left
-// in it could still change it. It gets on when they have gone, for a move and where it stays.
+// A place whose boxes cannot be closed stays closed, and is neither packed nor removed: the
+// boxes could still change it. Once they are gone, the place can be opened or moved again.
 func TestUnclosedPlaces(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
@@ -260,7 +262,7 @@ func TestUnclosedPlaces(t *testing.T) {
 		}
 	}
 	b := stray()
-	for range 2 { // the second time, the place has been taken out of those that are open
+	for range 2 { // the second time, the place is no longer among the open places
 		fails(fleet.StepFreeze, to(1))
 		fails(fleet.StepPack, to(1))
 		fails(fleet.StepDrop, to(1))
@@ -285,7 +287,7 @@ func TestUnclosedPlaces(t *testing.T) {
 	m.taken(fleet.StepDrop, to(2))
 }
 
-// The worker of a place refuses one that is too large before a front cuts its stream.
+// The worker of a place refuses a place that is too large, before a front cuts its stream.
 func TestAFrontForwardsTheLargestPlace(t *testing.T) {
 	if fleet.MaxForwarded <= placefile.MaxStream {
 		t.Errorf("a front forwards %d bytes of a place, and a worker packs %d", int64(fleet.MaxForwarded), int64(placefile.MaxStream))

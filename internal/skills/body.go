@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Open reads a skill, of a name or of SOURCE:NAME, as it is now.
+// Open reads a skill as it is now. name is the name of the skill, or SOURCE:NAME.
 func (c *Catalog) Open(name string) (*Body, error) {
 	s, err := c.Find(name)
 	if err != nil {
@@ -43,8 +43,8 @@ func (s *Source) folder(name string) (folder, error) {
 	return dir.sub(name)
 }
 
-// list notes the files of a folder and those below it. Links that lead out of it
-// are left out, and so are files whose name begins with a dot.
+// list adds the files of a folder and of the folders below it to b. It leaves out links
+// that lead out of the folder, and files whose name begins with a dot.
 func (b *Body) list(dir folder, below, box string, depth int) {
 	names, err := dir.names()
 	if err != nil || depth > maxDepth {
@@ -79,8 +79,8 @@ func (b *Body) list(dir folder, below, box string, depth int) {
 	}
 }
 
-// File is a file of a skill's folder, at most MaxFile bytes of it. A path that
-// leads out of the folder is ErrOutside.
+// File returns a file of a skill's folder, of at most MaxFile bytes. For a path that leads
+// out of the folder, the error wraps ErrOutside.
 func (c *Catalog) File(name, file string) ([]byte, error) {
 	s, err := c.Find(name)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *Catalog) File(name, file string) ([]byte, error) {
 	return nil, fmt.Errorf("skill %s: file %q: %w", s.Name, clip(oneLine(file), 64), err)
 }
 
-// argumentsMark is where a skill wants its arguments.
+// argumentsMark is replaced by the arguments of a skill.
 const argumentsMark = "$ARGUMENTS"
 
 // Expand returns the instructions with arguments put in: at each $ARGUMENTS, or at
@@ -124,7 +124,7 @@ func (b *Body) Expand(arguments string) (string, error) {
 	return strings.ReplaceAll(b.Instructions, argumentsMark, arguments), nil
 }
 
-// Activated is a skill as an agent gets it, with its files.
+// Activated returns a skill in the form for an agent, with the list of its files.
 func (b *Body) Activated(instructions string) string {
 	var t strings.Builder
 	fmt.Fprintf(&t, "<activated_skill name=%q source=%q>\n", b.Name, b.Source)

@@ -11,16 +11,16 @@ import (
 	"sync"
 )
 
-// Catalog is the skills of several sources. Its methods are safe for concurrent
-// use; it has nothing to close.
+// Catalog contains the skills of several sources. Its methods are safe for concurrent use;
+// it need not be closed.
 type Catalog struct {
 	cfg Config
 
-	mu       sync.Mutex          // held while the folders are read: other callers need the result, too
-	looked   bool                // guarded by mu: Look has read the skills once
-	stamps   map[string]stamp    // guarded by mu: what the skills were read from
-	skills   map[string]Skill    // guarded by mu: by name, the first of each
-	all      map[string]Skill    // guarded by mu: by SOURCE:NAME, with those that another skill of their name hides
+	mu       sync.Mutex          // also locked while the folders are read, because other callers need the result
+	looked   bool                // guarded by mu: whether Look has read the skills
+	stamps   map[string]stamp    // guarded by mu: stamps of the files that were read
+	skills   map[string]Skill    // guarded by mu: skills by name; the first source with the name counts
+	all      map[string]Skill    // guarded by mu: skills by SOURCE:NAME, also those that a skill of the same name hides
 	faults   []Fault             // guarded by mu
 	required map[string][]string // guarded by mu: names of required skills, by source
 }
@@ -28,7 +28,7 @@ type Catalog struct {
 // New returns a catalog of cfg.Sources. It reads nothing yet.
 func New(cfg Config) *Catalog { return &Catalog{cfg: cfg} }
 
-// fileName is what makes a folder a skill.
+// fileName is the name of the file that makes a folder a skill.
 const fileName = "SKILL.md"
 
 // Look reads the skills again if their files have changed, and reports whether the skills
@@ -51,7 +51,7 @@ func (c *Catalog) Look() (changed bool) {
 	return changed
 }
 
-// equal reports whether two skills have the same folder and the same words in a list.
+// equal reports whether two skills have the same folder and the same entry in lists.
 func (s Skill) equal(other Skill) bool {
 	return s.Name == other.Name && s.Description == other.Description && s.Source == other.Source && s.dir == other.dir
 }
@@ -90,7 +90,7 @@ func candidates(names []string) []string {
 	return names[:min(len(names), maxSkills)]
 }
 
-// read reads all sources; mu is held.
+// read reads all sources. The caller holds mu.
 func (c *Catalog) read() {
 	c.skills, c.all, c.faults, c.required = make(map[string]Skill), make(map[string]Skill), nil, make(map[string][]string)
 	for i := range c.cfg.Sources {
@@ -118,7 +118,7 @@ func (c *Catalog) read() {
 	}
 }
 
-// read returns the skills of one source, whose index is at, and what is wrong with its other
+// read returns the skills of one source, whose index is at, and the faults of its other
 // folders.
 func (s *Source) read(at int) (found []Skill, faults []Fault) {
 	dir, err := s.open()
@@ -202,7 +202,7 @@ func (c *Catalog) All() []Skill {
 	return c.sorted()
 }
 
-// sorted is All without a look; mu is held.
+// sorted is All without a call of Look. The caller holds mu.
 func (c *Catalog) sorted() []Skill {
 	all := make([]Skill, 0, len(c.skills))
 	for _, name := range slices.Sorted(maps.Keys(c.skills)) {
@@ -220,9 +220,9 @@ func (c *Catalog) Faults() []Fault {
 	return slices.Clone(c.faults)
 }
 
-// Find returns the skill of a name, or of SOURCE:NAME. If it does not exist, the
-// error wraps ErrUnknown and suggests similar names, or says what is wrong with the
-// folder of that name.
+// Find returns the skill with a name, or SOURCE:NAME. If the skill does not exist, the
+// error wraps ErrUnknown and suggests a similar name, or reports the fault of the folder
+// with this name.
 func (c *Catalog) Find(name string) (Skill, error) {
 	c.Look()
 	c.mu.Lock()
@@ -248,8 +248,8 @@ func (c *Catalog) Find(name string) (Skill, error) {
 	return Skill{}, fmt.Errorf("skill %q: %w; SearchSkills lists all skills", clip(oneLine(name), 64), ErrUnknown)
 }
 
-// nearest returns the first of all that contains name, or with which name begins, and is
-// empty if no name does. Case, dashes, underscores and dots do not count.
+// nearest returns the first of all names that contains name or with which name begins;
+// empty if there is none. Case, dashes, underscores and dots do not count.
 func nearest(name string, all []string) string {
 	plain := func(s string) string {
 		return strings.NewReplacer("-", "", "_", "", ".", "").Replace(strings.ToLower(s))

@@ -14,16 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// folder is a directory of a source that is open: one of the host, or one of the
-// program.
+// folder is an open directory of a source, on the host or in the program.
 type folder interface {
-	// names returns the names of its entries, sorted.
+	// names returns the names of the entries, sorted.
 	names() ([]string, error)
-	// sub opens a directory in it.
+	// sub opens a directory in this folder.
 	sub(name string) (folder, error)
-	// read reads a regular file beneath it. most bounds its size in bytes.
+	// read reads a regular file below this folder. A file with more than most bytes is an
+	// error.
 	read(name string, most int64) ([]byte, error)
-	// look says what name is. It follows a link.
+	// look returns the stamp of the file or directory name. It follows a link.
 	look(name string) (stamp, error)
 	close()
 }
@@ -57,8 +57,8 @@ func (s *Source) open() (folder, error) {
 	return hostDir{base}.sub(s.Dir)
 }
 
-// hostDir is a directory of the host. Nothing outside of it is opened through it
-// (openat2(2), RESOLVE_BENEATH), whatever links are planted in it meanwhile.
+// hostDir is a directory of the host. No file outside of it is opened through it
+// (openat2(2), RESOLVE_BENEATH), whatever links are created in it in the meantime.
 type hostDir struct{ f *os.File }
 
 func (d hostDir) close() { d.f.Close() }
@@ -107,7 +107,7 @@ func (d hostDir) sub(name string) (folder, error) {
 }
 
 func (d hostDir) read(name string, most int64) ([]byte, error) {
-	// O_NONBLOCK: a FIFO must not keep us waiting.
+	// O_NONBLOCK: opening a FIFO must not block.
 	f, err := d.at(name, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (d hostDir) look(name string) (stamp, error) {
 	return stamp{dir: kind == unix.S_IFDIR, file: kind == unix.S_IFREG, size: st.Size, inode: st.Ino, mtime: time.Unix(st.Mtim.Unix())}, nil
 }
 
-// regular returns all of a file, which must be a regular file.
+// regular returns the contents of a file, which must be a regular file.
 func regular(f fs.File, most int64) ([]byte, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -142,7 +142,7 @@ func regular(f fs.File, most int64) ([]byte, error) {
 	return bounded(f, info.Size(), most)
 }
 
-// bounded returns all of a file, or an error if it has more than most bytes.
+// bounded returns the contents of a file, or an error if it has more than most bytes.
 func bounded(r io.Reader, size, most int64) ([]byte, error) {
 	if size > most {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrTooBig, size, most)

@@ -15,7 +15,7 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// head is the frontmatter of a SKILL.md.
+// head contains the frontmatter of a SKILL.md.
 type head struct{ name, description string }
 
 // skillName is the form of a skill's name, which is used in lists, in paths and in
@@ -24,7 +24,8 @@ var skillName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 
 func isName(s string) bool { return len(s) <= 64 && skillName().MatchString(s) }
 
-// parse takes a SKILL.md apart. A skill without a name has that of its folder.
+// parse splits a SKILL.md into its frontmatter and its body. If the frontmatter has no
+// name, the name is that of the folder.
 func parse(text []byte, folder string) (h head, body string, err error) {
 	if !utf8.Valid(text) {
 		return h, "", errors.New("it is not UTF-8 text")
@@ -50,7 +51,8 @@ func parse(text []byte, folder string) (h head, body string, err error) {
 	return h, string(rest), nil
 }
 
-// split is the frontmatter, without its lines of dashes, and the text after it.
+// split returns the frontmatter, without the lines of dashes around it, and the text after
+// it.
 func split(text []byte) (front, rest []byte, err error) {
 	line, after, _ := bytes.Cut(text, []byte("\n"))
 	if strings.TrimRight(string(line), " \t") != "---" {
@@ -73,13 +75,15 @@ func split(text []byte) (front, rest []byte, err error) {
 	return nil, nil, errors.New("the frontmatter does not end; end it with a line ---")
 }
 
-// frontmatter reads name and description. Other members are for other programs:
-// nothing that a skill says of itself grants anything.
+// frontmatter reads name and description. Other members are for other programs: a skill
+// cannot grant anything to itself.
 func frontmatter(text []byte) (h head, err error) {
-	// Files for other agents have descriptions with ": " in them, without quotes.
-	// Nested flows of any depth fit in the bound; yaml takes 10,000 at most.
+	// Files for other agents have descriptions that contain ": " without quotes, which is
+	// not valid YAML: the error names the fix. The bound on the bytes allows deep nesting,
+	// but yaml accepts at most 10,000 levels.
 	var doc yaml.Node
-	// The line before is that of the dashes: lines count as in the file.
+	// An empty line replaces the line of dashes, so that the line numbers are those of the
+	// file.
 	if err := yaml.Unmarshal(append([]byte{'\n'}, text...), &doc); err != nil {
 		return h, fmt.Errorf("frontmatter: %s; put a text with a colon in quotes", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
@@ -110,8 +114,8 @@ func frontmatter(text []byte) (h head, err error) {
 	return h, nil
 }
 
-// oneLine is a text with each run of blanks as one space, and without what could
-// make it look like something else where it is listed.
+// oneLine returns a text in which each run of blanks is one space, and without characters
+// that could make it look like another text in a list.
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -125,7 +129,7 @@ func oneLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// clip is the beginning of a text, with a mark where there is more.
+// clip returns a text of at most most characters, with … at the end if it was cut.
 func clip(s string, most int) string {
 	if utf8.RuneCountInString(s) <= most {
 		return s

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// requiredAt is where the file of required skills of a source is.
+// requiredAt opens the folder of the source's file of required skills, and returns the name
+// of the file in it.
 func (s *Source) requiredAt() (folder, string, error) {
 	if s.Beneath != "" {
 		base, err := (&Source{Dir: s.Beneath}).open()
@@ -21,8 +22,9 @@ func (s *Source) requiredAt() (folder, string, error) {
 	return dir, filepath.Base(s.Required), err
 }
 
-// required returns the names in the source's file of required skills, one per line,
-// without lines that are empty or begin with "#". A source without the file has none.
+// required returns the names in the source's file of required skills. The file has one name
+// per line; empty lines and lines that begin with "#" are skipped. A source without the
+// file requires no skills.
 func (s *Source) required() (names []string, err error) {
 	if s.Required == "" {
 		return nil, nil
@@ -56,9 +58,8 @@ func (s *Source) required() (names []string, err error) {
 	return names, nil
 }
 
-// Required are the skills that an agent is to load before it works, as the files
-// of all sources name them, in their order and each once. Names that no skill
-// has are left out.
+// Required returns the skills that an agent must load before it works: those in the files
+// of all sources, in their order, and each only once. Names without a skill are left out.
 func (c *Catalog) Required() (all []string) {
 	c.Look()
 	c.mu.Lock()
@@ -73,8 +74,8 @@ func (c *Catalog) Required() (all []string) {
 	return all
 }
 
-// Nudge reminds an agent of the required skills that it has not loaded; it is empty
-// if all are loaded.
+// Nudge returns a text that reminds an agent of the required skills that it has not loaded;
+// empty if all are loaded.
 func (c *Catalog) Nudge(loaded func(name string) bool) string {
 	left := slices.DeleteFunc(c.Required(), loaded)
 	if len(left) == 0 {

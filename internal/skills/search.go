@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Patience is how long a search may take.
+// Patience is the time limit of a search.
 const Patience = 15 * time.Second
 
 const maxPattern = 1024
@@ -16,14 +16,14 @@ const maxPattern = 1024
 // Found is the outcome of a search.
 type Found struct {
 	Skills  []Skill `json:"skills"`
-	Matched int     `json:"matched"` // how many were found, also those that are not listed
-	Total   int     `json:"total"`   // how many were searched
+	Matched int     `json:"matched"` // number of found skills, also of those that are not listed
+	Total   int     `json:"total"`   // number of searched skills
 }
 
-// Search finds the skills in whose name, description or instructions a pattern
-// occurs; an empty one finds all. flags are those of grep: -i ignores case, -E
-// reads the pattern as a regular expression (RE2), and -w finds whole words; a
-// pattern without -E is a text. At most MaxMatches are listed.
+// Search finds the skills whose name, description or instructions match a pattern. An empty
+// pattern matches all skills. flags are those of grep: -i ignores case, -E reads the
+// pattern as a regular expression (RE2), and -w finds whole words. Without -E, the pattern
+// is a plain text. At most MaxMatches skills are listed.
 func (c *Catalog) Search(ctx context.Context, pattern, flags string) (Found, error) {
 	match, err := matcher(pattern, flags)
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *Catalog) Search(ctx context.Context, pattern, flags string) (Found, err
 		}
 		hit := match == nil || match.MatchString(s.Name) || match.MatchString(s.Description)
 		if !hit {
-			b, err := c.Open(s.Name) // one that went meanwhile does not match
+			b, err := c.Open(s.Name) // a skill that is gone does not match
 			hit = err == nil && match.MatchString(b.Instructions)
 		}
 		if !hit {
@@ -52,7 +52,7 @@ func (c *Catalog) Search(ctx context.Context, pattern, flags string) (Found, err
 	return found, nil
 }
 
-// matcher is the pattern as it is looked for; nil for what matches all.
+// matcher returns the pattern as a regular expression; nil if the pattern matches all.
 func matcher(pattern, flags string) (*regexp.Regexp, error) {
 	var fold, extended, words bool
 	for f := range strings.FieldsSeq(flags) {

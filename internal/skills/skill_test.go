@@ -37,7 +37,7 @@ func putSkill(t *testing.T, dir, name, description, body string) {
 	put(t, filepath.Join(dir, name, fileName), fmt.Sprintf("---\nname: %s\ndescription: %s\n---\n%s\n", name, description, body))
 }
 
-// places are the folders of the four sources, for a catalog as belljar has it.
+// places are the folders of the sources of a catalog; the fourth source is built in.
 type places struct{ workspace, user, extra string }
 
 func made(t *testing.T, change func(*Config)) (places, *Catalog) {
@@ -142,8 +142,8 @@ func TestLookSeesChanges(t *testing.T) {
 	}
 }
 
-// TestBadSkills: a folder that cannot be a skill is a fault in words, which an
-// agent that asks for it gets as well, and the other skills are there.
+// TestBadSkills checks that a folder with an invalid skill becomes a fault with a text,
+// which an agent that opens the skill also gets, and that the other skills are still there.
 func TestBadSkills(t *testing.T) {
 	p, c := made(t, nil)
 	outside := t.TempDir()
@@ -212,8 +212,9 @@ func TestBadSkills(t *testing.T) {
 	}
 }
 
-// TestTheFolderOfTheWorkspaceIsALink: a box that can write its workspace could
-// make one, to what it cannot read itself.
+// TestTheFolderOfTheWorkspaceIsALink checks that a link in place of the workspace's folder
+// is not followed: a box that can write its workspace could make a link to files that it
+// cannot read itself.
 func TestTheFolderOfTheWorkspaceIsALink(t *testing.T) {
 	p, c := made(t, nil)
 	outside := t.TempDir()
@@ -283,14 +284,14 @@ func TestRequired(t *testing.T) {
 	}
 }
 
-// What a skill says of itself stands in lists, where it hides nothing.
+// The name and description of a skill cannot hide other text in a list.
 func TestOneLine(t *testing.T) {
 	if got, want := oneLine(" a\u3164\u17b4b\t\u2028c\x1b\u202ed\ufe0f\n"), "ab cd"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// L9: at most 128 skills, within 15 s.
+// L9: a search returns at most 128 skills, within 15 s.
 func TestSearch(t *testing.T) {
 	p, c := made(t, func(cfg *Config) { cfg.Sources = cfg.Sources[:2] })
 	putSkill(t, p.user, "deploy-app", "Ships it.", "Run a.b now")

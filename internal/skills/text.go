@@ -13,9 +13,9 @@ const (
 	lineMost = 240
 )
 
-// Text lists the skills for an agent, sorted by name: the same bytes as long as
-// the skills are the same. It leaves out the descriptions from sources that are
-// not trusted.
+// Text returns the list of the skills for an agent, sorted by name. The bytes are the same
+// as long as the skills are the same. The list does not contain the descriptions from
+// sources that are not trusted.
 func (c *Catalog) Text() string {
 	c.Look()
 	c.mu.Lock()
@@ -23,7 +23,7 @@ func (c *Catalog) Text() string {
 	return c.text()
 }
 
-// text is Text; mu is held.
+// text is Text for a caller that holds mu.
 func (c *Catalog) text() string {
 	all := c.sorted()
 	if len(all) == 0 {
@@ -55,7 +55,7 @@ func (c *Catalog) text() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// lists reports whether a skill may be listed.
+// lists reports whether Text may list a skill.
 func (c *Catalog) lists(name string) bool {
 	if len(c.cfg.Listed) == 0 {
 		return true

@@ -18,19 +18,20 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// Summary is what a backup has, or what was restored.
+// Summary describes a backup or a restore.
 type Summary struct {
-	Made    time.Time `json:"made"`
-	Files   int       `json:"files"`
-	Bytes   int64     `json:"bytes"`
-	Skipped []string  `json:"skipped,omitempty"` // neither files nor directories: links, sockets
+	Made  time.Time `json:"made"`
+	Files int       `json:"files"`
+	Bytes int64     `json:"bytes"`
+	// entries that are neither files nor directories, such as links and sockets
+	Skipped []string `json:"skipped,omitempty"`
 }
 
-// manifest is the first entry of an archive, and ending the last. Without the last, an
-// archive that was cut off between two entries would look whole.
+// manifest is the first entry of an archive, and ending is the last. Without an ending, an
+// archive that was cut off between two entries would look complete.
 type (
 	manifest struct {
-		Backup int       `json:"belljar_backup"` // version of the form
+		Backup int       `json:"belljar_backup"` // version of the format
 		Made   time.Time `json:"made"`
 	}
 	ending struct {
@@ -43,13 +44,13 @@ const (
 	manifestName = "belljar-backup.json"
 	endingName   = "belljar-backup-end.json"
 	version      = 1
-	copyPrefix   = "backup-" // of the copy of the database, until it is in the archive
+	copyPrefix   = "backup-" // prefix of the copy of the database, until the copy is in the archive
 	databaseName = "belljar.db"
 )
 
-// Backup writes the saved parts of a state directory to w as a tar archive. Servers may
-// run: the database in it is as it was at one moment, and the audit log ends behind a
-// whole record of about that moment.
+// Backup writes the saved parts of a state directory to w as a tar archive. Servers may run
+// meanwhile: the database in the archive is a snapshot, and the audit log ends after a
+// complete record of about the same time.
 func Backup(ctx context.Context, dir string, w io.Writer) (Summary, error) {
 	if err := ours(dir); err != nil {
 		return Summary{}, err
@@ -88,16 +89,16 @@ func Backup(ctx context.Context, dir string, w io.Writer) (Summary, error) {
 	return b.Summary, b.out.Close()
 }
 
-// backup is one that is being written.
+// backup is a backup that is being written.
 type backup struct {
 	Summary
 
 	dir  string
-	root *os.Root // dir, which no name can leave
+	root *os.Root // root of dir, which no name can leave
 	out  *tar.Writer
 }
 
-// note adds what the archive says of itself.
+// note adds a manifest or an ending.
 func (b *backup) note(name string, what any) error {
 	text, err := json.Marshal(what)
 	if err != nil {
@@ -110,8 +111,8 @@ func (b *backup) note(name string, what any) error {
 	return err
 }
 
-// ours checks that the directory is this user's: files that another one makes in it, such
-// as root, are of no use to the servers.
+// ours returns an error unless the directory belongs to this user: the servers could not
+// use files that another user, such as root, creates in it.
 func ours(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -126,7 +127,7 @@ func ours(dir string) error {
 // database adds a copy of the database.
 func (b *backup) database(ctx context.Context) error {
 	file := filepath.Join(b.dir, databasePart, fmt.Sprintf("%s%d", copyPrefix, os.Getpid()))
-	_ = os.Remove(file) // of one that had this pid and was killed
+	_ = os.Remove(file) // left by a killed process with the same process ID
 	s := store.New(b.dir)
 	err := s.Copy(ctx, file)
 	if err == nil {
@@ -145,9 +146,9 @@ func (b *backup) database(ctx context.Context) error {
 	return b.add(path.Join(databasePart, databaseName), f)
 }
 
-// audit adds the log. While nobody writes, its files are opened and their sizes taken;
-// what is appended to them later is not in the backup, and a file that gets another name
-// or is removed is the same file. Recordings do not change and need no such care.
+// audit adds the log. Its files are opened, and their sizes taken, while no process writes
+// to the log. Records that are appended later are not in the backup. A file that is then
+// renamed or removed is still read. Recordings do not change, so they are read later.
 func (b *backup) audit(ctx context.Context) error {
 	var files []*regular
 	var dirs []string
@@ -192,7 +193,7 @@ func (b *backup) audit(ctx context.Context) error {
 	return nil
 }
 
-// tree adds what is below a name.
+// tree adds the files and directories below a name.
 func (b *backup) tree(ctx context.Context, top string) error {
 	return fs.WalkDir(b.root.FS(), top, func(name string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) && name != top {
@@ -223,7 +224,8 @@ func (b *backup) directory(name string) error {
 	return b.out.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: int64(info.Mode().Perm()), ModTime: info.ModTime(), Format: tar.FormatPAX})
 }
 
-// regular is an open file and what was true when it was opened.
+// regular is an open regular file, with its name and the data of its inode when it was
+// opened.
 type regular struct {
 	*os.File
 
@@ -231,7 +233,8 @@ type regular struct {
 	info fs.FileInfo
 }
 
-// file opens a regular file, and returns nil for anything else and for what has gone.
+// file opens a regular file. It returns nil for any other kind of file, and if the file is
+// gone.
 func (b *backup) file(name string) (*regular, error) {
 	info, err := b.root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -244,8 +247,8 @@ func (b *backup) file(name string) (*regular, error) {
 		b.Skipped = append(b.Skipped, name)
 		return nil, nil //nolint:nilnil // documented
 	}
-	// By now the name may be of another kind of file: a link is not followed, and a pipe
-	// does not keep us waiting.
+	// By now another kind of file may have this name: a link is not followed, and opening a
+	// pipe does not block.
 	f, err := b.root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // documented
@@ -261,7 +264,8 @@ func (b *backup) file(name string) (*regular, error) {
 	return &regular{f, name, now}, nil
 }
 
-// add writes a file under a name, as long as it was when it was opened, and closes it.
+// add writes a file under a name, with the size that it had when it was opened, and closes
+// it.
 func (b *backup) add(name string, f *regular) error {
 	defer f.Close()
 	size := f.info.Size()

@@ -4,20 +4,20 @@ import "path/filepath"
 
 // Part is one entry of a state directory.
 type Part struct {
-	Name  string // of the file or directory
-	What  string // it keeps
-	Bound string // on its size
-	Saved bool   // in a backup
+	Name  string // name of the file or directory
+	What  string // what the part contains
+	Bound string // bound on its size
+	Saved bool   // whether a backup contains the part
 }
 
-// Names of the parts that this package treats in a way of their own.
+// Names of the parts that this package treats specially.
 const (
 	auditPart    = "audit"
 	databasePart = "db"
 	serversPart  = "servers"
 )
 
-// Parts are all entries that belljar makes in a state directory.
+// Parts returns all entries that belljar makes in a state directory.
 func Parts() []Part {
 	return []Part{
 		{auditPart, "the audit log, its keys, and recordings of terminals", "rotate x keep of the policy (30 x 64 MiB), and 1 GiB of recordings", true},
@@ -44,11 +44,11 @@ func saved(name string) bool {
 	return false
 }
 
-// other is the name under which everything is counted that is not a part.
+// other is the name for all entries that are not a part.
 const other = "other files"
 
-// temporary matches what a process that was killed leaves: keys and copies of
-// the database under a name of the moment.
+// temporary returns the files that killed processes have left: keys, and copies of the
+// database, under temporary names.
 func temporary(dir string) ([]string, error) {
 	var all []string
 	for _, pattern := range []string{"token.key.*", "upstream.key.*", filepath.Join(databasePart, copyPrefix+"*")} {

@@ -8,19 +8,20 @@ import (
 	"time"
 )
 
-// Pruned is a file that Prune removed, or would remove.
+// Pruned is a file that Prune has removed, or would remove.
 type Pruned struct {
-	Name  string `json:"name"` // in the state directory
+	Name  string `json:"name"` // path in the state directory
 	Bytes int64  `json:"bytes"`
 }
 
-// castsDir has the recordings of terminals, which the log names with their digests.
+// castsDir is the directory of the recordings of terminals. The log contains their names
+// and digests.
 const castsDir = "casts"
 
-// Prune removes what processes that were killed left an hour ago or before, and
-// recordings that are older than keep; keep 0 keeps them all. The log itself is not
-// touched: its policy says how much of it is kept, and it has a record of what went. With
-// dry, nothing is removed.
+// Prune removes files that killed processes have left at least an hour ago, and recordings
+// that are older than keep. If keep is 0, it removes no recordings. It does not change the
+// log itself, whose policy says how much of it is kept, and which records what was removed.
+// If dry is set, Prune removes nothing.
 func Prune(dir string, keep time.Duration, dry bool) ([]Pruned, error) {
 	if err := ours(dir); err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ type pruning struct {
 	all  []Pruned
 }
 
-// remove removes a regular file that nobody changed for some time.
+// remove removes a regular file that has not changed for the time unused.
 func (p *pruning) remove(name string, unused time.Duration) error {
 	info, err := p.root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {

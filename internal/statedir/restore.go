@@ -19,22 +19,21 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// Bounds of an archive. Backup makes none that is near them.
+// Bounds of an archive. Archives of Backup are far below them.
 const (
 	maxFiles = 1_000_000
 	maxBytes = 64 << 30
-	maxNote  = 4096 // bytes of what it says of itself
+	maxNote  = 4096 // most bytes of a manifest or an ending
 )
 
-// ErrThere is the error of a state directory that has something and was not to be
-// replaced.
+// ErrThere is the error for a state directory that is not empty and must not be replaced.
 var ErrThere = errors.New("there is a state already")
 
-// Restore makes a state directory of an archive, which it reads to its end and checks
-// before anything in the directory changes. If the directory has something, it is moved
-// aside and its new name returned; what is in no backup (images and layers of
-// workspaces) goes back from there. Without replace, this is ErrThere. The caller
-// must make sure that no server runs on the directory.
+// Restore makes a state directory from an archive. It reads and checks the whole archive
+// before it changes the directory. If the directory is not empty, it is moved aside, and
+// aside is its new path; the parts that no backup contains (images and layers of
+// workspaces) are moved back from there. If replace is not set, the error for such a
+// directory wraps ErrThere. The caller must make sure that no server runs on the directory.
 func Restore(ctx context.Context, dir string, r io.Reader, replace bool) (_ Summary, aside string, err error) {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
@@ -59,7 +58,7 @@ func Restore(ctx context.Context, dir string, r io.Reader, replace bool) (_ Summ
 	if err != nil {
 		return Summary{}, "", err
 	}
-	defer os.RemoveAll(fresh) // nothing after the move
+	defer os.RemoveAll(fresh) // does nothing after the move
 	sum, err := unpack(ctx, fresh, r)
 	if err != nil {
 		return Summary{}, "", fmt.Errorf("read the backup: %w", err)
@@ -73,10 +72,10 @@ func Restore(ctx context.Context, dir string, r io.Reader, replace bool) (_ Summ
 	return sum, aside, nil
 }
 
-// move puts a directory in the place of another, which is moved aside if it has
-// something. A loss of power leaves one or the other.
+// move puts the directory fresh in the place of dir, which is moved aside if it is not
+// empty. After a loss of power, one of the two is there.
 func move(dir, fresh string) (aside string, err error) {
-	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // not if it has something
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // fails if the directory is not empty
 		aside = dir + ".before-" + time.Now().UTC().Format("20060102T150405Z")
 		if err := os.Rename(dir, aside); err != nil {
 			return "", err
@@ -102,7 +101,7 @@ func move(dir, fresh string) (aside string, err error) {
 	return aside, errors.Join(diskfile.SyncDir(dir), diskfile.SyncDir(filepath.Dir(dir)))
 }
 
-// check opens what was unpacked as a server would.
+// check opens the unpacked database as a server would.
 func check(ctx context.Context, dir string) error {
 	if _, err := os.Lstat(store.Path(dir)); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -111,9 +110,9 @@ func check(ctx context.Context, dir string) error {
 	return errors.Join(s.Check(ctx), s.Close())
 }
 
-// unpack reads an archive into an empty directory. The archive may come from anywhere:
-// nothing in it gets a name outside of the saved parts, is anything but a directory or a
-// file of this user, or has a right for others.
+// unpack reads an archive into an empty directory. The archive may come from anywhere: each
+// of its names is in a saved part, each entry is a directory or file of this user, and no
+// entry has permissions for other users.
 func unpack(ctx context.Context, dir string, r io.Reader) (Summary, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -166,7 +165,7 @@ func unpack(ctx context.Context, dir string, r io.Reader) (Summary, error) {
 	}
 }
 
-// whole returns err, and says of the end of an archive that there should be more.
+// whole returns err, or another error if the archive ends too early.
 func whole(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("it is cut off")
@@ -199,7 +198,7 @@ func readManifest(in *tar.Reader) (Summary, error) {
 	return Summary{Made: m.Made}, nil
 }
 
-// readEnding checks that an archive has all that was put into it.
+// readEnding checks that an archive has all the files that its ending counts.
 func readEnding(in *tar.Reader, h *tar.Header, sum Summary) error {
 	var e ending
 	if h.Size > maxNote || json.NewDecoder(in).Decode(&e) != nil || e.Files != sum.Files || e.Bytes != sum.Bytes {
@@ -208,12 +207,12 @@ func readEnding(in *tar.Reader, h *tar.Header, sum Summary) error {
 	return nil
 }
 
-// writeFile makes a file, and returns when it is on the disk.
+// writeFile makes a file, and returns when the file is on the disk.
 func writeFile(root *os.Root, name string, mode fs.FileMode, from io.Reader) error {
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, mode)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, from) // tar.Reader bounds it by the size of the header
+	_, err = io.Copy(f, from) // tar.Reader reads at most the size in the header
 	return errors.Join(err, f.Sync(), f.Close())
 }

@@ -9,16 +9,16 @@ import (
 	"syscall"
 )
 
-// Size is how much a part has.
+// Size is the size of a part.
 type Size struct {
 	Part
 
-	Files int64 // files and directories
-	Bytes int64 // of the disk
+	Files int64 // number of files and directories
+	Bytes int64 // bytes on the disk
 }
 
-// Sizes measures the parts of a state directory that are there. A file that disappears
-// meanwhile is not counted.
+// Sizes returns the sizes of the parts that exist in a state directory. A file that
+// disappears in the meantime is not counted.
 func Sizes(ctx context.Context, dir string) ([]Size, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -50,14 +50,14 @@ func Sizes(ctx context.Context, dir string) ([]Size, error) {
 	return found, nil
 }
 
-// add counts all that is below a path, each file once however many names it has.
+// add counts all files below a path. It counts a file with several names only once.
 func (s *Size) add(ctx context.Context, top string) error {
 	type id struct{ dev, ino uint64 }
 	seen := map[id]bool{}
 	return filepath.WalkDir(top, func(_ string, d fs.DirEntry, err error) error {
 		var info fs.FileInfo
 		if err == nil {
-			info, err = d.Info() // of a link, not of what it names
+			info, err = d.Info() // data of the link itself, not of its target
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -72,7 +72,7 @@ func (s *Size) add(ctx context.Context, top string) error {
 				}
 				seen[id{sys.Dev, sys.Ino}] = true
 			}
-			const block = 512 // of st_blocks (inode(7))
+			const block = 512 // bytes per unit of st_blocks (inode(7))
 			s.Bytes += sys.Blocks * block
 		}
 		s.Files++

@@ -57,7 +57,7 @@ func note(t *testing.T, dir, text string) (all []string) {
 	return all
 }
 
-// write makes a file with all directories above it.
+// write makes a file, and all directories above it.
 func write(t *testing.T, dir, name, text string) {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -69,7 +69,7 @@ func write(t *testing.T, dir, name, text string) {
 	}
 }
 
-// filled is a state directory with something of each part.
+// filled returns a state directory with a file in each part.
 func filled(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "belljar")
@@ -129,7 +129,7 @@ func backedUp(t *testing.T, dir string) []byte {
 	return archive.Bytes()
 }
 
-// A backup comes back with its modes, and nothing else comes with it.
+// A restored backup has the same files and modes, and nothing else.
 func TestRoundTrip(t *testing.T) {
 	dir := filled(t)
 	archive := backedUp(t, dir)
@@ -152,8 +152,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// A restore moves an existing directory aside only if replace is set. The images and workspaces,
-// which no backup contains, go into the new directory.
+// A restore moves an existing directory aside only if replace is set. The images and
+// workspaces, which no backup contains, are moved into the new directory.
 func TestRestoreReplaces(t *testing.T) {
 	dir := filled(t)
 	archive := backedUp(t, dir)
@@ -187,7 +187,7 @@ func TestRestoreReplaces(t *testing.T) {
 	}
 }
 
-// A link that leads out of the directory is not followed, and a pipe not waited for.
+// A backup follows no link out of the directory, and does not wait for a pipe.
 func TestBackupStaysInside(t *testing.T) {
 	const bait = "bait of another directory"
 	dir, outside := filled(t), t.TempDir()
@@ -235,7 +235,7 @@ func TestBackupStaysInside(t *testing.T) {
 	}
 }
 
-// archiveOf makes an archive of the given entries behind a manifest.
+// archiveOf returns an archive with the given entries after a manifest.
 func archiveOf(t *testing.T, form int, entries ...tar.Header) *bytes.Buffer {
 	t.Helper()
 	var text bytes.Buffer
@@ -275,7 +275,7 @@ func archiveOf(t *testing.T, form int, entries ...tar.Header) *bytes.Buffer {
 	return &text
 }
 
-// A bad archive changes nothing, neither in the state directory nor beside it.
+// A bad archive changes nothing in the state directory or next to it.
 func TestRestoreRefuses(t *testing.T) {
 	good := tar.Header{Typeflag: tar.TypeReg, Name: "token.key", Mode: 0o600}
 	plans := tar.Header{Typeflag: tar.TypeDir, Name: "plans/", Mode: 0o700}
@@ -318,7 +318,8 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// A restore drops the rights of others and the setuid bits that an archive gives to files.
+// A restore drops the permissions of other users and the setuid bits of the files in an
+// archive.
 func TestRestoreNarrowsModes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "belljar")
 	archive := archiveOf(t, version, tar.Header{Typeflag: tar.TypeDir, Name: "plans/", Mode: 0o777}, tar.Header{Typeflag: tar.TypeReg, Name: "plans/a", Mode: 0o6777})

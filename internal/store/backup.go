@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// Copy writes the database as it is at one moment into a new file, which only this user
-// can read. Other processes may write meanwhile. The error is fs.ErrNotExist if there is
-// no database.
+// Copy writes a snapshot of the database into a new file, which only this user can read.
+// Other processes may write in the meantime. If there is no database, the error wraps
+// fs.ErrNotExist.
 func (s *Store) Copy(ctx context.Context, file string) error {
 	if s.dir == "" {
 		return errors.New("copy state: it is in memory")
@@ -24,7 +24,8 @@ func (s *Store) Copy(ctx context.Context, file string) error {
 		return err
 	}
 	defer s.running.Done()
-	// VACUUM INTO fills an empty file, and makes one that others can read.
+	// VACUUM INTO accepts an existing empty file. A file that it makes itself can be read
+	// by other users.
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return fmt.Errorf("copy state: %w", err)
@@ -38,8 +39,8 @@ func (s *Store) Copy(ctx context.Context, file string) error {
 	return nil
 }
 
-// Check reads all of the database of a state directory, and returns an error if it is
-// damaged, that of another program or of a newer version. It changes no table.
+// Check reads the whole database of a state directory. It returns an error if the database
+// is damaged, belongs to another program or has a newer version. It changes no table.
 func (s *Store) Check(ctx context.Context) error {
 	db, err := s.use(ctx)
 	if err != nil {
@@ -59,7 +60,7 @@ func (s *Store) Check(ctx context.Context) error {
 	return nil
 }
 
-// use is open without tables.
+// use is open without the tables of a schema.
 func (s *Store) use(ctx context.Context) (*sql.DB, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

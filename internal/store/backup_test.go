@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// A copy that is made while others write is a whole database of one moment: it has all
-// that was on the disk before, and nothing of a later write without the earlier ones.
+// A copy that is made while others write is a complete snapshot: it contains all that was
+// on the disk before, and no write without the writes before it.
 func TestCopyWhileOthersWrite(t *testing.T) {
 	dir := t.TempDir()
 	tables := opened(t, dir).Tables(notes)
@@ -74,7 +74,7 @@ func TestCopyOfNothing(t *testing.T) {
 	}
 }
 
-// A copy is never written over something.
+// Copy does not write over an existing file.
 func TestCopyIsNew(t *testing.T) {
 	dir := t.TempDir()
 	if err := put(t.Context(), opened(t, dir).Tables(notes), "a"); err != nil {

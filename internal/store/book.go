@@ -7,35 +7,35 @@ import (
 	"time"
 )
 
-// Owner is the owner of something in a Book: a tenant, in one of its sessions. The
-// workspace is the Book's.
+// Owner is the owner of an entry in a Book: a tenant and one of its sessions. The workspace
+// is that of the Book.
 type Owner struct {
 	Tenant  string
 	Session string
 }
 
-// Config is what the books of a process have in common.
+// Config contains what the books of a process have in common.
 type Config struct {
-	Store *Store // required; what a book keeps lasts as long as it does
-	Place string // the workspace: nothing of another one is seen
-	// Self names this process, and Alive reports whether a process of a name still
-	// runs. Nil means that no other process runs.
+	Store *Store // required; entries last as long as the store
+	Place string // workspace of the book; a book does not see the entries of another workspace
+	// Self is the name of this process. Alive reports whether the process with a name still
+	// runs. If Alive is nil, no other process runs.
 	Self  string
 	Alive func(self string) bool
-	Now   func() time.Time // the clock; nil is time.Now
+	Now   func() time.Time // clock; nil means time.Now
 	Log   *slog.Logger     // nil logs nothing
 }
 
-// Book is the tables of one room, as one process sees them for one workspace. Several
-// processes may have one over the same store. It has nothing to close. A change is on the
+// Book contains the tables of one room, as one process sees them for one workspace. Several
+// processes may have a Book over the same store. It need not be closed. A change is on the
 // disk when Write returns without an error.
 type Book struct {
-	Config // complete: no field is nil
+	Config // completed with defaults, so that no field is nil
 	*Tables
 }
 
-// NewBook is the book of a schema. Nothing is opened. It panics without a store, which is
-// a mistake of this program.
+// NewBook returns the Book of a schema. It does not open the database. It panics without a
+// store.
 func NewBook(cfg Config, schema Schema) Book {
 	if cfg.Store == nil {
 		panic("state: the tables of " + schema.Name + " need a store")
@@ -52,8 +52,8 @@ func NewBook(cfg Config, schema Schema) Book {
 	return Book{cfg, cfg.Store.Tables(schema)}
 }
 
-// Gone returns which of the processes that a query names do not run any more. Each has
-// left something for another to end or to take over.
+// Gone returns the processes in the result of a query that no longer run. Another process
+// must end or take over their entries.
 func (b Book) Gone(ctx context.Context, tx *sql.Tx, query string, args ...any) (gone []string, _ error) {
 	all, err := Rows(ctx, tx, Text, query, args...)
 	for _, self := range all {
@@ -64,8 +64,8 @@ func (b Book) Gone(ctx context.Context, tx *sql.Tx, query string, args ...any) (
 	return gone, err
 }
 
-// Rows returns what a query finds, or what a statement with RETURNING has changed; read
-// makes a value of one row.
+// Rows returns the rows that a query selects, or that a statement with RETURNING has
+// changed. read makes a value from one row.
 func Rows[T any](ctx context.Context, tx *sql.Tx, read func(row *sql.Rows) (T, error), query string, args ...any) (all []T, _ error) {
 	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -82,13 +82,13 @@ func Rows[T any](ctx context.Context, tx *sql.Tx, read func(row *sql.Rows) (T, e
 	return all, rows.Err()
 }
 
-// Text reads a row of one text.
+// Text reads a row with one text.
 func Text(row *sql.Rows) (text string, err error) {
 	err = row.Scan(&text)
 	return text, err
 }
 
-// Time is the time that tables keep as milliseconds since 1970. 0 stands for the zero time.
+// Time converts a time in a table, in milliseconds since 1970. 0 stands for the zero time.
 func Time(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}

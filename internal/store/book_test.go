@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A book names the processes that have gone, by what they left, and no other.
+// Gone returns exactly the processes that no longer run among those that have left entries.
 func TestBook(t *testing.T) {
 	s := New("")
 	defer s.Close()
@@ -34,7 +34,7 @@ func TestBook(t *testing.T) {
 	}
 }
 
-// Without a word about other processes, none but this one runs.
+// If nothing is configured about other processes, only this process runs.
 func TestABookAlone(t *testing.T) {
 	s := New("")
 	defer s.Close()
