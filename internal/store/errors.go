@@ -8,8 +8,8 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// The errors of a store. Errors of Read and Write wrap them, and name the file and
-// the fix.
+// The errors of a store. Errors of Read and Write wrap them, and contain the path of the
+// file and the fix.
 var (
 	ErrClosed   = errors.New("the state is closed")
 	ErrBusy     = errors.New("another process keeps the state locked")
@@ -19,16 +19,16 @@ var (
 	ErrNewer    = errors.New("a newer belljar has written the state")
 )
 
-// errForeign is a database at our place that is not ours.
+// errForeign is the error for a database that another program has made at our path.
 var errForeign = fmt.Errorf("the file is another program's database: %w", ErrCorrupt)
 
-// remedy is an error of the database: which it is, and what to do about it.
+// remedy contains the sentinel for an error of the database, and an advice for the user.
 type remedy struct {
 	sentinel error
 	advice   string
 }
 
-// remedies are by the primary code of an error (sqlite.org/rescode.html).
+// remedies contains the remedies by the primary code of an error (sqlite.org/rescode.html).
 var remedies = map[int]remedy{
 	sqlite3.SQLITE_BUSY:     {ErrBusy, "`belljar ps` shows who runs; try again"},
 	sqlite3.SQLITE_LOCKED:   {ErrBusy, "try again"},
@@ -40,8 +40,8 @@ var remedies = map[int]remedy{
 	sqlite3.SQLITE_NOTADB:   {ErrCorrupt, "move its directory away: belljar begins anew, and what waited for an answer is asked again"},
 }
 
-// explain says in words what the database means by an error. Errors of others
-// stay as they are.
+// explain adds the sentinel and the advice to an error of the database. It returns other
+// errors unchanged.
 func (s *Store) explain(err error) error {
 	where := "in memory"
 	if s.dir != "" {

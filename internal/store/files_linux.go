@@ -11,18 +11,18 @@ import (
 	"belljar.dev/internal/diskfile"
 )
 
-// prepare makes the directory and the file of the database for this user
-// alone, and refuses what others could have put there. The files that sqlite
-// puts beside it take its mode.
+// prepare makes the directory and the file of the database, readable only by this user. It
+// returns an error for a file or directory that another user could have put there. The
+// files that sqlite adds get the mode of the database.
 //
-// It must not open a database that exists: a process loses its locks on a
-// file when it closes any descriptor of it (fcntl(2)).
+// It must not open a database that exists: a process loses its locks on a file when it
+// closes any descriptor of it (fcntl(2)).
 func prepare(state string) error {
 	dir, file := filepath.Join(state, dirName), Path(state)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make state: %w (%w); name another directory with --state", ErrReadOnly, err)
 	}
-	// A user who can write the parent directory could replace ours by another one.
+	// A user who can write the parent directory could replace our directory by another one.
 	if err := owned(state, fs.ModeDir, 0o022); err != nil {
 		return err
 	}
@@ -32,7 +32,8 @@ func prepare(state string) error {
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
 	switch {
 	case err == nil:
-		// A database whose name a crash takes away keeps no promise.
+		// Without these syncs, a crash could remove the name of the database, and with it
+		// all that was written.
 		if err := errors.Join(f.Close(), diskfile.SyncDir(dir), diskfile.SyncDir(state), diskfile.SyncDir(filepath.Dir(state))); err != nil {
 			return fmt.Errorf("make state: %w", err)
 		}
@@ -44,8 +45,8 @@ func prepare(state string) error {
 	return owned(file, 0, 0o077)
 }
 
-// owned checks that a file is of this user and kind, and that its mode has none
-// of the given bits. Only the state directory itself may be a symbolic link,
+// owned checks that a file belongs to this user and has the given kind, and that its mode
+// has none of the bits in never. Only the state directory itself may be a symbolic link,
 // which its user made.
 func owned(path string, kind fs.FileMode, never fs.FileMode) error {
 	stat := os.Lstat

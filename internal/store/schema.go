@@ -9,12 +9,12 @@ import (
 	"sync"
 )
 
-// Schema is the tables of one room. Each domain has its own version, so rooms
-// change without knowing each other. Names of tables begin with the domain's.
+// Schema defines the tables of one room, its domain. Each domain has its own version, so
+// rooms change independently. Names of tables begin with the name of the domain.
 type Schema struct {
-	Name string // the domain, in small letters
-	// Steps[n] is the SQL that takes the tables from version n to n+1. A step that
-	// was released never changes; new ones are appended.
+	Name string // name of the domain, in small letters
+	// Steps[n] is the SQL that changes the tables from version n to n+1. A released step
+	// never changes; new steps are appended.
 	Steps []string
 }
 
@@ -26,9 +26,8 @@ type Tables struct {
 
 var domainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z_]{0,30}$`) })
 
-// Tables are those of a schema in the store; nothing is opened yet. It panics
-// where the schema has no proper name or no steps, which is a mistake of this
-// program.
+// Tables returns the tables of a schema in the store. It opens nothing. It panics if the
+// schema has no valid name or no steps.
 func (s *Store) Tables(schema Schema) *Tables {
 	if !domainName().MatchString(schema.Name) || schema.Name == "state" || len(schema.Steps) == 0 {
 		panic(fmt.Sprintf("state: the schema %q needs a name in small letters, and steps", schema.Name))
@@ -36,20 +35,18 @@ func (s *Store) Tables(schema Schema) *Tables {
 	return &Tables{store: s, schema: schema}
 }
 
-// Read runs f in a transaction that sees one state of the tables and changes
-// nothing. It returns the error of f; an error of the database comes with its
-// meaning.
+// Read runs f in a transaction that sees a snapshot of the tables and changes nothing. It
+// returns the error of f, with an explanation if it is an error of the database.
 func (t *Tables) Read(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return t.within(ctx, &sql.TxOptions{ReadOnly: true}, f)
 }
 
-// Write runs f in a transaction of its own: no other process or goroutine
-// writes meanwhile. When it returns nil, what f did is on the disk. An error
-// of f undoes all of it and is returned.
+// Write runs f in its own transaction: no other process or goroutine writes in the
+// meantime. When it returns nil, the changes of f are on the disk. After an error of f, all
+// changes are undone, and Write returns the error.
 func (t *Tables) Write(ctx context.Context, f func(tx *sql.Tx) error) error {
-	// The writers of this process queue up among themselves: a connection that finds
-	// the database locked only tries again now and then, and may find it locked each
-	// time.
+	// The writers of this process wait for each other in a queue: a connection that finds
+	// the database locked only tries again at intervals, and may find it locked each time.
 	select {
 	case t.store.writer <- struct{}{}:
 	case <-ctx.Done():
@@ -68,13 +65,14 @@ func (t *Tables) within(ctx context.Context, opts *sql.TxOptions, f func(tx *sql
 	return t.store.explain(transact(ctx, db, opts, f))
 }
 
-// transact is f between begin and commit, or rollback after an error.
+// transact runs f in a transaction. It commits the transaction, or rolls it back after an
+// error.
 func transact(ctx context.Context, db *sql.DB, opts *sql.TxOptions, f func(tx *sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, opts)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	defer func() { _ = tx.Rollback() }() // does nothing after a commit
 	if err := f(tx); err != nil {
 		return err
 	}
@@ -84,11 +82,12 @@ func transact(ctx context.Context, db *sql.DB, opts *sql.TxOptions, f func(tx *s
 	return tx.Commit()
 }
 
-// appID marks the file as belljar's (sqlite.org/pragma.html, "application_id"):
-// "blj" and the version of what this file itself lays down.
+// appID marks the file as belljar's (sqlite.org/pragma.html, "application_id"). It is "blj"
+// and the version of the tables that this file itself creates.
 const appID = 0x626c6a01
 
-// claim makes an empty database ours, and refuses one of another program.
+// claim marks an empty database as ours, and returns an error for the database of another
+// program.
 func claim(ctx context.Context, db *sql.DB) error {
 	var id int64
 	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id); err != nil {
@@ -97,7 +96,8 @@ func claim(ctx context.Context, db *sql.DB) error {
 	if id == appID {
 		return nil
 	}
-	// Again under the lock: another process may have made it ours meanwhile.
+	// Checked again under the lock, because another process may have claimed the database
+	// in the meantime.
 	return transact(ctx, db, nil, func(tx *sql.Tx) error {
 		var tables int64
 		err := tx.QueryRowContext(ctx, "SELECT application_id, (SELECT count(*) FROM sqlite_schema) FROM pragma_application_id").Scan(&id, &tables)
@@ -118,8 +118,8 @@ func claim(ctx context.Context, db *sql.DB) error {
 	})
 }
 
-// migrate brings the tables of a schema to its last version, in one transaction:
-// other connections see either the old version or the new one.
+// migrate changes the tables of a schema to its last version, in one transaction: other
+// connections see either the old version or the new one.
 func migrate(ctx context.Context, db *sql.DB, schema Schema) error {
 	version, err := versionOf(ctx, db, schema.Name)
 	switch {

@@ -16,7 +16,7 @@ import (
 
 var notes = Schema{Name: "notes", Steps: []string{"CREATE TABLE notes_all (n INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT"}}
 
-// opened is a store that ends with the test.
+// opened returns a store that is closed at the end of the test.
 func opened(t *testing.T, dir string) *Store {
 	t.Helper()
 	s := New(dir)
@@ -114,8 +114,8 @@ func TestInMemory(t *testing.T) {
 	}
 }
 
-// Writers of one process wait for each other in line, and not for a lock that
-// each tries again now and then: with enough of them somebody would never get it.
+// Writers of one process wait in a queue, and do not poll for a lock: with enough of them,
+// one of them would never get it.
 func TestWritersStandInLine(t *testing.T) {
 	s := opened(t, filepath.Join(t.TempDir(), "st"))
 	tables := s.Tables(notes)

@@ -11,12 +11,11 @@ import (
 // Bounds of the statements that a connection keeps.
 const (
 	mostStatements   = 32
-	longestStatement = 4 << 10 // bytes of its text
+	longestStatement = 4 << 10 // most bytes of the text of a kept statement
 )
 
 // connector makes connections that keep the statements they have prepared. To prepare a
-// statement takes as long as to run it, and the rooms have few, which they run again and
-// again.
+// statement takes as long as to run it, and the rooms use few statements again and again.
 type connector struct{ driver.Connector }
 
 // Connect opens a connection.
@@ -26,14 +25,14 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 	base, ok := opened.(connection)
-	if !ok { // it is one of another version of the driver
+	if !ok { // the driver has another version
 		opened.Close()
 		return nil, fmt.Errorf("a connection of the type %T cannot keep statements", opened)
 	}
 	return &conn{connection: base}, nil
 }
 
-// connection is what database/sql uses of the driver's connections.
+// connection contains what database/sql uses of the driver's connections.
 type connection interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -43,23 +42,23 @@ type connection interface {
 	driver.Validator
 }
 
-// conn is a connection. database/sql calls it, and the rows that it returns, from one
+// conn is a connection. database/sql uses it, and the rows that it returns, from one
 // goroutine at a time.
 type conn struct {
 	connection
 
-	idle   []statement // the one that ran last is the last
+	idle   []statement // statements that do not run; the latest is the last
 	closed bool
 }
 
-// statement is a prepared statement. A change of the tables does not make it wrong:
-// sqlite prepares it anew (sqlite.org/c3ref/prepare.html, sqlite3_prepare_v2).
+// statement is a prepared statement. It stays valid when the tables change: sqlite prepares
+// it again (sqlite.org/c3ref/prepare.html, sqlite3_prepare_v2).
 type statement struct {
 	text string
 	prepared
 }
 
-// prepared is what the driver's statements are.
+// prepared contains what database/sql uses of the driver's statements.
 type prepared interface {
 	driver.Stmt
 	driver.StmtExecContext
@@ -77,8 +76,8 @@ func (c *conn) ExecContext(ctx context.Context, text string, args []driver.Named
 	return result, err
 }
 
-// QueryContext runs a statement, which is released when its rows are closed: the same text
-// may be run again before that, and gets a statement of its own.
+// QueryContext runs a statement. The statement is released when the rows are closed. Until
+// then, another run of the same text gets its own statement.
 func (c *conn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
 	s, err := c.take(ctx, text)
 	if err != nil {
@@ -92,7 +91,7 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 	return &rows{found, c, s}, nil
 }
 
-// take returns the statement of a text, which nobody else has until it is released.
+// take returns a statement for a text. Nothing else uses it until it is released.
 func (c *conn) take(ctx context.Context, text string) (statement, error) {
 	for i, s := range slices.Backward(c.idle) {
 		if s.text == text {
@@ -112,10 +111,11 @@ func (c *conn) take(ctx context.Context, text string) (statement, error) {
 	return statement{text, p}, nil
 }
 
-// release keeps a statement, unless it has failed: then it may not have been reset.
+// release keeps a statement for later runs. It closes a statement that has failed, because
+// such a statement may not have been reset.
 func (c *conn) release(s statement, failed error) {
 	if failed != nil || c.closed || !lasting(s.text) {
-		_ = s.Close() // its error is that of the last run
+		_ = s.Close() // its error is the one of the last run
 		return
 	}
 	c.idle = append(c.idle, s)
@@ -126,7 +126,7 @@ func (c *conn) release(s statement, failed error) {
 }
 
 // lasting reports whether the statement of a text may be kept. Some pragmas do their work
-// while they are prepared (sqlite.org/pragma.html), and would do it once.
+// while they are prepared (sqlite.org/pragma.html), and a kept one would do it only once.
 func lasting(text string) bool {
 	word, _, _ := strings.Cut(strings.TrimSpace(text), " ")
 	return len(text) <= longestStatement && !strings.EqualFold(word, "PRAGMA")
@@ -143,7 +143,7 @@ func (c *conn) Close() error {
 	return c.connection.Close()
 }
 
-// rows are what a statement finds.
+// rows are the rows of a statement's result.
 type rows struct {
 	driver.Rows
 	conn *conn

@@ -18,7 +18,7 @@ import (
 // watched is a connector that counts the statements of its connections.
 type watched struct {
 	driver.Connector
-	prepared atomic.Int64 // how often one was prepared
+	prepared atomic.Int64 // number of prepared statements so far
 	open     atomic.Int64
 }
 
@@ -63,7 +63,7 @@ func (s *watchedStmt) Close() error {
 	return s.prepared.Close()
 }
 
-// watch opens a database with a table of a hundred numbers, and so many connections.
+// watch opens a database with a table of a hundred numbers, and conns connections.
 func watch(t *testing.T, conns int) (*sql.DB, *watched) {
 	t.Helper()
 	base, err := sqlite.NewConnector("file:" + filepath.Join(t.TempDir(), "db") + "?" + options())
@@ -106,8 +106,8 @@ func numbers(t *testing.T, db interface {
 	return all
 }
 
-// A statement that runs again is not prepared again, and has nothing left of the run
-// before: no row, and no argument.
+// A statement that runs again is not prepared again, and nothing of the earlier run
+// remains: no row and no argument.
 func TestStatementsAreKept(t *testing.T) {
 	db, w := watch(t, 1)
 	before := w.prepared.Load()
@@ -116,7 +116,7 @@ func TestStatementsAreKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var first int // and the rest of the rows is not read
+		var first int // the other rows are not read
 		if err := tx.QueryRowContext(t.Context(), "SELECT n FROM t WHERE n > ? ORDER BY n", i).Scan(&first); err != nil || first != i+1 {
 			t.Errorf("the first number above %d is %d, %v", i, first, err)
 		}
@@ -137,7 +137,7 @@ func TestStatementsAreKept(t *testing.T) {
 	}
 }
 
-// A statement whose rows are being read is not used for others.
+// A statement whose rows are being read is not used for another run.
 func TestStatementInItself(t *testing.T) {
 	db, w := watch(t, 1)
 	tx, err := db.BeginTx(t.Context(), nil)
@@ -172,7 +172,7 @@ func TestStatementInItself(t *testing.T) {
 	}
 }
 
-// Connections keep a bounded number of statements, the latest, and none of great length.
+// A connection keeps a bounded number of statements, the latest, and no very long one.
 func TestStatementsAreBounded(t *testing.T) {
 	db, w := watch(t, 1)
 	text := func(i int) string { return fmt.Sprintf("SELECT n + %d FROM t WHERE n = 1", i) }
@@ -205,7 +205,7 @@ func TestStatementsAreBounded(t *testing.T) {
 	}
 }
 
-// A statement that fails, or is cut off, does no harm to its next run.
+// A statement that fails or is interrupted does not affect its next run.
 func TestStatementsThatFail(t *testing.T) {
 	db, w := watch(t, 1)
 	open := w.open.Load()
@@ -240,7 +240,7 @@ func TestStatementsThatFail(t *testing.T) {
 	}
 }
 
-// Tables that change beside a statement, by another connection, do not make it wrong.
+// A statement stays correct if another connection changes the tables.
 func TestStatementsOfChangedTables(t *testing.T) {
 	db, _ := watch(t, 2)
 	one, err := db.Conn(t.Context())
@@ -276,7 +276,8 @@ func TestStatementsOfChangedTables(t *testing.T) {
 	}
 }
 
-// BenchmarkRead measures a transaction that reads a few rows, as most calls have one.
+// BenchmarkRead measures a transaction that reads a few rows, like the one that most calls
+// make.
 func BenchmarkRead(b *testing.B) {
 	s := New(filepath.Join(b.TempDir(), "st"))
 	defer s.Close()

@@ -19,49 +19,49 @@ import (
 
 // Bounds of a database.
 const (
-	maxBytes  = 256 << 20 // of the file
+	maxBytes  = 256 << 20 // bytes of the file
 	pageBytes = 4 << 10
 	maxLog    = 8 << 20 // bytes to which the write-ahead log is cut after use
 	maxConns  = 4       // connections of one process
-	// busyWait is how long a transaction waits for those of other processes. Waiting
-	// processes poll instead of queueing up, and a disk may be slow: with many of them
-	// the last one waits for seconds.
+	// busyWait is the time for which a transaction waits for transactions of other
+	// processes. Waiting processes poll and do not form a queue, and a disk may be slow: if
+	// many wait, the last one waits for seconds.
 	busyWait = 15 * time.Second
-	// claimAgain is the pause between two attempts at a file that others make as well.
+	// claimAgain is the pause between two attempts to claim a file that other processes
+	// make at the same time.
 	claimAgain = 10 * time.Millisecond
 )
 
-// dirName is the directory of the database in a state directory, and fileName is the
-// file of the database in dirName.
+// dirName is the directory of the database in a state directory, and fileName is the file
+// of the database in dirName.
 const (
 	dirName  = "db"
 	fileName = "belljar.db"
 )
 
-// Store is the database of one state directory. Its methods are safe for
-// concurrent use; other processes may have the same one. Close ends it.
+// Store is the database of one state directory. Its methods are safe for concurrent use.
+// Other processes may use the same database. Close ends the Store.
 type Store struct {
-	dir string // empty for a database in memory
+	dir string // path of the state directory; empty for a database in memory
 
-	running sync.WaitGroup // transactions
-	writer  chan struct{}  // holds one while this process writes
+	running sync.WaitGroup // counts the callers that use the database
+	writer  chan struct{}  // contains a value while this process writes
 
-	// mu is held while the database is opened and closed, although that is I/O: a
-	// caller that needs the store can do nothing else meanwhile.
+	// mu is also held while the database is opened and closed, although that is I/O: a
+	// caller that needs the store can do nothing else in that time.
 	mu     sync.Mutex
 	db     *sql.DB        // guarded by mu; nil before the first use
-	ready  map[string]int // guarded by mu: domains whose tables are there, with their version
+	ready  map[string]int // guarded by mu: version of each domain whose tables exist
 	closed bool           // guarded by mu
 }
 
-// New is the store of a state directory, which need not exist yet. Nothing is
-// opened. An empty dir means a store that lives in memory and ends with the
-// program.
+// New returns the store of a state directory, which need not exist yet. It opens nothing.
+// If dir is empty, the store is in memory, and ends with the program.
 func New(dir string) *Store {
 	return &Store{dir: dir, ready: make(map[string]int), writer: make(chan struct{}, 1)}
 }
 
-// Path is where the database of a state directory is.
+// Path returns the path of the database in a state directory.
 func Path(dir string) string { return filepath.Join(dir, dirName, fileName) }
 
 // Durable reports whether written values outlive the program.
@@ -116,7 +116,7 @@ func (s *Store) open(ctx context.Context, schema Schema) (*sql.DB, error) {
 	return s.db, nil
 }
 
-// connected opens the database if it is not open; mu is held.
+// connected opens the database if it is not open. The caller holds mu.
 func (s *Store) connected(ctx context.Context) error {
 	if s.closed {
 		return ErrClosed
@@ -135,7 +135,7 @@ func (s *Store) connected(ctx context.Context) error {
 // connect opens the database, and creates it if it does not exist.
 func (s *Store) connect(ctx context.Context) (*sql.DB, error) {
 	name := "file::memory:?"
-	conns := 1 // in memory each connection would have a database of its own
+	conns := 1 // in memory, each connection would have its own database
 	if s.dir != "" {
 		if err := prepare(s.dir); err != nil {
 			return nil, err
@@ -156,9 +156,10 @@ func (s *Store) connect(ctx context.Context) (*sql.DB, error) {
 	return db, nil
 }
 
-// claimInTurn claims a database as soon as no other process is at it, for which it waits at most
-// twice busyWait. A connection that puts a new file into WAL mode does not wait for others that do
-// so, whatever its busy_timeout (sqlite.org/wal.html, "Activating And Configuring WAL Mode").
+// claimInTurn claims a database as soon as no other process is claiming it. It waits at
+// most twice busyWait. A connection that puts a new file into WAL mode does not wait for
+// other connections that do the same, whatever its busy_timeout (sqlite.org/wal.html,
+// "Activating And Configuring WAL Mode").
 func claimInTurn(ctx context.Context, db *sql.DB) error {
 	wait, cancel := context.WithTimeout(ctx, busyWait)
 	defer cancel()
@@ -173,10 +174,10 @@ func claimInTurn(ctx context.Context, db *sql.DB) error {
 	}
 }
 
-// options are the settings of each connection. With FULL, each commit is on the disk
-// before it is reported, in WAL mode as well (sqlite.org/pragma.html, "synchronous").
-// A transaction that may write takes its lock at the start: if it took it after it
-// has read, SQLite would not let it wait while another process has the lock.
+// options returns the settings of each connection. With FULL, each commit is on the disk
+// before it is reported, also in WAL mode (sqlite.org/pragma.html, "synchronous"). A
+// transaction that may write takes its lock at the start: if it took the lock after a read,
+// SQLite would not let it wait while another process holds the lock.
 func options() string {
 	q := url.Values{"_txlock": {"immediate"}, "_defensive": {"1"}, "_dqs": {"0"}}
 	q["_pragma"] = []string{

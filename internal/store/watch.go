@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// lookAgain is how long a waiter goes without looking whether another process
-// has changed what it waits for.
+// lookAgain is the interval at which a waiter checks whether another process has made the
+// change.
 const lookAgain = 500 * time.Millisecond
 
-// Watch lets goroutines wait until something that is kept under an id has
-// changed. The zero value is ready. Its methods are safe for concurrent use.
+// Watch lets goroutines wait until the entry with an ID has changed. The zero value is
+// ready to use. Its methods are safe for concurrent use.
 type Watch struct {
 	mu      sync.Mutex
-	waiting map[string][]chan struct{} // guarded by mu: closed when the id has changed
+	waiting map[string][]chan struct{} // guarded by mu: channels by ID; closed when the entry with the ID has changed
 	stopped bool                       // guarded by mu
 }
 
-// Until calls look until that is done: at once, whenever this process wakes the
-// id, and every half second, since other processes write too. It returns when
-// look is done or fails, with nil after most or after Stop, and with the cause of
-// ctx when that ends.
+// Until calls look until it reports true: immediately, whenever this process wakes the ID,
+// and every half second, since other processes write too. Until returns when look reports
+// true or fails. It returns nil after the time most and after Stop, and the cause of ctx
+// when ctx ends.
 func (w *Watch) Until(ctx context.Context, id string, most time.Duration, look func() (done bool, err error)) error {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
@@ -49,7 +49,8 @@ func (w *Watch) Until(ctx context.Context, id string, most time.Duration, look f
 	}
 }
 
-// on is closed when the id changes. The caller calls forget.
+// on returns a channel that is closed when the entry with the ID changes. The caller calls
+// forget.
 func (w *Watch) on(id string) (changed <-chan struct{}, stopped bool, forget func()) {
 	ch := make(chan struct{})
 	w.mu.Lock()
@@ -68,7 +69,7 @@ func (w *Watch) on(id string) (changed <-chan struct{}, stopped bool, forget fun
 	}
 }
 
-// Wake lets those look again who wait for an id.
+// Wake makes the callers that wait for an ID look again.
 func (w *Watch) Wake(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,7 +79,8 @@ func (w *Watch) Wake(id string) {
 	delete(w.waiting, id)
 }
 
-// Stop has all who wait look once more and return, and nobody wait from now on.
+// Stop makes all callers of Until look once more and return. Later calls of Until do not
+// wait.
 func (w *Watch) Stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,7 +1,7 @@
-// Package strictyaml is what readers of our YAML files share: they gather faults
-// instead of stopping at the first, and show each with its source line and a
-// caret. Policies and the files of search engines are read with it.
+// Package strictyaml contains what the readers of belljar's YAML files share: they collect
+// faults instead of stopping at the first one, and show each fault with its source line and
+// a caret. Policies and the files of search engines are read with this package.
 //
-// Keys, values and their limits are the matter of the package whose files they
-// are, and so are the words of its messages.
+// The packages that read the files define the keys, the values, their limits and the texts
+// of messages.
 package strictyaml

@@ -8,20 +8,20 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// MaxFaults bounds the faults of one Report: a reader fixes the first ones
-// first, and a hostile file must not cause a report larger than itself.
+// MaxFaults is the most faults of one Report: a reader fixes the first faults first, and a
+// hostile file must not cause a report larger than itself.
 const MaxFaults = 50
 
-// maxShown bounds the part of a source line that a fault shows, in characters.
+// maxShown is the most characters of a source line that a fault shows.
 const maxShown = 100
 
-// Report is what is wrong with one or more files: every fault, up to MaxFaults.
+// Report contains the faults of one or more files, at most MaxFaults.
 type Report struct {
 	Faults []Fault
-	More   int // faults beyond those listed
+	More   int // number of faults that are not in Faults
 }
 
-// NewReport returns a report of the first of faults.
+// NewReport returns a report with the first of faults.
 func NewReport(faults []Fault) Report {
 	if len(faults) <= MaxFaults {
 		return Report{Faults: faults}
@@ -45,18 +45,18 @@ func (r *Report) Error() string {
 	return b.String()
 }
 
-// Fault is one thing that is wrong with a text.
+// Fault is one fault of a text.
 type Fault struct {
 	File    string
-	Line    int    // from 1
-	Col     int    // from 1, in characters
-	Message string // what is wrong, in one line
-	Hint    string // what to do about it; may be empty
+	Line    int    // number of the line, from 1
+	Col     int    // number of the character in the line, from 1
+	Message string // what is wrong, in one line of text
+	Hint    string // how to fix it; may be empty
 	Text    string // the source line
 }
 
-// String is the fault as a reader of a terminal wants it: place and message,
-// the source line with a caret under the column, and what to do.
+// String returns the fault for a terminal: place and message, the source line with a caret
+// under the column, and the hint.
 func (f Fault) String() string {
 	line, caret := excerpt(f.Text, f.Col)
 	number := fmt.Sprint(f.Line)
@@ -68,8 +68,8 @@ func (f Fault) String() string {
 	return text
 }
 
-// excerpt is the part of line around column col, and a line of the same shape
-// with a caret under it. Tabs stay in both so that the caret stays in place.
+// excerpt returns the part of line around column col, and a second line with a caret under
+// this column. Tabs stay in both lines, so that the caret is in the right place.
 func excerpt(line string, col int) (shown, caret string) {
 	runes := []rune(line)
 	at := min(max(col-1, 0), len(runes))

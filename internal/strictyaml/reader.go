@@ -10,11 +10,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Reader gathers the faults of one text: one look at a report should be enough
-// to fix a file.
+// Reader collects the faults of one text, so that one report is enough to fix a file.
 type Reader struct {
-	File   string   // as faults name it
-	Lines  []string // of the text
+	File   string   // name of the file in faults
+	Lines  []string // lines of the text
 	Faults []Fault
 }
 
@@ -23,7 +22,7 @@ func NewReader(file string, text []byte) Reader {
 	return Reader{File: file, Lines: strings.Split(string(text), "\n")}
 }
 
-// FaultAt notes a fault at a place; a line beyond the text is its last one.
+// FaultAt adds a fault at a place. A line beyond the text stands for the last line.
 func (r *Reader) FaultAt(line, col int, message, hint string) {
 	line = min(max(line, 1), len(r.Lines))
 	r.Faults = append(r.Faults, Fault{
@@ -32,16 +31,16 @@ func (r *Reader) FaultAt(line, col int, message, hint string) {
 	})
 }
 
-// Fault notes a fault at a node.
+// Fault adds a fault at a node.
 func (r *Reader) Fault(n *yaml.Node, hint, format string, args ...any) {
 	r.FaultAt(n.Line, n.Column, fmt.Sprintf(format, args...), hint)
 }
 
 var yamlError = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`) })
 
-// SyntaxError returns the line and the message of an error of the YAML package,
-// which reports only the line where the broken construct starts. The line is 1
-// if the error names none.
+// SyntaxError returns the line and the message of an error of the YAML package. The package
+// reports only the line at which the broken construct starts. The line is 1 if the error
+// names none.
 func SyntaxError(err error) (line int, message string) {
 	m := yamlError().FindStringSubmatch(err.Error())
 	if m == nil {

@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// casesEnv is how many cases a test makes that makes them at random, and, behind
-// a space, with which seed: "2000" or "2000 7".
+// casesEnv is the environment variable with the number of random cases that a test makes,
+// optionally followed by a space and the seed: "2000" or "2000 7".
 const casesEnv = "BELLJAR_TEST_CASES"
 
-// Cases is how many cases to make, few where nobody asks for more, and what makes
-// them. It logs the seed with which the same ones are made again.
+// Cases returns the number of cases to make, and the random generator for them. The number
+// is few unless casesEnv is set. It logs the seed that makes the same cases again.
 func Cases(t testing.TB, few int) (n int, r *rand.Rand) {
 	t.Helper()
 	n, seed := few, rand.Uint64()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// CgroupDir is a cgroup v2 directory for one test, which goes with it; empty where
-// this user can make none.
+// CgroupDir returns a cgroup v2 directory for one test, which is removed at the end of the
+// test. It returns an empty text if this user can make no such directory.
 func CgroupDir(t testing.TB) string {
 	t.Helper()
 	for _, dir := range cgroupDirs() {
@@ -16,7 +16,7 @@ func CgroupDir(t testing.TB) string {
 			continue
 		}
 		if _, err := os.Stat(filepath.Join(dir, "cgroup.controllers")); err != nil || !writable(dir) {
-			continue // of version 1
+			continue // not a writable directory of version 2
 		}
 		own, err := os.MkdirTemp(dir, fmt.Sprintf("belljar-test-%d-", os.Getpid())) //nolint:usetesting // a cgroup
 		if err != nil {

@@ -6,13 +6,14 @@ import (
 	"unsafe"
 )
 
-// SetClock returns the time that time.Now would return after t, if the clock of the machine had
-// been moved by wall, in whole seconds, while steady passed. t comes from time.Now.
+// SetClock returns the time that time.Now would return the time steady after t, if the
+// clock of the machine was moved by wall, in whole seconds, in that time. t must come from
+// time.Now.
 func SetClock(t time.Time, wall, steady time.Duration) time.Time {
-	// A Time has both clocks, and no function of package time moves one of them alone.
+	// A Time contains both clocks, and no function of package time moves only one of them.
 	both := (*struct {
-		wall uint64 // a flag, 33 bits of seconds, 30 of nanoseconds
-		ext  int64  // the clock that nobody sets
+		wall uint64 // a flag, 33 bits of seconds, 30 bits of nanoseconds
+		ext  int64  // monotonic clock, which nobody sets
 		loc  *time.Location
 	})(unsafe.Pointer(&t))
 	before := t

@@ -11,7 +11,7 @@ import (
 )
 
 // GoSource returns the directory of the source of Go's standard library, as the go command
-// on PATH names it. runtime.GOROOT is empty in a test that was built with -trimpath.
+// on PATH reports it. runtime.GOROOT is empty in a test that was built with -trimpath.
 func GoSource(tb testing.TB) string {
 	tb.Helper()
 	Need(tb, Go)
@@ -22,8 +22,8 @@ func GoSource(tb testing.TB) string {
 	return filepath.Join(strings.TrimSpace(string(root)), "src")
 }
 
-// GoFiles copies 200 files of Go's standard library below a directory, of those without
-// tests in ten trees and as evenly as it can, and returns their names, sorted.
+// GoFiles copies 200 files of Go's standard library below a directory, and returns their
+// names, sorted. The files are spread evenly over ten trees, and none of them is a test.
 func GoFiles(t testing.TB, to string) (names []string) {
 	t.Helper()
 	src := GoSource(t)

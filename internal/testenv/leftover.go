@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// patience is how long a leftover may take to go: the last goroutine of a
-// closed thing, or the kernel's removal of a cgroup, ends a moment later.
+// patience is the time in which a leftover must go: the last goroutine of a closed value,
+// or the kernel's removal of a cgroup, ends a little later.
 const patience = 3 * time.Second
 
-// Main runs the tests of a package and ends the process. It fails the package
-// if something is left: a goroutine, a file descriptor, a child process, a
-// cgroup directory or a mount of belljar. It belongs at the end of TestMain.
+// Main runs the tests of a package and ends the process. It fails the package if something
+// is left: a goroutine, a file descriptor, a child process, a cgroup directory or a mount
+// of belljar. It must be the last call in TestMain.
 //
-// Goroutines whose stack contains one of the names in stays may live on, for
-// example one that a package keeps for the life of the process by design.
+// Goroutines whose stack contains one of the names in stays may remain, for example one
+// that a package keeps until the process ends.
 func Main(m *testing.M, stays ...string) {
 	os.Exit(Checked(m, stays...).Run())
 }
@@ -32,8 +32,8 @@ func Main(m *testing.M, stays ...string) {
 // Runner is the part of testing.M that runs the tests.
 type Runner interface{ Run() int }
 
-// Checked is m with the check for leftovers after it, for a TestMain that
-// hands its testing.M to somebody else.
+// Checked returns a Runner that runs m and then checks for leftovers. It is for a TestMain
+// that passes its testing.M to another package.
 func Checked(m Runner, stays ...string) Runner {
 	return &checked{m: m, stays: stays}
 }
@@ -58,7 +58,8 @@ func (c *checked) Run() int {
 	return max(code, 1)
 }
 
-// wait is what is left that was not there before, once it has had time to go.
+// wait waits until everything that was not there before is gone, at most for the time long.
+// It returns what is still left.
 func wait(before map[string]string, stays []string, long time.Duration) (left []string) {
 	Until(long, func() bool { // nothing announces that a goroutine or a cgroup is gone
 		left = nil
@@ -73,8 +74,8 @@ func wait(before map[string]string, stays []string, long time.Duration) (left []
 	return left
 }
 
-// take lists all that there is now: for each thing a key that differs from all
-// others, and a text for the reader.
+// take lists everything that exists now: for each thing a unique key, and a text for
+// people.
 func take(stays []string) map[string]string {
 	all := make(map[string]string)
 	goroutines(all, stays)
@@ -85,8 +86,8 @@ func take(stays []string) map[string]string {
 	return all
 }
 
-// lasting are goroutines of the standard library that stay for the life of a
-// process once they are started, and the one that asks.
+// lasting contains functions of goroutines that are not leftovers: goroutines of the
+// standard library that stay until the process ends, and the goroutine that runs the check.
 var lasting = []string{
 	"belljar.dev/internal/testenv.goroutines(",
 	"os/signal.loop(",
@@ -103,7 +104,7 @@ func goroutines(all map[string]string, stays []string) {
 		if slices.ContainsFunc(lasting, holds) || slices.ContainsFunc(stays, holds) {
 			continue
 		}
-		id, _, _ := strings.Cut(stack, " [") // "goroutine 7 [select]:"
+		id, _, _ := strings.Cut(stack, " [") // the stack begins with "goroutine 7 [select]:"
 		all[id] = strings.TrimSpace(stack)
 	}
 }
@@ -134,21 +135,21 @@ func children(all map[string]string) {
 	}
 }
 
-// owner finds the process a cgroup directory is of: belljar writes its pid
-// into the name, so that the tests of packages that run side by side do not
-// take each other's for their own.
+// owner finds the process ID in the name of a cgroup directory. belljar writes the ID into
+// the name, so that the tests of packages that run in parallel do not take each other's
+// directories for their own.
 var owner = regexp.MustCompile(`[0-9]+`)
 
 func cgroups(all map[string]string, root string) {
-	// A directory that cannot be read cannot be ours, so no error counts.
+	// A directory that cannot be read cannot be ours, so errors are ignored.
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return fs.SkipDir // removed meanwhile
+			return fs.SkipDir // removed in the meantime
 		case !d.IsDir():
 			return nil
 		case strings.HasPrefix(d.Name(), "belljar-") && strings.HasSuffix(d.Name(), ".scope"):
-			return nil // systemd made it, for this process or another, and removes it at its end
+			return nil // systemd made it, for this process or another one, and removes it later
 		case strings.HasPrefix(d.Name(), "belljar"):
 			if !foreign(d.Name()) {
 				all["cgroup "+path] = "cgroup " + path
@@ -161,8 +162,7 @@ func cgroups(all map[string]string, root string) {
 	})
 }
 
-// foreign reports whether a name carries the pid of a process that lives and
-// is not this one.
+// foreign reports whether a name contains the ID of another process that still runs.
 func foreign(name string) bool {
 	pid := owner.FindString(name)
 	if pid == "" || pid == strconv.Itoa(os.Getpid()) {

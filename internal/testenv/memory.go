@@ -7,13 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory is where most systems have a file system in memory that every user may write.
+// memory is the directory at which most systems have a file system in memory that every
+// user may write.
 const memory = "/dev/shm"
 
-// MemoryDir is a directory of the test's own, in memory if programs can run there,
-// and otherwise that of t.TempDir. It is for tests that make tens of thousands of
-// files: ext4 does not use an inode again for some seconds after its file was
-// removed, and looks past all of these for each new file.
+// MemoryDir returns a directory for one test. It is in memory if programs can run there,
+// and otherwise it is t.TempDir. It is for tests that make tens of thousands of files: ext4
+// does not use an inode again for some seconds after its file was removed, and must search
+// past all these inodes for each new file.
 func MemoryDir(t testing.TB) string {
 	t.Helper()
 	var fs unix.Statfs_t

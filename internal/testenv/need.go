@@ -1,10 +1,10 @@
-// Package testenv says what a test needs of its machine and what a package's
-// tests must leave behind: nothing.
+// Package testenv defines what a test needs of its machine, and checks that the tests of a
+// package leave nothing behind.
 //
-// A test calls Need in its first line. Where a need is not met the test skips
-// with a line that says why, or fails if TEST_REQUIRE asks for it: "all", or a
-// comma separated list of needs by name. A package that starts processes,
-// goroutines or mounts calls Main from its TestMain.
+// A test calls Need in its first line. If a need is not met, the test is skipped with a
+// line that gives the reason. It fails instead if TEST_REQUIRE requires the need:
+// TEST_REQUIRE is "all", or a list of needs by name, separated by commas. A package that
+// starts processes, goroutines or mounts calls Main from its TestMain.
 package testenv
 
 import (
@@ -19,21 +19,22 @@ import (
 	"testing"
 )
 
-// Thing is what a test may need of the machine, or of the user that runs it.
+// Thing is something that a test may need of the machine, or of the user that runs it.
 type Thing struct {
-	Name string // as TEST_REQUIRE spells it
+	Name string // name in TEST_REQUIRE
 
-	// either names a set of things that exclude each other on one machine or for one
-	// user. TEST_REQUIRE=all then asks only that one of them is met: the tests of the
-	// other run elsewhere, or as another user.
+	// either is the name of a set of things that exclude each other on one machine or for
+	// one user. For such a set, TEST_REQUIRE=all requires only one thing: the tests that
+	// need another one run on another machine, or as another user.
 	either string
-	// optional says that TEST_REQUIRE=all does not ask for it, but its name does: only a
-	// guest of internal/vmtest has it, or CI does without it.
+	// optional reports whether TEST_REQUIRE=all does not require the thing, because only a
+	// guest of internal/vmtest has it or CI does without it. TEST_REQUIRE with its name
+	// still requires it.
 	optional bool
-	lack     func() string // empty where the need is met, else what is missing
+	lack     func() string // returns what is missing; empty if the need is met
 }
 
-// The things.
+// The things that tests may need.
 var (
 	Root           = Thing{Name: "root", either: "who", lack: lackRoot}
 	User           = Thing{Name: "user", either: "who", lack: lackUser}
@@ -54,7 +55,7 @@ var (
 	Perl           = Thing{Name: "perl", lack: lackProgram("perl")}
 	Python         = Thing{Name: "python", lack: lackProgram("python3")}
 	Npm            = Thing{Name: "npm", lack: lackProgram("npm")}
-	Node           = Thing{Name: "node", lack: lackNode(18)} // has fetch
+	Node           = Thing{Name: "node", lack: lackNode(18)} // 18 is the first version with fetch
 	Node22         = Thing{Name: "node22", lack: lackNode(22)}
 	Libseccomp     = Thing{Name: "libseccomp", lack: lackLibseccomp}
 	Chromium       = Thing{Name: "chromium", lack: lackChromium}
@@ -63,16 +64,16 @@ var (
 	Systemd        = Thing{Name: "systemd", optional: true, lack: lackSystemd}
 )
 
-// all is every thing, for the alternatives of one.
+// all returns all things, to find the alternatives of one.
 func all() []Thing {
 	return []Thing{Root, User, UserNamespaces, Cgroup1, Cgroup2, Loop, ProjectQuota, Bash, Bwrap, Curl, Git, Go, Nginx, Caddy, Make, Apt, Perl, Python, Npm, Node, Node22, Libseccomp, Chromium, Tun, Login, Systemd}
 }
 
-// Missing says what the machine lacks for n, or nothing where n is met.
+// Missing returns what the machine lacks for n; empty if n is met.
 func (n Thing) Missing() string { return n.lack() }
 
-// Need skips the test where one of the things is missing, or fails it where
-// TEST_REQUIRE asks for that thing. It belongs in the first line of a test.
+// Need skips the test if one of the things is missing, or fails it if TEST_REQUIRE requires
+// that thing. It must be called in the first line of a test.
 func Need(t testing.TB, things ...Thing) {
 	t.Helper()
 	for _, n := range things {
@@ -87,8 +88,8 @@ func Need(t testing.TB, things ...Thing) {
 	}
 }
 
-// Have reports whether the machine has all of the things. It is an error if TEST_REQUIRE asks for one
-// that is missing.
+// Have reports whether the machine has all of the things. It returns an error if a missing
+// one is required by TEST_REQUIRE.
 func Have(things ...Thing) (bool, error) {
 	for _, n := range things {
 		why := n.lack()
@@ -103,9 +104,9 @@ func Have(things ...Thing) (bool, error) {
 	return true, nil
 }
 
-// NeedForExamples has the examples of a package left out where one of the things
-// is missing, with a line that says why, or ends the process where TEST_REQUIRE
-// asks for that thing: an example cannot skip itself. It belongs into TestMain,
+// NeedForExamples skips the examples of a package if one of the things is missing, and
+// prints a line with the reason. If TEST_REQUIRE requires that thing, it ends the process
+// instead. An example cannot skip itself. NeedForExamples must be called in TestMain,
 // before Main.
 func NeedForExamples(things ...Thing) {
 	flag.Parse()
@@ -123,13 +124,13 @@ func NeedForExamples(things ...Thing) {
 			skip += "|" + old
 		}
 		fmt.Fprintf(os.Stderr, "--- SKIP: the examples need %s: %s\n", n.Name, why)
-		_ = flag.Set("test.skip", skip) // the value is a text, which is compiled later
+		_ = flag.Set("test.skip", skip) // the value is a valid text, which is compiled later
 		return
 	}
 }
 
-// NeedCgroups skips the test where this user has no cgroups of either version:
-// a user to whom none is delegated. Root has some everywhere.
+// NeedCgroups skips the test if this user has no cgroups of either version, because none is
+// delegated to the user. Root always has some.
 func NeedCgroups(t testing.TB) {
 	t.Helper()
 	if Cgroup1.Missing() != "" && Cgroup2.Missing() != "" {
@@ -137,8 +138,7 @@ func NeedCgroups(t testing.TB) {
 	}
 }
 
-// required reports whether want, the value of TEST_REQUIRE, makes the lack of
-// n a failure.
+// required reports whether a missing n is a failure. want is the value of TEST_REQUIRE.
 func required(want string, n Thing, known []Thing) bool {
 	for name := range strings.SplitSeq(want, ",") {
 		switch strings.TrimSpace(name) {
@@ -186,7 +186,7 @@ func lackProgram(name string) func() string {
 	}
 }
 
-// lackCaddy looks for Caddy, which nothing here installs.
+// lackCaddy looks for Caddy, which no script of belljar installs.
 func lackCaddy() string {
 	if _, err := exec.LookPath("caddy"); err != nil {
 		return "no caddy on the PATH; Debian has it in the package caddy"
@@ -194,7 +194,7 @@ func lackCaddy() string {
 	return ""
 }
 
-// lackUserNamespaces tries: whether they are allowed depends on sysctls, on
+// lackUserNamespaces makes a user namespace. Whether this is allowed depends on sysctls, on
 // security modules and on the container around us.
 func lackUserNamespaces() string {
 	out, err := exec.Command("unshare", "--user", "--map-root-user", "true").CombinedOutput() //nolint:noctx // answers at once or is broken
@@ -249,7 +249,7 @@ func lackNode(least int) func() string {
 	}
 }
 
-// lackLibseccomp looks for what building against it takes.
+// lackLibseccomp looks for what a build against libseccomp needs.
 func lackLibseccomp() string {
 	out, err := exec.Command("gcc", "-xc", "-E", "-include", "seccomp.h", "/dev/null").CombinedOutput() //nolint:noctx // answers at once or is broken
 	if err != nil {
@@ -286,7 +286,8 @@ func lackCgroup1() string {
 	return "no cgroup v1 memory controller"
 }
 
-// cgroupDirs are this process's own directories in every mounted hierarchy.
+// cgroupDirs returns this process's own directory, and the mount point, of every mounted
+// hierarchy.
 func cgroupDirs() []string {
 	info, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -296,7 +297,7 @@ func cgroupDirs() []string {
 	if err != nil {
 		return nil
 	}
-	path := make(map[string]string) // by controller list; "" is the v2 tree
+	path := make(map[string]string) // path by list of controllers; the key "" is for the v2 tree
 	for line := range strings.Lines(string(own)) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(parts) == 3 {
@@ -310,7 +311,7 @@ func cgroupDirs() []string {
 		if !ok || len(fields) < 5 || len(kind) < 3 {
 			continue
 		}
-		at := strings.ReplaceAll(fields[4], `\040`, " ") // how the kernel writes a space
+		at := strings.ReplaceAll(fields[4], `\040`, " ") // the kernel writes a space as \040
 		switch kind[0] {
 		case "cgroup2":
 			dirs = append(dirs, filepath.Join(at, path[""]), at)
@@ -325,8 +326,8 @@ func cgroupDirs() []string {
 	return dirs
 }
 
-// writable reports whether a directory can be made in dir, by trying: a mode
-// says nothing about a read-only mount.
+// writable reports whether a directory can be made in dir. It tries, because the mode does
+// not show a read-only mount.
 func writable(dir string) bool {
 	probe, err := os.MkdirTemp(dir, "testenv-probe-")
 	if err != nil {
@@ -346,7 +347,7 @@ func lackChromium() string {
 	return "no Chromium"
 }
 
-// lackTun tries the device that network interfaces of programs are made with.
+// lackTun opens the device with which programs make network interfaces.
 func lackTun() string {
 	f, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// Parallel has a package run n of its parallel tests at once, and not one for each
-// processor, unless -parallel says otherwise. It is for a TestMain of tests that wait
-// for other processes most of the time, and panics if the tests have begun.
+// Parallel makes a package run n of its parallel tests at the same time instead of one for
+// each processor, unless -parallel is set. It is for a TestMain of tests that mostly wait
+// for other processes. It panics if the flags are already parsed.
 func Parallel(n int) {
 	if flag.Parsed() {
 		panic("testenv.Parallel: the flags are parsed")

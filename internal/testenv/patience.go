@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// patienceEnv is how many times slower than a usual machine this one is.
-// internal/vmtest sets it in guests whose processor is emulated.
+// patienceEnv is the environment variable with the factor by which this machine is slower
+// than a usual one. internal/vmtest sets it in guests whose processor is emulated.
 const patienceEnv = "BELLJAR_TEST_PATIENCE"
 
-// Patience is the factor for a test's times where they were chosen for a usual
-// machine, for example
+// Patience returns the factor for times in a test that were chosen for a usual machine, for
+// example
 //
 //	Timeout: 2 * time.Second * testenv.Patience(t)
 //
-// A test may divide the number of its rounds by it. It is 1 on a usual machine.
+// A test may divide the number of its rounds by the factor. It is 1 on a usual machine.
 func Patience(t testing.TB) time.Duration {
 	t.Helper()
 	const most = 1000

@@ -11,25 +11,25 @@ import (
 // Process is a process of this machine (proc_pid_stat(5)).
 type Process struct {
 	PID, Parent, Session int
-	Name                 string // of its program, at most 15 bytes of it
+	Name                 string // name of its program, at most 15 bytes
 	State                string
-	Began                string        // ticks since the boot; to compare for equality
-	CPU                  time.Duration // its own, and that of children it has waited for
+	Began                string        // ticks between the boot and its start, as a text; only for comparisons for equality
+	CPU                  time.Duration // CPU time of the process, and of the children that it has waited for
 }
 
-// userHZ is how many ticks a second has: a constant of the kernel's interface.
+// userHZ is the number of ticks per second, a constant of the kernel's interface.
 const userHZ = 100
 
-// Processes are the processes of this machine, by their ids.
+// Processes returns the processes of this machine, by their process IDs.
 func Processes() map[int]Process {
 	all := make(map[int]Process)
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is valid
 	for _, name := range stats {
 		text, err := os.ReadFile(name)
 		if err != nil {
-			continue // gone meanwhile
+			continue // the process is gone
 		}
-		// pid (name) state ppid ...; the name may hold anything, even ")".
+		// pid (name) state ppid ...; the name may contain any characters, even ")".
 		id, rest, _ := strings.Cut(string(text), " (")
 		end := strings.LastIndexByte(rest, ')')
 		pid, err := strconv.Atoi(id)
@@ -49,12 +49,13 @@ func Processes() map[int]Process {
 	return all
 }
 
-// Below returns the processes in all that descend from the process pid, and that process
-// itself if all has it.
+// Below returns the processes in all that descend from the process pid, and this process
+// itself if all contains it.
 func Below(all map[int]Process, pid int) (below []Process) {
 	for _, p := range all {
-		// The ids are not read at one moment. The id of a parent that has ended may belong to
-		// another process by now, so parents may form a cycle: stop after len(all) steps.
+		// The process IDs are not read at the same moment. The ID of a parent that has
+		// ended may belong to another process by now, so parents may form a cycle: stop
+		// after len(all) steps.
 		for at, steps := p.PID, 0; at > 0 && steps < len(all); at, steps = all[at].Parent, steps+1 {
 			if at == pid {
 				below = append(below, p)

@@ -40,7 +40,8 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// ticks returns when a process began. As texts, 99 and 100 would be in the wrong order.
+// ticks returns the start time of a process as a number. As texts, 99 and 100 would be in
+// the wrong order.
 func ticks(t *testing.T, p Process) uint64 {
 	t.Helper()
 	n, err := strconv.ParseUint(p.Began, 10, 64)

@@ -12,15 +12,16 @@ import (
 	"time"
 )
 
-// Rival is a server that a benchmark compares with others, and one way to call it.
+// Rival is a server that a benchmark compares with others, and the function that calls it.
 type Rival struct {
 	PID  int
 	Call func(id int) error
-	CPU  []float64 // µs of the server a call, of each slice
-	Wall []float64 // µs of a call, the median of each slice
+	CPU  []float64 // CPU time of the server per call in µs, one value for each slice
+	Wall []float64 // median time of a call in µs, one value for each slice
 }
 
-// Slice makes n calls, window of them at once, and notes what they took.
+// Slice makes n calls, window of them at the same time, and appends the results to CPU and
+// Wall.
 func (r *Rival) Slice(t testing.TB, n, window int) {
 	t.Helper()
 	before := CPU(t, r.PID)
@@ -29,8 +30,8 @@ func (r *Rival) Slice(t testing.TB, n, window int) {
 	r.Wall = append(r.Wall, took[len(took)/2])
 }
 
-// Calls makes n calls, window of them at once, and returns how long each took in µs, in order
-// of that.
+// Calls makes n calls, window of them at the same time. It returns the times of the calls
+// in µs, sorted.
 func (r *Rival) Calls(t testing.TB, n, window int) []float64 {
 	t.Helper()
 	took := make([]float64, n)
@@ -51,7 +52,7 @@ func (r *Rival) Calls(t testing.TB, n, window int) []float64 {
 	return took
 }
 
-// CPU is what the threads of a process have used, in µs.
+// CPU returns the CPU time of the threads of a process in µs.
 func CPU(t testing.TB, pid int) float64 {
 	t.Helper()
 	all, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
@@ -62,7 +63,7 @@ func CPU(t testing.TB, pid int) float64 {
 	for _, name := range all {
 		text, err := os.ReadFile(name)
 		if err != nil {
-			continue // it has ended
+			continue // the thread has ended
 		}
 		ns, err := strconv.ParseFloat(strings.Fields(string(text))[0], 64)
 		if err != nil {
@@ -73,7 +74,7 @@ func CPU(t testing.TB, pid int) float64 {
 	return sum
 }
 
-// Median is the one in the middle of some values.
+// Median returns the median of some values.
 func Median(all []float64) float64 {
 	sorted := slices.Sorted(slices.Values(all))
 	return sorted[len(sorted)/2]
