@@ -23,7 +23,8 @@ func GoSource(tb testing.TB) string {
 }
 
 // GoFiles copies 200 files of Go's standard library below a directory, and returns their
-// names, sorted. The files are spread evenly over ten trees, and none of them is a test.
+// names, sorted. It takes them at equal distances from the sorted files of ten trees,
+// without tests.
 func GoFiles(t testing.TB, to string) (names []string) {
 	t.Helper()
 	src := GoSource(t)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// lackLoop looks for what a file system in a file takes.
+// lackLoop returns what is missing to mount a file system in a file.
 func lackLoop() string {
 	if why := lackRoot(); why != "" {
 		return why
@@ -20,8 +20,8 @@ func lackLoop() string {
 	return lackProgram("mke2fs")()
 }
 
-// lackProjectQuota tries: a kernel may know quotas and have no format for
-// them.
+// lackProjectQuota tries to mount a file system with project quotas, because a kernel may
+// support quotas and lack their format.
 func lackProjectQuota() string {
 	if why := lackLoop(); why != "" {
 		return why

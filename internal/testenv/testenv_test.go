@@ -32,9 +32,9 @@ func TestRequired(t *testing.T) {
 		{"gone", gone, true},
 		{"some, gone", gone, true},
 		{"some", gone, false},
-		{"all", one, false}, // its alternative is there
-		{"one", one, true},  // asked for by name
-		{"all", left, true}, // neither alternative is there
+		{"all", one, false}, // its alternative is available
+		{"one", one, true},  // required by its name
+		{"all", left, true}, // neither alternative is available
 		{"all", right, true},
 	} {
 		if got := required(c.want, c.thing, known); got != c.fatal {
@@ -43,7 +43,7 @@ func TestRequired(t *testing.T) {
 	}
 }
 
-// recorder is a testing.TB whose skips and failures are kept.
+// recorder is a testing.TB that records skips and failures.
 type recorder struct {
 	testing.TB
 	skipped, failed string
@@ -79,7 +79,7 @@ func TestNeedSkipsOrFails(t *testing.T) {
 	}
 }
 
-// An example cannot skip itself, so the flag that skips it is set.
+// An example cannot skip itself, so NeedForExamples sets the flag that skips all examples.
 func TestExamplesAreLeftOut(t *testing.T) {
 	t.Setenv("TEST_REQUIRE", "")
 	skips := flag.Lookup("test.skip").Value
@@ -105,7 +105,7 @@ func TestRootOrUser(t *testing.T) {
 	}
 }
 
-// found reports whether a leftover starts with kind and contains what.
+// found reports whether an entry of left starts with kind and contains what.
 func found(left []string, kind, what string) bool {
 	return slices.ContainsFunc(left, func(l string) bool {
 		return strings.HasPrefix(l, kind) && strings.Contains(l, what)
@@ -172,7 +172,7 @@ func TestCgroupsByName(t *testing.T) {
 	}
 }
 
-// status is a Runner that has run.
+// status is a Runner whose Run returns this status.
 type status int
 
 func (s status) Run() int { return int(s) }

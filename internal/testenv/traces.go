@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Traces are what is left of a supervisor: the processes with mark in their
-// arguments, and the cgroups of the supervisor with that pid.
+// Traces returns what is left of a supervisor: the processes with mark in their arguments,
+// and the cgroups of the supervisor with this pid.
 func Traces(t testing.TB, mark string, pid int) []string {
 	t.Helper()
 	var found []string
@@ -29,13 +29,13 @@ func Traces(t testing.TB, mark string, pid int) []string {
 		if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), fmt.Sprintf("belljar.%d.", pid)) {
 			found = append(found, path)
 		}
-		return nil // a cgroup may be removed while it is looked at
+		return nil // ignore errors: a cgroup may be removed during the walk
 	})
 	return found
 }
 
-// NoTraces waits up to five seconds until there are no Traces, and fails the
-// test with those that stay.
+// NoTraces waits up to five seconds until there are no Traces, and fails the test with
+// those that are left.
 func NoTraces(t testing.TB, mark string, pid int) {
 	t.Helper()
 	var left []string
@@ -44,7 +44,7 @@ func NoTraces(t testing.TB, mark string, pid int) {
 	}
 }
 
-// Resident is the resident set of a process in bytes (proc_pid_statm(5)).
+// Resident returns the size of the resident set of a process in bytes (proc_pid_statm(5)).
 func Resident(t testing.TB, pid int) int64 {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "statm"))

@@ -7,11 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Unnest has this process and all that it starts be on a host that allows boxes,
-// and no namespaces in them of the kind that the sandbox of a browser is made of,
-// as some security modules do: here by a filter for system calls, with which a
-// user namespace is made together with a mount namespace or not at all. It cannot
-// be undone.
+// Unnest simulates a host on which boxes can be made, but not, inside them, the namespaces
+// of a browser's sandbox. Some security modules make such hosts. It installs a filter for
+// system calls in this process and all that it starts: a user namespace can only be made
+// together with a mount namespace. It cannot be undone.
 func Unnest() error {
 	const (
 		number = 0  // seccomp_data.nr

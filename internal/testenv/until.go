@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Until calls ok again and again until it returns true, for at most the given
-// time, and reports whether it did. It is for what nothing announces: that a
-// process or a cgroup is gone, or that a thread sleeps. A test waits for
-// everything else by its event: a channel, a pipe, the end of a call.
+// Until calls ok again and again until it returns true, for at most the given time, and
+// reports whether it did. It is for events that nothing announces: a process or a cgroup is
+// gone, or a thread sleeps. A test waits for everything else by its event: a channel, a
+// pipe, the end of a call.
 func Until(most time.Duration, ok func() bool) bool {
 	end := time.NewTimer(most)
 	defer end.Stop()
