@@ -8,12 +8,12 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// Book is where todos stand. Several processes may have one over the same store. Its
-// methods are safe for concurrent use; it has nothing to close. A change is on the
-// disk when the method that writes it has returned without an error.
+// Book contains the todos of a store. Several processes may use the same store. The methods
+// of a Book are safe for concurrent use, and it needs no Close. A change is on the disk
+// when the method that writes it has returned without an error.
 type Book struct{ kept store.Book }
 
-// New is the book in a store. Nothing is opened.
+// New returns the book of a store. It opens nothing.
 func New(cfg store.Config) *Book { return &Book{store.NewBook(cfg, schema)} }
 
 // Create makes a todo, which becomes the session's current one.
@@ -41,7 +41,7 @@ func (b *Book) Create(ctx context.Context, o store.Owner, name string) (t Todo, 
 	return t, err
 }
 
-// Add adds a step to a todo; id 0 is the session's current one.
+// Add adds a step to a todo; id 0 means the session's current todo.
 func (b *Book) Add(ctx context.Context, o store.Owner, id int64, text string) (t Todo, s Step, err error) {
 	if text, err = clean("the text of the step", text); err != nil {
 		return t, s, err
@@ -69,8 +69,9 @@ func (b *Book) Add(ctx context.Context, o store.Owner, id int64, text string) (t
 	return t, s, err
 }
 
-// SetTodo gives a todo a status; id 0 is the session's current one. One that is
-// over is no longer current, and one in progress is.
+// SetTodo gives a todo a status; id 0 means the session's current todo. With the status
+// InProgress the todo becomes the current one; with any other status it is no longer
+// current.
 func (b *Book) SetTodo(ctx context.Context, o store.Owner, id int64, status Status) (before, after Todo, err error) {
 	err = b.write(ctx, o, func(w *work) error {
 		if before, err = w.wanted(ctx, id); err != nil {
@@ -98,8 +99,7 @@ func (b *Book) SetTodo(ctx context.Context, o store.Owner, id int64, status Stat
 	return before, after, err
 }
 
-// SetStep gives a step a status. The todo is the one that the step must be of; 0
-// is any.
+// SetStep gives a step a status. If todo is not 0, the step must belong to that todo.
 func (b *Book) SetStep(ctx context.Context, o store.Owner, todo, step int64, status Status) (before, after Todo, err error) {
 	err = b.write(ctx, o, func(w *work) error {
 		if before, err = w.ofStep(ctx, todo, step); err != nil {
@@ -146,7 +146,7 @@ func (b *Book) Switch(ctx context.Context, o store.Owner, id int64) (t Todo, err
 	return t, err
 }
 
-// List are all todos of the owner, the oldest first.
+// List returns all todos of the owner, the oldest first.
 func (b *Book) List(ctx context.Context, o store.Owner) (all []Todo, err error) {
 	err = b.kept.Read(ctx, func(tx *sql.Tx) error {
 		w := b.work(tx, o)
@@ -171,8 +171,8 @@ func (b *Book) write(ctx context.Context, o store.Owner, f func(w *work) error) 
 	return err
 }
 
-// Count returns how many todos of the owner are open and how many over, and the id of
-// the session's current one; 0 without one.
+// Count returns how many todos of the owner are open, how many are completed or cancelled,
+// and the id of the session's current todo, or 0 if there is none.
 func (b *Book) Count(ctx context.Context, o store.Owner) (open, over int, current int64, err error) {
 	err = b.kept.Read(ctx, func(tx *sql.Tx) error {
 		w := b.work(tx, o)

@@ -19,7 +19,7 @@ func opened(t testing.TB, dir string) *Book {
 	return New(store.Config{Store: s, Place: "/p"})
 }
 
-// A restart in the middle keeps todos, the current one, and the ids that were
+// TestRestart checks that a restart keeps the todos, the current todo, and which ids were
 // given.
 func TestRestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "st")
@@ -59,7 +59,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A full book makes room of todos that are over, and ids are not given again.
+// TestRoom checks that a full book deletes a completed or cancelled todo for a new one, and
+// that its id is not given again.
 func TestRoom(t *testing.T) {
 	b := opened(t, "")
 	for range MaxTodos {

@@ -27,7 +27,7 @@ func (w *work) exec(ctx context.Context, statement string, args ...any) error {
 	return err
 }
 
-// next is an id that was never given before.
+// next returns an id that was never given before.
 func (w *work) next(ctx context.Context, kind string) (id int64, err error) {
 	column := map[string]string{"todo": "todo", "step": "step"}[kind]
 	todo, step := 1, 1
@@ -42,7 +42,8 @@ func (w *work) next(ctx context.Context, kind string) (id int64, err error) {
 	return id, err
 }
 
-// room makes sure that one more todo fits: the oldest that are over make way.
+// room makes room for one more todo: in a full book it deletes the completed or cancelled
+// todo whose last change is the oldest.
 func (w *work) room(ctx context.Context) error {
 	var n int
 	if err := w.tx.QueryRowContext(ctx, "SELECT count(*) FROM todos_all WHERE tenant = ? AND place = ?", w.owner.Tenant, w.place).Scan(&n); err != nil {
@@ -65,7 +66,7 @@ func (w *work) room(ctx context.Context) error {
 		w.exec(ctx, "DELETE FROM todos_all WHERE tenant = ? AND place = ? AND id = ?", oldest))
 }
 
-// current is the id of the session's current todo, or 0.
+// current returns the id of the session's current todo, or 0 if there is none.
 func (w *work) current(ctx context.Context) (id int64, err error) {
 	err = w.tx.QueryRowContext(ctx, "SELECT todo FROM todos_current WHERE tenant = ? AND place = ? AND session IN (?, '') ORDER BY session DESC LIMIT 1",
 		w.owner.Tenant, w.place, w.owner.Session).Scan(&id)
@@ -75,7 +76,8 @@ func (w *work) current(ctx context.Context) (id int64, err error) {
 	return id, err
 }
 
-// setCurrent notes what the session works on, and what new ones begin with.
+// setCurrent records the current todo of the session, with which new sessions begin too.
+// The id 0 means none.
 func (w *work) setCurrent(ctx context.Context, id int64) error {
 	for _, session := range slices.Compact([]string{"", w.owner.Session}) {
 		if err := w.exec(ctx, "INSERT INTO todos_current VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET todo = excluded.todo, changed = excluded.changed", session, id, w.now); err != nil {
@@ -86,7 +88,7 @@ func (w *work) setCurrent(ctx context.Context, id int64) error {
 		SELECT session FROM todos_current WHERE tenant = ?1 AND place = ?2 AND session <> '' ORDER BY changed DESC, session LIMIT -1 OFFSET ?3)`, maxSessions)
 }
 
-// wanted is a todo by its id; 0 is the session's current one.
+// wanted returns a todo by its id; 0 means the session's current todo.
 func (w *work) wanted(ctx context.Context, id int64) (Todo, error) {
 	if id != 0 {
 		return w.todo(ctx, id)
@@ -101,7 +103,7 @@ func (w *work) wanted(ctx context.Context, id int64) (Todo, error) {
 	return w.todo(ctx, current)
 }
 
-// todo is one todo. Those of other tenants and workspaces do not exist.
+// todo returns one todo. It does not find those of other tenants and workspaces.
 func (w *work) todo(ctx context.Context, id int64) (Todo, error) {
 	all, err := w.todos(ctx, "AND id = ?", id)
 	switch {
@@ -113,7 +115,8 @@ func (w *work) todo(ctx context.Context, id int64) (Todo, error) {
 	return all[0], nil
 }
 
-// unknown says that there is no such todo, and which there are.
+// unknown returns an error that says that the todo or step does not exist, and lists the
+// open todos.
 func (w *work) unknown(ctx context.Context, what string, id int64) error {
 	all, err := w.todos(ctx, "AND status NOT IN ('completed', 'cancelled')")
 	if err != nil {
@@ -129,7 +132,7 @@ func (w *work) unknown(ctx context.Context, what string, id int64) error {
 	return wrong(ErrUnknown, "there is no %s %d in this workspace; open tasks: %s; list shows them with their steps", what, id, strings.Join(ids, ", "))
 }
 
-// ofStep is the todo that has a step.
+// ofStep returns the todo that has a step. If todo is not 0, it must be this todo.
 func (w *work) ofStep(ctx context.Context, todo, step int64) (Todo, error) {
 	var of int64
 	err := w.tx.QueryRowContext(ctx, "SELECT todo FROM todos_steps WHERE tenant = ? AND place = ? AND id = ?", w.owner.Tenant, w.place, step).Scan(&of)
@@ -144,13 +147,13 @@ func (w *work) ofStep(ctx context.Context, todo, step int64) (Todo, error) {
 	return w.todo(ctx, of)
 }
 
-// touch notes that a todo has changed.
+// touch records that a todo has changed.
 func (w *work) touch(ctx context.Context, t *Todo) error {
 	t.Changed = time.UnixMilli(w.now)
 	return w.exec(ctx, "UPDATE todos_all SET changed = ?4 WHERE tenant = ?1 AND place = ?2 AND id = ?3", t.ID, w.now)
 }
 
-// todos are those that a condition finds, with their steps.
+// todos returns the todos that fulfil a condition, with their steps.
 func (w *work) todos(ctx context.Context, and string, args ...any) ([]Todo, error) {
 	current, err := w.current(ctx)
 	if err != nil {

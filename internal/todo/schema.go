@@ -2,8 +2,8 @@ package todo
 
 import "belljar.dev/internal/store"
 
-// schema is the tables of todos. Times are milliseconds since 1970. An id is
-// one of a tenant's in a workspace; todos_next has the next of each kind.
+// schema describes the tables of todos. Times are milliseconds since 1970. Each tenant has
+// its own ids in a workspace; todos_next contains the next id of a todo and of a step.
 var schema = store.Schema{Name: "todos", Steps: []string{`
 	CREATE TABLE todos_next (
 		tenant TEXT NOT NULL, place TEXT NOT NULL, todo INTEGER NOT NULL, step INTEGER NOT NULL,

@@ -9,11 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// Status says how far a todo or a step is.
+// Status is the state of a todo or a step.
 type Status string
 
-// The statuses. A todo that is open and current in a session is InProgress
-// there; of the steps of a todo at most one is.
+// The statuses. A todo that is Pending and current in a session is InProgress there. At
+// most one step of a todo is InProgress.
 const (
 	Pending    Status = "pending"
 	InProgress Status = "in_progress"
@@ -22,7 +22,7 @@ const (
 	Cancelled  Status = "cancelled"
 )
 
-// Statuses are all of them, by the names that agents use.
+// Statuses lists all statuses, by the names that agents use.
 var Statuses = []Status{Pending, InProgress, Completed, Blocked, Cancelled}
 
 // Open reports whether there is something left to do.
@@ -43,10 +43,10 @@ type Todo struct {
 	Steps   []Step
 	Created time.Time
 	Changed time.Time
-	Current bool // in the session that asks
+	Current bool // whether it is the current todo of the calling session
 }
 
-// Left is how many steps are open.
+// Left returns how many steps are open.
 func (t *Todo) Left() int {
 	n := 0
 	for _, s := range t.Steps {
@@ -57,15 +57,15 @@ func (t *Todo) Left() int {
 	return n
 }
 
-// Bounds of what is kept.
+// Bounds of what a Book stores.
 const (
-	MaxTodos    = 500  // of one tenant in one workspace; the oldest that are over make room
-	MaxSteps    = 200  // of one todo
-	MaxText     = 2000 // characters of a name or a step
-	maxSessions = 200  // of one tenant in one workspace whose current todo is remembered
+	MaxTodos    = 500  // todos of one tenant in one workspace; see [work.room]
+	MaxSteps    = 200  // steps of one todo
+	MaxText     = 2000 // characters of a todo's name or a step's text
+	maxSessions = 200  // sessions of one tenant in one workspace whose current todo is remembered
 )
 
-// The errors of a request that is wrong. Errors wrap them, and their text is for
+// The kinds of error of a wrong request. An error wraps one of them, and its text is for
 // the agent.
 var (
 	ErrUnknown = errors.New("unknown id")
@@ -74,13 +74,13 @@ var (
 	ErrFull    = errors.New("no room")
 )
 
-// Told reports whether the text of an error is for the agent: it asked for
-// something that cannot be. Other errors are of the store.
+// Told reports whether the text of an error is for the agent, because its request was
+// wrong. Other errors come from the store.
 func Told(err error) bool {
 	return slices.ContainsFunc([]error{ErrUnknown, ErrText, ErrStatus, ErrFull}, func(e error) bool { return errors.Is(err, e) })
 }
 
-// fault is an error with a text of its own, that is one of the sentinels.
+// fault is an error with its own text that wraps one of the kinds.
 type fault struct {
 	kind error
 	text string
@@ -93,7 +93,8 @@ func wrong(kind error, format string, args ...any) error {
 	return &fault{kind, fmt.Sprintf(format, args...)}
 }
 
-// clean is a text as it is kept, in one line, or why it cannot be.
+// clean returns a text in one line, as it is stored, or an error that says why it cannot be
+// stored.
 func clean(what, text string) (string, error) {
 	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' || r == 0 }), " ")
 	text = strings.TrimSpace(text)
