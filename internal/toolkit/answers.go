@@ -11,8 +11,8 @@ import (
 	"belljar.dev/internal/toolkit/code/cache"
 )
 
-// The cache has answers beside files, so that nothing is parsed where the same analysis is
-// asked for again. An answer depends on
+// The cache contains answers in addition to files, so that nothing is parsed if the same analysis
+// is asked for again. An answer depends on
 //
 //   - the call: the analysis, its arguments, and each file that it reads with its content. A hash
 //     of these is the key of the answer, see [reading.keyOf].
@@ -23,23 +23,24 @@ import (
 // An entry of the cache is this hash, the length of the event as four bytes, the event, and the
 // whole result.
 
-// maxAnswer is how many bytes an answer that is kept may have.
+// maxAnswer is the maximum size of an answer that is kept, in bytes.
 const maxAnswer = 2 << 20
 
 // dependencies are what a result depends on, other than the files that are read.
 type dependencies struct {
-	days      int  // of the git history; zero for none
-	templates bool // the files that are like a template
-	timed     bool // the time that it took: such an answer is never kept
+	days      int  // days of git history that it depends on; 0 if it does not
+	templates bool // whether it depends on the files that are like a template
+	timed     bool // whether it contains the time that it took; such an answer is never kept
 }
 
-// cachedAnswer is the place of an answer in the cache, whether it is there or not.
+// cachedAnswer is the place of an answer in the cache, whether or not the cache has the
+// answer.
 type cachedAnswer struct {
 	*reading
 	dependencies
 
 	key      cache.Key
-	complete bool // all files were read, so the key stands for their contents
+	complete bool // whether all files were read, so that the key covers their contents
 }
 
 // foundAnswer is an answer that was in the cache. It is an error so that it ends the analysis
@@ -74,7 +75,8 @@ func (r *reading) readOrRecall(args Args, s selection, on dependencies) error {
 	return nil
 }
 
-// keepsAnswers reports whether the call lets its answer come from the cache.
+// keepsAnswers reports whether the answer of the call may come from the cache and is kept
+// there.
 func (r *reading) keepsAnswers() bool {
 	return r.cache != nil && r.strategy != refresh && r.strategy != offline
 }
@@ -83,7 +85,7 @@ func (r *reading) keepsAnswers() bool {
 // the answer says about files that it does not read.
 func (r *reading) keyOf(args Args, files []source) (cache.Key, error) {
 	type file struct {
-		Key []byte    `json:"key"` // of its path and content
+		Key []byte    `json:"key"` // hash of its path and content
 		Gap *code.Gap `json:"gap"`
 	}
 	call := struct {
@@ -104,7 +106,8 @@ func (r *reading) keyOf(args Args, files []source) (cache.Key, error) {
 	return r.cache.Sum("answer", string(text)), nil
 }
 
-// find returns the answer from the cache, or nil if it is not there or does not apply any more.
+// find returns the answer from the cache, or nil if it is missing or does not apply any
+// more.
 func (a *cachedAnswer) find() *foundAnswer {
 	if !a.complete {
 		return nil
@@ -134,8 +137,8 @@ func (a *cachedAnswer) find() *foundAnswer {
 	return &foundAnswer{line: text[:size], whole: text[size:]}
 }
 
-// keep puts the answer into the cache. It keeps none for a nil receiver, none that lacks files
-// or was cut by the end of its time, and none that is too large.
+// keep puts the answer into the cache. It does nothing for a nil receiver, for an answer
+// that lacks files or was cut by the end of its time, and for an answer that is too large.
 func (a *cachedAnswer) keep(line, whole []byte) {
 	if a == nil || !a.complete || a.ctx.Err() != nil || len(line)+len(whole) > maxAnswer {
 		return
@@ -151,7 +154,8 @@ func (a *cachedAnswer) keep(line, whole []byte) {
 	a.cache.Keep(a.key, slices.Concat(now[:], size, line, whole))
 }
 
-// probe returns a copy of the reading whose gaps and stages are not those of the answer.
+// probe returns a copy of the reading with gaps and stages of its own, so that those of the
+// answer do not change.
 func (a *cachedAnswer) probe() *reading {
 	p := *a.reading
 	p.gaps, p.lacked, p.stages = nil, make(map[code.Gap]bool), nil

@@ -13,7 +13,8 @@ import (
 	"belljar.dev/internal/toolkit/code/cache"
 )
 
-// told is an analysis with a cache, and the stages that it told of.
+// told runs an analysis with a cache. It returns the outcome and the stages that the
+// analysis reported.
 func told(t *testing.T, dir, kept, tool string, args map[string]any, deny func(path string) bool) (o outcome, stages []string) {
 	t.Helper()
 	text, err := json.Marshal(args)
@@ -28,13 +29,13 @@ func told(t *testing.T, dir, kept, tool string, args map[string]any, deny func(p
 	return o, stages
 }
 
-// A question about files that did not change is answered from the cache, with all that the
-// first answer said.
+// TestAnswersAreKept checks that a repeated question about files that did not change is
+// answered from the cache, with all that the first answer contained.
 func TestAnswersAreKept(t *testing.T) {
 	testenv.Need(t, testenv.Git)
 	dir := sample().in(t)
 	commit(t, dir, "Ada", "first")
-	// The stages of work that an answer from the cache does not need.
+	// one stage of each analysis, which an answer from the cache does not need
 	work := map[string]string{
 		"analyze_deep_context": "map", "analyze_duplicates": "clones", "analyze_defect_probability": "defects", "analyze_comprehensive": "clones",
 		"analyze_graph_metrics": "graph", "analyze_complexity": "complexity",
@@ -55,7 +56,8 @@ func TestAnswersAreKept(t *testing.T) {
 	}
 }
 
-// An answer is given again only while all that it depends on is the same.
+// TestAnswersAreOfWhatIsThere checks that an answer is used again only while all that it
+// depends on is the same.
 func TestAnswersAreOfWhatIsThere(t *testing.T) {
 	testenv.Need(t, testenv.Git)
 	write := func(name, text string) func(t *testing.T, dir string) {
@@ -94,7 +96,7 @@ func TestAnswersAreOfWhatIsThere(t *testing.T) {
 		{"a file of a template", func(t *testing.T, dir string) {
 			write("README.md", preview("template://readme/rust/cli")+"\nmore\n")(t, dir)
 		}, nil, "", false},
-		{"the past", func(t *testing.T, dir string) { // of a text that is as it was
+		{"the past", func(t *testing.T, dir string) { // the text of the file is the same afterwards
 			was := read(t, dir, "a/a.go")
 			for _, text := range []string{"package a\n", was} {
 				write("a/a.go", text)(t, dir)
@@ -115,8 +117,9 @@ func TestAnswersAreOfWhatIsThere(t *testing.T) {
 	}
 }
 
-// An answer that says how long it took is not kept, nor one that was to be made anew, nor one
-// that lacks what there was no time for.
+// TestSomeAnswersAreNotKept checks that an answer is not kept if it says how long it took,
+// if the call asked for a refresh, or if it lacks something for which the time did not
+// suffice.
 func TestSomeAnswersAreNotKept(t *testing.T) {
 	dir, kept := sample().in(t), t.TempDir()
 	for range 2 {

@@ -11,7 +11,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// Workspace is where boxes have the workspace.
+// Workspace is the path of the workspace in boxes.
 const Workspace = "/workspace"
 
 // Bounds of arguments.
@@ -23,15 +23,15 @@ const (
 	maxSnippet  = 64 << 10
 )
 
-// Args are the arguments that the tool of one analysis takes.
+// Args are the arguments of the tool of one analysis.
 type Args interface {
-	// Facts are what the policy sees. The first path is the directory that is read, and the
-	// others are the files that the arguments name.
+	// Facts returns the facts that the policy sees. The first path is the directory that is
+	// read, and the others are the files that the arguments name.
 	Facts() policies.Facts
-	// Check says what is wrong with the arguments, before anything is read. The error
-	// names the argument, and says what it wants instead.
+	// Check returns an error if an argument is wrong, before anything is read. The error
+	// names the argument, and says what is wanted.
 	Check() error
-	// Analysis is the name of the tool.
+	// Analysis returns the name of the tool.
 	Analysis() string
 	project() string
 	format() string
@@ -42,11 +42,11 @@ type Project struct {
 	ProjectPath string `json:"project_path,omitempty" jsonschema:"directory, in /workspace (default)"`
 }
 
-// Facts are the directory.
+// Facts returns the directory.
 func (p Project) Facts() policies.Facts { return policies.Facts{Paths: []string{p.dir()}} }
 
-// dir is the directory as a path of the box. It is not cleaned: the policy sees a ".."
-// and doubts it.
+// dir returns the directory as a path of the box. The path is not cleaned, so that the
+// policy sees a "..".
 func (p Project) dir() string {
 	switch {
 	case p.ProjectPath == "" || p.ProjectPath == ".":
@@ -75,13 +75,13 @@ func (p Project) check() error {
 	return nil
 }
 
-// formats are the forms that the text of a result can have; the first is the usual one.
+// formats are the forms that the text of a result can have; the first is the default.
 type formats []string
 
-// check says what is wrong with a format.
+// check returns an error if got is neither empty nor one of the formats.
 func (f formats) check(got string) error { return oneOf("format", got, f) }
 
-// oneOf says what is wrong with a value that must be one of some words, or empty.
+// oneOf returns an error if got is neither empty nor one of the wanted words.
 func oneOf(name, got string, want []string) error {
 	if got == "" || slices.Contains(want, got) {
 		return nil
@@ -89,7 +89,8 @@ func oneOf(name, got string, want []string) error {
 	return fmt.Errorf("%s: got %s, want one of %s", name, quote(got, 60), strings.Join(want, ", "))
 }
 
-// allOf is oneOf for each of a list.
+// allOf returns an error if a value of a list is not one of the wanted words, or if the
+// list is too long.
 func allOf(name string, got, want []string) error {
 	if len(got) > 2*len(want) {
 		return fmt.Errorf("%s: got %d values, want at most %d", name, len(got), len(want))
@@ -102,7 +103,7 @@ func allOf(name string, got, want []string) error {
 	return nil
 }
 
-// number is a checked number: the default where the call names none.
+// number returns a number in a range, or the default if the call does not name one.
 func number(name string, got *float64, usual, least, most float64) (float64, error) {
 	switch {
 	case got == nil:
@@ -113,7 +114,7 @@ func number(name string, got *float64, usual, least, most float64) (float64, err
 	return *got, nil
 }
 
-// whole is number for one without a fraction.
+// whole does the same as number for numbers without a fraction.
 func whole(name string, got *float64, usual, least, most int) (int, error) {
 	n, err := number(name, got, float64(usual), float64(least), float64(most))
 	switch {
@@ -125,7 +126,8 @@ func whole(name string, got *float64, usual, least, most int) (int, error) {
 	return int(n), nil
 }
 
-// patterns says what is wrong with a list of globs, but for their syntax.
+// patterns returns an error if a list of globs is too long, or if a glob is malformed, too
+// long or leaves the project.
 func patterns(name string, got []string) error {
 	if len(got) > maxPatterns {
 		return fmt.Errorf("%s: got %d patterns, want at most %d", name, len(got), maxPatterns)

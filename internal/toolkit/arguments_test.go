@@ -16,10 +16,10 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// noEffect is the value of an argument that is accepted and changes no result.
+// noEffect marks an argument that is accepted and changes no result.
 type noEffect struct{ why string }
 
-// effects are all arguments of all analyses, each with a value that changes the result.
+// effects returns all arguments of all analyses, each with a value that changes the result.
 func effects() map[string]map[string]any {
 	small := []string{"a/**"}
 	return map[string]map[string]any{
@@ -48,8 +48,9 @@ func effects() map[string]map[string]any {
 	}
 }
 
-// An argument that is accepted and forgotten would be found by accident: each has a value
-// that changes what is said, or is listed as one without effect.
+// TestEachArgumentHasAnEffect checks that each argument has a value that changes the
+// result, or is listed as one without effect. Otherwise an argument that is accepted and
+// ignored would be found only by accident.
 func TestEachArgumentHasAnEffect(t *testing.T) {
 	testenv.Need(t, testenv.Git)
 	p := sample().with("a/long.go", "package a\n\n"+tangled(12)).with("b/long.go", "package b\n\n"+tangled(12)).with("cover.out", "mode: set\nexample.org/p/a/a.go:5.1,6.2 1 1\n")
@@ -90,7 +91,7 @@ func TestEachArgumentHasAnEffect(t *testing.T) {
 	}
 }
 
-// defaults are the values that the toolkit's source gives to arguments that a call does
+// defaults are the values that the toolkit's source gives to arguments that the call does
 // not name.
 var defaults = map[string]map[string]float64{
 	"analyze_code_churn":         {"period_days": 30},
@@ -102,8 +103,8 @@ var defaults = map[string]map[string]float64{
 	"quality_gate":               {"complexity_threshold": 10, "duplication_threshold": 5, "coverage_threshold": 80, "defect_threshold": 0.3},
 }
 
-// L8: an argument that is not named has the value of the source, and its description says
-// which.
+// L8: an argument that the call does not name has the default of the source, and its
+// description states this default.
 func TestDefaults(t *testing.T) {
 	testenv.Need(t, testenv.Git)
 	dir := sample().with("a/long.go", "package a\n\n"+tangled(12)).with("b/long.go", "package b\n\n"+tangled(12)).in(t)
@@ -132,7 +133,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// said is all that a result says, but how long it took.
+// said returns all values of a result, except the times.
 func said(t *testing.T, dir, tool string, args map[string]any) map[string]string {
 	t.Helper()
 	o := analyse(t, dir, tool, args, nil)
@@ -149,7 +150,7 @@ func said(t *testing.T, dir, tool string, args map[string]any) map[string]string
 	all := map[string]string{"failed": fmt.Sprint(o.answer.Failed)}
 	all["text"] = o.answer.Text
 	if o.answer.Text == string(o.whole) && tool == "analyze_deep_context" {
-		all["text"] = asJSON // that text has times
+		all["text"] = asJSON // the original text contains times
 	}
 	for at, list := range values {
 		if !strings.HasPrefix(at, "metadata.") && !strings.HasSuffix(at, ".ms") {

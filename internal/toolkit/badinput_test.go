@@ -15,8 +15,8 @@ import (
 	"belljar.dev/internal/golden"
 )
 
-// Wrong arguments get an answer that names the argument, and nothing is read. Those of a
-// wrong type do not come so far.
+// TestBadInput checks that wrong arguments get an answer that names the argument, and no
+// result. Arguments of a wrong type are rejected earlier.
 func TestBadInput(t *testing.T) {
 	dir := sample().in(t)
 	for link, to := range map[string]string{"out": "/etc", "loop": "loop"} {
@@ -69,8 +69,8 @@ func TestBadInput(t *testing.T) {
 	golden.Equal(t, "badinput.golden", b.String())
 }
 
-// Files that nobody would call source get a gap or a number, and none of them holds an
-// analysis up.
+// TestHostileFiles checks that files that nobody would call source get a gap or a number,
+// and that none of them blocks an analysis.
 func TestHostileFiles(t *testing.T) {
 	long := strings.Repeat
 	p := project{

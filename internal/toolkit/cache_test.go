@@ -14,7 +14,7 @@ import (
 	"belljar.dev/internal/toolkit/code/lex"
 )
 
-// times are what differs between two results of the same project.
+// times matches what differs between two results of the same project.
 var times = regexp.MustCompile(`"(generated_at|secs|nanos|ms)":[^,}]*`)
 
 // Files from the cache give the same results as files that are read anew, and a file
@@ -45,8 +45,8 @@ func TestResultsAreTheSameFromTheCache(t *testing.T) {
 	}
 }
 
-// An analysis may have kept a file without the numbers that it does not need. Another
-// analysis measures them.
+// An analysis may keep a file in the cache without the numbers that it does not need.
+// Another analysis measures these numbers.
 func TestCacheCountsWhatIsMissing(t *testing.T) {
 	dir := sample().in(t)
 	kept := t.TempDir()
@@ -59,8 +59,8 @@ func TestCacheCountsWhatIsMissing(t *testing.T) {
 	}
 }
 
-// A forged entry is believed by the agent's own analyses, and by no gate; cache_strategy
-// says whether it is.
+// TestCacheStrategy checks that the agent's own analyses use a forged entry unless
+// cache_strategy is force-refresh, and that a gate never uses it.
 func TestCacheStrategy(t *testing.T) {
 	const text = "package p\n\n" + branchy
 	dir := project{"a.go": text}.in(t)
@@ -92,7 +92,7 @@ func TestCacheStrategy(t *testing.T) {
 	}
 }
 
-// analyseFrom is the result of an analysis with a cache, without times.
+// analyseFrom returns the result of an analysis with a cache, without times.
 func analyseFrom(t *testing.T, dir, kept, tool string, args map[string]any) string {
 	t.Helper()
 	text, err := json.Marshal(args)
@@ -106,7 +106,8 @@ func analyseFrom(t *testing.T, dir, kept, tool string, args map[string]any) stri
 	return times.ReplaceAllString(string(o.answer.Result), "")
 }
 
-// forge makes an entry for a.go of what another text has.
+// forge replaces the cache by an entry for a.go in which the first function is called
+// Forged.
 func forge(t *testing.T, kept, text string) {
 	t.Helper()
 	old, err := filepath.Glob(filepath.Join(kept, "*.segment"))

@@ -19,7 +19,7 @@ type ChurnResult struct {
 	More       int           `json:"churn_more,omitempty" jsonschema:"files beyond those"`
 }
 
-// ChurnedFile is what a file went through.
+// ChurnedFile is the history of a file in the period.
 type ChurnedFile struct {
 	File    string    `json:"path" jsonschema:"path from project_path"`
 	Commits int       `json:"commits" jsonschema:"commits that changed it"`
@@ -30,10 +30,10 @@ type ChurnedFile struct {
 	Score   float64   `json:"score" jsonschema:"0 to 1: 0.6 of its commits and 0.4 of its lines, each as a part of the highest"`
 }
 
-// noGit is the reason where the box has no git.
+// noGit is the reason of the gap if the box has no git.
 const noGit = "git is not installed in the sandbox"
 
-// churn is what the files of the tree that may be read went through. Where there is no
+// churn returns the history of those files of the tree that may be read. If there is no
 // history, its gaps say why.
 func (r *reading) churn(days int) history.History {
 	if r.git == nil {
@@ -98,7 +98,8 @@ func churned(f history.File) ChurnedFile {
 	return ChurnedFile{f.Path, f.Commits, f.Added, f.Deleted, f.Authors, f.Last.UTC(), round(f.Score, 4)}
 }
 
-// quiet says that nothing was changed in a period, and which one would show something.
+// quiet returns the text for a period in which no commit changed a file. It suggests a
+// period that would show something.
 func quiet(days int, newest time.Time) string {
 	said := fmt.Sprintf("No commit changed a file in %s; the newest commit is of %s", count(days, "day"), newest.Format(time.DateOnly))
 	if ago := int(time.Since(newest).Hours()/24) + 1; ago > days {

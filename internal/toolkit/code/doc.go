@@ -1,9 +1,8 @@
-// Package code describes source files: what was read of each, without a word of what
-// one thinks of it.
+// Package code describes source files: what was read of each, without a judgement of it.
 //
-// The rooms below fill and read these types, and start no program and open no
-// connection. [belljar.dev/internal/toolkit/code/lex] makes a [File] of a text; clone,
-// graph, history, names and debt measure files. A number that could not be measured is
+// The packages below it fill and read these types. They start no program and open no
+// connection. [belljar.dev/internal/toolkit/code/lex] makes a [File] from a text; clone,
+// graph, history, names and debt measure files. If a number could not be measured, it is
 // absent, and a [Gap] says why. No value is a default or an estimate.
 //
 // The files, each calling those below it:

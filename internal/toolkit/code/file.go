@@ -2,56 +2,56 @@ package code
 
 import "math"
 
-// File is what was read of one source file. It is not changed once it is made.
+// File contains what was read of one source file. It does not change after it was made.
 type File struct {
-	Path     string // from the project's directory, with slashes
+	Path     string // path from the project's directory, with slashes
 	Language Language
 	Text     string
-	Tokens   []Token // all of the text but blanks, in its order
+	Tokens   []Token // all tokens of the text in their order; blanks are not tokens
 	Lines    Lines
-	Funcs    []Func // in the order of their first lines; what is nested follows what holds it
+	Funcs    []Func // sorted by their first lines; a nested function follows the function that contains it
 	Types    []Symbol
 	Vars     []Symbol // constants and variables outside functions
 	Imports  []Import
-	Gaps     []Gap // what of this file could not be measured
-	Counted  bool  // the functions have their Halstead
+	Gaps     []Gap // what could not be measured in this file
+	Counted  bool  // whether Halstead is set in the functions
 }
 
-// Lines counts the lines of a file. A line with code and a comment is one of code.
+// Lines counts the lines of a file. A line with code and a comment counts as code.
 type Lines struct{ Code, Comment, Blank int }
 
-// Kind is what a [Token] is.
+// Kind is the kind of a [Token].
 type Kind uint8
 
 // The kinds of tokens.
 const (
 	Operator Kind = iota // also brackets and separators
 	Name                 // an identifier
-	Keyword              // a word that the language keeps for itself
+	Keyword              // a word that the language reserves
 	Number
-	String // with its quotes; of one with expressions in it, each piece of text
+	String // text with its quotes; a string with expressions in it has a token for each piece of text
 	Comment
-	Newline // where a line's end has a meaning: Python
-	Indent  // Python; empty
-	Dedent  // Python; empty
+	Newline // end of a line, if the language gives it a meaning: Python
+	Indent  // Python; its text is empty
+	Dedent  // Python; its text is empty
 )
 
 // Token is a piece of a text: Text[Start:End].
 type Token struct {
 	Start, End int32
-	Line       int32 // of Start, from 1
+	Line       int32 // line of Start, from 1
 	Kind       Kind
 }
 
 // Symbol is something that a file declares.
 type Symbol struct {
-	Name     string // as it is declared
-	Owner    string // the type or the namespace that holds it; empty at the top
-	Kind     string // the language's word: struct, class, trait, const, ...
-	Line     int    // of its name
-	First    int    // its first line, without comments and attributes before it
-	Last     int    // its last line
-	Exported bool   // other files or packages can name it
+	Name     string // name as it is declared
+	Owner    string // type or namespace that contains it; empty at the top level
+	Kind     string // word of the language: struct, class, trait, const, ...
+	Line     int    // line of the name
+	First    int    // first line, without comments and attributes before it
+	Last     int
+	Exported bool // whether other files or packages can use the name
 	Bases    []string
 }
 
@@ -59,21 +59,21 @@ type Symbol struct {
 type Func struct {
 	Symbol
 
-	Label      string // as a person calls it: Owner.Name, or what the language's tools print
-	Start, End int    // its tokens: File.Tokens[Start:End]
+	Label      string // name for people: Owner.Name, or what the language's tools print
+	Start, End int    // the tokens of the function are File.Tokens[Start:End]
 	Params     int
-	Nesting    int      // of its blocks, at most
-	Cyclomatic int      // McCabe's number, 1 without a branch
-	Cognitive  int      // as SonarSource's paper on cognitive complexity counts
+	Nesting    int      // greatest depth of its blocks
+	Cyclomatic int      // McCabe's number; 1 without a branch
+	Cognitive  int      // number as SonarSource's paper on cognitive complexity counts it
 	Halstead   Halstead // zero until it is counted
 	Calls      []Call
-	Test       bool // runs only in tests
+	Test       bool // whether it runs only in tests
 }
 
 // Call is a call in a function.
 type Call struct {
-	Name  string // what is called, without what stands before a dot
-	Of    string // what stands before the dot: a package, a type, a variable; empty for none
+	Name  string // name of what is called, without the part before a dot
+	Of    string // part before the dot: a package, a type or a variable; empty without a dot
 	Line  int
 	Token int // index of Name in File.Tokens
 }
@@ -83,10 +83,10 @@ type Halstead struct{ Operators, Operands, DistinctOperators, DistinctOperands i
 
 // Import is a place from which a file takes names.
 type Import struct {
-	Path string // as it is written
-	Name string // by which the file calls it; empty for the usual one
+	Path string // path as it is written
+	Name string // name by which the file calls it; empty for the default name
 	Line int
-	Used []string // names that are taken from it, where the language lists them
+	Used []string // names that are taken from it, if the language lists them
 }
 
 // Gap is something that was not measured.
@@ -99,7 +99,7 @@ type Gap struct {
 // Of returns the text of a token.
 func (f *File) Of(t Token) string { return f.Text[t.Start:t.End] }
 
-// Range is lines of a file.
+// Range is a range of lines of a file.
 type Range struct{ First, Last int }
 
 // Tests returns the lines that run only in tests: by the file's path, or by the functions

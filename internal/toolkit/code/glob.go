@@ -6,24 +6,24 @@ import (
 	"strings"
 )
 
-// The most that one pattern and one list of patterns may have.
+// Bounds of a pattern and of a list of patterns.
 const (
 	maxPattern  = 1000 // bytes
 	maxPatterns = 256
 )
 
-// glob is a pattern for paths in the form of git's ignore files: * and ? stand for
-// anything but a slash, [a-z] for one character, ** for any number of directories. A
-// pattern with a slash before its end applies to the whole path, another one to the
-// name of a file or a directory anywhere. A slash at the end means a directory.
+// glob is a pattern for paths in the form of git's ignore files: * and ? stand for anything
+// except a slash, [a-z] for one character, ** for any number of directories. A pattern with
+// a slash before its end applies to the whole path, any other pattern to the name of a file
+// or a directory anywhere. A slash at the end means a directory.
 type glob struct {
-	parts   []string // between the slashes
-	name    bool     // applies to the name alone
-	dir     bool     // applies to directories alone
-	literal bool     // no part has anything that is special
+	parts   []string // parts between the slashes
+	name    bool     // whether it applies only to the name
+	dir     bool     // whether it applies only to directories
+	literal bool     // whether no part contains a special character
 }
 
-// newGlob reads a pattern; the error says what of it is wrong.
+// newGlob parses a pattern; the error says what is wrong with it.
 func newGlob(pattern string) (glob, error) {
 	if len(pattern) > maxPattern {
 		return glob{}, fmt.Errorf("pattern %.40q... is longer than %d bytes", pattern, maxPattern)
@@ -48,7 +48,7 @@ func newGlob(pattern string) (glob, error) {
 	return g, nil
 }
 
-// faultOf says what is wrong with a part of a pattern, or "".
+// faultOf returns what is wrong with a part of a pattern, or an empty text.
 func faultOf(part string) string {
 	for i := 0; i < len(part); i++ {
 		switch part[i] {
@@ -67,8 +67,7 @@ func faultOf(part string) string {
 	return ""
 }
 
-// match reports whether a path matches. Its parts are those of the path from the
-// directory of the pattern.
+// match reports whether a path matches. The path begins at the directory of the pattern.
 func (g glob) match(file string, dir bool) bool {
 	if g.dir && !dir {
 		return false
@@ -86,8 +85,8 @@ func (g glob) match(file string, dir bool) bool {
 	return matchParts(g.parts, strings.Split(file, "/"))
 }
 
-// matchParts compares the names of a path with the parts of a pattern. Where it goes
-// wrong behind a **, that one takes in one more name; an earlier ** never has to.
+// matchParts reports whether the names of a path match the parts of a pattern. If the
+// comparison fails after a **, this ** takes one more name; an earlier ** never needs to.
 func matchParts(parts, names []string) bool {
 	p, n, star, back := 0, 0, -1, 0
 	for n < len(names) {
@@ -107,11 +106,11 @@ func matchParts(parts, names []string) bool {
 		back++
 		p, n = star+1, back
 	}
-	return p == len(parts) // at its end a ** needs a name
+	return p == len(parts) // a ** at the end needs a name
 }
 
-// matchPart compares a name with one part of a pattern. Where it goes wrong behind a
-// star, that one takes in one more byte; an earlier star never has to.
+// matchPart reports whether a name matches one part of a pattern. If the comparison fails
+// after a star, this star takes one more byte; an earlier star never needs to.
 func matchPart(pattern, name string) bool {
 	p, n, star, back := 0, 0, -1, 0
 	for n < len(name) {
@@ -138,8 +137,8 @@ func matchPart(pattern, name string) bool {
 	return p == len(pattern)
 }
 
-// matchByte compares a byte with what stands at an offset of a pattern, and returns how
-// long that is.
+// matchByte reports whether a byte matches the element at an offset of a pattern, and
+// returns the length of this element.
 func matchByte(pattern string, at int, c byte) (width int, ok bool) {
 	switch pattern[at] {
 	case '?':
@@ -153,15 +152,15 @@ func matchByte(pattern string, at int, c byte) (width int, ok bool) {
 	return 1, pattern[at] == c
 }
 
-// classEnd returns the offset behind the class of characters that begins at an offset
-// of a pattern, or -1 where it does not end.
+// classEnd returns the offset after the class of characters that begins at an offset of a
+// pattern, or -1 if the class does not end.
 func classEnd(pattern string, at int) int {
 	i := at + 1
 	if i < len(pattern) && (pattern[i] == '!' || pattern[i] == '^') {
 		i++
 	}
 	if i < len(pattern) && pattern[i] == ']' {
-		i++ // the first one is a member
+		i++ // a bracket at the beginning is a member
 	}
 	for ; i < len(pattern); i++ {
 		switch {
@@ -178,7 +177,8 @@ func classEnd(pattern string, at int) int {
 	return -1
 }
 
-// inClass reports whether c is in a class of characters, which is without its brackets.
+// inClass reports whether c is in a class of characters, which is given without its
+// brackets.
 func inClass(class string, c byte) bool {
 	not := class != "" && (class[0] == '!' || class[0] == '^')
 	if not {

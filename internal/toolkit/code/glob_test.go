@@ -78,7 +78,7 @@ func TestGlobRefuses(t *testing.T) {
 	}
 }
 
-// git agrees about the same ignore files and paths.
+// TestIgnoreAsGitDoes checks that git ignores the same paths with the same ignore files.
 func TestIgnoreAsGitDoes(t *testing.T) {
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -127,7 +127,8 @@ func TestIgnoreAsGitDoes(t *testing.T) {
 	}
 }
 
-// ignoredBy walks down to a path as the walk over a tree does.
+// ignoredBy reports whether a path is ignored. It walks down to the path as the walk over a
+// tree does.
 func ignoredBy(files map[string]string, file string) bool {
 	var ig *ignores
 	for i := 0; ; {

@@ -15,7 +15,7 @@ import (
 	"belljar.dev/internal/toolkit/code/lex"
 )
 
-// sources are texts of several languages.
+// sources returns texts in several languages.
 func sources() map[string]code.Language {
 	return map[string]code.Language{
 		"package a\n\nimport b \"c\"\n\n// T is one.\ntype T struct{ B }\n\nconst X = 1\n\nfunc (t *T) F(a int) int { if a > 0 && t.g() { return b.H(a) }; return 0 }\n": code.Go,
@@ -36,8 +36,8 @@ func get(s *Store, path string, l code.Language, text string) *code.File {
 	return s.Get(s.Key(path, l, text), path, l, text)
 }
 
-// The data that were read of a file come back as they were, and by another store of
-// the directory.
+// TestWhatIsKeptComesBack checks that another store of the directory returns what was read
+// of a file unchanged, and only for the same version, path, language and text.
 func TestWhatIsKeptComesBack(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	s := Open(dir, "1")
@@ -67,7 +67,8 @@ func TestWhatIsKeptComesBack(t *testing.T) {
 // equal.
 func same(a, b *code.File) bool { return fmt.Sprintf("%+v", a) == fmt.Sprintf("%+v", b) }
 
-// Each member of a file is kept: one that a later version adds, too.
+// TestEachMemberIsKept checks that each member of a file is kept, also a member that a
+// later version adds.
 func TestEachMemberIsKept(t *testing.T) {
 	f := &code.File{}
 	n := 1
@@ -86,7 +87,7 @@ func TestEachMemberIsKept(t *testing.T) {
 	}
 }
 
-// fill gives each member another value.
+// fill gives each member a different value.
 func fill(v reflect.Value, n *int) {
 	*n++
 	switch v.Kind() {
@@ -111,7 +112,8 @@ func fill(v reflect.Value, n *int) {
 	}
 }
 
-// An entry that is damaged, cut or foreign is not found, and nothing panics.
+// TestDamageIsNotRead checks that a damaged, cut or foreign entry is not found, and that
+// nothing panics.
 func TestDamageIsNotRead(t *testing.T) {
 	dir := t.TempDir()
 	s := Open(dir, "1")
@@ -176,7 +178,8 @@ func TestDamageIsNotRead(t *testing.T) {
 	}
 }
 
-// A forged entry has what its author wrote, within the text of the file.
+// FuzzDecode checks that the tokens, functions and calls of a forged entry lie within the
+// text of the file.
 func FuzzDecode(f *testing.F) {
 	for text, l := range sources() {
 		f.Add(encode(lex.Parse("a", l, text)), text)
@@ -206,7 +209,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// The oldest segments go where there are too many or too much of them.
+// TestTheOldestGo checks that the oldest segments are removed if there are too many or if
+// they are too large together.
 func TestTheOldestGo(t *testing.T) {
 	dir := t.TempDir()
 	for i := range maxSegments + 5 {
@@ -233,7 +237,7 @@ func TestTheOldestGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// That of this run, and 11 to 36: with 10 they are too large.
+	// The segment of this run and 11 to 36 are left: with 10 they are too large.
 	if len(left) != 27 {
 		t.Errorf("%d segments are left, want 27", len(left))
 	}

@@ -6,8 +6,8 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// encode returns what was read of a file, but its path, its language and its text, which
-// find it.
+// encode returns what was read of a file, except its path, language and text, by which the
+// entry is found.
 func encode(f *code.File) []byte {
 	w := writer{make([]byte, 0, 3*len(f.Tokens)+64*len(f.Funcs)+256)}
 	w.number(len(f.Tokens))
@@ -45,8 +45,8 @@ func encode(f *code.File) []byte {
 	return w.b
 }
 
-// decode is the opposite of encode. It reports whether the bytes make sense for the text
-// of f: all that is read of it lies within it.
+// decode is the opposite of encode. It reports whether the bytes fit the text of f: tokens,
+// functions and symbols lie within the text.
 func decode(bytes []byte, f *code.File) bool {
 	r := reader{rest: string(bytes), limit: len(f.Text) + 1}
 	if n := r.count(); n > 0 {
@@ -94,10 +94,10 @@ func decode(bytes []byte, f *code.File) bool {
 	return !r.bad && r.rest == ""
 }
 
-// writer appends what can be read again.
+// writer appends values in a form that a reader can read.
 type writer struct{ b []byte }
 
-// number appends a number. A negative one, which nothing here is, cannot be read again.
+// number appends a number. A reader rejects a negative number, which no file has.
 func (w *writer) number(n int) { w.b = binary.AppendUvarint(w.b, uint64(n)) }
 
 func (w *writer) numbers(all ...int) {
@@ -148,10 +148,10 @@ func (w *writer) function(fn *code.Func) {
 	w.flag(fn.Test)
 }
 
-// reader reads what a writer made. Behind a mistake it reads zeros.
+// reader reads what a writer has written. After a mistake it reads zeros.
 type reader struct {
 	rest  string
-	limit int // of lines, and of the bytes that a number can count
+	limit int // largest line number: the size of the text in bytes, plus 1
 	bad   bool
 }
 
@@ -160,7 +160,7 @@ func (r *reader) fail() int {
 	return 0
 }
 
-// number reads a number, which is never larger than a file can make it.
+// number reads a number, which must be below 1<<40: no file has larger ones.
 func (r *reader) number() int {
 	const most = 1 << 40
 	n := uint64(0)
@@ -178,7 +178,8 @@ func (r *reader) number() int {
 	return r.fail()
 }
 
-// count reads the length of a list or a text. Each member takes at least one byte.
+// count reads the length of a list or a text. It is at most the number of bytes that
+// remain, since each member takes at least one byte.
 func (r *reader) count() int {
 	n := r.number()
 	if n > len(r.rest) {

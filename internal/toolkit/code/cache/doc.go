@@ -1,10 +1,11 @@
-// Package cache keeps what was read of source files, by what they contain, so that a
-// file that did not change is not parsed again.
+// Package cache keeps what was read of source files, so that a file with the same path and
+// the same content is not parsed again.
 //
 // A cache lies in the home of the box, where the agent can write. An agent that forges an
-// entry deceives itself. The entries are checked all the same, so that none of them makes
-// the analyses fail. A segment is the entries of one run in one file, which is written
-// whole or not at all; the oldest go where all are too large.
+// entry deceives only itself. The entries are checked nevertheless, so that a damaged or
+// forged one does not make an analysis fail. A segment is a file with the entries of one
+// run, which is written completely or not at all. If there are too many segments, or if they
+// are too large together, the oldest are removed.
 //
 // The files, each calling those below it:
 //

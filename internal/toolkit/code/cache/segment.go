@@ -14,33 +14,33 @@ import (
 )
 
 const (
-	// head begins a segment, and says how the rest is written.
+	// head is the first line of a segment. It states the format of the rest.
 	head = "belljar-toolkit-cache-1\n"
-	// ending is that of a segment's name.
+	// ending is the end of a segment's name.
 	ending = ".segment"
-	// maxSegment is how large the entries of one run may be, in bytes.
+	// maxSegment is the maximum size of the entries of one run, in bytes.
 	maxSegment = 32 << 20
-	// maxTotal is how large all segments may be.
+	// maxTotal is the maximum size of all segments together, in bytes.
 	maxTotal = 64 << 20
-	// maxEntries is how many entries a segment may have.
+	// maxEntries is the maximum number of entries in a segment.
 	maxEntries = 50_000
-	// maxSegments is how many segments there may be: each run looks at all.
+	// maxSegments is the maximum number of segments. Each run opens all of them.
 	maxSegments = 32
-	entrySize   = sha256.Size + 12 // of the index
+	entrySize   = sha256.Size + 12 // size of an entry in the index, in bytes
 )
 
-// Key is the SHA-256 of all that decides what is read of a file.
+// Key identifies an entry: it is the SHA-256 of all that decides the content of the entry.
 type Key [sha256.Size]byte
 
-// entry is where a segment has what was read of a file.
+// entry is the place of an entry's bytes in a segment.
 type entry struct {
 	in     *os.File
 	offset int64
 	size   uint32
-	sum    uint32 // CRC-32C of it
+	sum    uint32 // CRC-32C of the bytes
 }
 
-// sum is the checksum of an entry.
+// sum returns the checksum of an entry's bytes.
 func sum(bytes []byte) uint32 { return crc32.Checksum(bytes, crc32.MakeTable(crc32.Castagnoli)) }
 
 // segments returns the segments of a directory, the youngest first.
@@ -72,8 +72,8 @@ func segments(dir *os.Root) (names []string, sizes map[string]int64) {
 	return names, sizes
 }
 
-// readIndex adds the entries of a segment to those that are known. Entries beyond the end
-// of the file are left out.
+// readIndex adds the entries of a segment to the known ones. It leaves out entries beyond
+// the end of the file, and keys that are known already.
 func readIndex(in *os.File, known map[Key]entry) error {
 	info, err := in.Stat()
 	if err != nil {
@@ -105,7 +105,7 @@ func readIndex(in *os.File, known map[Key]entry) error {
 	return nil
 }
 
-// read returns the bytes of an entry, or nil for one that is damaged.
+// read returns the bytes of an entry, or nil if they are damaged.
 func (e entry) read() []byte {
 	if e.size > maxSegment {
 		return nil
@@ -123,7 +123,7 @@ type made struct {
 	bytes []byte
 }
 
-// write makes a segment: a new file, which gets its name when it is whole.
+// write makes a segment: a new file, which gets its final name when it is complete.
 func write(dir *os.Root, all []made) error {
 	var b []byte
 	b = append(b, head...)
@@ -132,7 +132,7 @@ func write(dir *os.Root, all []made) error {
 		b = append(b, m.key[:]...)
 		b = binary.BigEndian.AppendUint32(b, uint32(len(m.bytes)))
 		b = binary.BigEndian.AppendUint32(b, sum(m.bytes))
-		b = binary.BigEndian.AppendUint32(b, 0) // so that a later version can say more
+		b = binary.BigEndian.AppendUint32(b, 0) // reserved for later versions
 	}
 	for _, m := range all {
 		b = append(b, m.bytes...)
@@ -155,7 +155,8 @@ func write(dir *os.Root, all []made) error {
 	return err
 }
 
-// prune removes the oldest segments where there are too many.
+// prune removes the oldest segments if there are too many or if they are too large
+// together.
 func prune(dir *os.Root) {
 	names, sizes := segments(dir)
 	total := int64(0)

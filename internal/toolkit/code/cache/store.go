@@ -11,8 +11,8 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// Store is the entries of a directory. A nil one has none and keeps none. Its methods may
-// be called at the same time, but for Close.
+// Store contains the entries of a directory. A nil Store contains no entries and keeps
+// none. The methods except Close are safe for concurrent use.
 type Store struct {
 	dir     *os.Root
 	version string
@@ -20,13 +20,13 @@ type Store struct {
 	known   map[Key]entry
 
 	mu    sync.Mutex
-	made  []made // guarded by mu
-	bytes int    // guarded by mu: bytes of made
+	made  []made // entries of this run; guarded by mu
+	bytes int    // number of bytes in made; guarded by mu
 }
 
-// Open opens the cache of a directory, which it makes. The version names the program: what
-// another one read is not found. A directory that cannot be used has no cache: nil. The
-// caller closes the store.
+// Open opens the cache of a directory, and makes the directory if it is missing. The
+// version names the program: entries of another version are not found. Open returns nil if
+// the directory cannot be used. The caller closes the store.
 func Open(dir, version string) *Store {
 	if os.MkdirAll(dir, 0o700) != nil {
 		return nil
@@ -38,7 +38,7 @@ func Open(dir, version string) *Store {
 	s := &Store{dir: root, version: version, known: make(map[Key]entry)}
 	names, _ := segments(root)
 	for _, name := range names[:min(len(names), maxSegments)] {
-		f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a pipe by now
+		f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // the file may have become a pipe
 		if err != nil {
 			continue
 		}
@@ -51,7 +51,8 @@ func Open(dir, version string) *Store {
 	return s
 }
 
-// Get returns what was read of a file with this key and text before, or nil.
+// Get returns what was read of a file with this key and text before, or nil if the cache
+// does not have it.
 func (s *Store) Get(k Key, path string, language code.Language, text string) *code.File {
 	if s == nil {
 		return nil
@@ -67,8 +68,8 @@ func (s *Store) Get(k Key, path string, language code.Language, text string) *co
 	return f
 }
 
-// Put keeps what was read of a file, unless this run has kept too much. A text that was not
-// read is not kept.
+// Put keeps what was read of a file, unless this run has kept too much. It does not keep a
+// file whose text is empty or was not read.
 func (s *Store) Put(k Key, f *code.File) {
 	if s == nil || f.Text == "" {
 		return
@@ -76,8 +77,8 @@ func (s *Store) Put(k Key, f *code.File) {
 	s.Keep(k, encode(f))
 }
 
-// Close writes what this run has kept, and removes the oldest entries where all are too
-// large. Nil is fine.
+// Close writes what this run has kept, and removes the oldest segments if there are too
+// many or if they are too large together. It does nothing for a nil Store.
 func (s *Store) Close() error {
 	if s == nil {
 		return nil
@@ -94,7 +95,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Kept returns the bytes that were kept by a key, or nil.
+// Kept returns the bytes that an earlier run kept under a key, or nil if there are none.
 func (s *Store) Kept(k Key) []byte {
 	if s == nil {
 		return nil
@@ -106,7 +107,7 @@ func (s *Store) Kept(k Key) []byte {
 	return e.read()
 }
 
-// Keep keeps bytes, unless this run has kept too much.
+// Keep keeps bytes under a key for later runs, unless this run has kept too much.
 func (s *Store) Keep(k Key, bytes []byte) {
 	if s == nil {
 		return
@@ -118,7 +119,7 @@ func (s *Store) Keep(k Key, bytes []byte) {
 	}
 }
 
-// Sum is a key of several parts. No file has it.
+// Sum returns the key of several parts. It differs from the key of every file.
 func (s *Store) Sum(parts ...string) (k Key) {
 	if s == nil {
 		return k
@@ -132,7 +133,8 @@ func (s *Store) Sum(parts ...string) (k Key) {
 	return k
 }
 
-// Key is by what the reading of a file is found: its path, its language and its text.
+// Key returns the key of what was read of a file: a hash of its path, its language and its
+// text.
 func (s *Store) Key(path string, language code.Language, text string) (k Key) {
 	if s == nil {
 		return k

@@ -7,24 +7,25 @@ import (
 	"sync"
 )
 
-// Bounds of the comparison of functions. Beyond them pairs are left out, with a gap.
+// Bounds of the comparison of functions. Pairs beyond them are left out, with a gap.
 const (
-	maxPostings   = 1 << 10 // functions in which one run is looked up
+	maxPostings   = 1 << 10 // postings in one bucket
 	maxCandidates = 1 << 10 // functions that one function is compared with
-	maxAlike      = 1 << 5  // pairs of one function with smaller ones
+	maxAlike      = 1 << 5  // pairs of one function with functions before it in the order
 )
 
-// alike is two functions with the Jaccard index of their sets.
+// alike is a pair of functions with the Jaccard index of their sets.
 type alike struct {
-	a, b    int // indices, a before b in the row
+	a, b    int // indices of the functions, a < b
 	jaccard float64
 }
 
-// similarFunctions returns the pairs of functions whose sets have a Jaccard index of at least
-// threshold, and whether a bound cut the search. Of functions with the same set, each is
-// compared with the first of them only.
+// similarFunctions returns the pairs of functions whose sets have a Jaccard index of at
+// least threshold, and whether a bound cut the search. Of functions with the same set only
+// the first is compared with other functions; each of the rest makes one pair, with the
+// first.
 func similarFunctions(ctx context.Context, all []function, threshold float64, workers int) (pairs []alike, cut bool, err error) {
-	order := make([]int32, 0, len(all)) // one function of each set, the smaller sets first
+	order := make([]int32, 0, len(all)) // one function of each set, those with smaller sets first
 	first := make(map[uint64]int32, len(all))
 	for i := range all {
 		if j, ok := first[all[i].sum]; ok && slices.Equal(all[j].set, all[i].set) {
@@ -48,32 +49,33 @@ func similarFunctions(ctx context.Context, all []function, threshold float64, wo
 	return pairs, cut, context.Cause(ctx)
 }
 
-// search finds functions that are alike by the rarest runs of their sets.
+// search finds similar functions by the rarest runs of their sets.
 type search struct {
 	all       []function
 	order     []int32
 	threshold float64
-	needs     []int // runs that two sets must share, by those that they have together
+	needs     []int // number of runs that two sets must share, by the sum of their sizes
 
-	begin    []int32 // of each bucket, its first posting; one more for the end
+	begin    []int32 // index of the first posting of each bucket, and after them the number of postings
 	postings []posting
 }
 
-// posting is a function in whose set a run stands. Those of a bucket are in the order of
-// the functions.
+// posting is an occurrence of a run in the set of a function. The postings of a bucket are
+// sorted by rank.
 type posting struct {
 	run  uint32
-	rank int32 // of the function, in the order
-	at   int32 // of run in the function's set
-	size int32 // of that set
+	rank int32 // index of the function in search.order
+	at   int32 // index of run in the function's set
+	size int32 // number of runs in that set
 }
 
-// buckets is how many lists the postings are in.
+// buckets is the number of lists that the postings are divided into.
 const buckets = 1 << 17
 
-// index makes the postings, and reports whether a bound left some out. Functions behind
-// another one have sets at least as large, with which it must share more than with smaller
-// ones: fewer of its runs are enough.
+// index makes the postings, and reports whether a bound left some out. A posting is only
+// looked up for functions later in the order, whose sets are at least as large. Two such
+// sets must share more runs than a set and a smaller one, so postings for fewer of a
+// function's runs are enough.
 func (s *search) index() (cut bool) {
 	each := func(do func(rank, at int, run uint32)) {
 		for rank, x := range s.order {
@@ -107,13 +109,13 @@ func (s *search) index() (cut bool) {
 	return cut
 }
 
-// comparison is what one goroutine knows of the functions that it compares with one.
+// comparison is the state of a goroutine that compares one function after another.
 type comparison struct {
-	counts []int32 // by rank: shared runs, or -1 for too few
-	seen   []int32 // ranks
+	counts []int32 // number of shared runs by rank, or -1 if they are too few
+	seen   []int32 // ranks of the functions that share a rare run
 }
 
-// compare compares some functions with those before them.
+// compare compares the functions with the ranks from to to-1 with those before them.
 func (s *search) compare(from, to int, c *comparison) (pairs []alike, cut bool) {
 	if c.counts == nil {
 		c.counts = make([]int32, len(s.order))
@@ -143,13 +145,14 @@ func (s *search) compare(from, to int, c *comparison) (pairs []alike, cut bool) 
 	return pairs, cut
 }
 
-// candidates finds the functions before one with which it shares a rare run.
+// candidates finds the functions before the one with this rank that share a rare run with
+// it, and reports whether a bound left some out.
 func (s *search) candidates(rank int, c *comparison) (cut bool) {
 	set := s.all[s.order[rank]].set
 	if len(set) == 0 {
 		return false
 	}
-	least := s.threshold * float64(len(set)) // runs of another function
+	least := s.threshold * float64(len(set)) // minimum number of runs in the other function's set
 	prefix := len(set) - atLeast(least) + 1
 	for i, run := range set[:prefix] {
 		bucket := uint32(run) % buckets
@@ -158,7 +161,7 @@ func (s *search) candidates(rank int, c *comparison) (cut bool) {
 		for k := before - 1; k >= 0; k-- {
 			p := &in[k]
 			if float64(p.size) < least {
-				break // those before it are no larger
+				break // the sets of earlier postings are not larger
 			}
 			n := &c.counts[p.rank]
 			if p.run != uint32(run) || *n < 0 {
@@ -172,7 +175,8 @@ func (s *search) candidates(rank int, c *comparison) (cut bool) {
 				c.seen = append(c.seen, p.rank)
 			}
 			*n++
-			// Both together must share this many runs: the rest must suffice for that.
+			// The runs that follow must suffice to reach the number that both sets must
+			// share.
 			if int(*n)+min(len(set)-i, int(p.size-p.at))-1 < s.needs[len(set)+int(p.size)] {
 				*n = -1
 			}
@@ -181,8 +185,7 @@ func (s *search) candidates(rank int, c *comparison) (cut bool) {
 	return cut
 }
 
-// shared returns how many runs two sets must share, by the number of runs that they have
-// together.
+// shared returns the number of runs that two sets must share, by the sum of their sizes.
 func shared(threshold float64, all []function) []int {
 	most := 0
 	for i := range all {
@@ -195,7 +198,8 @@ func shared(threshold float64, all []function) []int {
 	return needs
 }
 
-// atLeast rounds up, but for what only a rounding error separates from a whole number.
+// atLeast rounds up, but not if only a rounding error separates x from a smaller whole
+// number.
 func atLeast(x float64) int {
 	n := int(x)
 	if x-float64(n) > 1e-9 {
@@ -204,10 +208,11 @@ func atLeast(x float64) int {
 	return n
 }
 
-// jaccard returns the size of the intersection of two sets over that of their
-// union, or 0 once it is certain to be below threshold.
+// jaccard returns the size of the intersection of two sets divided by the size of their
+// union, or 0 as soon as the result is certain to be below threshold.
 func jaccard(a, b []uint64, threshold float64) float64 {
-	spare := len(a) + len(b) - 2*atLeast(threshold/(1+threshold)*float64(len(a)+len(b))) // runs that may have no partner
+	// number of runs that may lack a partner in the other set
+	spare := len(a) + len(b) - 2*atLeast(threshold/(1+threshold)*float64(len(a)+len(b)))
 	shared, i, j := 0, 0, 0
 	for i < len(a) && j < len(b) {
 		switch {

@@ -3,20 +3,21 @@ package clone
 import "slices"
 
 const (
-	maxPlaces = 50 // of one clone in such a list
-	// enough is which part of the lines of a place another one must have to be said
-	// instead of it.
+	maxPlaces = 50 // places of one clone in the result of Distinct
+	// enough is the share of the lines of a place that another place must have to be
+	// reported instead of it.
 	enough = 0.8
-	// maxKept is how many clones with the same line are looked at.
+	// maxKept is the maximum number of clones with the same line that are examined.
 	maxKept = 8
-	// maxSteps is how many lines and pairs of places are looked at in all.
+	// maxSteps is the maximum number of lines and pairs of places that are examined in all.
 	maxSteps = 1 << 26
 )
 
-// Distinct leaves out the clones that say nothing new: where a clone of the same kind or of
-// a stricter one has most of the lines of each of their places, at as many places. Code that
-// is there eight times is a clone of itself from each of these places. tests reports whether
-// a place is one of tests: clones with no other place come last. Otherwise the order stays.
+// Distinct leaves out the clones that report nothing new: those of which another clone of
+// the same kind or of a stricter one covers each place, at as many places. To cover a place
+// means to have most of its lines. Code that exists eight times is a clone of itself from
+// each of these places. tests reports whether a place belongs to tests: clones that have
+// only such places come last. Otherwise the order does not change.
 func Distinct(all []Clone, tests func(p Place) bool) []Clone {
 	keeps := make([]bool, len(all))
 	kept := keeper{all: all, at: make(map[string][]keptAt), steps: maxSteps}
@@ -47,17 +48,17 @@ func Distinct(all []Clone, tests func(p Place) bool) []Clone {
 // keeper finds clones by their lines.
 type keeper struct {
 	all   []Clone
-	at    map[string][]keptAt // of each file and line
-	steps int                 // that are left
+	at    map[string][]keptAt // first clones that were added, by path and line
+	steps int                 // number of steps that are left of maxSteps
 }
 
-// keptAt is the first clones that were added with a line.
+// keptAt contains the first clones that were added with a line.
 type keptAt struct {
 	n   int32
 	all [maxKept]int32
 }
 
-// add notes a clone by the lines of its places.
+// add records a clone by the lines of its places.
 func (k *keeper) add(i int32) {
 	for _, p := range k.all[i].Places {
 		if k.steps -= p.Last - p.First + 1; k.steps < 0 {
@@ -87,7 +88,8 @@ func (k *keeper) covers(c *Clone) bool {
 	})
 }
 
-// has reports whether c has most of each place of other, each at a place of its own.
+// has reports whether c has most of each place of other, and a different place of c for
+// each of them.
 func (c *Clone) has(other *Clone) bool {
 	if len(other.Places) > len(c.Places) {
 		return false

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A clone that another one has already is left out; one that says more is not.
+// TestDistinct checks that a clone is left out if another one covers it, and that a clone
+// that reports something new is not.
 func TestDistinct(t *testing.T) {
 	places := func(all ...int) (p []Place) {
 		for _, first := range all {
@@ -18,7 +19,7 @@ func TestDistinct(t *testing.T) {
 	star := Clone{Kind: Renamed, Places: places(1, 101, 201)}
 	inner := Clone{Kind: Renamed, Places: places(103, 203)}
 	apart := Clone{Kind: Renamed, Places: places(106, 206)}
-	within := Clone{Kind: Renamed, Places: places(101, 102)} // both in one place of the star
+	within := Clone{Kind: Renamed, Places: places(101, 102)} // both within one place of star
 	exact := Clone{Kind: Exact, Places: places(1, 101)}
 	loose := Clone{Kind: Semantic, Places: places(1, 201)}
 	test := Clone{Kind: Gapped, Places: []Place{{Path: "a_test.go", First: 1, Last: 9}, {Path: "b_test.go", First: 1, Last: 9}}}
@@ -49,7 +50,8 @@ func TestDistinct(t *testing.T) {
 	}
 }
 
-// Ten thousand clones of the same lines take no time to speak of, and none is lost for it.
+// TestDistinctIsBounded checks that ten thousand clones of the same lines take little time,
+// and that at least as many clones as files are left.
 func TestDistinctIsBounded(t *testing.T) {
 	var all []Clone
 	for i := range maxClones {

@@ -1,20 +1,20 @@
 // Package clone finds code that exists more than once.
 //
 // A clone has one of four kinds. Exact places differ in layout and comments only.
-// Renamed places are equal once every name is the same name and every literal the same
-// literal. Gapped places are equal but for pieces of a few lines. Semantic places are
-// functions with mostly the same short runs of tokens once common idioms are written in
-// one way (i++ and i += 1, a < b and b > a): what they do is not looked at.
+// Renamed places differ in names and literals too. Gapped places also differ in pieces of
+// a few lines. Semantic places are functions with mostly the same short runs of tokens
+// after common idioms were written in one way (i++ and i += 1, a < b and b > a). What the
+// functions do is not examined.
 //
 // The first three kinds work on one long row of tokens. The first window of that row
-// with a certain content is kept; each later window with the same content begins a
+// with a certain content is kept. Each later window with the same content begins a
 // match, which is verified token by token and extended. The work is linear in the
 // number of tokens: a match is not searched again inside itself, places never overlap
 // in one file, and the search beyond gaps has a budget. Functions are compared by the
 // sets of their runs of three tokens, and only those pairs that share one of their
 // rarest runs (prefix filtering after Chaudhuri, Ganti and Kaushik, 2006, with the
-// position filter of Xiao, Wang, Lin and Yu, 2008). Unlike MinHash, that finds every
-// pair above the threshold. Where a bound cuts the work, a gap says so.
+// position filter of Xiao, Wang, Lin and Yu, 2008). Unlike MinHash, this finds every
+// pair above the threshold. If a bound cuts the work, a gap says so.
 //
 // The files, each calling those below it:
 //

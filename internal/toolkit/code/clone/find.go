@@ -8,24 +8,24 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// maxClones is how many clones a result lists.
+// maxClones is the maximum number of clones that a result lists.
 const maxClones = 10_000
 
 // Result is the clones of a set of files.
 type Result struct {
 	Clones     []Clone      `json:"clones"`     // the largest first
-	Files      []Duplicated `json:"files"`      // with lines in a clone, the most first
-	Lines      int          `json:"lines"`      // with code that are in a clone; each counts once
-	Code       int          `json:"code"`       // lines with code of all files
-	Percentage float64      `json:"percentage"` // of Lines in Code
-	Shares     []Share      `json:"shares"`     // of Lines, by the kinds that were looked for
-	Tokens     int          `json:"tokens"`     // that were compared
-	Functions  int          `json:"functions"`  // that were compared with each other
+	Files      []Duplicated `json:"files"`      // files with lines in a clone, those with the most such lines first
+	Lines      int          `json:"lines"`      // number of lines with code that are in a clone; each line counts once
+	Code       int          `json:"code"`       // number of lines with code in all files
+	Percentage float64      `json:"percentage"` // Lines as a percentage of Code
+	Shares     []Share      `json:"shares"`     // parts of Lines, one for each kind that was looked for
+	Tokens     int          `json:"tokens"`     // number of tokens that were compared
+	Functions  int          `json:"functions"`  // number of functions that were compared with each other
 	Gaps       []code.Gap   `json:"gaps,omitempty"`
 }
 
-// Find returns the clones in files. When ctx ends first it returns what it has, with a
-// gap for each kind that it did not finish, and the cause.
+// Find returns the clones in files. If ctx ends first, it returns a result without clones,
+// which has a gap for each kind, and the cause.
 func Find(ctx context.Context, files []*code.File, o Options) (Result, error) {
 	o, err := o.with()
 	if err != nil {
@@ -61,7 +61,7 @@ func Find(ctx context.Context, files []*code.File, o Options) (Result, error) {
 	return res, err
 }
 
-// clonesOf makes the clones of all kinds.
+// clonesOf returns the clones of all kinds, the largest first.
 func clonesOf(kinds []*builder) []Clone {
 	all := make([][]Clone, len(kinds))
 	var wg sync.WaitGroup
@@ -72,19 +72,19 @@ func clonesOf(kinds []*builder) []Clone {
 	return bySize(slices.Concat(all...))
 }
 
-// work is what the kinds need of each other.
+// work contains the results that the searches for the kinds share.
 type work struct {
 	Options
 	*row
 
-	found     map[Kind]*builder // of all kinds
+	found     map[Kind]*builder // one builder for each kind
 	gapped    []aligned
 	functions []function
 	alike     []alike
 	gaps      []code.Gap
 }
 
-// newWork makes a work that has found nothing.
+// newWork returns a work without results.
 func newWork(o Options, r *row) *work {
 	w := &work{Options: o, row: r, found: make(map[Kind]*builder, len(kinds))}
 	for _, k := range kinds {
@@ -93,7 +93,7 @@ func newWork(o Options, r *row) *work {
 	return w
 }
 
-// asks returns the kinds that were asked for, the strictest first.
+// asks returns the builders of the kinds that were asked for, the strictest first.
 func (w *work) asks() (all []*builder) {
 	for _, k := range kinds {
 		if w.asked(k) {
@@ -103,7 +103,7 @@ func (w *work) asks() (all []*builder) {
 	return all
 }
 
-// run finds the clones of each kind, up to Workers things at a time.
+// run finds the clones of each kind, with up to Workers searches at the same time.
 func (w *work) run(ctx context.Context) error {
 	const jobs = 4
 	var errs [jobs]error
@@ -159,7 +159,7 @@ func (w *work) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// exact adds the runs of tokens with the same texts.
+// exact adds the runs of tokens with the same texts to b.
 func (w *work) exact(ctx context.Context, b *builder) error {
 	all, err := w.repeats(ctx, w.plain, w.MinTokens)
 	for _, p := range all {
@@ -170,7 +170,7 @@ func (w *work) exact(ctx context.Context, b *builder) error {
 	return err
 }
 
-// renamed adds the runs of tokens that are equal but for names and literals.
+// renamed adds the runs of tokens to b that are equal except for names and literals.
 func (w *work) renamed(ctx context.Context, b *builder) error {
 	all, err := w.repeats(ctx, w.canon, w.MinTokens)
 	for _, p := range all {
@@ -182,14 +182,18 @@ func (w *work) renamed(ctx context.Context, b *builder) error {
 	return err
 }
 
-// addSimilar adds what run found beyond gaps, and functions that are alike and not that.
+// addSimilar adds the gapped clones that run found, and the functions that are alike and
+// not part of those: as gapped clones if most of them can be aligned, or else as semantic
+// clones.
 func (w *work) addSimilar() {
 	if !w.asked(Gapped) && !w.asked(Semantic) {
 		return
 	}
 	gapped, semantic := w.found[Gapped], w.found[Semantic]
 	semantic.functions = w.functions
-	joined := make([]int32, len(w.canon)) // of each token of a later place: the last gapped clone, from 1
+	// for each token of a later place: number of the last gapped clone, from 1; 0 if there
+	// is none
+	joined := make([]int32, len(w.canon))
 	for i, x := range w.gapped {
 		if x.equal < w.MinTokens || w.stricter(x) || !gapped.long(x.a, x.b) {
 			continue
@@ -202,11 +206,12 @@ func (w *work) addSimilar() {
 	g := w.newAligner(w.floor(), len(w.canon))
 	for _, s := range w.alike {
 		x, y := w.functions[s.a], w.functions[s.b]
-		if x.file == y.file && x.end > y.begin { // one holds the other
+		if x.file == y.file && x.end > y.begin { // one function contains the other
 			continue
 		}
 		if w.asked(Gapped) {
-			// A clone with most of a function has the token in its middle.
+			// A clone with most of a function contains the token in the middle of the
+			// function.
 			if i := joined[(y.begin+y.end)/2]; i > 0 && hasMostOf(w.gapped[i-1].a, x.span) && hasMostOf(w.gapped[i-1].b, y.span) {
 				continue
 			}

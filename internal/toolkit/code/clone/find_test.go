@@ -33,10 +33,10 @@ func Sum(list []int, limit int) (int, error) {
 }
 `
 
-// golang reads a text in Go.
+// golang parses a text in Go.
 func golang(path, text string) *code.File { return lex.Parse(path, code.Go, text) }
 
-// find returns the clones of files, and fails where it cannot.
+// find returns the clones of files, and fails the test if there is an error.
 func find(t testing.TB, o Options, files ...*code.File) Result {
 	t.Helper()
 	res, err := Find(context.Background(), files, o)
@@ -46,14 +46,14 @@ func find(t testing.TB, o Options, files ...*code.File) Result {
 	return res
 }
 
-// spell replaces pairs of texts in sum.
+// spell returns sum with pairs of texts replaced.
 func spell(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(sum) }
 
 func TestFindKinds(t *testing.T) {
 	for _, tt := range []struct {
 		name, text  string
-		kind        Kind // of the copy, "" for no clone
-		first, last int  // lines of the copy
+		kind        Kind // kind of the copy; empty if it is not a clone
+		first, last int  // first and last line of the copy
 	}{
 		{"same", sum, Exact, 1, 15},
 		{"other comment and layout", spell("// Sum adds up what is even.", "// Changed.\n\n", "total := 0", "total :=\n0"), Exact, 1, 18},
@@ -71,7 +71,8 @@ func TestFindKinds(t *testing.T) {
 				}
 				return
 			}
-			// The longest is listed first; what of it is of a stricter kind follows.
+			// The longest clone is listed first; parts of it that belong to a stricter kind
+			// follow.
 			if len(res.Clones) == 0 || res.Clones[0].Kind != tt.kind || len(res.Clones[0].Places) != 2 {
 				t.Fatalf("got %+v, want a clone of kind %s first", res.Clones, tt.kind)
 			}
@@ -82,8 +83,8 @@ func TestFindKinds(t *testing.T) {
 	}
 }
 
-// A clone of a strict kind is found by those below it, where the strict one is not asked
-// for.
+// TestKindsContainEachOther checks that a clone of a strict kind is also found by the kinds
+// after it, if the strict kind is not asked for.
 func TestKindsContainEachOther(t *testing.T) {
 	copies := map[Kind]string{Exact: sum, Renamed: spell("total", "n", "list", "many"), Gapped: spell("	log.Printf", "	wait()\n	log.Printf")}
 	kinds := []Kind{Exact, Renamed, Gapped, Semantic}
@@ -109,7 +110,8 @@ func TestSemantic(t *testing.T) {
 	}
 }
 
-// Each part of a result changes with what it is measured of.
+// TestEachFieldIsMeasured checks that each field of a result changes with what it
+// describes.
 func TestEachFieldIsMeasured(t *testing.T) {
 	files := func(a, b string) []*code.File { return []*code.File{golang("a.go", a), golang("b.go", b)} }
 	base := files(sum, sum)
@@ -155,7 +157,7 @@ func TestEachFieldIsMeasured(t *testing.T) {
 }
 
 func TestLengthsAreForAllKinds(t *testing.T) {
-	// Thirteen lines with code from the package on, twelve of the function.
+	// The file has 15 lines, 13 of them with code. Its function has 12 lines.
 	for _, kind := range []Kind{Exact, Renamed, Gapped, Semantic} {
 		a, b := golang("a.go", sum), golang("b.go", sum)
 		for _, tt := range []struct {
@@ -203,7 +205,8 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// The dedents behind a Python block stand on the line of what follows it.
+// TestIndentsCount checks that indents belong to the tokens that are compared. The dedents
+// after a Python block stand on the line of the code that follows.
 func TestIndentsCount(t *testing.T) {
 	text := func(last string) string {
 		return "def f(a, b):\n    total = 0\n    for x in a:\n        if x > b and x < 100:\n            total += x * 2\n            print('found', x, total)\n            b = b + total - x\n" + last + "    return total\n"
@@ -244,7 +247,8 @@ func TestWorkersChangeNothing(t *testing.T) {
 	}
 }
 
-// A text that repeats endlessly costs no more than any other, and is found.
+// TestHostileRepetition checks that clones are found in a text that repeats very often,
+// that there are not many, and that their places do not overlap.
 func TestHostileRepetition(t *testing.T) {
 	var many strings.Builder
 	for i := range 20_000 {
@@ -274,13 +278,14 @@ func TestHostileRepetition(t *testing.T) {
 				}
 			}
 		}
-		if name != "one bracket" && res.Percentage < 80 { // one bracket has too few lines
+		if name != "one bracket" && res.Percentage < 80 { // the text with one bracket has too few lines
 			t.Errorf("%s: %.0f %% of the lines are in a clone, want at least 80 %%", name, res.Percentage)
 		}
 	}
 }
 
-// More functions of one shape than are compared are named.
+// TestCutIsNamed checks that a gap is reported if there are more functions of one shape
+// than are compared.
 func TestCutIsNamed(t *testing.T) {
 	// Each function shares all rare runs with all others and has some of its own.
 	random := rand.New(rand.NewPCG(3, 3))
@@ -400,7 +405,7 @@ func FuzzFind(f *testing.F) {
 	})
 }
 
-// Two texts with the same hash are no exact clone.
+// TestHashesAreNotTrusted checks that two texts with the same hash are not an exact clone.
 func TestHashesAreNotTrusted(t *testing.T) {
 	seen := make(map[uint32]string)
 	salt := family(code.Go)
@@ -420,7 +425,8 @@ func TestHashesAreNotTrusted(t *testing.T) {
 	}
 }
 
-// The same text in two languages is not a clone, unless they share their syntax.
+// TestLanguagesAreApart checks that the same text in two languages is not a clone, unless
+// they share their syntax.
 func TestLanguagesAreApart(t *testing.T) {
 	text := "a = b(c, d)\n"
 	for range 30 {
@@ -438,7 +444,8 @@ func TestLanguagesAreApart(t *testing.T) {
 	}
 }
 
-// Of more clones than a result lists all are counted in the lines.
+// TestListIsCut checks that the lines of all clones are counted if there are more clones
+// than a result lists.
 func TestListIsCut(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 9))
 	var a, b strings.Builder
@@ -460,7 +467,7 @@ func TestListIsCut(t *testing.T) {
 	}
 }
 
-// The budget for gaps ends, and that is named.
+// TestBudgetEnds checks that align searches no gaps after the end of its budget.
 func TestBudgetEnds(t *testing.T) {
 	f := golang("a.go", sum)
 	r, _ := newRow(context.Background(), []*code.File{f, golang("b.go", spell("	log.Printf", "	wait(1)\n	log.Printf"))}, 1)
@@ -476,7 +483,7 @@ func TestBudgetEnds(t *testing.T) {
 	}
 }
 
-// A gap is at most maxGap lines long.
+// TestLongGapsEndAClone checks that a gap is at most maxGap lines long.
 func TestLongGapsEndAClone(t *testing.T) {
 	for lines, want := range map[int]bool{1: true, maxGap: true, maxGap + 2: false} {
 		more := strings.Repeat("	wait()\n", lines)
@@ -488,7 +495,8 @@ func TestLongGapsEndAClone(t *testing.T) {
 	}
 }
 
-// The shortest run that is found has MinTokens tokens, wherever it begins.
+// TestShortestRun checks that the shortest run that is found has MinTokens tokens, wherever
+// it begins.
 func TestShortestRun(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 5))
 	const operators = "+-*%&|^!<>=?:;,."
@@ -509,7 +517,8 @@ func TestShortestRun(t *testing.T) {
 	}
 }
 
-// A place ends with its file, even if the next file goes on like the copy.
+// TestPlacesStayInTheirFiles checks that a place ends with its file, even if the next file
+// continues like the copy.
 func TestPlacesStayInTheirFiles(t *testing.T) {
 	other := spell("package a", "package b", "Sum", "Add", "total", "n")
 	for _, kind := range []Kind{Exact, Renamed, Gapped} {
@@ -527,7 +536,8 @@ func TestPlacesStayInTheirFiles(t *testing.T) {
 	}
 }
 
-// A place that would make a clone less alike than the threshold is not added to it.
+// TestGapsKeepTheThreshold checks that a clone is not extended over a gap if its similarity
+// would fall below the threshold.
 func TestGapsKeepTheThreshold(t *testing.T) {
 	f := golang("a.go", sum)
 	r, _ := newRow(context.Background(), []*code.File{f, golang("b.go", spell("	log.Printf", "	wait(1)\n	log.Printf", "package a", "package a; import b"))}, 1)
@@ -539,7 +549,7 @@ func TestGapsKeepTheThreshold(t *testing.T) {
 	}
 }
 
-// A function is not a clone of a function inside it.
+// TestNestedFunctions checks that a function is not a clone of a function inside it.
 func TestNestedFunctions(t *testing.T) {
 	body := sum[strings.Index(sum, "	total := 0"):strings.LastIndex(sum, "}")]
 	text := "package a\n\nfunc f() {\n	g(func(list []int, limit int) (int, error) {\n" + body + "	})\n}\n"
@@ -553,7 +563,7 @@ func TestNestedFunctions(t *testing.T) {
 	}
 }
 
-// The last line of a long string is that of its end.
+// TestLinesOfStrings checks that the last line of a long string is the line of its end.
 func TestLinesOfStrings(t *testing.T) {
 	text := strings.TrimSuffix(sum, "\n") + "\nvar s = `\n\nx\n`\n"
 	res := find(t, Options{Kinds: []Kind{Exact}}, golang("a.go", text), golang("b.go", text))

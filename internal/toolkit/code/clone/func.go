@@ -11,7 +11,8 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// maxFuncs is how many functions are compared. Those beyond are left out, with a gap.
+// maxFuncs is the maximum number of functions that are compared. Those beyond it are left
+// out, with a gap.
 const maxFuncs = 1 << 18
 
 // Tokens of idioms. They are smaller than all hashes of the row.
@@ -36,18 +37,20 @@ const (
 	opOver
 )
 
-// function is one that is compared with others.
+// function is a function of the row that is compared with others.
 type function struct {
 	span
 
 	file  int
 	label string
-	set   []uint64 // of its distinct runs of three tokens, the rarest first: the run, below how often it occurs
-	sum   uint64   // of all of set, for functions with the same set
-	bits  sketch
+	// distinct runs of three tokens, the rarest first: each is the run in the low 32 bits,
+	// and above them how often it occurs
+	set  []uint64
+	sum  uint64 // hash of all of set, which functions with the same set share
+	bits sketch
 }
 
-// functions returns the functions of the row that are long enough, measured.
+// functions returns the functions of the row that are long enough, with their sets.
 func (r *row) functions(ctx context.Context, minTokens, minLines, workers int) ([]function, []code.Gap) {
 	all, gaps := r.long(minTokens, minLines)
 	r.measure(ctx, all, workers)
@@ -76,7 +79,7 @@ func (r *row) long(minTokens, minLines int) (all []function, gaps []code.Gap) {
 	return all, gaps
 }
 
-// measure makes the sets of functions.
+// measure computes the sets of functions.
 func (r *row) measure(ctx context.Context, all []function, workers int) {
 	inSteps(ctx, len(all), workers, func(from, to int, w *idioms) {
 		for i := range all[from:to] {
@@ -85,8 +88,8 @@ func (r *row) measure(ctx context.Context, all []function, workers int) {
 			f.bits = newSketch(f.set)
 		}
 	})
-	// How often a run occurs decides its place in a set. Runs that share a counter only
-	// change that place.
+	// The frequency of a run decides its position in a set. Runs that share a counter only
+	// get another position.
 	counters := make([]uint32, 1<<18)
 	for i := range all {
 		for _, run := range all[i].set {
@@ -103,8 +106,8 @@ func (r *row) measure(ctx context.Context, all []function, workers int) {
 	})
 }
 
-// inSteps does something with n functions, some at a time, by up to workers goroutines. Each
-// has one of what it works with.
+// inSteps calls do for all of n functions, 64 at a time, in up to workers goroutines. Each
+// goroutine has its own T to work with.
 func inSteps[T any](ctx context.Context, n, workers int, do func(from, to int, with *T)) {
 	const step = 64
 	var next atomic.Int64
@@ -124,13 +127,14 @@ func inSteps[T any](ctx context.Context, n, workers int, do func(from, to int, w
 	wg.Wait()
 }
 
-// idioms writes the tokens of functions in one way.
+// idioms rewrites the tokens of functions so that common idioms are written in one way.
 type idioms struct {
 	tokens []uint32
-	closes []bool // of each open bracket: whether it stays
+	closes []bool // for each open bracket: whether it stays
 	runs   []uint64
-	seen   []uint64 // a table of the runs so far, each with a bit that no run has
-	// scatter chooses their places in the table: no text can be made to have all at one.
+	seen   []uint64 // hash table of the runs so far; each has bit 32 set, which no run has
+	// scatter is a random factor for the places of runs in the table, so that no text can
+	// be made whose runs all have the same place.
 	scatter uint64
 }
 
@@ -140,7 +144,7 @@ func (w *idioms) set(r *row, file int, s span) (set []uint64, sum uint64) {
 	if w.scatter == 0 {
 		w.scatter = rand.Uint64() | 1
 	}
-	size := bits.Len(uint(2*len(w.tokens) + 1)) // of the table: its logarithm
+	size := bits.Len(uint(2*len(w.tokens) + 1)) // logarithm of the size of the table, to base 2
 	if len(w.seen) < 1<<size {
 		w.seen = make([]uint64, 1<<size)
 	}
@@ -166,7 +170,7 @@ func (w *idioms) set(r *row, file int, s span) (set []uint64, sum uint64) {
 	return slices.Clone(w.runs), sum
 }
 
-// rewrite puts the tokens of a function into w.tokens.
+// rewrite puts the rewritten tokens of a function into w.tokens.
 func (w *idioms) rewrite(r *row, file int, s span) {
 	w.tokens, w.closes = w.tokens[:0], w.closes[:0]
 	f := r.files[file]
@@ -189,7 +193,7 @@ func (w *idioms) rewrite(r *row, file int, s span) {
 				continue
 			}
 			w.tokens = append(w.tokens, anyName)
-		case "var", "let", "const", "mut", "final", "auto": // a declaration or an assignment
+		case "var", "let", "const", "mut", "final", "auto": // left out, so that a declaration equals an assignment
 		case "while", "for", "loop":
 			w.tokens = append(w.tokens, opLoop)
 		case "elif":
@@ -212,7 +216,7 @@ func (w *idioms) rewrite(r *row, file int, s span) {
 	}
 }
 
-// operator appends the operator at token i of the row.
+// operator appends the tokens for the operator at token i of the row.
 func (w *idioms) operator(r *row, file int, s span, i int, text string) {
 	switch text {
 	case ";":
@@ -224,7 +228,7 @@ func (w *idioms) operator(r *row, file int, s span, i int, text string) {
 		}
 		w.tokens = append(w.tokens, r.canon[i])
 	case "(":
-		stays := false // a call, or else an expression in brackets
+		stays := false // true for a call; false for an expression in brackets
 		if i > s.begin {
 			before := r.text(file, i-1)
 			stays = r.canon[i-1] == anyName || before == ")" || before == "]"
@@ -262,7 +266,8 @@ func (w *idioms) operator(r *row, file int, s span, i int, text string) {
 	}
 }
 
-// plainOperator returns the token that stands for an operator and those like it.
+// plainOperator returns the token that stands for an operator and for similar ones, or 0 if
+// there is none.
 func plainOperator(text string) uint32 {
 	switch text {
 	case "=", ":=":
@@ -293,7 +298,7 @@ func plainOperator(text string) uint32 {
 	return 0
 }
 
-// sketch has a bit for each run of a set; runs may share one.
+// sketch has a bit for each run of a set; several runs may share a bit.
 type sketch [4]uint64
 
 func newSketch(set []uint64) (s sketch) {
@@ -303,8 +308,8 @@ func newSketch(set []uint64) (s sketch) {
 	return s
 }
 
-// without returns a number of runs that are in the set of s and not in that of t: for
-// each bit that only s has, there is one at least.
+// without returns a lower bound for the number of runs that are in the set of s and not in
+// that of t: each bit that only s has stands for at least one such run.
 func (s sketch) without(t sketch) (n int) {
 	for i := range s {
 		n += bits.OnesCount64(s[i] &^ t[i])

@@ -11,7 +11,8 @@ import (
 	"belljar.dev/internal/toolkit/code/lex"
 )
 
-// The filters lose no pair: all that are found by comparing each with each are found.
+// TestSimilarIsComplete checks that the filters lose no pair: similarFunctions finds all
+// pairs that are found by comparing each function with each other one.
 func TestSimilarIsComplete(t *testing.T) {
 	functions := planting(t)
 	random := rand.New(rand.NewPCG(7, 7))
@@ -34,7 +35,7 @@ func TestSimilarIsComplete(t *testing.T) {
 				}
 			}
 		}
-		// Of functions with one set, only the first is compared with others.
+		// Of functions with the same set, only the first is compared with others.
 		first := make(map[uint64]int)
 		want = slices.DeleteFunc(want, func(p alike) bool {
 			a, b := p.a, p.b
@@ -56,7 +57,7 @@ func TestSimilarIsComplete(t *testing.T) {
 	}
 }
 
-// The same function, written in another way, has the same runs.
+// TestIdioms checks that the same function, written in another way, has the same tokens.
 func TestIdioms(t *testing.T) {
 	for _, tt := range []struct {
 		language code.Language
@@ -92,9 +93,11 @@ func TestIdioms(t *testing.T) {
 	}
 }
 
-// Each bound of the comparison is named when it cuts.
+// TestBoundsOfSimilar checks that each bound of the comparison is reported if it cuts the
+// search.
 func TestBoundsOfSimilar(t *testing.T) {
-	// made returns functions whose sets begin with a rare run and go on as rest says.
+	// made returns n functions, each with a set of 20 runs: rest returns run k of function
+	// i.
 	made := func(n int, rest func(i, k int) uint64) (all []function) {
 		for i := range n {
 			f := function{sum: uint64(i) + 1}
@@ -140,7 +143,7 @@ func TestBoundsOfSimilar(t *testing.T) {
 			if k == 0 && i <= maxCandidates {
 				return uint64(1 + i%2)
 			}
-			if k < 2 && i > maxCandidates { // shares a run with all of them
+			if k < 2 && i > maxCandidates { // shares a run with each function before
 				return uint64(1 + k)
 			}
 			return own(i, k)

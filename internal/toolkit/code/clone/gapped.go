@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	maxGap = 5  // lines between two equal pieces of a gapped clone
-	reach  = 40 // tokens between them, at most
-	anchor = 8  // tokens that must be equal behind a gap
+	maxGap = 5  // maximum number of lines between two equal pieces of a gapped clone
+	reach  = 40 // maximum number of tokens between two equal pieces
+	anchor = 8  // number of tokens that must be equal after a gap
 )
 
-// aligned is two places that are equal but for gaps.
+// aligned is a pair of places that are equal except for gaps.
 type aligned struct {
 	a, b  span
-	equal int // tokens
+	equal int // number of equal tokens
 	gaps  int
 }
 
-// similarity is the share of equal tokens in the longer place.
+// similarity returns the share of equal tokens in the longer place.
 func (x aligned) similarity() float64 {
 	longer := max(x.a.end-x.a.begin, x.b.end-x.b.begin)
 	if longer == 0 {
@@ -34,11 +34,12 @@ func (x aligned) similarity() float64 {
 type aligner struct {
 	*row
 
-	floor float64 // lowest similarity
-	steps int     // comparisons that are left
+	floor float64 // lowest similarity of a result
+	steps int     // number of comparisons that are left
 }
 
-// newAligner gives an aligner a budget that grows with the tokens that it looks at.
+// newAligner returns an aligner with a budget that grows with the number of tokens that it
+// works on.
 func (r *row) newAligner(floor float64, tokens int) *aligner {
 	r.anchored.Do(func() {
 		r.anchors = make([]uint32, len(r.canon))
@@ -50,7 +51,8 @@ func (r *row) newAligner(floor float64, tokens int) *aligner {
 	return &aligner{row: r, floor: floor, steps: 1<<22 + 128*tokens}
 }
 
-// align joins equal pieces behind and before a pair, within the spans.
+// align extends a pair within the spans: over equal tokens in both directions, then over
+// gaps to equal pieces after and before it.
 func (g *aligner) align(p pair, inA, inB span) aligned {
 	for p.n > 0 && p.a+p.n < inA.end && p.b+p.n < inB.end && g.canon[p.a+p.n] == g.canon[p.b+p.n] {
 		p.n++
@@ -98,33 +100,35 @@ func (g *aligner) align(p pair, inA, inB span) aligned {
 	return x
 }
 
-// resume returns the nearest tokens behind i and j from which on both places are equal
+// resume returns the nearest positions from i and j on at which both places are equal
 // again.
 func (g *aligner) resume(i, j, endA, endB int) (int, int, bool) {
 	skip, other, ok := g.nearest(i, g.ahead(i, endA-anchor), j, g.ahead(j, endB-anchor), 1)
 	return i + skip, j + other, ok
 }
 
-// resumeBefore is resume towards the beginning: it returns the ends of what is equal.
+// resumeBefore does the same as resume towards the beginning: it returns the ends of the
+// equal pieces.
 func (g *aligner) resumeBefore(i, j, beginA, beginB int) (int, int, bool) {
 	skip, other, ok := g.nearest(i-anchor, g.back(i, beginA+anchor), j-anchor, g.back(j, beginB+anchor), -1)
 	return i - skip, j - other, ok
 }
 
-// nearest returns how many tokens to skip from i and from j, at most mostA and mostB, until both
-// places are equal: the fewest together, and among these the fewest from i.
+// nearest returns how many tokens to skip from i and from j, at most mostA and mostB, until
+// both places are equal. It chooses the smallest sum, and of equal sums the one that skips
+// the fewest from i. step is 1, or -1 towards the beginning.
 func (g *aligner) nearest(i, mostA, j, mostB, step int) (skipA, skipB int, ok bool) {
 	if mostA < 0 || mostB < 0 || g.steps <= 0 {
 		return 0, 0, false
 	}
-	// Most places behind j do not stand behind i: bits of their hashes show it.
+	// Bits of the hashes show that most positions from j on match none from i on.
 	var filter [4]uint64
 	for skip := range mostA + 1 {
 		h := g.anchors[i+step*skip]
 		filter[h>>6&3] |= 1 << (h & 63)
 	}
 	g.steps -= mostA + mostB
-	best := mostA + mostB + 1 // tokens that are skipped, one more than can be
+	best := mostA + mostB + 1 // number of tokens to skip; at first one more than the maximum
 	for other := 0; other <= min(mostB, best); other++ {
 		b := j + step*other
 		h := g.anchors[b]
@@ -144,8 +148,7 @@ func (g *aligner) nearest(i, mostA, j, mostB, step int) (skipA, skipB int, ok bo
 	return skipA, skipB, ok
 }
 
-// ahead returns how many tokens behind token i a gap may have, or -1 where i is behind
-// last.
+// ahead returns how many tokens a gap at token i may have, or -1 if i is after last.
 func (g *aligner) ahead(i, last int) int {
 	if i > last {
 		return -1
@@ -157,7 +160,7 @@ func (g *aligner) ahead(i, last int) int {
 	return n
 }
 
-// back is ahead towards the beginning.
+// back does the same as ahead towards the beginning. It returns -1 if i is before first.
 func (g *aligner) back(i, first int) int {
 	if i < first {
 		return -1
@@ -169,7 +172,8 @@ func (g *aligner) back(i, first int) int {
 	return n
 }
 
-// same reports whether as many tokens as an anchor has are equal.
+// same reports whether the tokens from a and from b on are equal, for the length of an
+// anchor.
 func (g *aligner) same(a, b int) bool {
 	for k := range anchor {
 		if g.canon[a+k] != g.canon[b+k] {
@@ -179,11 +183,12 @@ func (g *aligner) same(a, b int) bool {
 	return true
 }
 
-// pieceTokens is how many tokens of later places one goroutine joins at a time.
+// pieceTokens is the number of tokens of later places, rounded up to whole files, on which
+// a goroutine works at a time.
 const pieceTokens = 1 << 15
 
-// joinRepeats extends the repeats of the row over gaps, each later place once per earlier file, by
-// up to workers goroutines. It reports whether a budget ended before all gaps were searched.
+// joinRepeats extends the repeats of the row over gaps, in up to workers goroutines. It
+// reports whether a budget ended before all gaps were searched.
 func (r *row) joinRepeats(ctx context.Context, seeds []pair, floor float64, workers int) (all []aligned, cut bool, err error) {
 	pieces := r.pieces(seeds)
 	found, tired := make([][]aligned, len(pieces)), make([]bool, len(pieces))
@@ -202,13 +207,14 @@ func (r *row) joinRepeats(ctx context.Context, seeds []pair, floor float64, work
 	return slices.Concat(found...), slices.Contains(tired, true), context.Cause(ctx)
 }
 
-// piece is repeats with the later place in some files.
+// piece is a group of repeats whose later places are in the same files.
 type piece struct {
 	seeds  []pair
-	tokens int // of the files of their later places
+	tokens int // number of tokens in these files
 }
 
-// pieces splits repeats by the files of their later places, in which they are sorted.
+// pieces splits repeats into groups by the files of their later places. The repeats are
+// sorted by these places.
 func (r *row) pieces(seeds []pair) (all []piece) {
 	for len(seeds) > 0 {
 		from := r.begin[r.fileOf(seeds[0].b)]
@@ -220,7 +226,8 @@ func (r *row) pieces(seeds []pair) (all []piece) {
 	return all
 }
 
-// alignAll extends repeats over gaps. One within the clone of the last one is left out.
+// alignAll extends repeats over gaps. It leaves out a repeat that lies within the last
+// result.
 func (g *aligner) alignAll(ctx context.Context, seeds []pair) (all []aligned) {
 	for i, p := range seeds {
 		if i%256 == 0 && ctx.Err() != nil {
@@ -231,7 +238,7 @@ func (g *aligner) alignAll(ctx context.Context, seeds []pair) (all []aligned) {
 		}
 		fa, fb := g.fileOf(p.a), g.fileOf(p.b)
 		inA, inB := span{g.begin[fa], g.begin[fa+1]}, span{g.begin[fb], g.begin[fb+1]}
-		if fa == fb { // places of one file do not overlap
+		if fa == fb { // places in one file must not overlap
 			middle := (p.a + p.n + p.b) / 2
 			inA.end, inB.begin = middle, middle
 		}

@@ -11,7 +11,7 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// maxHits is how many places Match returns.
+// maxHits is the maximum number of places that Match returns.
 const maxHits = 100
 
 // Hit is a place that resembles a snippet or a part of it.
@@ -25,16 +25,16 @@ type Hit struct {
 	To         int     `json:"to" jsonschema:"its last line"`
 }
 
-// Matches is where a snippet exists.
+// Matches is the result of [Match].
 type Matches struct {
-	Hits   []Hit      `json:"hits"`   // the ones with the largest similarity times share first
-	Tokens int        `json:"tokens"` // of the snippet
+	Hits   []Hit      `json:"hits"`   // those with the largest product of similarity and share first
+	Tokens int        `json:"tokens"` // number of tokens of the snippet
 	Gaps   []code.Gap `json:"gaps,omitempty"`
 }
 
 // Match returns the places in files that resemble snippet, which may be shorter than the
-// lines and tokens of the options. A part of it that was found in an exact, a renamed or
-// a gapped place is not looked for once more among similar functions of the same file.
+// minimum lines and tokens of the options. A function of which most was found as an exact,
+// a renamed or a gapped place is not compared once more as a similar function.
 func Match(ctx context.Context, files []*code.File, snippet *code.File, o Options) (Matches, error) {
 	o, err := o.with()
 	if err != nil {
@@ -77,7 +77,7 @@ func Match(ctx context.Context, files []*code.File, snippet *code.File, o Option
 	return res, context.Cause(ctx)
 }
 
-// matcher looks for a snippet at the end of a row.
+// matcher looks for a snippet, which is the last file of a row, in the other files.
 type matcher struct {
 	Options
 	*row
@@ -85,11 +85,11 @@ type matcher struct {
 	snippet span
 	width   int
 	hits    []Hit
-	places  []span // of hits
+	places  []span // places of hits
 	cut     bool
 }
 
-// scan goes through the files for windows of the snippet.
+// scan searches the files for windows of the snippet.
 func (m *matcher) scan(ctx context.Context) error {
 	w := newWindows(m.canon, m.snippet.end-m.snippet.begin, m.width)
 	roll(m.canon, m.snippet, m.width, func(h uint64, at int) int {
@@ -119,7 +119,8 @@ func (m *matcher) scan(ctx context.Context) error {
 	return nil
 }
 
-// take keeps a place that is like the snippet, and reports whether it is one.
+// take adds a hit if a place is long enough and its kind was asked for, and reports whether
+// it did.
 func (m *matcher) take(x aligned) bool {
 	kind := Gapped
 	if x.gaps == 0 {
@@ -136,7 +137,7 @@ func (m *matcher) take(x aligned) bool {
 	return true
 }
 
-// hit keeps a place of the row for a part of the snippet.
+// hit adds a hit: a place of the row that resembles a part of the snippet.
 func (m *matcher) hit(kind Kind, similarity float64, at, part span, label string) {
 	h := Hit{Kind: kind, Similarity: similarity, Place: Place{Path: m.files[m.fileOf(at.begin)].Path, Func: label}}
 	h.First, h.Last = m.lines(at.begin, at.end)
@@ -146,8 +147,8 @@ func (m *matcher) hit(kind Kind, similarity float64, at, part span, label string
 	m.places = append(m.places, at)
 }
 
-// functions compares the functions of the snippet with all others; a snippet without one
-// is compared as a whole.
+// functions compares the functions of the snippet with the functions of the other files. A
+// snippet without functions is compared as a whole.
 func (m *matcher) functions(ctx context.Context, snippet int) {
 	all, gaps := m.row.long(m.MinTokens, m.MinLines)
 	m.cut = m.cut || len(gaps) > 0

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Kind is how alike the places of a clone are.
+// Kind says in which way the places of a clone are alike.
 type Kind string
 
-// The kinds, the strictest first. A clone of one kind is also of the kinds below it; it
-// is listed once, with the strictest kind of those that were asked for.
+// The kinds, the strictest first. A clone of one kind also belongs to the kinds after it.
+// It is listed once, with the strictest kind of those that were asked for.
 const (
 	Exact    Kind = "exact"
 	Renamed  Kind = "renamed"
@@ -18,25 +18,26 @@ const (
 	Semantic Kind = "semantic"
 )
 
-// kinds are all kinds, the strictest first.
+// kinds lists all kinds, the strictest first.
 var kinds = []Kind{Exact, Renamed, Gapped, Semantic}
 
-// Options say what is a clone. The zero value means the defaults.
+// Options say what counts as a clone. The zero value means the defaults.
 type Options struct {
-	Kinds     []Kind  // all where it is empty
-	Threshold float64 // share of tokens that are equal, over 0 and at most 1; 0.85
-	MinLines  int     // of each place of each kind; 5
-	MinTokens int     // of each place of each kind; 50
-	Workers   int     // goroutines, at most; as many as there are processors
-	CountOnly bool    // lines are counted, and no clones are listed
+	Kinds     []Kind  // kinds that are looked for; all if it is empty
+	Threshold float64 // lowest share of equal tokens, above 0 and at most 1; 0.85 if it is 0
+	MinLines  int     // minimum number of lines of each place of each kind; 5 if it is 0
+	MinTokens int     // minimum number of tokens of each place of each kind; 50 if it is 0
+	Workers   int     // maximum number of goroutines; one for each processor if it is 0
+	CountOnly bool    // count the lines, and list no clones
 }
 
-// with checks the options and puts in the defaults.
+// with returns the options with defaults for zero values, or an error if an option is
+// invalid.
 func (o Options) with() (Options, error) {
 	if o.Threshold == 0 {
 		o.Threshold = 0.85
 	}
-	if !(o.Threshold > 0 && o.Threshold <= 1) { // a NaN is refused as well
+	if !(o.Threshold > 0 && o.Threshold <= 1) { // a NaN is rejected too
 		return o, fmt.Errorf("threshold %v: must be over 0 and at most 1", o.Threshold)
 	}
 	if o.MinLines < 0 || o.MinTokens < 0 || o.Workers < 0 {
@@ -63,9 +64,9 @@ func (o Options) with() (Options, error) {
 	return o, nil
 }
 
-// floor is the lowest similarity of gapped and semantic clones. A run of three tokens is
-// whole where its tokens are, so that of two functions that share 85 % of their tokens
-// some 61 % of the runs are left.
+// floor returns the lowest similarity of gapped and semantic clones. A run of three tokens
+// is only equal if all its tokens are: two functions that share 85 % of their tokens share
+// about 61 % of their runs.
 func (o Options) floor() float64 { return o.Threshold * o.Threshold * o.Threshold }
 
 // asked reports whether clones of a kind are looked for.

@@ -12,8 +12,9 @@ import (
 	"belljar.dev/internal/toolkit/code/lex"
 )
 
-// Copies are found in languages without a lexer too, one of each family of syntax, and
-// few functions are taken for copies that are not.
+// TestPlantedClonesWithoutLexer checks that copies are also found in languages without a
+// lexer, one language of each family of syntax, and that few functions that are not copies
+// are called copies.
 func TestPlantedClonesWithoutLexer(t *testing.T) {
 	const n = 60
 	random := rand.New(rand.NewPCG(22, 5))
@@ -23,7 +24,8 @@ func TestPlantedClonesWithoutLexer(t *testing.T) {
 		path := func(i int) string { return fmt.Sprintf("original/%d", i) }
 		for i := range n {
 			w := writer{random: random, language: like}
-			functions = append(functions, planted{like, strings.NewReplacer(" of ", " in ", "let ", "const ").Replace(w.function())}) // renamed takes these words for names
+			// renamed would take these words for names
+			functions = append(functions, planted{like, strings.NewReplacer(" of ", " in ", "let ", "const ").Replace(w.function())})
 			originals = append(originals, lex.Parse(path(i), language, functions[i].text))
 		}
 		for _, tt := range []struct {

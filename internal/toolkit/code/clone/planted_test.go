@@ -17,14 +17,15 @@ import (
 	"belljar.dev/internal/toolkit/code/lex"
 )
 
-// planted is a function of which copies are made.
+// planted is a function that is copied in different ways.
 type planted struct {
 	language code.Language
 	text     string
 }
 
-// planting returns 250 functions each of Go, from the standard library, and of Rust,
-// Python and TypeScript, made at random: always the same ones with one release of Go.
+// planting returns 250 functions of each language: Go functions from the standard library,
+// and random functions in Rust, Python and TypeScript. They are always the same with one
+// release of Go.
 func planting(tb testing.TB) []planted {
 	tb.Helper()
 	random := rand.New(rand.NewPCG(22, 1))
@@ -38,7 +39,7 @@ func planting(tb testing.TB) []planted {
 	return all
 }
 
-// stdlibFunctions returns functions of 14 to 60 lines out of Go's standard library.
+// stdlibFunctions returns functions of 14 to 60 lines from Go's standard library.
 func stdlibFunctions(tb testing.TB, random *rand.Rand, n int) []planted {
 	tb.Helper()
 	src := testenv.GoSource(tb)
@@ -71,7 +72,8 @@ func stdlibFunctions(tb testing.TB, random *rand.Rand, n int) []planted {
 	return found[:n]
 }
 
-// file reads a copy. Where the lexer finds no functions in its language, the copy is one.
+// file parses a copy. If the lexer finds no functions in its language, the whole copy is
+// one function.
 func (p planted) file(path, text string) *code.File {
 	f := lex.Parse(path, p.language, text)
 	if len(f.Funcs) == 0 {
@@ -80,7 +82,7 @@ func (p planted) file(path, text string) *code.File {
 	return f
 }
 
-// writer writes a function at random.
+// writer writes a random function.
 type writer struct {
 	random   *rand.Rand
 	language code.Language
@@ -95,7 +97,7 @@ func (w *writer) line(depth int, text string) {
 	w.lines++
 }
 
-// function returns one of 14 to 60 lines.
+// function returns a random function of at least 14 lines.
 func (w *writer) function() string {
 	name, arguments := w.one("load", "merge", "route", "paint", "parse", "visit", "fold", "pack")+strconv.Itoa(w.random.IntN(1000)), []string{}
 	for range w.random.IntN(4) + 1 {
@@ -130,7 +132,7 @@ func (w *writer) name() string {
 	return w.one("item", "total", "index", "left", "right", "node", "queue", "state", "offset", "limit", "buffer", "entry", "depth", "score", "key", "value")
 }
 
-// expression returns one of some operators.
+// expression returns a random expression, nested at most depth levels deep.
 func (w *writer) expression(depth int) string {
 	if depth == 0 {
 		return w.one(w.name(), w.name(), strconv.Itoa(w.random.IntN(500)), w.name()+"."+w.name(), `"`+w.name()+`"`)
@@ -160,7 +162,7 @@ func (w *writer) condition() string {
 	return c
 }
 
-// block writes statements under a head.
+// block writes a head and some statements in its block.
 func (w *writer) block(depth int, head string) {
 	if w.language == code.Python {
 		w.line(depth, head+":")
@@ -225,7 +227,7 @@ func (w *writer) statement(depth int) {
 	}
 }
 
-// sample returns a statement in the language of a function.
+// sample returns a random statement in the language of p.
 func (p planted) sample(random *rand.Rand, depth string) string {
 	w := writer{random: random, language: p.language}
 	if p.language == code.Go {
@@ -252,14 +254,14 @@ func (p planted) edit(change func(f *code.File, i int) string) string {
 	return out.String()
 }
 
-// laidOut is a copy with other blanks and comments.
+// laidOut returns a copy with other blanks and comments.
 func (p planted) laidOut(random *rand.Rand) string {
 	comment := "//"
 	if p.language == code.Python {
 		comment = "#"
 	}
 	var out strings.Builder
-	inString := strings.Contains(p.text, "`") // a raw string's lines are no layout
+	inString := strings.Contains(p.text, "`") // in a raw string, blanks and line ends are not layout
 	for line := range strings.Lines(p.text) {
 		line = strings.TrimSuffix(line, "\n")
 		if inString {
@@ -279,7 +281,7 @@ func (p planted) laidOut(random *rand.Rand) string {
 	return out.String()
 }
 
-// renamed is a copy with other names and literals.
+// renamed returns a copy with other names and literals.
 func (p planted) renamed(random *rand.Rand) string {
 	names := make(map[string]string)
 	return p.edit(func(f *code.File, i int) string {
@@ -304,8 +306,8 @@ func (p planted) renamed(random *rand.Rand) string {
 	})
 }
 
-// changed is a copy in which n lines of the body are replaced, taken out, or have a new
-// one before them.
+// changed returns a copy in which n lines of the body were replaced or removed, or have a
+// new line before them.
 func (p planted) changed(random *rand.Rand, n int) string {
 	lines := strings.Split(strings.TrimSuffix(p.text, "\n"), "\n")
 	first := 1
@@ -315,7 +317,7 @@ func (p planted) changed(random *rand.Rand, n int) string {
 	for range n {
 		i := first + random.IntN(len(lines)-first-1)
 		depth := lines[i][:len(lines[i])-len(strings.TrimLeft(lines[i], " \t"))]
-		// A line that opens or closes a block stays: another one may only stand before it.
+		// A line that opens or closes a block stays. It can only get a new line before it.
 		plain := !strings.ContainsAny(lines[i], "{}") && !strings.HasSuffix(lines[i], ":") && strings.TrimSpace(lines[i]) != ""
 		switch what := random.IntN(3); {
 		case plain && what == 0 && p.language != code.Python:
@@ -329,7 +331,8 @@ func (p planted) changed(random *rand.Rand, n int) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// rewritten is a copy in which idioms are written in another way.
+// rewritten returns a copy in which idioms are written in another way, and names and
+// literals are other ones.
 func (p planted) rewritten(random *rand.Rand) string {
 	text := p.edit(func(f *code.File, i int) string {
 		at := func(k int) string {
@@ -339,13 +342,13 @@ func (p planted) rewritten(random *rand.Rand) string {
 			return f.Of(f.Tokens[k])
 		}
 		text := at(i)
-		if random.IntN(4) == 0 { // not all of them
+		if random.IntN(4) == 0 { // leave a quarter of the tokens as they are
 			return text
 		}
 		simple := func(k int) bool {
 			return k >= 0 && k < len(f.Tokens) && (f.Tokens[k].Kind == code.Name || f.Tokens[k].Kind == code.Number)
 		}
-		// a < b with single tokens on both sides can be turned round.
+		// The sides of a < b can be swapped if both are single tokens.
 		turn := func(op int) bool {
 			if !simple(op-1) || !simple(op+1) || !slices.Contains([]string{"if", "while", "&&", "||", "and", "or"}, at(op-2)) || !slices.Contains([]string{"{", "&&", "||", ":", "and", "or"}, at(op+2)) {
 				return false
@@ -377,7 +380,7 @@ func (p planted) rewritten(random *rand.Rand) string {
 		}
 		return text
 	})
-	// Brackets round what is returned, and without a semicolon.
+	// Put brackets around what is returned, and leave out semicolons.
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		body := strings.TrimSpace(line)
@@ -406,7 +409,7 @@ func covers(places []Place, f *code.File) bool {
 	return covered*10 >= all*6
 }
 
-// found counts the functions whose copy is found with its original.
+// found returns the number of functions whose copy is found together with its original.
 func found(res Result, copies []*code.File, original func(i int) string) int {
 	index := make(map[string]int)
 	for i, c := range copies {
@@ -429,7 +432,8 @@ func found(res Result, copies []*code.File, original func(i int) string) int {
 	return n
 }
 
-// Copies of a thousand functions are found by the kind that they are of.
+// TestPlantedClonesAreFound checks that nearly all copies of a thousand functions are found
+// by the kind that they belong to.
 func TestPlantedClonesAreFound(t *testing.T) {
 	functions := planting(t)
 	path := func(i int) string { return fmt.Sprintf("original/%d", i) }
@@ -479,7 +483,8 @@ func TestPlantedClonesAreFound(t *testing.T) {
 	}
 }
 
-// Of functions that are not copies of each other, few pairs are called clones.
+// TestFewFalsePairs checks that few pairs of functions that are not copies of each other
+// are called clones.
 func TestFewFalsePairs(t *testing.T) {
 	functions := planting(t)
 	var files []*code.File
@@ -505,7 +510,7 @@ func TestFewFalsePairs(t *testing.T) {
 			}
 		}
 	}
-	all := 4 * 250 * 249 / 2 // of one language
+	all := 4 * 250 * 249 / 2 // number of pairs of functions in the same language
 	t.Logf("%d of %d pairs (%.3f %%)", len(pairs), all, 100*float64(len(pairs))/float64(all))
 	if float64(len(pairs)) > 0.003*float64(all) {
 		t.Errorf("%d of %d pairs of functions are called clones, want 0.3 %% at most", len(pairs), all)

@@ -2,29 +2,30 @@ package clone
 
 import "context"
 
-// multiplier is of the rolling hash: odd, and no small power of anything.
+// multiplier is the factor of the rolling hash. It is odd, and not a small power of another
+// number.
 const multiplier = 0x9E3779B97F4A7C15
 
-// windows is the first place of each window of a row.
+// windows is a hash table with the first place of each window of a row.
 type windows struct {
 	ids    []uint32
 	width  int
 	mask   uint64
 	slots  []slot
-	filter []uint64 // a bit for each window that is kept; most others do not share it
+	filter []uint64 // a bit for each window that is kept; few other windows share one
 }
 
-// slot is a place of the table.
+// slot is an entry of the hash table.
 type slot struct {
 	tag uint32
-	at  int32 // of the window's first token, from 1; 0 for a free slot
+	at  int32 // index of the window's first token, plus 1; 0 in a free slot
 }
 
-// stride is the distance of the windows that are kept. A run that is longer than a window by
-// stride contains one of them.
+// stride is the distance between the windows that are kept. A run that is longer than a
+// window by at least stride-1 contains one of them.
 const stride = 4
 
-// newWindows makes room for n windows.
+// newWindows returns a table with room for n windows.
 func newWindows(ids []uint32, n, width int) *windows {
 	size := 1024
 	for size < 2*n {
@@ -40,15 +41,15 @@ func spread(h uint64) uint64 {
 	return h ^ h>>32
 }
 
-// unseen reports that no window with this hash was kept. Four bits for each slot: the filter
-// stays in the processor's cache where the slots do not.
+// unseen reports whether it is certain that no window with this hash was kept. The filter
+// has four bits for each slot, so it stays in the processor's cache when the slots do not.
 func (w *windows) unseen(h uint64) bool {
 	h = spread(h)
 	return w.filter[h>>6&uint64(len(w.filter)-1)]&(1<<(h&63)) == 0
 }
 
-// first returns where a window with this hash and content was first, or else keeps that
-// it is at. Where keep is false it is not kept.
+// first returns the first place of a window with this hash and content. If there is none
+// and keep is true, it keeps the place of this window.
 func (w *windows) first(h uint64, ids []uint32, at int, keep bool) (int, bool) {
 	if !keep && w.unseen(h) {
 		return 0, false
@@ -67,8 +68,8 @@ func (w *windows) first(h uint64, ids []uint32, at int, keep bool) (int, bool) {
 			return 0, false
 		}
 		if s.tag == tag {
-			// One comparison decides for good: that another window has the same 32 bits
-			// and the same place in the table is so rare that it is given up.
+			// Only one window is compared. Another one with the same 32 bits and the same
+			// place in the table is so rare that it may be missed.
 			from := int(s.at) - 1
 			for k := range w.width {
 				if w.ids[from+k] != ids[at+k] {
@@ -81,7 +82,7 @@ func (w *windows) first(h uint64, ids []uint32, at int, keep bool) (int, bool) {
 }
 
 // repeats returns the runs of at least shortest tokens that occurred before, each with its
-// first place, in the order of the later place.
+// first place, sorted by the later place.
 func (r *row) repeats(ctx context.Context, ids []uint32, shortest int) ([]pair, error) {
 	var found []pair
 	width := max(shortest-stride+1, stride)
@@ -90,9 +91,9 @@ func (r *row) repeats(ctx context.Context, ids []uint32, shortest int) ([]pair, 
 		if ctx.Err() != nil {
 			return found, context.Cause(ctx)
 		}
-		floor := r.begin[file] // tokens before belong to the last match
+		floor := r.begin[file] // tokens before it belong to the last match
 		roll(ids, span{r.begin[file], r.begin[file+1]}, width, func(h uint64, at int) int {
-			if at%stride != 0 && w.unseen(h) { // most are unseen
+			if at%stride != 0 && w.unseen(h) { // true for most windows
 				return at + 1
 			}
 			from, ok := w.first(h, ids, at, at%stride == 0)
@@ -111,8 +112,8 @@ func (r *row) repeats(ctx context.Context, ids []uint32, shortest int) ([]pair, 
 	return found, nil
 }
 
-// roll calls use with the hash of each window of a span, and goes on at the window that
-// use returns.
+// roll calls use with the hash and the place of each window of a span, and continues at the
+// window that use returns.
 func roll(ids []uint32, in span, width int, use func(h uint64, at int) int) {
 	power := uint64(1) // multiplier^width
 	for range width {
@@ -130,9 +131,9 @@ func roll(ids []uint32, in span, width int, use func(h uint64, at int) int) {
 	}
 }
 
-// lengthen makes a match of two equal windows as long as it can be. Its places do not
-// overlap: where one line is written a hundred times, the later fifty repeat the first
-// fifty. Backwards it goes as far as width, and not before floor.
+// lengthen makes a match of two equal windows as long as possible. Its places do not
+// overlap: if one line is written a hundred times, the last fifty repeat the first fifty.
+// Backwards the match grows by at most width tokens, and not to tokens before floor.
 func (r *row) lengthen(ids []uint32, a, b, width, file, floor int) pair {
 	fa := file
 	if a < r.begin[file] {
@@ -140,7 +141,7 @@ func (r *row) lengthen(ids []uint32, a, b, width, file, floor int) pair {
 	}
 	beginA, endA, endB := r.begin[fa], r.begin[fa+1], r.begin[file+1]
 	if fa == file {
-		endA = min(endA, b) // windows that overlap stay too short to count
+		endA = min(endA, b) // a match of overlapping windows stays too short to count
 	}
 	n := width
 	for a+n < endA && b+n < endB && ids[a+n] == ids[b+n] {

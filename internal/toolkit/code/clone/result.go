@@ -9,7 +9,7 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// Place is where a piece of code stands.
+// Place is the position of a piece of code.
 type Place struct {
 	Path  string `json:"path" jsonschema:"path from project_path"`
 	First int    `json:"first" jsonschema:"first line"`
@@ -17,20 +17,20 @@ type Place struct {
 	Func  string `json:"func,omitempty" jsonschema:"of a semantic clone: its function"`
 }
 
-// Clone is code that exists at two places or more.
+// Clone is code that exists at two or more places.
 type Clone struct {
 	Kind Kind `json:"kind" jsonschema:"exact, renamed, gapped or semantic"`
-	// Similarity is the lowest that was measured between the first place and another
-	// one, from 0 to 1. Of an exact or a renamed clone it is 1. Of a gapped one it is
-	// the share of equal tokens in the longer place, of a semantic one the Jaccard
-	// index of the functions' runs of three tokens.
+	// Similarity is the lowest similarity between the first place and another one, from 0
+	// to 1. It is 1 for an exact or a renamed clone. For a gapped clone it is the share of
+	// equal tokens in the longer place, and for a semantic clone the Jaccard index of the
+	// functions' runs of three tokens.
 	Similarity float64 `json:"similarity" jsonschema:"0 to 1, the lowest between the first place and another"`
 	Tokens     int     `json:"tokens" jsonschema:"of the first place"`
 	Places     []Place `json:"places" jsonschema:"two or more"`
 	PlacesMore int     `json:"places_more,omitempty" jsonschema:"places beyond those"`
 }
 
-// Share is how much of the code one kind of clones has.
+// Share is the part of the code that one kind of clones has.
 type Share struct {
 	Kind  Kind `json:"kind" jsonschema:"exact, renamed, gapped or semantic"`
 	Lines int  `json:"lines" jsonschema:"lines with code that are part of such a clone, and of none of a stricter kind"`
@@ -44,13 +44,14 @@ type Duplicated struct {
 	Code  int    `json:"code" jsonschema:"lines with code"`
 }
 
-// match is a clone of two places before places are put together.
+// match is a clone of two places, before matches with the same first place are put
+// together.
 type match struct {
 	a, b       span
 	similarity float64
 }
 
-// builder makes clones of one kind of matches.
+// builder makes clones of one kind from matches.
 type builder struct {
 	*row
 
@@ -58,10 +59,10 @@ type builder struct {
 	minLines  int
 	functions []function
 	matches   []match
-	covered   [][]bool // of each file and line, from 1: whether it is part of a match
+	covered   [][]bool // whether a line is part of a match, by file and line from 1
 }
 
-// newBuilder makes a builder without matches.
+// newBuilder returns a builder without matches.
 func newBuilder(r *row, kind Kind, minLines int) *builder {
 	return &builder{row: r, kind: kind, minLines: minLines, covered: make([][]bool, len(r.files))}
 }
@@ -76,7 +77,7 @@ func (b *builder) long(x, y span) bool {
 	return true
 }
 
-// keep adds a match with enough lines.
+// keep adds a match if both its places have enough lines.
 func (b *builder) keep(x, y span, similarity float64) {
 	if b.long(x, y) {
 		b.matches = append(b.matches, match{x, y, similarity})
@@ -85,7 +86,7 @@ func (b *builder) keep(x, y span, similarity float64) {
 	}
 }
 
-// cover notes the lines of a place of a match.
+// cover records that the lines of a place are part of a match.
 func (b *builder) cover(s span) {
 	file := b.fileOf(s.begin)
 	if b.covered[file] == nil {
@@ -97,7 +98,7 @@ func (b *builder) cover(s span) {
 	}
 }
 
-// clones puts matches with the same first place together.
+// clones returns the clones. Matches with the same first place become one clone.
 func (b *builder) clones() (all []Clone) {
 	slices.SortFunc(b.matches, func(x, y match) int {
 		if x.a.begin != y.a.begin {
@@ -121,7 +122,8 @@ func (b *builder) clones() (all []Clone) {
 	return all
 }
 
-// bySize sorts clones: the ones with the most tokens in all their later places first.
+// bySize sorts clones, those with the most tokens in all their later places first, and
+// returns them.
 func bySize(all []Clone) []Clone {
 	size := func(c *Clone) int { return c.Tokens * (len(c.Places) - 1) }
 	order.By(all, func(c, d *Clone) int {
@@ -137,9 +139,9 @@ func bySize(all []Clone) []Clone {
 	return all
 }
 
-// meets reports whether lines of a place are part of another place of the clone: code
-// that repeats itself is a clone of itself at each step, and each of these places would
-// say the same.
+// meets reports whether a place shares lines with the first or the last place of the clone.
+// Code that repeats itself is a clone of itself at each step, and each of these places
+// would report the same.
 func (c *Clone) meets(p Place) bool {
 	for _, have := range []Place{c.Places[0], c.Places[len(c.Places)-1]} {
 		if have.Path == p.Path && have.First <= p.Last && p.First <= have.Last {
@@ -149,7 +151,7 @@ func (c *Clone) meets(p Place) bool {
 	return false
 }
 
-// place describes tokens of the row.
+// place returns the place of tokens of the row.
 func (b *builder) place(s span) Place {
 	first, last := b.lines(s.begin, s.end)
 	p := Place{Path: b.files[b.fileOf(s.begin)].Path, First: first, Last: last}
@@ -163,8 +165,8 @@ func (b *builder) place(s span) Place {
 	return p
 }
 
-// duplicated returns the files that have a part in a clone, and counts the lines with
-// code of all files, and those of each kind that no stricter one has.
+// duplicated returns the files with lines in a clone, and the numbers of these lines, of
+// all lines with code, and for each kind of the lines that no stricter kind has.
 func (r *row) duplicated(of []*builder) (files []Duplicated, lines, total int, shares []int) {
 	shares = make([]int, len(of))
 	var has []bool
@@ -206,7 +208,7 @@ func (r *row) duplicated(of []*builder) (files []Duplicated, lines, total int, s
 	return files, lines, total, shares
 }
 
-// cutList keeps the first clones of a list that is too long.
+// cutList returns the first maxClones clones of a list, with a gap if there are more.
 func cutList(all []Clone) ([]Clone, []code.Gap) {
 	if len(all) <= maxClones {
 		return all, nil

@@ -9,15 +9,16 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// maxTokens is how many tokens are compared. Files beyond are left out, with a gap.
+// maxTokens is the maximum number of tokens that are compared. Files beyond it are left
+// out, with a gap.
 const maxTokens = 1 << 24
 
-// maxPlain is the length of the longest token that is hashed as a whole. Of a longer one,
-// such as a table in a string, its beginning, its end and its length count for kinds other
-// than exact; an exact match compares the texts.
+// maxPlain is the maximum length of a token, in bytes, that is hashed as a whole. Of a
+// longer one, for example a table in a string, only its beginning, its end and its length
+// are hashed. Exact matches compare the texts in addition.
 const maxPlain = 1 << 12
 
-// Canonical tokens. The others are hashes with the highest bit set.
+// Canonical tokens. The other tokens are hashes with the highest bit set.
 const (
 	anyName    uint32 = 1
 	anyLiteral uint32 = 2
@@ -25,28 +26,28 @@ const (
 	dedent     uint32 = 4
 )
 
-// span is the tokens [begin, end) of a row.
+// span contains the tokens [begin, end) of a row.
 type span struct{ begin, end int }
 
-// pair is a run of n tokens of a row that occurs twice, at a before it does at b.
+// pair is a run of n tokens of a row that occurs twice, first at a and later at b.
 type pair struct{ a, b, n int }
 
-// row is the tokens of all files behind each other, without comments and line ends.
-// Slices of it run in parallel.
+// row contains the tokens of all files one after another, without comments and line ends.
+// The slices from plain to last have an element for each token.
 type row struct {
 	files []*code.File
-	begin []int    // of each file, its first token in the row; one more for the end
-	plain []uint32 // hashes of texts
-	canon []uint32 // names and literals are one token each
-	token []int32  // index in the file's tokens
-	line  []int32  // on which the token begins
-	last  []int32  // on which the token ends
+	begin []int    // index of each file's first token in the row, and at the end the number of tokens
+	plain []uint32 // hashes of the texts
+	canon []uint32 // same as plain, but all names are one token, and all literals are one token
+	token []int32  // index in the tokens of the file
+	line  []int32  // line on which the token begins
+	last  []int32  // line on which the token ends
 
 	anchored sync.Once
-	anchors  []uint32 // of each token: a hash of the anchor that begins at it, once anchored
+	anchors  []uint32 // for each token: hash of the anchor that begins at it; set by anchored
 }
 
-// newRow reads the tokens of files, by up to workers goroutines.
+// newRow reads the tokens of files, in up to workers goroutines.
 func newRow(ctx context.Context, files []*code.File, workers int) (*row, []code.Gap) {
 	r := &row{begin: []int{0}}
 	var gaps []code.Gap
@@ -88,8 +89,8 @@ func newRow(ctx context.Context, files []*code.File, workers int) (*row, []code.
 	return r, gaps
 }
 
-// counts reports whether a token is part of the row. Indents are: without them a Python
-// program is another one.
+// counts reports whether a token is part of the row. Indents are part of it, because a
+// Python program without them is another program.
 func counts(k code.Kind) bool { return k != code.Comment && k != code.Newline }
 
 // read fills the part of the row that belongs to a file.
@@ -114,7 +115,7 @@ func (r *row) read(file int) {
 			if t.Kind == code.String && len(text) > 1 {
 				r.last[at] += int32(strings.Count(text, "\n"))
 			}
-		case code.Operator, code.Keyword, code.Comment, code.Newline: // the last two never come here
+		case code.Operator, code.Keyword, code.Comment, code.Newline: // comments and newlines do not reach this case
 			h := hash(text, salt)
 			r.plain[at], r.canon[at] = h, h
 		}
@@ -122,8 +123,8 @@ func (r *row) read(file int) {
 	}
 }
 
-// family keeps tokens of different languages apart. Languages that share their syntax
-// share a family.
+// family returns a number that keeps tokens of different languages apart. Languages that
+// share their syntax share a family.
 func family(l code.Language) uint32 {
 	switch l {
 	case code.JavaScript, code.TypeScript, code.TSX:
@@ -135,7 +136,7 @@ func family(l code.Language) uint32 {
 	return hash(string(l), 0)
 }
 
-// hash is FNV-1a of a text, with the highest bit set.
+// hash returns a hash of a text after FNV-1a, with the highest bit set.
 func hash(text string, salt uint32) uint32 {
 	h := 2166136261 ^ salt
 	if len(text) > maxPlain {
@@ -149,13 +150,13 @@ func hash(text string, salt uint32) uint32 {
 	return h ^ h>>15 | 1<<31
 }
 
-// text returns the text of a token of a file of the row.
+// text returns the text of the token at an index of the row. file is the file of the token.
 func (r *row) text(file, at int) string {
 	f := r.files[file]
 	return f.Of(f.Tokens[r.token[at]])
 }
 
-// fileOf returns the file that a token of the row belongs to.
+// fileOf returns the index of the file that a token of the row belongs to.
 func (r *row) fileOf(at int) int {
 	low, high := 0, len(r.files)
 	for high-low > 1 {
@@ -168,8 +169,8 @@ func (r *row) fileOf(at int) int {
 	return low
 }
 
-// lines returns the first and the last line of tokens of the row. Indents at either end
-// stand on lines that belong to others.
+// lines returns the first and the last line of tokens of the row, or 0, 0 if they are only
+// indents. Indents at either end are skipped, because they stand on lines of other code.
 func (r *row) lines(begin, end int) (first, last int) {
 	for begin < end && (r.canon[begin] == indent || r.canon[begin] == dedent) {
 		begin++
@@ -195,7 +196,7 @@ func (r *row) equalTexts(p pair) int {
 	return p.n
 }
 
-// hasMostOf reports whether s has four fifths of t.
+// hasMostOf reports whether s contains at least four fifths of t.
 func hasMostOf(s, t span) bool {
 	return 5*(min(s.end, t.end)-max(s.begin, t.begin)) >= 4*(t.end-t.begin)
 }

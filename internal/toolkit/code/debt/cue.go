@@ -2,12 +2,12 @@ package debt
 
 import "strings"
 
-// cue is where a block admits debt.
+// cue is a place in a block that admits debt.
 type cue struct {
 	word   int    // index of its first word
-	marker string // in capitals; empty for a phrase
-	author string // in the brackets behind a marker
-	from   int    // offset of the text behind marker and author
+	marker string // marker in capitals; empty for a phrase
+	author string // name in the brackets after a marker
+	from   int    // offset of the text after marker and author
 }
 
 // cues returns the markers of a block, or its first phrase if it has none.
@@ -34,7 +34,8 @@ func (b *block) cues() []cue {
 	return nil
 }
 
-// marker reports whether a word is one that stands where markers stand.
+// marker returns the cue of a word, and reports whether the word is a marker at a position
+// where markers stand.
 func (b *block) marker(i int, w word) (cue, bool) {
 	text := b.text[w.begin:w.end]
 	c := cue{word: i, from: w.end}
@@ -71,7 +72,7 @@ func (b *block) marker(i int, w word) (cue, bool) {
 	}
 	switch {
 	case rest == "" || rest[0] == '\n' || rest[0] == ' ' || rest[0] == ':' || rest[0] == '!' || rest[0] == '?' || rest[0] == ',' || rest[0] == '.' && !strings.HasPrefix(rest, "..") && len(rest) > 1 && rest[1] <= ' ':
-	case rest[0] == '-' || rest[0] == '/': // in a form such as XXX-1234, and in TODO/FIXME
+	case rest[0] == '-' || rest[0] == '/': // not a marker in a form such as XXX-1234 or TODO/FIXME
 		if len(rest) < 2 || rest[1] != ' ' && rest[1] != '-' && rest[1] != '\n' {
 			return cue{}, false
 		}
@@ -84,7 +85,7 @@ func (b *block) marker(i int, w word) (cue, bool) {
 		return cue{}, false
 	}
 	if !spoken && i+1 < len(b.words) {
-		switch b.words[i+1].lower { // a sentence about markers
+		switch b.words[i+1].lower { // the sentence is about markers
 		case "list", "lists", "comment", "comments", "item", "items", "marker", "markers", "is", "are", "and", "or":
 			return cue{}, c.marker == "XXX" && b.words[i+1].lower == "is"
 		}
@@ -96,7 +97,7 @@ func (b *block) marker(i int, w word) (cue, bool) {
 	return c, true
 }
 
-// sentence returns the first word of the sentence that a word is in.
+// sentence returns the index of the first word of the sentence that a word is in.
 func (b *block) sentence(i int) int {
 	for i > 0 {
 		between := b.text[b.words[i-1].end:b.words[i].begin]
@@ -122,7 +123,7 @@ func (b *block) phrase(i int) bool {
 	return false
 }
 
-// follows reports whether words stand at an index; * is any word.
+// follows reports whether the words stand from an index on; * stands for any word.
 func (b *block) follows(i int, words string) bool {
 	for want := range strings.FieldsSeq(words) {
 		if i == len(b.words) || want != "*" && b.words[i].lower != want {
@@ -133,7 +134,7 @@ func (b *block) follows(i int, words string) bool {
 	return true
 }
 
-// denied reports whether a word before a phrase says that it is not so.
+// denied reports whether the word before a phrase negates it.
 func (b *block) denied(i int) bool {
 	if i == 0 {
 		return false
@@ -145,8 +146,9 @@ func (b *block) denied(i int) bool {
 	return false
 }
 
-// phrases returns what follows the first word in phrases that admit debt: * stands for
-// one word, and a dot for nothing more.
+// phrases returns the continuations of a first word in phrases that admit debt, separated
+// by |. In them * stands for one word, and a dot means that the first word alone is the
+// phrase.
 func phrases(first string) string {
 	switch first {
 	case "another":

@@ -1,10 +1,10 @@
 // Package debt finds comments in which authors admit that something is left to do:
 // self-admitted technical debt, after Potdar and Shihab, 2014.
 //
-// A comment admits debt by a marker (TODO, FIXME, XXX, HACK, BUG, KLUDGE) where a
-// sentence begins or with a colon or a name in brackets behind it, or by a phrase such as
-// "not implemented yet" or "ugly workaround". Strings are never looked at. The kind of
-// debt follows from the words of the remark, and so does its severity.
+// A comment admits debt by a marker (TODO, FIXME, XXX, HACK, BUG, KLUDGE) or by a phrase
+// such as "not implemented yet" or "ugly workaround". A marker begins a sentence, or a
+// colon or a name in brackets follows it. Strings are never searched. The kind and the
+// severity of the debt follow from the marker and the words of the remark.
 //
 // The files, each calling those below it:
 //

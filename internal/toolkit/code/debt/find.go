@@ -11,7 +11,7 @@ import (
 // Bounds of a result.
 const (
 	maxRemarks = 10_000
-	maxText    = 240 // bytes of a remark
+	maxText    = 240 // maximum size of the text of a remark in bytes
 )
 
 // Remark is a place where an author admits debt.
@@ -25,15 +25,15 @@ type Remark struct {
 	Text     string   `json:"text" jsonschema:"what is to be done, at most 240 bytes"`
 }
 
-// Result is the remarks of files.
+// Result contains the remarks of files.
 type Result struct {
-	Remarks  []Remark   `json:"remarks"`  // in the order of the files and lines
-	Comments int        `json:"comments"` // blocks of comments that were read
+	Remarks  []Remark   `json:"remarks"`  // sorted as the files are, and by line within a file
+	Comments int        `json:"comments"` // number of blocks of comments that were read
 	Gaps     []code.Gap `json:"gaps,omitempty"`
 }
 
-// Find returns the remarks in files. When ctx ends first it returns what it has, and the
-// cause.
+// Find returns the remarks in files. If ctx ends first, it returns the remarks so far, a
+// gap, and the cause.
 func Find(ctx context.Context, files []*code.File) (Result, error) {
 	var res Result
 	cut := false
@@ -82,7 +82,7 @@ func Find(ctx context.Context, files []*code.File) (Result, error) {
 	return res, nil
 }
 
-// clip removes what stands between a marker and its text, and cuts a long text.
+// clip removes the punctuation between a marker and its text, and cuts a long text.
 func clip(text string) string {
 	for text != "" && (text[0] == ':' || text[0] == ' ' || text[0] == '-' || text[0] == ',' || text[0] == '.') {
 		text = text[1:]

@@ -15,7 +15,7 @@ import (
 	"belljar.dev/internal/toolkit/code/lex"
 )
 
-// labelled is a comment that a person read.
+// labelled is a comment that a person has read and labelled.
 type labelled struct {
 	label, library, place, text string
 }
@@ -52,8 +52,8 @@ func read(t *testing.T, name string) []labelled {
 	return all
 }
 
-// file makes a file of a comment. Tokens are made here, so that the labels judge this
-// package alone.
+// file makes a file that consists of a comment. It makes the tokens without a lexer, so
+// that the labels test only this package.
 func (l labelled) file() *code.File {
 	f := &code.File{Path: l.place, Text: l.text}
 	at, line := 0, 1
@@ -69,12 +69,13 @@ func (l labelled) file() *code.File {
 	return f
 }
 
-// Of what is found at least 95 % is debt, and of the debt at least 90 % is found.
+// TestLabelledComments checks that at least 95 % of what is found is debt, and that at
+// least 90 % of the debt is found.
 func TestLabelledComments(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		count int
-		kinds float64 // lowest share of kinds as labelled
+		kinds float64 // lowest share of remarks whose kind equals the label
 	}{{"testdata/comments.txt", 300, 0.7}, {"testdata/heldout.txt", 100, 0.6}} {
 		all := read(t, tt.name)
 		if len(all) != tt.count {
@@ -178,7 +179,8 @@ func TestRemarks(t *testing.T) {
 	}
 }
 
-// Each part of a result changes with what it is measured of.
+// TestEachFieldIsMeasured checks that each field of a result changes with what it
+// describes.
 func TestEachFieldIsMeasured(t *testing.T) {
 	const base = "// TODO(ada): support proxies\nvar x int\n"
 	for _, tt := range []struct {
@@ -253,7 +255,8 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// Comments of languages without a lexer admit debt without their marks.
+// TestDebtInPlainLanguages checks that the marks of comments are removed in languages
+// without a lexer.
 func TestDebtInPlainLanguages(t *testing.T) {
 	for _, tt := range []struct {
 		language code.Language

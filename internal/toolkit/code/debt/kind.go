@@ -1,34 +1,34 @@
 package debt
 
-// Kind is what is left to do.
+// Kind is the kind of work that is left to do.
 type Kind string
 
 // The kinds, after Maldonado and Shihab, 2015, with two more.
 const (
-	Design      Kind = "design"      // structure: workarounds, duplication, what should be elsewhere
+	Design      Kind = "design"      // structure: workarounds, duplication, code that belongs elsewhere
 	Defect      Kind = "defect"      // something is known to be wrong
 	Requirement Kind = "requirement" // something is missing, or a question is open
 	Test        Kind = "test"        // tests are missing or in a bad state
-	Performance Kind = "performance" // something costs more than it must
+	Performance Kind = "performance" // something costs more than necessary
 	Security    Kind = "security"    // something can be attacked
 )
 
-// Severity is how bad the author says it is.
+// Severity says how bad the debt is, as the author's words show.
 type Severity string
 
 // The severities.
 const (
 	Low      Severity = "low"      // a wish or a question
-	Medium   Severity = "medium"   // what a marker says without more
-	High     Severity = "high"     // a word of something wrong, or the marker FIXME or BUG
+	Medium   Severity = "medium"   // a marker without other signs
+	High     Severity = "high"     // a word that says that something is wrong, or the marker FIXME or BUG
 	Critical Severity = "critical" // security, lost data, crashes
 )
 
-// classify returns kind and severity of a remark by its marker, which is empty for a
-// phrase, its words, and whether it is a question. Most questions are about a missing
+// classify returns the kind and the severity of a remark by its marker (empty for a
+// phrase), its words, and whether it is a question. Most questions are about a missing
 // feature.
 func classify(marker string, words []word, question bool) (Kind, Severity) {
-	var counts [6]int // in the order of the list below
+	var counts [6]int // in the order of the switch below
 	wish, wrong, critical := false, false, false
 	for i, w := range words {
 		switch about(w.lower) {
@@ -82,7 +82,7 @@ func classify(marker string, words []word, question bool) (Kind, Severity) {
 	return kind, Medium
 }
 
-// about returns the kind that a word speaks of, or "".
+// about returns the kind that a word belongs to, or an empty Kind.
 func about(lower string) Kind {
 	switch lower {
 	case "security", "insecure", "insecurely", "vulnerable", "vulnerability", "vulnerabilities", "exploit", "exploitable", "attacker", "attack", "attacks", "injection", "xss", "csrf", "spoof", "spoofing", "sanitize", "sanitized", "plaintext", "untrusted":

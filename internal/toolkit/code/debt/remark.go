@@ -8,29 +8,29 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// maxBlock is how much of comments that belong together is read, in bytes.
+// maxBlock is the maximum size of a block that is read, in bytes.
 const maxBlock = 64 << 10
 
-// block is comments on lines that follow each other, without what makes them comments.
+// block contains the comments on consecutive lines, without the marks of comments.
 type block struct {
-	text  string // lines, each with a line feed
-	line  int    // of the first one
+	text  string // lines, each with a line feed at its end
+	line  int    // line number of the first line
 	words []word
 }
 
-// word is one of a block.
+// word is a word of a block.
 type word struct {
 	begin, end int
 	line       int
-	starts     bool   // at the beginning of a line or of a sentence
-	lower      string // in lower case
+	starts     bool   // whether it is at the beginning of a line or of a sentence
+	lower      string // the word in lower case
 }
 
-// blocks returns the comments of a file that may admit debt.
+// blocks returns the blocks of comments in a file, with their words.
 func blocks(f *code.File) []block {
 	var all []block
 	var text strings.Builder
-	first, next := 0, 0 // lines: of the block, and on which it would go on
+	first, next := 0, 0 // first line of the block, and the line on which a comment continues it
 	end := func() {
 		if text.Len() > 0 {
 			all = append(all, block{text: text.String(), line: first})
@@ -54,7 +54,7 @@ func blocks(f *code.File) []block {
 			text.WriteByte('\n')
 		}
 		next = int(t.Line) + strings.Count(comment, "\n") + 1
-		if !alone { // what stands below belongs to the next line of code
+		if !alone { // the comment follows code; a comment below it belongs to the next line of code
 			end()
 			next = 0
 		}
@@ -66,8 +66,8 @@ func blocks(f *code.File) []block {
 	return all
 }
 
-// bare returns a line of a comment without the signs around it. look is nil for a language
-// with a lexer of its own.
+// bare returns a line of a comment without the marks around it. look is nil for a language
+// with a lexer.
 func bare(line string, look *code.Plain) string {
 	line = strings.TrimSpace(strings.ToValidUTF8(line, "?"))
 	if look != nil {
@@ -96,7 +96,7 @@ func unmarked(line string, look *code.Plain) string {
 	}
 	for _, mark := range look.Line {
 		if strings.HasPrefix(line, mark) {
-			line = strings.TrimLeft(line, mark) // one or more of the mark, such as ;;;
+			line = strings.TrimLeft(line, mark) // remove one or more of the mark, for example ;;;
 			break
 		}
 	}
@@ -115,7 +115,7 @@ func (b *block) read() {
 				line++
 				starts = true
 			case '.', ';', '!', '?', '(', '{', '[', ',':
-				// The dot of a.TODO and the bracket of f(XXX) are no ends of sentences.
+				// The dot of a.TODO and the bracket of f(XXX) do not end a sentence.
 				rest := b.text[at+size:]
 				starts = starts || r == '{' || strings.HasPrefix(rest, " ")
 			case ' ', '\t', '-', '*', '@', '/', '>':
@@ -141,7 +141,7 @@ func (b *block) read() {
 // letter reports whether a rune is part of a word.
 func letter(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// paragraph returns how long the text between two offsets is up to an empty line.
+// paragraph returns the length of the text between two offsets, up to an empty line.
 func (b *block) paragraph(begin, end int) int {
 	if i := strings.Index(b.text[begin:end], "\n\n"); i >= 0 {
 		return i

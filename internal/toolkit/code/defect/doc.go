@@ -1,7 +1,8 @@
-// Package defect ranks files by what usually goes with defects: complex code that is
-// often changed, copied, depended on, poorly named and not tested. It ranks, and gives no
-// probability: for that, a model would have to be tested on histories whose defects are
-// known, and predict them better than the number of lines does.
+// Package defect ranks files by features that usually occur together with defects: code
+// that is complex, often changed, copied, depended on, poorly named or not tested. The
+// result is a rank and not a probability. For a probability, a model would have to be
+// tested on histories whose defects are known, and predict these better than the number
+// of lines does.
 //
 // The files, each calling those below it:
 //

@@ -9,16 +9,16 @@ import (
 	"belljar.dev/internal/toolkit/code/history"
 )
 
-// Input is the data of a project. A nil member was not measured.
+// Input is the data of a project. A nil field was not measured.
 type Input struct {
 	Files      []*code.File
-	History    *history.History   // of the same paths
-	Graph      *graph.Graph       // of the kind full-dependency
-	Duplicated map[string]int     // lines that exist elsewhere too, by path; a file without an entry has none
-	Coverage   map[string]float64 // by path, the part of a file's statements that tests run, from 0 to 1
+	History    *history.History   // history of the same paths
+	Graph      *graph.Graph       // graph of the kind full-dependency
+	Duplicated map[string]int     // number of lines that also exist elsewhere, by path; 0 for a file without an entry
+	Coverage   map[string]float64 // part of a file's statements that tests run, from 0 to 1, by path
 }
 
-// vectors is how many features a file has.
+// vectors is the number of features of a file.
 const vectors = 6
 
 // The features, in the order in which they are added up.
@@ -31,15 +31,17 @@ const (
 	naming
 )
 
-// feature is one vector: its name, its part of the score, and what its value is.
+// feature is one feature of files: its name, the meaning of its value, and its weight in
+// the score.
 type feature struct {
 	name, value string
 	weight      float64
 }
 
-// features are the vectors in their order. The weights add up to 1. They are a rule: the
-// papers on defect prediction find changes and complexity ahead of all others (such as
-// Nagappan and Ball, 2005), and no history was at hand to fit them to.
+// features returns the features in their order. The weights add up to 1. They follow a
+// rule: the papers on defect prediction find changes and complexity ahead of all other
+// features (for example Nagappan and Ball, 2005), and there was no history to fit the
+// weights to.
 func features() [vectors]feature {
 	return [vectors]feature{
 		churn:       {"churn", "commits and lines in the period, from 0 to 1", 0.30},
@@ -51,7 +53,7 @@ func features() [vectors]feature {
 	}
 }
 
-// values are the features of one file; nil is not measured.
+// values are the features of one file; nil means not measured.
 type values [vectors]*float64
 
 // measure measures the features of the files.
@@ -90,7 +92,8 @@ func (in *Input) measure(files []*code.File) []values {
 	return all
 }
 
-// coupled are the other files to which the links of a file lead in either direction.
+// coupled returns for each file the other files that a link connects with it, in either
+// direction.
 func (in *Input) coupled() map[string]map[string]bool {
 	all := make(map[string]map[string]bool)
 	if in.Graph == nil {
@@ -113,12 +116,12 @@ func (in *Input) coupled() map[string]map[string]bool {
 	return all
 }
 
-// directory reports whether the path of a node is not that of a file.
+// directory reports whether the path of a node is the path of a directory.
 func directory(n *graph.Node) bool { return n.Kind == "package" || n.Kind == "tests" }
 
-// names is the part of the names that a file declares which say little: those shorter
-// than three letters, with a number at the end, or made of an empty word alone. It is
-// nil for a file that declares none.
+// names returns the part of the names declared in a file that say little: names that are
+// shorter than three letters, end with a digit, or consist of an empty word such as tmp. It
+// returns nil for a file that declares no names.
 func names(f *code.File) *float64 {
 	all, poor := 0, 0
 	count := func(name string) {
@@ -156,7 +159,7 @@ func poorly(name string) bool {
 	return false
 }
 
-// tested reports whether a file contains tests alone.
+// tested reports whether a file contains only tests.
 func tested(f *code.File) bool {
 	if strings.HasSuffix(path.Base(f.Path), "_test.go") {
 		return true

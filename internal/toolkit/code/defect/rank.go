@@ -10,18 +10,20 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// Model names what the scores come from.
+// Model names the origin of the scores.
 type Model struct {
-	Name   string // rank
+	Name   string // always "rank"
 	Reason string // why the score is not a probability
 }
 
 // Vector is one feature of a file.
 type Vector struct {
-	Name         string
-	Meaning      string  // what the value is
-	Value        float64 // as it was measured
-	Above        float64 // the part of the other files in which the vector is measured that have less, those with the same by half
+	Name    string
+	Meaning string  // meaning of the value
+	Value   float64 // value as it was measured
+	// part of the other measured files that have a lower value; a file with the same value
+	// counts as half
+	Above        float64
 	Weight       float64
 	Contribution float64 // Weight times Above
 }
@@ -29,24 +31,25 @@ type Vector struct {
 // File is one file with its rank.
 type File struct {
 	Path       string
-	Score      float64 // from 0 to 1: the sum of the contributions, in their order
-	Confidence float64 // the part of the six vectors that were measured
+	Score      float64 // sum of the contributions in their order, from 0 to 1
+	Confidence float64 // part of the six vectors that were measured
 	Vectors    []Vector
-	Missing    []string // the vectors that were not measured
+	Missing    []string // names of the vectors that were not measured
 }
 
-// Result is the ranked files.
+// Result contains the ranked files.
 type Result struct {
 	Model Model
-	Files []File // the highest score first
-	Left  int    // files with less confidence than was asked for
+	Files []File // sorted, the highest score first
+	Left  int    // number of files with less confidence than was asked for
 	Gaps  []code.Gap
 }
 
-// Rank ranks the files that contain code, but those of tests alone. A file's score is
-// the sum over the vectors of a weight times the part of the other files that have less;
-// a vector that was not measured adds nothing, lowers the confidence, and is named. Files
-// below the least confidence are counted and left out. An error is one of ctx.
+// Rank ranks the files that contain code, except files that contain only tests. A file's
+// score is the sum, over the vectors, of a weight times the part of the other files that
+// have a lower value. A vector that was not measured adds nothing, lowers the confidence,
+// and is listed. Files with a confidence below least are counted and left out. The only
+// errors are those of ctx.
 func Rank(ctx context.Context, in Input, least float64) (Result, error) {
 	result := Result{Model: Model{
 		Name:   "rank",
@@ -99,7 +102,8 @@ func Rank(ctx context.Context, in Input, least float64) (Result, error) {
 	return result, nil
 }
 
-// why says which part of the input is missing.
+// why returns the reason why a vector was not measured in any file: the part of the input
+// that is missing.
 func (in *Input) why(k int) string {
 	switch {
 	case k == churn && in.History == nil:
@@ -114,7 +118,7 @@ func (in *Input) why(k int) string {
 	return "no file has what it is measured by"
 }
 
-// count is how many files a vector was not measured of.
+// count returns the number of files in which a vector was not measured.
 func count(all []values, k int) (missing int) {
 	for i := range all {
 		if all[i][k] == nil {
@@ -124,10 +128,10 @@ func count(all []values, k int) (missing int) {
 	return missing
 }
 
-// compare returns for each file the part of the others that have less of a vector, those
-// with the same by half.
+// compare returns for each file the part of the other files that have a lower value of a
+// vector. A file with the same value counts as half.
 func compare(all []values, k int) []float64 {
-	var byValue []int // the measured files
+	var byValue []int // indices of the measured files
 	for i := range all {
 		if all[i][k] != nil {
 			byValue = append(byValue, i)

@@ -22,7 +22,7 @@ const (
 	nested = "package m\nfunc alpha() { if true { if true { bravo() } } }\nfunc bravo() {}\n"
 )
 
-// whole is a project of which everything was measured.
+// whole returns a project of which everything was measured.
 func whole(t testing.TB) Input {
 	t.Helper()
 	in := Input{
@@ -34,7 +34,7 @@ func whole(t testing.TB) Input {
 	return in.with(t)
 }
 
-// with builds the graph of the files.
+// with returns the input with the graph of its files.
 func (in Input) with(t testing.TB) Input {
 	t.Helper()
 	g, err := graph.Build(t.Context(), in.Files, graph.Full)
@@ -81,7 +81,7 @@ func TestRank(t *testing.T) {
 		if v.Name == "complexity" && (v.Value != 3 || v.Above != 1 || v.Contribution != 0.25) {
 			t.Errorf("complexity of b.go: %+v", v)
 		}
-		if v.Name == "duplication" && (v.Value != 0 || v.Above != 0.25) { // as c.go, below a.go
+		if v.Name == "duplication" && (v.Value != 0 || v.Above != 0.25) { // same as c.go, below a.go
 			t.Errorf("duplication of b.go: %+v", v)
 		}
 	}
@@ -90,7 +90,8 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// The score is the sum of what each vector contributes, to the last bit.
+// TestContributionsAddUp checks that the score is exactly the sum of the contributions of
+// the vectors.
 func TestContributionsAddUp(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	in := Input{History: &history.History{}, Duplicated: map[string]int{}, Coverage: map[string]float64{}}
@@ -124,7 +125,8 @@ func TestContributionsAddUp(t *testing.T) {
 	}
 }
 
-// A measure that is missing lowers the confidence, is named, and adds nothing.
+// TestNotMeasured checks that a measure that is missing lowers the confidence, is listed,
+// and adds nothing.
 func TestNotMeasured(t *testing.T) {
 	in := whole(t)
 	in.History, in.Graph, in.Duplicated, in.Coverage = nil, nil, nil, nil
@@ -144,7 +146,7 @@ func TestNotMeasured(t *testing.T) {
 	if len(r.Files) != 0 || r.Left != 3 || r.Gaps[len(r.Gaps)-1].Field != "files" {
 		t.Errorf("got %+v, want all left out", r)
 	}
-	// One file without coverage.
+	// One file has no coverage.
 	in = whole(t)
 	delete(in.Coverage, "c.go")
 	r = ranked(t, in, 1)
@@ -157,7 +159,8 @@ func TestNotMeasured(t *testing.T) {
 	}
 }
 
-// One change of the input changes the vector that it belongs to, and the score.
+// TestOneChangeChangesEachVector checks that a change of the input changes the vector that
+// it belongs to, and the score.
 func TestOneChangeChangesEachVector(t *testing.T) {
 	for name, change := range map[string]func(in *Input){
 		"churn": func(in *Input) { in.History.Files[0].Score = 0.9; in.History.Files[1].Score = 0.1 },
