@@ -21,7 +21,7 @@ const endTime = 5 * time.Second
 // fence contains a program and all processes that it starts. It is a cgroup; without a
 // cgroup it is a pid namespace for root, and a process group for other users.
 type fence struct {
-	dir    string   // path of the cgroup; empty if there is no cgroup
+	dir    string   // path of the cgroup; empty without a cgroup
 	cgroup *os.File // open directory of the cgroup
 	pidfd  int      // pidfd of the program; -1 until the program is started
 }

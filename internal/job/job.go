@@ -14,7 +14,7 @@ const (
 	MaxEnded   = 64                 // most ended jobs
 	MaxAge     = 7 * 24 * time.Hour // time for which a job is kept after its end
 	MaxBytes   = 64 << 20           // most bytes of all outputs and answers together
-	MaxOutput  = 4 << 20            // most bytes of one output, of which the end is kept
+	MaxOutput  = 4 << 20            // most bytes of one output; of a longer one, the end is kept
 	MaxAnswer  = 8 << 20            // most bytes of one answer
 	maxRunning = 256
 	maxCommand = 4 << 10 // most bytes of a command
@@ -41,7 +41,7 @@ type Job struct {
 	Command     string // beginning of the command; empty for a call that runs no command
 	Description string
 	Output      string    // ID of the output; empty for a job without a command
-	Started     time.Time // start of the command, or of the call if there is no command
+	Started     time.Time // start of the command; for a job without a command, start of the call
 	Ended       time.Time // zero while the job runs
 	Status      Status
 	End         End

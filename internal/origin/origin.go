@@ -83,7 +83,7 @@ func (g Guard) knows(r *http.Request) bool {
 	return err == nil && at.Addr().Unmap() == ip
 }
 
-// own returns the origin of the server's own pages, as this client sees it.
+// own returns the origin of the server's own pages in the form that this client sees.
 func own(r *http.Request) string {
 	scheme := "http"
 	if r.TLS != nil {

@@ -53,7 +53,7 @@ func (w *Work[Q]) Some(ctx context.Context, where string, args ...any) ([]Q, err
 }
 
 // One returns the first question that a condition selects. The error wraps ErrUnknown if
-// there is none.
+// the condition selects nothing.
 func (w *Work[Q]) One(ctx context.Context, where string, args ...any) (q Q, err error) {
 	all, err := w.Some(ctx, where+" LIMIT 1", args...)
 	switch {

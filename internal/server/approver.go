@@ -30,7 +30,7 @@ type ways struct {
 	state string
 	// asked is called with each new question of an agent; it may be nil. It must not block.
 	asked func(question.Asked)
-	hook  *webhook // webhook; nil if there is none
+	hook  *webhook // webhook; nil without a webhook
 
 	mu    sync.Mutex
 	names []string               // guarded by mu: names of the open ways

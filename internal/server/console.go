@@ -80,7 +80,7 @@ func consoleViews(s *Server, c *controller) console.Views {
 }
 
 // ConsoleLink returns a link by which the user of this process can log in at the console
-// once, within a minute. It returns an empty text if there is no console.
+// once, within a minute. It returns an empty text without a console.
 func (l *listeners) ConsoleLink() string {
 	if l.console == nil {
 		return ""

@@ -26,8 +26,8 @@ type knownPeople struct {
 	said string          // guarded by mu: last fault that was logged
 }
 
-// now returns the people of the policy in force. A person whose token cannot be read, or
-// who has the same token as another person, is left out.
+// now returns the people of the policy in force. It leaves out a person whose token cannot
+// be read or equals the token of another person.
 func (k *knownPeople) now(ctx context.Context) []console.Known {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -23,7 +23,7 @@ type consoleProvider struct {
 	roots  *x509.CertPool // certificate authorities for the provider; nil for those of the system
 
 	mu     sync.Mutex
-	at     *auth.Provider      // guarded by mu; nil if there is no provider yet
+	at     *auth.Provider      // guarded by mu; nil before the first provider
 	of     auth.ProviderConfig // guarded by mu: configuration of at
 	closed bool                // guarded by mu
 }
@@ -70,7 +70,7 @@ func (v *consoleProvider) Close() {
 	}
 }
 
-// Host returns the host of the provider; empty if there is no provider.
+// Host returns the host of the provider; empty without a provider.
 func (v *consoleProvider) Host() string {
 	is := policies.ProviderOf(v.server.gate.now.Load())
 	if is == nil {

@@ -19,12 +19,12 @@ type controller struct {
 	ways       *ways
 	quotas     *quotas
 	browsers   *agentBrowsers
-	console    *console.Console // nil if there is no console
+	console    *console.Console // nil without a console
 }
 
 // listen serves the control socket, and opens the way by which the command line answers
-// questions. end closes the socket. end is nil if there is no state directory, or if the
-// socket cannot be opened: a server can run without the socket.
+// questions. end closes the socket. end is nil without a state directory, or if the socket
+// cannot be opened: a server can run without the socket.
 func (c *controller) listen(ctx context.Context) (end func()) {
 	if c.at.State == "" {
 		return nil

@@ -29,8 +29,8 @@ type fleetPolicies struct {
 // fleetPolicyDir is the name of this directory in the state directory.
 const fleetPolicyDir = "fleet-policy"
 
-// openFleetPolicies finds the policy of a fleet. If there is none, policy is the file of
-// --policy.
+// openFleetPolicies finds the policy of a fleet. If it does not exist, policy is the file
+// of --policy.
 func openFleetPolicies(state, file string) (_ *fleetPolicies, policy string, err error) {
 	f := &fleetPolicies{dir: filepath.Join(state, fleetPolicyDir)}
 	entries, err := os.ReadDir(f.dir)
@@ -104,7 +104,7 @@ func (f *fleetPolicies) clean() {
 	}
 }
 
-// current returns the policy in force; its number is 0 if there is none.
+// current returns the policy in force. Its number is 0 if no policy is in force.
 func (f *fleetPolicies) current() (g fleet.Policy, err error) {
 	f.files.Lock()
 	defer f.files.Unlock()

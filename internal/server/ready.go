@@ -174,7 +174,7 @@ func roomFault(dir string) string {
 	return ""
 }
 
-// fault returns the fault of the audit log; empty if there is none. fatal reports whether
+// fault returns the fault of the audit log; empty without a fault. fatal reports whether
 // calls are refused because of it.
 func (l *ledger) fault() (why string, fatal bool) {
 	if l == nil {

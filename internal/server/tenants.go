@@ -76,8 +76,8 @@ func readToken(ctx context.Context, kind, name string, from policies.Secret, box
 }
 
 // tenantTokens returns the tokens of a policy's tenants, or an error if one of them is not
-// known. Only servers over HTTP need tokens. without reports that there is no state
-// directory for belljar's own tokens.
+// known. Only servers over HTTP need tokens. without reports that the state directory for
+// belljar's own tokens is missing.
 func tenantTokens(ctx context.Context, p *policies.Policy, boxes hostexec.Boxes, without bool) ([]auth.Digest, error) {
 	all, faults := readTokens(ctx, p, boxes)
 	switch {

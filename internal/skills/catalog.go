@@ -249,7 +249,7 @@ func (c *Catalog) Find(name string) (Skill, error) {
 }
 
 // nearest returns the first of all names that contains name or with which name begins;
-// empty if there is none. Case, dashes, underscores and dots do not count.
+// empty if no name does. Case, dashes, underscores and dots do not count.
 func nearest(name string, all []string) string {
 	plain := func(s string) string {
 		return strings.NewReplacer("-", "", "_", "", ".", "").Replace(strings.ToLower(s))

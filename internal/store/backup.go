@@ -10,8 +10,8 @@ import (
 )
 
 // Copy writes a snapshot of the database into a new file, which only this user can read.
-// Other processes may write in the meantime. If there is no database, the error wraps
-// fs.ErrNotExist.
+// Other processes may write in the meantime. If the database does not exist, the error
+// wraps fs.ErrNotExist.
 func (s *Store) Copy(ctx context.Context, file string) error {
 	if s.dir == "" {
 		return errors.New("copy state: it is in memory")

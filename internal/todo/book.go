@@ -172,7 +172,7 @@ func (b *Book) write(ctx context.Context, o store.Owner, f func(w *work) error) 
 }
 
 // Count returns how many todos of the owner are open, how many are completed or cancelled,
-// and the id of the session's current todo, or 0 if there is none.
+// and the id of the session's current todo; 0 without a current one.
 func (b *Book) Count(ctx context.Context, o store.Owner) (open, over int, current int64, err error) {
 	err = b.kept.Read(ctx, func(tx *sql.Tx) error {
 		w := b.work(tx, o)

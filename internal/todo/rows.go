@@ -66,7 +66,7 @@ func (w *work) room(ctx context.Context) error {
 		w.exec(ctx, "DELETE FROM todos_all WHERE tenant = ? AND place = ? AND id = ?", oldest))
 }
 
-// current returns the id of the session's current todo, or 0 if there is none.
+// current returns the id of the session's current todo; 0 without a current one.
 func (w *work) current(ctx context.Context) (id int64, err error) {
 	err = w.tx.QueryRowContext(ctx, "SELECT todo FROM todos_current WHERE tenant = ? AND place = ? AND session IN (?, '') ORDER BY session DESC LIMIT 1",
 		w.owner.Tenant, w.place, w.owner.Session).Scan(&id)

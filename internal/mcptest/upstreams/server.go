@@ -18,7 +18,7 @@ type Server struct {
 	// 2026-07-28. It offers no subscriptions.
 	Modern  bool
 	Framing Framing
-	Rules   []Rule // rules, of which the first that applies to a message is used
+	Rules   []Rule // rules; the first that applies to a message is used
 	// Mark is in the arguments of the server's process, and of each process that it starts.
 	// A test finds the processes by the mark (testenv.Sleeping).
 	Mark string

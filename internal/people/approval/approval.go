@@ -143,7 +143,7 @@ type Reply struct {
 	First bool          // whether an equal earlier answer is an error
 	Scope Scope         // scope of the yes; Once if empty
 	For   time.Duration // time for the scope Hours; zero means the longest allowed time
-	By    string        // name of the person, as Via knows it
+	By    string        // name by which Via knows the person
 	Via   string        // way of the answer: "command line", "console", "client" or "webhook"
 	Note  string        // note of the person for the agent
 }

@@ -95,7 +95,8 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Kept returns the bytes that an earlier run kept under a key, or nil if there are none.
+// Kept returns the bytes that an earlier run kept under a key; nil for an unknown key or
+// damaged bytes.
 func (s *Store) Kept(k Key) []byte {
 	if s == nil {
 		return nil

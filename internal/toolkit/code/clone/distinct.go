@@ -13,11 +13,11 @@ const (
 	maxSteps = 1 << 26
 )
 
-// Distinct leaves out the clones that report nothing new: those of which another clone of
-// the same kind or of a stricter one covers each place, at as many places. To cover a place
-// means to have most of its lines. Code that exists eight times is a clone of itself from
-// each of these places. tests reports whether a place belongs to tests: clones that have
-// only such places come last. Otherwise the order does not change.
+// Distinct leaves out the clones that report nothing new. A clone reports nothing new if
+// another clone of the same kind or of a stricter one has at least as many places, and they
+// contain most of the lines of each place of the first. Code that exists eight times is a
+// clone of itself from each of these places. tests reports whether a place belongs to
+// tests: clones that have only such places come last. Otherwise the order does not change.
 func Distinct(all []Clone, tests func(p Place) bool) []Clone {
 	keeps := make([]bool, len(all))
 	kept := keeper{all: all, at: make(map[string][]keptAt), steps: maxSteps}

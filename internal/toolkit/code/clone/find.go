@@ -191,8 +191,8 @@ func (w *work) addSimilar() {
 	}
 	gapped, semantic := w.found[Gapped], w.found[Semantic]
 	semantic.functions = w.functions
-	// for each token of a later place: number of the last gapped clone, from 1; 0 if there
-	// is none
+	// for each token of a later place: number of the last gapped clone, from 1; 0 outside
+	// of such clones
 	joined := make([]int32, len(w.canon))
 	for i, x := range w.gapped {
 		if x.equal < w.MinTokens || w.stricter(x) || !gapped.long(x.a, x.b) {

@@ -266,8 +266,8 @@ func (w *idioms) operator(r *row, file int, s span, i int, text string) {
 	}
 }
 
-// plainOperator returns the token that stands for an operator and for similar ones, or 0 if
-// there is none.
+// plainOperator returns the token that stands for an operator and for similar ones; 0 for
+// any other text.
 func plainOperator(text string) uint32 {
 	switch text {
 	case "=", ":=":

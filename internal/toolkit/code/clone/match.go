@@ -33,8 +33,8 @@ type Matches struct {
 }
 
 // Match returns the places in files that resemble snippet, which may be shorter than the
-// minimum lines and tokens of the options. A function of which most was found as an exact,
-// a renamed or a gapped place is not compared once more as a similar function.
+// minimum lines and tokens of the options. If most of a function was found as an exact, a
+// renamed or a gapped place, the function is not compared once more as a similar function.
 func Match(ctx context.Context, files []*code.File, snippet *code.File, o Options) (Matches, error) {
 	o, err := o.with()
 	if err != nil {

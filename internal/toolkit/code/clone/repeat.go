@@ -48,7 +48,7 @@ func (w *windows) unseen(h uint64) bool {
 	return w.filter[h>>6&uint64(len(w.filter)-1)]&(1<<(h&63)) == 0
 }
 
-// first returns the first place of a window with this hash and content. If there is none
+// first returns the first place of a window with this hash and content. If it finds nothing
 // and keep is true, it keeps the place of this window.
 func (w *windows) first(h uint64, ids []uint32, at int, keep bool) (int, bool) {
 	if !keep && w.unseen(h) {
