@@ -22,7 +22,7 @@ var (
 // errForeign is the error for a database that another program has made at our path.
 var errForeign = fmt.Errorf("the file is another program's database: %w", ErrCorrupt)
 
-// remedy contains the sentinel for an error of the database, and an advice for the user.
+// remedy contains the sentinel for an error of the database, and advice for the user.
 type remedy struct {
 	sentinel error
 	advice   string

@@ -59,7 +59,7 @@ func (t *Todo) Left() int {
 
 // Bounds of what a Book stores.
 const (
-	MaxTodos    = 500  // todos of one tenant in one workspace; see [work.room]
+	MaxTodos    = 500  // todos of one tenant in one workspace; ended todos are deleted to make room
 	MaxSteps    = 200  // steps of one todo
 	MaxText     = 2000 // characters of a todo's name or a step's text
 	maxSessions = 200  // sessions of one tenant in one workspace whose current todo is remembered

@@ -160,7 +160,7 @@ func classEnd(pattern string, at int) int {
 		i++
 	}
 	if i < len(pattern) && pattern[i] == ']' {
-		i++ // a bracket at the beginning is a member
+		i++ // a ] at the beginning is a member
 	}
 	for ; i < len(pattern); i++ {
 		switch {

@@ -115,7 +115,7 @@ type comparison struct {
 	seen   []int32 // ranks of the functions that share a rare run
 }
 
-// compare compares the functions with the ranks from to to-1 with those before them.
+// compare compares each function with a rank in [from, to) with the functions before it.
 func (s *search) compare(from, to int, c *comparison) (pairs []alike, cut bool) {
 	if c.counts == nil {
 		c.counts = make([]int32, len(s.order))

@@ -182,9 +182,9 @@ func (w *work) renamed(ctx context.Context, b *builder) error {
 	return err
 }
 
-// addSimilar adds the gapped clones that run found, and the functions that are alike and
-// not part of those: as gapped clones if most of them can be aligned, or else as semantic
-// clones.
+// addSimilar adds the gapped clones that run found, and pairs of similar functions outside
+// of these clones: as gapped clones if most of their tokens can be aligned, or else as
+// semantic clones.
 func (w *work) addSimilar() {
 	if !w.asked(Gapped) && !w.asked(Semantic) {
 		return

@@ -130,7 +130,7 @@ func inSteps[T any](ctx context.Context, n, workers int, do func(from, to int, w
 // idioms rewrites the tokens of functions so that common idioms are written in one way.
 type idioms struct {
 	tokens []uint32
-	closes []bool // for each open bracket: whether it stays
+	closes []bool // for each open bracket: whether its tokens are kept
 	runs   []uint64
 	seen   []uint64 // hash table of the runs so far; each has bit 32 set, which no run has
 	// scatter is a random factor for the places of runs in the table, so that no text can
