@@ -26,7 +26,7 @@ type ComplexityPart struct {
 	TopFiles       TopFiles          `json:"top_files" jsonschema:"files by total_score"`
 }
 
-// ComplexitySummary is what all functions have in common.
+// ComplexitySummary contains numbers over all functions.
 type ComplexitySummary struct {
 	Functions        int     `json:"functions" jsonschema:"functions that were measured"`
 	CodeLines        int     `json:"code_lines" jsonschema:"lines with code in their files"`
@@ -56,7 +56,7 @@ type TopFiles struct {
 	Rankings  []RankedFile `json:"rankings" jsonschema:"the highest total_score first"`
 }
 
-// RankedFile is what the functions of a file have in common.
+// RankedFile contains the numbers of a file's functions.
 type RankedFile struct {
 	Rank          int     `json:"rank" jsonschema:"from 1"`
 	File          string  `json:"file" jsonschema:"path from project_path"`
@@ -68,7 +68,7 @@ type RankedFile struct {
 	Score int `json:"total_score" jsonschema:"sum of the cyclomatic and cognitive numbers of the functions"`
 }
 
-// effort is Halstead's, of one function (Elements of Software Science, 1977).
+// effort returns Halstead's effort of one function (Elements of Software Science, 1977).
 func effort(h code.Halstead) float64 {
 	words, all := h.DistinctOperators+h.DistinctOperands, h.Operators+h.Operands
 	if words == 0 || h.DistinctOperands == 0 {
@@ -79,7 +79,7 @@ func effort(h code.Halstead) float64 {
 	return volume * difficulty
 }
 
-// complexityOf is the complexity of some files.
+// complexityOf returns the complexity of the files.
 func complexityOf(files []*code.File, limits thresholds) (r ComplexityPart) {
 	r.Thresholds, r.Violations = limits, []Violation{}
 	var cyclomatic []int
@@ -135,7 +135,7 @@ func complexityOf(files []*code.File, limits thresholds) (r ComplexityPart) {
 	return r
 }
 
-// over is how often a violation exceeds its threshold.
+// over returns by which factor a violation exceeds its threshold.
 func (v Violation) over() float64 { return float64(v.Value) / float64(max(v.Limit, 1)) }
 
 // rank keeps the files with the highest scores.
@@ -213,19 +213,19 @@ func (r *ComplexityResult) tell(t *text, detailed bool) {
 	}
 }
 
-// violations says how many there are, and of what.
+// violations returns the number of violations and the thresholds in words.
 func (r *ComplexityPart) violations() string {
 	return fmt.Sprintf("%s (cyclomatic over %d or cognitive over %d)", count(r.Summary.Violations, "violation"), r.Thresholds.Cyclomatic, r.Thresholds.Cognitive)
 }
 
-// tellViolations writes some functions, each on one line with the thresholds that it exceeds,
-// and returns how many violations these are.
+// tellViolations writes some functions, each on one line with the thresholds that it
+// exceeds, and returns the number of violations that it has written.
 func (r *ComplexityPart) tellViolations(t *text, shows int, before string) (told int) {
 	type place struct {
 		file, function string
 		line, end      int
 	}
-	at := map[place]int{} // in functions
+	at := map[place]int{} // index in functions
 	var functions [][]Violation
 	for _, v := range r.Violations {
 		p := place{v.File, v.Function, v.Line, v.EndLine}

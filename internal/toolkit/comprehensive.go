@@ -6,8 +6,8 @@ import (
 	"belljar.dev/internal/toolkit/code/clone"
 )
 
-// ComprehensiveResult is the result of analyze_comprehensive. A part that was not asked
-// for is absent.
+// ComprehensiveResult is the result of analyze_comprehensive. A part that the call does not
+// want is absent.
 type ComprehensiveResult struct {
 	Base
 	Languages  []LanguagePart  `json:"languages" jsonschema:"the one with the most code first"`
@@ -28,10 +28,10 @@ type DuplicatesPart struct {
 	ClonesMore int               `json:"clones_more,omitempty" jsonschema:"clones beyond those"`
 }
 
-// listedInAll is how many of each list a result with all analyses has.
+// listedInAll is the number of entries of each list in a result of all analyses.
 const listedInAll = 200
 
-// on reports whether a part is asked for, which it is unless the call says no.
+// on reports whether the call wants a part. It wants a part unless its flag is false.
 func on(flag *bool) bool { return flag == nil || *flag }
 
 func (c *Comprehensive) run(r *reading) (result, error) {
@@ -106,7 +106,7 @@ func (r *ComprehensiveResult) findings() (all []finding) {
 	return all
 }
 
-// measuredFiles is how many files are in languages whose functions have numbers.
+// measuredFiles returns the number of files in languages whose functions are measured.
 func (r *ComprehensiveResult) measuredFiles() (n int) {
 	for _, l := range r.Languages {
 		if l.Measured == "functions" {

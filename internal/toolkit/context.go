@@ -30,12 +30,12 @@ type ContextResult struct {
 	Hotspots        []Hotspot        `json:"hotspots" jsonschema:"complex files that change often, the highest score first"`
 	Recommendations []Recommendation `json:"recommendations" jsonschema:"what to do first"`
 
-	characters int    // of the text
-	quiet      string // why no file changes often; empty where one does
+	characters int    // size of the text, in characters
+	quiet      string // why no file changes often; empty if one does
 	draw       func(tokens int) (text string, leftOut int)
 }
 
-// Metadata says when and by what the result was made.
+// Metadata states when and by which version the result was made.
 type Metadata struct {
 	GeneratedAt time.Time `json:"generated_at" jsonschema:"time of the result"`
 	ToolVersion string    `json:"tool_version" jsonschema:"version of belljar"`
@@ -48,8 +48,8 @@ type Duration struct {
 	Nanos int64 `json:"nanos" jsonschema:"nanoseconds beyond those"`
 }
 
-// Scorecard is numbers about the whole project. docs/toolkit.md has their formulas. One
-// that was not measured is absent.
+// Scorecard contains numbers about the whole project. docs/toolkit.md contains their
+// formulas. A number that was not measured is absent.
 type Scorecard struct {
 	OverallHealth   *float64 `json:"overall_health,omitempty" jsonschema:"mean of complexity_score and maintainability_index"`
 	ComplexityScore *float64 `json:"complexity_score,omitempty" jsonschema:"percent of functions without a violation"`
@@ -73,7 +73,7 @@ type TreeNode struct {
 	Children []any  `json:"children,omitempty" jsonschema:"of a directory: nodes such as this one"`
 }
 
-// Analyses are the parts that were asked for.
+// Analyses are the parts that the call wants.
 type Analyses struct {
 	AST         []FileContext   `json:"ast_contexts,omitempty" jsonschema:"what each file declares"`
 	ASTMore     int             `json:"ast_contexts_more,omitempty" jsonschema:"files beyond those"`
@@ -88,7 +88,8 @@ type Analyses struct {
 	ForeignMore int             `json:"cross_language_references_more,omitempty" jsonschema:"places beyond those"`
 }
 
-// Crossing is a place where one language calls another, or can be called by it.
+// Crossing is a place where one language calls another, or where it declares what another
+// language can call.
 type Crossing struct {
 	File string `json:"file" jsonschema:"path from project_path"`
 	Line int    `json:"line" jsonschema:"where it is"`
@@ -127,8 +128,8 @@ type FunctionBrief struct {
 // Hotspot is a file that is complex and changes often.
 type Hotspot struct {
 	Location Location `json:"location" jsonschema:"where to begin"`
-	// Score is the churn score times the file's part of the highest complexity score,
-	// from 0 to 1.
+	// Score is the churn score of the file, multiplied by its total_score as a share of the
+	// highest total_score, from 0 to 1.
 	Score  float64 `json:"composite_score" jsonschema:"0 to 1: churn score times the part of the highest total_score"`
 	Effort Effort  `json:"refactoring_effort" jsonschema:"to bring its functions below the thresholds"`
 }
@@ -139,8 +140,9 @@ type Location struct {
 	Line int    `json:"line" jsonschema:"of the function furthest above a threshold, else 1"`
 }
 
-// Effort is what it takes to bring the functions of a file below the thresholds: five
-// minutes for each violation and one for each point above (SonarSource's rule S3776).
+// Effort is the time that it takes to bring the functions of a file below the thresholds:
+// five minutes for each violation, and one minute for each point above a threshold
+// (SonarSource's rule S3776).
 type Effort struct {
 	Hours    float64 `json:"estimated_hours" jsonschema:"five minutes for each violation and one for each point above"`
 	Priority string  `json:"priority" jsonschema:"high from a score of 0.5, medium from 0.2, else low"`
@@ -160,17 +162,17 @@ type EffortSecs struct {
 	Secs int64 `json:"secs" jsonschema:"seconds"`
 }
 
-// mapHeading begins the heading of the map, behind which everything is the map.
+// mapHeading begins the heading of the map. All text after it belongs to the map.
 const mapHeading = "## Map"
 
-// Bounds of a context.
+// Limits of a context.
 const (
 	maxTreeFiles  = 2000
 	maxContexts   = 300
-	maxSymbols    = 40 // of one file
+	maxSymbols    = 40 // symbols of one file
 	maxHotspots   = 20
 	maxDAG        = 60  // nodes that are drawn
-	mapFrame      = 150 // characters of what stands around a map
+	mapFrame      = 150 // characters of the text around a map
 	maxForeign    = 100
 	contextListed = 100
 )
@@ -207,7 +209,7 @@ func (c *Context) run(r *reading) (result, error) {
 	return res, nil
 }
 
-// measure makes the parts that are asked for.
+// measure makes the parts that the call wants.
 func (c *Context) measure(r *reading, res *ContextResult, n contextNumbers) {
 	all := complexityOf(r.files, thresholds{Cyclomatic: 10, Cognitive: 15, top: maxListed})
 	if c.does("complexity") {
@@ -290,9 +292,9 @@ func (r *reading) foreign() (all []Crossing, more int) {
 	return shorten(all, maxForeign)
 }
 
-// drawer returns what writes the map of the project: what it declares, the most used first.
-// Calls that are known by name alone do not count: they would put all methods named like those
-// of lists first.
+// drawer returns a function that writes the map of the project: its declarations, the most
+// used first. A link that is known by name alone does not count: such links would put every
+// method with a common name, such as those of lists, first.
 func (r *reading) drawer() func(tokens int) (text string, leftOut int) {
 	nothing := func(int) (string, int) { return "", 0 }
 	g := r.graphOf(graph.Full)
@@ -314,7 +316,7 @@ func (r *reading) drawer() func(tokens int) (text string, leftOut int) {
 	}
 }
 
-// treeOf is the tree of the files that the policy does not keep from the agent.
+// treeOf returns the tree of the files that the policy does not hide from the agent.
 func treeOf(r *reading) FileTree {
 	t := FileTree{Root: TreeNode{Name: "."}}
 	dirs := map[string]*TreeNode{"": &t.Root}
@@ -358,7 +360,7 @@ func treeOf(r *reading) FileTree {
 	return t
 }
 
-// contexts are what files declare.
+// contexts returns the declarations of the files.
 func contexts(files []*code.File) (all []FileContext, more int) {
 	for _, f := range files {
 		if len(f.Funcs)+len(f.Types) == 0 {
@@ -382,7 +384,7 @@ func contexts(files []*code.File) (all []FileContext, more int) {
 	return all, more
 }
 
-// scorecard is the numbers about the whole project.
+// scorecard returns the numbers about the whole project.
 func scorecard(files []*code.File, all *ComplexityPart) (s Scorecard) {
 	if all.Summary.Functions == 0 {
 		return s
@@ -409,8 +411,9 @@ func scorecard(files []*code.File, all *ComplexityPart) (s Scorecard) {
 	return Scorecard{&health, &score, &index, &hours}
 }
 
-// maintainability is the index of Oman and Hagemeister (1992) of a function, from 0 to
-// 100: 171 - 5.2 ln(Halstead volume) - 0.23 cyclomatic - 16.2 ln(lines), as a part of 171.
+// maintainability returns the maintainability index of a function by Oman and Hagemeister
+// (1992), scaled from 0 to 100: (171 - 5.2 ln(Halstead volume) - 0.23 cyclomatic - 16.2
+// ln(lines)) / 171.
 func maintainability(fn *code.Func) float64 {
 	h := fn.Halstead
 	words := float64(max(h.DistinctOperators+h.DistinctOperands, 2))
@@ -419,7 +422,7 @@ func maintainability(fn *code.Func) float64 {
 	return max(0, (171-5.2*math.Log(volume)-0.23*float64(fn.Cyclomatic)-16.2*math.Log(lines))*100/171)
 }
 
-// hotspots are the files that are complex and change often.
+// hotspots returns the files that are complex and change often.
 func hotspots(churn []ChurnedFile, all *ComplexityPart) []Hotspot {
 	if len(all.TopFiles.Rankings) == 0 {
 		return []Hotspot{}
@@ -432,7 +435,7 @@ func hotspots(churn []ChurnedFile, all *ComplexityPart) []Hotspot {
 	for _, v := range all.Violations {
 		minutes[v.File] += 5 + v.Value - v.Limit
 		if lines[v.File] == 0 {
-			lines[v.File] = v.Line // violations come with the worst first
+			lines[v.File] = v.Line // the violations are sorted, the worst first
 		}
 	}
 	spots := []Hotspot{}
@@ -456,7 +459,7 @@ func hotspots(churn []ChurnedFile, all *ComplexityPart) []Hotspot {
 	return spots[:min(len(spots), maxHotspots)]
 }
 
-// recommend says what to do first.
+// recommend adds what to do first.
 func (r *ContextResult) recommend(all *ComplexityPart) {
 	add := func(title, description, priority string, minutes int, impact string) {
 		one := Recommendation{Title: title, Description: description, Priority: priority, Impact: impact}
@@ -502,10 +505,11 @@ func (r *ContextResult) findings() (all []finding) {
 	return slices.Concat(all, r.Analyses.DeadCode.findings(), r.Analyses.Debt.findings())
 }
 
-// room is how many characters the text may have: those that the call asked for.
+// room returns the largest size of the text in characters, which the call sets.
 func (r *ContextResult) room() int { return r.characters }
 
-// document is the map as Markdown, with more of it than a text has room for.
+// document returns the map as Markdown. It contains more of the map than a text has room
+// for.
 func (r *ContextResult) document(format string) ([]byte, bool) {
 	if format != markdown {
 		return nil, false
@@ -545,7 +549,8 @@ func (r *ContextResult) tell(t *text, _ bool) {
 	}
 	if r.Map != "" {
 		drawn, left := r.Map, r.MapLeftOut
-		if room := t.most - t.used - mapFrame; len(drawn) > room { // a map of less, and not the beginning of this one
+		// a smaller map is drawn, instead of the beginning of this one
+		if room := t.most - t.used - mapFrame; len(drawn) > room {
 			drawn, left = r.draw(max(room, 0) / outline.CharsPerToken)
 		}
 		t.line("\n%s: the most used first, by file and line", mapHeading)

@@ -5,31 +5,32 @@ import (
 	"io"
 )
 
-// Asks is what the server knows that the helper has to ask.
+// Asks contains the functions of the server that the conversation needs.
 type Asks struct {
-	// LeaveOut reports whether the helper must not open a file, named as the box sees it.
+	// LeaveOut reports whether the helper must not open a file. The path is that in the
+	// box.
 	LeaveOut func(path string) bool
-	// Progress receives what the helper does. It may be nil.
+	// Progress is called with the progress of the helper. It may be nil.
 	Progress func(done, total int, stage string)
 }
 
 // Fault is the reason why an analysis failed, in words for the agent.
 type Fault struct{ Text string }
 
-// Error returns the words.
+// Error returns the text.
 func (f *Fault) Error() string { return f.Text }
 
-// Converse is the server's end of a conversation with [Serve]: it sends what is asked
-// for, says which files are to be left out, and returns the answer. The helper's words
-// decide nothing: it is a process of the box. An error is a [Fault] where the helper gave
-// one; other errors say that it does not speak as it should.
+// Converse is the server's end of a conversation with [Serve]: it sends the request,
+// reports which files are to be left out, and returns the answer. The helper is a process
+// of the box, so its messages decide nothing. If the helper reports a fault, the error is a
+// [Fault]; other errors mean that the helper breaks the protocol.
 func Converse(to io.Writer, from io.Reader, ask Request, with Asks) (*Answer, error) {
 	if err := send(to, ask); err != nil {
 		return nil, err
 	}
 	in := newLines(from)
 	var v Verdict
-	asked := 0 // paths whose verdict was sent
+	asked := 0 // number of paths whose verdict was sent
 	for n, events := 0, 0; ; events++ {
 		var e Event
 		if events == maxEvents {

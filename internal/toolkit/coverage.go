@@ -10,14 +10,15 @@ import (
 	"strings"
 )
 
-// covered is which lines of files tests have run: true where one has.
+// covered maps each file and line to true if a test has run the line, and to false if none
+// has.
 type covered map[string]map[int]bool
 
-// maxCovered is how many lines a coverage file may name.
+// maxCovered is the largest number of lines in a coverage file.
 const maxCovered = 5_000_000
 
-// readCoverage reads a profile of go test, an lcov file or a Cobertura report. known
-// are the paths of the project's files: a report may name them from elsewhere.
+// readCoverage reads a profile of go test, an lcov file or a Cobertura report. known are
+// the paths of the project's files; the paths in a report may begin at another directory.
 func readCoverage(text string, known map[string]bool) (covered, error) {
 	c := &coverage{all: covered{}, known: known, paths: map[string]string{}}
 	var err error
@@ -40,16 +41,16 @@ func readCoverage(text string, known map[string]bool) (covered, error) {
 	return c.all, nil
 }
 
-// coverage reads one file.
+// coverage reads one coverage file.
 type coverage struct {
 	all   covered
 	known map[string]bool
-	paths map[string]string // of the report, to those of the project; empty for none
+	paths map[string]string // path in the project of each path in the report; empty if it has none
 	lines int
 }
 
-// at is the path in the project that a report means: the longest end of its path that
-// the project has.
+// at returns the path in the project that a path in the report means: the longest end of
+// the path that is a file of the project.
 func (c *coverage) at(name string) string {
 	if to, seen := c.paths[name]; seen {
 		return to
@@ -70,7 +71,7 @@ func (c *coverage) at(name string) string {
 	return to
 }
 
-// line notes a line. One that ran once has run.
+// line records a line. A line counts as run if it was run in one of its records.
 func (c *coverage) line(name string, line int, ran bool) error {
 	to := c.at(name)
 	if to == "" {
@@ -177,8 +178,8 @@ func (c *coverage) cobertura(text string) error {
 	}
 }
 
-// share is how many of the lines for which keep holds tests have run, in percent; false
-// without such lines.
+// share returns the percentage of lines that tests have run, and the number of lines. Only
+// lines for which keep returns true count; any is false if there is no such line.
 func (c covered) share(keep func(file string, line int) bool) (percent float64, lines int, any bool) {
 	ran := 0
 	for file, all := range c {

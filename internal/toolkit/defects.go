@@ -10,23 +10,23 @@ import (
 	"belljar.dev/internal/toolkit/code/history"
 )
 
-// DefectsResult is the result of analyze_defect_probability. It has no probability,
-// and its model says why.
+// DefectsResult is the result of analyze_defect_probability. It contains no probability,
+// and its model states why.
 type DefectsResult struct {
 	Base
 	DefectsPart
 }
 
-// DefectsPart is the files of a project by their risk.
+// DefectsPart contains the files of a project, sorted by their risk.
 type DefectsPart struct {
 	Model       Model       `json:"model" jsonschema:"how files are ranked"`
 	Predictions []RiskyFile `json:"predictions" jsonschema:"the highest score first"`
 	More        int         `json:"predictions_more,omitempty" jsonschema:"files beyond those"`
-	// Unsure is how many files have less confidence than was asked for.
+	// Unsure is the number of files with less confidence than the call wants.
 	Unsure int `json:"below_min_confidence,omitempty" jsonschema:"files with less confidence than was asked for"`
 }
 
-// Model is how files are ranked.
+// Model describes how files are ranked.
 type Model struct {
 	Name   string `json:"name" jsonschema:"of the way to rank"`
 	Reason string `json:"reason" jsonschema:"why it gives no probability"`
@@ -41,7 +41,7 @@ type RiskyFile struct {
 	Missing    []string `json:"not_measured,omitempty" jsonschema:"vectors that are missing"`
 }
 
-// Vector is one thing that goes along with defects.
+// Vector is one property that goes along with defects.
 type Vector struct {
 	Name         string  `json:"name" jsonschema:"what goes along with defects"`
 	Meaning      string  `json:"meaning" jsonschema:"how it is measured"`
@@ -51,21 +51,22 @@ type Vector struct {
 	Contribution float64 `json:"contribution" jsonschema:"what it adds to the score"`
 }
 
-// defectOptions say how files are ranked.
+// defectOptions configure the ranking of files.
 type defectOptions struct {
-	confidence float64 // least
+	confidence float64 // least confidence of a file that is listed
 	explain    bool
-	most       int // files
+	most       int // largest number of files
 }
 
-// evidence is what files are ranked by, beside what was read of them.
+// evidence is what files are ranked by, in addition to their texts.
 type evidence struct {
 	history history.History
 	found   clone.Result
 	graph   *graph.Graph
 }
 
-// past returns what finds the history, and notes what it lacks.
+// past returns a function that finds the history of a period, and records the history's
+// gaps.
 func (e *evidence) past(period int) func(*reading) {
 	return func(r *reading) {
 		e.history = r.churn(period)
@@ -73,15 +74,15 @@ func (e *evidence) past(period int) func(*reading) {
 	}
 }
 
-// links finds what the files depend on.
+// links finds the dependencies of the files.
 func (e *evidence) links(r *reading) { e.graph = r.graphOf(graph.Full) }
 
-// copies finds the clones that count as duplication where nobody asked for them by kind.
+// copies finds the clones that count as duplication if the call selects no kinds of clones.
 func (e *evidence) copies(r *reading) {
 	e.found = r.clonesOf(clone.Options{Kinds: []clone.Kind{clone.Exact, clone.Renamed}, CountOnly: true})
 }
 
-// defectDays is how much history counts where the call does not say.
+// defectDays is the period of history, in days, that counts if the call does not set one.
 const defectDays = 365
 
 func (d *Defects) run(r *reading) (result, error) {

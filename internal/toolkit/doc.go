@@ -1,13 +1,13 @@
-// Package toolkit is the analyses of source code that agents can ask for: what of a
-// project is complex, copied, dead, often changed, and what its map looks like.
+// Package toolkit contains the analyses of source code that agents can call: which code of
+// a project is complex, copied, dead or often changed, and a map of the project.
 //
-// An analysis reads text that somebody else wrote, so it never runs in the server. The
-// server starts this binary in the session's box, by the command `belljar toolkit-run`, which is
-// [Serve]. The server's end of the conversation is [Converse]. In it the server names
-// what the policy keeps from the agent: the helper tells all paths before it opens a
-// file, and opens none of those that the server then names.
+// An analysis reads text that is not trusted, so it never runs in the server. The server
+// starts this binary as a helper in the session's box, by the command `belljar toolkit-run`,
+// which is [Serve]. The server's end of the conversation is [Converse]. The helper reports
+// all paths to the server before it opens a file. The server answers with the paths that
+// the policy hides from the agent, and the helper opens none of these.
 //
-// A number that was not measured is absent, and not_measured says why.
+// A number that was not measured is absent, and not_measured states why.
 //
 // The files, each calling those below it:
 //
@@ -23,17 +23,17 @@
 //	names.go          analyze_name_similarity
 //	parts.go          dead code, and debt that comments admit
 //	complexity.go     analyze_complexity
-//	answers.go        answers that were given before
+//	answers.go        the cache of answers
 //	churn.go          analyze_code_churn
-//	provenance.go     files that are like a template
-//	findings.go       what an analysis has to say of a line, in reports
-//	results.go        what results have in common, and how they are made to fit
+//	provenance.go     files that resemble a template
+//	findings.go       what an analysis reports about a line
+//	results.go        the common parts of results, and how results are shortened
 //	project.go        the files of a project: listed, left out, read
-//	languages.go      how much is in which language, and what is not measured of it
+//	languages.go      how much code each language has, and what is not measured of it
 //	git.go            git, started in the box
 //	protocol.go       the messages between server and helper
 //	inputs.go         the arguments of each analysis
-//	args.go           what arguments have in common
+//	args.go           the common parts of arguments
 //	text.go           the text of a result
-//	program.go        which program this is
+//	program.go        the identity of this program
 package toolkit

@@ -28,7 +28,7 @@ type DuplicatesResult struct {
 	snippet bool
 }
 
-// DuplicatesSummary is what all clones have in common.
+// DuplicatesSummary contains numbers over all clones.
 type DuplicatesSummary struct {
 	Clones          int           `json:"clones" jsonschema:"how many, listed or not"`
 	DuplicatedLines int           `json:"duplicated_lines" jsonschema:"lines with code that are part of a clone"`
@@ -39,13 +39,14 @@ type DuplicatesSummary struct {
 	Tokens          int           `json:"tokens" jsonschema:"tokens that were compared"`
 }
 
-// GPU says that none was used.
+// GPU states that no GPU was used.
 type GPU struct {
 	Used   bool   `json:"used" jsonschema:"always false"`
 	Reason string `json:"reason" jsonschema:"why"`
 }
 
-// clonesOf finds the clones of files, but not of those that only say what imports mean.
+// clonesOf finds the clones of files, except of files such as go.mod that only configure
+// imports.
 func (r *reading) clonesOf(o clone.Options) clone.Result {
 	done := r.stage("clones")
 	defer done()
@@ -90,10 +91,10 @@ func (d *Duplicates) run(r *reading) (result, error) {
 	return res, nil
 }
 
-// duplicatesPart is what was found, without the clones that say nothing new, and with those
-// of tests last.
+// duplicatesPart returns the clones that were found. It leaves out clones that add nothing
+// new, and puts the clones of tests last.
 func (r *reading) duplicatesPart(found clone.Result, most int) *DuplicatesPart {
-	tests := make(map[string][]code.Range, len(r.files)) // of each file
+	tests := make(map[string][]code.Range, len(r.files)) // line ranges of the tests of each file
 	for _, f := range r.files {
 		tests[f.Path] = f.Tests()
 	}
@@ -106,7 +107,7 @@ func (r *reading) duplicatesPart(found clone.Result, most int) *DuplicatesPart {
 	return p
 }
 
-// match looks for the snippet. Its language is that of most files.
+// match searches for the snippet. The snippet is read in the language of most of the code.
 func (d *Duplicates) match(r *reading, res *DuplicatesResult, o clone.Options) error {
 	done := r.stage("snippet")
 	defer done()
@@ -119,7 +120,7 @@ func (d *Duplicates) match(r *reading, res *DuplicatesResult, o clone.Options) e
 	return nil
 }
 
-// commonest is the language with the most lines of code.
+// commonest returns the language with the most lines of code.
 func commonest(files []*code.File) (most code.Language) {
 	lines := map[code.Language]int{}
 	for _, f := range files {
@@ -144,7 +145,7 @@ func (r *DuplicatesResult) findings() (all []finding) {
 	return all
 }
 
-// likeness says how alike the places of a clone are.
+// likeness returns in words how similar the places of a clone are.
 func likeness(c clone.Clone) string {
 	switch c.Kind {
 	case clone.Exact:
@@ -156,7 +157,8 @@ func likeness(c clone.Clone) string {
 	return fmt.Sprintf("%.0f %% the same code (%s)", 100*c.Similarity, c.Kind)
 }
 
-// maxOfFile is how many clones of a kind a short text has that begin in the same file.
+// maxOfFile is the number of clones of one kind that begin in the same file and are listed
+// in a short text.
 const maxOfFile = 2
 
 func (r *DuplicatesResult) tell(t *text, detailed bool) {
@@ -192,7 +194,7 @@ func (r *DuplicatesResult) tell(t *text, detailed bool) {
 	}
 }
 
-// shares says how many lines of code are part of clones of each kind.
+// shares returns in words how many lines of code are part of clones of each kind.
 func (s *DuplicatesSummary) shares() string {
 	said := fmt.Sprintf("%d of %d lines of code (%g %%)", s.DuplicatedLines, s.CodeLines, s.Percentage)
 	if len(s.Kinds) < 2 || s.DuplicatedLines == 0 {
@@ -205,7 +207,7 @@ func (s *DuplicatesSummary) shares() string {
 	return said + ": " + strings.Join(parts, ", ")
 }
 
-// cloneLine is a clone on one line.
+// cloneLine returns a clone as one line.
 func cloneLine(c clone.Clone) string {
 	var fold folded
 	line := fmt.Sprintf("%s, %d tokens:", c.Kind, c.Tokens)

@@ -10,13 +10,13 @@ import (
 	"belljar.dev/internal/toolkit/report"
 )
 
-// finding is what an analysis has to say of a place.
+// finding is what an analysis reports about a place.
 type finding struct {
 	rule      string
 	path      string
 	line, end int
-	warning   bool   // rather than an error
-	message   string // of args
+	warning   bool   // a warning; if false, it has the level of its rule
+	message   string // format of a message with args
 	args      []any
 }
 
@@ -38,11 +38,11 @@ func rules() []report.Rule {
 	}
 }
 
-// tool is this program, in reports.
+// tool returns the name and version of this program, for reports.
 func tool() report.Tool { return report.Tool{Name: "belljar", Version: buildinfo.Read().Version} }
 
-// sarif is the findings of a result as SARIF. Their paths are those in the workspace,
-// which is a repository's directory where CI runs.
+// sarif returns the findings of a result as SARIF. Their paths are relative to the
+// workspace. Where CI runs, the workspace is the directory of a repository.
 func sarif(res result) ([]byte, error) {
 	all := res.findings()
 	list := make([]report.Finding, 0, len(all))
@@ -56,8 +56,8 @@ func sarif(res result) ([]byte, error) {
 	return report.SARIF(tool(), rules(), list, res.missing())
 }
 
-// text is the message with its arguments, in which names of files and functions are
-// shown as a line can have them.
+// text returns the message with its arguments. Names of files and functions are written so
+// that they fit in one line.
 func (f finding) text() string {
 	args := make([]any, len(f.args))
 	for i, a := range f.args {
@@ -69,7 +69,7 @@ func (f finding) text() string {
 	return fmt.Sprintf(f.message, args...)
 }
 
-// document is a result of the gate as JUnit: a case for each check.
+// document returns a result of the gate as JUnit, with one case for each check.
 func (r *GateResult) document(format string) ([]byte, bool) {
 	if format != asJUnit {
 		return nil, false
@@ -95,7 +95,7 @@ func (r *GateResult) document(format string) ([]byte, bool) {
 	return report.JUnit("belljar", []report.Suite{suite}), true
 }
 
-// document is a result with all analyses as Markdown.
+// document returns a result of all analyses as Markdown.
 func (r *ComprehensiveResult) document(format string) ([]byte, bool) {
 	if format != markdown {
 		return nil, false
@@ -103,7 +103,7 @@ func (r *ComprehensiveResult) document(format string) ([]byte, bool) {
 	return headed("Analyses", r), true
 }
 
-// headed is the Markdown of a result with a heading.
+// headed returns the Markdown of a result, with a heading.
 func headed(title string, r result) []byte {
 	t := text{most: maxDetailed}
 	r.tell(&t, true)
@@ -113,8 +113,8 @@ func headed(title string, r result) []byte {
 	return []byte(m.String())
 }
 
-// marked is the text of a map as a document. The beginning of a line is markup; names
-// of files and of declarations are not.
+// marked returns the text of a map as a Markdown document. The beginning of a line is
+// markup; names of files and of declarations are not.
 func marked(text string) []byte {
 	var m report.Markdown
 	var items []string
@@ -145,7 +145,7 @@ func marked(text string) []byte {
 	return []byte(m.String())
 }
 
-// graphML is a graph of imports as GraphML.
+// graphML returns a graph of imports as GraphML.
 func graphML(g *graph.Graph) ([]byte, error) {
 	var out report.Graph
 	seen := map[string]int{}

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// forms are all formats, each with what the whole result looks like in it.
+// forms are all formats, each with a check that the whole result has this format.
 var forms = map[string]func(o outcome) bool{
 	summary:  structured,
 	detailed: structured,
@@ -31,12 +31,12 @@ var forms = map[string]func(o outcome) bool{
 	},
 }
 
-// structured reports whether the whole is the structured result.
+// structured reports whether the whole result is the structured result.
 func structured(o outcome) bool { return bytes.Equal(o.whole, o.answer.Result) }
 
-// A format of an analysis stands in four places: Check takes it, the schema names it, the
-// table of docs/toolkit.md has it, and the whole result has its form. A result in SARIF
-// has findings.
+// TestEachFormatIsMade checks the four places of each format: Check accepts it, the schema
+// names it, the table of docs/toolkit.md contains it, and the whole result has its form. A
+// result in SARIF contains findings.
 func TestEachFormatIsMade(t *testing.T) {
 	dir := sample().with("a/long.go", "package a\n\n"+tangled(12)).with("b/long.go", "package b\n\n"+tangled(12)).in(t)
 	page, err := os.ReadFile("../../docs/toolkit.md")
@@ -86,7 +86,7 @@ func TestEachFormatIsMade(t *testing.T) {
 	}
 }
 
-// section is the part of a page below a heading.
+// section returns the part of a page below a heading.
 func section(page, heading string) string {
 	_, rest, _ := strings.Cut(page, "\n"+heading+"\n")
 	part, _, _ := strings.Cut(rest, "\n## ")

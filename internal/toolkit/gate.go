@@ -17,8 +17,8 @@ import (
 // GateResult is the result of quality_gate.
 type GateResult struct {
 	Base
-	// Passed is false where a check failed. A check that was not measured neither passes
-	// nor fails.
+	// Passed is false if a check failed. A check that was not measured neither passes nor
+	// fails.
 	Passed     bool        `json:"passed" jsonschema:"false where a check failed; one that was not measured neither passes nor fails"`
 	Against    string      `json:"base,omitempty" jsonschema:"base of the call"`
 	Changed    *int        `json:"changed_files,omitempty" jsonschema:"files that were changed since base"`
@@ -38,7 +38,7 @@ type Check struct {
 	Reason    string   `json:"reason,omitempty" jsonschema:"why it was not measured"`
 }
 
-// GateFault is a place that lets a check fail.
+// GateFault is a place that makes a check fail.
 type GateFault struct {
 	Check   string `json:"check" jsonschema:"the check that fails"`
 	File    string `json:"file" jsonschema:"path from project_path"`
@@ -46,22 +46,22 @@ type GateFault struct {
 	EndLine int    `json:"end_line" jsonschema:"last line"`
 	Message string `json:"message" jsonschema:"what is wrong there"`
 
-	said bool // another fault names the same two places
+	said bool // another fault reports the same two places
 }
 
-// States of a check.
+// Statuses of a check.
 const (
 	pass        = "pass"
 	fail        = "fail"
 	notMeasured = "not_measured"
 )
 
-// judging is a gate that is being judged.
+// judging is a gate while its checks are made.
 type judging struct {
 	*reading
 	*GateResult
 
-	changes map[string]history.Change // since the base; nil without one
+	changes map[string]history.Change // changes since the base; nil if there is no base
 }
 
 func (g *Gate) run(r *reading) (result, error) {
@@ -98,7 +98,7 @@ func (g *Gate) judge(j *judging) error {
 	return nil
 }
 
-// since finds what was changed since a commit.
+// since finds the changes since a commit.
 func (j *judging) since(base string) error {
 	if j.git == nil {
 		return fmt.Errorf("base: %s", noGit)
@@ -109,7 +109,7 @@ func (j *judging) since(base string) error {
 	if err != nil {
 		return fmt.Errorf("base: %w", err)
 	}
-	// A gap with a path is a submodule: the rest is known.
+	// A gap with a path is a submodule: the changes outside of it are known.
 	if len(all) == 0 && len(gaps) > 0 && gaps[0].Path == "" {
 		return fmt.Errorf("base: what changed is not known: %s", gaps[0].Reason)
 	}
@@ -129,7 +129,8 @@ func (j *judging) since(base string) error {
 	return nil
 }
 
-// touches reports whether some lines are judged: all, or those that were changed.
+// touches reports whether the checks cover some lines: all lines if there is no base, else
+// those that were changed.
 func (j *judging) touches(file string, first, last int) bool {
 	if j.changes == nil {
 		return true
@@ -138,7 +139,7 @@ func (j *judging) touches(file string, first, last int) bool {
 	return changed && c.Touches(first, last)
 }
 
-// check adds a check.
+// check adds a check that was measured.
 func (j *judging) check(name string, value, threshold float64, passes bool) {
 	status := fail
 	if passes {
@@ -184,8 +185,9 @@ func (j *judging) complexity(most int) {
 	j.check("complexity", float64(highest), float64(most), highest <= most)
 }
 
-// duplication checks the share of lines that are part of an exact clone. Code with other
-// names is not copied code for a gate: calls, tables and tests are alike everywhere.
+// duplication checks the share of lines that are part of an exact clone. For a gate, code
+// with other names does not count as copied, because calls, tables and tests are similar
+// everywhere.
 func (j *judging) duplication(most float64) {
 	found := j.clonesOf(clone.Options{Kinds: []clone.Kind{clone.Exact}})
 	if j.ctx.Err() != nil {
@@ -196,7 +198,7 @@ func (j *judging) duplication(most float64) {
 	var faults []GateFault
 	touched := func(p clone.Place) bool { return j.touches(p.Path, p.First, p.Last) }
 	for _, c := range found.Clones {
-		copiedAgain := slices.ContainsFunc(c.Places[1:], touched) // the clone names the first place
+		copiedAgain := slices.ContainsFunc(c.Places[1:], touched) // then the fault of another place reports the first place
 		for i, p := range c.Places {
 			if !touched(p) {
 				continue
@@ -215,7 +217,7 @@ func (j *judging) duplication(most float64) {
 					fresh++
 				}
 			}
-			if 2*fresh > p.Last-p.First { // else a larger clone has said it
+			if 2*fresh > p.Last-p.First { // else a larger clone has reported the lines
 				faults = append(faults, GateFault{
 					Check: "duplication", File: p.Path, Line: p.First, EndLine: p.Last,
 					Message: fmt.Sprintf("%s as %s:%d", likeness(c), shown(other.Path), other.First), said: i == 0 && copiedAgain,
@@ -244,7 +246,7 @@ func (j *judging) duplication(most float64) {
 	j.check("duplication", share, most, share <= most)
 }
 
-// codeLines are the lines of a file on which a token other than a comment begins.
+// codeLines returns the lines of a file on which a token other than a comment begins.
 func codeLines(f *code.File) map[int]bool {
 	all := make(map[int]bool, f.Lines.Code)
 	for _, t := range f.Tokens {
@@ -285,8 +287,8 @@ func (j *judging) coverage(least float64, file string) error {
 	return nil
 }
 
-// beside reads a file of the project that the arguments name. The server is asked about
-// it like about any other.
+// beside reads a file of the project that the arguments name. It asks the server whether it
+// may open the file, as for any other file.
 func (j *judging) beside(file string) (string, error) {
 	denied, err := j.ask([]string{path.Join(j.within, file)})
 	if err != nil {

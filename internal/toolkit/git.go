@@ -11,22 +11,22 @@ import (
 	"strings"
 )
 
-// Where a box has this program, and by which command it is the helper.
+// The path of this program in a box, and the command that starts it as the helper.
 const (
 	Program       = "/opt/belljar/toolkit"
 	HelperCommand = "toolkit-run"
 )
 
 const (
-	// systemPath is where git is looked for: a box can write in none of them.
+	// systemPath is the directories in which git is searched; a box cannot write in them.
 	systemPath = "/usr/local/bin:/usr/bin:/bin"
-	// maxGit is how much git may print.
+	// maxGit is the longest output of git, in bytes.
 	maxGit = 64 << 20
 	maxSay = 500
 )
 
-// InBox reports whether this process runs where the server starts helpers. On the
-// host git would run outside a box.
+// InBox reports whether this process runs at the helper's path in a box. On the host, git
+// would run outside of a box.
 func InBox() bool {
 	self, err := os.Executable()
 	return err == nil && self == Program
@@ -59,7 +59,7 @@ func Git(ctx context.Context, args, env []string, stdin io.Reader) (io.Reader, e
 	return &out, nil
 }
 
-// bounded keeps the first bytes.
+// bounded keeps the first bytes that are written to it.
 type bounded struct {
 	bytes.Buffer
 
@@ -67,7 +67,7 @@ type bounded struct {
 	over bool
 }
 
-// Write takes all, and keeps what there is room for.
+// Write accepts all bytes, and keeps those that fit.
 func (b *bounded) Write(p []byte) (int, error) {
 	keep := min(len(p), b.most-b.Len())
 	b.over = b.over || keep < len(p)

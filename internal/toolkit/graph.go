@@ -9,8 +9,8 @@ import (
 	"belljar.dev/internal/toolkit/code/graph"
 )
 
-// GraphResult is the result of analyze_graph_metrics: of the graph of what the files and
-// packages of the project import.
+// GraphResult is the result of analyze_graph_metrics, for the graph of the imports of the
+// project's files and packages.
 type GraphResult struct {
 	Base
 	Nodes             int         `json:"nodes" jsonschema:"packages and files"`
@@ -27,7 +27,7 @@ type GraphResult struct {
 	GraphML           string      `json:"graphml,omitempty" jsonschema:"asked for by graphml: the graph as a document"`
 }
 
-// GraphNode is a node with what was measured of it.
+// GraphNode is a node with its metrics.
 type GraphNode struct {
 	Name        string   `json:"name" jsonschema:"as pagerank_seeds takes it"`
 	Path        string   `json:"path" jsonschema:"file or directory, from project_path"`
@@ -40,7 +40,7 @@ type GraphNode struct {
 	Clustering  *float64 `json:"clustering,omitempty" jsonschema:"part of its neighbours that are linked"`
 }
 
-// manifests are the files that say what imports mean.
+// manifests reports whether a file configures imports.
 func manifests(path string) bool {
 	switch base := path[strings.LastIndexByte(path, '/')+1:]; base {
 	case "go.mod", "Cargo.toml", "tsconfig.json", "jsconfig.json", "package.json", "deno.json":
@@ -49,7 +49,7 @@ func manifests(path string) bool {
 	return strings.HasSuffix(path, ".s") || strings.HasSuffix(path, ".S")
 }
 
-// graphOf reads a graph of the files, once for each kind; nil where the time was up.
+// graphOf reads a graph of the files, once for each kind; nil if the time was up.
 func (r *reading) graphOf(kind graph.Kind) *graph.Graph {
 	r.shared.mu.Lock()
 	defer r.shared.mu.Unlock()
@@ -99,10 +99,10 @@ func (g *Graph) run(r *reading) (result, error) {
 	return res, nil
 }
 
-// linked takes what a graph is read of.
+// linked selects the files from which a graph is read.
 var linked = selection{speaks: measured, also: manifests, lacks: "imports"}
 
-// fill takes over what was measured.
+// fill copies the metrics into the result.
 func (r *GraphResult) fill(g *graph.Graph, m *graph.Metrics) {
 	r.Nodes, r.Edges = len(g.Nodes), len(g.Links)
 	for i, n := range g.Nodes {
@@ -133,7 +133,7 @@ func (r *GraphResult) fill(g *graph.Graph, m *graph.Metrics) {
 	r.Cycles, r.CyclesMore = shorten(r.Cycles, maxPatterns)
 }
 
-// at is a value of a metric that may not have been measured.
+// at returns the value of a node, or nil if the metric was not measured.
 func at[T any](all []T, i int) *T {
 	if i >= len(all) {
 		return nil
@@ -141,7 +141,7 @@ func at[T any](all []T, i int) *T {
 	return &all[i]
 }
 
-// exact is at, of a number with as many places as mean something.
+// exact returns the value of at, rounded to nine places.
 func exact(all []float64, i int) *float64 {
 	v := at(all, i)
 	if v == nil {
@@ -151,7 +151,7 @@ func exact(all []float64, i int) *float64 {
 	return &short
 }
 
-// less compares values that may not have been measured.
+// less compares two values of a metric that may not have been measured.
 func less[T cmp.Ordered](a, b *T) int {
 	if a == nil || b == nil {
 		return 0
@@ -159,7 +159,8 @@ func less[T cmp.Ordered](a, b *T) int {
 	return cmp.Compare(*a, *b)
 }
 
-// module is what the names of all packages begin with, up to a slash; empty for nothing.
+// module returns the beginning that the names of all packages share, up to a slash; empty
+// if they share none.
 func (r *GraphResult) module() string {
 	shared, packages := "", 0
 	for _, n := range r.Ranked {

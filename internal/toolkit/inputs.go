@@ -15,7 +15,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// The forms of results.
+// The formats of results.
 const (
 	summary  = "summary"
 	detailed = "detailed"
@@ -45,13 +45,13 @@ type Complexity struct {
 func (*Complexity) Analysis() string { return "analyze_complexity" }
 func (c *Complexity) format() string { return c.Format }
 
-// Check says what is wrong with the arguments.
+// Check returns an error if the arguments are wrong.
 func (c *Complexity) Check() error {
 	_, err := c.limits()
 	return errors.Join(c.check(), checkToolchain(c.Toolchain), formats{summary, detailed, asJSON, asSARIF}.check(c.Format), err)
 }
 
-// thresholds are from which values on a function is a violation.
+// thresholds are the highest numbers of a function that is not a violation.
 type thresholds struct {
 	Cyclomatic int `json:"max_cyclomatic" jsonschema:"highest cyclomatic number without a violation"`
 	Cognitive  int `json:"max_cognitive" jsonschema:"highest cognitive number without a violation"`
@@ -71,7 +71,7 @@ var toolchains = []string{"rust", "deno", "python-uv", "go", "python", "typescri
 
 func checkToolchain(name string) error { return oneOf("toolchain", name, toolchains) }
 
-// speaks reports whether a toolchain has files of a language.
+// speaks reports whether a language belongs to a toolchain.
 func speaks(toolchain string, l code.Language) bool {
 	switch toolchain {
 	case "":
@@ -95,7 +95,7 @@ type Churn struct {
 func (*Churn) Analysis() string { return "analyze_code_churn" }
 func (c *Churn) format() string { return c.Format }
 
-// Check says what is wrong with the arguments.
+// Check returns an error if the arguments are wrong.
 func (c *Churn) Check() error {
 	_, err := days(c.PeriodDays)
 	return errors.Join(c.check(), formats{summary, detailed, asJSON}.check(c.Format), err)
@@ -119,7 +119,7 @@ type Duplicates struct {
 func (*Duplicates) Analysis() string { return "analyze_duplicates" }
 func (d *Duplicates) format() string { return d.Format }
 
-// Check says what is wrong with the arguments.
+// Check returns an error if the arguments are wrong.
 func (d *Duplicates) Check() error {
 	_, err := d.options()
 	var long error
@@ -130,7 +130,7 @@ func (d *Duplicates) Check() error {
 		formats{summary, detailed, asJSON, asSARIF}.check(d.Format), err, long)
 }
 
-// options are the arguments for the room of clones.
+// options returns the arguments as options of package clone.
 func (d *Duplicates) options() (o clone.Options, err error) {
 	var errs [2]error
 	o.Threshold, errs[0] = number("threshold", d.Threshold, 0.85, 0, 1)
@@ -155,7 +155,7 @@ type Graph struct {
 func (*Graph) Analysis() string { return "analyze_graph_metrics" }
 func (g *Graph) format() string { return g.Format }
 
-// Check says what is wrong with the arguments.
+// Check returns an error if the arguments are wrong.
 func (g *Graph) Check() error {
 	var seeds error
 	if len(g.PagerankSeeds) > maxPatterns {
@@ -165,7 +165,7 @@ func (g *Graph) Check() error {
 		formats{summary, detailed, asJSON}.check(g.Format), seeds)
 }
 
-// wants reports whether a metric is asked for.
+// wants reports whether the call wants a metric.
 func (g *Graph) wants(metric string) bool {
 	return len(g.Metrics) == 0 || slices.Contains(g.Metrics, metric) || slices.Contains(g.Metrics, "all")
 }
@@ -184,7 +184,7 @@ type Names struct {
 func (*Names) Analysis() string { return "analyze_name_similarity" }
 func (n *Names) format() string { return n.Format }
 
-// Check says what is wrong with the arguments.
+// Check returns an error if the arguments are wrong.
 func (n *Names) Check() error {
 	var query error
 	switch {
@@ -219,7 +219,7 @@ func (d *Defects) format() string {
 	return d.Format
 }
 
-// Check says what is wrong with the arguments.
+// Check returns an error if the arguments are wrong.
 func (d *Defects) Check() error {
 	_, err := d.least()
 	return errors.Join(d.check(), formats{summary, detailed, asJSON, asSARIF}.check(d.Format), err)
@@ -250,14 +250,15 @@ type Comprehensive struct {
 func (*Comprehensive) Analysis() string { return "analyze_comprehensive" }
 func (c *Comprehensive) format() string { return c.Format }
 
-// Check says what is wrong with the arguments.
+// Check returns an error if the arguments are wrong.
 func (c *Comprehensive) Check() error {
 	_, _, err := c.bounds()
 	return errors.Join(c.check(), formats{summary, detailed, asJSON, markdown, asSARIF}.check(c.Format), err,
 		patterns("include_patterns", c.IncludePatterns), patterns("exclude_patterns", c.ExcludePatterns))
 }
 
-// bounds are the least confidence of a finding, and the lines of the shortest clone.
+// bounds returns the least confidence of a finding, and the number of lines of the shortest
+// clone.
 func (c *Comprehensive) bounds() (confidence float64, lines int, err error) {
 	var errs [2]error
 	confidence, errs[0] = number("confidence_threshold", c.ConfidenceThreshold, 0.5, 0, 1)
@@ -288,7 +289,7 @@ var analyses = []string{"ast", "complexity", "churn", "dag", "dead-code", "satd"
 func (*Context) Analysis() string { return "analyze_deep_context" }
 func (c *Context) format() string { return c.Format }
 
-// Check says what is wrong with the arguments.
+// Check returns an error if the arguments are wrong.
 func (c *Context) Check() error {
 	_, numbers := c.numbers()
 	return errors.Join(c.check(), allOf("include_analyses", c.IncludeAnalyses, analyses), allOf("exclude_analyses", c.ExcludeAnalyses, analyses),
@@ -298,7 +299,7 @@ func (c *Context) Check() error {
 		formats{markdown, asJSON, asSARIF}.check(c.Format))
 }
 
-// contextNumbers are the numbers among the arguments.
+// contextNumbers are the numbers in the arguments.
 type contextNumbers struct{ period, depth, workers, tokens int }
 
 func (c *Context) numbers() (n contextNumbers, err error) {
@@ -310,7 +311,7 @@ func (c *Context) numbers() (n contextNumbers, err error) {
 	return n, errors.Join(errs[:]...)
 }
 
-// does reports whether a part is asked for.
+// does reports whether the call wants a part.
 func (c *Context) does(part string) bool {
 	return (len(c.IncludeAnalyses) == 0 || slices.Contains(c.IncludeAnalyses, part)) && !slices.Contains(c.ExcludeAnalyses, part)
 }
@@ -328,12 +329,13 @@ type Gate struct {
 	CoverageFile         string   `json:"coverage_file,omitempty" jsonschema:"Go coverprofile, lcov or Cobertura, in project_path"`
 }
 
-// Facts are the directory, and the file that is read besides what is measured.
+// Facts returns the directory, and the coverage file, which is read in addition to the
+// project.
 func (g Gate) Facts() policies.Facts {
 	f := g.Project.Facts()
 	switch {
 	case g.CoverageFile == "":
-	case path.IsAbs(g.CoverageFile): // Check refuses it, after the policy has decided
+	case path.IsAbs(g.CoverageFile): // Check refuses such a path, after the policy has decided
 		f.Paths = append(f.Paths, g.CoverageFile)
 	default:
 		f.Paths = append(f.Paths, g.dir()+"/"+g.CoverageFile)
@@ -345,7 +347,7 @@ func (g Gate) Facts() policies.Facts {
 func (*Gate) Analysis() string { return "quality_gate" }
 func (g *Gate) format() string { return g.Format }
 
-// Check says what is wrong with the arguments.
+// Check returns an error if the arguments are wrong.
 func (g *Gate) Check() error {
 	_, limits := g.limits()
 	var file error
@@ -375,12 +377,12 @@ func (g *Gate) limits() (l gateLimits, err error) {
 	return l, errors.Join(errs[:]...)
 }
 
-// all is the empty arguments of each analysis.
+// all returns the empty arguments of each analysis.
 func all() []Args {
 	return []Args{&Complexity{}, &Churn{}, &Duplicates{}, &Graph{}, &Names{}, &Defects{}, &Comprehensive{}, &Context{}, &Gate{}}
 }
 
-// argsOf is the empty arguments of an analysis, or nil.
+// argsOf returns the empty arguments of an analysis, or nil if there is no such analysis.
 func argsOf(tool string) Args {
 	for _, one := range all() {
 		if one.Analysis() == tool {

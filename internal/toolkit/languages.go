@@ -21,13 +21,14 @@ type LanguagePart struct {
 	Measured string `json:"measured" jsonschema:"functions: all analyses; declarations: functions without numbers; lines: lines, debt and clones only"`
 }
 
-// Parts of a result that languages lack.
+// Parts of a result that are not measured for every language.
 const (
 	complexityField = "complexity"
 	functionsField  = "functions"
 )
 
-// languagesOf says how much is in which language, the one with the most code first.
+// languagesOf returns how much code is in each language, the language with the most code
+// first.
 func languagesOf(files []*code.File) []LanguagePart {
 	parts := map[code.Language]LanguagePart{}
 	for _, f := range files {
@@ -55,7 +56,7 @@ func languagesOf(files []*code.File) []LanguagePart {
 	return all
 }
 
-// linesOf is the parts in one line.
+// linesOf returns the parts in one line.
 func linesOf(parts []LanguagePart) string {
 	all := make([]string, 0, len(parts))
 	for _, p := range parts {
@@ -64,8 +65,9 @@ func linesOf(parts []LanguagePart) string {
 	return "Lines of code: " + strings.Join(all, ", ")
 }
 
-// unlexed is the gaps of files in languages without a lexer: a part of the result is not
-// measured of them. Data has no such part, and is not counted.
+// unlexed returns gaps for the files in languages without a lexer, which state that a part
+// of the result is not measured for them. Languages for data do not have such a part, and
+// are not counted.
 func unlexed(field string, kept []code.Entry) (gaps []code.Gap) {
 	if field == "" {
 		return nil
@@ -99,5 +101,5 @@ func known(l code.Language) bool { return l != code.Other }
 // declares reports whether the functions of a language are known, with numbers or without.
 func declares(l code.Language) bool { return l.Lexed() }
 
-// measured reports whether a language's functions have numbers.
+// measured reports whether the functions of a language have metrics.
 func measured(l code.Language) bool { return l.Lexed() && l != code.Shell }

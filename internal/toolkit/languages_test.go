@@ -27,8 +27,8 @@ const rubyBody = `  def total(list, factor)
   end
 `
 
-// A language without a lexer has lines, debt and clones, and each result says what of it
-// was not measured.
+// For a language without a lexer, lines, debt and clones are measured, and each result
+// states what was not measured.
 func TestLanguagesWithoutALexer(t *testing.T) {
 	dir := sample().
 		with("ruby/one.rb", "# FIXME: it leaks\nclass One\n"+rubyBody+"end\n").
@@ -92,7 +92,8 @@ func TestLanguagesWithoutALexer(t *testing.T) {
 	}
 }
 
-// A project without a measured language has no complexity, and not one of zero.
+// For a project without a measured language, no complexity is reported, and not a
+// complexity of zero.
 func TestNoFunctionIsNoZero(t *testing.T) {
 	dir := project{"a.rb": "class A\n" + rubyBody + "end\n"}.in(t)
 	for tool, want := range map[string]string{"analyze_complexity": "No function to measure in 0 files", "analyze_comprehensive": "Complexity: no function to measure"} {
@@ -103,8 +104,9 @@ func TestNoFunctionIsNoZero(t *testing.T) {
 	}
 }
 
-// Each language of a file is known, declared or measured, as its lexer has it. The page says
-// of each language with functions that it has them, and a name chooses it.
+// TestWhatIsMeasuredOfALanguage checks that known, declares and measured agree with the
+// lexer of each language, that the documentation states for each language with functions
+// that it has functions, and that a toolchain selects the language.
 func TestWhatIsMeasuredOfALanguage(t *testing.T) {
 	for l, want := range map[code.Language][3]bool{
 		code.Other: {}, "ruby": {true}, code.Shell: {true, true}, code.Go: {true, true, true}, code.TSX: {true, true, true},

@@ -13,20 +13,19 @@ import (
 	"testing"
 )
 
-// stated are the types of results whose numbers may stand in the source: they are what is
-// measured by, and not what was measured.
+// stated are the types of results whose numbers may be constants in the source: such
+// numbers are limits, and not measures.
 var stated = map[string]string{"thresholds": "the limits that a result was judged by"}
 
-// fixed is how often a member has a constant after all.
+// fixed is the number of constants that each field may have.
 var fixed = map[string]int{
-	"GateFault.Line": 1, "GateFault.EndLine": 1, // coverage that is too low is at no line of the coverage file
-	"Parts.Words": 1, "Parts.Runs": 1, "Parts.Letters": 1, // a name without letters is like itself
+	"GateFault.Line": 1, "GateFault.EndLine": 1, // the fault of a coverage that is too low has no line in the coverage file
+	"Parts.Words": 1, "Parts.Runs": 1, "Parts.Letters": 1, // two equal names without letters have the similarity 1
 }
 
-// No number in a result is one that the compiler knows: a result is built of what was
-// measured.
+// No number in a result is a constant of the source: each is measured.
 func TestNoNumberOfAResultIsConstant(t *testing.T) {
-	kinds := make(map[string]map[string]reflect.Type) // by package and name
+	kinds := make(map[string]map[string]reflect.Type) // types by package and name
 	for _, result := range allResults() {
 		structsOf(reflect.TypeOf(result), kinds)
 	}
@@ -50,7 +49,7 @@ func TestNoNumberOfAResultIsConstant(t *testing.T) {
 	}
 }
 
-// The check sees each way to write a constant.
+// TestConstantsAreSeen checks that the check finds each way to write a constant.
 func TestConstantsAreSeen(t *testing.T) {
 	type planted struct{ A, B, C, D, E, F int }
 	found, _ := constants(t, "testdata/constants", map[string]reflect.Type{"planted": reflect.TypeFor[planted]()})
@@ -59,7 +58,7 @@ func TestConstantsAreSeen(t *testing.T) {
 	}
 }
 
-// structsOf collects the structs that a result consists of.
+// structsOf collects the structs of which a result consists.
 func structsOf(t reflect.Type, all map[string]map[string]reflect.Type) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice:
@@ -78,8 +77,8 @@ func structsOf(t reflect.Type, all map[string]map[string]reflect.Type) {
 	}
 }
 
-// constants finds where a number of some structs of a package gets a value that is constant
-// and not zero, and counts the places where one gets a value.
+// constants finds the places where a number in some structs of a package is set to a
+// constant other than zero, and counts all places where a number is set.
 func constants(t *testing.T, dir string, of map[string]reflect.Type) (found []string, places int) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -100,7 +99,7 @@ func constants(t *testing.T, dir string, of map[string]reflect.Type) (found []st
 	}
 	info := &types.Info{Types: make(map[ast.Expr]types.TypeAndValue), Selections: make(map[*ast.SelectorExpr]*types.Selection)}
 	config := types.Config{Importer: noImports{}, Error: func(error) {}}
-	_, _ = config.Check("p", fset, trees, info) // Check fails, for it lacks the other packages
+	_, _ = config.Check("p", fset, trees, info) // Check fails, because the other packages are missing
 	value := func(kind reflect.Type, field reflect.StructField, e ast.Expr) {
 		if !field.IsExported() || !isNumber(field.Type) {
 			return
@@ -146,7 +145,7 @@ func constants(t *testing.T, dir string, of map[string]reflect.Type) (found []st
 	return found, places
 }
 
-// typeName is the name of a type, or of what a pointer leads to.
+// typeName returns the name of a type, or of the type that a pointer points to.
 func typeName(t types.Type) string {
 	if p, ok := t.(*types.Pointer); ok {
 		t = p.Elem()
@@ -158,7 +157,7 @@ func typeName(t types.Type) string {
 }
 
 func isNumber(t reflect.Type) bool {
-	if t == nil { // of a member that does not exist
+	if t == nil { // the type of a field that does not exist
 		return false
 	}
 	if t.Kind() == reflect.Pointer {
@@ -167,7 +166,7 @@ func isNumber(t reflect.Type) bool {
 	return t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64
 }
 
-// noImports leaves out what other packages declare: the structs are of one package.
+// noImports imports no packages: all the structs are of one package.
 type noImports struct{}
 
 func (noImports) Import(string) (*types.Package, error) { return nil, errors.New("not needed") }

@@ -15,10 +15,11 @@ import (
 	"belljar.dev/internal/toolkit/template"
 )
 
-// clock are numbers that no source decides: when and how fast it was measured.
+// clock are the names of numbers that do not depend on the source: the time and the speed
+// of the measurement.
 var clock = []string{"metadata.analysis_duration.secs", "metadata.analysis_duration.nanos", ".ms"}
 
-// allResults are the results of the analyses.
+// allResults returns an empty result of each analysis.
 func allResults() map[string]any {
 	return map[string]any{
 		"analyze_complexity": ComplexityResult{}, "analyze_code_churn": ChurnResult{}, "analyze_deep_context": ContextResult{},
@@ -27,7 +28,7 @@ func allResults() map[string]any {
 	}
 }
 
-// The tables of the tests have each analysis.
+// The tables of the tests contain each analysis.
 func TestEachAnalysisIsTried(t *testing.T) {
 	for _, args := range all() {
 		name := args.Analysis()
@@ -40,8 +41,8 @@ func TestEachAnalysisIsTried(t *testing.T) {
 	}
 }
 
-// Every number and every list of every result follows from the source: for each there
-// is a change of a project, of its history or of the arguments that changes it.
+// Every number and every list of every result depends on the source: for each, there is a
+// change of the project, of its history or of the arguments that changes it.
 func TestEachNumberIsMeasured(t *testing.T) {
 	testenv.Need(t, testenv.Git)
 	results := allResults()
@@ -84,8 +85,8 @@ func TestEachNumberIsMeasured(t *testing.T) {
 	}
 }
 
-// countsTheRest reports whether a number counts what a bound leaves out, which takes more than
-// a thousand of something.
+// countsTheRest reports whether a number counts what a limit leaves out. Such a number is
+// zero unless there are more than a thousand entries.
 func countsTheRest(at string) bool {
 	return strings.HasSuffix(at, "_more") || strings.HasSuffix(at, ".more") || at == "map_left_out"
 }
@@ -93,7 +94,7 @@ func countsTheRest(at string) bool {
 // mutation is a project that differs from the sample in one thing.
 type mutation struct {
 	files project
-	after func(t testing.TB, dir string) // more history
+	after func(t testing.TB, dir string) // adds commits to the history; nil for none
 }
 
 func mutations() []mutation {
@@ -143,18 +144,19 @@ func mutations() []mutation {
 	}
 }
 
-// tangled is a function with so many branches.
+// tangled returns a function with the given number of branches.
 func tangled(branches int) string {
 	return fmt.Sprintf("func Tangled%d(a int) int {\n%s\treturn a\n}\n", branches, strings.Repeat("\tif a > 1 {\n\t\ta--\n\t}\n", branches))
 }
 
-// thresholdsOf are numbers that no argument changes in a result of several analyses.
+// thresholdsOf reports whether a number is one that no argument changes in a result of
+// several analyses.
 func thresholdsOf(at string) bool {
 	return strings.HasSuffix(at, "complexity_report.thresholds.max_cognitive") || strings.HasSuffix(at, "complexity_report.thresholds.max_cyclomatic") || strings.HasSuffix(at, "complexity_report.top_files.requested") ||
 		strings.HasPrefix(at, "complexity.thresholds.") || at == "complexity.top_files.requested" || strings.HasSuffix(at, "vectors[].weight") || at == "analyses.defects.below_min_confidence"
 }
 
-// argumentsFor are the arguments with which a tool is asked.
+// argumentsFor returns the arguments with which a tool is called.
 func argumentsFor(tool string) []map[string]any {
 	base := allTools()[tool]
 	with := func(more map[string]any) map[string]any {
@@ -181,7 +183,7 @@ func argumentsFor(tool string) []map[string]any {
 	return []map[string]any{base}
 }
 
-// stage is a repository with the files.
+// stage makes a repository with the files, and returns its path.
 func stage(t testing.TB, p project, after func(testing.TB, string)) string {
 	t.Helper()
 	dir := p.in(t)
@@ -192,7 +194,7 @@ func stage(t testing.TB, p project, after func(testing.TB, string)) string {
 	return dir
 }
 
-// flattened is the result of a tool by the paths of its values; a fault is one too.
+// flattened returns the values of a tool's result by their paths. A fault is also a value.
 func flattened(t testing.TB, dir, tool string, args map[string]any) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -220,7 +222,7 @@ func union(a, b map[string][]string) map[string]bool {
 	return all
 }
 
-// preview is the text of a template with its defaults.
+// preview returns the text of a template with its default values.
 func preview(uri string) string {
 	made, err := template.Preview(uri)
 	if err != nil {

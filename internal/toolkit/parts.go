@@ -24,7 +24,7 @@ type DeadFunction struct {
 	Reason     string `json:"reason" jsonschema:"why nothing reaches it"`
 }
 
-// DebtPart is what comments admit.
+// DebtPart is the debt that comments admit.
 type DebtPart struct {
 	Remarks  int           `json:"remarks" jsonschema:"comments that admit debt"`
 	Comments int           `json:"comments" jsonschema:"comments that were read"`
@@ -32,8 +32,8 @@ type DebtPart struct {
 	More     int           `json:"list_more,omitempty" jsonschema:"remarks beyond those"`
 }
 
-// deadPart keeps the functions with enough confidence: the confidences are a
-// person's words, and high counts as 1, medium as 0.5, low as 0.
+// deadPart returns the functions with at least the confidence least. Confidences are words;
+// here high counts as 1, medium as 0.5 and low as 0.
 func deadPart(all []graph.Unreached, least float64, most int) *DeadPart {
 	p := &DeadPart{Listed: []DeadFunction{}}
 	for _, d := range all {
@@ -59,7 +59,7 @@ func (r *reading) deadOf() []graph.Unreached {
 	return dead
 }
 
-// debtOf finds what comments admit.
+// debtOf finds the debt that comments admit.
 func (r *reading) debtOf(most int) *DebtPart {
 	done := r.stage("debt")
 	defer done()
@@ -74,7 +74,7 @@ func (r *reading) debtOf(most int) *DebtPart {
 	return p
 }
 
-// findings are those of each function; none of a part that was not asked for.
+// findings returns a finding for each function; nil if the call does not want this part.
 func (p *DeadPart) findings() (all []finding) {
 	if p == nil {
 		return nil
@@ -85,7 +85,7 @@ func (p *DeadPart) findings() (all []finding) {
 	return all
 }
 
-// findings are those of each remark; none of a part that was not asked for.
+// findings returns a finding for each remark; nil if the call does not want this part.
 func (p *DebtPart) findings() (all []finding) {
 	if p == nil {
 		return nil
@@ -96,5 +96,5 @@ func (p *DebtPart) findings() (all []finding) {
 	return all
 }
 
-// admitted is what a remark says: its marker where nothing stands behind that.
+// admitted returns the text of a remark, or its marker if no text follows the marker.
 func admitted(d debt.Remark) string { return cmp.Or(d.Text, d.Marker) }

@@ -24,24 +24,24 @@ import (
 )
 
 const (
-	// readShare is which part of the time may pass until all files are read.
+	// readShare is the part of the time that may pass until all files are read.
 	readShare = 0.6
-	// maxRead is how many bytes of source are read in all.
+	// maxRead is the number of bytes of source that are read in all.
 	maxRead = 256 << 20
 	maxGaps = 50 // in a result
-	// tellEvery is how many files are read between two reports.
+	// tellEvery is the number of files that are read between two reports of progress.
 	tellEvery = 100
 )
 
-// selection says which files of a project an analysis reads.
+// selection selects the files of a project that an analysis reads.
 type selection struct {
 	speaks           func(code.Language) bool
-	also             func(path string) bool // further files, whatever their language; nil for none
+	also             func(path string) bool // selects further files, whatever their language; nil for none
 	include, exclude []string
-	depth            int    // directories in each other; zero for any
-	workers          int    // files that are read at once; zero for one on each processor
+	depth            int    // number of directories nested in each other; zero means no limit
+	workers          int    // number of files that are read at the same time; zero means one per processor
 	halstead         bool   // functions need their Halstead numbers
-	lacks            string // what is not measured of languages without a lexer; empty for nothing
+	lacks            string // what is not measured for languages without a lexer; empty if nothing
 }
 
 // reads reports whether the analysis reads a file.
@@ -52,41 +52,41 @@ func (s *selection) reads(e code.Entry) bool {
 // reading is one run of the helper.
 type reading struct {
 	ctx       context.Context //nolint:containedctx // of one run
-	workspace string          // the workspace's path, without links
-	within    string          // the project's path in it
-	root      *os.Root        // of the project
-	git       history.Run     // nil without git
+	workspace string          // path of the workspace, without links
+	within    string          // path of the project in the workspace
+	root      *os.Root        // directory of the project
+	git       history.Run     // nil if git cannot be used
 	ask       func(paths []string) (leftOut []int, err error)
 	tell      func(stage string, done, total int)
 	moments   moments
-	cache     *cache.Store // nil for none
+	cache     *cache.Store // nil if there is no cache
 	strategy  string       // cache_strategy of the call
 
 	tree    *code.Tree
 	files   []*code.File
-	allowed map[string]bool // the paths of the tree that the policy does not keep from the agent
+	allowed map[string]bool // paths of the tree that the policy does not hide from the agent
 	left    []LeftOut
 	gaps    []code.Gap
-	lacked  map[code.Gap]bool     // those in gaps
-	project func() *graph.Project // what files declare, read once
+	lacked  map[code.Gap]bool     // the same gaps as in gaps
+	project func() *graph.Project // declarations of the files, read once
 	shared  *shared
 	stages  []Stage
-	answer  *cachedAnswer // nil where it is not kept
+	answer  *cachedAnswer // nil if the answer is not cached
 }
 
-// moments is when things happen.
+// moments are points in time of a run.
 type moments struct {
-	deadline time.Time // of the answer
-	began    time.Time // to read files
-	until    time.Time // files are read
+	deadline time.Time // when the answer is due
+	began    time.Time // when files began to be read
+	until    time.Time // when files may no longer be read
 }
 
-// shared is what several parts of an analysis need, each read once.
+// shared contains results that several parts of an analysis need. Each is computed once.
 type shared struct {
 	mu     sync.Mutex
 	graphs map[graph.Kind]*graph.Graph // guarded by mu
-	pasts  map[int]history.History     // by the days that count; guarded by mu
-	alike  []Provenance                // files that are like a template
+	pasts  map[int]history.History     // by the number of days; guarded by mu
+	alike  []Provenance                // files that resemble a template
 }
 
 // open opens the project of a request.
@@ -116,12 +116,12 @@ func (r *reading) open(dir string) (err error) {
 	return nil
 }
 
-// errLink is met where the path of a project has a link.
+// errLink is the error if the path of a project contains a link.
 var errLink = errors.New("a link")
 
-// openProject opens a directory of the workspace name by name, so that none of them is a
-// link. The server is asked about the paths of the files as the project's path begins them,
-// and a path through a link is one that no rule of the policy knows.
+// openProject opens a directory of the workspace, one name after the other, so that no link
+// is followed. The paths about which the helper asks the server begin with the project's
+// path, and the rules of the policy do not know a path through a link.
 func openProject(workspace *os.Root, within string) (*os.Root, error) {
 	at, err := workspace.OpenRoot(".")
 	for name := range strings.SplitSeq(within, "/") {
@@ -135,7 +135,7 @@ func openProject(workspace *os.Root, within string) (*os.Root, error) {
 	return at, err
 }
 
-// openStep opens a directory in another one, unless it is a link.
+// openStep opens a directory in another directory, unless it is a link.
 func openStep(in *os.Root, name string) (*os.Root, error) {
 	was, err := in.Lstat(name)
 	if err != nil {
@@ -148,7 +148,7 @@ func openStep(in *os.Root, name string) (*os.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	// OpenRoot follows a link that has taken the directory's place since.
+	// OpenRoot follows a link that has taken the place of the directory since Lstat.
 	if is, err := dir.Stat("."); err != nil || !os.SameFile(was, is) {
 		dir.Close()
 		return nil, errLink
@@ -156,20 +156,20 @@ func openStep(in *os.Root, name string) (*os.Root, error) {
 	return dir, nil
 }
 
-// stage begins a part of the analysis.
+// stage begins a part of the analysis. The caller calls done at the end of the part.
 func (r *reading) stage(name string) (done func()) {
 	r.tell(name, 0, 0)
 	began := time.Now()
 	return func() { r.took(name, began) }
 }
 
-// took notes how long a part of the analysis took.
+// took records how long a part of the analysis took.
 func (r *reading) took(name string, began time.Time) {
 	r.stages = append(r.stages, Stage{name, round(float64(time.Since(began).Microseconds())/1000, 3)})
 }
 
-// together does parts of the analysis at the same time, each with what was read. Their gaps,
-// and how long they took, are noted in their order.
+// together runs parts of the analysis at the same time, each with the files that were read.
+// Their gaps and their durations are recorded in the order of the parts.
 func (r *reading) together(parts ...func(*reading)) {
 	own := make([]reading, len(parts))
 	var wg sync.WaitGroup
@@ -185,14 +185,14 @@ func (r *reading) together(parts ...func(*reading)) {
 	}
 }
 
-// base is what the result begins with.
+// base returns the beginning of the result.
 func (r *reading) base() Base {
 	b := Base{Files: len(r.files), LeftOut: r.left, within: r.within}
 	b.NotMeasured, b.NotMeasuredMore = shorten(r.gaps, maxGaps)
 	return b
 }
 
-// lacks notes something that was not measured.
+// lacks records something that was not measured.
 func (r *reading) lacks(gaps ...code.Gap) {
 	for _, g := range gaps {
 		if !r.lacked[g] {
@@ -214,8 +214,8 @@ func (r *reading) leave(n int, reason string) {
 	r.left = append(r.left, LeftOut{reason, n})
 }
 
-// read lists the project, has the server say what of it must not be opened, and reads
-// and parses the rest.
+// read lists the project, asks the server which files must not be opened, and reads and
+// parses the others.
 func (r *reading) read(s selection) error {
 	all, err := r.texts(s)
 	if err == nil {
@@ -230,12 +230,12 @@ type source struct {
 
 	text string
 	key  cache.Key
-	gap  *code.Gap // why the text is missing
-	read bool      // or why it is missing
+	gap  *code.Gap // why the text could not be read; else nil
+	read bool      // text or gap is set
 }
 
-// texts lists the project, has the server say what of it must not be opened, and reads the
-// texts of the rest, until the time for that is up.
+// texts lists the project, asks the server which files must not be opened, and reads the
+// texts of the others, until the time for reading is up.
 func (r *reading) texts(s selection) ([]source, error) {
 	chosen, err := r.list(s)
 	if err != nil {
@@ -260,8 +260,9 @@ func (r *reading) texts(s selection) ([]source, error) {
 // readStage is the part of an analysis in which files are read and parsed.
 const readStage = "read files"
 
-// each does something with each of n files, several at once, until the time for that is up.
-// Each goroutine calls does for a function of its own, and end when it has done its last.
+// each processes n files, several at the same time, until the time for reading is up. Each
+// goroutine calls does once to get its own functions: do processes a file, and end is
+// called after the last file.
 func (r *reading) each(n int, s selection, does func() (do func(i int), end func())) {
 	workers := s.workers
 	if workers == 0 {
@@ -312,8 +313,8 @@ func (r *reading) list(s selection) ([]code.Entry, error) {
 	return slices.DeleteFunc(kept, func(e code.Entry) bool { return !s.reads(e) }), nil
 }
 
-// choose is the entries of the tree that the analysis reads, and those that it only
-// counts.
+// choose returns the entries of the tree that the analysis reads, and the entries that it
+// only counts.
 func (r *reading) choose(s selection) (all []code.Entry) {
 	size := int64(0)
 	for _, e := range r.tree.Entries {
@@ -368,16 +369,16 @@ func (r *reading) judge(all []code.Entry) (kept []code.Entry, err error) {
 	return kept, nil
 }
 
-// named is gaps in which the server was asked about each path: one that the policy keeps
-// from the agent is not named.
+// named returns gaps whose paths the server allows. If the policy hides a path from the
+// agent, the gap is returned without its path.
 func (r *reading) named(gaps []code.Gap) ([]code.Gap, error) {
 	gaps = slices.Clone(gaps)
 	var paths []string
-	var of []int // their gaps
+	var of []int // index of the gap of each path
 	for i, g := range gaps {
 		switch {
 		case g.Path == "":
-		case !utf8.ValidString(g.Path): // the server would be asked about another path
+		case !utf8.ValidString(g.Path): // the server would check another path
 			gaps[i].Path = ""
 		default:
 			paths, of = append(paths, path.Join(r.within, g.Path)), append(of, i)
@@ -399,7 +400,7 @@ func (r *reading) named(gaps []code.Gap) ([]code.Gap, error) {
 	return gaps, nil
 }
 
-// parse parses what was read.
+// parse parses the texts that were read.
 func (r *reading) parse(all []source, s selection) {
 	files := make([]*code.File, len(all))
 	var parsed atomic.Int64
@@ -432,7 +433,7 @@ func (r *reading) parse(all []source, s selection) {
 	r.project = sync.OnceValue(func() *graph.Project { return graph.NewProject(r.files) })
 }
 
-// parseOne returns what is read of a file: from the cache, or anew.
+// parseOne returns the parsed file from the cache, or parses the text.
 func (r *reading) parseOne(s *source, halstead bool) (*code.File, *code.Gap) {
 	var kept *code.File
 	if r.strategy != refresh {
@@ -459,8 +460,8 @@ func (r *reading) parseOne(s *source, halstead bool) (*code.File, *code.Gap) {
 	return f, gap
 }
 
-// parsed is what a lexer reads of a file. A text on which the lexer panics is a gap, and not
-// the end of the analysis.
+// parsed returns what a lexer reads in a file. If the lexer panics, the file is a gap, and
+// the analysis continues.
 func parsed(lexer func(name string, language code.Language, text string) *code.File, e code.Entry, text string) (f *code.File, gap *code.Gap) {
 	defer func() {
 		if recover() != nil {
@@ -470,13 +471,13 @@ func parsed(lexer func(name string, language code.Language, text string) *code.F
 	return lexer(e.Path, e.Language, text), nil
 }
 
-// timeUp is why something is missing.
+// timeUp is the reason for something that is missing because the time was up.
 const timeUp = "the time was up"
 
-// over is the gap of a part for which the time was up.
+// over returns the gap of a part for which the time was up.
 func over(field string) code.Gap { return code.Gap{Field: field, Reason: timeUp} }
 
-// resolve is a directory without links on its way.
+// resolve returns the path of a directory without links.
 func resolve(dir string) (string, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return "", fmt.Errorf("there is no workspace: %w", err)

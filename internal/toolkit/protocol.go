@@ -10,81 +10,84 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// Bounds of the conversation.
+// Limits of the conversation.
 const (
-	maxFiles    = 50_000          // of a project that are listed; of more the rest is left out
-	maxAsked    = maxFiles + 1000 // with a coverage file, and with what could not be read
+	maxFiles    = 50_000          // files of a project that are listed; further files are left out
+	maxAsked    = maxFiles + 1000 // paths that the helper asks about, including a coverage file and unreadable files
 	maxMessage  = 1 << 20         // bytes of one line
-	maxEvents   = 10_000          // of one conversation
-	pathsAtOnce = 500             // in one line
-	maxWhole    = 6 << 20         // bytes of a result as a whole
-	maxText     = 4000            // characters of a text, unless the call asks for details
-	maxDetailed = 60_000          // characters then
-	maxListed   = 1000            // of one list in a result
+	maxEvents   = 10_000          // events of one conversation
+	pathsAtOnce = 500             // paths in one line
+	maxWhole    = 6 << 20         // bytes of a whole result
+	maxText     = 4000            // characters of a text, unless the call wants details
+	maxDetailed = 60_000          // characters of a text with details
+	maxListed   = 1000            // entries of one list in a result
 )
 
 // Request is the first line from the server.
 type Request struct {
 	Tool string          `json:"tool"`
 	Args json.RawMessage `json:"args"`
-	// TimeMS is after how many milliseconds the helper answers with what it has.
+	// TimeMS is the number of milliseconds after which the helper answers with what it has.
 	TimeMS int64 `json:"time_ms"`
-	// Program is the [Identity] of the server. The helper refuses to work for another one.
+	// Program is the [Identity] of the server. The helper refuses to work for another
+	// program.
 	Program string `json:"program"`
 }
 
-// Event is a line from the helper. The last has an Answer or a Fault.
+// Event is a line from the helper. The last event contains an Answer or a Fault.
 type Event struct {
-	Paths []string `json:"paths,omitempty"` // from the workspace, of files that it would open
-	// Asked ends the paths. The server says which of them it must not open, and then the
-	// helper opens the others. It may ask again.
+	Paths []string `json:"paths,omitempty"` // paths in the workspace of files that it would open
+	// Asked is true after the last path. The server then answers which of the files the
+	// helper must not open, and the helper opens the others. The helper may ask several
+	// times.
 	Asked  bool    `json:"asked,omitempty"`
-	Stage  string  `json:"stage,omitempty"` // what it does now
-	Done   int     `json:"done,omitempty"`  // of Total
+	Stage  string  `json:"stage,omitempty"` // name of the present part of the analysis
+	Done   int     `json:"done,omitempty"`  // number of Total that are done
 	Total  int     `json:"total,omitempty"`
 	Answer *Answer `json:"answer,omitempty"`
-	Fault  string  `json:"fault,omitempty"` // why there is none, for the agent
+	Fault  string  `json:"fault,omitempty"` // why there is no answer, in words for the agent
 }
 
-// Verdict is what the server says to [Event.Asked]: the numbers of the paths that the
-// helper must not open, counted from 0 since it asked last.
+// Verdict is the server's answer to [Event.Asked]: the numbers of the paths that the helper
+// must not open. They are counted from 0 since the previous Asked.
 type Verdict struct {
 	LeftOut []int `json:"left_out,omitempty"`
 }
 
-// Answer is a result. The whole of it went to the helper's output.
+// Answer is a result. The helper has written the whole result to its output.
 type Answer struct {
 	Text   string          `json:"text"`
-	Failed bool            `json:"failed,omitempty"` // a gate that was to fail
+	Failed bool            `json:"failed,omitempty"` // the gate failed, and the call wants a failure then
 	Result json.RawMessage `json:"result"`
-	// Document says that Text is a whole document, such as JSON: nothing may stand beside it.
+	// Document is true if Text is a whole document, such as JSON: no other text may be
+	// added to it.
 	Document bool `json:"document,omitempty"`
-	// Whole says that the output of the helper has more than Text says.
+	// Whole is true if the output of the helper contains more than Text.
 	Whole bool `json:"whole,omitempty"`
 }
 
-// Base is what the results of all analyses begin with.
+// Base is the beginning of the results of all analyses.
 type Base struct {
 	Files       int        `json:"files" jsonschema:"files that were read"`
 	LeftOut     []LeftOut  `json:"left_out,omitempty" jsonschema:"files that were not read, by reason"`
 	NotMeasured []code.Gap `json:"not_measured,omitempty" jsonschema:"what is missing in this result, and why"`
-	// NotMeasuredMore is how many gaps there are beyond those.
+	// NotMeasuredMore is the number of gaps that are not in NotMeasured.
 	NotMeasuredMore int `json:"not_measured_more,omitempty" jsonschema:"gaps beyond those"`
 
-	within string // the project's path in the workspace
+	within string // path of the project in the workspace
 }
 
-// place is where the project is in the workspace.
+// place returns the path of the project in the workspace.
 func (b *Base) place() string { return b.within }
 
-// tellGaps says what was not measured first.
+// tellGaps writes the first gaps.
 func (b *Base) tellGaps(t *text) {
 	for _, gap := range b.NotMeasured[:min(len(b.NotMeasured), 3)] {
 		t.line("not measured: %s", gapLine(gap.Path, gap.Field, gap.Reason))
 	}
 }
 
-// missing says what the result does not have.
+// missing returns in words what the result lacks.
 func (b *Base) missing() (all []string) {
 	for _, gap := range b.NotMeasured {
 		all = append(all, "not measured: "+gapLine(gap.Path, gap.Field, gap.Reason))
@@ -95,22 +98,22 @@ func (b *Base) missing() (all []string) {
 	return all
 }
 
-// LeftOut is how many files were not read for one reason.
+// LeftOut is the number of files that were not read for one reason.
 type LeftOut struct {
 	Reason string `json:"reason" jsonschema:"why they were not read"`
 	Files  int    `json:"files" jsonschema:"how many"`
 }
 
-// Stage is how long one part of an analysis took.
+// Stage is the time that one part of an analysis took.
 type Stage struct {
 	Name string  `json:"stage" jsonschema:"part of the analysis"`
 	MS   float64 `json:"ms" jsonschema:"milliseconds that it took"`
 }
 
-// lines reads messages, one a line.
+// lines reads messages, one per line.
 type lines struct {
 	r    *bufio.Reader
-	long []byte // a line that is longer than what r holds
+	long []byte // contents of a line that is longer than the buffer of r
 }
 
 func newLines(r io.Reader) *lines { return &lines{r: bufio.NewReaderSize(r, 64<<10)} }
@@ -147,7 +150,7 @@ func send(w io.Writer, message any) error {
 	return err
 }
 
-// lineOf is a message with its line's end.
+// lineOf returns a message as a line with its line end.
 func lineOf(message any) ([]byte, error) {
 	line, err := json.Marshal(message)
 	if err == nil && len(line) >= maxMessage {

@@ -7,7 +7,7 @@ import (
 	"belljar.dev/internal/toolkit/template"
 )
 
-// Provenance is how far a file has moved from the template that it is most like.
+// Provenance is how much a file differs from the template that it resembles most.
 type Provenance struct {
 	File     string `json:"file" jsonschema:"path from project_path"`
 	Template string `json:"template" jsonschema:"the template that it is most like; it has half of its lines at least"`
@@ -16,8 +16,8 @@ type Provenance struct {
 	Added    int    `json:"added_lines" jsonschema:"lines that the template does not have"`
 }
 
-// provenance compares the files at the top of the project with the templates that make
-// files of these names. The server is asked about each.
+// provenance compares the files at the top of the project with the templates for files of
+// these names. It asks the server whether it may open each file.
 func (r *reading) provenance() ([]Provenance, error) {
 	made := map[string]bool{}
 	for _, t := range template.List("", "") {

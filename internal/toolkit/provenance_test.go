@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A file of a template is listed with its drift, unless the policy keeps it from the agent.
+// A file that was made from a template is listed with its drift, unless the policy hides it
+// from the agent.
 func TestTemplateProvenance(t *testing.T) {
 	made := preview("template://makefile/rust/cli")
 	dir := sample().with("Makefile", made+"\nmore:\n\ttrue\n").with("b/Makefile", made).with("README.md", "# Mine\n").in(t)

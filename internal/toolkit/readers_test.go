@@ -11,7 +11,7 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// textOf is the text of an analysis.
+// textOf returns the text of an analysis.
 func textOf(t *testing.T, dir, tool string, args map[string]any) string {
 	t.Helper()
 	o := analyse(t, dir, tool, args, nil)
@@ -21,7 +21,8 @@ func textOf(t *testing.T, dir, tool string, args map[string]any) string {
 	return o.answer.Text
 }
 
-// A function that exceeds both thresholds has one line, and counts as two violations.
+// A function that exceeds both thresholds has one line in the text, and counts as two
+// violations.
 func TestOneLineForAFunction(t *testing.T) {
 	dir := project{"a.go": "package a\n\n" + tangled(30) + branchy}.in(t)
 	args := map[string]any{"max_cyclomatic": 3, "max_cognitive": 20}
@@ -34,7 +35,7 @@ func TestOneLineForAFunction(t *testing.T) {
 	}
 }
 
-// Where nothing was changed in the period, the result says which period would show something.
+// If nothing was changed in the period, the result names a period that contains a commit.
 func TestQuietHistory(t *testing.T) {
 	testenv.Need(t, testenv.Git)
 	dir := sample().in(t)
@@ -54,7 +55,7 @@ func TestQuietHistory(t *testing.T) {
 	}
 }
 
-// The names of packages begin alike: the text has that once.
+// The text states the common beginning of package names only once.
 func TestModuleIsSaidOnce(t *testing.T) {
 	got := textOf(t, sample().in(t), "analyze_graph_metrics", nil)
 	if !strings.Contains(got, "Packages, without example.org/p/ before their names:\n") || !strings.Contains(got, "\nb pagerank=") || strings.Count(got, "example.org") != 1 {
@@ -62,8 +63,8 @@ func TestModuleIsSaidOnce(t *testing.T) {
 	}
 }
 
-// A short text shows clones of many files, and not many of one file; a clone of tests comes
-// after the others.
+// A short text lists clones of many files, and not many clones of one file. Clones of tests
+// are listed last.
 func TestClonesOfManyFiles(t *testing.T) {
 	p := project{}
 	for i := range 4 {
@@ -87,7 +88,7 @@ func TestClonesOfManyFiles(t *testing.T) {
 	if !strings.Contains(got, "small/c.go:1-13 .../d.go:1-13") {
 		t.Errorf("got\n%s\nwant the small clone among the first", got)
 	}
-	// Tests alone come last, however large they are.
+	// Clones that are only in tests are listed last, however large they are.
 	delete(p, "big/a.go")
 	delete(p, "big/b.go")
 	lines := strings.Split(textOf(t, p.in(t), "analyze_duplicates", args), "\n")
@@ -96,7 +97,7 @@ func TestClonesOfManyFiles(t *testing.T) {
 	}
 }
 
-// The gate counts copied code, not code that is alike; of each check it names the worst
+// The gate counts copied code, not similar code. It lists the worst fault of each check
 // first, and each piece of copied code once.
 func TestGateNamesTheWorstFirst(t *testing.T) {
 	body := func(name, item string) string {
@@ -150,7 +151,8 @@ func TestGateNamesTheWorstFirst(t *testing.T) {
 	}
 }
 
-// The map as a document is Markdown, in which no name of a file or of a function is markup.
+// The map as a document is Markdown, in which no name of a file or of a function is read as
+// markup.
 func TestMapAsMarkdown(t *testing.T) {
 	const evil = "[x](javascript:a) <img src=x onerror=a> `b` *c*"
 	dir := project{

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// result is what an analysis returns, and is marshalled as it is.
+// result is what an analysis returns. It is marshalled as it is.
 type result interface {
 	tell(t *text, detailed bool)
 	findings() []finding
@@ -15,21 +15,21 @@ type result interface {
 	place() string
 }
 
-// gated is a result that can fail.
+// gated is a result that can make the call fail.
 type gated interface{ failed() bool }
 
-// documented is a result with forms of its own.
+// documented is a result with formats of its own.
 type documented interface {
 	document(format string) (whole []byte, ok bool)
 }
 
-// analysis is the part of its arguments that measures.
+// analysis is implemented by the arguments of each analysis.
 type analysis interface {
 	run(r *reading) (result, error)
 }
 
-// fitting returns the JSON of a result, whose lists are shortened until it has at most that
-// many bytes.
+// fitting returns the JSON of a result. It shortens the lists of the result until the JSON
+// has at most most bytes.
 func fitting(res result, most int) ([]byte, error) {
 	for {
 		text, err := json.Marshal(res)
@@ -42,8 +42,8 @@ func fitting(res result, most int) ([]byte, error) {
 	}
 }
 
-// halve leaves out half of each list that has a number for what is beyond it: beside a list
-// named x, x_more. It reports whether there was such a list.
+// halve removes half of each list that has a number for the removed elements: for a list
+// named x, the number is named x_more. It reports whether there was such a list.
 func halve(v reflect.Value) (shorter bool) {
 	if v.Kind() == reflect.Pointer {
 		return !v.IsNil() && halve(v.Elem())
@@ -51,7 +51,7 @@ func halve(v reflect.Value) (shorter bool) {
 	if v.Kind() != reflect.Struct {
 		return false
 	}
-	more := map[string]reflect.Value{} // the numbers
+	more := map[string]reflect.Value{} // numbers of removed elements, by the name of the list
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		if list, ok := strings.CutSuffix(name, "_more"); ok {

@@ -9,8 +9,7 @@ import (
 	"belljar.dev/internal/toolkit/code/clone"
 )
 
-// A result that is too large is shortened, and says by how much; nothing of it is lost
-// without a word.
+// A result that is too large is shortened, and states how much is missing.
 func TestLargeResultsAreShortened(t *testing.T) {
 	res := &ComprehensiveResult{Duplicates: &DuplicatesPart{}, Complexity: &ComplexityPart{}}
 	for i := range 1000 {

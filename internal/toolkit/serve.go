@@ -14,23 +14,23 @@ import (
 	"belljar.dev/internal/toolkit/code/history"
 )
 
-// Host is what the helper has of its box.
+// Host is what the box gives the helper.
 type Host struct {
-	In        io.Reader   // the server's messages
+	In        io.Reader   // messages from the server
 	Events    io.Writer   // messages to the server
-	Out       io.Writer   // the result as a whole
-	Workspace string      // the directory that the server calls [Workspace]
-	Git       history.Run // starts git; nil without git
-	Program   string      // the [Identity] of the helper
-	Cache     string      // a directory for what was read of files; empty for none
+	Out       io.Writer   // receives the whole result
+	Workspace string      // directory that the server calls [Workspace]
+	Git       history.Run // starts git; nil if git cannot be used
+	Program   string      // [Identity] of the helper
+	Cache     string      // directory of the cache for parsed files; empty for no cache
 }
 
-// grace is how long before the end of the time the helper stops to measure, so that it
-// can still answer.
+// grace is how long before the deadline the helper stops measuring, so that it can still
+// answer.
 const grace = 500 * time.Millisecond
 
-// Serve measures once for a server, and returns when it has answered. A fault of the
-// request goes to the server; an error says that the server cannot be heard.
+// Serve runs one analysis for a server, and returns after it has answered. A fault of the
+// request is sent to the server. Serve returns an error if the server cannot be reached.
 func Serve(ctx context.Context, h Host) error {
 	in := newLines(h.In)
 	var ask Request
@@ -53,7 +53,7 @@ func Serve(ctx context.Context, h Host) error {
 	return err
 }
 
-// measure runs what is asked for, and returns the event with the answer.
+// measure runs the analysis of the request, and returns the event with the answer.
 func measure(ctx context.Context, h Host, ask Request, in *lines, say func(Event) error) ([]byte, error) {
 	if ask.Program != h.Program {
 		return nil, errors.New(replaced)
@@ -75,7 +75,8 @@ func measure(ctx context.Context, h Host, ask Request, in *lines, say func(Event
 	defer cancel()
 	r := &reading{ctx: ctx, workspace: h.Workspace, git: h.Git, moments: moments{deadline: time.Now().Add(limit)}, lacked: make(map[code.Gap]bool)}
 	r.shared = &shared{graphs: make(map[graph.Kind]*graph.Graph), pasts: make(map[int]history.History)}
-	r.tell = func(stage string, done, total int) { _ = say(Event{Stage: stage, Done: done, Total: total}) } // the answer fails too where the server does not read
+	// if the server no longer reads, the answer fails as well
+	r.tell = func(stage string, done, total int) { _ = say(Event{Stage: stage, Done: done, Total: total}) }
 	var asking sync.Mutex
 	r.ask = func(paths []string) ([]int, error) {
 		asking.Lock()
@@ -86,9 +87,9 @@ func measure(ctx context.Context, h Host, ask Request, in *lines, say func(Event
 		return nil, err
 	}
 	defer r.root.Close()
-	if _, gate := args.(*Gate); !gate && h.Cache != "" { // a gate judges what is there
+	if _, gate := args.(*Gate); !gate && h.Cache != "" { // a gate judges the present files
 		r.cache = cache.Open(h.Cache, h.Program)
-		defer r.cache.Close() // without an error: what is not kept is read again
+		defer r.cache.Close() // an error does not matter: a file that is not cached is parsed again
 	}
 	res, err := does.run(r)
 	if found, ok := errors.AsType[*foundAnswer](err); ok {
@@ -111,7 +112,7 @@ func measure(ctx context.Context, h Host, ask Request, in *lines, say func(Event
 	return line, err
 }
 
-// judged asks the server about paths.
+// judged asks the server which of the paths the policy denies, and returns their indexes.
 func judged(paths []string, in *lines, say func(Event) error) ([]int, error) {
 	for from := 0; from < len(paths); from += pathsAtOnce {
 		if err := say(Event{Paths: paths[from:min(len(paths), from+pathsAtOnce)]}); err != nil {
@@ -128,7 +129,7 @@ func judged(paths []string, in *lines, say func(Event) error) ([]int, error) {
 	return v.LeftOut, nil
 }
 
-// answer makes the whole of a result and its text.
+// answer returns the text of a result and the whole result.
 func answer(format string, res result) (a *Answer, whole []byte, err error) {
 	structured, err := fitting(res, maxMessage/2)
 	if err != nil {
@@ -159,7 +160,7 @@ func answer(format string, res result) (a *Answer, whole []byte, err error) {
 		t.most = big.room()
 	}
 	switch {
-	case sized && format == markdown: // the text is the same with less of the map
+	case sized && format == markdown: // its text is the document with less of the map
 	case own, format == asJSON:
 		a.Text, a.Document = string(whole), true
 		if len(a.Text) > maxDetailed {

@@ -16,10 +16,10 @@ import (
 )
 
 // sourceOf is the environment variable with the directory of a project of some 200 files.
-// Without it the files are those of Go's standard library.
+// If it is not set, the files are those of Go's standard library.
 const sourceOf = "BELLJAR_BENCH_SOURCE"
 
-// corpus is a directory with 200 files.
+// corpus returns a directory with 200 files.
 func corpus(b *testing.B) string {
 	if dir := os.Getenv(sourceOf); dir != "" {
 		return dir
@@ -29,12 +29,13 @@ func corpus(b *testing.B) string {
 	return dir
 }
 
-// BenchmarkSource has the figures that the toolkit of the source gives for a project of 200
-// files as limits. The source took them on 32 threads, of the analyses alone; here each is a
-// whole call in this process, in which files are listed, asked about, read and parsed, and
-// nothing is in a cache. Two are not: dead code is the stage of that name, and focused is the
-// same call a second time, for each directory of the project, which finds its answer in the
-// cache once it has listed, asked about, read and summed the files.
+// BenchmarkSource compares times with limits. The limits are the times that the toolkit of
+// the source states for a project of 200 files, measured on 32 threads and only for the
+// analyses. Here each time is that of a whole call in this process: files are listed,
+// checked with the server, read and parsed, and nothing is cached. There are two
+// exceptions. "dead code" is only the stage of that name. "focused" is the second identical
+// call for each directory of the project, which finds its answer in the cache after the
+// files were listed, checked, read and hashed.
 func BenchmarkSource(b *testing.B) {
 	debug.SetGCPercent(400) // as in the helper
 	defer debug.SetGCPercent(100)
@@ -98,14 +99,15 @@ func BenchmarkSource(b *testing.B) {
 	})
 }
 
-// tell says the median of milliseconds, and which part of a limit that is.
+// tell reports the median of the times in milliseconds, and the median as a part of the
+// limit.
 func tell(b *testing.B, all []float64, limit time.Duration) {
 	median := testenv.Median(all)
 	b.ReportMetric(median, "ms")
 	b.ReportMetric(median*float64(time.Millisecond)/float64(limit), "of-limit")
 }
 
-// directories are those of a project that have a file of their own.
+// directories returns the directories of a project that directly contain a file.
 func directories(b *testing.B, dir string) (all []string) {
 	seen := make(map[string]bool)
 	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
@@ -121,7 +123,7 @@ func directories(b *testing.B, dir string) (all []string) {
 	return all
 }
 
-// stageOf is how long a stage of a result took.
+// stageOf returns how long a stage of a result took.
 func stageOf(b *testing.B, result []byte, name string) time.Duration {
 	b.Helper()
 	var v struct{ Perf []Stage }
@@ -137,7 +139,7 @@ func stageOf(b *testing.B, result []byte, name string) time.Duration {
 	return 0
 }
 
-// cpuTime is the processor time that this process has had.
+// cpuTime returns the processor time that this process has used.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage

@@ -10,13 +10,13 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// text is the text of a result, line by line, up to a number of characters. Lines
-// beyond it are counted.
+// text is the text of a result, line by line, up to a number of characters. Lines that do
+// not fit are counted.
 type text struct {
 	b    strings.Builder
 	most int
 	used int
-	lost int // lines
+	lost int // number of lines that did not fit
 }
 
 // line adds a line.
@@ -35,7 +35,7 @@ func (t *text) line(format string, args ...any) {
 	t.b.WriteByte('\n')
 }
 
-// String returns the text. The last line says how many lines were left out.
+// String returns the text. If lines were left out, the last line states how many.
 func (t *text) String() string {
 	s := t.b.String()
 	if t.lost > 0 {
@@ -44,7 +44,7 @@ func (t *text) String() string {
 	return s
 }
 
-// count is a number with its noun.
+// count returns a number with its noun.
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -52,10 +52,10 @@ func count(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// short is a number with at most four places that mean something.
+// short returns a number with at most four significant digits.
 func short(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
-// decimal is a number as people write it.
+// decimal returns a number as people write it.
 func decimal(v float64) string {
 	if math.Abs(v) < 1e15 {
 		return strconv.FormatFloat(v, 'f', -1, 64)
@@ -63,10 +63,10 @@ func decimal(v float64) string {
 	return short(v)
 }
 
-// quote is the beginning of a value of an argument, in quotes.
+// quote returns the beginning of the value of an argument, in quotes.
 func quote(s string, most int) string { return strconv.Quote(clip(s, most)) }
 
-// clip is at most n bytes of a text, whole characters.
+// clip returns at most n bytes of a text, in whole characters.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -74,8 +74,8 @@ func clip(s string, n int) string {
 	return printable.Head(s, n) + "..."
 }
 
-// shown is a path or a name as a line can have it: a name of a file may hold line
-// breaks and bytes that are no text.
+// shown returns a path or a name for use in a line. The name of a file may contain line
+// breaks and bytes that are not text.
 func shown(name string) string {
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return strconv.Quote(name)
@@ -83,8 +83,8 @@ func shown(name string) string {
 	return name
 }
 
-// folded writes paths with what each shares with the one before it left out, where
-// that is shorter: a/b/c.go, then .../d.go.
+// folded writes paths. If it is shorter, it leaves out the directory that a path shares
+// with the path before it: a/b/c.go, then .../d.go.
 type folded struct{ dir string }
 
 func (f *folded) path(p string) string {
@@ -99,19 +99,19 @@ func (f *folded) path(p string) string {
 	return shown(p)
 }
 
-// shorten keeps the first elements of a list, at most that many, and says how many more it has.
+// shorten returns at most the first most elements of a list, and the number of the others.
 func shorten[T any](list []T, most int) (kept []T, more int) {
 	kept = list[:min(len(list), most)]
 	return kept, len(list) - len(kept)
 }
 
-// round is a number with some decimal places.
+// round returns a number rounded to some decimal places.
 func round(v float64, places int) float64 {
 	scale := math.Pow10(places)
 	return math.Round(v*scale) / scale
 }
 
-// gapLine is a gap on one line.
+// gapLine returns a gap as one line.
 func gapLine(path, field, reason string) string {
 	if path == "" {
 		return field + ": " + reason

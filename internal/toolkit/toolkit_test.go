@@ -24,7 +24,7 @@ import (
 // project is the files of a workspace.
 type project map[string]string
 
-// in writes the files to a directory of their own.
+// in writes the files to a new directory.
 func (p project) in(t testing.TB) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -43,14 +43,14 @@ func (p project) in(t testing.TB) string {
 	return dir
 }
 
-// with is the project with one file changed.
+// with returns the project with one file changed.
 func (p project) with(name, text string) project {
 	other := maps.Clone(p)
 	other[name] = text
 	return other
 }
 
-// outcome is what an analysis said of a directory.
+// outcome is the result of an analysis of a directory.
 type outcome struct {
 	answer *Answer
 	whole  []byte
@@ -58,8 +58,8 @@ type outcome struct {
 	err    error
 }
 
-// analyse runs server and helper in this process. deny says which files the policy
-// keeps from the agent.
+// analyse runs the server and the helper in this process. deny reports which files the
+// policy hides from the agent.
 func analyse(t testing.TB, dir, tool string, args map[string]any, deny func(path string) bool) (o outcome) {
 	t.Helper()
 	text, err := json.Marshal(args)
@@ -69,13 +69,13 @@ func analyse(t testing.TB, dir, tool string, args map[string]any, deny func(path
 	return converse(t, Host{Workspace: dir, Git: testGit}, Request{Tool: tool, Args: text, TimeMS: 60_000}, deny)
 }
 
-// converse runs server and helper in this process.
+// converse runs the server and the helper in this process.
 func converse(t testing.TB, h Host, ask Request, deny func(path string) bool) (o outcome) {
 	t.Helper()
 	return converseWith(t, h, ask, deny, nil)
 }
 
-// converseWith is converse, and hears what the helper does.
+// converseWith is converse, with a function that receives the helper's progress.
 func converseWith(t testing.TB, h Host, ask Request, deny func(path string) bool, progress func(done, total int, stage string)) (o outcome) {
 	t.Helper()
 	fromServer, toHelper := io.Pipe()
@@ -101,13 +101,13 @@ func converseWith(t testing.TB, h Host, ask Request, deny func(path string) bool
 	return o
 }
 
-// testGit is Git, which does not look at the PATH.
+// testGit calls Git, which ignores PATH.
 func testGit(ctx context.Context, args, env []string, in io.Reader) (io.Reader, error) {
 	return Git(ctx, args, env, in)
 }
 
-// commit makes the files of a directory a commit of a repository. env is more of the
-// environment of git.
+// commit commits the files of a directory to a repository. env is added to the environment
+// of git.
 func commit(t testing.TB, dir, author, message string, env ...string) {
 	t.Helper()
 	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"commit", "-q", "--allow-empty", "-m", message}} {
@@ -123,7 +123,7 @@ func commit(t testing.TB, dir, author, message string, env ...string) {
 	}
 }
 
-// submodule commits a submodule, whose commit is not there.
+// submodule commits a submodule whose own commit does not exist.
 func submodule(t testing.TB, dir, path string) {
 	t.Helper()
 	for _, args := range [][]string{{"update-index", "--add", "--cacheinfo", "160000," + strings.Repeat("1", 40) + "," + path}, {"commit", "-q", "-m", "second"}} {
@@ -134,7 +134,7 @@ func submodule(t testing.TB, dir, path string) {
 	}
 }
 
-// Fixtures.
+// Texts of the tests.
 const (
 	branchy = "func Branchy(a, b int) int {\n\tif a > 0 {\n\t\tfor b > 0 {\n\t\t\tif a == b {\n\t\t\t\treturn 1\n\t\t\t}\n\t\t\tb--\n\t\t}\n\t}\n\treturn a\n}\n"
 	plainGo = "package p\n\nimport \"fmt\"\n\n// Plain does little.\nfunc Plain(s string) {\n\tfmt.Println(s)\n}\n"
@@ -151,7 +151,7 @@ func sample() project {
 	}
 }
 
-// allTools are the analyses, with arguments that have them do all they can.
+// allTools returns the analyses, with arguments for as large a result as possible.
 func allTools() map[string]map[string]any {
 	return map[string]map[string]any{
 		"analyze_complexity":         {"max_cyclomatic": 1, "max_cognitive": 0},
@@ -166,8 +166,8 @@ func allTools() map[string]map[string]any {
 	}
 }
 
-// A file that the policy keeps from the agent is in no result, whatever its format, and
-// each result says how many files were left out.
+// A file that the policy hides from the agent is not in any result, whatever the format.
+// Each result states how many files were left out.
 func TestDeniedFilesAreInNoResult(t *testing.T) {
 	testenv.Need(t, testenv.Git)
 	dir := sample().in(t)
@@ -181,13 +181,13 @@ func TestDeniedFilesAreInNoResult(t *testing.T) {
 			}
 			o := analyse(t, dir, tool, with, deny)
 			if _, bad := errors.AsType[*Fault](o.err); bad && strings.Contains(o.err.Error(), "format: got") {
-				continue // the tool has no such format
+				continue // the tool does not have this format
 			}
 			if o.err != nil {
 				t.Errorf("%s as %q: %v", tool, format, o.err)
 				continue
 			}
-			// The name that is asked for comes back as such.
+			// The result repeats the name in the query.
 			said := strings.ReplaceAll(o.answer.Text+string(o.whole)+string(o.answer.Result), `"query":"CanarySecret"`, "")
 			if found := regexp.MustCompile(`(?i)canary|secret/`).FindString(said); found != "" {
 				t.Errorf("%s as %q: %q of a denied file is in the result", tool, format, found)
@@ -200,14 +200,14 @@ func TestDeniedFilesAreInNoResult(t *testing.T) {
 			}
 		}
 	}
-	// Without the policy's word the canary is there: the test can fail.
+	// Without a policy, the result contains the canary: so the test can fail.
 	if o := analyse(t, dir, "analyze_complexity", allTools()["analyze_complexity"], nil); !strings.Contains(string(o.answer.Result), "CanarySecret") {
 		t.Error("the fixture has no canary")
 	}
 }
 
-// Scripts of a shell have functions without numbers: they are in the map and among the
-// names, and in no number.
+// Shell scripts have functions without metrics: they are in the map and in the list of
+// names, and do not count in any number.
 func TestShellIsDeclaredAndNotMeasured(t *testing.T) {
 	p := sample()
 	plain := p.in(t)
@@ -225,7 +225,7 @@ func TestShellIsDeclaredAndNotMeasured(t *testing.T) {
 	}
 }
 
-// numbersOf are the paths of the numbers and lists of a type's JSON, such as
+// numbersOf adds the paths of the numbers and lists in the JSON of a type, such as
 // violations[].line.
 func numbersOf(t reflect.Type, at string, all map[string]bool) {
 	switch t.Kind() {
@@ -243,14 +243,14 @@ func numbersOf(t reflect.Type, at string, all map[string]bool) {
 				continue
 			}
 			if strings.Count(at, ".children") > 0 && name == "children" {
-				continue // it goes on without end
+				continue // the type contains itself
 			}
 			numbersOf(f.Type, strings.TrimPrefix(at+"."+name, "."), all)
 		}
 	}
 }
 
-// flatten notes each value of a result by its path, indexes left out.
+// flatten records each value of a result by its path, without indexes.
 func flatten(v any, at string, all map[string][]string) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -267,8 +267,8 @@ func flatten(v any, at string, all map[string][]string) {
 	}
 }
 
-// The policy knows files by their paths. A link within the workspace gives them others, by
-// which no rule names them.
+// The policy knows files by their paths. A link in the workspace gives a file another path,
+// which no rule names.
 func TestProjectBehindLink(t *testing.T) {
 	dir := project{"secret/key.go": "package secret\n\nfunc Unlock() {}\n", "open/a.go": plainGo}.in(t)
 	for link, to := range map[string]string{"alias": "secret", "open/up": "../secret", "here": "."} {
@@ -289,7 +289,7 @@ func TestProjectBehindLink(t *testing.T) {
 	}
 }
 
-// A file that could not be measured is named, unless the policy keeps the name from the
+// A file that could not be measured is named, unless the policy hides the name from the
 // agent.
 func TestGapsBehindPolicy(t *testing.T) {
 	dir := project{"open/a.go": plainGo, "secret/" + strings.Repeat("hidden/", 66) + "x.go": plainGo}.in(t)
@@ -318,7 +318,8 @@ func TestGapsBehindPolicy(t *testing.T) {
 	}
 }
 
-// A process of the box can write to the helper's output. That output has a bound.
+// A process of the box can write to the helper's output. The amount of this output that is
+// read is limited.
 func TestConverseEnds(t *testing.T) {
 	for name, line := range map[string]string{
 		"stages": `{"stage":"x"}`,
@@ -336,7 +337,7 @@ func TestConverseEnds(t *testing.T) {
 	}
 }
 
-// A submodule is a gap of the history. It does not hide that nothing was changed.
+// A submodule is a gap of the history. The result still states that nothing was changed.
 func TestGateWithSubmodule(t *testing.T) {
 	dir := sample().in(t)
 	commit(t, dir, "ann", "first")
@@ -347,7 +348,7 @@ func TestGateWithSubmodule(t *testing.T) {
 	}
 }
 
-// A fault of a lexer is a gap of one file.
+// If a lexer panics, the result is a gap for one file.
 func TestALexerThatPanics(t *testing.T) {
 	f, gap := parsed(func(string, code.Language, string) *code.File { panic("index out of range") }, code.Entry{Path: "a.ts"}, "x")
 	if f != nil || gap == nil || gap.Path != "a.ts" || !strings.Contains(gap.Reason, "fault of belljar") {

@@ -7,36 +7,36 @@ import (
 	"sync"
 )
 
-// sector is what a disk writes whole or not at all, in bytes.
+// sector is the number of bytes that a disk writes completely or not at all.
 const sector = 512
 
-// maxCache bounds what waits in the cache of a disk, in bytes. Data that do not
-// fit go to where they are kept, as in a real one.
+// maxCache is the size of a disk's cache, in bytes. When it is full, the oldest data are
+// written to the disk itself, as in a real disk.
 const maxCache = 16 << 20
 
-// errOff is what a disk without power answers.
+// errOff is the error of a disk without power.
 var errOff = errors.New("the disk has no power")
 
-// errRange is a request for what the disk does not have.
+// errRange is the error of a request beyond the end of the disk.
 var errRange = errors.New("beyond the end of the disk")
 
-// disk is a disk with a cache. Only a flush has what was written before kept for
-// certain. Its methods are safe for concurrent use.
+// disk is a disk with a cache. Only a flush guarantees that earlier writes survive a power
+// cut. Its methods are safe for concurrent use.
 type disk struct {
 	mu    sync.Mutex
 	off   bool
-	seen  []byte   // what a read gives
-	kept  []byte   // what a power cut leaves
-	cache []change // between the two, the oldest first
-	size  int      // of the cache in bytes
+	seen  []byte   // contents that a read returns
+	kept  []byte   // contents that survive a power cut
+	cache []change // writes that are in seen and not in kept, the oldest first
+	size  int      // number of bytes in the cache
 
-	left   int        // writes until the power goes; 0 does not count
-	chance *rand.Rand // of what that leaves
+	left   int        // number of writes until the power is cut; 0 means no cut
+	chance *rand.Rand // decides which sectors survive that cut
 
-	waited, gone int // sectors in the cache at the cuts, and those of them that were lost
+	waited, gone int // number of sectors in the cache at all cuts, and how many of them were lost
 }
 
-// change is a write that waits.
+// change is a write in the cache.
 type change struct {
 	at   int64
 	text []byte
@@ -46,7 +46,7 @@ func newDisk(content []byte) *disk {
 	return &disk{seen: content, kept: slices.Clone(content)}
 }
 
-// read is a copy of a piece of the disk.
+// read returns a copy of a part of the disk.
 func (d *disk) read(size int, at int64) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -56,7 +56,7 @@ func (d *disk) read(size int, at int64) ([]byte, error) {
 	return slices.Clone(d.seen[at : at+int64(size)]), nil
 }
 
-// write puts text, which is the disk's from now on.
+// write writes text to the disk. The caller must not change text afterwards.
 func (d *disk) write(text []byte, at int64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -79,7 +79,7 @@ func (d *disk) write(text []byte, at int64) error {
 	return nil
 }
 
-// flush returns when all that was written is kept.
+// flush makes all earlier writes survive a power cut.
 func (d *disk) flush() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -103,9 +103,9 @@ func (d *disk) check(size int, at int64) error {
 	return nil
 }
 
-// cut takes the power away, if it is there. Of what is in the cache each sector
-// is kept or lost by chance, and how good the chance is, too, so that now and
-// then all or nothing of it is there.
+// cut cuts the power if it is on. Each sector in the cache survives with a random
+// probability, which is chosen anew at each cut, so that sometimes all sectors or none
+// survive.
 func (d *disk) cut(random *rand.Rand) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,14 +114,14 @@ func (d *disk) cut(random *rand.Rand) {
 	}
 }
 
-// cutAt cuts the power at the n-th write from now on, before its flush.
+// cutAt cuts the power at the n-th write from now on, before the next flush.
 func (d *disk) cutAt(n int, random *rand.Rand) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.left, d.chance = n, random
 }
 
-// lose is cut without the lock; mu is held.
+// lose cuts the power; the caller holds mu.
 func (d *disk) lose(random *rand.Rand) {
 	chance := 1.5*random.Float64() - 0.25
 	for _, c := range d.cache {
@@ -139,7 +139,7 @@ func (d *disk) lose(random *rand.Rand) {
 	copy(d.seen, d.kept)
 }
 
-// on gives the power back.
+// on switches the power on again.
 func (d *disk) on() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

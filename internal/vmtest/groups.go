@@ -7,29 +7,31 @@ import (
 	"strings"
 )
 
-// groupsTop is where control groups are mounted.
+// groupsTop is the directory where control groups are mounted.
 const groupsTop = "/sys/fs/cgroup"
 
-// trees1 are the hierarchies of version 1 that systemd mounts: the two controllers
-// that count time share one, and one has no controller but a name.
+// trees1 are the hierarchies of version 1 that systemd mounts. The two controllers that
+// measure CPU time share one hierarchy, and one hierarchy has no controller but a name.
 var trees1 = []string{"memory", "pids", "cpu,cpuacct", "blkio", "freezer", "devices", "cpuset", "name=systemd"}
 
-// controllers2 are handed out by every cgroup of version 2 that has children.
+// controllers2 are the controllers that each cgroup of version 2 with children enables for
+// the children.
 var controllers2 = []string{"cpu", "io", "memory", "pids"}
 
 // tree is a mounted hierarchy.
 type tree struct {
 	dir         string
 	v2          bool
-	controllers []string // handed out; version 2 only
-	cpuset      bool     // a cgroup holds no process before it has CPUs
+	controllers []string // controllers that are enabled for children; version 2 only
+	cpuset      bool     // CPUs must be set in a cgroup before a process can enter it
 }
 
-// makeGroups mounts the control groups that the order asks for and makes a
-// service's in each tree, as a service manager does; for a user it may be
-// delegated (cgroups(7), "Delegation"). In trees of version 1 this process
-// moves there, and takes the test along. In version 2 only the test may be
-// there, or it could not hand out controllers: the cgroup is returned.
+// makeGroups mounts the control groups that the order names, and makes a cgroup of a
+// service in each tree, as a service manager does. The cgroup may be delegated to a user
+// (cgroups(7), "Delegation"). In trees of version 1 this process enters the cgroup, and so
+// does the test that it starts. In version 2 only the test may enter the cgroup, or the
+// cgroup could not enable controllers: makeGroups returns its path, and the caller starts
+// the test in it.
 func makeGroups(w *order) (string, error) {
 	trees, err := mountGroups(w.Groups)
 	if err != nil {
@@ -78,7 +80,7 @@ func mountGroups(kind string) ([]tree, error) {
 		}
 	}
 	if kind == groupsHybrid {
-		// The controllers are taken, so this tree has none to hand out.
+		// The trees of version 1 use the controllers, so this tree cannot enable any.
 		dir := filepath.Join(groupsTop, "unified")
 		if err := mountAll(mount{"cgroup", dir, "cgroup2", 0, "nsdelegate"}); err != nil {
 			return nil, err
@@ -88,7 +90,7 @@ func mountGroups(kind string) ([]tree, error) {
 	return trees, nil
 }
 
-// make makes the cgroup of the test.
+// make makes the cgroup of the test and returns its path.
 func (t tree) make(w *order) (string, error) {
 	scope := t.dir
 	for _, name := range []string{"test.slice", "test.scope"} {

@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guestUser is the ordinary user of the guest. Not nobody: 65534 is also the
+// guestUser is the ordinary user of the guest. It is not nobody, because 65534 is also the
 // overflow uid, which would hide a missing mapping in a user namespace.
 const guestUser = 61234
 
-// first is the life of the guest's first process.
+// first runs as the guest's first process.
 func first() {
 	code, err := obey()
 	if err != nil {
@@ -32,12 +32,13 @@ func first() {
 func end(status string) {
 	if f, err := os.OpenFile("/dev/ttyS1", os.O_WRONLY, 0); err == nil && status != "" {
 		fmt.Fprintln(f, status)
-		// Waits until the line has sent it all: a reset would cut it off.
+		// TCSBRK waits until the line has sent everything. A reset before that would lose
+		// the rest.
 		_ = unix.IoctlSetInt(int(f.Fd()), unix.TCSBRK, 1)
 	}
 	_ = unix.IoctlSetInt(1, unix.TCSBRK, 1)
 	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART)
-	select {} // a first process that ends is a panic
+	select {} // if the first process ended, the kernel would panic
 }
 
 // obey carries out the order and returns the exit status of the test.
@@ -81,7 +82,7 @@ func obey() (int, error) {
 func rawConsole() {
 	f, err := os.OpenFile("/dev/ttyS0", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		return // the output is ugly, no more
+		return // then only the output looks ugly
 	}
 	defer f.Close()
 	rawTerminal(int(f.Fd()))
@@ -113,7 +114,7 @@ func mountAll(mounts ...mount) error {
 }
 
 func loadModules() error {
-	paths, err := filepath.Glob("/" + modulesDir + "/*") // sorted
+	paths, err := filepath.Glob("/" + modulesDir + "/*") // Glob returns the paths sorted
 	if err != nil {
 		return err
 	}
@@ -135,8 +136,8 @@ func loadModules() error {
 	return nil
 }
 
-// enterRoot builds the root of the guest, with the test in it, and moves
-// there. It returns the path of the test.
+// enterRoot builds the root of the guest with the test in it, and makes it the root of this
+// process. It returns the path of the test.
 func enterRoot(w *order) (string, error) {
 	err := mountAll(
 		mount{"host", "/host", "virtiofs", unix.MS_RDONLY, ""},
@@ -167,7 +168,7 @@ func enterRoot(w *order) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The kernel makes the devices, but not what udev adds.
+	// The kernel makes the devices, but not the links that udev adds.
 	for _, link := range [][2]string{{"/proc/self/fd", "fd"}, {"fd/0", "stdin"}, {"fd/1", "stdout"}, {"fd/2", "stderr"}} {
 		if err := os.Symlink(link[0], filepath.Join("/new/dev", link[1])); err != nil {
 			return "", err
@@ -178,13 +179,13 @@ func enterRoot(w *order) (string, error) {
 			return "", err
 		}
 	}
-	// As switch_root(8) does: in a mere chroot nobody can make user
+	// The root is moved as switch_root(8) does: in a mere chroot no process can make user
 	// namespaces (user_namespaces(7), EPERM).
 	if err := errors.Join(unix.Chdir("/new"), unix.Mount(".", "/", "", unix.MS_MOVE, ""), unix.Chroot("."), unix.Chdir("/")); err != nil {
 		return "", fmt.Errorf("enter the root: %w", err)
 	}
-	// A real disk: not every kernel maps the owners of a tmpfs. With project
-	// quotas, for the limits on disks.
+	// /tmp is a real disk, because not every kernel maps the owners of a tmpfs. It has
+	// project quotas, for the limits on disks.
 	mkfs, err := execute("/sbin/mke2fs", "-q", "-F", "-O", "^has_journal,quota,project",
 		"-E", "lazy_itable_init=1,quotatype=prjquota", w.Tmp)
 	if err != nil || mkfs != 0 {
@@ -196,7 +197,7 @@ func enterRoot(w *order) (string, error) {
 	if err := os.Chmod("/tmp", 0o777|os.ModeSticky); err != nil {
 		return "", err
 	}
-	// A checkout often lies where only its owner may look.
+	// A checkout is often in a directory that only its owner may enter.
 	for dir := w.Dir; dir != "/"; dir = filepath.Dir(dir) {
 		if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // in the guest's own layer
 			return "", err
@@ -208,7 +209,7 @@ func enterRoot(w *order) (string, error) {
 	return filepath.Join("/mnt", filepath.Base(test)), loopbackUp()
 }
 
-// packed is the path of the program in the first files.
+// packed returns the path of the program in the initial files.
 func packed() (string, error) {
 	all, err := filepath.Glob("/" + programDir + "/*")
 	if err != nil || len(all) != 1 {
@@ -231,8 +232,8 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, r)
 }
 
-// start runs the test, in a cgroup of version 2 if there is one, and returns
-// its exit status.
+// start runs the test in the cgroup of version 2, if group is not empty, and returns its
+// exit status.
 func start(w *order, program, group string) (int, error) {
 	sys := &syscall.SysProcAttr{
 		Setsid: true, Credential: &syscall.Credential{Uid: uint32(w.User), Gid: uint32(w.User)},
@@ -250,14 +251,15 @@ func start(w *order, program, group string) (int, error) {
 	}))
 }
 
-// execute runs a program of the guest.
+// execute runs a program of the guest, and returns its exit status.
 func execute(program string, args ...string) (int, error) {
 	return wait(syscall.ForkExec(program, append([]string{program}, args...), &syscall.ProcAttr{
 		Dir: "/", Env: []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, Files: []uintptr{0, 1, 2},
 	}))
 }
 
-// wait reaps everything, as a first process must, until pid has ended.
+// wait reaps all processes, as a first process must, until pid has ended. It returns the
+// exit status of pid.
 func wait(pid int, err error) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("start: %w", err)

@@ -10,16 +10,15 @@ import (
 	"path/filepath"
 )
 
-// Names in the guest's first files.
+// Names in the guest's initial files.
 const (
 	orderFile  = "order.json"
 	programDir = "test"
 	modulesDir = "modules"
 )
 
-// archive writes a cpio archive of the "newc" kind, which the kernel unpacks
-// as the guest's first root (kernel: Documentation/driver-api/early-userspace/
-// buffer-format.rst).
+// archive writes a cpio archive of the "newc" kind, which the kernel unpacks as the guest's
+// first root (kernel: Documentation/driver-api/early-userspace/buffer-format.rst).
 type archive struct {
 	w     io.Writer
 	inode int
@@ -31,14 +30,14 @@ const (
 	typeFile = 0o100000
 )
 
-// add writes one entry; errors are kept for close.
+// add writes one entry. The first error is kept, and close returns it.
 func (a *archive) add(name string, mode int, size int64, content io.Reader) {
 	if a.err != nil {
 		return
 	}
 	a.inode++
-	// magic, inode, mode, uid, gid, links, mtime, size, four device numbers,
-	// length of the name with its NUL, checksum.
+	// The fields are: magic, inode, mode, uid, gid, links, mtime, size, four device
+	// numbers, length of the name with its NUL, checksum.
 	head := fmt.Sprintf("070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%s\x00",
 		a.inode, mode, 0, 0, 1, 0, size, 0, 0, 0, 0, len(name)+1, 0, name)
 	if _, a.err = io.WriteString(a.w, head+pad(int64(len(head)))); a.err != nil || content == nil {
@@ -53,7 +52,7 @@ func (a *archive) add(name string, mode int, size int64, content io.Reader) {
 	}
 }
 
-// pad fills up to a multiple of four.
+// pad returns the padding of a size up to a multiple of four.
 func pad(size int64) string { return "\x00\x00\x00"[:(4-size%4)%4] }
 
 func (a *archive) dir(name string) { a.add(name, typeDir|0o755, 0, nil) }
@@ -96,7 +95,8 @@ func writeInitrd(path string, k kernel, w order, program string) error {
 		a.file(filepath.Join(programDir, filepath.Base(program)), program)
 	}
 	for i, m := range k.modules {
-		// Numbered, because the guest reads them by name.
+		// The names are numbered, because the guest loads the modules in the order of their
+		// names.
 		a.file(fmt.Sprintf("%s/%02d-%s", modulesDir, i, filepath.Base(m)), m)
 	}
 	text, err := json.Marshal(w)

@@ -10,13 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where the program of a guest without power finds its things.
+// Paths in a guest whose power is cut.
 const (
-	keptDir  = "/kept" // on the disk that stays
+	keptDir  = "/kept" // mount point of the disk that stays
 	saidFile = "/said"
 )
 
-// keep runs the program over the disk that stays. It does not end by itself.
+// keep mounts the disk that stays, and runs the program with it. The program is not
+// expected to end by itself.
 func keep(w *order) (int, error) {
 	program, err := packed()
 	if err != nil {
@@ -33,7 +34,8 @@ func keep(w *order) (int, error) {
 		return 0, err
 	}
 	if w.Deaf {
-		// A filter is of the thread that starts the program.
+		// A seccomp filter applies to the thread that installs it, which must also start
+		// the program.
 		runtime.LockOSThread()
 		if err := deafen(); err != nil {
 			return 0, fmt.Errorf("take fsync away: %w", err)
@@ -42,17 +44,17 @@ func keep(w *order) (int, error) {
 	return start(w, program, "")
 }
 
-// deafen has all calls succeed at once that wait for a disk, as they would in a
-// program that forgot them.
+// deafen makes all calls that wait for a disk succeed immediately and without effect, as in
+// a program that forgets these calls.
 func deafen() error {
 	deaf := []uint32{unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_SYNC, unix.SYS_SYNCFS, unix.SYS_SYNC_FILE_RANGE, unix.SYS_MSYNC}
-	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}} // the number of the call
+	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}} // loads the number of the call
 	for i, call := range deaf {
 		filter = append(filter, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: call, Jt: uint8(len(deaf) - i)})
 	}
 	filter = append(filter,
 		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
-		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO}, // errno 0: it went well
+		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO}, // errno 0: the call succeeds
 	)
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program)))

@@ -16,12 +16,12 @@ type kernel struct {
 	modules []string // in the order in which they must be loaded
 }
 
-// metaPackages depend on the newest kernel of a series in Debian 12 and say
-// its name. The cloud kernels are small and have virtio.
+// metaPackages are the packages that depend on the newest kernel of a series in Debian 12
+// and so name it. The cloud kernels are small and contain virtio.
 var metaPackages = map[string]string{"6.12": "linux-image-6.12-cloud-amd64", "6.1": "linux-image-cloud-amd64"}
 
-// wanted are the modules of the guest, after what they need; a kernel has
-// them built in where its package does not hold the file.
+// wanted are the modules of the guest, each after the modules that it needs. If the package
+// of a kernel does not contain a file, the kernel has the module built in.
 var wanted = []string{
 	"virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk",
 	"fuse", "virtiofs", "overlay", "vsock",
@@ -30,8 +30,8 @@ var wanted = []string{
 	"tun",
 }
 
-// findKernel returns the kernel of a series from the cache, and fetches it
-// first if need be.
+// findKernel returns the kernel of a series from the cache. If it is not there, findKernel
+// downloads it first.
 func findKernel(ctx context.Context, cache, series string) (kernel, error) {
 	meta, ok := metaPackages[series]
 	if !ok {
@@ -66,16 +66,16 @@ func findKernel(ctx context.Context, cache, series string) (kernel, error) {
 	return k, nil
 }
 
-// fetchKernel unpacks the kernel that a package depends on. Nothing is
-// installed: the host's own boot stays as it is. apt checks the signature.
+// fetchKernel unpacks the kernel that a package depends on. It installs nothing, so the
+// host still boots as before. apt checks the signature.
 func fetchKernel(ctx context.Context, meta, dir string) error {
 	for _, program := range []string{"apt-get", "apt-cache", "dpkg"} {
 		if _, err := exec.LookPath(program); err != nil {
 			return &lackError{"no " + program + " to fetch a kernel with"}
 		}
 	}
-	// A fresh system has no package lists at all; where the update fails, old
-	// lists may do.
+	// A fresh system has no package lists at all. If the update fails, old lists may be
+	// good enough.
 	_ = exec.CommandContext(ctx, "apt-get", "update", "-qq").Run()
 	out, err := exec.CommandContext(ctx, "apt-cache", "depends", "--important", meta).Output()
 	if err != nil {

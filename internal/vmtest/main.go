@@ -17,33 +17,34 @@
 //	login      an ordinary user that has logged in to a host with systemd
 //
 // The guest sees the host's root file system, read-only below a layer of its
-// own, so every program of the host is there and nothing that a test does
-// reaches the host; /tmp is a disk of its own, ext4 with project quotas. The
-// exit status is that of the first test that failed; 125 says that one never
-// ran, and 0 with a line that begins with "skip" that this host has no virtual
-// machines; TEST_REQUIRE=vm, or all, makes that 125.
+// own. So the guest has every program of the host, and nothing that a test does
+// reaches the host. /tmp is a disk of its own, ext4 with project quotas.
 //
-// With -tally, each guest is one line with its counts and the output of its failed
-// tests; the whole output is in a file beside the kernels.
+// The exit status is that of the first test that failed. It is 125 if a test did
+// not start. If this host cannot run virtual machines, vmtest writes a line that
+// begins with "skip" and the status is 0, or 125 with TEST_REQUIRE=vm or all.
+//
+// With -tally, vmtest writes one line per guest with its counts, and the output of
+// its failed tests. The whole output is in a file next to the kernels.
 //
 // One start, in order:
 //
-//	host   finds the kernel, or fetches it (kernel.go)
-//	host   packs the guest's first files: this program as /init, the kernel
+//	host   finds the kernel, or downloads it (kernel.go)
+//	host   packs the guest's initial files: this program as /init, the kernel
 //	       modules, the order (initrd.go)
 //	host   starts virtiofsd and qemu (qemu.go)
 //	guest  /init mounts, enters the control groups that the order asks for
 //	       and runs the test on the first serial line (guest.go, groups.go)
 //	guest  writes the exit status to the second serial line and resets,
 //	       which ends qemu (with systemd between the two: systemd.go)
-//	host   counts what came (tally.go)
+//	host   counts the tests in the output (tally.go)
 //
-// With -cuts, the program is one that writes and says what is kept, and goes on
-// in the next guest after the power was taken from the last one (power.go).
+// With -cuts, the program is one that writes and reports what is stored. The power
+// of its guest is cut, and the program continues in the next guest (power.go).
 //
 // Without KVM the guest's processor is emulated, and everything takes about
-// twenty times as long. A test sees that in BELLJAR_TEST_PATIENCE, by which it
-// is to multiply its times.
+// twenty times as long. A test must multiply its times by the number in the
+// environment variable BELLJAR_TEST_PATIENCE.
 package main
 
 import (
@@ -63,32 +64,33 @@ import (
 	"time"
 )
 
-// status of a run that did not come to the test.
+// broken is the exit status of a run in which a test did not start.
 const broken = 125
 
-// order is what the guest is to do; orderFile among its first files contains it.
+// order describes what the guest must do. The guest reads it from orderFile in its initial
+// files.
 type order struct {
 	Dir       string   `json:"dir"` // working directory
 	Args      []string `json:"args"`
 	Env       []string `json:"env"`
-	User      int      `json:"user"`      // runs the test; 0 is root
+	User      int      `json:"user"`      // uid that runs the test; 0 is root
 	Delegated bool     `json:"delegated"` // the user owns the cgroup, as systemd's Delegate= makes it
 	Groups    string   `json:"groups"`    // v1, hybrid or v2
 	Tmp       string   `json:"tmp"`       // block device for /tmp
-	Systemd   bool     `json:"systemd"`   // is the first process
-	Program   string   `json:"program"`   // test; set by the guest
-	Nothing   bool     `json:"nothing"`   // just end: a probe
+	Systemd   bool     `json:"systemd"`   // systemd is the first process
+	Program   string   `json:"program"`   // path of the test; set by the guest
+	Nothing   bool     `json:"nothing"`   // only end: the guest is a probe
 
-	// Of a guest from which the power is taken, which has no more than its first
-	// files and this.
+	// The following fields are for a guest whose power is cut. Such a guest has only its
+	// initial files and this disk.
 	Kept string `json:"kept,omitempty"` // block device for keptDir; empty in other guests
 	Said string `json:"said,omitempty"` // content of saidFile
-	Deaf bool   `json:"deaf,omitempty"` // fsync(2) does nothing
+	Deaf bool   `json:"deaf,omitempty"` // fsync(2) has no effect
 }
 
-// variant is a guest by name.
+// variant is a guest, as its name describes it.
 type variant struct {
-	kernel string // series
+	kernel string // kernel series
 	groups string
 	who    string
 }
@@ -108,7 +110,8 @@ const (
 	whoLogin     = "login"
 )
 
-// whos are those, with what TEST_REQUIRE asks for only if it names it.
+// whos maps each of these users to the need that is added to TEST_REQUIRE in the guest;
+// empty for none.
 var whos = map[string]string{whoRoot: "", whoDelegated: "", whoPlain: "", whoSystemd: "systemd", whoLogin: "login"}
 
 func parseVariant(name string) (variant, error) {
@@ -128,22 +131,22 @@ func parseVariant(name string) (variant, error) {
 	case whos[v.who] != "" && v.groups != groupsV2:
 		return v, fmt.Errorf("guest %q: systemd mounts control groups of version 2 here", name)
 	case v.kernel == "6.12" && v.groups != groupsV2:
-		// CONFIG_MEMCG_V1 is off in Debian's.
+		// CONFIG_MEMCG_V1 is off in Debian's kernel 6.12.
 		return v, fmt.Errorf("guest %q: this kernel has no memory controller of version 1; use 6.1", name)
 	}
 	return v, nil
 }
 
-// options are the command line.
+// options are the options of the command line.
 type options struct {
 	guests  []variant
 	cache   string
 	dir     string
 	memory  int           // MiB
-	timeout time.Duration // of one guest
+	timeout time.Duration // for one guest
 	tally   bool
-	cuts    int    // of power; 0 runs a test
-	seed    uint64 // of when and how they come
+	cuts    int    // number of power cuts; 0 runs a test instead
+	seed    uint64 // of the random times and effects of the cuts
 	program string
 	args    []string
 }
@@ -173,7 +176,7 @@ func main() {
 	os.Exit(code) //nolint:forbidigo // this is a main
 }
 
-// required reports whether the value of TEST_REQUIRE asks for virtual machines.
+// required reports whether the value of TEST_REQUIRE requires virtual machines.
 func required(want string) bool {
 	return slices.ContainsFunc(strings.Split(want, ","), func(name string) bool {
 		name = strings.TrimSpace(name)
@@ -181,13 +184,13 @@ func required(want string) bool {
 	})
 }
 
-// lackError says what this host lacks for a virtual machine.
+// lackError names what this host lacks for a virtual machine.
 type lackError struct{ what string }
 
 func (e *lackError) Error() string { return e.what }
 
-// run does what the command line says and returns the status of the first
-// test that failed.
+// run carries out the command line and returns the exit status of the first test that
+// failed.
 func run(ctx context.Context, args []string) (int, error) {
 	o, err := parse(args)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// The part of the NBD protocol that qemu speaks to a server that offers it no
-// more (github.com/NetworkBlockDevice/nbd, doc/proto.md; names are from there).
+// The part of the NBD protocol that qemu uses if a server offers nothing else
+// (github.com/NetworkBlockDevice/nbd, doc/proto.md; the names are from there).
 const (
 	nbdMagic       = 0x4e42444d41474943 // "NBDMAGIC"
 	nbdOption      = 0x49484156454f5054 // "IHAVEOPT"
@@ -40,11 +40,11 @@ const (
 	cmdFlush      = 3
 
 	maxOption  = 4 << 10
-	maxRequest = 32 << 20 // qemu's own bound
+	maxRequest = 32 << 20 // qemu's own limit
 )
 
-// serve lets one client use the disk, until it leaves or the disk has no power
-// any more.
+// serve lets one client use the disk, until the client disconnects or the disk loses its
+// power.
 func (d *disk) serve(l net.Listener) error {
 	c, err := l.Accept()
 	if err != nil {
@@ -54,8 +54,8 @@ func (d *disk) serve(l net.Listener) error {
 	return d.speak(c)
 }
 
-// speak serves one connection. It is not an error if the client disconnects: one
-// that was killed may disconnect in the middle of a message.
+// speak serves one connection. It is not an error if the client disconnects: a killed
+// client may disconnect in the middle of a message.
 func (d *disk) speak(c io.ReadWriter) error {
 	n := &nbd{r: bufio.NewReader(c), w: bufio.NewWriter(c)}
 	err := n.negotiate(uint64(len(d.seen)))
@@ -76,7 +76,7 @@ type nbd struct {
 	w *bufio.Writer
 }
 
-// get reads numbers in the order of the network.
+// get reads numbers in network byte order.
 func (n *nbd) get(into ...any) error {
 	for _, v := range into {
 		if err := binary.Read(n.r, binary.BigEndian, v); err != nil {
@@ -96,7 +96,7 @@ func (n *nbd) put(all ...any) error {
 	return n.w.Flush()
 }
 
-// negotiate ends when the client has chosen the disk. There is only one, so its
+// negotiate returns when the client has chosen the disk. There is only one disk, so its
 // name does not matter.
 func (n *nbd) negotiate(size uint64) error {
 	var flags uint32

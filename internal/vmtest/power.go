@@ -18,43 +18,43 @@ import (
 	"time"
 )
 
-// The program of such a run is that of internal/durable, and these variables
-// configure it; live there says what its lines mean.
+// The program of a run with power cuts is the test of internal/durable. These
+// variables configure it. Its function live explains the lines that it writes.
 const (
 	keepEnv = "BELLJAR_TEST_KEEP=" + keptDir
 	saidEnv = "BELLJAR_TEST_KEEP_SAID=" + saidFile
 )
 
-// Bounds of a run.
+// Limits of a run.
 const (
 	mostSteps = 12          // steps of each room before a cut
-	mostWrite = 16          // writes after the last step, until the cut comes
-	mostDelay = time.Second // the longest wait for such a write
-	recent    = 300         // steps of one room that are looked for: its oldest things make room
+	mostWrite = 16          // writes after the last step, until the cut
+	mostDelay = time.Second // longest wait for such a write
+	recent    = 300         // latest steps of one room that are looked for: a room may delete older things
 	keptNoise = 40          // lines of the guest that are not steps
 	diskSize  = 64 << 20
-	mostDeaf  = 5 // cuts in which something must be lost where fsync does nothing
+	mostDeaf  = 5 // cuts until each room must have lost a step, if fsync does nothing
 )
 
-// power is a disk, and what was said to be on it.
+// power is a disk, and the steps that guests reported as stored on it.
 type power struct {
 	m       machine
-	timeout time.Duration // of one guest
+	timeout time.Duration // for one guest
 	program string
 	random  *rand.Rand
 	disk    *disk
 	deaf    bool
 
-	cuts  int                 // before the guest that runs
-	rooms int                 // that write
-	said  map[string][]string // by room, the oldest first
-	steps map[string]int      // how many steps were said, by room
-	lost  map[string][]string // steps that were said and are lost, by room
+	cuts  int                 // number of cuts before the present guest
+	rooms int                 // number of rooms that write
+	said  map[string][]string // reported steps, by room, the oldest first
+	steps map[string]int      // number of reported steps, by room
+	lost  map[string][]string // reported steps that are lost, by room
 }
 
-// runCuts takes the power from guests that write, and has each look for what
-// the ones before it said. At first fsync does nothing there, and something must
-// get lost: what cannot fail proves nothing.
+// runCuts cuts the power of guests that write. Each guest looks for the steps that the
+// guests before it reported. In a first run fsync does nothing in the guests, and steps
+// must be lost: a test that cannot fail proves nothing.
 func runCuts(ctx context.Context, m machine, o options, v variant) (int, error) {
 	m.memory = min(m.memory, 768)
 	if err := m.choose(ctx, o, v); err != nil {
@@ -84,13 +84,13 @@ func runCuts(ctx context.Context, m machine, o options, v variant) (int, error) 
 	return status, nil
 }
 
-// run takes the power away cuts times. If fsync does nothing, it ends as soon
-// as every room has lost something.
+// run cuts the power cuts times. If fsync does nothing, it ends as soon as every room has
+// lost a step.
 func (p *power) run(ctx context.Context, cuts int) error {
 	if p.deaf {
 		cuts = mostDeaf
 	}
-	for i := range cuts + 1 { // the last one only looks
+	for i := range cuts + 1 { // the last guest only looks for steps
 		p.cuts = i
 		if err := p.live(ctx); err != nil {
 			return err
@@ -102,8 +102,8 @@ func (p *power) run(ctx context.Context, cuts int) error {
 	return nil
 }
 
-// good reports whether nothing was lost, or something of every room where fsync
-// does nothing.
+// good reports whether no step was lost or, if fsync does nothing, whether every room lost
+// a step.
 func (p *power) good() bool {
 	if !p.deaf {
 		return len(p.lost) == 0
@@ -111,7 +111,7 @@ func (p *power) good() bool {
 	return len(p.lost) > 0 && len(p.lost) == p.rooms
 }
 
-// tell writes how it went, and reports whether that is good.
+// tell writes the outcome, and reports whether it is good.
 func (p *power) tell(v variant, took time.Duration) bool {
 	word, kind := "ok", ""
 	if p.deaf {
@@ -134,7 +134,7 @@ func (p *power) tell(v variant, took time.Duration) bool {
 	return p.good()
 }
 
-// format is a disk with an empty file system.
+// format returns a disk with an empty file system.
 func format(ctx context.Context) ([]byte, error) {
 	program, err := exec.LookPath("mke2fs")
 	if err != nil {
@@ -155,8 +155,8 @@ func format(ctx context.Context) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// live is one guest: it looks for what was said before and writes on, until the
-// power is taken.
+// live runs one guest. The guest looks for the steps that were reported before, and writes
+// more until its power is cut.
 func (p *power) live(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.timeout, fmt.Errorf("the guest did not write enough within %s", p.timeout))
 	defer cancel()
@@ -188,7 +188,7 @@ func (p *power) live(ctx context.Context) error {
 	return err
 }
 
-// until runs a guest until a moment that chance has chosen.
+// until runs a guest up to a random moment, at which its power is cut.
 func (p *power) until(ctx context.Context, cmd *exec.Cmd) error {
 	steps, write := 1+p.random.IntN(mostSteps), 1+p.random.IntN(mostWrite)
 	delay, after := time.Duration(p.random.Int64N(int64(mostDelay))), rand.New(rand.NewPCG(p.random.Uint64(), 0))
@@ -216,8 +216,8 @@ func (p *power) until(ctx context.Context, cmd *exec.Cmd) error {
 	case <-ended:
 	case <-ctx.Done():
 	}
-	// Once the disk has no power nothing reaches it, so the guest cannot be told
-	// that something is kept, however long it runs on.
+	// Once the disk has no power, no write reaches it. So the disk cannot confirm a write
+	// to the guest, however long the guest still runs.
 	p.disk.cut(after)
 	_ = cmd.Process.Kill()
 	<-ended
@@ -227,14 +227,14 @@ func (p *power) until(ctx context.Context, cmd *exec.Cmd) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w; the guest wrote:\n%s", context.Cause(ctx), strings.Join(words.noise, "\n"))
 	case p.deaf && p.cuts > 0 && !words.enough(steps):
-		// It could not go on with what was left.
+		// The guest could not continue with what was left on the disk.
 	case !words.enough(steps):
 		return fmt.Errorf("the guest gave up:\n%s", strings.Join(words.noise, "\n"))
 	}
 	return nil
 }
 
-// heard keeps what a guest said.
+// heard records what a guest reported.
 func (p *power) heard(w *words) {
 	if w.checked {
 		p.rooms = w.rooms
@@ -251,7 +251,7 @@ func (p *power) heard(w *words) {
 	}
 }
 
-// lines is what the next guest is to look for.
+// lines returns the steps that the next guest looks for, one per line.
 func (p *power) lines() string {
 	var b strings.Builder
 	for room, steps := range p.said {
@@ -262,17 +262,17 @@ func (p *power) lines() string {
 	return b.String()
 }
 
-// words are what a guest wrote.
+// words are the lines that a guest wrote.
 type words struct {
-	checked bool           // it has looked for what was said before
-	rooms   int            // that write
-	lost    []string       // of what was said before
-	said    []string       // ROOM STEP
-	steps   map[string]int // by room
-	noise   []string       // anything else
+	checked bool           // the guest has looked for earlier steps
+	rooms   int            // number of rooms that write
+	lost    []string       // earlier steps that are lost
+	said    []string       // reported steps, in the form ROOM STEP
+	steps   map[string]int // number of reported steps, by room
+	noise   []string       // all other lines
 }
 
-// enough reports whether every room has reported that many steps.
+// enough reports whether every room has reported at least steps steps.
 func (w *words) enough(steps int) bool {
 	if len(w.steps) < w.rooms {
 		return false
@@ -285,8 +285,8 @@ func (w *words) enough(steps int) bool {
 	return w.checked
 }
 
-// read takes lines until there are no more, and closes enough when every room
-// has reported that many steps. A line that was cut has no end, and does not count.
+// read reads lines until the output ends, and closes enough when every room has reported at
+// least steps steps. A line that was cut off has no line end, and does not count.
 func (w *words) read(out io.Reader, steps int, enough chan<- struct{}) {
 	w.steps = make(map[string]int)
 	r := bufio.NewReader(out)

@@ -14,13 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// filled is so many sectors of one letter.
+// filled returns sectors that are filled with one letter.
 func filled(letter byte, sectors int) []byte {
 	return bytes.Repeat([]byte{letter}, sectors*sector)
 }
 
-// Sectors that were flushed are there after every cut. Of the others each is
-// there whole or not at all: all of them now and then, and none.
+// Flushed sectors survive every cut. Each other sector survives whole or not at all:
+// sometimes all of them survive, and sometimes none.
 func TestDiskLosesWhatWasNotFlushed(t *testing.T) {
 	found := make(map[string]int)
 	for seed := range uint64(200) {
@@ -67,7 +67,7 @@ func TestDiskIsCutAtAWrite(t *testing.T) {
 	if err := d.write(filled('b', 3), sector); !errors.Is(err, errOff) {
 		t.Errorf("the second write: %v, want %v", err, errOff)
 	}
-	d.cut(nil) // has no power to take any more
+	d.cut(nil) // the power is already off
 	d.on()
 	if got, err := d.read(sector, 0); err != nil || !bytes.Equal(got, filled('a', 1)) || d.waited != 3 {
 		t.Errorf("what was flushed is %.4q, %v; %d sectors waited, want 3", got, err, d.waited)
@@ -94,7 +94,7 @@ func TestDiskCacheIsBounded(t *testing.T) {
 	}
 }
 
-// numbers are numbers in the order of the network.
+// numbers returns numbers in network byte order.
 func numbers(all ...any) []byte {
 	var b bytes.Buffer
 	for _, v := range all {
@@ -103,8 +103,8 @@ func numbers(all ...any) []byte {
 	return b.Bytes()
 }
 
-// TestNBD is a client that does what qemu does: it asks for something that is
-// not offered, takes the disk, writes, flushes, reads and leaves.
+// TestNBD is a client that does what qemu does: it requests an option that is not offered,
+// takes the disk, writes, flushes, reads and disconnects.
 func TestNBD(t *testing.T) {
 	d := newDisk(filled('.', 4))
 	here, there := net.Pipe()
@@ -137,7 +137,7 @@ func TestNBD(t *testing.T) {
 		{"read beyond the end", request(cmdRead, 4, 4*sector, 1), reply(22, 4)},
 		{"trim", request(4, 5, 0, sector), reply(22, 5)},
 	} {
-		if len(step.send) > 0 { // even no bytes would wait for a reader
+		if len(step.send) > 0 { // a write of no bytes would wait for a reader, too
 			if _, err := here.Write(step.send); err != nil {
 				t.Fatalf("%s: %v", step.name, err)
 			}

@@ -20,10 +20,10 @@ type machine struct {
 	kernel    kernel
 	accel     string
 	memory    int       // MiB
-	out       io.Writer // gets what the test writes
+	out       io.Writer // receives the output of the test
 }
 
-// find looks for the programs.
+// find finds the programs that the machine needs.
 func (m *machine) find() error {
 	if os.Geteuid() != 0 {
 		return &lackError{"virtiofsd shares the root file system only as root"}
@@ -41,13 +41,13 @@ func (m *machine) find() error {
 	return &lackError{"no virtiofsd; install the package qemu-system-common or virtiofsd"}
 }
 
-// How qemu runs the guest's processor: on the host's own, or by emulation.
+// How qemu runs the guest's processor: on the host's own processor, or by emulation.
 const (
 	accelKVM = "kvm"
 	accelTCG = "tcg"
 )
 
-// patience is how many times longer than here things take in the guest.
+// patience returns how many times slower the guest is than this host.
 func (m *machine) patience() int {
 	if m.accel == accelKVM {
 		return 1
@@ -55,7 +55,7 @@ func (m *machine) patience() int {
 	return 20
 }
 
-// choose finds the kernel of a guest, and how its processor is run.
+// choose finds the kernel of a guest, and chooses how its processor is run.
 func (m *machine) choose(ctx context.Context, o options, v variant) (err error) {
 	if m.kernel, err = findKernel(ctx, o.cache, v.kernel); err != nil {
 		return err
@@ -63,10 +63,9 @@ func (m *machine) choose(ctx context.Context, o options, v variant) (err error) 
 	return m.chooseAccel(ctx, o.cache)
 }
 
-// chooseAccel uses KVM where it works. A /dev/kvm says little: some hosts
-// emulate too few instructions for a stock kernel, which then hangs, so a
-// guest that does nothing is started first. The answer is kept for as long as
-// this host runs.
+// chooseAccel chooses KVM if it works. It is not enough that /dev/kvm exists: some hosts
+// emulate too few instructions for a stock kernel, which then hangs. So a guest that does
+// nothing is started first. The result is stored until this host boots again.
 func (m *machine) chooseAccel(ctx context.Context, cache string) error {
 	const patience = 10 * time.Second
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -92,8 +91,8 @@ func (m *machine) chooseAccel(ctx context.Context, cache string) error {
 	return os.WriteFile(known, []byte(m.accel), 0o600)
 }
 
-// boot starts the guest with an order and returns the exit status of what it
-// ran. Its first serial line goes to m.out.
+// boot starts the guest with an order and returns the exit status of the program that the
+// guest ran. The guest's first serial line goes to m.out.
 func (m *machine) boot(ctx context.Context, w order, program string) (int, error) {
 	tmp, err := os.MkdirTemp("", "vmtest-")
 	if err != nil {
@@ -106,7 +105,7 @@ func (m *machine) boot(ctx context.Context, w order, program string) (int, error
 	}
 	disk, err := os.OpenFile(at("disk"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err == nil {
-		err = errors.Join(disk.Truncate(4<<30), disk.Close()) // sparse
+		err = errors.Join(disk.Truncate(4<<30), disk.Close()) // a sparse file
 	}
 	if err != nil {
 		return 0, err
@@ -117,7 +116,7 @@ func (m *machine) boot(ctx context.Context, w order, program string) (int, error
 	}
 	defer share()
 	cmd := exec.CommandContext(ctx, m.qemu, m.line(at,
-		// virtiofs works on memory that both processes map.
+		// virtiofs needs memory that both processes map.
 		"-object", fmt.Sprintf("memory-backend-memfd,id=mem,size=%dM,share=on", m.memory), "-numa", "node,memdev=mem",
 		"-chardev", "socket,id=share,path="+at("share"), "-device", "vhost-user-fs-pci,chardev=share,tag=host",
 		"-drive", "if=none,id=disk,format=raw,cache=unsafe,file="+at("disk"), "-device", "virtio-blk-pci,drive=disk",
@@ -142,7 +141,8 @@ func (m *machine) boot(ctx context.Context, w order, program string) (int, error
 	return code, nil
 }
 
-// line is the command line of qemu, with what only some guests have at its end.
+// line returns the command line of qemu. Its last arguments are more, which only some
+// guests need.
 func (m *machine) line(at func(string) string, more ...string) []string {
 	cpu := "max"
 	if m.accel == accelKVM {
@@ -157,8 +157,8 @@ func (m *machine) line(at func(string) string, more ...string) []string {
 	}, more...)
 }
 
-// share starts the server of the host's root file system, and returns a
-// function that ends it.
+// share starts the server of the host's root file system, and returns a function that ends
+// the server.
 func (m *machine) share(ctx context.Context, socket string) (func(), error) {
 	cmd := exec.CommandContext(ctx, m.virtiofsd, "--socket-path="+socket, "-o", "source=/", "-o", "cache=always", "-o", "sandbox=chroot", "-o", "no_posix_lock")
 	words, err := cmd.StderrPipe()

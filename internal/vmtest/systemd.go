@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A guest whose first process is the host's systemd: this program is the first one
-// until it has made the root, leaves itself and the order in /run, and becomes
-// systemd, which starts a unit that
+// These are for a guest whose first process is the host's systemd. This program is
+// the first process until it has made the root. It copies itself and the order to
+// /run, and becomes systemd, which starts a unit that
 //
 //	runs the test (runOrder), as root or in a login session of the user
 //	writes the exit status to the second serial line and resets (reportEnd)
@@ -26,12 +26,12 @@ const (
 	ownProgram  = "/run/vmtest"
 	ownOrder    = "/run/" + orderFile
 
-	argRun = "run-order"  // argument of this program in the unit
-	argEnd = "report-end" // another
+	argRun = "run-order"  // argument with which the unit runs the test
+	argEnd = "report-end" // argument with which the unit reports the end
 )
 
-// unit is of the test. In a session of PAM's service "login", a process is where a
-// login puts it. The plus sign gives what follows root's rights.
+// unit is the unit of the test. In a session of PAM's service "login", a process is in the
+// same cgroup as after a login. The plus sign runs a command with the rights of root.
 const unit = `[Unit]
 Requires=dbus.service systemd-logind.service systemd-user-sessions.service
 After=dbus.service systemd-logind.service systemd-user-sessions.service
@@ -44,14 +44,15 @@ StandardError=inherit
 TimeoutStartSec=infinity
 `
 
-// useless are units that the host's packages bring, and that only take time here.
+// useless are units of the host's packages that only take time here.
 var useless = []string{
 	"systemd-timesyncd.service", "systemd-hwdb-update.service", "systemd-journal-catalog-update.service", "ldconfig.service",
 	"systemd-udev-settle.service", "systemd-udevd.service", "systemd-udev-trigger.service", "systemd-pstore.service",
 	"systemd-random-seed.service", "keyboard-setup.service", "console-setup.service", "e2scrub_reap.service",
 }
 
-// becomeSystemd does not return unless it fails. The root of the guest is entered.
+// becomeSystemd turns this process into systemd. It returns only if it fails. The root of
+// the guest has been entered.
 func becomeSystemd(w *order, program string) error {
 	who := ""
 	if w.User != 0 {
@@ -74,7 +75,7 @@ func becomeSystemd(w *order, program string) error {
 			return err
 		}
 	}
-	// The host may be a container, the guest is a machine.
+	// The host may be a container, but the guest is a machine.
 	if err := os.Remove("/.dockerenv"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -85,7 +86,7 @@ func becomeSystemd(w *order, program string) error {
 			return err
 		}
 	}
-	// Nothing of the host's is mounted.
+	// The empty fstab keeps systemd from mounting file systems of the host.
 	for path, content := range map[string]string{
 		"/etc/systemd/system.conf.d/slow.conf": slow, "/etc/systemd/user.conf.d/slow.conf": slow,
 		"/etc/fstab": "", ownOrder: string(text),
@@ -99,8 +100,8 @@ func becomeSystemd(w *order, program string) error {
 	return syscall.Exec(systemdPath, []string{systemdPath, "--unit=vmtest.target", "--show-status=no"}, []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"})
 }
 
-// keepSelf copies this program to a place in the new root, where the first files
-// are out of reach.
+// keepSelf copies this program into the new root, from which the initial files cannot be
+// reached.
 func keepSelf(path string) error {
 	from, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -115,7 +116,7 @@ func keepSelf(path string) error {
 	return errors.Join(err, to.Close())
 }
 
-// runOrder becomes the test. It does not return unless it fails.
+// runOrder turns this process into the test. It returns only if it fails.
 func runOrder() error {
 	text, err := os.ReadFile(ownOrder)
 	if err != nil {
@@ -132,8 +133,8 @@ func runOrder() error {
 	return syscall.Exec(w.Program, append([]string{w.Program}, w.Args...), append(os.Environ(), w.Env...))
 }
 
-// reportEnd tells the host how the test ended, by what systemd tells this program
-// (systemd.exec(5), "EXIT_CODE"), and resets the guest.
+// reportEnd reports to the host how the test ended, by the variables that systemd sets for
+// this program (systemd.exec(5), "EXIT_CODE"), and resets the guest.
 func reportEnd() {
 	status := os.Getenv("EXIT_STATUS")
 	if os.Getenv("EXIT_CODE") != "exited" {

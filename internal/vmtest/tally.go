@@ -7,32 +7,31 @@ import (
 	"strings"
 )
 
-// keptOutput bounds what is kept of a test's output until it is known whether
-// it failed; more is in the log.
+// keptOutput is how many bytes of a test's output are kept until it is known whether the
+// test failed. The log contains the whole output.
 const keptOutput = 64 << 10
 
-// tally counts the tests and subtests in what a compiled test writes under
-// -test.v, and passes on what the failed ones wrote.
+// tally counts the tests and subtests in what a compiled test writes with -test.v, and
+// passes on the output of the failed tests.
 type tally struct {
 	passed, failed, skipped int
 
 	to      io.Writer
-	rest    []byte          // of a line that has not ended
-	kept    []attributed    // since the last test at the top ended
-	size    int             // of what is kept, in bytes
-	current string          // test that writes
-	fine    map[string]bool // tests that did not fail
-	over    bool            // the test at the top has its result
-	bad     bool            // which is a failure, or one of its subtests' is
+	rest    []byte          // a line that has not ended
+	kept    []attributed    // lines since the last top-level test ended
+	size    int             // number of bytes in kept
+	current string          // test that writes at present
+	fine    map[string]bool // true for each test that did not fail
+	over    bool            // the result of the top-level test has been read
+	bad     bool            // the top-level test or one of its subtests has failed
 }
 
-// attributed is a line and the test that wrote it; "" for no test.
+// attributed is a line and the test that wrote it; the test is "" if it is not known.
 type attributed struct{ test, line string }
 
 func newTally(to io.Writer) *tally { return &tally{to: to, fine: map[string]bool{}} }
 
-// Write takes a piece of the output. It never fails: what cannot be shown is in
-// the log.
+// Write reads a piece of the output. It never fails: the log contains what cannot be shown.
 func (t *tally) Write(text []byte) (int, error) {
 	n := len(text)
 	t.rest = append(t.rest, text...)
@@ -66,7 +65,7 @@ func (t *tally) line(line string) {
 	case "--- SKIP":
 		t.skipped++
 	default:
-		// "=== RUN   TestX", and CONT and NAME where tests run side by side.
+		// "=== RUN TestX", or CONT or NAME if tests run in parallel.
 		if f := strings.Fields(line); len(f) == 3 && f[0] == "===" {
 			t.current, test = f[2], f[2]
 		}
@@ -78,7 +77,7 @@ func (t *tally) line(line string) {
 	t.keep(name, line)
 }
 
-// keep drops the oldest lines where there are too many.
+// keep keeps a line, and drops the oldest lines if there are too many.
 func (t *tally) keep(test, line string) {
 	t.kept, t.size = append(t.kept, attributed{test, line}), t.size+len(line)
 	for len(t.kept) > 1 && t.size > keptOutput {
@@ -87,7 +86,8 @@ func (t *tally) keep(test, line string) {
 	}
 }
 
-// flush shows what is kept of tests that are not fine, or forgets it all.
+// flush drops the kept lines. If show is true, it first writes the lines of tests that did
+// not succeed.
 func (t *tally) flush(show bool) {
 	for _, k := range t.kept {
 		if show && !t.fine[k.test] {
@@ -98,8 +98,8 @@ func (t *tally) flush(show bool) {
 	clear(t.fine)
 }
 
-// end takes what was left without an end. The text behind the last test says
-// why a run without a failed test failed: a panic, or something left behind.
+// end handles a last line without a line end. The text after the last test states why a run
+// without a failed test failed, for example because of a panic.
 func (t *tally) end(failed bool) {
 	if len(t.rest) > 0 {
 		t.line(string(t.rest))

@@ -88,7 +88,7 @@ func TestInitrd(t *testing.T) {
 	}
 }
 
-// A file that is shorter than it said would shift all that follows.
+// A file that is shorter than its stated size would shift all files after it.
 func TestInitrdShortFile(t *testing.T) {
 	var out bytes.Buffer
 	a := &archive{w: &out}
@@ -144,8 +144,8 @@ func TestParse(t *testing.T) {
 		{"-guests", "2.4/v1/root", "t"},
 		{"-guests", "6.1/v3/root", "t"},
 		{"-guests", "6.1/v2/nobody", "t"},
-		{"-guests", "6.12/v1/root", "t"}, // its kernel cannot
-		{"-dir", "/tmp/x", "t"},          // hidden by the guest's own
+		{"-guests", "6.12/v1/root", "t"}, // this kernel has no control groups of version 1
+		{"-dir", "/tmp/x", "t"},          // hidden by the guest's own /tmp
 	} {
 		if _, err := parse(bad); err == nil {
 			t.Errorf("the command line %q was taken", bad)
@@ -173,7 +173,7 @@ func TestTally(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var got strings.Builder
 			ta := newTally(&got)
-			for text := tt.text; text != ""; { // in odd pieces, as a pipe gives them
+			for text := tt.text; text != ""; { // in odd pieces, as a pipe returns them
 				n := min(7, len(text))
 				_, _ = ta.Write([]byte(text[:n]))
 				text = text[n:]

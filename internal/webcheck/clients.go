@@ -24,12 +24,12 @@ const (
 	modernList  = `{"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":` + clientInfo + `,"io.modelcontextprotocol/clientCapabilities":{}}}}`
 )
 
-// needsToken is the finding of a check that cannot be made as a stranger.
+// needsToken returns the finding of a check that cannot be made without a token.
 func needsToken(check string) Finding {
 	return unknown(check, "give the token of a client with --token-file", "it needs a login")
 }
 
-// needsSession is the finding of a check that cannot be made without a session.
+// needsSession returns the finding of a check that cannot be made without a session.
 func (t *target) needsSession(check string) Finding {
 	if t.login && t.Token == "" {
 		return needsToken(check)
@@ -37,12 +37,12 @@ func (t *target) needsSession(check string) Finding {
 	return unknown(check, "", "it needs a session, and none could be begun")
 }
 
-// in is the headers of a request in the session.
+// in returns the headers of a request in the session.
 func (t *target) in() map[string]string {
 	return map[string]string{"Mcp-Session-Id": t.session, "Mcp-Protocol-Version": "2025-11-25"}
 }
 
-// legacy begins a session of the revisions with a handshake.
+// legacy begins a session in a revision with a handshake.
 func (t *target) legacy(ctx context.Context) Finding {
 	const name = "2025-11-25"
 	if t.login && t.Token == "" {
@@ -64,7 +64,7 @@ func (t *target) legacy(ctx context.Context) Finding {
 	return found(name, "", "a session begins and is found again")
 }
 
-// modern sends a request of the revision without a handshake.
+// modern sends a request in the revision without a handshake.
 func (t *target) modern(ctx context.Context) Finding {
 	const name = "2026-07-28"
 	if t.login && t.Token == "" {
@@ -77,10 +77,10 @@ func (t *target) modern(ctx context.Context) Finding {
 	return found(name, "", "tools are listed")
 }
 
-// padded returns a ping of that many bytes.
+// padded returns a ping of size bytes.
 func padded(size int) string { return ping + strings.Repeat(" ", size-len(ping)) }
 
-// largeBody sends as much as a client may.
+// largeBody sends a body of the largest size that a client may send.
 func (t *target) largeBody(ctx context.Context) Finding {
 	const name, size = "large body", 1000 << 10
 	if t.session == "" {
@@ -93,7 +93,7 @@ func (t *target) largeBody(ctx context.Context) Finding {
 	return found(name, "", "%d KiB are taken", size>>10)
 }
 
-// tooLargeBody sends more than that.
+// tooLargeBody sends a body that is larger than a client may send.
 func (t *target) tooLargeBody(ctx context.Context) Finding {
 	const name, size = "too large body", 2 << 20
 	if t.session == "" {
@@ -106,7 +106,7 @@ func (t *target) tooLargeBody(ctx context.Context) Finding {
 	return found(name, "", "%d MiB are refused: %s", size>>20, status(got, err))
 }
 
-// stream opens the stream of the session, and holds it while nothing happens.
+// stream opens the stream of the session, and keeps it open while nothing happens.
 func (t *target) stream(ctx context.Context) Finding {
 	const name = "stream"
 	const buffers = "let the proxy pass streams on at once (nginx: proxy_buffering off, proxy_http_version 1.1), and compress none"
@@ -154,7 +154,7 @@ func (t *target) stream(ctx context.Context) Finding {
 	return found(name, "", "it begins at once, and was open for %v; comments: %d", t.Idle, alive)
 }
 
-// webSocket begins a WebSocket and leaves it. A server without --websocket says so with 404.
+// webSocket opens a WebSocket and closes it. A server without --websocket answers 404.
 func (t *target) webSocket(ctx context.Context) Finding {
 	const name, fix = "WebSocket", "if clients use WebSockets, let the proxy pass the headers Upgrade and Connection on (nginx: proxy_set_header Upgrade $http_upgrade, proxy_set_header Connection upgrade)"
 	if t.login && t.Token == "" {
@@ -169,7 +169,7 @@ func (t *target) webSocket(ctx context.Context) Finding {
 	defer res.Body.Close()
 	chosen := res.Header.Get("Sec-WebSocket-Protocol")
 	switch {
-	case res.StatusCode == http.StatusNotFound: // the checks before have found the path
+	case res.StatusCode == http.StatusNotFound: // the checks before have used the path, so WebSockets are off
 		return found(name, "", "none: the server has them with --websocket only")
 	case res.StatusCode == http.StatusMethodNotAllowed: // belljar's answer to a GET that is not a handshake
 		return unknown(name, fix, "the server got no handshake")
@@ -184,20 +184,21 @@ func (t *target) webSocket(ctx context.Context) Finding {
 // leave ends the session.
 func (t *target) leave(ctx context.Context) {
 	if t.session != "" {
-		_, _ = t.ask(ctx, request{method: http.MethodDelete, login: true, header: t.in()}) // it ends by itself else
+		// otherwise the session expires by itself
+		_, _ = t.ask(ctx, request{method: http.MethodDelete, login: true, header: t.in()})
 	}
 }
 
-// logLine is what is read of a line of the access log.
+// logLine contains the members of a line of the access log that are read.
 type logLine struct {
 	From    string `json:"from"`
 	Session string `json:"session"`
 }
 
-// maxLog is how much of the end of an access log is read.
+// maxLog is how many bytes at the end of an access log are read.
 const maxLog = 1 << 20
 
-// logged finds the line of a request in the access log, by the session that it named.
+// logged finds the line of a request in the access log, by the session id of the request.
 func (t *target) logged(ctx context.Context, session string) (line logLine, err error) {
 	sum := sha256.Sum256([]byte(session))
 	digest := hex.EncodeToString(sum[:4])

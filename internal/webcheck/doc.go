@@ -1,13 +1,12 @@
-// Package webcheck examines a server over HTTP from outside, in the way of its clients and
-// of strangers, with whatever proxy stands before it. `belljar doctor --http` prints what
-// it finds.
+// Package webcheck examines a server over HTTP from outside, as clients and strangers
+// use it, through any proxy in front of it. `belljar doctor --http` prints the findings.
 //
 // From the top down:
 //
-//	webcheck  the list of checks, and what a check finds
-//	strangers what those get who may not use the server
-//	clients   what those get who may
+//	webcheck  the list of checks, and their findings
+//	strangers the answers to clients that may not use the server
+//	clients   the answers to clients that may use it
 //	wire      requests, byte by byte where a client library would repair them
 //
-// It changes nothing: it begins a session, lists tools, and ends the session.
+// It changes nothing on the server: it begins a session, lists tools, and ends the session.
 package webcheck

@@ -13,7 +13,7 @@ import (
 // soon is how long before its end a certificate should be replaced.
 const soon = 14 * 24 * time.Hour
 
-// address looks at the form of the URL.
+// address checks the form of the URL.
 func (t *target) address(context.Context) Finding {
 	if t.at.Path != "/mcp" {
 		return found("address", "give clients a URL that ends in /mcp", "the path is %q; some clients connect to /mcp only", t.at.Path)
@@ -21,7 +21,7 @@ func (t *target) address(context.Context) Finding {
 	return found("address", "", "%s", t.at.Redacted())
 }
 
-// encryption looks at TLS and the certificate.
+// encryption checks TLS and the certificate.
 func (t *target) encryption(ctx context.Context) Finding {
 	const name = "TLS"
 	if t.at.Scheme == "http" {
@@ -57,7 +57,7 @@ func (t *target) encryption(ctx context.Context) Finding {
 
 const evil = "evil.example"
 
-// refused is a check whose request must be refused before anybody logs in.
+// refused makes a check whose request the server must refuse before any login.
 func (t *target) refused(ctx context.Context, check, fix string, q request) Finding {
 	q.body = ping
 	got, err := t.ask(ctx, q)
@@ -72,24 +72,24 @@ func (t *target) refused(ctx context.Context, check, fix string, q request) Find
 	return found(check, "", "refused with %s", got.Status)
 }
 
-// host looks for DNS rebinding.
+// host checks whether DNS rebinding is possible.
 func (t *target) host(ctx context.Context) Finding {
 	return t.refused(ctx, "Host", "let the proxy refuse names that it does not know, and pass the Host header on as it is", request{header: map[string]string{"Host": evil}})
 }
 
-// origin looks whether any web page may use the server.
+// origin checks whether any web page may use the server.
 func (t *target) origin(ctx context.Context) Finding {
 	return t.refused(ctx, "Origin", "let the proxy pass the Origin header on, and name pages that may use the server by --origin", request{header: map[string]string{"Origin": "https://" + evil}})
 }
 
-// preflight looks whether a browser would let any page ask.
+// preflight checks whether a browser would let any page send requests.
 func (t *target) preflight(ctx context.Context) Finding {
 	return t.refused(ctx, "preflight", "let the proxy add no CORS headers of its own", request{method: http.MethodOptions, header: map[string]string{
 		"Origin": "https://" + evil, "Access-Control-Request-Method": "POST", "Access-Control-Request-Private-Network": "true",
 	}})
 }
 
-// strangers looks at what those get who have no token.
+// strangers checks the answer to a client without a token.
 func (t *target) strangers(ctx context.Context) Finding {
 	const name = "login"
 	got, err := t.ask(ctx, request{body: hello})
@@ -113,7 +113,7 @@ func (t *target) strangers(ctx context.Context) Finding {
 
 const metadataPath = "/.well-known/oauth-protected-resource"
 
-// metadata looks at what clients learn about where to log in.
+// metadata checks the documents that tell clients where to log in.
 func (t *target) metadata(ctx context.Context) Finding {
 	const name, fix = "metadata", "let the proxy pass " + metadataPath + " and what is below on as it is; check --public-url"
 	got, err := t.ask(ctx, request{body: hello})
@@ -126,7 +126,7 @@ func (t *target) metadata(ctx context.Context) Finding {
 	var texts []string
 	want := strings.TrimSuffix(t.at.String(), "/")
 	paths := []string{metadataPath, metadataPath + "/mcp"}
-	if t.at.Path != "/mcp" { // a place, whose document is at one path
+	if t.at.Path != "/mcp" { // the document of a place has only one path
 		paths = []string{metadataPath + strings.TrimSuffix(t.at.Path, "/")}
 	}
 	for _, path := range paths {
@@ -152,7 +152,7 @@ func status(got *answer, err error) string {
 	return got.Status
 }
 
-// wrongToken looks at what a token gets that nobody made.
+// wrongToken checks the answer to a token that nobody issued.
 func (t *target) wrongToken(ctx context.Context) Finding {
 	const name = "wrong token"
 	if !t.login {
@@ -165,7 +165,8 @@ func (t *target) wrongToken(ctx context.Context) Finding {
 	return found(name, "", "refused with 401")
 }
 
-// tokenInURL looks whether a token is taken where it ends in logs.
+// tokenInURL checks whether the server accepts a token in a URL, where it would be written
+// to logs.
 func (t *target) tokenInURL(ctx context.Context) Finding {
 	got, err := t.ask(ctx, request{body: hello, query: "access_token=belljar-doctor"})
 	if err != nil || got.StatusCode != http.StatusBadRequest {
@@ -174,7 +175,7 @@ func (t *target) tokenInURL(ctx context.Context) Finding {
 	return found("token in the URL", "", "refused with 400")
 }
 
-// operatorsPaths looks whether strangers reach what is the operator's.
+// operatorsPaths checks whether strangers can reach the operator's paths.
 func (t *target) operatorsPaths(ctx context.Context) Finding {
 	for _, path := range []string{"/metrics", "/readyz", "/livez", "/debug/pprof/", "/debug/vars"} {
 		got, err := t.ask(ctx, request{method: http.MethodGet, path: path})
@@ -185,8 +186,8 @@ func (t *target) operatorsPaths(ctx context.Context) Finding {
 	return found("operator's paths", "", "metrics and probes are not answered here")
 }
 
-// twoLengths looks whether a request that ends at two places is taken: a proxy may see one
-// end and the server the other (RFC 9112, 6.1, request smuggling).
+// twoLengths checks whether a request with two lengths is accepted: a proxy may use one
+// length and the server the other (RFC 9112, 6.1, request smuggling).
 func (t *target) twoLengths(ctx context.Context) Finding {
 	const name, fix = "two lengths", "use a proxy that refuses requests with Transfer-Encoding and Content-Length"
 	second := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", t.at.Path, t.at.Host)
@@ -209,7 +210,8 @@ func (t *target) twoLengths(ctx context.Context) Finding {
 // twoLengthsWait is how long a connection may stay open behind such a request.
 const twoLengthsWait = 5 * time.Second
 
-// slowHeaders looks how long a client may take that never sends its request.
+// slowHeaders checks how long a connection stays open if its client never completes the
+// request.
 func (t *target) slowHeaders(ctx context.Context) Finding {
 	const name = "slow headers"
 	began := time.Now()
@@ -222,7 +224,7 @@ func (t *target) slowHeaders(ctx context.Context) Finding {
 	return found(name, "", "the connection is closed after %v", time.Since(began).Round(time.Second))
 }
 
-// forwarded looks whether the server believes an address that a client made up.
+// forwarded checks whether the server believes a client address that the client made up.
 func (t *target) forwarded(ctx context.Context) Finding {
 	const name, fix, invented = "forwarded address", "name only the networks of proxies in --behind-proxy", "203.0.113.77"
 	if t.AccessLog == "" {

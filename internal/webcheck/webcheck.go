@@ -12,23 +12,23 @@ import (
 	"time"
 )
 
-// Config says which server is looked at.
+// Config describes the server that is checked.
 type Config struct {
-	URL       string         // of the endpoint, such as https://belljar.example/mcp
-	Token     string         // of a client; empty to look as a stranger only
-	Roots     *x509.CertPool // authorities of the server's certificate; nil for those of the system
+	URL       string         // URL of the endpoint, such as https://belljar.example/mcp
+	Token     string         // token of a client; empty to check only as a stranger
+	Roots     *x509.CertPool // authorities of the server's certificate; nil means those of the system
 	Idle      time.Duration  // how long a stream without messages has to stay open
-	AccessLog string         // the server's access log, if it can be read here; empty for none
+	AccessLog string         // the server's access log, if this process can read it; empty if not
 }
 
-// Verdict is what a check has found.
+// Verdict is the result of a check.
 type Verdict string
 
 // The verdicts.
 const (
 	OK      Verdict = "ok"
 	Wrong   Verdict = "WRONG"
-	Unknown Verdict = "unknown" // it could not be looked at
+	Unknown Verdict = "unknown" // the check could not be made
 )
 
 // Finding is the result of one check.
@@ -42,23 +42,23 @@ type Finding struct {
 // Times that a server may take.
 const (
 	answerWait = 10 * time.Second
-	firstByte  = 10 * time.Second // of a stream
-	slowWait   = 15 * time.Second // until a connection is closed on which headers do not come
+	firstByte  = 10 * time.Second // until the first byte of a stream
+	slowWait   = 15 * time.Second // until a connection is closed whose headers do not arrive
 )
 
-// target is a server that is looked at.
+// target is the server that is checked.
 type target struct {
 	Config
 	at      *url.URL
 	client  *http.Client
 	login   bool   // a request without a token gets 401
-	session string // that the checks use; empty for none
+	session string // session that the checks use; empty if there is none
 }
 
-// ErrURL is returned for a URL that is not that of a server.
+// ErrURL is the error for a URL that is not the URL of a server.
 var ErrURL = errors.New("want the URL of a server, such as https://belljar.example/mcp")
 
-// Run looks at a server. An error says that it cannot be looked at, at all.
+// Run checks a server. It returns an error if the server cannot be checked at all.
 func Run(ctx context.Context, cfg Config) ([]Finding, error) {
 	at, err := url.Parse(cfg.URL)
 	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" {
@@ -70,7 +70,7 @@ func Run(ctx context.Context, cfg Config) ([]Finding, error) {
 	if _, err := t.ask(ctx, request{method: http.MethodGet}); err != nil {
 		if _, bad := errors.AsType[*certificateError](err); !bad {
 			if tried, ok := errors.AsType[*url.Error](err); ok {
-				err = tried.Err // without the URL a second time
+				err = tried.Err // tried.Err does not repeat the URL
 			}
 			return nil, fmt.Errorf("connect to %s: %w", at.Redacted(), err)
 		}
@@ -79,7 +79,7 @@ func Run(ctx context.Context, cfg Config) ([]Finding, error) {
 		t.address, t.encryption, t.host, t.origin, t.preflight, t.strangers, t.metadata, t.wrongToken, t.tokenInURL, t.operatorsPaths, t.twoLengths,
 		t.legacy, t.modern, t.largeBody, t.tooLargeBody, t.webSocket, t.forwarded,
 	}
-	slow := []func(context.Context) Finding{t.stream, t.slowHeaders} // together, since they take their time
+	slow := []func(context.Context) Finding{t.stream, t.slowHeaders} // made at the same time, because they take long
 	found := make([]Finding, 0, len(checks)+len(slow))
 	for _, check := range checks {
 		found = append(found, check(ctx))
@@ -94,7 +94,7 @@ func Run(ctx context.Context, cfg Config) ([]Finding, error) {
 	return append(found, last...), ctx.Err()
 }
 
-// found makes a finding: what was expected if fix is empty.
+// found returns a finding. An empty fix means that the server does what is expected.
 func found(check, fix, detail string, args ...any) Finding {
 	f := Finding{Check: check, Verdict: OK, Detail: fmt.Sprintf(detail, args...), Fix: fix}
 	if fix != "" {
@@ -103,12 +103,12 @@ func found(check, fix, detail string, args ...any) Finding {
 	return f
 }
 
-// unknown makes a finding of what could not be looked at.
+// unknown returns the finding of a check that could not be made.
 func unknown(check, fix, detail string, args ...any) Finding {
 	return Finding{Check: check, Verdict: Unknown, Detail: fmt.Sprintf(detail, args...), Fix: fix}
 }
 
-// local reports whether only this machine reaches the server.
+// local reports whether the URL names this machine by a loopback address.
 func (t *target) local() bool {
 	ip, err := netip.ParseAddr(t.at.Hostname())
 	return t.at.Hostname() == "localhost" || err == nil && ip.IsLoopback()

@@ -13,31 +13,31 @@ import (
 	"time"
 )
 
-// maxAnswer is how much of an answer is read.
+// maxAnswer is how many bytes of an answer are read.
 const maxAnswer = 1 << 20
 
-// request is a request to a server; zero fields are those of an ordinary POST.
+// request is a request to a server. The zero value is an ordinary POST.
 type request struct {
-	method string            // POST if empty
-	path   string            // that of the URL if empty
-	query  string            // behind the path
-	header map[string]string // Host is that of the request
+	method string            // empty means POST
+	path   string            // empty means the path of the URL
+	query  string            // query after the path
+	header map[string]string // Host is the host of the request
 	body   string
-	login  bool // with the token
+	login  bool // send the token
 }
 
-// answer is what came of it.
+// answer is the answer to a request, with its body.
 type answer struct {
 	*http.Response
 	text string
 }
 
-// certificateError is a certificate that is not accepted.
+// certificateError is the error for a certificate that is not accepted.
 type certificateError struct {
 	*tls.CertificateVerificationError
 }
 
-// newClient makes a client that follows no redirect and sends nothing unasked.
+// newClient returns a client that follows no redirect and does not ask for compression.
 func (t *target) newClient() *http.Client {
 	return &http.Client{
 		Timeout:       answerWait,
@@ -84,7 +84,7 @@ func (t *target) send(ctx context.Context, client *http.Client, q request) (*htt
 	return res, err
 }
 
-// ask sends a request and reads the answer.
+// ask sends a request and returns the answer.
 func (t *target) ask(ctx context.Context, q request) (*answer, error) {
 	res, err := t.send(ctx, t.client, q)
 	if err != nil {
@@ -96,8 +96,8 @@ func (t *target) ask(ctx context.Context, q request) (*answer, error) {
 	return &answer{res, text.String()}, err
 }
 
-// raw sends bytes, and returns all that comes until the connection is closed. net/http would
-// repair what is wrong with them.
+// raw sends bytes, and returns everything that arrives until the connection is closed.
+// net/http would correct the faults in the bytes.
 func (t *target) raw(ctx context.Context, wait time.Duration, text string) (got string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -115,7 +115,7 @@ func (t *target) raw(ctx context.Context, wait time.Duration, text string) (got 
 	if err != nil && ctx.Err() != nil {
 		return all.String(), &openError{wait}
 	}
-	return all.String(), nil // also if it was not closed gently
+	return all.String(), nil // also if the connection was closed by a reset
 }
 
 // openError is the error of a connection that was not closed in time.

@@ -2,8 +2,8 @@ package code
 
 import "strings"
 
-// The most that is read of one ignore file, and how many patterns a path is compared
-// with.
+// Limits of ignore files: the bytes that are read of one file, and the patterns that a path
+// is compared with.
 const (
 	maxIgnoreFile     = 256 << 10
 	maxIgnorePatterns = 5000
@@ -12,19 +12,19 @@ const (
 // ignores are the patterns of the ignore files of a directory and of those above it.
 type ignores struct {
 	above *ignores
-	dir   string // the path of the directory, with a slash at its end; empty for the top
+	dir   string // path of the directory, with a slash at its end; empty for the top
 	rules []rule // in the order of the file
-	total int    // of the rules, with those above
+	total int    // number of rules, including those of the directories above
 }
 
 type rule struct {
 	glob
 
-	keep bool // with ! before it: what it matches is not ignored
+	keep bool // the pattern has ! before it: a path that it matches is not ignored
 }
 
-// with returns the patterns for a directory that has an ignore file with a text. The
-// patterns beyond what is allowed are left out, which full says.
+// with returns the patterns for a directory that has an ignore file with a text. It leaves
+// out the patterns beyond the limit; full reports whether there were any.
 func (ig *ignores) with(dir, text string) (all *ignores, full bool) {
 	all = &ignores{above: ig, dir: dir}
 	if ig != nil {
@@ -45,8 +45,8 @@ func (ig *ignores) with(dir, text string) (all *ignores, full bool) {
 	return all, full
 }
 
-// newRule reads a line of an ignore file. git takes a pattern that is wrong for one
-// that matches nothing.
+// newRule reads a line of an ignore file. git treats a wrong pattern as one that matches
+// nothing.
 func newRule(line string) (rule, bool) {
 	for strings.HasSuffix(line, " ") && !strings.HasSuffix(line, `\ `) {
 		line = line[:len(line)-1]
@@ -63,8 +63,8 @@ func newRule(line string) (rule, bool) {
 	return r, err == nil
 }
 
-// match reports whether a path from the top is ignored: the last pattern that matches
-// decides, and those of the nearest directory come last.
+// match reports whether a path, relative to the top, is ignored. The last pattern that
+// matches decides. The patterns of the nearest directory are compared last.
 func (ig *ignores) match(file string, dir bool) bool {
 	for ; ig != nil; ig = ig.above {
 		from := strings.TrimPrefix(file, ig.dir)

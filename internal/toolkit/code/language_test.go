@@ -98,8 +98,8 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// The page of the toolkit names each language of the table, and no name, extension or
-// program is of two languages.
+// TestPlainLanguagesAreDocumented checks that the documentation of the toolkit names each
+// language of the table, and that no name, extension or program belongs to two languages.
 func TestPlainLanguagesAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/toolkit.md")
 	if err != nil {

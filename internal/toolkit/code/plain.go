@@ -2,33 +2,33 @@ package code
 
 import "slices"
 
-// Plain is a language without a lexer of its own: of its files the lines, the comments
-// and the tokens are known, and no functions. The other members say how it writes
-// comments and strings.
+// Plain is a language without a lexer of its own. The lines, comments and tokens of its
+// files are known, but no functions. The fields after Programs state how the language
+// writes comments and strings.
 type Plain struct {
 	Language Language
-	Names    []string // of its files: extensions with their dot, and whole names, in lower case
-	Programs []string // that run its scripts
+	Names    []string // extensions with their dot and whole names of its files, in lower case
+	Programs []string // programs that run its scripts
 
-	Line    []string    // what begins a comment that ends with its line
-	Spaced  bool        // such a comment begins behind white space only
-	Block   [][2]string // what begins and ends a comment over lines
-	Nested  bool        // such comments contain each other
-	AtStart bool        // both marks of such a comment begin a line
-	Except  []string    // what begins like a comment or a string and is an operator
+	Line    []string    // marks that begin a comment that ends with its line
+	Spaced  bool        // such a comment begins only after white space or at the start of a line
+	Block   [][2]string // marks that begin and end a comment over several lines
+	Nested  bool        // such comments can contain each other
+	AtStart bool        // both marks of such a comment stand at the start of a line
+	Except  []string    // operators that begin like a comment or a string
 	Quotes  string      // quotes of strings that end with their line at the latest
 	Char    bool        // an apostrophe quotes one character, or is an operator
-	Raw     [][2]string // what begins and ends a string over lines, without escapes
+	Raw     [][2]string // marks that begin and end a string over several lines, without escapes
 
 	Fold bool // keywords are the same in upper and lower case
-	Data bool // no name can be another one: code with other names is other code
+	Data bool // a language for data: no word of a clone can differ
 }
 
-// The marks that many languages share.
+// Marks that many languages share.
 const (
 	tripleQuote      = `"""`
 	tripleApostrophe = `'''`
-	never            = "\n\x00" // ends what goes on to the end of the file
+	never            = "\n\x00" // ends a comment that continues to the end of the file
 )
 
 // plains is the one table of the languages without a lexer. It is ordered by the marks

@@ -10,19 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reader reads the texts of a tree's files. It keeps the directory of the last one open,
-// for the next one is mostly beside it. One goroutine at a time may use it.
+// Reader reads the texts of a tree's files. It keeps the directory of the last file open,
+// because the next file is mostly in the same directory. Only one goroutine at a time may
+// use a Reader.
 type Reader struct {
 	root *os.Root
 	dir  *os.File
-	path string // of dir
-	buf  []byte // of the last text
+	path string // path of dir
+	buf  []byte // contents of the last text
 }
 
-// NewReader returns a Reader of the files of a directory, which must be closed.
+// NewReader returns a Reader of the files of a directory. The caller must close the Reader.
 func NewReader(root *os.Root) *Reader { return &Reader{root: root} }
 
-// Close releases the directory that the Reader keeps. The root stays open.
+// Close releases the directory that the Reader keeps open. The root stays open.
 func (r *Reader) Close() error {
 	if r.dir == nil {
 		return nil
@@ -32,8 +33,8 @@ func (r *Reader) Close() error {
 	return err
 }
 
-// Read returns the text of a file, or why it cannot be read. It follows no link, and reads
-// regular files only.
+// Read returns the text of a file, or the reason why it cannot be read. It follows no link,
+// and reads only regular files.
 func (r *Reader) Read(file string) (string, *Gap) {
 	dir, name := path.Split(file)
 	if err := r.enter(dir); err != nil {
@@ -51,7 +52,8 @@ func (r *Reader) Read(file string) (string, *Gap) {
 
 const unreadable = "left out by the policy or not readable"
 
-// enter opens the directory of a path, name by name, so that none of them is a link.
+// enter opens the directory of a path, one name after the other, so that no link is
+// followed.
 func (r *Reader) enter(dir string) error {
 	if r.dir != nil && r.path == dir {
 		return nil
@@ -71,8 +73,8 @@ func (r *Reader) enter(dir string) error {
 	return nil
 }
 
-// openPath opens a directory below another one, name by name, so that none is a link.
-// The path ends with a slash, or is empty.
+// openPath opens a directory below another one, one name after the other, so that no link
+// is followed. The path ends with a slash, or is empty.
 func openPath(in *os.File, dir string) (*os.File, error) {
 	at, err := openDir(in, ".")
 	for err == nil && dir != "" {
@@ -89,7 +91,7 @@ func openPath(in *os.File, dir string) (*os.File, error) {
 	return at, err
 }
 
-// openDir opens a directory in another one, unless it is a link.
+// openDir opens a directory in another directory, unless it is a link.
 func openDir(in *os.File, name string) (*os.File, error) {
 	fd, err := openIn(in, name, unix.O_DIRECTORY)
 	if err != nil {
@@ -98,9 +100,9 @@ func openDir(in *os.File, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// readFile returns the first bytes of a regular file in a directory, and its size. One
-// that has become a pipe, a socket or a device since it was listed neither blocks nor is
-// read. The buffer is used again where it is large enough.
+// readFile returns the first most bytes of a regular file in a directory, and its size. A
+// file that was replaced by a pipe, a socket or a device after it was listed is not read
+// and does not block. The buffer is reused if it is large enough.
 func readFile(in *os.File, name string, most int, buffer *[]byte) (text string, size int64, err error) {
 	fd, err := openIn(in, name, unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
@@ -114,7 +116,7 @@ func readFile(in *os.File, name string, most int, buffer *[]byte) (text string, 
 	if info.Mode&unix.S_IFMT != unix.S_IFREG {
 		return "", 0, &os.PathError{Op: "read", Path: name, Err: errors.New("not a regular file")}
 	}
-	want := int(min(int64(most), info.Size+1)) // one more, to see the end
+	want := int(min(int64(most), info.Size+1)) // one byte more than the size, to find the end
 	if cap(*buffer) < want {
 		*buffer = make([]byte, max(want, minBuffer))
 	}
@@ -128,17 +130,17 @@ func readFile(in *os.File, name string, most int, buffer *[]byte) (text string, 
 		if err != nil {
 			return "", 0, &os.PathError{Op: "read", Path: name, Err: err}
 		}
-		if n += got; got == 0 || int64(n) == info.Size { // what is written from now on is not of the text
+		if n += got; got == 0 || int64(n) == info.Size { // bytes that are appended from now on do not belong to the text
 			break
 		}
 	}
 	return string(buf[:n]), info.Size, nil
 }
 
-// minBuffer is how large a buffer for texts is at least.
+// minBuffer is the smallest size of a new buffer for texts.
 const minBuffer = 64 << 10
 
-// openIn opens what a directory contains, unless it is a link.
+// openIn opens an entry of a directory, unless it is a link.
 func openIn(in *os.File, name string, flags int) (int, error) {
 	for {
 		fd, err := unix.Openat(int(in.Fd()), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|flags, 0)

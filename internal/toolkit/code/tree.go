@@ -12,48 +12,48 @@ import (
 	"strings"
 )
 
-// The bounds of a Tree and its files.
+// Limits of a Tree and its files.
 const (
-	MaxFiles = 200_000 // files and directories that are looked at
-	MaxDepth = 64      // directories in each other
+	MaxFiles = 200_000 // files and directories that are listed
+	MaxDepth = 64      // directories nested in each other
 	MaxFile  = 5 << 20 // bytes of a file whose text is read
-	maxGaps  = 100     // gaps that are named one by one
-	maxHead  = 4 << 10 // bytes by which a file's language is detected
+	maxGaps  = 100     // gaps that are listed one by one
+	maxHead  = 4 << 10 // bytes from which a file's language is detected
 )
 
-// Options say which files of a project belong to its inventory. The patterns are those
-// of [newGlob].
+// Options select the files of a project that belong to its inventory. The patterns are
+// those of [newGlob].
 type Options struct {
-	Include []string // where there are any, only these, and what is in such directories
-	Exclude []string // not these, and nothing in such directories
-	Foreign bool     // also vendor and other directories with what others wrote
+	Include []string // if not empty, only files that match, and files in directories that match
+	Exclude []string // neither files that match, nor files in directories that match
+	Foreign bool     // also vendor and other directories with code that others wrote
 }
 
-// Entry is a file of a project. Its path may have any bytes but NUL.
+// Entry is a file of a project. Its path may contain every byte except NUL.
 type Entry struct {
 	Path      string
 	Size      int64
 	Language  Language
-	Generated bool // a program wrote it
-	Foreign   bool // of a directory with what others wrote
+	Generated bool // a program wrote the file
+	Foreign   bool // it is in a directory with code that others wrote
 }
 
 // Tree is the inventory of a project.
 type Tree struct {
-	Entries  []Entry // by directory, and sorted within it
-	Ignored  int     // files and directories that ignore files leave out
-	Excluded int     // files and directories that Exclude leaves out
-	Foreign  int     // directories left out for they hold what others wrote, or are made by tools
-	Links    int     // symbolic links, which are never followed
-	Special  int     // pipes, sockets and devices, which are never opened
+	Entries  []Entry // by directory, and sorted within each directory
+	Ignored  int     // number of files and directories that ignore files leave out
+	Excluded int     // number of files and directories that Exclude leaves out
+	Foreign  int     // number of directories left out because others or tools wrote their contents
+	Links    int     // number of symbolic links, which are never followed
+	Special  int     // number of pipes, sockets and devices, which are never opened
 	Gaps     []Gap
 }
 
-// Walk makes the inventory of a directory. It follows no link, and opens nothing but
-// directories and regular files. A file that it could not read is a gap, and so is the
-// rest of the project where ctx ends or a bound is reached; then the tree has the files
-// that came before. An error says that an option is wrong or that the directory itself
-// cannot be read.
+// Walk makes the inventory of a directory. It follows no link, and opens nothing except
+// directories and regular files. A file that it could not read is a gap. If ctx ends or a
+// limit is reached, the rest of the project is a gap, and the tree contains the files
+// before it. Walk returns an error if an option is wrong or the directory itself cannot be
+// read.
 func Walk(ctx context.Context, root *os.Root, o Options) (*Tree, error) {
 	include, err := newGlobs("include", o.Include)
 	if err != nil {
@@ -90,23 +90,24 @@ type walker struct {
 	options          Options
 	include, exclude globs
 	tree             *Tree
-	seen             int  // names so far
-	unnamed          int  // gaps that are only counted
-	ended            bool // by a bound or by ctx
+	seen             int  // number of names so far
+	unnamed          int  // number of gaps that are only counted
+	ended            bool // a limit or ctx has ended the walk
 	buf              []byte
 }
 
-// place is a directory on the way.
+// place is a directory during the walk.
 type place struct {
 	dir      *os.File
 	path     string // with a slash at its end; empty for the top
 	depth    int
 	ignores  *ignores
-	included bool // by a pattern that a directory above matches
+	included bool // a pattern matches a directory above it or the directory itself
 	foreign  bool
 }
 
-// list returns what is in a directory, sorted, at most as much as may still be seen.
+// list returns the entries of a directory, sorted. It stops at MaxFiles entries of the
+// whole walk.
 func (w *walker) list(dir *os.File) (all []fs.DirEntry, err error) {
 	for !w.ended {
 		some, err := dir.ReadDir(1000)
@@ -128,7 +129,7 @@ func (w *walker) list(dir *os.File) (all []fs.DirEntry, err error) {
 	return all, nil
 }
 
-// end notes why the walk ends early.
+// end records why the walk ends early.
 func (w *walker) end(reason string) {
 	if !w.ended {
 		w.ended = true
@@ -142,7 +143,7 @@ func (w *walker) checkTime() {
 	}
 }
 
-// unread notes what could not be opened, which a policy can be the reason of.
+// unread records a file that could not be opened, possibly because of a policy.
 func (w *walker) unread(file string) {
 	if len(w.tree.Gaps) >= maxGaps {
 		w.unnamed++
@@ -151,7 +152,7 @@ func (w *walker) unread(file string) {
 	w.tree.Gaps = append(w.tree.Gaps, Gap{Path: file, Field: "files", Reason: "left out by the policy or not readable"})
 }
 
-// directory adds what is in a directory.
+// directory adds the entries of a directory.
 func (w *walker) directory(at place, entries []fs.DirEntry) {
 	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == ".gitignore" && e.Type().IsRegular() }) {
 		var full bool
@@ -189,7 +190,7 @@ func (w *walker) directory(at place, entries []fs.DirEntry) {
 	}
 }
 
-// enter goes into a directory.
+// enter lists a directory and adds its entries.
 func (w *walker) enter(at place, name string) {
 	file := at.path + name
 	if at.depth+1 > MaxDepth {
@@ -242,8 +243,8 @@ func (w *walker) file(at place, e fs.DirEntry) {
 	})
 }
 
-// made reports whether tools fill a directory of this name, which no person edits.
-// built is whether a build file of Rust or Java stands beside it.
+// made reports whether tools write the contents of a directory of this name, which nobody
+// edits. built is true if a build file of Rust or Java is next to it.
 func made(name string, built bool) bool {
 	switch name {
 	case ".hg", ".svn", ".jj", ".bzr",
@@ -259,7 +260,7 @@ func made(name string, built bool) bool {
 	return false
 }
 
-// ignoreFile returns the text of an ignore file; empty for one that cannot be read.
+// ignoreFile returns the text of an ignore file; empty if the file cannot be read.
 func (w *walker) ignoreFile(dir *os.File, name string) string {
 	text, _, err := readFile(dir, name, maxIgnoreFile, &w.buf)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// project makes a directory of files, and opens it. A path with a slash at its end is a
+// project makes a directory with files, and opens it. A path with a slash at its end is a
 // directory.
 func project(t *testing.T, files map[string]string) (dir string, root *os.Root) {
 	t.Helper()
@@ -116,8 +116,8 @@ func TestWalkPatterns(t *testing.T) {
 	}
 }
 
-// A link is not followed, and what would block or act when it is opened stays closed,
-// also where it takes the place of a file after it was listed.
+// A link is not followed. A file that would block or have an effect when it is opened is
+// not opened, even if it takes the place of a listed file.
 func TestWalkOpensNothingButFiles(t *testing.T) {
 	dir, root := project(t, map[string]string{"a.go": "package a\n", "d/b.go": ""})
 	outside := t.TempDir()
@@ -154,8 +154,8 @@ func TestWalkOpensNothingButFiles(t *testing.T) {
 	}
 }
 
-// A file that cannot be opened is a gap with its name, and beyond a hundred of them a
-// number.
+// A file that cannot be opened is a gap with its name. After a hundred such gaps, further
+// files are only counted.
 func TestWalkNamesWhatItMayNotRead(t *testing.T) {
 	_, root := project(t, map[string]string{"a.go": ""})
 	top, err := root.Open(".")
@@ -221,8 +221,8 @@ func TestWalkIsBounded(t *testing.T) {
 	}
 }
 
-// Ten thousand patterns in an ignore file, and as many directories with one each, cost
-// no more than what is bounded.
+// An ignore file with ten thousand patterns costs no more than the limit on patterns
+// allows.
 func TestIgnoreIsBounded(t *testing.T) {
 	_, root := project(t, map[string]string{".gitignore": strings.Repeat("*a*a*a*b\n", 10000), strings.Repeat("a", 200): ""})
 	start := time.Now()

@@ -59,8 +59,8 @@ func parse(tb testing.TB, dir string, names []string) []*code.File {
 	return files
 }
 
-// jscpd returns the path of jscpd, a clone finder from npm. It is the compiled program, not the
-// script for node that npm starts.
+// jscpd returns the path of jscpd, a clone finder from npm. The path is that of the
+// compiled program, not of the script for node that npm starts.
 func jscpd(tb testing.TB) string {
 	tb.Helper()
 	modules := npm(tb, "jscpd@5.3.3")
@@ -74,7 +74,7 @@ func jscpd(tb testing.TB) string {
 // lines is a set of lines of files.
 type lines map[string]map[int]bool
 
-// add puts the lines of a place into the set.
+// add adds the lines of a place to the set.
 func (l lines) add(path string, first, last int) {
 	if l[path] == nil {
 		l[path] = make(map[int]bool)
@@ -84,7 +84,8 @@ func (l lines) add(path string, first, last int) {
 	}
 }
 
-// count returns how many lines the set has, and how many of them another one has, too.
+// count returns the number of lines in the set, and how many of them the other set
+// contains, too.
 func (l lines) count(other lines) (n, shared int) {
 	for path, all := range l {
 		for line := range all {
@@ -97,11 +98,12 @@ func (l lines) count(other lines) (n, shared int) {
 	return n, shared
 }
 
-// leastShared is the least share of the lines of one program that the other one finds, too.
+// leastShared is the least share of the lines of one program that the other program must
+// find, too.
 const leastShared = 0.95
 
-// We and jscpd find nearly the same lines. Pairs of jscpd whose halves overlap do not count:
-// they are tables, whose rows are alike.
+// belljar and jscpd find nearly the same lines. Pairs of jscpd whose halves overlap do not
+// count: they are tables, whose rows are similar.
 func TestClonesAgreeWithJscpd(t *testing.T) {
 	program := jscpd(t)
 	dir, names := goroot200(t)

@@ -62,7 +62,8 @@ func BenchmarkClones(b *testing.B) {
 	})
 }
 
-// against runs our search and jscpd in turn on the files of a directory, and reports both.
+// against runs belljar's search and jscpd in turn on the files of a directory, and reports
+// the results of both.
 func against(b *testing.B, program, dir string) {
 	var ours, theirs [3][]float64
 	for b.Loop() {

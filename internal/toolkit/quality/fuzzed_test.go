@@ -17,16 +17,17 @@ import (
 )
 
 const (
-	fuzzedFiles = 100_000 // of all languages together
+	fuzzedFiles = 100_000 // files of all languages together
 	perMegabyte = 50 * time.Millisecond
-	// spare is what a single small file may take beyond that: the clock of the kernel
-	// and the collector of garbage cost as much.
+	// spare is how much longer a single small file may take. The resolution of the kernel's
+	// clock and the garbage collector need about as much.
 	spare = 3 * time.Millisecond
 )
 
-// A hundred thousand files, each of real source with parts that were cut, doubled, moved
-// and broken, are read without a panic and in at most 50 ms of processor time per
-// megabyte: all files of a language together, and each alone.
+// A hundred thousand files are read without a panic. Each consists of real source with
+// parts that were cut, doubled, moved and broken. The reading takes at most 50 ms of
+// processor time per megabyte, for all files of a language together and for each file
+// alone.
 func TestFuzzedFiles(t *testing.T) {
 	random := rand.New(rand.NewPCG(20, 26))
 	source := testenv.GoSource(t)
@@ -72,7 +73,7 @@ func TestFuzzedFiles(t *testing.T) {
 	}
 }
 
-// under are names with the path of their directory.
+// under returns the names with the path of their directory.
 func under(root string, names []string) (all []string) {
 	for _, name := range names {
 		all = append(all, filepath.Join(root, name))
@@ -80,7 +81,7 @@ func under(root string, names []string) (all []string) {
 	return all
 }
 
-// mutated is one of some texts, changed at random at a few places.
+// mutated returns one of the texts, changed at random in a few places.
 func mutated(random *rand.Rand, texts []string) string {
 	units := []string{"(", ")", "[{", "{", "}", "<", ">", "'", "\"", "`", "`${", "/*", "//", "#", "\"\"\"", "f'{", "\\", "\r", "\x00", "\xff", "é", "=>", "r#\"", "<<E\n", "if a {} else "}
 	text := texts[random.IntN(len(texts))]

@@ -21,15 +21,15 @@ import (
 	"belljar.dev/internal/toolkit/code/lex"
 )
 
-// The programs that count for Go.
+// The programs that count the metrics of Go.
 const (
 	gocyclo  = "github.com/fzipp/gocyclo/cmd/gocyclo@v0.6.0"
 	gocognit = "github.com/uudashr/gocognit/cmd/gocognit@v1.2.1"
 )
 
-// Each function of the standard library has the numbers that gocyclo and gocognit
-// count. Both give 1 and 0 to functions without a body, which are left out here, and
-// gocognit leaves out variables that are functions.
+// Each function of the standard library has the numbers that gocyclo and gocognit count.
+// Functions without a body are left out here: both programs count 1 and 0 for them.
+// gocognit does not count variables that are functions.
 func TestGoEqualsGocycloAndGocognit(t *testing.T) {
 	root := testenv.GoSource(t)
 	files := filesBelow(t, root, ".go", "testdata", "vendor")
@@ -66,7 +66,8 @@ func TestGoEqualsGocycloAndGocognit(t *testing.T) {
 	t.Logf("%d functions, of which %d are unequal", total, unequal)
 }
 
-// The golden file of the ordinary tests is what both programs count today.
+// TestGoGolden checks that the golden file of the ordinary tests contains what both
+// programs count today.
 func TestGoGolden(t *testing.T) {
 	const dir = "../code/lex/testdata"
 	got := make(map[string]int)
@@ -90,7 +91,7 @@ func TestGoGolden(t *testing.T) {
 	}
 }
 
-// The tokens of each file of the standard library are those of its own scanner.
+// The tokens of each file of the standard library are those of Go's own scanner.
 func TestGoTokens(t *testing.T) {
 	root := testenv.GoSource(t)
 	total := 0
@@ -107,7 +108,7 @@ func TestGoTokens(t *testing.T) {
 				pos, tok, lit = in.Scan()
 			}
 			if in.ErrorCount > 0 {
-				break // a file of testdata that is not Go
+				break // a file in testdata that is not Go
 			}
 			want := code.Operator
 			switch {
@@ -140,8 +141,8 @@ func TestGoTokens(t *testing.T) {
 	t.Logf("%d tokens", total)
 }
 
-// counted runs a program that prints a number, the package, the function and the
-// place of each function.
+// counted runs a program that prints a number, the package, the function and the place of
+// each function. It returns the numbers by function.
 func counted(t *testing.T, dir string, program ...string) map[string][]int {
 	all := make(map[string][]int)
 	lines := bufio.NewScanner(strings.NewReader(output(t, dir, "go", append([]string{"run"}, program...)...)))
@@ -161,7 +162,7 @@ func counted(t *testing.T, dir string, program ...string) map[string][]int {
 	return all
 }
 
-// take returns the first number of a key and takes it out; -1 for none.
+// take removes the first number of a key and returns it; -1 if there is none.
 func take(all map[string][]int, key string) int {
 	n := all[key]
 	if len(n) == 0 {
@@ -173,7 +174,7 @@ func take(all map[string][]int, key string) int {
 	return n[0]
 }
 
-// output returns what a program prints, without the line's end.
+// output returns what a program prints, without the last line end.
 func output(t testing.TB, dir, program string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
@@ -187,8 +188,8 @@ func output(t testing.TB, dir, program string, args ...string) string {
 	return strings.TrimSuffix(string(out), "\n")
 }
 
-// filesBelow returns the files of a directory whose names end so, but for those of
-// some directories, and of those that begin with a dot or an underscore.
+// filesBelow returns the files below a directory whose names end with end. It leaves out
+// directories whose name is in but, or begins with a dot or an underscore.
 func filesBelow(t testing.TB, root, end string, but ...string) (all []string) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {

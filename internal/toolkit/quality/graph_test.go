@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "write internal/toolkit/code/graph/testdata/gonum.json anew")
 
-// task is a graph for testdata/gonum, and answer what that measures of it.
+// task is a graph for testdata/gonum, and answer is what testdata/gonum measures of it.
 type task struct {
 	Nodes  int
 	Links  [][2]int
@@ -38,7 +38,7 @@ type answer struct {
 	Components, Cycles               int
 }
 
-// tasks are graphs drawn at random, each second one strongly connected.
+// tasks are random graphs. Each second graph is strongly connected.
 func tasks(count, largest int, seed uint64) (all []task) {
 	r := rand.New(rand.NewPCG(seed, 22))
 	for i := range count {
@@ -66,7 +66,8 @@ func tasks(count, largest int, seed uint64) (all []task) {
 	return all
 }
 
-// gonum measures graphs in a module of its own, which this one does not depend on.
+// gonum measures graphs in a module of its own, because this module does not depend on
+// gonum.
 func gonum(t *testing.T, all []task) (answers []answer) {
 	t.Helper()
 	dir := t.TempDir()
@@ -108,8 +109,8 @@ func gonum(t *testing.T, all []task) (answers []answer) {
 	return answers
 }
 
-// reaching is how many other nodes have a way to one. gonum's closeness is 1 by the sum
-// of their distances, whatever their number is.
+// reaching returns how many other nodes have a path to v. gonum's closeness is 1 divided by
+// the sum of their distances, and does not depend on their number.
 func reaching(t task, v int) float64 {
 	seen := make([]bool, t.Nodes)
 	seen[v] = true
@@ -126,7 +127,8 @@ func reaching(t task, v int) float64 {
 	return count
 }
 
-// PageRank, betweenness, closeness, modularity and components are those of gonum.
+// TestMetricsEqualGonum checks that PageRank, betweenness, closeness, modularity and
+// components are those of gonum.
 func TestMetricsEqualGonum(t *testing.T) {
 	if *update {
 		small := tasks(24, 10, 1)
@@ -170,7 +172,7 @@ func TestMetricsEqualGonum(t *testing.T) {
 	t.Logf("%d graphs, off by at most %v", len(all), worst)
 }
 
-// listed is what go list says of a package.
+// listed is what go list prints about a package.
 type listed struct {
 	Dir, ImportPath                   string
 	GoFiles, CgoFiles                 []string
@@ -180,8 +182,8 @@ type listed struct {
 	IgnoredGoFiles, IgnoredOtherFiles []string
 }
 
-// Each import between packages of the standard library and of this project is a link,
-// and there is no other.
+// Each import between packages of the standard library and of this project is a link, and
+// there are no other links.
 func TestImportGraphEqualsGoList(t *testing.T) {
 	for _, c := range []struct{ name, dir, pattern, mod string }{
 		{"standard library", testenv.GoSource(t), "std", "go.mod"},
@@ -244,7 +246,7 @@ func TestImportGraphEqualsGoList(t *testing.T) {
 	}
 }
 
-// A function that is reported as dead with high confidence is dead for deadcode of
+// A function that is reported as dead with high confidence is also dead for deadcode of
 // golang.org/x/tools, which knows the types: in this project and in two others.
 func TestDeadEqualsDeadcode(t *testing.T) {
 	own := strings.TrimSpace(output(t, "", "go", "list", "-m", "-f", "{{.Dir}}"))
@@ -254,7 +256,7 @@ func TestDeadEqualsDeadcode(t *testing.T) {
 		if err := json.Unmarshal([]byte(output(t, "", "go", "mod", "download", "-json", m)), &at); err != nil {
 			t.Fatal(err)
 		}
-		dir := t.TempDir() // for go list writes a go.sum
+		dir := t.TempDir() // a copy, because go list writes a go.sum
 		if err := os.CopyFS(dir, os.DirFS(at.Dir)); err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +270,7 @@ func TestDeadEqualsDeadcode(t *testing.T) {
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		for _, tests := range []bool{true, false} { // without them, more is dead
+		for _, tests := range []bool{true, false} { // without tests, more functions are dead
 			high, hit, of := compareDead(t, name, root, tool, tests)
 			all, right = all+high, right+hit
 			t.Logf("%s, with tests %v: %d of %d of high confidence, deadcode has %d", name, tests, hit, high, of)
@@ -279,8 +281,8 @@ func TestDeadEqualsDeadcode(t *testing.T) {
 	}
 }
 
-// compareDead compares one project: how many functions are dead with high confidence,
-// how many of these deadcode has, and how many it has in all.
+// compareDead compares one project. It returns how many functions are dead with high
+// confidence, how many of these deadcode reports, and how many deadcode reports in all.
 func compareDead(t *testing.T, name, root, tool string, tests bool) (high, hit, of int) {
 	dead := map[string]bool{}
 	args := []string{"-generated", "-f", `{{range .Funcs}}{{println .Position.File .Position.Line}}{{end}}`, "./..."}

@@ -20,21 +20,21 @@ import (
 	"belljar.dev/internal/toolkit/code/lex"
 )
 
-// agreement counts how many functions two programs see alike.
+// agreement counts the functions for which two programs agree.
 type agreement struct {
 	t                           *testing.T
 	both, missing, extra, shown int
-	broken                      int // files that the reference does not understand
+	broken                      int // number of files that the reference cannot parse
 }
 
-// note shows the first differences.
+// note logs the first differences.
 func (a *agreement) note(format string, args ...any) {
 	if a.shown++; a.shown <= 40 {
 		a.t.Logf(format, args...)
 	}
 }
 
-// check fails below a share of functions.
+// check fails the test if less than want percent of the functions agree.
 func (a *agreement) check(what string, want float64) {
 	all := a.both + a.missing + a.extra
 	if all == 0 {
@@ -50,14 +50,14 @@ func (a *agreement) check(what string, want float64) {
 // boundary is the first and the last line of a function.
 type boundary struct{ first, last int }
 
-// boundaries compares the functions of files with those of ast-grep. The rule "fn"
-// has the functions; what lies in a node of the rule "macro" is left out, and so are
-// files with a node of the rule "error".
+// boundaries compares the functions of files with those of ast-grep. The rule "fn" finds
+// the functions. Functions within a node of the rule "macro" are left out, and so are files
+// with a node of the rule "error".
 func boundaries(t *testing.T, language code.Language, tool string, files []string, rules map[string][]string, first func(node) int) *agreement {
 	t.Helper()
 	a := &agreement{t: t}
 	asked, name := files, func(path string) string { return path }
-	if language == code.CPP { // ast-grep goes by the endings of names, and many headers have none
+	if language == code.CPP { // ast-grep detects languages by file extensions, and many headers have none
 		dir := t.TempDir()
 		name = func(path string) string {
 			return filepath.Join(dir, strings.ReplaceAll(strings.TrimPrefix(path, references(t)), "/", "_")+".cpp")
@@ -80,7 +80,7 @@ func boundaries(t *testing.T, language code.Language, tool string, files []strin
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !utf8.Valid(text) { // ast-grep leaves it out
+		if !utf8.Valid(text) { // ast-grep ignores such a file
 			a.broken++
 			continue
 		}
@@ -152,7 +152,7 @@ func rustFiles(t testing.TB) []string {
 	return files
 }
 
-// TestRustBoundaries reads Rust's standard library and its compiler.
+// TestRustBoundaries compares the functions of Rust's standard library and of its compiler.
 func TestRustBoundaries(t *testing.T) {
 	boundaries(t, code.Rust, "rust", rustFiles(t), map[string][]string{
 		"fn":    {"function_item"},
@@ -161,9 +161,9 @@ func TestRustBoundaries(t *testing.T) {
 	}, firstLine).check("functions of Rust", 99.5)
 }
 
-// decisions compares Cyclomatic with the nodes of the rule "decision", each of which
-// belongs to the innermost node of the rule "fn" around it. Functions with a node of
-// the rule "macro" are left out, for the reference does not parse its arguments.
+// decisions compares Cyclomatic with the number of nodes of the rule "decision". Each such
+// node belongs to the innermost node of the rule "fn" around it. Functions with a node of
+// the rule "macro" are left out, because the reference does not parse a macro's arguments.
 func decisions(t *testing.T, language code.Language, tool string, files []string, rules map[string][]string) *agreement {
 	t.Helper()
 	a := &agreement{t: t}
@@ -180,7 +180,7 @@ func decisions(t *testing.T, language code.Language, tool string, files []string
 		}
 		var fns []*function
 		nodes := found[path]
-		// The outer of two nodes comes first.
+		// If two nodes begin at the same place, the outer one comes first.
 		sort.SliceStable(nodes, func(i, j int) bool {
 			if nodes[i].start != nodes[j].start {
 				return nodes[i].start < nodes[j].start
@@ -189,7 +189,7 @@ func decisions(t *testing.T, language code.Language, tool string, files []string
 		})
 		broken := false
 		var around []*function
-		at := make(map[int]*function) // by the end of the body
+		at := make(map[int]*function) // functions by the end of their body
 		for _, n := range nodes {
 			for len(around) > 0 && around[len(around)-1].end <= n.start {
 				around = around[:len(around)-1]
@@ -232,8 +232,8 @@ func decisions(t *testing.T, language code.Language, tool string, files []string
 	return a
 }
 
-// TestRustCyclomatic counts the nodes that rust-code-analysis counts, but for the arm
-// _, and with the guards of arms and the else of a let.
+// TestRustCyclomatic counts the nodes that rust-code-analysis counts, except for the arm _,
+// and with the guards of arms and the else of a let.
 func TestRustCyclomatic(t *testing.T) {
 	decisions(t, code.Rust, "rust", rustFiles(t), map[string][]string{
 		"fn": {"function_item"},
@@ -250,7 +250,7 @@ func TestRustCyclomatic(t *testing.T) {
 	}).check("cyclomatic of Rust", 98)
 }
 
-// scriptFiles returns files of TypeScript, TSX or JavaScript of packages.
+// scriptFiles returns files of TypeScript, TSX or JavaScript from npm packages.
 func scriptFiles(t *testing.T, endings ...string) []string {
 	t.Helper()
 	modules := npm(t, "zod@4.6.7", "rxjs@7.8.2", "effect", "react-native-paper", "react-native-gesture-handler", "@react-spectrum/s2", "@react-navigation/elements", "eslint@9.39.5")
@@ -291,7 +291,7 @@ func TestScriptBoundaries(t *testing.T) {
 			kinds := map[string][]string{"fn": scriptKinds["fn"], "error": scriptKinds["error"]}
 			boundaries(t, scriptLanguage(l.ending), l.tool, scriptFiles(t, l.ending), kinds, func(n node) int {
 				if strings.HasPrefix(n.text, "@") {
-					return 0 // with decorators, which are no part of a function here
+					return 0 // the node contains decorators, which do not belong to a function here
 				}
 				return n.first
 			}).check("functions of "+l.ending, 99)
@@ -324,12 +324,12 @@ func TestScriptMetrics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Fatal != "" || !ascii(string(text)) { // places are counted in UTF-16
+		if r.Fatal != "" || !ascii(string(text)) { // eslint counts columns in UTF-16
 			cyclomatic.broken++
 			continue
 		}
 		f := lex.Parse(r.File, scriptLanguage(r.File), string(text))
-		// Functions that end at the same byte come in the order of their starts.
+		// Functions that end at the same byte are sorted by their start.
 		own := make(map[int][]*code.Func)
 		for i := range f.Funcs {
 			fn := &f.Funcs[i]
@@ -380,7 +380,7 @@ func ascii(s string) bool {
 	return true
 }
 
-// cFiles returns files of C: kernel modules, whose sources Debian ships.
+// cFiles returns files of C: sources of kernel modules from packages of Debian.
 func cFiles(t *testing.T) []string {
 	t.Helper()
 	var files []string
@@ -390,12 +390,13 @@ func cFiles(t *testing.T) []string {
 	return files
 }
 
-// cppFiles returns headers of C++: the standard library, and libraries of templates.
+// cppFiles returns headers of C++: of the standard library, and of template libraries.
 func cppFiles(t *testing.T) []string {
 	t.Helper()
 	var files []string
 	for _, path := range sources(t, debian(t, "libboost1.74-dev"), 9, 1<<20, ".hpp", ".ipp") {
-		if !strings.Contains(path, "/preprocessed/") { // made by a preprocessor, one function a hundred times
+		// a preprocessor made these files, which repeat one function a hundred times
+		if !strings.Contains(path, "/preprocessed/") {
 			files = append(files, path)
 		}
 	}
@@ -418,7 +419,7 @@ func TestCBoundaries(t *testing.T) {
 }
 
 func TestCPPBoundaries(t *testing.T) {
-	// The reference takes a loop by a macro, and a type behind a macro, for functions.
+	// The reference takes a loop that is a macro, and a type after a macro, for functions.
 	loop := regexp.MustCompile(`^(BOOST_(TEST_)?FOREACH|BGL_FORALL_\w+)\b|^(struct|class) [A-Z0-9_]+ \w+\s*\{`)
 	boundaries(t, code.CPP, "cpp", cppFiles(t), cKinds, func(n node) int {
 		if loop.MatchString(n.text) {
@@ -428,7 +429,7 @@ func TestCPPBoundaries(t *testing.T) {
 	}).check("functions of C++", 99.5)
 }
 
-// TestCCyclomatic compares with the traditional McCabe number of pmccabe.
+// TestCCyclomatic compares Cyclomatic with the traditional McCabe number of pmccabe.
 func TestCCyclomatic(t *testing.T) {
 	program := filepath.Join(debian(t, "pmccabe"), "usr", "bin", "pmccabe")
 	a := &agreement{t: t}
@@ -442,7 +443,8 @@ func TestCCyclomatic(t *testing.T) {
 			a.broken++
 			continue
 		}
-		// Modified, traditional, statements, first line, lines, file(line): name
+		// The columns are: modified, traditional, statements, first line, lines,
+		// file(line): name.
 		type function struct {
 			name  string
 			count int
@@ -514,7 +516,7 @@ func javaFiles(t *testing.T) []string {
 	return sources(t, dir, 1, 4<<20, ".java")
 }
 
-// annotations match what of a method is not counted among its lines.
+// annotations match the part of a method that is not counted in its lines.
 var annotations = regexp.MustCompile(`^(@\w+(\.\w+)*(\((?:[^()"]|"[^"]*"|\([^()]*\))*\))?\s+|//[^\n]*\n\s*|/\*(?s:.*?)\*/\s*)`)
 
 func TestJavaBoundaries(t *testing.T) {

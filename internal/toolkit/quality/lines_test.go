@@ -15,9 +15,9 @@ import (
 	"belljar.dev/internal/toolkit/code/lex"
 )
 
-// Lines of code, comments and blanks are those that cloc counts, in 99 of 100 files of
-// the standard libraries but for those with a construct that leads it astray, for it
-// finds comments by patterns, line by line: see astray.
+// The lines of code, comments and blanks are those that cloc counts, in 99 of 100 files of
+// the standard libraries. cloc finds comments by patterns, line by line. Files with a
+// construct that such patterns misread are left out: see astray.
 func TestLinesEqualCloc(t *testing.T) {
 	root, files := pythonFiles(t)
 	compareLines(t, code.Python, root, files)
@@ -33,7 +33,7 @@ func compareLines(t *testing.T, language code.Language, root string, files []str
 	}
 	out := output(t, root, "cloc", "--by-file", "--csv", "--quiet", "--skip-uniqueness", "--list-file="+list)
 	table := csv.NewReader(strings.NewReader(out[max(0, strings.Index(out, "language,filename")):]))
-	table.FieldsPerRecord = -1 // the first row has another one
+	table.FieldsPerRecord = -1 // the first row has another number of fields
 	rows, err := table.ReadAll()
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func compareLines(t *testing.T, language code.Language, root string, files []str
 	}
 }
 
-// astray returns what in a file leads cloc astray, or "".
+// astray returns the construct in a file that cloc misreads, or "".
 func astray(f *code.File) string {
 	for i, t := range f.Tokens {
 		text := f.Of(t)

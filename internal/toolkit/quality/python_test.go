@@ -14,12 +14,12 @@ import (
 	"belljar.dev/internal/toolkit/code/lex"
 )
 
-// debianPython is the interpreter for which python3-mccabe is installed, and its
-// standard library is that of the tests.
+// debianPython is the interpreter for which python3-mccabe is installed. The tests use its
+// standard library.
 const debianPython = "/usr/bin/python3"
 
-// pythonFiles returns the directory of Python's standard library and its files.
-// BELLJAR_QUALITY_PYTHON names another one.
+// pythonFiles returns the directory of Python's standard library and its files. The
+// environment variable BELLJAR_QUALITY_PYTHON names another directory.
 func pythonFiles(t *testing.T) (root string, files []string) {
 	t.Helper()
 	root = os.Getenv("BELLJAR_QUALITY_PYTHON")
@@ -29,11 +29,11 @@ func pythonFiles(t *testing.T) (root string, files []string) {
 	return root, filesBelow(t, root, ".py")
 }
 
-// Functions of Python's standard library have the first and last lines and the
-// parameters that Python's own parser gives them, and the number of mccabe but where
-// the statements are those that mccabe does not know: match, and try with except*. There
-// mccabe counts nothing, and here each case and each handler counts, and what they
-// contain.
+// Functions of Python's standard library have the first and last lines and the parameters
+// that Python's own parser reports, and the number that mccabe counts. The number may
+// differ only in a function with a statement that mccabe does not know: match, or try with
+// except*. mccabe does not count such a statement; here each case and each handler counts,
+// and so do the statements within them.
 func TestPythonEqualsMccabe(t *testing.T) {
 	root, files := pythonFiles(t)
 	cmd := exec.CommandContext(t.Context(), debianPython, "testdata/functions.py")
@@ -47,7 +47,7 @@ func TestPythonEqualsMccabe(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v; install python3-mccabe", err)
 	}
-	want := make(map[string][]string) // by path and first line
+	want := make(map[string][]string) // lines of the output, by path and first line
 	for line := range strings.Lines(string(out)) {
 		word := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		path := strings.TrimPrefix(word[0], root+"/")
@@ -60,7 +60,7 @@ func TestPythonEqualsMccabe(t *testing.T) {
 	total, places, params, numbers, reasons := 0, 0, 0, 0, map[string]int{}
 	for _, name := range files {
 		if want[name] != nil {
-			continue // Python itself refuses it
+			continue // Python itself cannot parse the file
 		}
 		f := lex.Parse(name, code.Python, readFile(t, root, name))
 		for _, g := range f.Gaps {
@@ -102,8 +102,8 @@ func TestPythonEqualsMccabe(t *testing.T) {
 	}
 }
 
-// reason returns the statement of a function because of which mccabe counts less; empty
-// for none.
+// reason returns the statement of a function because of which mccabe counts less; empty if
+// there is none.
 func reason(f *code.File, fn code.Func) string {
 	for i, t := range f.Tokens[fn.Start:fn.End] {
 		if t.Kind == code.Keyword {

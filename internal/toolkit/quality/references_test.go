@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// references returns the directory in which the reference programs and the texts are
-// kept between runs.
+// references returns the directory that keeps the reference programs and the texts between
+// runs.
 func references(t testing.TB) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -54,7 +54,7 @@ func npm(t testing.TB, packages ...string) string {
 	return filepath.Join(dir, "node_modules")
 }
 
-// debian returns a directory into which a package of Debian is unpacked.
+// debian returns a directory with the files of a package of Debian.
 func debian(t testing.TB, name string) string {
 	t.Helper()
 	dir := filepath.Join(references(t), "debian-"+name)
@@ -87,8 +87,8 @@ func debian(t testing.TB, name string) string {
 	return dir
 }
 
-// sources returns every k-th file below dir with one of the endings, and with at
-// most limit bytes, in the order of their paths.
+// sources returns every k-th file below dir that has one of the endings and at most limit
+// bytes, in the order of the paths.
 func sources(t testing.TB, dir string, k int, limit int64, endings ...string) []string {
 	t.Helper()
 	var all []string
@@ -118,13 +118,13 @@ func sources(t testing.TB, dir string, k int, limit int64, endings ...string) []
 // node is a piece of a file that ast-grep found.
 type node struct {
 	rule        string
-	start, end  int // bytes
+	start, end  int // offsets in bytes
 	first, last int // lines, from 1
 	text        string
 }
 
-// astGrep returns what rules of ast-grep find in files. A rule is an id and
-// what nodes it takes: their kinds, or rules in the flow style of YAML.
+// astGrep returns what rules of ast-grep find in files, by file. A rule has an id and
+// selects nodes: by their kinds, or by rules in the flow style of YAML.
 func astGrep(t *testing.T, language string, files []string, rules map[string][]string) map[string][]node {
 	t.Helper()
 	program := filepath.Join(npm(t, "@ast-grep/cli@0.51.1"), "@ast-grep", "cli-linux-x64-gnu", "ast-grep")

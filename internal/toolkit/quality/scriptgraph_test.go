@@ -19,7 +19,7 @@ import (
 	"belljar.dev/internal/toolkit/code/lex"
 )
 
-// scriptProjects are the sources of packages in TypeScript, each a directory.
+// scriptProjects returns the directories of packages with sources in TypeScript.
 func scriptProjects(t *testing.T) []string {
 	t.Helper()
 	modules := npm(t, "zod@4.6.7", "rxjs@7.8.2", "effect", "react-native-paper", "react-native-gesture-handler", "@react-spectrum/s2", "@react-navigation/elements", "eslint@9.39.5")
@@ -34,7 +34,7 @@ func scriptProjects(t *testing.T) []string {
 	return all
 }
 
-// parseScripts reads the files of a project.
+// parseScripts parses the files of a project.
 func parseScripts(t *testing.T, dir string) (files []*code.File) {
 	t.Helper()
 	for _, name := range sources(t, dir, 1, 1<<20, ".ts", ".tsx", ".js") {
@@ -44,8 +44,8 @@ func parseScripts(t *testing.T, dir string) (files []*code.File) {
 	return files
 }
 
-// Each import between files of a project is one that dependency-cruiser finds, and the other
-// way round.
+// TestScriptImportsEqualDependencyCruiser checks that the imports between the files of a
+// project are exactly those that dependency-cruiser finds.
 func TestScriptImportsEqualDependencyCruiser(t *testing.T) {
 	modules := npm(t, "dependency-cruiser@17.4.3", "typescript@5.9.3")
 	both, own, others := 0, 0, 0
@@ -108,14 +108,15 @@ func TestScriptImportsEqualDependencyCruiser(t *testing.T) {
 	}
 }
 
-// exported begins the declaration of a function that other files can import.
+// exported matches the beginning of the declaration of a function that other files can
+// import.
 var exported = regexp.MustCompile(`(?m)^export (?:default )?((?:async )?function\b\*? ?[\w$])`)
 
-// A function that is reported as dead with high confidence in a script is declared and never
-// used for eslint's no-unused-vars. Code that is kept well has next to nothing of it, so the
-// functions of each file are no longer exported, and each file is a project by itself. knip,
-// which looks for exports that nothing imports, says nothing about such functions: what is
-// exported has a low confidence here.
+// A function of a script that is reported as dead with high confidence is also unused for
+// eslint's no-unused-vars. Well-kept code contains almost no such function, so the test
+// removes the exports of each file's functions, and treats each file as a project by
+// itself. knip cannot be the reference: it looks for exports that nothing imports, and an
+// exported function has a low confidence here.
 func TestDeadScriptsAreUnused(t *testing.T) {
 	modules := npm(t, "eslint@9.39.5", "eslint-plugin-sonarjs@4.2.2", "@typescript-eslint/parser@8.73.0", "typescript@5.9.3")
 	dir := t.TempDir()
@@ -160,7 +161,8 @@ func TestDeadScriptsAreUnused(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, u := range dead {
-			if u.Confidence != graph.High || strings.HasPrefix(u.Reason, "only functions") { // eslint counts this as a use
+			// eslint counts the name in another dead function as a use
+			if u.Confidence != graph.High || strings.HasPrefix(u.Reason, "only functions") {
 				continue
 			}
 			all++

@@ -18,9 +18,9 @@ import (
 	"belljar.dev/internal/toolkit/code/lex"
 )
 
-// Texts that are hard to read take at most 2.5 times as long where they are twice as
-// long, and half a second at most for each megabyte. Memory that is taken for the first
-// time costs more where there is more of it, for which a tenth of a second is allowed.
+// Texts that are hard to read take at most 2.5 times as long if they are twice as long, and
+// at most half a second per megabyte. A tenth of a second is added to the first limit,
+// because memory that is allocated for the first time costs more for a longer text.
 func TestTimeGrowsAsTheTextDoes(t *testing.T) {
 	languages := map[code.Language]string{
 		code.Go: "a.go", code.Python: "a.py", code.Rust: "a.rs", code.TypeScript: "a.ts", code.TSX: "a.tsx", code.JavaScript: "a.js",
@@ -45,8 +45,8 @@ func TestTimeGrowsAsTheTextDoes(t *testing.T) {
 	}
 }
 
-// least returns the least processor time of two readings of a text, without that of
-// the collector of garbage.
+// least returns the least processor time of two readings of a text, without the time of the
+// garbage collector.
 func least(path string, language code.Language, text string) time.Duration {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	best := time.Hour
@@ -59,7 +59,7 @@ func least(path string, language code.Language, text string) time.Duration {
 	return best
 }
 
-// processor returns the time that this process has had of the processors.
+// processor returns the processor time that this process has used.
 func processor() time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
@@ -69,7 +69,7 @@ func processor() time.Duration {
 }
 
 // BenchmarkGo compares the processor time for two hundred files of the standard library
-// with that of gocyclo and gocognit together, and reports both and the ratio.
+// with that of gocyclo and gocognit together. It reports both times and their ratio.
 func BenchmarkGo(b *testing.B) {
 	bin := b.TempDir()
 	for _, program := range []string{gocyclo, gocognit} {

@@ -16,20 +16,21 @@ type Graph struct {
 
 // Node is a node of a graph.
 type Node struct {
-	Name   string             // which edges name it by; each is there once
-	Values map[string]float64 // by the names of what was measured; nil for nothing
+	Name   string             // unique name, by which edges refer to the node
+	Values map[string]float64 // values by the names of the metrics; nil if there are none
 }
 
 // Edge is an edge of a graph.
 type Edge struct {
 	From, To string // names of nodes
-	Kind     string // for example "import"; empty for none
+	Kind     string // for example "import"; empty if it has no kind
 	Weight   float64
 }
 
-// GraphML returns a graph as GraphML. Nodes have the ids n0, n1, ... in their order, since a
-// path cannot be an id, and their names as data. It returns an error for a node given
-// twice, an edge without its nodes, and a value that is not a number.
+// GraphML returns a graph as GraphML. The nodes have the ids n0, n1, ... in their order,
+// since a path cannot be an id, and their names as data. GraphML returns an error if two
+// nodes have the same name, if an edge names an unknown node, or if a value is not a
+// number.
 func GraphML(g Graph) ([]byte, error) {
 	values := make(map[string]bool)
 	ids := make(map[string]string, len(g.Nodes))
@@ -42,7 +43,8 @@ func GraphML(g Graph) ([]byte, error) {
 			values[name] = true
 		}
 	}
-	// The schema wants the keys before the graph, and their ids without what names may have.
+	// The schema requires the keys before the graph. Their ids must not contain all
+	// characters of names.
 	keys := []element{key("name", "node", "name", "string"), key("kind", "edge", "kind", "string"), key("weight", "edge", "weight", "double")}
 	named := make(map[string]string, len(values))
 	for i, name := range slices.Sorted(maps.Keys(values)) {
@@ -85,7 +87,7 @@ func GraphML(g Graph) ([]byte, error) {
 	}, children: append(keys, graph)}), nil
 }
 
-// key declares the data of a kind of element.
+// key declares the data of one kind of element.
 func key(id, of, name, kind string) element {
 	return element{name: "key", attributes: []attribute{{"id", id}, {"for", of}, {"attr.name", name}, {"attr.type", kind}}}
 }

@@ -5,32 +5,32 @@ import (
 	"time"
 )
 
-// Outcome is how a check has ended.
+// Outcome is how a check ended.
 type Outcome int
 
 // The outcomes.
 const (
 	Passed  Outcome = iota
-	Failed          // the check was made, and says no
+	Failed          // the check was made, and its condition is not met
 	Broken          // the check could not be made
-	Skipped         // the check was not made, for example because nothing was there to measure
+	Skipped         // the check was not made, for example because there was nothing to measure
 )
 
 // Suite is a group of checks.
 type Suite struct {
 	Name  string
-	Begun time.Time // zero where it is not known
+	Begun time.Time // start time; zero if it is not known
 	Cases []Case
 }
 
 // Case is one check.
 type Case struct {
-	Class   string // what was checked, for example "complexity"
+	Class   string // kind of check, for example "complexity"
 	Name    string // for example a path
 	Took    time.Duration
 	Outcome Outcome
-	Message string // why it did not pass, in one line
-	Text    string // the whole reason; empty if Message says it all
+	Message string // one line: why the check did not pass
+	Text    string // the whole reason; empty if Message is complete
 }
 
 // JUnit returns suites as JUnit XML, in the form that Jenkins and others read (junit-10.xsd).
@@ -60,7 +60,8 @@ func (t *tally) add(o tally) {
 	t.took += o.took
 }
 
-// attributes are the counts. Those of all suites together have none for what was skipped.
+// attributes returns the counts as attributes. If skipped is false, the number of skipped
+// checks is left out, as for all suites together.
 func (t tally) attributes(skipped bool) []attribute {
 	all := []attribute{{"tests", strconv.Itoa(t.tests)}, {"failures", strconv.Itoa(t.failures)}, {"errors", strconv.Itoa(t.errors)}}
 	if skipped {
@@ -69,7 +70,7 @@ func (t tally) attributes(skipped bool) []attribute {
 	return append(all, seconds(t.took)...)
 }
 
-// seconds is the attribute time; nothing for zero.
+// seconds returns the attribute time; nil for zero.
 func seconds(d time.Duration) []attribute {
 	if d <= 0 {
 		return nil

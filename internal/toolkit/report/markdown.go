@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Markdown is a text in GitHub's Markdown that grows by pieces. Texts that are given to it
-// stay texts: what would be markup in them is escaped. The zero value is empty.
+// Markdown is a text in GitHub's Markdown to which pieces are added. The texts in the
+// pieces are shown as they are: characters that would be markup are escaped. The zero value
+// is empty.
 type Markdown struct{ b strings.Builder }
 
 // String returns the text.
@@ -43,14 +44,14 @@ func (m *Markdown) Fenced(language, code string) {
 	m.b.WriteString(fence + language + "\n" + code + "\n" + fence + "\n")
 }
 
-// part begins a piece: an empty line stands between two.
+// part begins a piece, with an empty line after the piece before it.
 func (m *Markdown) part() {
 	if m.b.Len() > 0 {
 		m.b.WriteByte('\n')
 	}
 }
 
-// plain returns a text of one line as Markdown that shows it and nothing else.
+// plain returns a text as one line of Markdown that is shown as this text.
 func plain(text string) string {
 	var b strings.Builder
 	for i, r := range line(text) {
@@ -62,7 +63,7 @@ func plain(text string) string {
 	return numbered(b.String())
 }
 
-// numbered escapes what would begin an item of a numbered list.
+// numbered escapes the beginning of an item of a numbered list.
 func numbered(s string) string {
 	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
 	if digits > 0 && digits < len(s) && (s[digits] == '.' || s[digits] == ')') {
@@ -71,7 +72,7 @@ func numbered(s string) string {
 	return s
 }
 
-// longestTicks is the length of the longest run of backquotes.
+// longestTicks returns the length of the longest run of backquotes.
 func longestTicks(s string) int {
 	longest, run := 0, 0
 	for _, c := range []byte(s) {

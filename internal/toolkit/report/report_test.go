@@ -20,7 +20,8 @@ import (
 	"belljar.dev/internal/golden"
 )
 
-// hostile are names and messages of a repository that somebody made to break readers.
+// hostile are names and messages that an attacker could put in a repository to break the
+// programs that read reports.
 var hostile = []string{
 	"plain", "a\x00b", "a\x1b[31mb", "a\x07", "a\rb", "a\nb", "a\tb", "\ufffe", "\uffff", "\ufffd", "\xff\xfe", "a\u202eb", "a\u200fb", "\u2066x\u2069", "a\u2028b", "a\u0085b", "\ufeffx",
 	"<x>&amp;\"'", "]]>", "<!--", "-->", "<?x?>", "<![CDATA[x]]>", "{0}", "{{0}}", "{}", "[x](http://evil.example)", "[x](1)", "![x](y)", "`x`", "``", "a|b", `a\|b`, `\`, "*x*", "_x_", "# x", "1. x", "- x",
@@ -60,8 +61,8 @@ func TestSARIF(t *testing.T) {
 	checkSARIF(t, got)
 }
 
-// checkSARIF fails the test for a file that does not have what GitHub requires of each member
-// ("SARIF support for code scanning", tables of supported properties).
+// checkSARIF fails the test if a file lacks a property that GitHub requires ("SARIF support
+// for code scanning", tables of supported properties).
 func checkSARIF(t testing.TB, text []byte) {
 	t.Helper()
 	var log struct {
@@ -183,8 +184,8 @@ func TestSARIFRefuses(t *testing.T) {
 	}
 }
 
-// A finding keeps its fingerprint while lines move and figures grow, and two that are alike
-// have two.
+// A finding keeps its fingerprint if its line and the numbers in its message change.
+// Different findings have different fingerprints.
 func TestFingerprints(t *testing.T) {
 	f := Finding{Rule: "r", Path: "a.go", Line: 3, Message: "f has 23 paths"}
 	moved, other, elsewhere := f, f, f
@@ -231,8 +232,8 @@ func TestJUnit(t *testing.T) {
 	checkJUnit(t, got)
 }
 
-// checkJUnit fails the test for a file that junit-10.xsd does not allow: elements, their
-// attributes and the counts.
+// checkJUnit fails the test if junit-10.xsd does not allow a file. It checks the elements,
+// their attributes and the counts.
 func checkJUnit(t testing.TB, text []byte) {
 	t.Helper()
 	allowed := map[string]struct{ must, may, in string }{
@@ -277,7 +278,7 @@ func checkJUnit(t testing.TB, text []byte) {
 	}
 }
 
-// walk calls see for each element of a document that is well-formed, with the names of those
+// walk calls see for each element of a well-formed document, with the names of the elements
 // around it.
 func walk(t testing.TB, text []byte, see func(path []string, e xml.StartElement)) {
 	t.Helper()
@@ -329,8 +330,9 @@ func TestGraphML(t *testing.T) {
 	checkGraphML(t, got, len(graph.Nodes), len(graph.Edges))
 }
 
-// checkGraphML fails the test for a file that graphml.xsd does not allow: keys before the
-// graph, ids that are NMTOKENs and there once, references to what is there.
+// checkGraphML fails the test if graphml.xsd does not allow a file. It checks that the keys
+// stand before the graph, that each id is a unique NMTOKEN, and that each reference has its
+// target.
 func checkGraphML(t testing.TB, text []byte, nodes, edges int) {
 	t.Helper()
 	token := regexp.MustCompile(`^[A-Za-z0-9._:-]+$`)
@@ -426,7 +428,7 @@ func TestMarkdown(t *testing.T) {
 	golden.Equal(t, "markdown.golden", m.String())
 }
 
-// A text is shown as that text: nothing but backslashes is added.
+// A text is shown as it is: only backslashes are added to its Markdown.
 func TestPlain(t *testing.T) {
 	for _, s := range hostile {
 		want := line(s)
@@ -471,7 +473,7 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// The same input gives the same bytes: reports are compared and cached.
+// The same input gives the same bytes, because reports are compared and cached.
 func TestReportsAreStable(t *testing.T) {
 	for range 20 {
 		a, _ := GraphML(graph)

@@ -13,7 +13,7 @@ import (
 	"sync"
 )
 
-// Level is how grave a finding is.
+// Level is the severity of a finding.
 type Level string
 
 // The levels of SARIF.
@@ -23,36 +23,36 @@ const (
 	Error   Level = "error"
 )
 
-// Tool is the program that has found something.
+// Tool is the program that reports the findings.
 type Tool struct {
 	Name    string
 	Version string
-	URI     string // of a page about it; empty for none
+	URI     string // of a page about the program; empty if there is none
 }
 
 // Rule is a kind of finding.
 type Rule struct {
 	ID          string // stable, for example "toolkit/complexity"
-	Name        string // for people
+	Name        string // name for people
 	Description string // one sentence
 	Help        string // what to do about it
-	Level       Level  // of most findings
+	Level       Level  // level of most of its findings
 }
 
 // Finding is one place in the source, or one fact about the project.
 type Finding struct {
-	Rule       string // the ID of a rule
-	Level      Level  // of the rule where it is empty
-	Path       string // relative to the root, with slashes; empty for the project as a whole
-	Line       int    // from 1; zero where no line is meant
-	EndLine    int    // zero for Line
+	Rule       string // ID of a rule
+	Level      Level  // empty means the level of the rule
+	Path       string // relative to the root, with slashes; empty for the whole project
+	Line       int    // from 1; zero if the finding has no line
+	EndLine    int    // zero means Line
 	Message    string
-	Properties map[string]any // in JSON, beside the message; nil for none
+	Properties map[string]any // as JSON, in addition to the message; nil if there are none
 }
 
-// maxFindings is how many results a run may have for GitHub
-// (docs.github.com, "SARIF support for code scanning"). Further ones are left out, which the
-// file says.
+// maxFindings is the largest number of results that GitHub accepts in a run
+// (docs.github.com, "SARIF support for code scanning"). Further findings are left out, and
+// a notification in the file states how many.
 const maxFindings = 25_000
 
 // The parts of SARIF that are written.
@@ -127,12 +127,13 @@ type (
 	}
 )
 
-// root is the base of all paths, which every consumer knows for itself.
+// root is the name of the base of all paths. Each program that reads the file knows the
+// directory.
 const root = "%SRCROOT%"
 
-// SARIF returns findings as a SARIF 2.1.0 file. gaps say what was not measured; each becomes a
-// notification of the run. It returns an error for a finding of a rule that is not there, with
-// a path that leads out of the root, or with properties that are not JSON.
+// SARIF returns findings as a SARIF 2.1.0 file. gaps state what was not measured; each
+// becomes a notification of the run. SARIF returns an error if the rule of a finding is
+// unknown, if a path leads out of the root, or if properties cannot be written as JSON.
 func SARIF(t Tool, rules []Rule, findings []Finding, gaps []string) ([]byte, error) {
 	driver := sarifDriver{Name: line(t.Name), Version: line(t.Version), URI: t.URI, Rules: []sarifRule{}}
 	index := make(map[string]int, len(rules))
@@ -178,7 +179,7 @@ func SARIF(t Tool, rules []Rule, findings []Finding, gaps []string) ([]byte, err
 	return append(out, '\n'), nil
 }
 
-// sarif returns a finding as a result. seen counts those that have the same fingerprint.
+// sarif returns a finding as a result. seen counts the findings with each fingerprint.
 func (f Finding) sarif(level Level, seen map[string]int) (sarifResult, error) {
 	if f.Level != "" {
 		level = f.Level
@@ -186,7 +187,8 @@ func (f Finding) sarif(level Level, seen map[string]int) (sarifResult, error) {
 	r := sarifResult{Rule: f.Rule, Level: level, Message: sarifText{message(f.Message)}, Properties: f.Properties}
 	print := f.fingerprint()
 	seen[print]++
-	// The name that GitHub knows, and the form that CodeQL gives it: what is alike is counted.
+	// The name is the one that GitHub knows, and the form is that of CodeQL: findings with
+	// the same fingerprint are numbered.
 	r.Fingerprint = map[string]string{"primaryLocationLineHash": fmt.Sprintf("%s:%d", print, seen[print])}
 	if f.Path == "" {
 		return r, nil
@@ -206,12 +208,12 @@ func (f Finding) sarif(level Level, seen map[string]int) (sarifResult, error) {
 	return r, nil
 }
 
-// numbers are what changes in the message of a finding that stays the same.
+// numbers matches the parts of a message that change while the finding stays the same.
 var numbers = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9]+([.][0-9]+)?`) })
 
-// fingerprint returns what a finding has in common with itself in the next version of the
-// source: the rule, the path, and the message without its numbers. Lines move, and figures
-// grow.
+// fingerprint returns a hash that stays the same in the next version of the source: of the
+// rule, the path, and the message without its numbers. Line numbers and numbers in messages
+// change too often.
 func (f Finding) fingerprint() string {
 	h := sha256.New()
 	for _, s := range []string{f.Rule, f.Path, numbers().ReplaceAllString(f.Message, "0")} {
@@ -228,14 +230,15 @@ func uriOf(name string) (string, error) {
 	}
 	parts := strings.Split(path.Clean(name), "/")
 	for i, p := range parts {
-		// A colon in the first part would end a scheme.
+		// A colon in the first part would end a URI scheme.
 		parts[i] = strings.ReplaceAll(url.PathEscape(p), ":", "%3A")
 	}
 	return strings.Join(parts, "/"), nil
 }
 
-// message returns the text of a message. SARIF has two things in messages that a name in the
-// source could be taken for: placeholders, {0}, and links, [text](target) (3.11.5, 3.11.6).
+// message returns the text of a message. In messages, SARIF has two constructs that a name
+// in the source could look like: placeholders, {0}, and links, [text](target) (3.11.5,
+// 3.11.6).
 func message(s string) string {
 	s = strings.ReplaceAll(visible(s), "](", "] (")
 	return placeholders().ReplaceAllString(s, "{{$1}}")

@@ -17,11 +17,12 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// sarifPackage is a package of npm with the published schema of SARIF 2.1.0. Its own license
-// is MIT; that of the schema is OASIS's, so it is fetched and not kept here.
+// sarifPackage is an npm package with the published schema of SARIF 2.1.0. The package has
+// the MIT license, but the schema has that of OASIS, so it is downloaded and not stored in
+// this repository.
 const sarifPackage, sarifSchema = "@microsoft/jest-sarif@1.0.0-beta.0", "lib/schemas/sarif-2.1.0-rtm.5.json"
 
-// SARIF files are valid by the published schema, whatever the names in them.
+// SARIF files are valid by the published schema, whatever names they contain.
 func TestSARIFIsValid(t *testing.T) {
 	testenv.Need(t, testenv.Npm)
 	dir := install(t, sarifPackage)
@@ -33,7 +34,7 @@ func TestSARIFIsValid(t *testing.T) {
 	if err := json.Unmarshal(text, &schema); err != nil {
 		t.Fatal(err)
 	}
-	schema.Schema, schema.ID = "", "" // draft 4, of which the schema uses nothing that a later draft reads otherwise
+	schema.Schema, schema.ID = "", "" // the schema is draft 4, and uses nothing that a later draft reads in another way
 	valid, err := schema.Resolve(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +71,7 @@ func TestSARIFIsValid(t *testing.T) {
 	}
 }
 
-// A reader of JUnit files has all suites, cases and faults of ours.
+// A program that reads JUnit files finds all suites, cases and faults of the report.
 func TestJUnitIsRead(t *testing.T) {
 	testenv.Need(t, testenv.Npm, testenv.Node)
 	c := exec.CommandContext(t.Context(), "node", "-e", `
@@ -96,7 +97,7 @@ require("junit2json").parse(require("fs").readFileSync(0, "utf8")).then((all) =>
 	}
 }
 
-// install returns a directory with a package of npm.
+// install returns a directory with an npm package.
 func install(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()

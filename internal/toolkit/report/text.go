@@ -9,16 +9,16 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// maxText bounds a text, in bytes; what is longer loses its end.
+// maxText is the longest text, in bytes; a longer text loses its end.
 const maxText = 8 << 10
 
-// visible returns a text in which every character can be seen: control characters, those
-// that change the direction of writing and bytes that are not UTF-8 become escapes such as
-// \x1b. Line feeds and tabs stay.
+// visible returns a text in which every character can be seen. Control characters,
+// characters that change the direction of writing, and bytes that are not UTF-8 become
+// escapes such as \x1b. Line feeds and tabs stay.
 func visible(s string) string {
 	s = clipped(s)
 	if !strings.ContainsFunc(s, hidden) {
-		return s // where an invalid byte is, there is utf8.RuneError
+		return s // an invalid byte is found, too: it is read as utf8.RuneError
 	}
 	var b strings.Builder
 	for i := 0; i < len(s); {
@@ -40,8 +40,8 @@ func visible(s string) string {
 	return b.String()
 }
 
-// hidden reports whether a rune is not seen where it is shown, or may stand for a byte that
-// is not UTF-8. It covers all that XML 1.0 does not allow (section 2.2).
+// hidden reports whether a rune is invisible, or may stand for a byte that is not UTF-8.
+// This includes all characters that XML 1.0 does not allow (section 2.2).
 func hidden(r rune) bool {
 	switch r {
 	case '\n', '\t':
@@ -52,7 +52,7 @@ func hidden(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Cs)
 }
 
-// clipped returns at most maxText bytes of a text, and an ellipsis where it was longer.
+// clipped returns at most maxText bytes of a text, with an ellipsis if the text was longer.
 func clipped(s string) string {
 	if len(s) <= maxText {
 		return s

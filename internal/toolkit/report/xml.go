@@ -23,8 +23,8 @@ func document(root element) []byte {
 	return b.Bytes()
 }
 
-// write writes an element and what is in it, a line each. The callers build the
-// elements and so bound the depth.
+// write writes an element and its contents, one line for each element. The callers build
+// the elements and so limit the depth.
 func (e element) write(b *bytes.Buffer, depth int) {
 	indent := bytes.Repeat([]byte("  "), depth)
 	b.Write(indent)
@@ -51,7 +51,7 @@ func (e element) write(b *bytes.Buffer, depth int) {
 	}
 }
 
-// escape writes a text that is visible as character data.
+// escape writes a visible text as character data.
 func escape(b *bytes.Buffer, s string) {
-	_ = xml.EscapeText(b, []byte(s)) // a buffer takes all
+	_ = xml.EscapeText(b, []byte(s)) // a bytes.Buffer returns no error
 }

@@ -5,8 +5,8 @@ type Template struct {
 	URI         URI
 	Name        string
 	Description string
-	MIME        string // of the file that is generated
-	Path        string // of that file, in the project
+	MIME        string // type of the generated file
+	Path        string // path of the generated file in the project
 	Parameters  []Parameter
 }
 
@@ -17,7 +17,7 @@ const (
 	mimePlain    = "text/plain"
 )
 
-// Patterns of texts. None lets through a line break, a control or direction character, or a
+// Patterns of texts. None allows a line break, a control or direction character, or a
 // character with which Make, a shell, HTML or Markdown begins something other than text.
 const (
 	namePattern     = `^[A-Za-z][A-Za-z0-9_-]{0,63}$`

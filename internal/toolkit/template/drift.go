@@ -2,22 +2,22 @@ package template
 
 import "strings"
 
-// Drift is how far a file is from the template that it is most like.
+// Drift is how much a file differs from the template that it resembles most.
 type Drift struct {
-	Template string // its URI
-	Kept     int    // lines of the template that the file has
-	Missing  int    // lines of the template that it does not have
-	Added    int    // lines of the file that the template does not have
+	Template string // URI of the template
+	Kept     int    // number of the template's lines that are in the file
+	Missing  int    // number of the template's lines that are not in the file
+	Added    int    // number of the file's lines that are not in the template
 }
 
-// maxDrift is how long a file may be that is compared, in bytes.
+// maxDrift is the length of the longest file that is compared, in bytes.
 const maxDrift = 256 << 10
 
-// Compare returns how far a file is from the template that it is most like, among those
-// that make a file of its name. It reports false where the file has less than half the
-// lines of each. The templates are filled with their defaults and examples: where a line
-// has an example, the line of the file may have another text there. Blank lines do not
-// count.
+// Compare returns how much a file differs from the template that it resembles most, among
+// the templates for files of its name. It reports false if the file has less than half the
+// lines of each such template. The templates are filled with their defaults and examples.
+// Where a line of the template contains an example, the line of the file may contain
+// another text. Blank lines do not count.
 func Compare(file, text string) (best Drift, like bool, err error) {
 	if len(text) > maxDrift {
 		return Drift{}, false, nil
@@ -42,11 +42,12 @@ func Compare(file, text string) (best Drift, like bool, err error) {
 
 // drift compares the lines of a template with those of a file.
 func drift(template, file []string, examples []string) (d Drift) {
-	left := make(map[string]int, len(file)) // lines of the file that no line of the template is yet
+	// how often each line of the file is not yet matched with a line of the template
+	left := make(map[string]int, len(file))
 	for _, line := range file {
 		left[line]++
 	}
-	var open []string // lines with an example
+	var open []string // lines of the template that contain an example
 	for _, line := range template {
 		switch {
 		case left[line] > 0:
@@ -89,7 +90,7 @@ func lines(text string) (all []string) {
 	return all
 }
 
-// examples are the texts that a preview has where a file has something of its own.
+// examples returns the example texts of a preview that a real file replaces by its own.
 func examples(t Template) (all []string) {
 	for _, p := range t.Parameters {
 		if one, ok := p.Example.(string); ok && p.Required && one != "" {
@@ -108,7 +109,8 @@ func holdsAny(line string, examples []string) bool {
 	return false
 }
 
-// fits reports whether a line is one of a template with other texts than the examples.
+// fits reports whether a line of a file is a line of a template in which other texts
+// replace the examples.
 func fits(template, line string, examples []string) bool {
 	for _, one := range examples {
 		template = strings.ReplaceAll(template, one, "\x00")

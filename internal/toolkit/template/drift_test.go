@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A file that a template made has all its lines, whatever its name is; what is changed,
-// taken out or added is counted.
+// A file that was made from a template keeps all lines of the template, with any name.
+// Lines that are changed, removed or added are counted.
 func TestDrift(t *testing.T) {
 	for _, one := range all() {
 		uri := one.URI.String()

@@ -9,16 +9,17 @@ import (
 // filling is a text that is being filled in.
 type filling struct {
 	b      strings.Builder
-	params map[string]any // strings and booleans
+	params map[string]any // values are strings and booleans
 }
 
-// fill returns a text in the language of text/template, with the parameters in their places.
-// It knows what the texts of this package use: a parameter, slice of a parameter, dot, if, with
-// and else. All else is an error, and so is a parameter that is missing.
+// fill returns a text in the language of text/template, with the parameters in their
+// places. It supports only what the texts of this package use: a parameter, slice of a
+// parameter, dot, if, with and else. Anything else is an error, and so is a missing
+// parameter.
 //
-// Only the parser is the library's. Its own execution can call any method of any value by its
-// name, so the linker would keep every method of every type of the whole program
-// (TestNoMethodIsCalledByName of the house).
+// Only the parser comes from the library. The execution of text/template can call any
+// method of any value by its name, so the linker would keep every method of every type of
+// the whole program (TestNoMethodIsCalledByName of the house).
 func fill(name, text string, params map[string]any) (string, error) {
 	trees, err := parse.Parse(name, text, "", "", map[string]any{"slice": true})
 	if err != nil {
@@ -34,7 +35,7 @@ func fill(name, text string, params map[string]any) (string, error) {
 	return f.b.String(), nil
 }
 
-// list writes nodes one after the other. The dot is what {{.}} stands for.
+// list writes nodes one after the other. dot is the value of {{.}}.
 func (f *filling) list(l *parse.ListNode, dot any) error {
 	if l == nil {
 		return nil
@@ -67,8 +68,8 @@ func (f *filling) node(n parse.Node, dot any) error {
 	}
 }
 
-// branch writes the first list if the value is true or a text that is not empty, and the other
-// one otherwise.
+// branch writes the first list if the value is true or a text that is not empty, and the
+// second list otherwise.
 func (f *filling) branch(n *parse.BranchNode, dot any, with bool) error {
 	v, err := f.value(n.Pipe, dot)
 	switch {
@@ -82,7 +83,7 @@ func (f *filling) branch(n *parse.BranchNode, dot any, with bool) error {
 	return f.list(n.List, dot)
 }
 
-// value is what an action stands for.
+// value returns the value of an action.
 func (f *filling) value(p *parse.PipeNode, dot any) (any, error) {
 	if len(p.Decl) == 0 && len(p.Cmds) == 1 {
 		switch args := p.Cmds[0].Args; len(args) {
@@ -116,7 +117,7 @@ func (f *filling) parameter(n parse.Node) (any, error) {
 	return nil, fmt.Errorf("the parameter %s is missing", field.Ident[0])
 }
 
-// slice is a text from a byte on: {{slice .package 1}}.
+// slice returns a text without its first bytes: {{slice .package 1}}.
 func (f *filling) slice(args []parse.Node) (any, error) {
 	v, err := f.parameter(args[1])
 	if err != nil {

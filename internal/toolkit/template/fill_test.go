@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// A value that the texts do not use is refused, and does not become something
-// else.
+// An action or a value that the texts do not use is refused.
 func TestFillRefuses(t *testing.T) {
 	params := map[string]any{"a": "text", "b": "other", "yes": true, "nothing": nil}
 	for text, want := range map[string]string{

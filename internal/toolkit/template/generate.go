@@ -8,15 +8,15 @@ import (
 //go:embed texts
 var texts embed.FS
 
-// Generated is a file that a template has made.
+// Generated is a file that was made from a template.
 type Generated struct {
 	Template   Template
 	Content    string
-	Parameters map[string]any // as used: those of the call, and the defaults
+	Parameters map[string]any // parameters that were used: those of the call, and the defaults
 }
 
-// Validate returns what is wrong with the parameters for a template; nothing for parameters
-// that Generate takes. The error is ErrURI or ErrNotFound.
+// Validate returns what is wrong with the parameters for a template; nil if Generate
+// accepts the parameters. The error is ErrURI or ErrNotFound.
 func Validate(uri string, parameters map[string]any) ([]Fault, error) {
 	t, err := Find(uri)
 	if err != nil {
@@ -39,8 +39,8 @@ func Generate(uri string, parameters map[string]any) (*Generated, error) {
 	return t.generate(used)
 }
 
-// Preview makes the file of a template with its defaults, and the examples of the parameters
-// that are required. The error is ErrURI or ErrNotFound.
+// Preview makes the file of a template with its defaults, and with the examples of the
+// required parameters. The error is ErrURI or ErrNotFound.
 func Preview(uri string) (*Generated, error) {
 	t, err := Find(uri)
 	if err != nil {

@@ -19,8 +19,8 @@ type Parameter struct {
 	Name        string `json:"name"`
 	Type        Type   `json:"type"`
 	Required    bool   `json:"required"`
-	Default     any    `json:"default,omitempty"` // nil where it is required, and where it is empty
-	Pattern     string `json:"pattern,omitempty"` // the regular expression (RE2) that a text must match
+	Default     any    `json:"default,omitempty"` // nil if the parameter is required, or if the default is empty
+	Pattern     string `json:"pattern,omitempty"` // regular expression (RE2) that a text must match
 	Description string `json:"description"`
 	// Example is the value of a required parameter in a preview.
 	Example any `json:"example,omitempty"`
@@ -28,16 +28,16 @@ type Parameter struct {
 
 // Fault is what is wrong with one parameter.
 type Fault struct {
-	Parameter string `json:"parameter"` // clipped, where the caller has made it up
+	Parameter string `json:"parameter"` // clipped if the name comes from the caller
 	Message   string `json:"message"`
 }
 
 // String returns the fault in one line.
 func (f Fault) String() string { return fmt.Sprintf("%s: %s", f.Parameter, f.Message) }
 
-// Invalid is the error about parameters that do not fit the schema.
+// Invalid is the error for parameters that do not fit the schema.
 type Invalid struct {
-	URI    string // of the template; empty where no single one is meant
+	URI    string // URI of the template; empty if several templates are meant
 	Faults []Fault
 }
 

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// maxScaffold is how many templates one scaffold may name.
+// maxScaffold is the largest number of templates in one scaffold.
 const maxScaffold = 32
 
 // Scaffold makes the files of a project, in the order of names. A name is a category, for
-// example "makefile", or a URI. The templates share the parameters; each takes those that it
-// has, and a parameter that none of them has is a fault. Either all files are made or none.
-// The error is ErrURI, ErrNotFound or an [*Invalid].
+// example "makefile", or a URI. The templates share the parameters: each template uses the
+// parameters that it has, and a parameter that no template has is a fault. If one file
+// cannot be made, none is returned. The error is ErrURI, ErrNotFound or an [*Invalid].
 func Scaffold(toolchain string, names []string, parameters map[string]any) ([]*Generated, error) {
 	if !slices.Contains(Toolchains(), toolchain) || toolchain == AnyToolchain {
 		known := slices.DeleteFunc(Toolchains(), func(t string) bool { return t == AnyToolchain })
@@ -28,7 +28,7 @@ func Scaffold(toolchain string, names []string, parameters map[string]any) ([]*G
 	for _, t := range chosen {
 		used, some := t.check(parameters)
 		for _, f := range some {
-			if !slices.Contains(faults, f) { // of a parameter that several have
+			if !slices.Contains(faults, f) { // several templates may have the parameter
 				faults = append(faults, f)
 			}
 		}
@@ -47,7 +47,7 @@ func Scaffold(toolchain string, names []string, parameters map[string]any) ([]*G
 	return files, nil
 }
 
-// choose returns the templates that names stand for.
+// choose returns the templates of the names.
 func choose(toolchain string, names []string) ([]Template, error) {
 	if len(names) == 0 || len(names) > maxScaffold {
 		return nil, &Invalid{Faults: []Fault{{"templates", fmt.Sprintf("has %d entries, and must have 1 to %d", len(names), maxScaffold)}}}
@@ -67,7 +67,7 @@ func choose(toolchain string, names []string) ([]Template, error) {
 	return chosen, nil
 }
 
-// pick returns the template that a name stands for.
+// pick returns the template of a name.
 func pick(toolchain, name string) (Template, error) {
 	if strings.Contains(name, ":") {
 		t, err := Find(name)

@@ -9,8 +9,8 @@ import (
 	"belljar.dev/internal/order"
 )
 
-// Scores of a template that is found: for the name or URI as a whole, and for each word of
-// the query in the name, in the description and in a parameter.
+// Scores of a template: for a query that is its whole name or URI, and for each word of the
+// query that is in the name, in the description or in a parameter.
 const (
 	scoreExact       = 10
 	scoreName        = 5
@@ -18,9 +18,9 @@ const (
 	scoreParameter   = 1
 )
 
-// Bounds of a query.
+// Limits of a query.
 const (
-	maxQuery = 256 // bytes
+	maxQuery = 256 // length in bytes
 	maxWords = 16
 )
 
@@ -31,10 +31,10 @@ type Found struct {
 }
 
 // Search returns the templates of a toolchain that contain every word of the query, the
-// highest score first, whatever the case. The score is 10 where the query is the name, the
-// category or the URI. Otherwise each word adds 5 if it is in the name or the URI, 3 if it
-// is in the description, and 1 if it is in a parameter. An empty toolchain means
-// all. The error is an [*Invalid].
+// highest score first. Upper and lower case do not matter. The score is 10 if the query is
+// the name, the category or the URI. Otherwise each word adds 5 if it is in the name or the
+// URI, 3 if it is in the description, and 1 if it is in a parameter. An empty toolchain
+// means all toolchains. The error is an [*Invalid].
 func Search(query, toolchain string) ([]Found, error) {
 	query = strings.ToLower(strings.TrimSpace(query))
 	words := strings.Fields(query)
@@ -54,7 +54,7 @@ func Search(query, toolchain string) ([]Found, error) {
 	return found, nil
 }
 
-// score returns the score of a template; zero if it lacks a word.
+// score returns the score of a template; zero if the template lacks a word.
 func (t Template) score(query string, words []string) int {
 	name, uri, description := strings.ToLower(t.Name), t.URI.String(), strings.ToLower(t.Description)
 	if query == name || query == uri || query == t.URI.Category {

@@ -10,11 +10,11 @@ import (
 // AnyToolchain is the toolchain of templates that suit every project.
 const AnyToolchain = "any"
 
-// ErrNotFound says that no template has a URI or a name.
+// ErrNotFound is the error if no template has the URI or the name.
 var ErrNotFound = errors.New("no such template")
 
-// List returns the templates of a toolchain and a category, by URI. An empty text stands
-// for all. Templates for any toolchain belong to each toolchain that there is.
+// List returns the templates of a toolchain and a category, by URI. An empty toolchain or
+// category means all. Templates for any toolchain belong to every toolchain.
 func List(toolchain, category string) []Template {
 	known := slices.Contains(Toolchains(), toolchain)
 	return slices.DeleteFunc(all(), func(t Template) bool {

@@ -18,8 +18,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// combinations returns parameters of a template with each choice of its booleans, once with
-// its optional texts empty and once with all texts set.
+// combinations returns the parameters of a template with each choice of its booleans, once
+// with its optional texts empty and once with all texts set.
 func combinations(t Template) (every []map[string]any) {
 	every = []map[string]any{{}, {}}
 	for _, p := range t.Parameters {
@@ -41,7 +41,7 @@ func combinations(t Template) (every []map[string]any) {
 	return every
 }
 
-// valid returns a text that a parameter takes.
+// valid returns a text that a parameter accepts.
 func valid(p Parameter) string {
 	switch p.Name {
 	case "description":
@@ -61,7 +61,7 @@ func valid(p Parameter) string {
 	return "my-tool_2"
 }
 
-// Every template comes out whole with each choice of its parameters.
+// For each choice of its parameters, every template makes a complete file.
 func TestEveryTemplateComesOut(t *testing.T) {
 	odd := regexp.MustCompile(`<no value>|<nil>|\{\{|\n\n\n|[ \t]\n|^\n|[^\n]\z|\n\n\z`)
 	n := 0
@@ -96,7 +96,7 @@ func TestEveryTemplateComesOut(t *testing.T) {
 	}
 }
 
-// Each boolean changes the files, or it is not a parameter of the template.
+// Each boolean changes a file; otherwise the template should not have it.
 func TestEveryParameterMatters(t *testing.T) {
 	for _, one := range all() {
 		for _, p := range one.Parameters {
@@ -126,8 +126,8 @@ func TestEveryParameterMatters(t *testing.T) {
 	}
 }
 
-// The catalog has what its schema promises, and every text of the program is in it. MIME types are
-// those of the files that come out (C18).
+// The catalog matches its schema, and contains every text of the program. The MIME types
+// are those of the files that are made (C18).
 func TestCatalog(t *testing.T) {
 	var uris []string
 	for _, one := range all() {
@@ -235,11 +235,11 @@ func TestURIs(t *testing.T) {
 	}
 }
 
-// unprintable reports whether a rune of a message could do more on a terminal than be seen.
+// unprintable reports whether a rune of a message could have an effect on a terminal.
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
-// hostile are texts that mean something to Make, a shell, HTML, Markdown, a terminal or a
-// file system.
+// hostile are texts that have a special meaning for Make, a shell, HTML, Markdown, a
+// terminal or a file system.
 var hostile = []string{
 	"$(x)", "$(shell touch canary)", "${HOME}", "$$x", "`x`", "a`x`", "x\ny", "x\n", "\nx", "x\r", "x\ty", "x;y", "x&&y", "x|y", "x>y", "x<y",
 	"../x", "..", "a/../b", "%2e%2e", "%x", "x#y", "x y:\n\tz", "x\\", "'x'", `"x"`, "<script>", "<img src=x>", "[x](javascript:y)", "![x](y)", "*x*", "~x",
@@ -247,11 +247,12 @@ var hostile = []string{
 	strings.Repeat("a", 65), strings.Repeat("a", 1<<20),
 }
 
-// dangerous are characters that no text of a parameter may have.
+// dangerous are the characters that no text of a parameter may contain.
 const dangerous = "$`\\\n\r\t\x00\x1b<>|;{}[]*#\"%~^\u202e\u200f\u200e\u2066\u2028\u2029\u0085\u00a0\ufeff"
 
-// inert fails the test if a value of a parameter became more than its place in the text:
-// the same file with an ordinary value has the same lines but for that one text.
+// inert fails the test if a value of a parameter changed more than its place in the text.
+// The same file with an ordinary value must have the same lines, except for the value
+// itself.
 func inert(t testing.TB, one Template, p Parameter, value string) {
 	t.Helper()
 	params := make(map[string]any)
@@ -305,7 +306,7 @@ func TestHostileParameters(t *testing.T) {
 			}
 		}
 	}
-	// No place in a text takes one of the dangerous characters.
+	// No text accepts one of the dangerous characters, at any position.
 	for _, one := range all() {
 		for _, p := range one.Parameters {
 			if p.Type != String {
@@ -321,7 +322,7 @@ func TestHostileParameters(t *testing.T) {
 			}
 		}
 	}
-	// Nothing of all this is a name.
+	// None of the hostile texts is a valid name.
 	for _, value := range hostile {
 		if faults, err := Validate("template://makefile/rust/cli", map[string]any{"project_name": value}); err != nil || len(faults) != 1 || faults[0].Parameter != "project_name" {
 			t.Errorf("%.80q: got %v, %v", value, faults, err)
@@ -402,7 +403,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// A template has a name and a URI, and is meant by either (C17).
+// A template is found by its name and by its URI (C17).
 func TestScaffold(t *testing.T) {
 	paths := func(files []*Generated) (all []string) {
 		for _, f := range files {
@@ -434,7 +435,7 @@ func TestScaffold(t *testing.T) {
 		what, toolchain string
 		names           []string
 		params          map[string]any
-		want            string // a part of the error
+		want            string // part of the error
 		is              error
 	}{
 		{"an unknown name", "rust", []string{"makefile", "dockerfile"}, params, `no such template: "dockerfile" for rust; known: agents, gitignore, makefile, readme`, ErrNotFound},
@@ -463,7 +464,7 @@ func TestScaffold(t *testing.T) {
 func TestSearch(t *testing.T) {
 	for _, tt := range []struct {
 		query, toolchain string
-		want             []string // the first of them
+		want             []string // names of the first templates
 		n                int
 	}{
 		{"Rust CLI Makefile", "", []string{"10 template://makefile/rust/cli"}, 1},
@@ -542,7 +543,8 @@ func project(t *testing.T, toolchain string) string {
 	return dir
 }
 
-// runMake runs make in a directory, without the variables of a make around this test.
+// runMake runs make in a directory, without the environment variables of a make that runs
+// this test.
 func runMake(t *testing.T, dir string, args ...string) (string, error) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "make", args...)
@@ -553,14 +555,15 @@ func runMake(t *testing.T, dir string, args ...string) (string, error) {
 
 var phony = regexp.MustCompile(`(?m)^\.PHONY: (.*)$`)
 
-// Each Makefile is one for make, in a project of its toolchain: every target can be made,
-// help lists it, and where the toolchain is installed the targets work.
+// make accepts each Makefile, in a project of its toolchain: every target can be made and
+// help lists it. If the toolchain is installed, the targets work.
 func TestMakefiles(t *testing.T) {
 	testenv.Need(t, testenv.Make)
 	works := map[string][]string{
 		"go": {"all", "run", "cover", "clean"}, "rust": {"build", "test", "run", "clean"}, "deno": {"all", "run"}, "python-uv": nil,
 	}
-	// A toolchain may be there in name alone: cargo is rustup where none was chosen.
+	// A toolchain may be installed only in name: cargo is a proxy of rustup if no toolchain
+	// was chosen.
 	version := map[string][]string{"go": {"go", "version"}, "rust": {"cargo", "--version"}, "deno": {"deno", "--version"}, "python-uv": {"uv", "--version"}}
 	for toolchain, targets := range works {
 		for _, tests := range []bool{true, false} {

@@ -9,13 +9,14 @@ import (
 // Scheme begins every URI of a template.
 const Scheme = "template://"
 
-// Bounds of a URI, in bytes.
+// Limits of a URI, in bytes.
 const (
 	maxURI  = 256
 	maxPart = 32
 )
 
-// ErrURI says that a text is not the URI of a template, whether or not there is one.
+// ErrURI is the error for a text that does not have the form of a template URI. It does not
+// depend on whether a template exists.
 var ErrURI = errors.New("not a template URI")
 
 // URI is the parts of a template's URI.
@@ -24,8 +25,8 @@ type URI struct{ Category, Toolchain, Variant string }
 // String returns the URI as it is written.
 func (u URI) String() string { return Scheme + u.Category + "/" + u.Toolchain + "/" + u.Variant }
 
-// ParseURI reads a URI. It takes three parts of lower-case letters, digits and hyphens, and
-// nothing else: no escape and no dot, so that no part can lead elsewhere.
+// ParseURI parses a URI. It accepts three parts of lower-case letters, digits and hyphens,
+// and nothing else: no escape and no dot, so that no part can lead to another path.
 func ParseURI(text string) (URI, error) {
 	if len(text) > maxURI {
 		return URI{}, fmt.Errorf("%w: it has %d bytes, and at most %d are allowed", ErrURI, len(text), maxURI)

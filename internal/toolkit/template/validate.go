@@ -10,15 +10,15 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of the parameters of a call.
+// Limits of the parameters of a call.
 const (
 	maxText   = 1024 // bytes of a text; the patterns allow less
 	maxFaults = 16   // faults that are reported
 	maxShown  = 40   // characters of a name or value that a message repeats
 )
 
-// check returns the parameters of a template with its defaults, and what is wrong with
-// those of the call.
+// check returns the parameters of a template with its defaults, and what is wrong with the
+// parameters of the call.
 func (t Template) check(given map[string]any) (used map[string]any, faults []Fault) {
 	used = make(map[string]any, len(t.Parameters))
 	for _, p := range t.Parameters {
@@ -38,7 +38,7 @@ func (t Template) check(given map[string]any) (used map[string]any, faults []Fau
 	return used, faults
 }
 
-// strange returns faults about parameters that none of the templates has, in their order.
+// strange returns faults about parameters that none of the templates has, sorted.
 func strange(given map[string]any, of ...Template) (faults []Fault) {
 	known := make(map[string]bool)
 	for _, t := range of {
@@ -63,7 +63,7 @@ func strange(given map[string]any, of ...Template) (faults []Fault) {
 	return faults
 }
 
-// fault returns what is wrong with a value; empty for nothing.
+// fault returns what is wrong with a value; empty if the value is valid.
 func (p Parameter) fault(v any) string {
 	switch p.Type {
 	case Boolean:
@@ -76,7 +76,7 @@ func (p Parameter) fault(v any) string {
 		case !ok:
 			return "must be a string, not " + kindOf(v)
 		case s == "" && !p.Required:
-			return "" // an optional text may be left empty
+			return "" // an optional text may be empty
 		case len(s) > maxText:
 			return fmt.Sprintf("has %d bytes, and at most %d are allowed", len(s), maxText)
 		case !utf8.ValidString(s):
@@ -88,12 +88,12 @@ func (p Parameter) fault(v any) string {
 	return ""
 }
 
-// compiled are the patterns of the catalog that were needed, by their text. To compile one
-// takes a hundred times as long as to match a name.
+// compiled contains the patterns of the catalog that have been used, by their text.
+// Compiling a pattern takes a hundred times as long as matching a name.
 var compiled sync.Map
 
-// matches reports whether a text matches a pattern of the catalog. $ matches at the end
-// of the text alone, not before a last line break.
+// matches reports whether a text matches a pattern of the catalog. $ matches only at the
+// end of the text, not before a last line break.
 func matches(pattern, s string) bool {
 	if re, ok := compiled.Load(pattern); ok {
 		return re.(*regexp.Regexp).MatchString(s) //nolint:forcetypeassert // nothing else is stored
@@ -106,7 +106,7 @@ func matches(pattern, s string) bool {
 	return re.MatchString(s)
 }
 
-// kindOf names the JSON type of a value.
+// kindOf returns the name of the JSON type of a value.
 func kindOf(v any) string {
 	switch v.(type) {
 	case string:
@@ -121,8 +121,8 @@ func kindOf(v any) string {
 	return "a number"
 }
 
-// shown returns a text of the caller for a message: quoted, without characters that a
-// terminal would obey, and not long.
+// shown returns a text of the caller for a message: quoted, shortened, and without
+// characters that have an effect on a terminal.
 func shown(s string) string {
 	s = strings.ToValidUTF8(s, "\ufffd")
 	if r := []rune(s[:min(len(s), 4*maxShown)]); len(r) > maxShown {

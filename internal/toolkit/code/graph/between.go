@@ -5,18 +5,19 @@ import (
 	"slices"
 )
 
-// shortest measures betweenness and closeness by the shortest paths from each node to
-// all others (U. Brandes, "A Faster Algorithm for Betweenness Centrality", 2001). It
-// walks along in, from a node to those that depend on it: the paths between two nodes
-// are the same in both directions.
+// shortest measures betweenness and closeness by the shortest paths from each node to all
+// others (U. Brandes, "A Faster Algorithm for Betweenness Centrality", 2001). It walks
+// along in, from a node to the nodes that depend on it. Betweenness is the same in both
+// directions.
 //
 // Closeness of a node is the number of nodes that reach it, divided by the sum of their
-// distances, times the part of all others that they are (Wasserman and Faust, 1994).
+// distances, and multiplied by the share that these nodes have of all other nodes
+// (Wasserman and Faust, 1994).
 func (m *Metrics) shortest(ctx context.Context, in lists) error {
 	n := in.nodes()
 	m.Betweenness, m.Closeness = make([]float64, n), make([]float64, n)
 	distance, paths, share := make([]int32, n), make([]float64, n), make([]float64, n)
-	order := make([]int32, 0, n) // of the visits: the queue, and behind it what was visited
+	order := make([]int32, 0, n) // nodes in the order of the visits; from index at on, the queue
 	for v := range distance {
 		distance[v] = -1
 	}

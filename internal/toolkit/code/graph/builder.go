@@ -18,36 +18,37 @@ type builder struct {
 	links   map[uint64]int32 // index in g.Links, by linkKey
 	outside map[string]map[int]bool
 
-	fileNode  []int // of each file; -1 for none
+	fileNode  []int // index of each file's node; -1 if it has no node
 	funcNodes [][]int
 	typeNodes [][]int
-	full      bool // a limit was met
-	tired     bool // too many declarations were looked at
+	full      bool // a limit was reached
+	tired     bool // too many declarations were examined
 }
 
-// newBuilder makes a builder without nodes. It has a copy of the index, so that only its
-// own lookups count.
+// newBuilder returns a builder without nodes. The builder has a copy of the index, so that
+// it counts only its own lookups.
 func newBuilder(x *index) *builder {
 	own := *x
 	return &builder{index: &own, links: make(map[uint64]int32), outside: make(map[string]map[int]bool)}
 }
 
-// linkKinds are the kinds of links in their order.
+// linkKinds are the kinds of links in the order in which links are sorted.
 var linkKinds = []string{"calls", "imports", "inherits", "uses"}
 
-// Bits of a linkKey: a node, a kind, and as the lowest ones room for the index of a link.
+// Bits of a linkKey: two nodes and a kind. The lowest indexBits bits are left free for the
+// index of a link.
 const (
-	nodeBits  = 18 // maxNodes
+	nodeBits  = 18 // enough for maxNodes
 	kindBits  = 2
-	indexBits = 20 // maxEdges
+	indexBits = 20 // enough for maxEdges
 )
 
-// linkKey is the order of links: by their nodes, and by their kind.
+// linkKey returns a number by which links are sorted: by their nodes, then by their kind.
 func linkKey(from, to int, kind string) uint64 {
 	return (uint64(from)<<nodeBits|uint64(to))<<kindBits | uint64(slices.Index(linkKinds, kind))
 }
 
-// nodes makes the nodes of the kind.
+// nodes adds the nodes that a graph of the kind has.
 func (b *builder) nodes(kind Kind) {
 	n := 0
 	for _, f := range b.files {
@@ -57,7 +58,7 @@ func (b *builder) nodes(kind Kind) {
 	b.fileNode = make([]int, len(b.files))
 	b.funcNodes = make([][]int, len(b.files))
 	b.typeNodes = make([][]int, len(b.files))
-	packages := make(map[string]int) // of Go
+	packages := make(map[string]int) // nodes of Go packages
 	for i, f := range b.files {
 		b.fileNode[i] = -1
 		if (kind == Imports || kind == Full) && f.Language.Lexed() {
@@ -89,8 +90,9 @@ func allTests(f *code.File) bool {
 	return !slices.ContainsFunc(f.Funcs, func(fn code.Func) bool { return !fn.Test })
 }
 
-// packageNode is the node of the package of a file in Go. The test files of a directory
-// are a node of their own, for their imports are no dependencies of the package.
+// packageNode returns the node of the package of a file in Go. The test files of a
+// directory have a node of their own, because their imports are not dependencies of the
+// package.
 func (b *builder) packageNode(packages map[string]int, i int) int {
 	f := b.files[i]
 	dir := dirOf(f.Path)
@@ -109,7 +111,7 @@ func (b *builder) packageNode(packages map[string]int, i int) int {
 	return packages[key]
 }
 
-// node adds a node, and returns -1 behind the limit.
+// node adds a node and returns its index, or -1 if the graph has maxNodes nodes.
 func (b *builder) node(n Node) int {
 	if len(b.g.Nodes) == maxNodes {
 		b.full = true
@@ -119,7 +121,7 @@ func (b *builder) node(n Node) int {
 	return len(b.g.Nodes) - 1
 }
 
-// link adds a link. The same one again is counted.
+// link adds a link. If the link exists, its count is increased.
 func (b *builder) link(from, to int, kind string, sure Sure, line int) {
 	if from < 0 || to < 0 || from == to && kind != "calls" {
 		return
@@ -139,7 +141,7 @@ func (b *builder) link(from, to int, kind string, sure Sure, line int) {
 	b.g.Links = append(b.g.Links, Link{from, to, kind, sure, 1, line})
 }
 
-// leave counts a name that leads out of the project.
+// leave records that a file uses a name that leads out of the project.
 func (b *builder) leave(name string, file int) {
 	if name == "" || len(name) > 500 {
 		return
@@ -150,10 +152,10 @@ func (b *builder) leave(name string, file int) {
 	b.outside[name][file] = true
 }
 
-// finish sorts the graph.
+// finish sorts the nodes and the links, and returns the graph.
 func (b *builder) finish() *Graph {
 	g := &b.g
-	sorted := make([]int, len(g.Nodes)) // of the old indexes
+	sorted := make([]int, len(g.Nodes)) // old indexes in the new order
 	for i := range sorted {
 		sorted[i] = i
 	}
@@ -161,13 +163,15 @@ func (b *builder) finish() *Graph {
 		a, b := &g.Nodes[i], &g.Nodes[j]
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(i, j))
 	})
-	now := make([]int, len(sorted)) // new indexes by the old ones
+	now := make([]int, len(sorted)) // new index of each old index
 	nodes := make([]Node, len(sorted))
 	for i, old := range sorted {
 		now[old], nodes[i] = i, g.Nodes[old]
 	}
 	g.Nodes = nodes
-	keys := make([]uint64, len(g.Links)) // with the indexes: a link is large to move
+	// sorted in place of the links, which are large to move; each key contains the link's
+	// index
+	keys := make([]uint64, len(g.Links))
 	for i := range g.Links {
 		l := &g.Links[i]
 		l.From, l.To = now[l.From], now[l.To]

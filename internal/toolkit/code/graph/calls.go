@@ -7,11 +7,11 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// maxByName is how many declarations of one name a call is linked to that says no more
-// than the name. A call of a name that more have is not resolved.
+// maxByName is the largest number of declarations that a call is linked to by its name
+// alone. If more declarations have the name, the call is not resolved.
 const maxByName = 5
 
-// calls links functions to those that they call.
+// calls links functions to the functions that they call.
 func (b *builder) calls(ctx context.Context) error {
 	for i, f := range b.files {
 		if err := ctx.Err(); err != nil {
@@ -75,21 +75,21 @@ func (x *index) callee(file int, fn *code.Func, s *scope, known map[string]strin
 			return found, Certain
 		}
 		if f.Language == code.Go {
-			return nil, Possible // a conversion, or a function of another build
+			return nil, Possible // a conversion, or a function that only another build has
 		}
 	}
 	if s.others[of] {
 		return nil, Possible
 	}
-	if found, sure := x.method(s, file, of, c.Name, 8); len(found) > 0 { // Type::new, Class.method
+	if found, sure := x.method(s, file, of, c.Name, 8); len(found) > 0 { // for example Type::new or Class.method
 		return found, sure
 	}
-	// A value, whose type is not known here.
+	// The name before the dot is a value, whose type is not known here.
 	return x.methods(c.Name, family(f.Language)), Possible
 }
 
-// methods are the functions of a name that belong to types, in languages of a family; none
-// for a name that too many have.
+// methods returns the functions of a name that belong to types, in languages of a family;
+// nil if too many functions have the name.
 func (x *index) methods(name string, of code.Language) []ref {
 	var found [maxByName]ref
 	n := 0
@@ -129,8 +129,8 @@ func (x *index) plain(f *code.File, fn *code.Func, s *scope, name string) ([]ref
 	if found := x.inFiles(s.own, name, ""); len(found) > 0 {
 		return found, Certain
 	}
-	// A method of the same type, a function of the same inline module, or one that is
-	// declared in this function.
+	// The name can be a method of the same type, a function of the same inline module, or a
+	// function that is declared in this function.
 	var owners []string
 	if f.Language == code.Java || f.Language == code.CPP || f.Language == code.Rust {
 		owners = append(owners, fn.Owner)
@@ -152,7 +152,7 @@ func (x *index) plain(f *code.File, fn *code.Func, s *scope, name string) ([]ref
 	if s.others[name] {
 		return nil, Possible
 	}
-	// A constructor.
+	// The name can be a type: then the call is of its constructor.
 	for _, r := range x.typesNamed(s, f, name) {
 		var found []ref
 		for _, made := range []string{"__init__", "constructor", name} {
@@ -162,7 +162,7 @@ func (x *index) plain(f *code.File, fn *code.Func, s *scope, name string) ([]ref
 			return found, Likely
 		}
 	}
-	if f.Language == code.C || f.Language == code.CPP { // linked from another file
+	if f.Language == code.C || f.Language == code.CPP { // a function of another file, which the linker finds
 		var found []ref
 		for _, r := range x.everywhere(name) {
 			if other := x.files[r.file]; family(other.Language) == code.C && other.Funcs[r.at].Owner == "" && other.Funcs[r.at].Exported {
@@ -192,8 +192,9 @@ func isSelf(l code.Language, name string) bool {
 	return false
 }
 
-// variables are the types of the receiver and the parameters of a function of Go, by
-// their names. Other languages say them in too many ways.
+// variables returns the types of the receiver and the parameters of a function of Go, by
+// their names. For other languages it returns nil, because they write types in too many
+// ways.
 func variables(f *code.File, fn *code.Func) map[string]string {
 	if f.Language != code.Go || fn.Start < 0 || fn.End > len(f.Tokens) {
 		return nil
@@ -215,11 +216,11 @@ func variables(f *code.File, fn *code.Func) map[string]string {
 		case word == ",":
 			name = ""
 		case word == "[" || word == "func" || word == "map" || word == "chan" || word == "interface" || word == "struct":
-			name = "-" // of another form
+			name = "-" // a type of another form, for example a slice or a map
 		case t.Kind == code.Name && depth == 1 && name == "":
 			name = word
 		case t.Kind == code.Name && depth == 1 && name != "-":
-			known[name] = word // behind a dot the last one stays
+			known[name] = word // the last name after a dot is kept
 		}
 	}
 	return known

@@ -7,9 +7,9 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// include finds the file of an #include: beside the file that includes it, else the one
-// file of the project whose path ends so. Which directories a compiler searches is not
-// known here.
+// include finds the file of an #include: next to the file that includes it, or else the
+// only file of the project whose path ends with the included path. The directories that a
+// compiler searches are not known here.
 func (x *resolver) include(file, imported string) target {
 	system := strings.HasPrefix(imported, "<")
 	name := plainPath(imported)
@@ -34,7 +34,7 @@ func (x *resolver) include(file, imported string) target {
 	return target{files: found, sure: Likely}
 }
 
-// javaPackage is the package of a file in Java.
+// javaPackage returns the package of a file in Java.
 func javaPackage(f *code.File) string {
 	w := words(f, 200)
 	for i, word := range w {
@@ -53,8 +53,8 @@ func javaPackage(f *code.File) string {
 	return ""
 }
 
-// javaImport finds the files of an import: a class, all classes of a package, or the
-// class around what a static import names.
+// javaImport finds the files of an import: those of one class, of all classes of a package,
+// or of the class that contains a static import's name.
 func (x *resolver) javaImport(im code.Import) target {
 	name := strings.TrimPrefix(im.Path, "static ")
 	sure := Certain
@@ -66,7 +66,7 @@ func (x *resolver) javaImport(im code.Import) target {
 		if dot < 0 {
 			break
 		}
-		name = name[:dot] // of a class within it, or of a method
+		name = name[:dot] // the last part may be a class within a class, or a method
 	}
 	return target{}
 }

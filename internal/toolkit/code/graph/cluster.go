@@ -6,12 +6,13 @@ import (
 	"path"
 )
 
-// cluster measures of each node's pairs of neighbours the part that are neighbours
-// themselves (Watts and Strogatz, 1998). Of a node with fewer than two it is 0.
+// cluster measures for each node which share of the pairs of its neighbours are neighbours
+// themselves (Watts and Strogatz, 1998). The share is 0 for a node with fewer than two
+// neighbours.
 func (m *Metrics) cluster(ctx context.Context, all lists) error {
 	n := all.nodes()
-	// Each triangle is found once, from the node with the fewest neighbours: so one
-	// node that all others know costs no more than the others do.
+	// Each triangle is found once, from the node with the fewest neighbours. So a node that
+	// is a neighbour of all others costs no more than the others do.
 	before := func(v, w int32) bool {
 		a, b := len(all.of(int(v))), len(all.of(int(w)))
 		return a < b || a == b && v < w
@@ -70,10 +71,10 @@ func (m *Metrics) cluster(ctx context.Context, all lists) error {
 	return nil
 }
 
-// modularity is how many links stay within a directory, less how many would by chance
-// (Leicht and Newman, 2008, for links with a direction). The communities are the
-// directories that contain the files and the packages: the division that the project has
-// made itself. It is nil for a graph without links.
+// modularity returns the share of links that stay within a directory, less the share that
+// would stay there by chance (Leicht and Newman, 2008, for links with a direction). The
+// communities are the directories that contain the files and the packages: the project
+// itself has made this division. It returns nil for a graph without links.
 func (g *Graph) modularity(out, in lists) *float64 {
 	if len(out.to) == 0 {
 		return nil
@@ -96,7 +97,7 @@ func (g *Graph) modularity(out, in lists) *float64 {
 	links := float64(len(out.to))
 	q := inside / links
 	seen := make(map[string]bool)
-	for _, c := range community { // in an order that stays: sums of floats depend on it
+	for _, c := range community { // in a fixed order, because sums of floats depend on the order
 		if !seen[c] {
 			seen[c] = true
 			q -= from[c] / links * to[c] / links

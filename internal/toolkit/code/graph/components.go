@@ -30,17 +30,17 @@ func components(all lists) (found [][]int) {
 	return sortParts(found)
 }
 
-// cycles returns the sets of nodes that depend on each other, by R. Tarjan's "Depth-First Search and
-// Linear Graph Algorithms", 1972. It keeps its own stack, for a chain of calls may be
-// as long as there are nodes.
+// cycles returns the sets of nodes that depend on each other, by R. Tarjan's "Depth-First
+// Search and Linear Graph Algorithms", 1972. It keeps its own stack, because a chain of
+// calls may be as long as there are nodes.
 func cycles(out lists) (found [][]int) {
 	n := out.nodes()
-	number, low := make([]int32, n), make([]int32, n) // from 1; 0 is not visited
+	number, low := make([]int32, n), make([]int32, n) // numbers of the visits from 1; 0 means not visited
 	waits := make([]bool, n)
-	var waiting []int // nodes whose part is not known
+	var waiting []int // nodes whose part is not known yet
 	type step struct {
 		v    int
-		next int // of its links
+		next int // index of the next link to follow from v
 	}
 	var stack []step
 	count := int32(0)
@@ -88,7 +88,7 @@ func cycles(out lists) (found [][]int) {
 	return sortParts(found)
 }
 
-// sortParts sorts the nodes of each part, and the parts: the largest first.
+// sortParts sorts the nodes of each part, and the parts by their size, the largest first.
 func sortParts(parts [][]int) [][]int {
 	for _, p := range parts {
 		slices.Sort(p)

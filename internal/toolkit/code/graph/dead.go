@@ -16,31 +16,32 @@ import (
 // Confidence is how sure it is that nothing reaches a function.
 type Confidence string
 
-// The confidences.
+// The confidences that nothing reaches a function.
 const (
-	High   Confidence = "high"   // no way to it is known
-	Medium Confidence = "medium" // something could reach it that the text does not show
-	Low    Confidence = "low"    // other projects can call it
+	High   Confidence = "high"   // no way to the function is known
+	Medium Confidence = "medium" // something that the text does not show could reach the function
+	Low    Confidence = "low"    // other projects can call the function
 )
 
 // Unreached is a function that nothing in the project reaches.
 type Unreached struct {
 	Path       string
-	Name       string // its label
-	Line       int    // of its name
+	Name       string // label of the function
+	Line       int    // line of its name
 	First      int
 	Last       int
 	Confidence Confidence
-	Reason     string // why nothing reaches it, and what could after all
+	Reason     string // why nothing reaches it, and what could reach it nevertheless
 }
 
-// Dead finds the functions that nothing reaches, those of high confidence first. All
-// files of the project have to be given: each may name a function.
+// Dead finds the functions that nothing reaches, those of high confidence first. It needs
+// all files of the project, because each may contain the name of a function.
 //
 // It follows names from the roots: the entry points, the tests, the text outside of
-// functions, and what other projects can call. A function is reached if a reached one
-// contains its name in whatever place. So a function that is used as a value is reached
-// as well, and one that shares its name with another may seem to be.
+// functions, and the functions that other projects can call. A function counts as reached
+// if a reached function contains its name anywhere. So a function that is used as a value
+// counts as reached, and a function that nothing reaches can count as reached because
+// another function has the same name.
 func Dead(ctx context.Context, files []*code.File) ([]Unreached, error) {
 	return NewProject(files).Dead(ctx)
 }
@@ -56,17 +57,17 @@ func (p *Project) Dead(ctx context.Context) ([]Unreached, error) {
 	return d.list(), ctx.Err()
 }
 
-// nameKey is a name where it is declared: of Go in a package, else in all files of
-// languages that can name each other's functions.
+// nameKey is a name and the place that declares it. In Go the place is a package; in other
+// languages it is all files of languages that can name each other's functions.
 type nameKey struct {
 	where string
 	name  string
 }
 
-// methods is the place of all methods of Go: which one a name means depends on types.
+// methods is the place of all methods of Go: which method a name means depends on types.
 const methods = "go methods"
 
-// dead is one search.
+// dead is one search for functions that nothing reaches.
 type dead struct {
 	*resolver
 
@@ -74,31 +75,31 @@ type dead struct {
 	first  []int             // the index in funcs of each file's first function
 	byName map[nameKey]int32 // index in keys
 	keys   []named
-	names  map[string]bool // of all functions
-	shapes []bool          // shapes of names; most words have another one
-	roots  []roots         // of each file
+	names  map[string]bool // names of all functions
+	shapes []bool          // set for the shape of each name in names; most words have another shape
+	roots  []roots         // roots of each file
 }
 
-// roots is what a file reaches by itself.
+// roots is what the text of a file reaches outside of its functions.
 type roots struct {
-	names []string // by assembly and linker directives
-	keys  []int32  // by its text outside of functions
+	names []string // names in assembly and in linker directives
+	keys  []int32  // indexes in keys of the names in its text outside of functions
 }
 
-// candidate is a function with what it names.
+// candidate is a function with the names that it contains.
 type candidate struct {
 	file, at int
-	key      int32   // its own name
-	names    []int32 // the keys that it names
+	key      int32   // index in dead.keys of its own name
+	names    []int32 // indexes in dead.keys of the names that it contains
 	reached  bool
-	cap      Confidence // the highest that it can have
-	why      string     // of the cap
+	cap      Confidence // highest confidence that its report can have
+	why      string     // reason for cap; empty if there is none to report
 }
 
-// named is a name in its place.
+// named is a name in one place.
 type named struct {
-	funcs   []int32 // that have it
-	by      []int32 // functions that contain it
+	funcs   []int32 // functions that have the name
+	by      []int32 // functions that contain the name
 	outside bool    // text outside of functions contains it
 }
 
@@ -134,7 +135,7 @@ func (d *dead) declare() {
 	}
 }
 
-// where is the place of the functions of a file.
+// where returns the place of the functions of a file, as in a nameKey.
 func (d *dead) where(file int) string {
 	f := d.files[file]
 	if f.Language != code.Go {
@@ -147,7 +148,7 @@ func (d *dead) where(file int) string {
 	return "go " + u.dir
 }
 
-// readAll reads the files, as many at once as there are processors.
+// readAll reads the files, as many at the same time as there are processors.
 func (d *dead) readAll(ctx context.Context) error {
 	d.roots = make([]roots, len(d.files))
 	var next atomic.Int64
@@ -173,8 +174,8 @@ func (d *dead) readAll(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// read collects the names that the functions of a file contain, and the roots. It changes
-// what belongs to this file alone.
+// read collects the names that the functions of a file contain, and the roots of the file.
+// It changes only what belongs to this file.
 func (d *dead) read(file int) {
 	f := d.files[file]
 	own := &d.roots[file]
@@ -217,20 +218,20 @@ type reader struct {
 
 	file    *code.File
 	where   string
-	id      int               // of the file's first function
-	imports map[string]string // of Go: places by the name of an import
-	dots    []string          // of Go: places whose names need no package
-	open    []int             // the functions around a token, the innermost last
-	loose   []bool            // of each open function: it contains an interface
-	outside []int32           // the keys that text outside of functions contains
+	id      int               // index in dead.funcs of the file's first function
+	imports map[string]string // Go: places of imported packages, by the name of the import
+	dots    []string          // Go: places whose names need no package name
+	open    []int             // functions that contain the token, the innermost last
+	loose   []bool            // for each function in open: it contains an interface
+	outside []int32           // indexes in keys of the names in text outside of functions
 }
 
-// tokens goes through the file.
+// tokens reads the tokens of the file.
 func (r *reader) tokens() {
 	f := r.file
 	next := 0
 	before, beforeThat := "", ""
-	own := false // the name of the innermost function was met
+	own := false // the innermost function's own name has been read
 	for at, t := range f.Tokens {
 		for len(r.open) > 0 && at >= f.Funcs[r.open[len(r.open)-1]].End {
 			r.open, r.loose = r.open[:len(r.open)-1], r.loose[:len(r.loose)-1]
@@ -255,7 +256,7 @@ func (r *reader) tokens() {
 				break
 			}
 			if n := len(r.open); n > 0 && !own && before != "." && f.Funcs[r.open[n-1]].Name == word {
-				own = true // its own name, where it is declared
+				own = true // the function's own name in its declaration
 				break
 			}
 			r.named(word, before, beforeThat)
@@ -270,7 +271,7 @@ func (r *reader) tokens() {
 	}
 }
 
-// named counts a name as reaching the functions that it can mean.
+// named records that a word names each function that it can mean.
 func (r *reader) named(word, before, beforeThat string) {
 	if r.file.Language != code.Go {
 		r.reach(nameKey{r.where, word})
@@ -287,12 +288,13 @@ func (r *reader) named(word, before, beforeThat string) {
 	for _, where := range r.dots {
 		r.reach(nameKey{where, word})
 	}
-	if len(r.open) == 0 || r.loose[len(r.loose)-1] { // perhaps a method of an interface
+	if len(r.open) == 0 || r.loose[len(r.loose)-1] { // the word may be a method of an interface
 		r.reach(nameKey{methods, word})
 	}
 }
 
-// reach notes that the present place contains a name.
+// reach records that the innermost function contains the name. Outside of functions, the
+// file itself contains it.
 func (r *reader) reach(key nameKey) {
 	at, known := r.byName[key]
 	if !known {
@@ -323,7 +325,7 @@ func (d *dead) walk() {
 		c := &d.funcs[id]
 		fn := &d.files[c.file].Funcs[c.at]
 		c.reached = c.reached || out[fn.Name] || d.keys[c.key].outside
-		if c.reached || c.cap == Low { // what others can call reaches what it calls
+		if c.reached || c.cap == Low { // a function that others can call reaches the functions that it calls
 			queue = append(queue, int32(id))
 		}
 	}
@@ -339,7 +341,7 @@ func (d *dead) walk() {
 			for _, to := range d.keys[key].funcs {
 				if c := &d.funcs[to]; !c.reached {
 					c.reached = true
-					if c.cap != Low { // it is in the queue already
+					if c.cap != Low { // else it is in the queue already
 						queue = append(queue, to)
 					}
 				}
@@ -348,7 +350,7 @@ func (d *dead) walk() {
 	}
 }
 
-// list are the functions that were not reached.
+// list returns the functions that were not reached.
 func (d *dead) list() (all []Unreached) {
 	for id := range d.funcs {
 		c := &d.funcs[id]
@@ -362,7 +364,8 @@ func (d *dead) list() (all []Unreached) {
 				continue
 			}
 			u.Reason = "only functions that nothing reaches name it"
-			if u.Confidence == High && (d.funcs[from].cap != High || n == maxSame) { // of more, not each is looked at
+			// if more functions contain the name, the rest are not examined
+			if u.Confidence == High && (d.funcs[from].cap != High || n == maxSame) {
 				u.Confidence = Medium
 				u.Reason += ", and one of them could be reached after all"
 			}

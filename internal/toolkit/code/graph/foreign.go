@@ -11,21 +11,22 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// Crossing is a place where one language calls another, or can be called by it.
+// Crossing is a place where one language calls another, or where it declares what another
+// language can call.
 type Crossing struct {
 	Path string
 	Line int
-	By   string // cgo, extern-c, ctypes, cffi, wasm-bindgen, wasm, jni, python-extension, node-addon, deno-ffi
-	Name string // the function or the library, where the text says it
-	Out  bool   // the file calls; else others can call what it declares
-	To   string // path:line of the one function of another language with this name; else empty
+	By   string // one of cgo, extern-c, ctypes, cffi, wasm-bindgen, wasm, jni, python-extension, node-addon, deno-ffi
+	Name string // name of the function or the library, if the text contains it
+	Out  bool   // true if the file calls; false if others can call what it declares
+	To   string // path:line of the only function of another language with this name; else empty
 }
 
-// maxCrossings bounds the list.
+// maxCrossings is the largest number of crossings that are listed.
 const maxCrossings = 10_000
 
 // Foreign finds the places where files call other languages or can be called by them,
-// by path and line.
+// sorted by path and line.
 func Foreign(ctx context.Context, files []*code.File) ([]Crossing, []code.Gap, error) {
 	var found []Crossing
 	for _, f := range files {
@@ -66,8 +67,8 @@ func Foreign(ctx context.Context, files []*code.File) ([]Crossing, []code.Gap, e
 	return found, nil, nil
 }
 
-// join finds for each name that is called the one function of another language that has
-// it, where there is one.
+// join finds, for each name that is called, the function of another language that has this
+// name, if there is exactly one.
 func join(files []*code.File, found []Crossing) {
 	type place struct {
 		file *code.File
@@ -112,11 +113,11 @@ func join(files []*code.File, found []Crossing) {
 // crossings reads one file.
 type crossings struct {
 	file  *code.File
-	toks  []code.Token // without comments
+	toks  []code.Token // tokens of the file without comments
 	found []Crossing
 }
 
-// at is the text of a token; empty outside of the file.
+// at returns the text of a token; an empty text for an index outside of the file.
 func (c *crossings) at(i int) string {
 	if i < 0 || i >= len(c.toks) {
 		return ""
@@ -130,7 +131,8 @@ func (c *crossings) add(i int, by, name string, out bool) {
 	}
 }
 
-// argument is the string that a call at a name has as its first argument.
+// argument returns the first argument of the call whose name is the token i, if that
+// argument is a string.
 func (c *crossings) argument(i int) string {
 	if c.at(i+1) != "(" || i+2 >= len(c.toks) || c.toks[i+2].Kind != code.String {
 		return ""
@@ -211,7 +213,7 @@ func (c *crossings) block(open int) {
 	}
 }
 
-// attribute reads an attribute of Rust, and the name of the function behind it.
+// attribute reads an attribute of Rust, and the name of the function after it.
 func (c *crossings) attribute(i int) {
 	by := ""
 	for at := i + 2; at < min(i+12, len(c.toks)) && c.at(at) != "]"; at++ {
@@ -301,7 +303,7 @@ func (c *crossings) java() {
 	}
 }
 
-// script finds WebAssembly, addons of node and Deno's dlopen.
+// script finds WebAssembly, addons of Node.js and Deno's dlopen.
 func (c *crossings) script() {
 	for i := range c.toks {
 		switch word := c.at(i); {

@@ -8,13 +8,14 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// module is a go.mod: a module's path, and the directories that stand for others.
+// module is what a go.mod states: the path of the module, and the directories that replace
+// other modules.
 type module struct {
 	dir, path string
-	replaced  map[string]string // directories by module path
+	replaced  map[string]string // directories that replace modules, by module path
 }
 
-// readModule reads what imports need of a go.mod.
+// readModule reads the parts of a go.mod that imports need.
 func readModule(dir, text string) module {
 	m := module{dir: dir, replaced: make(map[string]string)}
 	block := ""
@@ -46,7 +47,7 @@ func readModule(dir, text string) module {
 	return m
 }
 
-// unitOf is the package of a file.
+// unitOf returns the package of a file.
 func unitOf(f *code.File) unit {
 	if ignored(f) {
 		return unit{dir: f.Path}
@@ -54,13 +55,14 @@ func unitOf(f *code.File) unit {
 	return unit{dirOf(f.Path), externalTest(f)}
 }
 
-// ignored reports whether a file is a program by itself that no package contains, as
-// the condition "ignore" says by convention.
+// ignored reports whether a file is a program by itself that belongs to no package. By
+// convention, such a file has the build condition "ignore".
 func ignored(f *code.File) bool {
 	return slices.Contains(strings.Fields(condition(f)), "ignore")
 }
 
-// condition is the text of the line that says when a file is compiled.
+// condition returns the text of the line that states the condition under which a file is
+// compiled.
 func condition(f *code.File) string {
 	for _, t := range f.Tokens {
 		if t.Kind != code.Comment {
@@ -75,7 +77,7 @@ func condition(f *code.File) string {
 	return ""
 }
 
-// packageNames are the names of the packages of files.
+// packageNames returns the names of the packages that the files belong to.
 func (x *resolver) packageNames(files []int) (names []string) {
 	for _, i := range files {
 		if name := packageName(x.files[i]); name != "" && !slices.Contains(names, name) {
@@ -93,7 +95,7 @@ func externalTest(f *code.File) bool {
 	return strings.HasSuffix(packageName(f), "_test")
 }
 
-// packageName is the name behind the keyword package.
+// packageName returns the name after the keyword package.
 func packageName(f *code.File) string {
 	w := words(f, 2)
 	if len(w) == 2 && w[0] == "package" {
@@ -102,7 +104,7 @@ func packageName(f *code.File) string {
 	return ""
 }
 
-// moduleOf is the module that contains a directory, the innermost one.
+// moduleOf returns the innermost module that contains a directory.
 func (x *resolver) moduleOf(dir string) *module {
 	for i := range x.mods {
 		if below(dir, x.mods[i].dir) {
@@ -112,14 +114,14 @@ func (x *resolver) moduleOf(dir string) *module {
 	return nil
 }
 
-// importPath is the path by which the package of a directory is imported.
+// importPath returns the path by which the package of a directory is imported.
 func (x *resolver) importPath(dir string) string {
 	m := x.moduleOf(dir)
 	if m == nil {
 		return dir
 	}
 	rest := strings.TrimPrefix(strings.TrimPrefix(dir, m.dir), "/")
-	if m.path == "std" { // of the Go distribution
+	if m.path == "std" { // the module of the Go distribution
 		return rest
 	}
 	return path.Join(m.path, rest)
@@ -132,7 +134,7 @@ func (x *resolver) goImport(file, imported string) target {
 	if rel := strings.HasPrefix(imported, "./") || strings.HasPrefix(imported, "../"); rel {
 		return x.goPackage(in(dir, imported), Certain)
 	}
-	// A directory named vendor goes first, from the nearest up.
+	// A directory named vendor has precedence, the nearest one above the file first.
 	for up := dir; ; up = dirOf(up) {
 		if t := x.goPackage(path.Join(up, "vendor", imported), Certain); len(t.files) > 0 {
 			return t
@@ -151,7 +153,7 @@ func (x *resolver) goImport(file, imported string) target {
 			}
 		}
 	}
-	for i := range x.mods { // of one workspace, perhaps
+	for i := range x.mods { // the modules may belong to one workspace
 		if m := &x.mods[i]; m != own && m.path != "std" && m.path != "" {
 			if rest, ok := inModule(imported, m.path); ok {
 				if t := x.goPackage(path.Join(m.dir, rest), Likely); len(t.files) > 0 {
@@ -163,7 +165,7 @@ func (x *resolver) goImport(file, imported string) target {
 	if len(x.mods) > 0 {
 		return target{}
 	}
-	// Without a go.mod, the directories have their names from the import path.
+	// Without a go.mod, a directory matches if the import path ends with its path.
 	for tail := imported; strings.Contains(tail, "/"); {
 		_, tail, _ = strings.Cut(tail, "/")
 		if t := x.goPackage(tail, Likely); len(t.files) > 0 {
@@ -173,8 +175,8 @@ func (x *resolver) goImport(file, imported string) target {
 	return target{}
 }
 
-// inModule is the rest of an import path behind that of a module. The module std has
-// the packages of the Go distribution.
+// inModule returns the rest of an import path after the module's path. The module std
+// contains the packages of the Go distribution.
 func inModule(imported, module string) (rest string, ok bool) {
 	if module == "std" {
 		return imported, true
@@ -185,7 +187,7 @@ func inModule(imported, module string) (rest string, ok bool) {
 	return strings.CutPrefix(imported, module+"/")
 }
 
-// goPackage is the files of the package in a directory, without those of its tests.
+// goPackage returns the files of the package in a directory, without those of its tests.
 func (x *resolver) goPackage(dir string, sure Sure) target {
 	t := target{sure: sure}
 	for _, i := range x.goes[unit{dir, false}] {

@@ -7,14 +7,14 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// Kind is which dependencies a graph has.
+// Kind names the dependencies that a graph contains.
 type Kind string
 
 // The kinds of graphs.
 const (
-	Imports     Kind = "import-graph"    // files, and packages of Go, that import others
-	Calls       Kind = "call-graph"      // functions that call others
-	Inheritance Kind = "inheritance"     // types that extend, implement or embed others
+	Imports     Kind = "import-graph"    // files, and packages of Go, and what they import
+	Calls       Kind = "call-graph"      // functions, and the functions that they call
+	Inheritance Kind = "inheritance"     // types, and the types that they extend, implement or embed
 	Full        Kind = "full-dependency" // all of these, and the types that functions name
 )
 
@@ -29,12 +29,12 @@ type Sure uint8
 
 // How sure a link is.
 const (
-	Possible Sure = iota // by the name alone: something of this name is declared
-	Likely               // by the name and by what the files import, or by a type's bases
-	Certain              // by the rules of the language
+	Possible Sure = iota // only the name matches a declaration
+	Likely               // the name matches, and the imports of the file or the bases of a type do too
+	Certain              // the rules of the language lead to the declaration
 )
 
-// String returns the word for it.
+// String returns the word for s.
 func (s Sure) String() string {
 	switch s {
 	case Possible:
@@ -50,22 +50,22 @@ func (s Sure) String() string {
 // Node is a file, a package of Go, a function or a type.
 type Node struct {
 	Kind     string // file, package, tests (the test files of a package), function or type
-	Name     string // of a file its path, of a package the import path, of a function its label
-	Path     string // of its file; of a package its directory
-	Line     int    // of its name; 0 for a file and a package
-	First    int    // its first line
-	Last     int    // its last line
+	Name     string // path of a file, import path of a package, label of a function
+	Path     string // path of its file; for a package, its directory
+	Line     int    // line of its name; 0 for a file or a package
+	First    int    // first line
+	Last     int    // last line
 	Exported bool
 	Test     bool // runs only in tests
 }
 
-// Link is a dependency between two nodes, by their indexes.
+// Link is a dependency of one node on another. From and To are indexes of nodes.
 type Link struct {
 	From, To int
 	Kind     string // imports, calls, inherits or uses
 	Sure     Sure
-	Count    int // how often the text has it
-	Line     int // of the first of these, in the file of From
+	Count    int // number of places in the text with this dependency
+	Line     int // line of the first such place, in the file of From
 }
 
 // Outside is a package or a type that is not in the project, with the number of files
@@ -78,8 +78,8 @@ type Outside struct {
 // Graph is the dependencies of a project. It is not changed once it is built.
 type Graph struct {
 	Kind       Kind
-	Nodes      []Node // by path, line and name
-	Links      []Link // by their nodes and kind, each once
+	Nodes      []Node // sorted by path, line and name
+	Links      []Link // sorted by their nodes and kind; each link once
 	Outside    []Outside
 	Unresolved int // calls for which no declaration was found, most of them outside of the project
 	Gaps       []code.Gap
@@ -90,7 +90,8 @@ func Build(ctx context.Context, files []*code.File, kind Kind) (*Graph, error) {
 	return NewProject(files).Build(ctx, kind)
 }
 
-// Build reads the dependencies of the files. An error is one of ctx, or of an unknown kind.
+// Build reads the dependencies of the files. It returns an error only if ctx ends or the
+// kind is unknown.
 func (p *Project) Build(ctx context.Context, kind Kind) (*Graph, error) {
 	b := newBuilder(p.index())
 	b.g.Kind = kind
@@ -108,7 +109,7 @@ func (p *Project) Build(ctx context.Context, kind Kind) (*Graph, error) {
 		return nil, fmt.Errorf("%q is not a kind of graph", kind)
 	}
 	b.nodes(kind)
-	b.links, b.g.Links = make(map[uint64]int32, len(b.g.Nodes)), make([]Link, 0, len(b.g.Nodes)) // most nodes have one
+	b.links, b.g.Links = make(map[uint64]int32, len(b.g.Nodes)), make([]Link, 0, len(b.g.Nodes)) // most nodes have a link
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return nil, err

@@ -15,7 +15,7 @@ import (
 	"belljar.dev/internal/toolkit/code/lex"
 )
 
-// language is that of a path in these tests.
+// language returns the language of a path in these tests.
 func language(path string) code.Language {
 	for ext, l := range map[string]code.Language{
 		".go": code.Go, ".py": code.Python, ".rs": code.Rust, ".ts": code.TypeScript, ".tsx": code.TSX,
@@ -41,8 +41,8 @@ func parsed(texts map[string]string) (files []*code.File) {
 	return files
 }
 
-// declared gives a file the imports that its lines name after the mark "import:", as
-// the tests of this room do not depend on what each language's lexer reads.
+// declared returns files whose imports are the lines with the mark "import:". So these
+// tests do not depend on how the lexer of each language reads imports.
 func declared(texts map[string]string) []*code.File {
 	files := parsed(texts)
 	for _, f := range files {
@@ -59,7 +59,7 @@ func declared(texts map[string]string) []*code.File {
 	return files
 }
 
-// links are the links of a graph as text.
+// links returns the links of a graph as text.
 func links(t testing.TB, files []*code.File, kind Kind) (all []string) {
 	t.Helper()
 	g, err := Build(t.Context(), files, kind)
@@ -115,7 +115,7 @@ func TestImportsOfGo(t *testing.T) {
 	if diff := cmp.Diff([]Outside{{"example.org/mx", 1}, {"fmt", 1}}, g.Outside); diff != "" {
 		t.Error(diff)
 	}
-	// Without a go.mod, the directories are compared with the ends of the paths.
+	// Without a go.mod, a directory matches if the import path ends with its path.
 	if got = links(t, parsed(map[string]string{"cmd/a.go": "package main\nimport \"example.org/m/lib/x\"\n", "lib/x/x.go": "package x\n"}), Imports); len(got) != 1 || !strings.HasSuffix(got[0], "likely") {
 		t.Errorf("got %q", got)
 	}
@@ -234,7 +234,7 @@ func TestImportsOfOtherLanguages(t *testing.T) {
 			files := declared(c.texts)
 			for _, f := range files {
 				if strings.HasSuffix(f.Path, ".css") {
-					f.Language = code.TypeScript // any file that is a node
+					f.Language = code.TypeScript // any language whose files are nodes
 				}
 			}
 			got := links(t, files, Imports)
@@ -283,7 +283,7 @@ func (b base) deep() {}
 		t.Error(diff)
 	}
 	g, err := Build(t.Context(), files, Calls)
-	if err != nil || g.Unresolved != 4 { // x.Missing, Print, undefined, m.Top
+	if err != nil || g.Unresolved != 4 { // the calls of x.Missing, Print, undefined and m.Top
 		t.Errorf("%d calls are not resolved, %v, want 4", g.Unresolved, err)
 	}
 }
@@ -308,7 +308,8 @@ func TestCallsOfPython(t *testing.T) {
 	}
 }
 
-// Names that imports change, nested functions, and methods of bases alone.
+// TestCallsOfChangedNames checks calls by names that an import changed, calls of nested
+// functions, and calls of methods that only a base has.
 func TestCallsOfChangedNames(t *testing.T) {
 	files := parsed(map[string]string{
 		"a.py": "from b import (\n  first as one,\n  Base as B)\ndef f():\n  def g(): pass\n  g()\n  one()\n  B.make()\nclass K(B):\n  def g(self): one()\n",
@@ -323,7 +324,7 @@ func TestCallsOfChangedNames(t *testing.T) {
 	if got := links(t, files, Inheritance); !slices.Equal(got, []string{"a.py:K -> b.py:Base certain"}) {
 		t.Errorf("got %q", got)
 	}
-	// super is the method of a base, and never that of the type itself.
+	// In a call, super means the method of a base, and never the method of the type itself.
 	script := []*code.File{{
 		Path: "a.ts", Language: code.TypeScript,
 		Types: []code.Symbol{{Name: "K", Bases: []string{"L"}}, {Name: "L"}},
@@ -335,7 +336,7 @@ func TestCallsOfChangedNames(t *testing.T) {
 	if got := links(t, script, Calls); !slices.Equal(got, []string{"a.ts:K.go -> a.ts:L.go likely"}) {
 		t.Errorf("got %q", got)
 	}
-	// The functions of an inline module of Rust name each other.
+	// The functions of an inline module of Rust call each other by their names.
 	module := []*code.File{{Path: "a.rs", Language: code.Rust, Funcs: []code.Func{
 		{Symbol: code.Symbol{Name: "a", Owner: "tests", Line: 1}, Label: "tests::a", Calls: []code.Call{{Name: "b"}}},
 		{Symbol: code.Symbol{Name: "b", Owner: "tests", Line: 2}, Label: "tests::b"},
@@ -363,7 +364,7 @@ func TestInheritance(t *testing.T) {
 	if diff := cmp.Diff(want, links(t, files, Inheritance)); diff != "" {
 		t.Error(diff)
 	}
-	// An impl gives bases to a type that stands elsewhere.
+	// An impl gives bases to a type that is declared elsewhere.
 	impl := []*code.File{
 		{Path: "t.rs", Language: code.Rust, Types: []code.Symbol{{Name: "Trait", Kind: "trait", Line: 1}, {Name: "S", Kind: "struct", Line: 2}, {Name: "S", Kind: "impl", Line: 3, Bases: []string{"Trait<u8>"}}}},
 	}
@@ -392,7 +393,7 @@ func TestFullHasAllLinks(t *testing.T) {
 	}
 }
 
-// One changed line changes what it stands for.
+// Each change of one line changes the part of the graph that depends on this line.
 func TestOneLineChangesEachPart(t *testing.T) {
 	base := map[string]string{
 		"go.mod": "module m\n",

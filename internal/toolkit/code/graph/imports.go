@@ -7,7 +7,7 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// imports links files to those that they import.
+// imports links files to the files that they import.
 func (b *builder) imports(ctx context.Context) error {
 	for i, f := range b.files {
 		if err := ctx.Err(); err != nil {
@@ -20,7 +20,7 @@ func (b *builder) imports(ctx context.Context) error {
 				for _, to := range t.files {
 					found = true
 					if f.Language == code.Go && strings.HasSuffix(b.files[to].Path, "_test.go") {
-						continue // no package contains its tests for others
+						continue // a package that others import does not contain its tests
 					}
 					b.link(b.fileNode[i], b.fileNode[to], "imports", t.sure, im.Line)
 					if f.Language == code.Go {

@@ -6,17 +6,17 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// Project is the files of a project, with what finds their declarations. What a file imports
-// is resolved among the files alone: a go.mod, a Cargo.toml, a tsconfig.json and assembly
-// belong to them: files of languages without a lexer. Its methods may be called at the
-// same time.
+// Project is the files of a project, with the means to find their declarations. An import
+// is resolved only among these files. So they must include the files of languages without a
+// lexer that imports and calls depend on: go.mod, Cargo.toml, tsconfig.json and assembly.
+// The methods may be called at the same time.
 type Project struct {
 	*resolver
 
-	index func() *index // made once it is needed
+	index func() *index // built at the first call
 }
 
-// NewProject looks where files stand.
+// NewProject returns a project and records the directories of its files.
 func NewProject(files []*code.File) *Project {
 	p := &Project{resolver: newResolver(files)}
 	p.index = sync.OnceValue(func() *index { return newIndex(p.resolver) })
@@ -27,49 +27,49 @@ func NewProject(files []*code.File) *Project {
 type index struct {
 	*resolver
 
-	funcs   map[string][]ref // by name
-	types   map[string][]ref // by name
-	group   []int            // of each file: the first file of its package of Go, else the file
+	funcs   map[string][]ref // functions by name
+	types   map[string][]ref // types by name
+	group   []int            // for each file: the first file of its package of Go, else the file itself
 	funcsIn map[owned][]ref
 	typesIn map[groupName][]ref
-	work    int // how many declarations were looked at
+	work    int // number of declarations that were examined
 
-	inlines  [][]inline  // of each file of Rust, the modules that it contains
-	declared [][]modDecl // of each file of Rust, the modules that it declares
-	meanings []meaning   // of each file
+	inlines  [][]inline  // for each file of Rust, the modules that it contains
+	declared [][]modDecl // for each file of Rust, the modules that it declares
+	meanings []meaning   // meaning of each file's imports
 }
 
-// meaning is what the imports of a file mean, once somebody asks for it.
+// meaning is what the imports of a file mean. It is computed at the first use.
 type meaning struct {
 	once    sync.Once
-	targets [][]target // of each import
+	targets [][]target // targets of each import
 	scope   *scope
 }
 
-// groupName is a name in a group of files.
+// groupName is the name of a type in a group of files.
 type groupName struct {
 	group int
 	name  string
 }
 
-// owned is the name of a function and of what holds it, in a group of files.
+// owned is the name of a function and of its owner, in a group of files.
 type owned struct {
 	group       int
 	owner, name string
 }
 
-// Limits of a search for declarations. A name that more have is not resolved.
+// Limits of a search for declarations. A name is not resolved if more declarations have it.
 const (
-	maxSame = 64          // in one group of files
-	maxAll  = 2000        // in the project, for a name that says no more
-	maxWork = 300_000_000 // declarations that one graph looks at
+	maxSame = 64          // declarations of one name in one group of files
+	maxAll  = 2000        // declarations of one name in the project, if only the name is known
+	maxWork = 300_000_000 // declarations that are examined for one graph
 )
 
 // implementation is the kind of a symbol that gives bases to a type that is declared
-// elsewhere: the impl of a trait.
+// elsewhere, such as the impl of a trait.
 const implementation = "impl"
 
-// ref is a declaration: the file and the index in its Funcs or Types.
+// ref is a declaration: the index of its file, and its index in the file's Funcs or Types.
 type ref struct{ file, at int }
 
 func newIndex(r *resolver) *index {
@@ -91,7 +91,7 @@ func newIndex(r *resolver) *index {
 			name := f.Funcs[j].Name
 			x.funcs[name] = append(x.funcs[name], ref{i, j})
 			key := owned{group, f.Funcs[j].Owner, name}
-			if all := x.funcsIn[key]; len(all) <= maxSame { // of more, none is found
+			if all := x.funcsIn[key]; len(all) <= maxSame { // a name with more functions than maxSame is not resolved
 				x.funcsIn[key] = append(all, ref{i, j})
 			}
 		}
@@ -107,8 +107,8 @@ func newIndex(r *resolver) *index {
 	return x
 }
 
-// inFiles finds the functions of a name and one of the owners in files and what is in a
-// group with them.
+// inFiles finds the functions that have a name and one of the owners. It searches the files
+// and their groups.
 func (x *index) inFiles(files []int, name string, owners ...string) (found []ref) {
 	x.work += len(files)
 	for _, i := range files {
@@ -122,7 +122,7 @@ func (x *index) inFiles(files []int, name string, owners ...string) (found []ref
 	return found
 }
 
-// typesInFiles finds the types of a name in files and what is in a group with them.
+// typesInFiles finds the types of a name in the files and in their groups.
 func (x *index) typesInFiles(files []int, name string) (found []ref) {
 	x.work += len(files)
 	for _, i := range files {
@@ -133,8 +133,8 @@ func (x *index) typesInFiles(files []int, name string) (found []ref) {
 	return found
 }
 
-// everywhere are the functions of a name in the whole project; none for a name that too
-// many have.
+// everywhere returns the functions of a name in the whole project; nil if too many
+// functions have the name.
 func (x *index) everywhere(name string) []ref {
 	all := x.funcs[name]
 	if len(all) > maxAll {

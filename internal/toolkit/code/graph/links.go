@@ -8,8 +8,8 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// lists are the neighbours of each node, each once and in order, without the node
-// itself: the neighbours of v are to[off[v]:off[v+1]].
+// lists are the neighbours of each node, sorted, each once and without the node itself. The
+// neighbours of v are to[off[v]:off[v+1]].
 type lists struct {
 	off, to []int32
 }
@@ -17,10 +17,11 @@ type lists struct {
 // of returns the neighbours of a node.
 func (l lists) of(v int) []int32 { return l.to[l.off[v]:l.off[v+1]] }
 
-// nodes is the number of nodes.
+// nodes returns the number of nodes.
 func (l lists) nodes() int { return len(l.off) - 1 }
 
-// newLists sorts pairs of nodes.
+// newLists returns the lists that contain the pairs of nodes: the second node of a pair is
+// a neighbour of the first.
 func newLists(n int, pairs [][2]int32) lists {
 	slices.SortFunc(pairs, func(a, b [2]int32) int {
 		if a[0] != b[0] {
@@ -43,7 +44,7 @@ func newLists(n int, pairs [][2]int32) lists {
 	return l
 }
 
-// directed returns whom each node depends on, and who depends on it.
+// directed returns the nodes that each node depends on, and the nodes that depend on it.
 func (g *Graph) directed() (out, in lists) {
 	there, back := make([][2]int32, 0, len(g.Links)), make([][2]int32, 0, len(g.Links))
 	for _, l := range g.Links {
@@ -53,7 +54,7 @@ func (g *Graph) directed() (out, in lists) {
 	return newLists(len(g.Nodes), there), newLists(len(g.Nodes), back)
 }
 
-// either returns the neighbours of each node in one direction or the other.
+// either returns the neighbours of each node in both directions.
 func either(out lists) lists {
 	pairs := make([][2]int32, 0, 2*len(out.to))
 	for v := range out.nodes() {
@@ -64,10 +65,10 @@ func either(out lists) lists {
 	return newLists(out.nodes(), pairs)
 }
 
-// Find returns the nodes that a person means by a text: those with this path or name,
-// or with the name behind the last dot or colon of theirs. In a graph of imports a file of
-// Go means its package. Where there is no such node, the files count whose path ends with
-// the text, such as src/main.rs for main.rs.
+// Find returns the nodes that a text means: the nodes with this path or name, and the
+// functions and types whose name ends with the text after a dot or a colon. In a graph of
+// imports, a file of Go means its package. If there is no such node, Find returns the files
+// whose path ends with the text, such as src/main.rs for main.rs.
 func (g *Graph) Find(text string) (all []int) {
 	for i, n := range g.Nodes {
 		short := n.Name[strings.LastIndexAny(n.Name, ".:")+1:]
@@ -96,7 +97,7 @@ func (g *Graph) Find(text string) (all []int) {
 	return all
 }
 
-// lack adds a gap for each of some metrics.
+// lack adds a gap with the reason for each of the metrics.
 func (m *Metrics) lack(reason string, metrics ...string) {
 	for _, name := range metrics {
 		m.Gaps = append(m.Gaps, code.Gap{Field: name, Reason: reason})

@@ -13,37 +13,39 @@ type Want struct {
 	PageRank   bool
 	Clustering bool // clustering coefficients and modularity
 	Components bool
-	Seeds      []string // for PageRank: where a walk begins, as in Find; none means anywhere
+	Seeds      []string // for PageRank: texts, as in Find, of the nodes where a walk begins; empty means any node
 }
 
-// Metrics are what was measured of a graph. A slice has a value per node, in the order
-// of the nodes; one that was not measured is nil. Several links between two nodes count
-// as one, and a link of a node to itself as none.
+// Metrics are the measures of a graph. Each slice contains one value per node, in the order
+// of the nodes, and is nil if the metric was not measured. Several links between two nodes
+// count as one, and a link of a node to itself does not count.
 type Metrics struct {
-	In, Out     []int     // how many depend on a node, and on how many it depends
-	Betweenness []float64 // of all shortest paths between two others, the parts that lead through a node
-	Closeness   []float64 // from 0 to 1: how near a node is to those that depend on it
-	PageRank    []float64 // adds up to 1
-	Clustering  []float64 // of the pairs of a node's neighbours, the part that are linked
+	In, Out []int // number of nodes that depend on a node, and number of nodes that it depends on
+	// of the shortest paths between two other nodes, the share that passes through a node,
+	// summed over all pairs
+	Betweenness []float64
+	Closeness   []float64 // from 0 to 1: how near a node is to the nodes that depend on it
+	PageRank    []float64 // rank of each node; the sum of all is 1
+	Clustering  []float64 // of the pairs of a node's neighbours, the share that are linked
 
-	Average    *float64 // clustering coefficient: the average of all nodes
-	Modularity *float64 // how much the links stay within directories, against chance
+	Average    *float64 // average clustering coefficient of all nodes
+	Modularity *float64 // how much more the links stay within directories than by chance
 
-	Components [][]int // nodes that links connect, in whatever direction; the largest first
-	Cycles     [][]int // nodes that depend on each other, of two and more; the largest first
+	Components [][]int // sets of nodes that links connect in any direction, the largest first
+	Cycles     [][]int // sets of two or more nodes that depend on each other, the largest first
 
 	Gaps []code.Gap
 }
 
-// Limits of the metrics whose time grows faster than the graph. They are visits of
-// links, about 100 million a second.
+// Limits of the metrics whose time grows faster than the graph, in visits of links. A
+// machine does about 100 million visits a second.
 const (
 	maxVisits    = 300_000_000
 	maxTriangles = 300_000_000
 )
 
-// Measure measures a graph. Each metric is exact: one that would take too long is
-// absent, and a gap names it. An error is one of ctx.
+// Measure measures a graph. Each metric is exact. A metric that would take too long is
+// absent, and a gap names it. Measure returns an error only if ctx ends.
 func (g *Graph) Measure(ctx context.Context, want Want) (*Metrics, error) {
 	m := &Metrics{}
 	if len(g.Nodes) == 0 {

@@ -15,10 +15,10 @@ import (
 	"testing"
 )
 
-// all are all metrics.
+// all asks for every metric.
 var all = Want{Centrality: true, PageRank: true, Clustering: true, Components: true}
 
-// graphOf makes a graph of n nodes in directories.
+// graphOf returns a graph of n nodes. groups are the directories of the nodes.
 func graphOf(n int, pairs [][2]int, groups []int) *Graph {
 	g := &Graph{}
 	for v := range n {
@@ -43,14 +43,14 @@ func measured(t testing.TB, g *Graph) *Metrics {
 	return m
 }
 
-// near compares numbers up to 1e-9.
+// near reports whether two lists of numbers differ by at most 1e-9.
 func near(a, b []float64) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(x float64) bool {
 		return math.IsNaN(x) || math.Abs(x-b[slices.Index(a, x)]) > 1e-9
 	})
 }
 
-// reaching is how many other nodes have a way to one.
+// reaching returns how many other nodes have a path to v.
 func reaching(n int, links [][2]int, v int) float64 {
 	seen := make([]bool, n)
 	seen[v] = true
@@ -67,8 +67,8 @@ func reaching(n int, links [][2]int, v int) float64 {
 	return count
 }
 
-// testdata/gonum.json is what gonum v0.17.0 measures of graphs that were drawn at
-// random; a test of internal/toolkit/quality writes it.
+// TestMeasureIsWhatGonumMeasures compares the metrics with testdata/gonum.json: what gonum
+// v0.17.0 measures of random graphs. A test of internal/toolkit/quality writes this file.
 func TestMeasureIsWhatGonumMeasures(t *testing.T) {
 	file, err := os.Open("testdata/gonum.json")
 	if err != nil {
@@ -92,7 +92,7 @@ func TestMeasureIsWhatGonumMeasures(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := measured(t, graphOf(c.Nodes, c.Links, c.Groups))
-		for v, one := range c.Closeness { // gonum's is 1 by the sum of the distances
+		for v, one := range c.Closeness { // gonum's closeness is 1 divided by the sum of the distances
 			r := reaching(c.Nodes, c.Links, v)
 			if want := one * r * r / float64(c.Nodes-1); math.Abs(m.Closeness[v]-want) > 1e-9 {
 				t.Errorf("case %d: closeness of %d is %v, want %v", cases, v, m.Closeness[v], want)
@@ -110,7 +110,8 @@ func TestMeasureIsWhatGonumMeasures(t *testing.T) {
 	}
 }
 
-// A triangle with a tail, by hand: 0 -> 1 -> 2 -> 0, 2 -> 3, and 4 alone.
+// The values are computed by hand for a triangle with a tail: 0 -> 1 -> 2 -> 0, 2 -> 3, and
+// 4 alone.
 func TestMeasureByHand(t *testing.T) {
 	m := measured(t, graphOf(5, [][2]int{{0, 1}, {1, 2}, {2, 0}, {2, 3}, {2, 3}, {3, 3}}, []int{0, 0, 0, 1, 1}))
 	if want := []int{1, 1, 1, 1, 0}; !slices.Equal(m.In, want) {
@@ -119,7 +120,7 @@ func TestMeasureByHand(t *testing.T) {
 	if want := []int{1, 1, 2, 0, 0}; !slices.Equal(m.Out, want) {
 		t.Errorf("out %v, want %v", m.Out, want)
 	}
-	// Through 0: 2-1. Through 1: 0-2, 0-3. Through 2: 1-0, 1-3, 0-3.
+	// The shortest paths through 0: 2-1. Through 1: 0-2, 0-3. Through 2: 1-0, 1-3, 0-3.
 	if want := []float64{1, 2, 3, 0, 0}; !near(m.Betweenness, want) {
 		t.Errorf("betweenness %v, want %v", m.Betweenness, want)
 	}
@@ -142,7 +143,7 @@ func TestMeasureByHand(t *testing.T) {
 	}
 }
 
-// One link more changes each metric.
+// One more link changes each metric.
 func TestOneLinkChangesEachMetric(t *testing.T) {
 	pairs := [][2]int{{0, 1}, {1, 2}, {2, 3}, {4, 5}}
 	groups := []int{0, 0, 1, 1, 2, 2}
@@ -156,7 +157,7 @@ func TestOneLinkChangesEachMetric(t *testing.T) {
 			t.Errorf("%s does not change by the link %v", name, link)
 		}
 	}
-	for i := range before.NumField() { // no metric was forgotten
+	for i := range before.NumField() { // each metric has a case above
 		switch name := before.Type().Field(i).Name; name {
 		case "In", "Out", "Betweenness", "Closeness", "PageRank", "Clustering", "Average", "Modularity", "Components", "Cycles", "Gaps":
 		default:
@@ -201,7 +202,7 @@ func TestOnlyWhatIsWantedIsMeasured(t *testing.T) {
 	}
 }
 
-// A measure that would take too long is absent, and nothing is estimated.
+// A metric that would take too long is absent, and no value is estimated.
 func TestLargeGraphsHaveGaps(t *testing.T) {
 	n := 20_000
 	var pairs [][2]int
@@ -215,7 +216,7 @@ func TestLargeGraphsHaveGaps(t *testing.T) {
 	if m.PageRank == nil || m.In == nil || m.Clustering == nil || len(m.Components) != 1 || len(m.Cycles) != 0 {
 		t.Error("the other metrics are missing")
 	}
-	// One node that all others know is not many triangles.
+	// One node that all others are linked to does not make many triangles.
 	var star [][2]int
 	for v := 1; v < 100_000; v++ {
 		star = append(star, [2]int{v, 0})
@@ -230,7 +231,7 @@ func TestLargeGraphsHaveGaps(t *testing.T) {
 	}
 }
 
-// drawn is a graph at random.
+// drawn returns a random graph.
 func drawn(n, links int) *Graph {
 	r := rand.New(rand.NewPCG(1, 2))
 	var pairs [][2]int

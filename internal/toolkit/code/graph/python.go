@@ -7,8 +7,8 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// pythonImport finds the modules of an import: each name that it takes can be a module
-// of the package, too.
+// pythonImport finds the modules of an import. Each name that the import takes can also be
+// a module of the package.
 func (x *resolver) pythonImport(file string, im code.Import) (all []target) {
 	dots := len(im.Path) - len(strings.TrimLeft(im.Path, "."))
 	rest := strings.ReplaceAll(im.Path[dots:], ".", "/")
@@ -33,14 +33,15 @@ func (x *resolver) pythonImport(file string, im code.Import) (all []target) {
 	return all
 }
 
-// pythonRoots are the directories from which a file's imports are looked for, the
-// nearest first. A package is not one of them: it is imported by its name.
+// pythonRoots returns the directories in which a file's imports are searched, the nearest
+// first. The directory of a package is not among them, because a package is imported by its
+// name.
 func (x *resolver) pythonRoots(file string, dots int) (roots []string) {
 	dir := dirOf(file)
 	if dots > 0 {
 		for ; dots > 1; dots-- {
 			if dir == "" {
-				return nil // above the project
+				return nil // the import leads above the project
 			}
 			dir = dirOf(dir)
 		}

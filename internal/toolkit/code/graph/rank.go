@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// damping is the part of a walk's steps that follow a link, as in the paper of Brin and
-// Page, 1998. The others begin anew at a seed.
+// damping is the share of a walk's steps that follow a link, as in the paper of Brin and
+// Page, 1998. In the other steps the walk starts again at a seed.
 const damping = 0.85
 
 // A walk is followed until the ranks change by less than this in sum.
@@ -15,8 +15,9 @@ const (
 	maxRounds = 1000
 )
 
-// pageRank is how often a walk along the links is at each node. A walk that cannot go
-// on begins anew. It begins at one of the seeds, or anywhere without seeds.
+// pageRank returns, for each node, the share of the time that a random walk along the links
+// spends there. A walk that reaches a node without links starts again. It starts at one of
+// the seeds, or at any node if there are no seeds.
 func pageRank(ctx context.Context, out lists, seeds []int) ([]float64, error) {
 	n := out.nodes()
 	start := make([]float64, n)

@@ -13,11 +13,11 @@ type resolver struct {
 	files  []*code.File
 	byPath map[string]int
 	dirs   map[string][]int    // the files of each directory
-	base   map[string][]int    // files of C and C++ by the last part of the path
-	java   map[string][]int    // files by package, and by package and class
-	mods   []module            // of Go, the longest directory first
-	crates map[string]string   // the directory of each crate of Rust, by the name in paths
-	paths  map[string]*project // tsconfig.json and deno.json, by directory
+	base   map[string][]int    // files of C and C++, by the last part of their path
+	java   map[string][]int    // files of Java, by package, and by package and class
+	mods   []module            // modules of Go, the longest directory first
+	crates map[string]string   // directory of each crate of Rust, by its name in paths
+	paths  map[string]*project // settings of tsconfig.json and deno.json, by directory
 	goes   map[unit][]int      // the files of each package of Go
 }
 
@@ -50,20 +50,20 @@ func newResolver(files []*code.File) *resolver {
 	return x
 }
 
-// unit is a package of Go: a directory can contain one, and its external tests. A
-// program of one file that go build ignores is one by itself.
+// unit is a package of Go. A directory can contain a package and its external tests, which
+// are a unit of their own. A program of one file that go build ignores is also a unit.
 type unit struct {
-	dir      string // of such a program its path
-	external bool   // package x_test
+	dir      string // directory of the package; for an ignored program, its path
+	external bool   // the unit is the package x_test
 }
 
-// target is what an import leads to.
+// target is the files that an import leads to.
 type target struct {
-	files []int // of a package of Go or Java several; empty outside of the project
+	files []int // several for a package of Go or Java; empty if outside of the project
 	sure  Sure
 }
 
-// settings reads a file that says how imports are resolved.
+// settings reads a file that configures how imports are resolved.
 func (x *resolver) settings(f *code.File) {
 	dir := dirOf(f.Path)
 	switch path.Base(f.Path) {

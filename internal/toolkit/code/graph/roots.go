@@ -8,8 +8,9 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// standing is how sure it can be that nothing reaches a function which no text names,
-// with the reason where it is not the highest, and whether something reaches it anyway.
+// standing returns the highest confidence that nothing reaches a function whose name no
+// text contains, the reason if it is not High, and whether the function is reached in any
+// case.
 func standing(f *code.File, fn *code.Func) (most Confidence, why string, root bool) {
 	if fn.Test && f.Language != code.Go || entry(f, fn) || marked(f, fn) || handed(f, fn) {
 		return High, "", true
@@ -38,12 +39,12 @@ func standing(f *code.File, fn *code.Func) (most Confidence, why string, root bo
 	default:
 		return High, "", false
 	}
-	// A method of Go that is exported can implement an interface of whatever package,
-	// and is found by reflection.
+	// An exported method of Go can implement an interface of any package, and reflection
+	// can find it.
 	return most, why, f.Language == code.Go && fn.Owner != "" && fn.Exported
 }
 
-// entry reports whether a function is started by the language's own rules.
+// entry reports whether the rules of the language start a function.
 func entry(f *code.File, fn *code.Func) bool {
 	switch f.Language {
 	case code.Go:
@@ -66,14 +67,14 @@ func entry(f *code.File, fn *code.Func) bool {
 	return false
 }
 
-// marked reports whether something before a function hands it to somebody else: an
+// marked reports whether the text before a function lets foreign code call it: an
 // attribute, a decorator, an annotation, or extern.
 func marked(f *code.File, fn *code.Func) bool {
 	if f.Language == code.Go {
 		return false
 	}
 	header := f.Tokens[min(max(fn.Start, 0), len(f.Tokens)):min(max(fn.End, 0), len(f.Tokens))]
-	for _, t := range header[:min(len(header), 30)] { // until its name
+	for _, t := range header[:min(len(header), 30)] { // the tokens up to the function's name
 		word := f.Of(t)
 		if word == "extern" || word == "@" || word == "#" || strings.HasPrefix(word, "@") || word == "native" {
 			return true
@@ -82,7 +83,8 @@ func marked(f *code.File, fn *code.Func) bool {
 			break
 		}
 	}
-	// The tokens before its first token, up to the end of the declaration before it.
+	// Next are the tokens before the first token, back to the end of the declaration before
+	// the function.
 	depth := 0
 	for i := min(fn.Start, len(f.Tokens)) - 1; i >= max(0, fn.Start-200); i-- {
 		word := f.Of(f.Tokens[i])
@@ -122,7 +124,7 @@ func decorated(f *code.File, end int) bool {
 	return false
 }
 
-// based reports whether the type that has a method has a base.
+// based reports whether the type of a method has a base.
 func based(f *code.File, fn *code.Func) bool {
 	return slices.ContainsFunc(f.Types, func(t code.Symbol) bool {
 		return t.Name == fn.Owner && len(t.Bases) > 0 && t.First <= fn.First && fn.Last <= t.Last
@@ -130,7 +132,8 @@ func based(f *code.File, fn *code.Func) bool {
 }
 
 // handed reports whether a function of a script is a value and not a declaration: a member
-// of an object, an argument, the value of an assignment. Any holder of it can call it.
+// of an object, an argument, or the value of an assignment. Any code that has the value can
+// call the function.
 func handed(f *code.File, fn *code.Func) bool {
 	if script := f.Language == code.TypeScript || f.Language == code.TSX || f.Language == code.JavaScript; !script || fn.Owner != "" {
 		return false
@@ -182,7 +185,8 @@ func platform(name string) bool {
 	return false
 }
 
-// generated reports whether a comment at the beginning of a file says that it is.
+// generated reports whether a comment at the beginning of a file states that the file is
+// generated.
 func generated(f *code.File) bool {
 	for _, t := range f.Tokens[:min(len(f.Tokens), 20)] {
 		if t.Kind != code.Comment {
@@ -195,8 +199,8 @@ func generated(f *code.File) bool {
 	return false
 }
 
-// outward are the names of functions that a file makes reachable from outside: the
-// directives of Go for the linker, for C and for WebAssembly, and assembly.
+// outward returns the names of functions that a file makes reachable from outside: by the
+// directives of Go for the linker, for C and for WebAssembly, and by assembly.
 func outward(f *code.File) (names []string) {
 	if ext := path.Ext(f.Path); ext == ".s" || ext == ".S" || ext == ".asm" {
 		for i, part := range strings.Split(f.Text, "·") {

@@ -8,7 +8,8 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// crateName reads the name of a crate from a Cargo.toml, in the form that paths contain.
+// crateName reads the name of a crate from a Cargo.toml and returns it in the form that
+// paths contain.
 func crateName(text string) string {
 	section := ""
 	for line := range strings.Lines(text) {
@@ -31,21 +32,21 @@ type inline struct {
 	first, last int // its lines
 }
 
-// modDecl is a module with a file of its own that only an attribute or the modules
-// around it lead to.
+// modDecl is the declaration of a module with a file of its own, where the import alone
+// does not lead to the file: it has a path attribute or stands within another module.
 type modDecl struct {
-	name, path string // path: of an attribute path
-	inside     string // the names of the modules around, joined by a slash
+	name, path string // path: value of the path attribute; empty if it has none
+	inside     string // names of the modules that contain it, joined by a slash
 	line       int
 }
 
 // maxInline bounds the nesting of modules.
 const maxInline = 64
 
-// modulesIn finds the modules that a file of Rust contains, the outer ones first, and
-// those that it declares.
+// modulesIn returns the modules that a file of Rust contains, the outer ones first, and the
+// modules that it declares.
 func modulesIn(f *code.File) (contained []inline, declared []modDecl) {
-	type block struct{ at, depth int } // at: in contained
+	type block struct{ at, depth int } // at: index in contained
 	var around []block
 	depth := 0
 	for i := range f.Tokens {
@@ -80,7 +81,7 @@ func modulesIn(f *code.File) (contained []inline, declared []modDecl) {
 				for _, b := range around {
 					m.inside = path.Join(m.inside, contained[b.at].name)
 				}
-				if m.path != "" || m.inside != "" { // else it is an import
+				if m.path != "" || m.inside != "" { // else the lexer reports it as an import
 					declared = append(declared, m)
 				}
 			}
@@ -89,7 +90,7 @@ func modulesIn(f *code.File) (contained []inline, declared []modDecl) {
 	return contained, declared
 }
 
-// codeBehind is the index of the next token of code behind another one, or -1.
+// codeBehind returns the index of the next token after at that is not a comment, or -1.
 func codeBehind(f *code.File, at int) int {
 	for at++; at < len(f.Tokens); at++ {
 		if f.Tokens[at].Kind != code.Comment {
@@ -99,11 +100,12 @@ func codeBehind(f *code.File, at int) int {
 	return -1
 }
 
-// maxAttribute is how many tokens before a declaration can be its attribute and how it is
-// exported.
+// maxAttribute is the number of tokens before a declaration that are searched for its
+// attribute and its visibility.
 const maxAttribute = 32
 
-// pathAttribute is the path of #[path = "..."] before the declaration that begins at a token.
+// pathAttribute returns the path of #[path = "..."] before the declaration that begins at a
+// token; empty if it has no such attribute.
 func pathAttribute(f *code.File, at int) string {
 	var before []string // the nearest first
 	for at--; at >= 0 && len(before) < maxAttribute; at-- {
@@ -132,7 +134,7 @@ func rustRoot(file string) bool {
 	return dir == "bin" || dir == "tests" || dir == "examples" || dir == "benches"
 }
 
-// rustHome is the directory that contains the modules of a file.
+// rustHome returns the directory that contains the modules of a file.
 func rustHome(file string) string {
 	if rustRoot(file) || path.Base(file) == "mod.rs" {
 		return dirOf(file)
@@ -151,7 +153,7 @@ func (x *resolver) rustChild(file string, m modDecl) []int {
 	return x.rustModule(path.Join(rustHome(file), m.inside, m.name))
 }
 
-// rustModule finds the file of a module by where it stands.
+// rustModule finds the file of a module by its path without the extension.
 func (x *resolver) rustModule(at string) []int {
 	for _, name := range []string{at + ".rs", at + "/mod.rs"} {
 		if i, ok := x.byPath[name]; ok {
@@ -161,8 +163,8 @@ func (x *resolver) rustModule(at string) []int {
 	return nil
 }
 
-// rustImport finds the modules that a use leads to: the longest part of each path that
-// is one.
+// rustImport finds the modules that a use leads to. Of each path, this is the longest part
+// that is a module.
 func (x *index) rustImport(at int, im code.Import) (all []target) {
 	file, home := x.files[at].Path, rustHome(x.files[at].Path)
 	for _, m := range x.inlines[at] {
@@ -189,8 +191,8 @@ func (x *index) rustImport(at int, im code.Import) (all []target) {
 	return all
 }
 
-// rustPath finds the file of the module that a path begins with, where home is the
-// directory of the module that names it.
+// rustPath finds the file of the module that a path begins with. home is the directory of
+// the module that contains the path.
 func (x *resolver) rustPath(file, home, p string) []int {
 	segments := strings.FieldsFunc(p, func(r rune) bool { return r == ':' || r == ' ' || r == '{' || r == '}' })
 	if len(segments) == 0 || len(segments) > 64 {
@@ -233,7 +235,7 @@ func (x *resolver) rustPath(file, home, p string) []int {
 	return found
 }
 
-// crateOf is the directory of the root of a file's crate, and the root.
+// crateOf returns the directory of the root of a file's crate, and the root.
 func (x *resolver) crateOf(file string) (home string, root []int) {
 	if rustRoot(file) {
 		return dirOf(file), []int{x.byPath[file]}

@@ -11,11 +11,11 @@ import (
 // scope is what the names of a file can mean.
 type scope struct {
 	own    []int             // the files whose names need no import, the file itself first
-	names  map[string][]int  // files by the name under which they were imported
-	used   map[string][]int  // files by a name that was imported from them
+	names  map[string][]int  // files, by the name under which they were imported
+	used   map[string][]int  // files, by a name that was imported from them
 	all    []int             // files whose names were all imported
 	others map[string]bool   // names of imports that lead out of the project
-	real   map[string]string // declared names, by those that an import gives them
+	real   map[string]string // declared names, by the names that an import gives them
 }
 
 // meaning returns what the imports of a file mean.
@@ -32,16 +32,16 @@ func (x *index) meaning(file int) *meaning {
 	return m
 }
 
-// scope is what the names of a file can mean.
+// scope returns what the names of a file can mean.
 func (x *index) scope(file int) *scope { return x.meaning(file).scope }
 
-// scopeOf reads the imports of a file, which lead to targets.
+// scopeOf builds the scope of a file from its imports, whose targets are to.
 func (x *index) scopeOf(file int, to [][]target) *scope {
 	f := x.files[file]
 	s := &scope{own: []int{file}, names: make(map[string][]int), used: make(map[string][]int), others: make(map[string]bool), real: renamed(f)}
 	switch f.Language {
 	case code.Go:
-		s.own = x.goes[unitOf(f)][:1] // of the whole package, by its group
+		s.own = x.goes[unitOf(f)][:1] // stands for the whole package, which is one group
 	case code.Java:
 		s.own = append(s.own, x.java[javaPackage(f)+".*"]...)
 	case code.Rust, code.Python, code.TypeScript, code.TSX, code.JavaScript, code.C, code.CPP, code.Shell, code.Other:
@@ -82,7 +82,7 @@ func (x *index) scopeOf(file int, to [][]target) *scope {
 						s.all = append(s.all, t.files...)
 					}
 					s.used[used] = append(s.used[used], t.files...)
-					s.names[used] = append(s.names[used], t.files...) // a module of Rust, a class of Java
+					s.names[used] = append(s.names[used], t.files...) // for example a module of Rust or a class of Java
 				}
 				if f.Language == code.Rust || f.Language == code.Java {
 					s.used[name] = append(s.used[name], t.files...)
@@ -93,7 +93,8 @@ func (x *index) scopeOf(file int, to [][]target) *scope {
 	return s
 }
 
-// renamed are the names that the imports of a file change: name as other.
+// renamed returns the names that the imports of a file change, as in "name as other": the
+// declared names by the new ones.
 func renamed(f *code.File) map[string]string {
 	used := make(map[string]bool)
 	real := make(map[string]string)
@@ -110,7 +111,7 @@ func renamed(f *code.File) map[string]string {
 	if len(used) == 0 {
 		return real
 	}
-	// The words before "as", among the lines of the imports.
+	// The two words before the current one, in the lines of the imports.
 	before, beforeThat := "", ""
 	for _, t := range f.Tokens {
 		if int(t.Line) > last+maxImportLines {
@@ -125,7 +126,8 @@ func renamed(f *code.File) map[string]string {
 	return real
 }
 
-// maxImportLines is how many lines an import may have whose names are changed.
+// maxImportLines is the number of lines after the beginning of the last import that are
+// searched for "as".
 const maxImportLines = 50
 
 // moduleName is the name of a file's module in Python.
@@ -137,7 +139,7 @@ func moduleName(p string) string {
 	return name
 }
 
-// importName is the name by which a file calls what it imports.
+// importName returns the name by which a file refers to what it imports.
 func importName(l code.Language, im code.Import) string {
 	if im.Name != "" {
 		return im.Name
@@ -147,9 +149,9 @@ func importName(l code.Language, im code.Import) string {
 	case code.Go:
 		base := path.Base(p)
 		if v := strings.TrimPrefix(base, "v"); v != base && strings.Trim(v, "0123456789") == "" && v != "" {
-			base = path.Base(path.Dir(p)) // a major version
+			base = path.Base(path.Dir(p)) // the last part is a major version
 		}
-		base, _, _ = strings.Cut(base, ".v") // gopkg.in/yaml.v3
+		base, _, _ = strings.Cut(base, ".v") // such as gopkg.in/yaml.v3
 		return strings.ReplaceAll(strings.TrimPrefix(base, "go-"), "-", "_")
 	case code.Rust:
 		return p[strings.LastIndexByte(p, ':')+1:]
@@ -160,7 +162,7 @@ func importName(l code.Language, im code.Import) string {
 	return path.Base(p)
 }
 
-// method finds the method of a type, or of those that it is based on, up to a depth.
+// method finds the method of a type or of its bases, up to depth steps.
 func (x *index) method(s *scope, file int, owner, name string, depth int) ([]ref, Sure) {
 	owner = lastPart(owner)
 	if owner == "" || depth == 0 {
@@ -172,7 +174,8 @@ func (x *index) method(s *scope, file int, owner, name string, depth int) ([]ref
 			return found, Certain
 		}
 	}
-	// Methods can stand where the type does not: an impl of Rust, a file of C++.
+	// A method can be declared where its type is not: in an impl of Rust, or in a file of
+	// C++.
 	if found := x.inFiles(s.own, name, owner); len(found) > 0 {
 		return found, Certain
 	}
@@ -186,8 +189,8 @@ func (x *index) method(s *scope, file int, owner, name string, depth int) ([]ref
 	return nil, Possible
 }
 
-// typesNamed finds the types that a name can mean: those of the scope, else the one of
-// the project.
+// typesNamed finds the types that a name can mean: the types of the scope, or else the only
+// type of the project with this name.
 func (x *index) typesNamed(s *scope, f *code.File, name string) (found []ref) {
 	all := x.types[name]
 	if len(all) == 0 {
@@ -213,12 +216,12 @@ func (x *index) typesNamed(s *scope, f *code.File, name string) (found []ref) {
 	return found
 }
 
-// reaches reports whether a scope contains a name of a file.
+// reaches reports whether a name in a scope can mean a declaration in the file.
 func (x *index) reaches(s *scope, name string, file int) bool {
 	return x.grouped(s.own, file) || x.grouped(s.used[name], file) || x.grouped(s.names[name], file) || x.grouped(s.all, file)
 }
 
-// grouped reports whether a file is in a group with one of others.
+// grouped reports whether a file is in the same group as one of the files.
 func (x *index) grouped(files []int, file int) bool {
 	x.work += len(files)
 	return slices.ContainsFunc(files, func(i int) bool { return x.group[i] == x.group[file] })
@@ -234,7 +237,7 @@ func (x *index) imported(s *scope, file int) bool {
 	return false
 }
 
-// lastPart is what stands behind the last dot or colon of a name.
+// lastPart returns the part of a name after its last dot or colon.
 func lastPart(name string) string {
 	for i := len(name); i > 0; i-- {
 		if c := name[i-1]; c == '.' || c == ':' {
@@ -244,8 +247,8 @@ func lastPart(name string) string {
 	return name
 }
 
-// baseName is the name of a base without what stands around it: std::vector<int> is
-// vector, pkg.Type[K] is Type.
+// baseName returns the name of a base without its qualifiers and arguments: vector for
+// std::vector<int>, Type for pkg.Type[K].
 func baseName(base string) string {
 	if i := strings.IndexAny(base, "<[("); i >= 0 {
 		base = base[:i]

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// project is what a tsconfig.json or a deno.json says of imports.
+// project is what a tsconfig.json or a deno.json states about imports.
 type project struct {
-	base  string              // directory of paths that are not relative; empty for none
+	base  string              // directory of paths that are not relative; empty if not set
 	paths map[string][]string // patterns with at most one star
 }
 
 // readProject reads the settings, which may contain comments and trailing commas. It
-// returns nil for what it cannot read.
+// returns nil if it cannot read them.
 func readProject(text string) *project {
 	var raw struct {
 		CompilerOptions struct {
@@ -29,7 +29,7 @@ func readProject(text string) *project {
 	if p.paths == nil {
 		p.paths = make(map[string][]string)
 	}
-	for from, to := range raw.Imports { // an import map: a slash at the end stands for all below it
+	for from, to := range raw.Imports { // in an import map, a slash at the end stands for all paths below
 		if strings.HasSuffix(from, "/") && strings.HasSuffix(to, "/") {
 			from, to = from+"*", to+"*"
 		}
@@ -40,10 +40,10 @@ func readProject(text string) *project {
 	return p
 }
 
-// plainJSON takes comments and trailing commas out of a JSON text.
+// plainJSON removes comments and trailing commas from a JSON text.
 func plainJSON(text string) string {
 	var out strings.Builder
-	comma := false // one was read and not written
+	comma := false // a comma was read and not written yet
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == '"':
@@ -128,8 +128,8 @@ func (x *resolver) aliased(dir string, p *project, imported string) target {
 	return target{}
 }
 
-// script finds the file of a module: as it is written, with an extension, in a
-// directory, or the source in TypeScript of what is written as JavaScript.
+// script finds the file of a module: the path as it is written, the path with an extension,
+// a file in a directory of this name, or the TypeScript source of a JavaScript path.
 func (x *resolver) script(at string, sure Sure) target {
 	if at == ".." || strings.HasPrefix(at, "../") {
 		return target{}

@@ -7,7 +7,7 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// inheritance links types to those that they extend, implement or embed.
+// inheritance links types to the types that they extend, implement or embed.
 func (b *builder) inheritance(ctx context.Context) error {
 	for i, f := range b.files {
 		if err := ctx.Err(); err != nil {
@@ -52,7 +52,7 @@ func (x *index) typeNamed(file int, s *scope, full string) ([]ref, Sure) {
 		case len(found) > 0:
 			return found, Certain
 		case f.Language == code.Go || s.others[before]:
-			return nil, Possible // of a package outside
+			return nil, Possible // a type of a package outside of the project
 		}
 	}
 	if s.others[name] {
@@ -72,7 +72,7 @@ func (x *index) typeNamed(file int, s *scope, full string) ([]ref, Sure) {
 
 // uses links functions to the types that they name.
 func (b *builder) uses(ctx context.Context) error {
-	shapes := make([]bool, 1<<16) // of the names of types: most names have another one
+	shapes := make([]bool, 1<<16) // set for the shape of each type's name; most names have another shape
 	for name := range b.types {
 		shapes[shape(name)] = true
 	}
@@ -88,7 +88,7 @@ func (b *builder) uses(ctx context.Context) error {
 			break
 		}
 		s := b.scope(i)
-		seen := make(map[string][]ref) // of the names of this file
+		seen := make(map[string][]ref) // types, by the names that this file contains
 		for j := range f.Funcs {
 			fn := &f.Funcs[j]
 			for at := max(fn.Start, 0); at < min(fn.End, len(f.Tokens)); at++ {

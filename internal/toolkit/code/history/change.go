@@ -14,19 +14,19 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// Change is what a file has become since a commit, by commits and without.
+// Change is how a file differs from a commit, with and without later commits.
 type Change struct {
-	Path           string // from the measured directory
+	Path           string // relative to the measured directory
 	Was            string // the path at the commit if the file was renamed; else empty
-	Added, Deleted int    // lines
+	Added, Deleted int    // numbers of lines
 	Ranges         []Range
-	New            bool // the commit did not have it: all its lines are new
-	Gone           bool // it exists no longer
+	New            bool // the file did not exist in the commit: all its lines are new
+	Gone           bool // the file no longer exists
 	Binary         bool // its lines are not counted
 }
 
-// Range is a run of changed lines in a file as it is now, from 1. If lines were only
-// deleted, Last is First-1: they stood between these two lines.
+// Range is a run of changed lines in a file in its present state, from line 1. If lines
+// were only deleted, Last is First-1: the deleted lines stood between these two lines.
 type Range struct{ First, Last int }
 
 // Touches reports whether one of the lines from first to last was changed, or a line
@@ -40,17 +40,17 @@ func (c Change) Touches(first, last int) bool {
 	})
 }
 
-// BadBase is the error of a base that cannot be used.
+// BadBase is the error for a base that cannot be used.
 type BadBase struct {
 	Base, Reason string
 }
 
 func (e *BadBase) Error() string { return fmt.Sprintf("the base %q %s", e.Base, e.Reason) }
 
-// maxBase bounds the name of a base.
+// maxBase is the longest name of a base, in bytes.
 const maxBase = 250
 
-// CheckBase reports as a [BadBase] why a text cannot be the name of a commit.
+// CheckBase returns a [BadBase] if a text cannot be the name of a commit.
 func CheckBase(base string) error {
 	switch {
 	case base == "":
@@ -65,14 +65,14 @@ func CheckBase(base string) error {
 	return nil
 }
 
-// maxFiles bounds the changes that are listed.
+// maxFiles is the largest number of changes that are listed.
 const maxFiles = 100_000
 
-// Changed returns what was changed since a commit: since the last one that the base and
-// the present commit are both based on, so that what others did to the base afterwards
-// does not count. Files that git neither has nor ignores are new. dir and root are those
-// of [Measure]. An error is a [*BadBase] or one of ctx; what else could not be read is a
-// gap, and then there are no changes.
+// Changed returns what was changed since the last commit that the base and the present
+// commit are both based on. So later changes to the base do not count. Files that git
+// neither has nor ignores are new. dir and root are those of [Measure]. An error is a
+// [*BadBase] or the error of ctx. If something else could not be read, Changed returns a
+// gap and no changes.
 func Changed(ctx context.Context, run Run, dir, root, base string) (all []Change, gaps []code.Gap, err error) {
 	if err := CheckBase(base); err != nil {
 		return nil, nil, err
@@ -101,7 +101,7 @@ func Changed(ctx context.Context, run Run, dir, root, base string) (all []Change
 	return all, gaps, nil
 }
 
-// fork is the last commit that base and the present one are based on.
+// fork returns the last commit that base and the present commit are both based on.
 func (r repo) fork(ctx context.Context, base string) (string, error) {
 	hash, err := r.ask(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", base+"^{commit}")
 	if err != nil {
@@ -123,7 +123,7 @@ func (r repo) fork(ctx context.Context, base string) (string, error) {
 	return strings.TrimSuffix(from, "\n"), nil
 }
 
-// changes compares a commit with the files as they are.
+// changes compares a commit with the present files.
 func (r repo) changes(ctx context.Context, from string) ([]Change, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -167,7 +167,7 @@ func (r repo) changes(ctx context.Context, from string) ([]Change, error) {
 		if len(all) == maxFiles {
 			return nil, errBytes
 		}
-		if !strings.HasSuffix(name, "/") { // else a repository within this one
+		if !strings.HasSuffix(name, "/") { // else it is a repository within this one
 			all = append(all, Change{Path: name, New: true})
 		}
 	}
@@ -175,10 +175,10 @@ func (r repo) changes(ctx context.Context, from string) ([]Change, error) {
 	return all, nil
 }
 
-// list reads --raw --numstat -z: for each file, first what became of it, and behind
-// these the lines.
+// list reads the output of --raw --numstat -z: first the kind of change of each file, then
+// the numbers of lines of each file.
 func list(in *records) (all []Change, err error) {
-	at := make(map[string]int) // by path
+	at := make(map[string]int) // index in all, by path
 	for {
 		text, err := in.next()
 		if errors.Is(err, io.EOF) {
@@ -214,7 +214,7 @@ func list(in *records) (all []Change, err error) {
 				return nil, err
 			}
 		}
-		if _, twice := at[c.Path]; twice { // a conflict that is not resolved
+		if _, twice := at[c.Path]; twice { // an unresolved merge conflict lists a file twice
 			continue
 		}
 		at[c.Path] = len(all)
@@ -222,12 +222,13 @@ func list(in *records) (all []Change, err error) {
 	}
 }
 
-// maxFilters bounds the settings of filters in a repository's configuration.
+// maxFilters is the largest number of filter settings that are read from a repository's
+// configuration.
 const maxFilters = 1000
 
-// filters names the settings by which the repository's configuration starts a program
-// whenever a file's content is compared. They cannot be turned off together, so each is
-// overridden by its name.
+// filters returns the names of the settings by which the repository's configuration starts
+// a program whenever a file's content is compared. They cannot be turned off together, so
+// each is overridden by its name.
 func (r repo) filters(ctx context.Context) (keys []string, err error) {
 	out, err := r.ask(ctx, "config", "--list", "--name-only", "-z")
 	if err != nil {

@@ -58,7 +58,7 @@ func TestChanged(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// The configuration of the repository changes nothing of it.
+	// The configuration of the repository does not change the result.
 	for _, c := range []string{
 		"diff.noprefix=true", "diff.mnemonicPrefix=true", "diff.context=5", "diff.interHunkContext=9", "diff.renames=false",
 		"color.ui=always", "diff.relative=false", "core.quotePath=false", "diff.orderFile=/nonexistent", "diff.algorithm=patience",
@@ -72,7 +72,8 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// A base that has gone on since counts from where the two parted.
+// If the base has newer commits, the changes are counted from the commit where the two
+// histories parted.
 func TestChangedSinceTheFork(t *testing.T) {
 	w := newWork(t)
 	w.write("a", "1\n")

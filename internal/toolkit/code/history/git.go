@@ -10,12 +10,11 @@ import (
 	"unicode"
 )
 
-// Run starts the program args[0] with the arguments behind it, and returns what it
-// prints. The environment is env and a PATH, nothing else. The program gets stdin as its
-// input, an empty one for nil. It ends when ctx ends. An exit status other than 0 is an
-// error, of Run or of the last Read, and contains what the program wrote on its standard
-// error. A program that is not installed is an error that wraps exec.ErrNotFound or
-// fs.ErrNotExist.
+// Run starts the program args[0] with the remaining arguments, and returns its standard
+// output. The environment is env and a PATH, nothing else. The program reads stdin; a nil
+// stdin is an empty input. It ends when ctx ends. If the exit status is not 0, Run or the
+// last Read returns an error that contains what the program wrote to its standard error. If
+// the program is not installed, the error wraps exec.ErrNotFound or fs.ErrNotExist.
 type Run func(ctx context.Context, args, env []string, stdin io.Reader) (stdout io.Reader, err error)
 
 // Args returns the command line of a git command that starts no other program, whatever
@@ -52,8 +51,9 @@ func Args(dir string, command ...string) []string {
 	return append(args, command...)
 }
 
-// diffs are the options of each command that compares files: no program of the
-// repository, and one form whatever its configuration says.
+// diffs returns the command line of a command that compares files: its options start no
+// program of the repository, and make the form of the output independent of the
+// configuration.
 func diffs(command string, more ...string) []string {
 	return append([]string{
 		command, "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all",
@@ -62,12 +62,13 @@ func diffs(command string, more ...string) []string {
 	}, more...)
 }
 
-// Env returns the environment of git, without a PATH. The repository is looked for from
-// the working directory up to root, and not above. The configuration of the machine and of the user is
-// left out, no transport is allowed, nothing is asked and nothing is written.
+// Env returns the environment of git, without a PATH. Git searches for the repository from
+// the working directory up to root, and not above. The configuration of the machine and of
+// the user is left out. No transport is allowed, git does not prompt, and nothing is
+// written.
 func Env(root string) []string { return settings(root, nil) }
 
-// settings is the environment with further settings, which outrank those of the
+// settings returns the environment with further settings, which override those of the
 // repository. In the environment, a key may contain an equals sign.
 func settings(root string, keys []string) []string {
 	env := []string{
@@ -97,7 +98,7 @@ func settings(root string, keys []string) []string {
 	}
 	env = append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(len(keys)))
 	for i, key := range keys {
-		value := "" // of a command: none
+		value := "" // an empty command starts no program
 		if strings.HasSuffix(key, ".required") {
 			value = "false"
 		}
@@ -106,8 +107,8 @@ func settings(root string, keys []string) []string {
 	return env
 }
 
-// above is the directory that contains root: git does not look there, while it does
-// look in root.
+// above returns the directory that contains root. Git does not search in the directory
+// above, but it does search in root.
 func above(root string) string {
 	if i := strings.LastIndexByte(strings.TrimRight(root, "/"), '/'); i > 0 {
 		return root[:i]
@@ -115,11 +116,11 @@ func above(root string) string {
 	return "/"
 }
 
-// repo is a repository that may be asked.
+// repo is a repository that commands may read.
 type repo struct {
 	run  Run
 	dir  string // the measured directory
-	root string // git looks for a repository up to here
+	root string // the highest directory in which git searches for a repository
 	top  string // the directory of the repository's files
 }
 
@@ -128,10 +129,10 @@ func (r repo) stream(ctx context.Context, env []string, command ...string) (io.R
 	return r.run(ctx, Args(r.dir, command...), env, nil)
 }
 
-// maxAnswer bounds the output of a git command that answers in a few lines.
+// maxAnswer is the longest output of a git command that ask reads, in bytes.
 const maxAnswer = 1 << 20
 
-// ask returns the whole output of a git command that answers in a few lines.
+// ask returns the whole output of a git command whose output is short.
 func (r repo) ask(ctx context.Context, command ...string) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -150,7 +151,7 @@ func (r repo) ask(ctx context.Context, command ...string) (string, error) {
 	return text.String(), nil
 }
 
-// clause makes one line of an error, for a [code.Gap].
+// clause returns the text of an error in one line, for a [code.Gap].
 func clause(err error) string {
 	var text strings.Builder
 	for _, r := range strings.Join(strings.Fields(err.Error()), " ") {

@@ -29,7 +29,7 @@ func runGit(ctx context.Context, args, env []string, stdin io.Reader) (io.Reader
 	return &out, nil
 }
 
-// work is a repository in a directory of its own.
+// work is a repository in a temporary directory.
 type work struct {
 	testing.TB
 
@@ -71,7 +71,8 @@ func (w *work) with(env []string, stdin string, args ...string) string {
 	return strings.TrimSuffix(string(out), "\n")
 }
 
-// fail runs a git command that may fail, for the canary does not speak a protocol.
+// fail runs a git command that may fail, because the canary program does not speak the
+// protocol of git.
 func (w *work) fail(args ...string) {
 	cmd := exec.CommandContext(w.Context(), "git", args...)
 	cmd.Dir = w.dir
@@ -89,7 +90,7 @@ func (w *work) write(name, text string) {
 	}
 }
 
-// commit commits all files at a time.
+// commit commits all files at a given time.
 func (w *work) commit(author, email string, seconds int64) {
 	w.Helper()
 	w.git("add", "-A")
@@ -98,14 +99,16 @@ func (w *work) commit(author, email string, seconds int64) {
 		"", "commit", "-q", "--allow-empty", "-m", "change")
 }
 
-// Each way by which the configuration of a repository starts a program has the same
-// program behind it, which leaves a mark. A plain git command starts it; none of this
-// room does.
+// In each case, the configuration of a repository starts the same program in another way,
+// and the program leaves a mark. A plain git command starts it; no command of this package
+// does.
 func TestNoProgramOfTheRepositoryStarts(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		set   func(w *work, canary string)
-		plain func(w *work) // starts the program: the way works on this machine
+		name string
+		set  func(w *work, canary string)
+		// runs a git command that starts the program, as proof that the way works here; nil
+		// if no command can
+		plain func(w *work)
 	}{
 		{"fsmonitor", func(w *work, canary string) {
 			w.git("config", "core.fsmonitor", canary)
@@ -148,7 +151,7 @@ func TestNoProgramOfTheRepositoryStarts(t *testing.T) {
 			if err := os.Symlink(canary, filepath.Join(filepath.Dir(canary), "post-index-change")); err != nil {
 				w.Fatal(err)
 			}
-		}, func(w *work) { w.git("add", "a.txt") }}, // git status writes the index only now and then
+		}, func(w *work) { w.git("add", "a.txt") }}, // git status writes the index only sometimes
 		{"alias", func(w *work, canary string) {
 			for _, name := range []string{"log", "diff", "rev-parse", "rev-list", "config", "ls-tree", "ls-files", "merge-base", "mine"} {
 				w.git("config", "alias."+name, "!"+canary)
@@ -158,7 +161,7 @@ func TestNoProgramOfTheRepositoryStarts(t *testing.T) {
 			w.git("config", "core.pager", canary)
 			w.git("config", "pager.log", canary)
 			w.git("config", "pager.diff", canary)
-		}, nil}, // starts only at a terminal
+		}, nil}, // git starts a pager only at a terminal
 		{"submodule", func(w *work, canary string) {
 			w.git("-C", "sub", "config", "core.fsmonitor", canary)
 			w.git("config", "diff.ignoreSubmodules", "none")
@@ -198,7 +201,7 @@ func TestNoProgramOfTheRepositoryStarts(t *testing.T) {
 			if err := os.WriteFile(canary, []byte("#!/bin/sh\necho started >>"+mark+"\n"), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			w.write("a.txt", "one\nthree\n") // as long as before: git has to compare the content
+			w.write("a.txt", "one\nthree\n") // as long as before, so that git has to compare the content
 			c.set(w, canary)
 			started := func() bool {
 				_, err := os.Stat(mark)
@@ -234,8 +237,8 @@ func TestNoProgramOfTheRepositoryStarts(t *testing.T) {
 	}
 }
 
-// Most ways are closed twice, in the configuration and by an option or a variable, so
-// that the test above stays green when one of the two is taken out. None may be.
+// Most ways are closed twice: in the configuration, and by an option or a variable. So the
+// test above still passes if one of the two is removed. This test fails then.
 func TestEachWayIsClosed(t *testing.T) {
 	args := strings.Join(Args("/p", "log"), "\x00") + "\x00"
 	for _, c := range []string{

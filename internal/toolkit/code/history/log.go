@@ -12,33 +12,34 @@ import (
 // Limits of one history.
 const (
 	maxCommits = 100_000
-	maxChanges = 2_000_000 // of a file by a commit
-	maxBytes   = 1 << 30   // of the output of git log
+	maxChanges = 2_000_000 // changes of one file by one commit
+	maxBytes   = 1 << 30   // length of the output of git log
 )
 
 // Commit is one commit, with the files that it changed.
 type Commit struct {
 	Hash  string
-	Time  time.Time // when it was committed
+	Time  time.Time // time of the commit, not of the author's change
 	Email string
-	Name  string // of the author
+	Name  string // name of the author
 	Files []Stat
 }
 
 // Stat is what one commit changed of one file.
 type Stat struct {
 	Path           string
-	Was            string // the path before this commit renamed it; else empty
+	Was            string // path before this commit renamed the file; else empty
 	Added, Deleted int
 	Binary         bool // its lines are not counted
 }
 
-// format is that of git log for [Parse]: no entry of --numstat begins with a letter.
+// format is the format of git log that [Parse] reads. No entry of --numstat begins with a
+// letter.
 const format = "tformat:commit %H%x00%ct%x00%aE%x00%aN"
 
-// Parse reads the output of git log with the options -z, --numstat and the format that
-// [LogArgs] names, and calls each for each commit in its order until that returns false.
-// Names and paths may contain each byte but NUL.
+// Parse reads the output of git log with the options -z, --numstat and the format of
+// [LogArgs]. It calls each for each commit in the order of the output, until each returns
+// false. Names and paths may contain every byte except NUL.
 func Parse(from io.Reader, each func(Commit) bool) error {
 	in := newRecords(from, maxBytes)
 	changes := 0
@@ -75,7 +76,7 @@ func Parse(from io.Reader, each func(Commit) bool) error {
 	return err
 }
 
-// header reads the rest of what stands before the files of a commit.
+// header reads the rest of the header of a commit, which stands before its files.
 func (r *records) header(text string) (c Commit, err error) {
 	hash, ok := strings.CutPrefix(text, "commit ")
 	if !ok || !isHash(hash) {
@@ -96,15 +97,16 @@ func (r *records) header(text string) (c Commit, err error) {
 	return c, err
 }
 
-// isHash reports whether a text is the name of an object.
+// isHash reports whether a text is the name of a git object.
 func isHash(text string) bool {
 	return (len(text) == 40 || len(text) == 64) && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// latest bounds times: the end of the year 9999, the last that JSON can have.
+// latest is the latest time in seconds: the end of the year 9999, the last that JSON can
+// represent.
 const latest = 253402300799
 
-// when reads the seconds of a commit.
+// when parses the seconds of a commit.
 func when(text string) (time.Time, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {

@@ -67,8 +67,7 @@ func TestParseStops(t *testing.T) {
 	}
 }
 
-// A log that is longer than the limits ends with an error, not with the machine's
-// memory.
+// A log that is longer than the limits ends with an error, and does not use up the memory.
 func TestParseIsBounded(t *testing.T) {
 	head := "commit " + hash + "\x001\x00a\x00b\x00\n"
 	many := io.MultiReader(strings.NewReader(head), &endless{text: "1\t1\tx\x00"})
@@ -86,7 +85,7 @@ func TestParseIsBounded(t *testing.T) {
 	}
 }
 
-// endless repeats a text.
+// endless repeats a text without end.
 type endless struct {
 	text string
 	at   int

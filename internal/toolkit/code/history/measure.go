@@ -16,44 +16,44 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// field is the part of a result that lacks what a [code.Gap] of this room names.
+// field is the part of a result that is incomplete if this package returns a [code.Gap].
 const field = "churn"
 
-// History is what the files of a directory went through in a period.
+// History is the changes of the files of a directory in a period.
 type History struct {
-	Commits int       // that changed one of the files
-	Files   []File    // those with the highest score first
-	Newest  time.Time // of all commits; zero for none
+	Commits int       // number of commits that changed one of the files
+	Files   []File    // sorted by score, the highest first
+	Newest  time.Time // time of the newest of all commits; zero if there are none
 	Gaps    []code.Gap
 }
 
-// File is what one file went through. A renamed file begins anew under its new path.
+// File is the changes of one file. A renamed file is a new file under its new path.
 type File struct {
-	Path        string // from the measured directory
-	Was         string // the path before the last time it was renamed in the period
+	Path        string // relative to the measured directory
+	Was         string // path before the last time that it was renamed in the period
 	Commits     int
-	Added       int // lines
-	Deleted     int // lines
+	Added       int // number of lines
+	Deleted     int // number of lines
 	Authors     []string
-	First, Last time.Time // of its commits in the period
-	Binary      bool      // a commit changed it whose lines are not counted
+	First, Last time.Time // times of its first and last commit in the period
+	Binary      bool      // a commit changed it as a binary file, whose lines are not counted
 	Score       float64   // from 0 to 1
 }
 
-// LogArgs is the command line of git for [Parse]. The commits are read from the standard
-// input, each as a line with its name; merges have no files of their own.
+// LogArgs returns the command line of the git command whose output [Parse] reads. git reads
+// the commits from its standard input, one name per line. A merge has no files of its own.
 func LogArgs(dir string) []string {
 	return Args(dir, append(diffs("log", "-z", "--numstat", "--format="+format,
 		"--no-show-signature", "--no-decorate", "--no-notes", "--encoding=UTF-8", "--no-walk=unsorted", "--stdin"), "--", ".")...)
 }
 
-// Measure counts what was committed since a time. Of the zero time it counts all that
-// the last commit is based on. The repository must lie in root, which contains dir; both
-// are absolute and without symbolic links. An error is one of ctx; what else could not
-// be measured is a gap.
+// Measure counts what was committed since a time. If the time is zero, it counts all
+// commits that the last commit is based on. The repository must lie in root, which contains
+// dir; both paths are absolute and without symbolic links. An error is the error of ctx;
+// anything else that could not be measured is a gap.
 //
-// A file's score is 0.6 of its commits and 0.4 of its lines, added and deleted, each as
-// a part of the highest number that a file has.
+// The score of a file is 0.6 times its commits plus 0.4 times its lines, added and deleted.
+// Both numbers are divided by the highest that a file has.
 func Measure(ctx context.Context, run Run, dir, root string, since time.Time) (h History, err error) {
 	r, reason, err := open(ctx, run, dir, root)
 	if err != nil {
@@ -82,9 +82,10 @@ func Measure(ctx context.Context, run Run, dir, root string, since time.Time) (h
 	return h, nil
 }
 
-// commits returns the names of the commits since a time, one a line, the time of the newest
-// of all, and whether there are more than are read. Each commit's own time decides. git's --since ends the walk at the first
-// commit that is older, and a single wrong clock would hide what lies behind it.
+// commits returns the names of the commits since a time, one per line, the time of the
+// newest of all commits, and whether there are more commits than are read. The time of each
+// commit itself decides. git's --since would stop at the first commit that is older, so
+// that a single wrong clock would hide the commits before it.
 func (r repo) commits(ctx context.Context, since time.Time) (names string, newest time.Time, more bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -113,9 +114,9 @@ func (r repo) commits(ctx context.Context, since time.Time) (names string, newes
 	return all.String(), newest, false, in.Err()
 }
 
-// count reads what the commits changed.
+// count reads the changes of the commits.
 func (r repo) count(ctx context.Context, commits string) (h History, err error) {
-	if commits == "" { // without one, git log shows the last
+	if commits == "" { // without a commit, git log would show the last one
 		return h, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -131,7 +132,7 @@ func (r repo) count(ctx context.Context, commits string) (h History, err error) 
 	return t.history(), nil
 }
 
-// Sum counts the commits that an output of git log contains, which [Parse] describes.
+// Sum counts the commits in an output of git log, which [Parse] describes.
 func Sum(log io.Reader) (History, error) {
 	var t tally
 	if err := Parse(log, t.add); err != nil {
@@ -140,14 +141,14 @@ func Sum(log io.Reader) (History, error) {
 	return t.history(), nil
 }
 
-// tally is what was counted so far.
+// tally is the counts so far.
 type tally struct {
 	commits int
 	files   map[string]*counted
 }
 
-// counted is a file with its authors: the name under each address, from the commit that
-// was read first.
+// counted is a file with its authors: the name under each address. The name is that of the
+// commit that was read first.
 type counted struct {
 	File
 	authors map[string]string
@@ -189,7 +190,7 @@ func (t *tally) add(c Commit) bool {
 	return true
 }
 
-// history is what was counted, with the scores.
+// history returns the counts, with the scores.
 func (t *tally) history() History {
 	h := History{Commits: t.commits}
 	commits, lines := 0, 0

@@ -40,7 +40,7 @@ func (w *work) file(h History, path string) File {
 	return h.Files[i]
 }
 
-// A repository with what makes reading an output of git hard.
+// hard returns a repository with contents that make an output of git hard to read.
 func hard(t testing.TB) *work {
 	w := newWork(t)
 	lines := func(from, to int) string {
@@ -54,9 +54,9 @@ func hard(t testing.TB) *work {
 	w.write("odd/tab\tnewline\n|\"pipe", lines(1, 3))
 	w.write("bin", "x\x00y")
 	w.write("12\t3\tdigits", "x\n")
-	w.commit("a|b", "tab\there@example.org", 0) // 1970
+	w.commit("a|b", "tab\there@example.org", 0) // in the year 1970
 	w.write("a.txt", lines(3, 12))
-	w.commit("-\t|-", "|\t", 4_102_444_800) // 2100
+	w.commit("-\t|-", "|\t", 4_102_444_800) // in the year 2100
 	w.git("mv", "a.txt", "b c.txt")
 	w.commit("Ada", "ada@example.org", 1_700_000_000)
 	w.git("checkout", "-q", "-b", "side", "HEAD~1")
@@ -71,7 +71,8 @@ func hard(t testing.TB) *work {
 	return w
 }
 
-// The numbers are those of git log --numstat, added up.
+// TestMeasureIsTheSumOfGitLog compares the numbers with the sums of the numbers of git log
+// --numstat.
 func TestMeasureIsTheSumOfGitLog(t *testing.T) {
 	w := hard(t)
 	w.git("config", "log.showRoot", "false")
@@ -79,7 +80,8 @@ func TestMeasureIsTheSumOfGitLog(t *testing.T) {
 	w.git("config", "log.date", "relative")
 	h := w.measure(0)
 	w.git("config", "--unset", "log.showRoot")
-	// The same by other means: without -z, with the paths as git quotes them.
+	// The same sums are computed in another way: without -z, from the paths as git quotes
+	// them.
 	type sum struct{ commits, added, deleted int }
 	want := map[string]sum{}
 	for line := range strings.Lines(w.git("-c", "core.quotePath=false", "log", "--numstat", "--format=", "--no-renames")) {
@@ -137,7 +139,8 @@ func TestMeasureIsTheSumOfGitLog(t *testing.T) {
 	}
 }
 
-// One person under one address is one author, however the address is written.
+// Two commits under one address are of one author, whether the address is in capitals or
+// not.
 func TestAuthorsAreToldApartByAddress(t *testing.T) {
 	w := newWork(t)
 	for i, who := range [][2]string{{"Ada L.", "ada@example.org"}, {"ada", "Ada@Example.org"}, {"Bob", "bob@example.org"}} {
@@ -149,8 +152,8 @@ func TestAuthorsAreToldApartByAddress(t *testing.T) {
 	}
 }
 
-// A commit counts if its own time lies in the period, whatever the clock of those
-// before and after it said.
+// A commit counts if its own time lies in the period, whatever the times of the commits
+// before and after it are.
 func TestPeriodIsOfEachCommit(t *testing.T) {
 	w := newWork(t)
 	for i, at := range []int64{5000, 2000, 6000, 10, 7000} {
@@ -167,7 +170,7 @@ func TestPeriodIsOfEachCommit(t *testing.T) {
 	}
 }
 
-// Each number follows from what it measures.
+// One more commit changes each number that it concerns.
 func TestOneMoreChangeChangesEachNumber(t *testing.T) {
 	w := newWork(t)
 	w.write("f", "1\n2\n")
@@ -204,7 +207,7 @@ func TestSubdirectory(t *testing.T) {
 	if err != nil || len(changes) != 1 || changes[0].Path != "in.txt" || len(changes[0].Ranges) != 1 {
 		t.Errorf("got %+v, %v, want in.txt alone", changes, err)
 	}
-	// Where the repository is outside of what may be read, there is no history.
+	// If the repository lies outside of root, there is no history.
 	h, err = Measure(t.Context(), runGit, filepath.Join(w.dir, "sub"), filepath.Join(w.dir, "sub"), unixTime(0))
 	if err != nil || len(h.Files) != 0 || len(h.Gaps) != 1 {
 		t.Errorf("got %+v, %v, want a gap alone", h, err)
@@ -346,7 +349,7 @@ func TestWithoutGit(t *testing.T) {
 		started = true
 		return nil, &exec.Error{Name: "git", Err: exec.ErrNotFound}
 	}
-	// Where no directory up to the workspace belongs to git, it is not started.
+	// If no directory up to root belongs to git, git is not started.
 	plain := t.TempDir()
 	below := filepath.Join(plain, "a", "b")
 	if err := os.MkdirAll(below, 0o700); err != nil {
@@ -380,7 +383,8 @@ func TestWithoutGit(t *testing.T) {
 	}
 }
 
-// A program that fails late is a gap, and half a history is not shown for a whole.
+// A program that fails late is a gap, and no part of the history is returned as if it were
+// the whole.
 func TestFailureWhileReading(t *testing.T) {
 	w := newWork(t)
 	w.write("f", "1\n")
@@ -402,7 +406,8 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, errors.New("exit status 9: killed\nby signal") }
 
-// This project's own history, if there is one, by git and by awk.
+// TestMeasureAgreesWithAwk compares the history of this project, or of a small repository
+// if the project has none, with numbers that git and awk compute.
 func TestMeasureAgreesWithAwk(t *testing.T) {
 	w := hard(t)
 	if _, err := exec.LookPath("awk"); err != nil {
@@ -411,7 +416,8 @@ func TestMeasureAgreesWithAwk(t *testing.T) {
 	if top, err := exec.CommandContext(t.Context(), "git", "rev-parse", "--show-toplevel").Output(); err == nil {
 		w.dir = real(t, strings.TrimSpace(string(top)))
 	}
-	h, err := Measure(t.Context(), runGit, w.dir, "/", unixTime(0)) // the repository of a work tree lies elsewhere
+	// root is / because the repository of a work tree lies elsewhere
+	h, err := Measure(t.Context(), runGit, w.dir, "/", unixTime(0))
 	if err != nil {
 		t.Fatal(err)
 	}

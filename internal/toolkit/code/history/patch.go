@@ -10,7 +10,7 @@ import (
 )
 
 // parsePatch reads the output of git diff --patch --unified=0, with quoted paths and the
-// prefixes a/ and b/. It returns the changed lines by the present path.
+// prefixes a/ and b/. It returns the changed lines of each file, by its present path.
 func parsePatch(from io.Reader) (map[string][]Range, error) {
 	in := patch{from: bufio.NewReaderSize(io.LimitReader(from, maxBytes+1), 64<<10)}
 	all := make(map[string][]Range)
@@ -58,7 +58,8 @@ type patch struct {
 	read int64
 }
 
-// line returns the next line without its end, or as much of it as the buffer contains.
+// line returns the next line without its end. Of a line that is longer than the buffer, it
+// returns the beginning and skips the rest.
 func (p *patch) line() (string, error) {
 	text, err := p.from.ReadSlice('\n')
 	p.read += int64(len(text))
@@ -73,8 +74,8 @@ func (p *patch) line() (string, error) {
 	return line, err
 }
 
-// skip reads the n lines of a hunk. A line that begins with a backslash says that the
-// one before it has no end, and is not one of them.
+// skip reads the n lines of a hunk. A line that begins with a backslash is not one of these
+// lines: it states that the line before has no line end.
 func (p *patch) skip(n int) error {
 	for n > 0 {
 		line, err := p.line()
@@ -91,7 +92,8 @@ func (p *patch) skip(n int) error {
 	return nil
 }
 
-// hunk reads @@ -1,2 +3,4 @@: how many lines were deleted, and which there are now.
+// hunk reads @@ -1,2 +3,4 @@ and returns the number of deleted lines and the range of the
+// new lines.
 func hunk(line string) (deleted int, r Range, err error) {
 	words := strings.SplitN(line, " ", 4)
 	if len(words) == 4 && strings.HasPrefix(words[1], "-") && strings.HasPrefix(words[2], "+") {
@@ -100,7 +102,7 @@ func hunk(line string) (deleted int, r Range, err error) {
 			var first, lines int
 			if first, lines, err = span(words[2][1:]); err == nil {
 				if lines == 0 {
-					first++ // git names the line before
+					first++ // git names the line before the deleted lines
 				}
 				return deleted, Range{First: first, Last: first + lines - 1}, nil
 			}
@@ -122,9 +124,9 @@ func span(text string) (first, lines int, err error) {
 	return first, lines, err
 }
 
-// newPath reads the path behind +++; it is empty for a file that exists no longer. git
-// writes a tab behind a path with a space, and quotes one with special characters as C
-// does, so that a raw tab ends the path.
+// newPath returns the path after +++; it is empty for a file that no longer exists. git
+// writes a tab after a path that contains a space. It quotes a path with special characters
+// as C does, so a raw tab always ends the path.
 func newPath(text string) (string, error) {
 	text, _, _ = strings.Cut(text, "\t")
 	if text == "/dev/null" {

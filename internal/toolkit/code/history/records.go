@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// maxRecord bounds a path and whatever else stands between two NULs.
+// maxRecord is the longest text between two NULs, such as a path, in bytes.
 const maxRecord = 64 << 10
 
-// records reads texts that end in NUL, of at most a number of bytes in all.
+// records reads texts that end in NUL, up to a total number of bytes.
 type records struct {
 	from *bufio.Reader
 	left int64
 }
 
-// errBytes is met when the output is longer than what is read of it.
+// errBytes is the error of an output that is longer than the limit.
 var errBytes = errors.New("the output of git is too long")
 
 func newRecords(from io.Reader, most int64) *records {
 	return &records{from: bufio.NewReaderSize(from, maxRecord), left: most}
 }
 
-// next returns the text up to the next NUL, and io.EOF behind the last.
+// next returns the text up to the next NUL, and io.EOF after the last one.
 func (r *records) next() (string, error) {
 	text, err := r.from.ReadSlice(0)
 	r.left -= int64(len(text))
@@ -42,7 +42,7 @@ func (r *records) next() (string, error) {
 	return string(text[:len(text)-1]), nil
 }
 
-// must is next where a record has to follow.
+// must returns the next record, and an error if there is none.
 func (r *records) must() (string, error) {
 	text, err := r.next()
 	if errors.Is(err, io.EOF) {
@@ -53,9 +53,9 @@ func (r *records) must() (string, error) {
 
 // stat is one entry of --numstat -z.
 type stat struct {
-	path, was      string // was: before it was renamed; else empty
+	path, was      string // was: path before it was renamed; else empty
 	added, deleted int
-	binary         bool // then neither is known
+	binary         bool // if true, added and deleted are not known
 }
 
 // isStat reports whether a record begins an entry of --numstat.

@@ -14,9 +14,9 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// open finds the repository of dir. The reason says in a clause why no history can be
-// measured; else it is empty. A .git file or a setting can lead to a
-// repository elsewhere: what does not lie below root is not read.
+// open finds the repository of dir. If no history can be measured, reason states why in a
+// clause; else it is empty. A .git file or a setting can lead to a repository elsewhere. A
+// repository that is not below root is not read.
 func open(ctx context.Context, run Run, dir, root string) (r repo, reason string, err error) {
 	r = repo{run: run, dir: dir, root: root}
 	if plain(dir, root) {
@@ -28,9 +28,11 @@ func open(ctx context.Context, run Run, dir, root string) (r repo, reason string
 		return r, "", ctx.Err()
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return r, "the program git is not installed", nil
-	case err != nil && strings.Contains(err.Error(), "not a git repository: "): // where the .git file leads, git finds nothing
+	// the .git file leads to a place without a repository
+	case err != nil && strings.Contains(err.Error(), "not a git repository: "):
 		return r, elsewhere, nil
-	case err != nil && strings.Contains(err.Error(), "not a git repository ("): // nor is a directory above it
+	// neither the directory nor one above it belongs to git
+	case err != nil && strings.Contains(err.Error(), "not a git repository ("):
 		return r, noRepository, nil
 	case err != nil:
 		return r, "git cannot read a repository here: " + clause(err), nil
@@ -68,15 +70,15 @@ func open(ctx context.Context, run Run, dir, root string) (r repo, reason string
 	return r, "", nil
 }
 
-// noRepository is the reason where no directory from that of the project up to the
-// workspace belongs to git.
+// noRepository is the reason if no directory from that of the project up to the workspace
+// belongs to git.
 const noRepository = "not a git repository"
 
-// plain reports whether no directory from dir up to root can belong to git, which need not
-// be started to say so.
+// plain reports whether no directory from dir up to root can belong to git. It does not
+// start git.
 func plain(dir, root string) bool {
 	for at := path.Clean(dir); below(at, root); at = path.Dir(at) {
-		for _, name := range []string{".git", "HEAD"} { // in a working tree, and in a repository itself
+		for _, name := range []string{".git", "HEAD"} { // .git is in a working tree, HEAD in a repository itself
 			if _, err := os.Lstat(path.Join(at, name)); !errors.Is(err, fs.ErrNotExist) {
 				return false
 			}
@@ -88,7 +90,7 @@ func plain(dir, root string) bool {
 	return true
 }
 
-// elsewhere is the reason where the repository cannot be seen, or must not be read.
+// elsewhere is the reason if the repository cannot be seen or must not be read.
 const elsewhere = "the repository is outside of the workspace: the .git file of this worktree or submodule leads there"
 
 // below reports whether an absolute path is root or lies in it.
@@ -98,11 +100,11 @@ func below(place, root string) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-// maxModules bounds how many submodules are named.
+// maxModules is the largest number of submodules that are named.
 const maxModules = 100
 
-// modules names the submodules of the last commit: their files have histories of their
-// own, which are not measured.
+// modules returns a gap for each submodule of the last commit: the files of submodules have
+// histories of their own, which are not measured.
 func (r repo) modules(ctx context.Context, field string) (gaps []code.Gap, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// corpus returns texts of a standard library, of about two megabytes, in the order of
-// their names; a file in so many is taken.
+// corpus returns texts of a standard library, about two megabytes, in the order of their
+// paths. It takes one file of each group of every files.
 func corpus(b *testing.B, root, end string, every int) (names, texts []string, size int) {
 	b.Helper()
 	n := 0

@@ -9,30 +9,30 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// braces is a text of a language with braces: its tokens, and an item for each token
-// that is code. It is what the readers of Rust, scripts, C, C++ and Java share.
+// braces is a text of a language with braces: its tokens, and an item for each token that
+// is code. The readers of Rust, scripts, C, C++ and Java share it.
 type braces struct {
 	*tokenizer
 	f     *code.File
 	items []item
-	open  []int32 // items that are open brackets, while the text is split
-	deep  int     // braces among them
-	steps int     // items that a reader looked at: a test holds it to the text's length
+	open  []int32 // indexes of items that are open brackets, while the text is split into tokens
+	deep  int     // number of braces in open
+	steps int     // number of items that a reader examined; a test compares it with the length of the text
 }
 
 // item is a token of code.
 type item struct {
 	op    op
-	token int32 // its index among the tokens
-	match int32 // the item of the bracket's partner; the number of items for none
+	token int32 // index of its token
+	match int32 // index of the matching bracket's item; finish sets it for every other item
 }
 
-// op is what an item is: the bytes of an operator, one of the words below, or a
+// op is what an item is: the bytes of an operator, one of the constants below, or a
 // keyword.
 type op uint32
 
 const (
-	opNone op = iota // behind the end
+	opNone op = iota // an item after the end
 	opName
 	opNumber
 	opString
@@ -64,7 +64,7 @@ const (
 	opGE       op = '>'<<8 | '='
 )
 
-// Keywords on which a reader acts. A keyword without a number here is kwOther.
+// Keywords that a reader treats specially. Every keyword without a number here is kwOther.
 const (
 	kwOther op = 1<<31 + iota
 	kwAsync
@@ -137,10 +137,11 @@ func newBraces(f *code.File) *braces {
 	return b
 }
 
-// itemRooms is room for items that no reader uses now.
+// itemRooms contains slices of items that no reader uses now, for reuse.
 var itemRooms sync.Pool // of *[]item
 
-// maxScratch is how many items or tokens what is used again may have room for.
+// maxScratch is the capacity, in items or tokens, of the largest slice that is kept for
+// reuse.
 const maxScratch = 1 << 18
 
 // free ends the use of the items.
@@ -151,7 +152,7 @@ func (b *braces) free() {
 	b.items = nil
 }
 
-// blanks goes behind white space, and reports whether more of the text follows.
+// blanks moves past white space, and reports whether more of the text follows.
 func (b *braces) blanks() bool {
 	text, at := b.text, b.at
 	for ; at < len(text); at++ {
@@ -169,7 +170,7 @@ func (b *braces) blanks() bool {
 			if !unicode.IsSpace(r) && r != '\ufeff' {
 				return true
 			}
-			b.take(code.Operator, at+n) // blank, but only for some readers: no item
+			b.take(code.Operator, at+n) // only some languages read the character as white space: it is a token, but no item
 			at += n - 1
 		default:
 			b.at = at
@@ -180,7 +181,7 @@ func (b *braces) blanks() bool {
 	return false
 }
 
-// comment takes a comment of the form of C, and reports whether there was one.
+// comment takes a comment in the form of C, and reports whether it found one.
 func (b *braces) comment() bool {
 	switch {
 	case b.text[b.at] != '/':
@@ -199,21 +200,22 @@ func (b *braces) comment() bool {
 	return true
 }
 
-// short adds an item that does not span lines, and goes behind it.
+// short adds an item that does not span lines, and moves past it.
 func (b *braces) short(kind code.Kind, o op, end int) {
 	b.items = append(b.items, item{op: o, token: int32(len(b.tokens)), match: -1})
 	b.emit(kind, b.at, end, b.line)
 	b.at = end
 }
 
-// long adds an item for a text, which can span lines, and goes behind it.
+// long adds an item for a text that can span lines, and moves past it.
 func (b *braces) long(o op, end int) {
 	b.items = append(b.items, item{op: o, token: int32(len(b.tokens)), match: -1})
 	b.take(code.String, end)
 }
 
-// operator adds the operator of n bytes. A bracket is matched with its partner. A
-// closing one without partner closes nothing, and braces close what is open in them.
+// operator adds the operator of n bytes. A bracket is matched with its partner. A closing
+// bracket without a partner closes nothing; a closing brace also closes the brackets that
+// are open within its braces.
 func (b *braces) operator(n int) {
 	o := op(b.text[b.at])
 	for _, c := range []byte(b.text[b.at+1 : b.at+n]) {
@@ -260,8 +262,9 @@ func (b *braces) close(at int32, want op) {
 	}
 }
 
-// finish hands the tokens to the file. A brace without partner reaches to the end of
-// the text, another open bracket nowhere.
+// finish stores the tokens in the file, and sets the match of each item that has no
+// partner. An open ( or [ matches itself, so that it closes nothing. Every other item
+// matches the number of items, so that an open brace reaches to the end of the text.
 func (b *braces) finish() {
 	b.f.Tokens = b.done()
 	n := int32(len(b.items))
@@ -284,7 +287,7 @@ func (b *braces) finish() {
 	}
 }
 
-// op returns what item i is; opNone outside the text.
+// op returns the kind of item i; opNone if i is outside of the text.
 func (b *braces) op(i int) op {
 	if uint(i) < uint(len(b.items)) {
 		return b.items[i].op
@@ -292,7 +295,7 @@ func (b *braces) op(i int) op {
 	return opNone
 }
 
-// match returns the item of the partner of bracket i.
+// match returns the item that matches bracket i.
 func (b *braces) match(i int) int { return int(b.items[i].match) }
 
 // word returns the text of item i.
@@ -329,10 +332,11 @@ func (b *braces) tokenOf(i int) int {
 	return int(b.items[i].token)
 }
 
-// behind returns the token behind item i.
+// behind returns the index of the token after item i.
 func (b *braces) behind(i int) int { return min(b.tokenOf(i)+1, len(b.tokens)) }
 
-// span returns the text from item i to item last, without what stands between items.
+// span returns the text from item i to item last, without the text between the items. It
+// stops after about maxName bytes.
 func (b *braces) span(i, last int) string {
 	if i == last {
 		return b.word(i)
@@ -344,10 +348,11 @@ func (b *braces) span(i, last int) string {
 	return s.String()
 }
 
-// recovery is how many brackets without partner a closing one may close, too.
+// recovery is the largest number of open brackets within a bracket that its closing bracket
+// closes as well.
 const recovery = 64
 
-// maxName is how long a name may get that is put together of several tokens.
+// maxName is the longest name, in bytes, that is put together from several tokens.
 const maxName = 512
 
 // opens reports whether o is an open bracket.
@@ -359,8 +364,8 @@ func closes(o op) bool { return o == ')' || o == ']' || o == '}' }
 // keyword reports whether o is a keyword.
 func keyword(o op) bool { return o >= kwOther }
 
-// of returns what stands before the dot or the colons before item i: names with
-// dots, or "()" for the result of an expression.
+// of returns the part before the dot or the colons in front of item i: names with dots, or
+// "()" for the result of an expression.
 func (b *braces) of(i int) string {
 	dot := b.op(i - 1)
 	if dot != '.' && dot != opColons && dot != opOptional && dot != opArrow {

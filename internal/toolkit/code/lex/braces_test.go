@@ -8,7 +8,7 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// reader is what reads a language with braces.
+// reader is the reader of a language with braces.
 type reader struct {
 	language code.Language
 	path     string
@@ -27,7 +27,8 @@ func braceReaders() []reader {
 	}
 }
 
-// hostile returns texts that are hard for one parser or another, n times as hard.
+// hostile returns texts that are hard for at least one parser. A larger n makes them
+// harder.
 func hostile(n int) map[string]string {
 	templates := strings.Repeat("`${", 100*n)
 	return map[string]string{
@@ -103,7 +104,7 @@ func hostile(n int) map[string]string {
 	}
 }
 
-// A reader takes a number of steps in proportion to the text, whatever the text is.
+// A reader takes a number of steps in proportion to the length of any text.
 func TestReadersAreLinear(t *testing.T) {
 	for _, r := range braceReaders() {
 		small, large := hostile(1), hostile(4)
@@ -122,7 +123,7 @@ func TestReadersAreLinear(t *testing.T) {
 	}
 }
 
-// The hostile texts at their full size end, too.
+// TestReadersEnd checks that the readers finish the hostile texts of full size.
 func TestReadersEnd(t *testing.T) {
 	for what, text := range map[string]string{
 		"parens":    strings.Repeat("(", 200_000),
@@ -159,7 +160,7 @@ func FuzzReaders(f *testing.F) {
 	})
 }
 
-// described writes what a file declares, one line each.
+// described returns what a file declares, one line for each declaration.
 func described(f *code.File) string {
 	var b strings.Builder
 	for _, i := range f.Imports {
@@ -187,7 +188,7 @@ func described(f *code.File) string {
 	return strings.ReplaceAll(strings.ReplaceAll(b.String(), "  \n", "\n"), " \n", "\n")
 }
 
-// compare fails where a file is not described as wanted.
+// compare fails the test if the description of a file is not the wanted one.
 func compare(t *testing.T, f *code.File, want string) {
 	t.Helper()
 	got, expected := strings.Split(described(f), "\n"), strings.Split(strings.TrimPrefix(want, "\n"), "\n")
@@ -205,7 +206,7 @@ func compare(t *testing.T, f *code.File, want string) {
 	}
 }
 
-// metrics are what one function, given by its body, must have.
+// metrics are the expected metrics of one function, which is given by its body.
 type metrics struct {
 	body                           string
 	cyclomatic, cognitive, nesting int

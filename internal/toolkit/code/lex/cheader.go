@@ -1,7 +1,7 @@
 package lex
 
-// angles returns the item behind the template arguments that < opens at i, or i
-// where < compares.
+// angles returns the item after the template arguments that < opens at i. It returns i if <
+// is a comparison.
 func (c *clang) angles(i int) int {
 	depth := 0
 	for j, n := i, 0; n < 96; n++ {
@@ -57,7 +57,7 @@ func (c *clang) template(i int) int {
 	return j
 }
 
-// requires returns the last item of the requirements that begin at item i.
+// requires returns the last item of the requires clause that begins at item i.
 func (c *clang) requires(i int) int {
 	for {
 		c.steps++
@@ -151,7 +151,7 @@ func (c *clang) qualified(i int) int {
 	return i
 }
 
-// bracket decides whether the bracket at item j opens the parameters.
+// bracket decides whether the bracket at item j opens the parameters of the declaration.
 func (c *clang) bracket(j int, d *cDeclaration) {
 	if d.value || d.params > 0 && !c.macro(d, j) {
 		return
@@ -159,7 +159,7 @@ func (c *clang) bracket(j int, d *cDeclaration) {
 	name := j - 1
 	switch c.op(name) {
 	case opName:
-	case '>': // of a specialisation
+	case '>': // of a template specialisation
 		for depth := 0; name > d.start; name-- {
 			c.steps++
 			if o := c.op(name); o == '>' {
@@ -178,7 +178,7 @@ func (c *clang) bracket(j int, d *cDeclaration) {
 			return
 		}
 	default:
-		// Brackets around the name: (f)(a), and (*f(a))(b), which returns a function.
+		// The name may be in brackets: (f)(a), or (*f(a))(b), which returns a function.
 		k := j + 1
 		for c.op(k) == '*' || c.op(k) == '&' || c.op(k) == kwModifier {
 			c.steps++
@@ -202,8 +202,9 @@ func (c *clang) bracket(j int, d *cDeclaration) {
 	d.types = d.named - d.start
 }
 
-// macro reports whether what was taken for the parameters of a function is a macro in
-// front of the one whose parameters the bracket j opens, and forgets it then.
+// macro reports whether the brackets that were taken for parameters belong to a macro in
+// front of the function whose parameters the bracket j opens. A macro on a line of its own
+// is then left out of the function.
 func (c *clang) macro(d *cDeclaration, j int) bool {
 	end := c.match(d.params)
 	if d.types > 0 || c.op(j-1) != opName || end >= j-1 || c.op(d.name) != opName {
@@ -219,7 +220,7 @@ func (c *clang) macro(d *cDeclaration, j int) bool {
 		return false
 	}
 	if end+1 == j-1 && c.lineOf(end+1) == c.lineOf(end) {
-		return false // f(a) noexcept_if(b)
+		return false // such as f(a) noexcept_if(b)
 	}
 	if c.lineOf(end+1) > c.lineOf(end) {
 		d.start = end + 1
@@ -227,8 +228,8 @@ func (c *clang) macro(d *cDeclaration, j int) bool {
 	return true
 }
 
-// initialisers returns the brace of the body behind the initialisers of a constructor
-// that begin at item i, or what cannot belong to them.
+// initialisers returns the item after the initialisers of a constructor that begin at item
+// i: the brace of the body, or an item that cannot belong to initialisers.
 func (c *clang) initialisers(i int) int {
 	for i < len(c.items) {
 		c.steps++
@@ -259,9 +260,9 @@ func (c *clang) initialisers(i int) int {
 	return i
 }
 
-// oldStyle returns the brace of the body of a function of K&R's C, whose parameters
-// the bracket i opens and whose first declaration of one ends at the semicolon j; 0
-// for another declaration.
+// oldStyle returns the opening brace of the body of a function in K&R C, or 0 for another
+// declaration. The bracket i opens its parameters, and the declaration of the first
+// parameter ends at the semicolon j.
 func (c *clang) oldStyle(i, j int) int {
 	end := c.match(i)
 	if end+2 >= j {
@@ -292,7 +293,7 @@ func (c *clang) oldStyle(i, j int) int {
 	return 0
 }
 
-// declarationEnd returns the item behind the semicolon of a declaration.
+// declarationEnd returns the item after the semicolon of a declaration.
 func (c *clang) declarationEnd(i int) int {
 	for ; i < len(c.items); i++ {
 		c.steps++

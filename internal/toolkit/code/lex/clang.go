@@ -4,17 +4,15 @@ import "belljar.dev/internal/toolkit/code"
 
 // parseC reads C and C++.
 //
-// Cyclomatic is what pmccabe 2.8 prints as the traditional McCabe number: 1, and if,
-// the loops, each case, a ternary, && and ||; the while of a do counts once. A catch
-// counts, too. Cognitive follows SonarSource's paper "Cognitive Complexity", version
-// 1.7: if, the loops, switch, catch and a ternary by their nesting; else, goto and
-// each run of the same logical operator by one. A lambda belongs to the function
-// around it and is one level deeper. As in SonarSource's own analyzers, recursion does
-// not count.
+// Cyclomatic is what pmccabe 2.8 prints as the traditional McCabe number: 1, plus one for
+// each if, loop, case, ternary, && and ||; a do with its while counts once. A catch counts,
+// too. Cognitive follows SonarSource's paper "Cognitive Complexity", version 1.7: if, the
+// loops, switch, catch and a ternary count by their nesting; else, goto and each run of the
+// same logical operator count one. A lambda belongs to the function around it and is one
+// level deeper. As in SonarSource's own analyzers, recursion does not count.
 //
-// No preprocessor runs: a macro is read as what it looks like. Of the
-// branches of an #if in a function of C, and of those whose brackets are not balanced,
-// the first counts.
+// No preprocessor runs: a macro is read as the code that it looks like. In a function of C,
+// and if the brackets of a branch are not balanced, only the first branch of an #if counts.
 func parseC(f *code.File) { readC(f).free() }
 
 // readC does the work of parseC, and returns the reader for tests.
@@ -39,7 +37,7 @@ type clang struct {
 	cpp bool
 }
 
-// read reads the item i, and returns the one to read then.
+// read reads the item i, and returns the item to read next.
 func (c *clang) read(i int) int {
 	o := c.op(i)
 	switch {
@@ -60,7 +58,7 @@ func (c *clang) read(i int) int {
 	return c.next(i)
 }
 
-// lambda notes the body of the lambda whose captures the bracket i opens.
+// lambda records the body of the lambda whose captures the bracket i opens.
 func (c *clang) lambda(i int) {
 	j := c.match(i) + 1
 	if c.op(j) == '<' {
@@ -89,8 +87,8 @@ func (c *clang) lambda(i int) {
 	}
 }
 
-// typeBody returns the brace of the type within a function whose keyword is item i; 0
-// for none.
+// typeBody returns the opening brace of the type within a function whose keyword is item i;
+// 0 if it has no body.
 func (c *clang) typeBody(i int) int {
 	for j := i + 1; j < i+32; j++ {
 		c.steps++
@@ -111,18 +109,18 @@ func (c *clang) typeBody(i int) int {
 	return 0
 }
 
-// cDeclaration is what is known of a declaration. Its fields are items; 0 for what
-// has not come, and -1 for the tag.
+// cDeclaration is what is known of a declaration. The fields up to params are items. Such a
+// field is 0 if its item has not been read; tag is -1 then.
 type cDeclaration struct {
 	start  int
-	tag    int // struct, class, union or enum
-	name   int // the last of its name
-	named  int // the first of its name
+	tag    int // keyword struct, class, union or enum
+	name   int // last item of its name
+	named  int // first item of its name
 	params int
-	value  bool // an = has come
-	alias  bool // typedef or using
-	outer  bool // namespace
-	types  int  // words of the type before the name
+	value  bool // an = has been read
+	alias  bool // it is a typedef or begins with using
+	outer  bool // it is a namespace
+	types  int  // number of items of the type before the name
 }
 
 // declaration reads a declaration that begins at item i.
@@ -170,7 +168,7 @@ func (c *clang) declaration(i int) int {
 			return c.body(d, j)
 		case kwTemplate:
 			if c.op(j-1) == opColons || c.op(j-1) == '.' || c.op(j-1) == opArrow {
-				continue // a::template b<c>
+				continue // such as a::template b<c>
 			}
 			j = c.template(j)
 			if d.params == 0 || d.types == 0 {
@@ -193,13 +191,13 @@ func (c *clang) declaration(i int) int {
 			}
 		case kwNamespace:
 			if !d.alias {
-				d = cDeclaration{start: j, tag: -1, outer: true} // behind a macro, perhaps
+				d = cDeclaration{start: j, tag: -1, outer: true} // the items before may be a macro
 			}
 		case kwUsing, kwTypedef:
 			d.alias = true
 		case kwStruct, kwUnion, kwClass, kwEnum:
 			if c.cpp && d.params > 0 && d.types == 0 && c.op(d.name) == opName && c.lineOf(j) > c.lastLine(c.match(d.params)) {
-				d = cDeclaration{start: j, tag: -1} // behind a macro
+				d = cDeclaration{start: j, tag: -1} // the items before are a macro
 			}
 			if d.tag < 0 && d.params == 0 {
 				d.tag = j
@@ -225,7 +223,7 @@ func (c *clang) inside(i int, owner string) {
 func (c *clang) body(d cDeclaration, j int) int {
 	end := c.match(j)
 	if d.params > 0 && d.tag >= 0 && d.tag < d.params {
-		// A macro between the keyword and the name: struct EXPORT(x) name {
+		// A macro may stand between the keyword and the name: struct EXPORT(x) name {
 		after := c.match(d.params) + 1
 		if c.op(after) == opName && (after+1 == j || c.op(after+1) == ':') {
 			d.params = 0
@@ -234,7 +232,7 @@ func (c *clang) body(d cDeclaration, j int) int {
 	switch {
 	case d.value:
 		return c.declarationEnd(end + 1)
-	case d.outer: // its brackets are a macro's: namespace std EXPORTED(default) {
+	case d.outer: // its brackets belong to a macro: namespace std EXPORTED(default) {
 		owner := c.top().owner
 		for k := d.start; k < j; k++ {
 			if c.op(k) == opName && len(owner) < maxName && c.op(k+1) != '(' {
@@ -257,7 +255,7 @@ func (c *clang) body(d cDeclaration, j int) int {
 	return min(end+1, len(c.items))
 }
 
-// joined returns a name within another.
+// joined returns a name that is qualified with the name of its owner.
 func joined(owner, name string) string {
 	if owner == "" {
 		return name
@@ -265,7 +263,7 @@ func joined(owner, name string) string {
 	return owner + "::" + name
 }
 
-// typed notes the type whose brace is item j, and opens it.
+// typed records the type whose brace is item j, and opens it.
 func (c *clang) typed(d cDeclaration, j int) {
 	name, base := d.tag, false
 	t := code.Symbol{Kind: c.word(d.tag), Owner: c.top().owner, Exported: true}
@@ -306,7 +304,7 @@ func (c *clang) typed(d cDeclaration, j int) {
 	c.scope(j, owner, c.op(d.tag))
 }
 
-// function notes the function whose brace is item j, and opens its body.
+// function records the function whose brace is item j, and opens its body.
 func (c *clang) function(d cDeclaration, j int) int {
 	end := c.match(j)
 	if end >= len(c.items) {
@@ -321,7 +319,7 @@ func (c *clang) function(d cDeclaration, j int) int {
 	owner := c.top().owner
 	first := d.named
 	name := ""
-	for k := d.name; k >= d.named; k-- { // what follows the last ::
+	for k := d.name; k >= d.named; k-- { // finds the part after the last ::
 		if c.op(k) == opColons {
 			break
 		}
@@ -358,8 +356,8 @@ func (c *clang) function(d cDeclaration, j int) int {
 	return j + 1
 }
 
-// behindMacros leaves out what stands on lines of its own before a function: names in
-// capitals, which are macros for attributes.
+// behindMacros moves the start of a function past names in capitals that stand on lines of
+// their own: these are macros for attributes.
 func (c *clang) behindMacros(d *cDeclaration) {
 	i := d.start
 	for i < d.named && c.op(i) == opName && capitals(c.word(i)) {
@@ -371,7 +369,7 @@ func (c *clang) behindMacros(d *cDeclaration) {
 	}
 }
 
-// capitals reports whether a name has no small letters.
+// capitals reports whether a name contains no lower-case letters.
 func capitals(name string) bool {
 	for i := range len(name) {
 		if 'a' <= name[i] && name[i] <= 'z' {
@@ -404,8 +402,8 @@ func (c *clang) params(i int) (n int) {
 	return n
 }
 
-// variable notes a variable outside functions, whose declaration ends at item j, or a
-// name for a type.
+// variable records a variable outside of functions, or a name for a type. Its declaration
+// ends at item j.
 func (c *clang) variable(d cDeclaration, j int) {
 	if d.params > 0 || c.top().tag == kwClass || c.top().tag == kwStruct || c.top().tag == kwUnion {
 		return
@@ -437,7 +435,7 @@ func (c *clang) variable(d cDeclaration, j int) {
 		s.Kind = "type"
 		c.f.Types = append(c.f.Types, s)
 	case d.tag >= 0 && name <= d.tag+1:
-		// a declaration of a type without its body
+		// A declaration of a type without its body is not recorded.
 	default:
 		c.f.Vars = append(c.f.Vars, s)
 	}

@@ -8,8 +8,8 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// functions are the functions of a text, a line each: its label, its first and last
-// line, its parameters, its cyclomatic and its cognitive number.
+// functions returns the functions of a text, one line each: its label, its first and last
+// line, its number of parameters, and its cyclomatic and cognitive complexity.
 func functions(path string, language code.Language, text string) string {
 	var all []string
 	for _, fn := range Parse(path, language, text).Funcs {
@@ -18,7 +18,8 @@ func functions(path string, language code.Language, text string) string {
 	return strings.Join(all, "\n")
 }
 
-// The numbers are counted by hand, by the rules at the heads of the readers.
+// The expected numbers are counted by hand, by the rules in the comments of the parse
+// functions.
 func TestFunctionsOfCAndJava(t *testing.T) {
 	for _, tt := range []struct {
 		name     string

@@ -8,27 +8,27 @@ import (
 
 // cSplitter splits C and C++ into tokens, and chooses between the branches of #if.
 //
-// A branch counts where its brackets are balanced. Of branches whose brackets are not, the
-// first counts, and in braces of C of all, for there they are branches of one function. The
-// text behind #if 0 does not count.
+// A branch counts if its brackets are balanced. Of the branches with unbalanced brackets,
+// only the first counts. Within braces in C, only the first of all branches counts, because
+// the branches belong to one function there. The text after #if 0 does not count.
 type cSplitter struct {
 	*braces
 	cpp      bool
 	branches []cBranch
-	skipping bool // what is read has tokens, but no items
+	skipping bool // the text that is read gets tokens, but no items
 }
 
-// cBranch is an #if that has not ended.
+// cBranch is an #if that has not ended, with the state of its present branch.
 type cBranch struct {
-	items, open, deep int  // when the present branch began
-	outer             bool // what is around is skipped
+	items, open, deep int  // numbers of items, open brackets and open braces when the present branch began
+	outer             bool // the text around the #if is skipped
 	first             bool // this is the first branch that is not skipped
-	done              bool // the others are skipped
+	done              bool // the remaining branches are skipped
 }
 
 func splitC(b *braces, cpp bool) {
 	s := &cSplitter{braces: b, cpp: cpp}
-	fresh := int32(0) // the line that has had a token
+	fresh := int32(0) // line of the last token: a # later on this line does not begin a directive
 	for s.blanks() {
 		c := s.text[s.at]
 		line := s.line
@@ -65,7 +65,7 @@ func (s *cSplitter) token(c byte) {
 		s.long(opString, s.quoted(s.at, false))
 	default:
 		if n := len(s.branches); n > 0 && !s.skipping && closes(op(c)) && len(s.open) <= s.branches[n-1].open && !s.branches[n-1].first {
-			s.drop() // it closes what is open around the branch
+			s.drop() // the branch closes a bracket that is open around it
 		}
 		if s.skipping {
 			s.emit(code.Operator, s.at, s.at+s.length(), s.line)
@@ -80,11 +80,11 @@ func (s *cSplitter) token(c byte) {
 	}
 }
 
-// drop forgets the present branch, which is not the first.
+// drop discards the items of the present branch, which is not the first.
 func (s *cSplitter) drop() {
 	b := &s.branches[len(s.branches)-1]
-	// The brackets that were open before the branch are open again, but for those that the
-	// branch has closed and written over.
+	// The brackets that were open before the branch are open again, except those that the
+	// branch closed and overwrote in s.open.
 	n := min(len(s.open), b.open)
 	for n > 0 && int(s.open[n-1]) >= b.items {
 		n--
@@ -129,8 +129,8 @@ func (s *cSplitter) directive() {
 	}
 }
 
-// directiveEnd returns the end of a directive: that of the line that does not
-// continue, or where a comment begins.
+// directiveEnd returns the end of a directive: the end of the first line that does not
+// continue, or the beginning of a comment.
 func (s *cSplitter) directiveEnd(i int) int {
 	for ; i < len(s.text); i++ {
 		switch s.text[i] {
@@ -155,7 +155,7 @@ func (s *cSplitter) directiveEnd(i int) int {
 	return len(s.text)
 }
 
-// begin enters an #if.
+// begin enters an #if; never is true for #if 0.
 func (s *cSplitter) begin(never bool) {
 	s.branches = append(s.branches, cBranch{items: len(s.items), open: len(s.open), deep: s.deep, outer: s.skipping, first: !never})
 	s.skipping = s.skipping || never
@@ -186,7 +186,7 @@ func (s *cSplitter) other() {
 	never := s.skipping && !b.first && !b.outer && b.items == len(s.items)
 	s.leave()
 	b.items, b.open, b.deep = len(s.items), len(s.open), s.deep
-	b.first = never && !b.done // nothing has counted before
+	b.first = never && !b.done // no branch has counted before
 	s.skipping = b.outer || b.done || !s.cpp && s.deep > 0 && !b.first
 }
 
@@ -226,7 +226,8 @@ func (s *cSplitter) word() {
 	s.short(code.Name, opName, end)
 }
 
-// raw returns the end of the raw string whose quote is at an offset; 0 for none.
+// raw returns the end of the raw string whose quote is at an offset; 0 if it is not a raw
+// string.
 func (s *cSplitter) raw(at int) int {
 	open := strings.IndexByte(s.text[at:min(at+19, len(s.text))], '(')
 	if open < 0 {

@@ -10,7 +10,7 @@
 //
 // The files, each calling those below it:
 //
-//	lex.go          a text to a file: bounds, and which language is read by what
+//	lex.go          makes a file of a text: limits, and the lexer of each language
 //	golang.go       Go
 //	goself.go       Go: which calls are of the function itself
 //	golex.go        Go: tokens
@@ -18,28 +18,28 @@
 //	python.go       Python: lines, and the headers of blocks
 //	pydef.go        Python: functions, classes, variables, imports
 //	pyexpr.go       Python: expressions and calls
-//	pyblock.go      Python: the blocks that are open, and what is counted for their functions
+//	pyblock.go      Python: the blocks that are open, and the counts of their functions
 //	pylex.go        Python: tokens
 //	shell.go        shell scripts
 //	rust.go         Rust
 //	rustdecl.go     Rust: functions, types, modules and imports
-//	ruststack.go    Rust: what has begun and not ended
+//	ruststack.go    Rust: the constructs that are open
 //	rustsplit.go    Rust: tokens
 //	script.go       TypeScript and JavaScript: statements and expressions
 //	scriptoperator.go
 //	                their operators
 //	scriptdecl.go   their functions, classes, types and imports
-//	scriptstack.go  what of a script has begun and not ended
-//	scripttype.go   how far the types of TypeScript reach
+//	scriptstack.go  the constructs of a script that are open
+//	scripttype.go   where the types of TypeScript end
 //	scriptsplit.go  the tokens of scripts, of templates and of JSX
 //	clang.go        C and C++: declarations
-//	cheader.go      C and C++: how far the parts of a declaration reach
+//	cheader.go      C and C++: where the parts of a declaration end
 //	csplit.go       the tokens of C and C++, and the branches of #if
 //	java.go         Java
 //	flow.go         the statements of C, C++ and Java
-//	braces.go       what the readers of languages with braces share: items, brackets
+//	braces.go       shared by the readers of languages with braces: items, brackets
 //	generic.go      texts of other languages
 //	halstead.go     the operators and operands of functions
 //	lines.go        the lines of a file
-//	scan.go         what all lexers use: names, numbers, line numbers, gaps
+//	scan.go         used by all lexers: names, numbers, line numbers, gaps
 package lex

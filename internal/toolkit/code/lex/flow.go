@@ -2,34 +2,34 @@ package lex
 
 import "belljar.dev/internal/toolkit/code"
 
-// flow reads the statements of C, C++ and Java: what they have in common. Readers of
-// these languages find the declarations.
+// flow reads the statements of C, C++ and Java, which these languages have in common. The
+// reader of each language finds the declarations.
 type flow struct {
 	*braces
 	frames  []flowFrame
 	start   bool  // a statement can begin here
 	tail    bool  // the next while ends a do
-	nest    int   // what the next block adds to the nesting
-	lambdas []int // items of the braces of lambdas that have not come yet
-	depth   int   // functions around
+	nest    int   // levels that the next block adds to the nesting
+	lambdas []int // items of the opening braces of lambdas that have not been read
+	depth   int   // number of functions around the present item
 	java    bool
 }
 
-// flowFrame is what has begun and not ended.
+// flowFrame is a construct that has begun and not ended, such as a block or an expression.
 type flowFrame struct {
 	kind  flowKind
-	end   int    // the item that closes it; -1 for what no bracket ends
-	fn    int    // the function around, by its index; -1 for none
-	owner string // the type or the namespace around
-	nest  int    // for Cognitive
+	end   int    // item that closes it; -1 if no bracket closes it
+	fn    int    // index of the function around it; -1 if there is none
+	owner string // type or namespace around it
+	nest  int    // nesting level, for Cognitive
 	then  flowKind
-	last  op   // the logical operator of the run in which the reader is
-	back  bool // a group: the run goes on behind it
-	yes   int  // ternaries without their colon since the bracket
-	label bool // a colon or an arrow ends a case
-	body  bool // of a function
+	last  op   // logical operator of the present run of operators
+	back  bool // for a group: the run of logical operators continues after it
+	yes   int  // number of ternaries since the bracket that still need their colon
+	label bool // the next colon or arrow ends a case
+	body  bool // it is the body of a function
 	test  bool
-	tag   op // of a type: the keyword that begins it
+	tag   op // for a type: the keyword that begins it
 }
 
 type flowKind uint8
@@ -42,7 +42,7 @@ const (
 	flowGroup          // an expression in brackets
 	flowConst          // the constants of an enumeration of Java
 
-	// No bracket ends these.
+	// No bracket ends a frame of the following kinds.
 
 	flowThen
 	flowElse
@@ -50,15 +50,15 @@ const (
 	flowDo
 	flowYes
 	flowNo
-	flowLambda // whose body is an expression
+	flowLambda // a lambda whose body is an expression
 	flowField  // the value of a field
 
-	// What follows a bracket.
+	// The following kinds say what comes after a bracket.
 
 	flowSwitch
 	flowCatch
 	flowWhile
-	flowTryBlock // the resources of a try come first
+	flowTryBlock // the block of a try, which comes after its resources
 )
 
 func (s *flow) top() *flowFrame { return &s.frames[len(s.frames)-1] }
@@ -91,7 +91,7 @@ func (s *flow) count(cyclomatic, cognitive int) {
 	}
 }
 
-// deeper notes that the innermost frame is nested deeper by n.
+// deeper increases the nesting of the innermost frame by n.
 func (s *flow) deeper(n int) {
 	top := s.top()
 	top.nest += n
@@ -114,7 +114,7 @@ func (s *flow) expression() {
 	s.top().last = opNone
 }
 
-// statement ends the statement whose last item is i, and those that end with it.
+// statement ends the statement whose last item is i, and the statements that end with it.
 func (s *flow) statement(i int) {
 	s.expression()
 	s.start = true
@@ -164,7 +164,7 @@ func (s *flow) closed(i int) int {
 		s.steps++
 	}
 	if n <= 0 || s.frames[n].end != i {
-		return i + 1 // it closes nothing
+		return i + 1 // the bracket closes nothing
 	}
 	s.frames = s.frames[:n+1]
 	f := s.pop()
@@ -220,7 +220,7 @@ func (s *flow) group(i int, f flowFrame) {
 	}
 }
 
-// next reads the item i of a function, and returns the one to read then.
+// next reads the item i of a function, and returns the item to read next.
 func (s *flow) next(i int) int {
 	o := s.op(i)
 	top := s.top()
@@ -287,8 +287,8 @@ func (s *flow) operand(i int) bool {
 	return false
 }
 
-// logical reports whether the && or || at item i has two operands: in C++ the former
-// also declares references.
+// logical reports whether the && or || at item i has two operands: in C++, && also declares
+// references.
 func (s *flow) logical(i int, o op) bool {
 	if s.java || o == opOr {
 		return true
@@ -371,7 +371,7 @@ func (s *flow) brace(i int, start bool) {
 	macro := false
 	if s.op(i-1) == ')' && !s.java {
 		open := s.match(i - 1)
-		macro = s.op(open-1) == opName // for each, as a macro
+		macro = s.op(open-1) == opName // a block after a macro such as for_each(...)
 	}
 	switch {
 	case start || macro:
@@ -383,7 +383,7 @@ func (s *flow) brace(i int, start bool) {
 		s.deeper(s.nest)
 		s.nest = 0
 		s.start = true
-	case s.op(i-1) == '(': // a block as an expression, of GNU
+	case s.op(i-1) == '(': // a block that is an expression in GNU C
 		s.push(flowBlock, s.match(i)).then = flowLambda
 		s.start = true
 	default:
@@ -396,7 +396,7 @@ func (s *flow) tryBlock(i int) bool {
 	return s.op(i) == ')' && s.match(i) > 0 && s.match(i) < i && s.op(s.match(i)-1) == kwTry
 }
 
-// call notes a call of item i.
+// call records a call of item i.
 func (s *flow) call(i int) {
 	if s.op(i+1) != '(' || s.op(i-1) == opName {
 		return
@@ -406,7 +406,7 @@ func (s *flow) call(i int) {
 	}
 }
 
-// header opens the brackets at item i behind a keyword.
+// header opens the brackets at item i, which stand after a keyword.
 func (s *flow) header(i int, then flowKind) int {
 	if s.op(i) != '(' {
 		s.start = then == flowThen || then == flowTryBlock

@@ -10,7 +10,7 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// fuzz gives texts to the lexer of a language, whose tokens must cover each.
+// fuzz gives texts to the lexer of a language, and checks that the tokens cover each text.
 func fuzz(f *testing.F, language code.Language, seeds ...string) {
 	for _, text := range samples() {
 		f.Add(text[:min(len(text), 5000)])
@@ -43,8 +43,8 @@ func FuzzPlain(f *testing.F) { fuzz(f, "lua", "--[[ a\n]] b -- c\n'd' 1.5e3") }
 
 func FuzzPlainNested(f *testing.F) { fuzz(f, "ocaml", "(* a (* b *) c *) let x' = '\\'' (*) {|\n|}") }
 
-// Tokens grow as texts do: no lexer reads a text again and again, or makes tokens of
-// nothing. The bound on each text is on tokens and on the calls and gaps that are kept.
+// The number of tokens grows with the text: no lexer reads a text again and again, or makes
+// tokens of nothing. The test bounds the tokens and the gaps of each text.
 func TestTokensAreBoundedByTheText(t *testing.T) {
 	for what, text := range samples() {
 		for language, path := range languages() {
@@ -59,8 +59,8 @@ func TestTokensAreBoundedByTheText(t *testing.T) {
 	}
 }
 
-// Texts that are hard to read, at two lengths, are read with work that grows as they
-// do. The work is measured in what is allocated: it does not depend on the machine.
+// The work for texts that are hard to read grows in proportion to their length. It is
+// measured in allocated bytes, which do not depend on the machine.
 func TestWorkGrowsAsTheTextDoes(t *testing.T) {
 	for _, unit := range []string{
 		"(", ")", "[{(", "f'{", "f'{a:{b:", "f\"\"\"{", "'", "\"\"\"", "`", "/*", "//", "{", "}", "a.", "a(", "a,", "if a: ", "else ", "\\", "\\\n", "\r", "\t", "#", "lambda: ",
@@ -82,7 +82,8 @@ func TestWorkGrowsAsTheTextDoes(t *testing.T) {
 
 // work returns how many bytes are allocated while a text is read.
 func work(path string, language code.Language, text string) uint64 {
-	rooms, itemRooms, allWords = sync.Pool{}, sync.Pool{}, sync.Pool{} // of texts before, which would hide what this one takes
+	// empty pools, because memory of earlier texts would hide what this text needs
+	rooms, itemRooms, allWords = sync.Pool{}, sync.Pool{}, sync.Pool{}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	Halstead(Parse(path, language, text))
@@ -90,8 +91,8 @@ func work(path string, language code.Language, text string) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// The longest text that is read takes at most forty times its length, with what is given
-// back meanwhile, also where each of its bytes is a token.
+// The longest text that is read takes at most forty times its length. This counts memory
+// that is freed meanwhile, and holds even if each byte is a token.
 func TestMemoryIsBounded(t *testing.T) {
 	for _, unit := range []string{"(", "a+", "f(\n", "def f(a):"} {
 		for _, language := range []code.Language{code.Go, code.Python, code.Other} {

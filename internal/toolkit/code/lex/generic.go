@@ -7,9 +7,9 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// parsePlain makes tokens of a text in a language without a lexer of its own, and finds no functions in
-// it. A text in an unknown language has no comments and no strings: in prose, an apostrophe begins
-// none.
+// parsePlain makes tokens of a text in a language without a lexer of its own, and finds no
+// functions in it. A text in an unknown language has no comments and no strings, because an
+// apostrophe in prose does not begin a string.
 func parsePlain(f *code.File) {
 	look := f.Language.Plain()
 	if look == nil {
@@ -21,8 +21,8 @@ func parsePlain(f *code.File) {
 	f.Tokens = generic(f.Text, look)
 }
 
-// generic splits a text into tokens as a language writes them. Keywords are the words
-// that many languages keep for themselves, and all words of data.
+// generic splits a text into tokens as a language writes them. The keywords are the words
+// that many languages reserve. In a language for data, every word is a keyword.
 func generic(text string, look *code.Plain) []code.Token {
 	s := newTokenizer(text)
 	for s.at < len(text) {
@@ -52,8 +52,8 @@ func generic(text string, look *code.Plain) []code.Token {
 	return s.done()
 }
 
-// plainMark takes a comment, a string over lines, a quoted character, or an operator that
-// begins like one of them. It reports whether there was one.
+// plainMark takes a comment, a string over several lines, a quoted character, or an
+// operator that begins like one of them. It reports whether it found one.
 func (s *tokenizer) plainMark(look *code.Plain) bool {
 	for _, mark := range look.Except {
 		if s.has(mark) {
@@ -82,8 +82,8 @@ func (s *tokenizer) plainMark(look *code.Plain) bool {
 	return false
 }
 
-// plainComment returns the end of the comment that begins at the next byte; the offset of
-// that byte for none.
+// plainComment returns the end of the comment that begins at the next byte, or the offset
+// of that byte if no comment begins there.
 func (s *tokenizer) plainComment(look *code.Plain) int {
 	starts := s.at == 0 || s.text[s.at-1] == '\n'
 	for _, b := range look.Block {
@@ -91,7 +91,7 @@ func (s *tokenizer) plainComment(look *code.Plain) int {
 		case !s.has(b[0]) || look.AtStart && !starts:
 		case look.Nested:
 			return s.nested(b[0], b[1])
-		case look.AtStart: // the last line is part of it
+		case look.AtStart: // the line of the closing mark belongs to the comment
 			return s.lineEnd(s.past(s.at+len(b[0]), b[1]))
 		default:
 			return s.past(s.at+len(b[0]), b[1])
@@ -105,8 +105,8 @@ func (s *tokenizer) plainComment(look *code.Plain) int {
 	return s.at
 }
 
-// nested returns the offset behind a comment that begins at the next byte and may contain
-// others, or the end of the text where it has none.
+// nested returns the offset after a comment that begins at the next byte and may contain
+// other comments; the end of the text if the comment has no end.
 func (s *tokenizer) nested(begins, ends string) int {
 	depth := 0
 	for i := s.at; i < len(s.text); {
@@ -126,11 +126,11 @@ func (s *tokenizer) nested(begins, ends string) int {
 	return len(s.text)
 }
 
-// character returns the offset behind a quoted character that begins at the next byte;
-// the offset of that byte where the apostrophe has another meaning.
+// character returns the offset after a quoted character that begins at the next byte; the
+// offset of that byte if the apostrophe has another meaning.
 func (s *tokenizer) character() int {
 	if s.at > 0 && inName(s.text[s.at-1]) {
-		return s.at // foldl', or an attribute of Ada
+		return s.at // such as foldl' or an attribute of Ada
 	}
 	if s.peek(1) == '\\' {
 		return s.quoted(s.at, false)
@@ -142,8 +142,8 @@ func (s *tokenizer) character() int {
 	return s.at
 }
 
-// plainKeyword reports whether a word is a keyword of a language. Clones with other names have the same
-// ones at the same places.
+// plainKeyword reports whether a word is a keyword of a language. A clone with other names
+// has the same keywords at the same places.
 func plainKeyword(look *code.Plain, word string) bool {
 	const longest = 12
 	if len(word) < 2 || len(word) > longest {
@@ -155,8 +155,8 @@ func plainKeyword(look *code.Plain, word string) bool {
 	return common(word) || look.Language == "sql" && ofSQL(word)
 }
 
-// common reports whether a word is a keyword of several languages, and rarely a name in
-// the others.
+// common reports whether a word is a keyword of several languages and rarely a name in the
+// others.
 func common(word string) bool {
 	switch word {
 	case "if", "then", "else", "elsif", "elseif", "elif", "unless", "case", "when", "match", "switch", "default", "cond",
@@ -171,7 +171,7 @@ func common(word string) bool {
 	return false
 }
 
-// ofSQL reports whether a word is a keyword of SQL, which elsewhere can be a name.
+// ofSQL reports whether a word is a keyword of SQL that can be a name in other languages.
 func ofSQL(word string) bool {
 	switch word {
 	case "select", "insert", "into", "values", "update", "set", "join", "left", "right", "inner", "outer", "cross", "on", "group", "order", "by", "having", "limit", "offset",

@@ -14,7 +14,7 @@ type plainCase struct {
 	path     string
 	text     string
 	want     code.Lines
-	comments string // with a bar between them
+	comments string // expected comments, with a bar between them
 }
 
 func plainCases() []plainCase {
@@ -61,8 +61,8 @@ func plainCases() []plainCase {
 	}
 }
 
-// The comments and lines of languages without a lexer are those that the languages have,
-// also beside strings and characters that look like comments.
+// TestPlainLanguages checks the comments and lines of languages without a lexer, also next
+// to strings and characters that look like comments.
 func TestPlainLanguages(t *testing.T) {
 	for _, tt := range plainCases() {
 		t.Run(string(tt.language), func(t *testing.T) {
@@ -84,7 +84,8 @@ func TestPlainLanguages(t *testing.T) {
 	}
 }
 
-// Names can be others in a clone, keywords cannot; in data no word can.
+// A clone can have other names, but not other keywords. In a language for data, no word can
+// differ.
 func TestPlainKeywords(t *testing.T) {
 	for _, tt := range []struct {
 		language   code.Language
@@ -106,8 +107,7 @@ func TestPlainKeywords(t *testing.T) {
 	}
 }
 
-// Comments in each other that have no end, and marks without number, are read in linear
-// time: a text four times as long takes no more than that much work.
+// Nested comments without an end, and long series of marks, are read in linear time.
 func TestPlainIsLinear(t *testing.T) {
 	for _, l := range []code.Language{"ocaml", "haskell", "ruby", "perl", "lua", "powershell", "ada", "clojure"} {
 		for _, unit := range []string{"(*", "{-", "-}", "=begin\n", "\n=pod", "--[[", "@\"", "'", "'\\", "a'", "\\\"", "<#"} {

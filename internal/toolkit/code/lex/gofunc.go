@@ -9,19 +9,19 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// goFunc measures one function. Cyclomatic is what gocyclo 0.6.0 counts and Cognitive
-// what gocognit 1.2.1 counts, with their peculiarities: a function literal belongs to
-// the function around it, and the block of an else is nested no deeper than its if.
-// internal/toolkit/quality compares them over the standard library.
+// goFunc measures one function. Cyclomatic is what gocyclo 0.6.0 counts and Cognitive what
+// gocognit 1.2.1 counts, with their peculiarities: a function literal belongs to the
+// function around it, and the block of an else is nested no deeper than its if.
+// internal/toolkit/quality compares the numbers over the standard library.
 type goFunc struct {
 	goPlaces
 
 	fn      *code.Func
 	name    string
-	self    int // calls of something of its own name
-	named   int // names that are the same, without those behind a dot
-	nesting int // as Cognitive counts it
-	depth   int // of blocks around
+	self    int // number of calls of something with the function's name
+	named   int // number of names equal to the function's, without names after a dot
+	nesting int // nesting level as Cognitive counts it
+	depth   int // number of blocks around the present node
 }
 
 // measure fills the metrics and the calls of the function.
@@ -31,7 +31,7 @@ func (m *goFunc) measure(typ *ast.FuncType, body *ast.BlockStmt) {
 	ast.Walk(m, body)
 }
 
-// Visit counts a node, and walks over what needs an order or a depth of its own.
+// Visit counts a node, and walks over the children whose order or depth matters.
 func (m *goFunc) Visit(n ast.Node) ast.Visitor {
 	switch n := n.(type) {
 	case *ast.IfStmt:
@@ -122,8 +122,8 @@ func (m *goFunc) Visit(n ast.Node) ast.Visitor {
 	return m
 }
 
-// branch counts a statement that branches, whose cases are branches of their own
-// unless it is one itself.
+// branch counts a statement that branches. itself is false if its cases are counted as
+// branches instead.
 func (m *goFunc) branch(itself bool) {
 	m.fn.Cognitive += m.nesting + 1
 	if itself {
@@ -138,7 +138,7 @@ func (m *goFunc) body(b *ast.BlockStmt) {
 	m.nesting--
 }
 
-// block walks over a block, of whose depth Nesting is the maximum.
+// block walks over a block. Nesting is the largest depth of a block.
 func (m *goFunc) block(b *ast.BlockStmt) {
 	m.depth++
 	m.fn.Nesting = max(m.fn.Nesting, m.depth)
@@ -146,7 +146,7 @@ func (m *goFunc) block(b *ast.BlockStmt) {
 	m.depth--
 }
 
-// ifStatement walks over an if; chained is whether it stands behind an else.
+// ifStatement walks over an if; chained is true if it stands after an else.
 func (m *goFunc) ifStatement(n *ast.IfStmt, chained bool) {
 	for {
 		m.fn.Cyclomatic++
@@ -171,8 +171,8 @@ func (m *goFunc) ifStatement(n *ast.IfStmt, chained bool) {
 	}
 }
 
-// chain walks over operators without brackets between them. Each change from && to ||
-// or back is one for Cognitive.
+// chain walks over operators without brackets between them. Cognitive grows by one for each
+// change from && to || or back.
 func (m *goFunc) chain(n *ast.BinaryExpr, last *token.Token) {
 	m.link(n.X, last)
 	if logical(n.Op) {
@@ -195,7 +195,7 @@ func (m *goFunc) link(e ast.Expr, last *token.Token) {
 
 func logical(op token.Token) bool { return op == token.LAND || op == token.LOR }
 
-// call adds a call of something that has a name.
+// call adds a call if the function that it calls has a name.
 func (m *goFunc) call(n *ast.CallExpr) {
 	if id, ok := n.Fun.(*ast.Ident); ok && id.Name == m.name {
 		m.self++
@@ -226,14 +226,15 @@ func (m *goFunc) add(name *ast.Ident, of string) {
 	m.fn.Calls = append(m.fn.Calls, code.Call{Name: name.Name, Of: of, Line: int(m.f.Tokens[at].Line), Token: at})
 }
 
-// goPlaces turns the parser's positions into lines and tokens.
+// goPlaces converts the parser's positions into lines and tokens.
 type goPlaces struct {
 	f    *code.File
 	file *token.File
 	last *goLine
 }
 
-// goLine is a line that was looked up: the next one is mostly behind it.
+// goLine is the position of the last lookup and its line. The next lookup is mostly for a
+// later position.
 type goLine struct{ at, line int }
 
 func newGoPlaces(f *code.File, file *token.File) goPlaces {
@@ -250,19 +251,19 @@ func (g goPlaces) line(p token.Pos) int {
 	return g.last.line
 }
 
-// lines returns how many lines end between two positions, which is faster than to look
-// up the line of each.
+// lines returns the number of lines that end between two positions. This is faster than a
+// lookup of both lines.
 func (g goPlaces) lines(from, to token.Pos) int {
 	return strings.Count(g.f.Text[g.file.Offset(from):g.file.Offset(to)], "\n")
 }
 
-// token returns the index of the first token at or behind a position.
+// token returns the index of the first token at or after a position.
 func (g goPlaces) token(p token.Pos) int {
 	at := int32(g.file.Offset(p))
 	return sort.Search(len(g.f.Tokens), func(i int) bool { return g.f.Tokens[i].Start >= at })
 }
 
-// text returns an expression as it is written; of a long one, its end.
+// text returns the source text of an expression; only its end if the expression is long.
 func (g goPlaces) text(e ast.Expr) string {
 	return tail(g.f.Text[g.file.Offset(e.Pos()):g.file.Offset(e.End())])
 }

@@ -40,11 +40,12 @@ func parseGo(f *code.File) {
 	}
 }
 
-// maxGoBrackets is how deep brackets may be nested in Go. The standard library's parser
-// takes 100,000, and for each of them stack, and time to find out that the text is wrong.
+// maxGoBrackets is the deepest nesting of brackets in Go that is parsed. The standard
+// library's parser accepts 100,000 levels. Each level takes stack, and time until the
+// parser reports that the text is wrong.
 const maxGoBrackets = 1000
 
-// firstFault returns the first fault of a text with its place in it.
+// firstFault returns the first fault of a text, with its line.
 func firstFault(err error) string {
 	if all, ok := err.(scanner.ErrorList); ok && len(all) > 0 { //nolint:errorlint // what parser.ParseFile documents
 		return "line " + strconv.Itoa(all[0].Pos.Line) + ": " + all[0].Msg
@@ -57,14 +58,14 @@ type goFile struct {
 	goPlaces
 
 	tree  *ast.File
-	known *goNames // of the file, once they are needed
+	known *goNames // names of the file; nil until they are needed
 }
 
 func (g *goFile) imports() {
 	for _, d := range g.tree.Imports {
 		path, err := strconv.Unquote(d.Path.Value)
 		if err != nil {
-			continue // the parser has refused it before
+			continue // the parser refuses such a path before
 		}
 		i := code.Import{Path: path, Line: g.line(d.Path.Pos())}
 		if d.Name != nil {
@@ -130,8 +131,8 @@ func (g *goFile) typeKind(s *ast.TypeSpec) (kind string, bases []string) {
 	return "type", nil
 }
 
-// embedded returns the types of fields without a name. Unions and constraints such as
-// ~int are not types that are embedded.
+// embedded returns the types of fields without a name. A union, or a constraint such as
+// ~int, is not an embedded type.
 func (g *goFile) embedded(fields *ast.FieldList) (all []string) {
 	for _, field := range fields.List {
 		if len(field.Names) == 0 {
@@ -143,8 +144,8 @@ func (g *goFile) embedded(fields *ast.FieldList) (all []string) {
 	return all
 }
 
-// typeName returns the name of a type with its package, without a star and its type
-// arguments; empty for a type without a name.
+// typeName returns the name of a type with its package, without a star and without type
+// arguments; empty if the type has no name.
 func typeName(e ast.Expr) string {
 	for {
 		switch t := e.(type) {
@@ -169,7 +170,8 @@ func typeName(e ast.Expr) string {
 	}
 }
 
-// function adds a function, or a variable that is declared with one. gocyclo does the same.
+// function adds a function, or a variable that is declared with a function. gocyclo also
+// counts such variables.
 func (g *goFile) function(name *ast.Ident, first token.Pos, typ *ast.FuncType, body *ast.BlockStmt, recv *ast.FieldList) {
 	fn := code.Func{
 		Symbol: g.symbol(name, "func", first, body.End(), nil),

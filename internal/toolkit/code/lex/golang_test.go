@@ -18,9 +18,9 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// testdata/metrics.golden has the counts of gocyclo 0.6.0 and gocognit 1.2.1 for a
-// file; internal/toolkit/quality checks that they still are the same. gocognit leaves
-// out variables.
+// TestGoMetrics compares with testdata/metrics.golden, the counts of gocyclo 0.6.0 and
+// gocognit 1.2.1 for a file. A test of internal/toolkit/quality checks that the counts are
+// still the same. gocognit does not count functions in variables.
 func TestGoMetrics(t *testing.T) {
 	f := Parse("metrics.go", code.Go, read(t, "testdata/metrics.go"))
 	check(t, f)
@@ -113,7 +113,7 @@ func TestGoGaps(t *testing.T) {
 	}
 }
 
-// Brackets that are nested too deep are found before the parser works its way down.
+// Brackets that are nested too deeply are found before the parser descends into them.
 func TestGoNestedTooDeep(t *testing.T) {
 	const begin = "package p\n\nvar x = "
 	for n, want := range map[int]string{

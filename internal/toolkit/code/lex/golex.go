@@ -2,9 +2,10 @@ package lex
 
 import "belljar.dev/internal/toolkit/code"
 
-// goTokens returns the tokens of a text in Go, and the line at which more brackets are
-// nested than maxGoBrackets, or 0. It is several times as fast as the standard library's
-// scanner, with whose tokens internal/toolkit/quality compares them.
+// goTokens returns the tokens of a text in Go, and the first line on which brackets are
+// nested deeper than maxGoBrackets, or 0 if there is none. It is several times as fast as
+// the scanner of the standard library. internal/toolkit/quality compares the tokens of
+// both.
 func goTokens(text string) (tokens []code.Token, deep int) {
 	t := newTokenizer(text)
 	depth := 0
@@ -47,7 +48,7 @@ func goTokens(text string) (tokens []code.Token, deep int) {
 	return t.done(), deep
 }
 
-// goKeyword reports whether a word is a keyword of Go, faster than a table of them would.
+// goKeyword reports whether a word is a keyword of Go. The switch is faster than a table.
 func goKeyword(word string) bool {
 	switch word {
 	case "break", "case", "chan", "const", "continue", "default", "defer", "else", "fallthrough", "for", "func", "go", "goto",
@@ -57,7 +58,7 @@ func goKeyword(word string) bool {
 	return false
 }
 
-// goNumber returns the offset behind the number that begins here.
+// goNumber returns the offset after the number that begins here.
 func (s *tokenizer) goNumber() int {
 	hex := s.text[s.at] == '0' && s.peek(1)|0x20 == 'x'
 	for i := s.at + 1; ; i++ {

@@ -8,20 +8,20 @@ import (
 
 // goNames are the names that a file declares outside of functions.
 type goNames struct {
-	top    map[string]bool       // but for imports, methods and init
-	bodies map[token.Pos]*goBody // by the place of a function's name; nil until a name may mean several things
+	top    map[string]bool       // names except those of imports, methods and init
+	bodies map[token.Pos]*goBody // functions, by the position of their name; nil until a name may mean several things
 }
 
-// goBody is a function after the parser found out what its names mean.
+// goBody is a function whose names the parser has resolved.
 type goBody struct {
 	name *ast.Ident
 	body *ast.BlockStmt
 }
 
-// recursion returns how many of the calls of something of the function's own name
-// gocognit takes for calls of itself: those for which the parser finds the same
-// declaration in this file as for the function. For a method it finds none, and for
-// what another file or the language declares neither.
+// recursion returns how many of the calls of the function's own name gocognit counts as
+// recursion: the calls for which the parser finds the same declaration in this file as for
+// the function. The parser finds no declaration for a method, and none for a name that
+// another file or the language declares. So such a call of a method's name counts, too.
 func (g *goFile) recursion(m *goFunc, name *ast.Ident, recv *ast.FieldList) int {
 	if g.known == nil {
 		g.known = &goNames{top: topNames(g.tree)}
@@ -37,7 +37,7 @@ func (g *goFile) recursion(m *goFunc, name *ast.Ident, recv *ast.FieldList) int 
 	}
 	switch {
 	case named > m.self:
-		return g.resolved(m, name) // it may be declared within the function
+		return g.resolved(m, name) // the name may be declared within the function
 	case recv == nil && m.name != "init":
 		return m.self
 	case g.known.top[m.name]:
@@ -46,7 +46,8 @@ func (g *goFile) recursion(m *goFunc, name *ast.Ident, recv *ast.FieldList) int 
 	return m.self
 }
 
-// topNames returns the names that a file declares.
+// topNames returns the names that a file declares outside of functions, except those of
+// imports, methods and init.
 func topNames(tree *ast.File) map[string]bool {
 	top := make(map[string]bool)
 	for _, d := range tree.Decls {
@@ -71,8 +72,8 @@ func topNames(tree *ast.File) map[string]bool {
 	return top
 }
 
-// resolved is recursion with the parser's answer, which takes a second reading of the
-// file.
+// resolved returns what recursion returns, by the declarations that the parser finds. This
+// takes a second parse of the file.
 func (g *goFile) resolved(m *goFunc, name *ast.Ident) (calls int) {
 	if g.known.bodies == nil {
 		g.known.bodies = bodies(g.f.Path, g.f.Text)
@@ -92,12 +93,12 @@ func (g *goFile) resolved(m *goFunc, name *ast.Ident) (calls int) {
 	return calls
 }
 
-// bodies reads a file once more, and returns its functions.
+// bodies parses a file once more, and returns its functions.
 func bodies(path, text string) map[token.Pos]*goBody {
 	all := make(map[token.Pos]*goBody)
 	tree, err := parser.ParseFile(token.NewFileSet(), path, text, 0)
 	if err != nil {
-		return all // it was valid before
+		return all // does not happen: the text was valid before
 	}
 	for _, d := range tree.Decls {
 		switch d := d.(type) {

@@ -8,14 +8,14 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// overlap is how often a token may be counted on average, for it belongs to each of
+// overlap is how often a token may be counted on average. A token is counted for each of
 // the functions around it.
 const overlap = MaxFuncDepth
 
 // Halstead counts the operators and operands of each function of a file by its tokens:
-// names, numbers and strings are operands; keywords, operators and brackets are
-// operators. A pair of brackets is one operator. Two are the same where their texts are.
-// It takes a quarter of the time of Parse, and few analyses ask for it.
+// names, numbers and strings are operands; keywords, operators and brackets are operators.
+// A pair of brackets is one operator. Two operators or operands are the same if their texts
+// are equal. Halstead takes a quarter of the time of Parse, and few analyses need it.
 func Halstead(f *code.File) {
 	if f.Counted {
 		return
@@ -43,15 +43,15 @@ func Halstead(f *code.File) {
 	}
 }
 
-// allWords is what counted the words of one file and can do so for another.
+// allWords contains counters that no file uses now, for reuse.
 var allWords sync.Pool // of *words
 
 // words numbers the distinct words of a file, so that no function needs a table of
 // its own.
 type words struct {
-	of                  []int32 // for each token of a function: n for operand n, -n for operator n, 0 for neither
+	of                  []int32 // for each token of a function: n for operand n, -n for operator n, 0 for other tokens
 	operands, operators wordTable
-	single              [256]int32 // operators of one byte, which are most of them
+	single              [256]int32 // numbers of the operators of one byte, which most operators are
 }
 
 // number gives each distinct word of the file's functions a number.
@@ -60,7 +60,7 @@ func (w *words) number(f *code.File) {
 	w.operands.begin()
 	w.operators.begin()
 	clear(w.single[:])
-	start, end := 0, 0 // of the functions so far, which begin one behind the other
+	start, end := 0, 0 // range of the tokens of the functions so far
 	for i := range f.Funcs {
 		fn := &f.Funcs[i]
 		if fn.Start < start {
@@ -73,7 +73,7 @@ func (w *words) number(f *code.File) {
 	w.operators.end()
 }
 
-// numberIn gives the words of some tokens their numbers.
+// numberIn gives numbers to the words of the tokens from start to end.
 func (w *words) numberIn(f *code.File, start, end int) {
 	for i := start; i < end; i++ {
 		t := f.Tokens[i]
@@ -100,8 +100,8 @@ func (w *words) numberIn(f *code.File, start, end int) {
 	}
 }
 
-// count counts the words of the tokens from start to end, which belong to a function
-// with a number of its own.
+// count counts the words of the tokens from start to end, which belong to the function with
+// a number.
 func (w *words) count(function int32, start, end int) (h code.Halstead) {
 	operands, operators := w.operands.last, w.operators.last
 	for _, n := range w.of[start:end] {
@@ -123,14 +123,15 @@ func (w *words) count(function int32, start, end int) (h code.Halstead) {
 	return h
 }
 
-// wordTable numbers the words of one file after another. Numbers go on from file to file,
-// so that nothing has to be cleared: a slot with the number of an earlier file is free.
+// wordTable numbers the words of one file after another. The numbers continue from file to
+// file, so that no slot has to be cleared: a slot with the number of an earlier file is
+// free.
 type wordTable struct {
 	seed  maphash.Seed
-	slots []wordSlot // a power of two, half of them free
-	base  int32      // the last number of earlier files
-	top   int32      // the last number of all
-	last  []int32    // for each number from base: the function in which it was counted last
+	slots []wordSlot // the length is a power of two; half of the slots are free
+	base  int32      // last number of the earlier files
+	top   int32      // last number of all files
+	last  []int32    // for each number after base: the last function in which it was counted
 }
 
 // wordSlot is a word of the text.
@@ -140,7 +141,8 @@ type wordSlot struct {
 	number     int32
 }
 
-// maxWordSlots is how large a table may be to be used again, and maxWords which number.
+// maxWordSlots is the size of the largest table that is reused, and maxWords the largest
+// number in it.
 const (
 	maxWordSlots = 1 << 14
 	maxWords     = 1 << 30
@@ -150,20 +152,20 @@ func newWordTable() wordTable {
 	return wordTable{seed: maphash.MakeSeed(), slots: make([]wordSlot, 1<<10)}
 }
 
-// reusable reports whether the table is good for another file.
+// reusable reports whether the table may be used for another file.
 func (t *wordTable) reusable() bool { return len(t.slots) <= maxWordSlots && t.top < maxWords }
 
-// begin makes the table ready for the words of another file.
+// begin prepares the table for the words of another file.
 func (t *wordTable) begin() { t.base = t.top }
 
-// end makes it ready to count what has numbers now.
+// end prepares the table for counting the words that have numbers.
 func (t *wordTable) end() {
 	n := int(t.top-t.base) + 1
 	t.last = slices.Grow(t.last[:0], n)[:n]
 	clear(t.last)
 }
 
-// number returns the number of the word of a token, from 1.
+// number returns the number of a token's word, from 1.
 func (t *wordTable) number(text string, of code.Token) int32 {
 	word := text[of.Start:of.End]
 	h := uint32(maphash.String(t.seed, word))
@@ -179,7 +181,7 @@ func (t *wordTable) number(text string, of code.Token) int32 {
 	return s.number - t.base
 }
 
-// find returns the slot of a word, or the free one where it belongs.
+// find returns the slot of a word, or the free slot where the word belongs.
 func (t *wordTable) find(h uint32, word, text string) *wordSlot {
 	mask := uint32(len(t.slots) - 1)
 	for i := h & mask; ; i = (i + 1) & mask {
@@ -190,7 +192,7 @@ func (t *wordTable) find(h uint32, word, text string) *wordSlot {
 	}
 }
 
-// grow doubles the table.
+// grow doubles the number of slots.
 func (t *wordTable) grow(text string) {
 	old := t.slots
 	t.slots = make([]wordSlot, 2*len(old))

@@ -8,13 +8,13 @@ import (
 
 // parseJava reads Java.
 //
-// Cyclomatic is McCabe's number as checkstyle's CyclomaticComplexity counts it: 1, and
-// if, the loops, each case, a catch, a ternary, && and ||. Cognitive follows
-// SonarSource's paper "Cognitive Complexity", version 1.7: if, the loops, switch, catch
-// and a ternary by their nesting; else, a jump to a label and each run of the same
-// logical operator by one. A lambda belongs to the method around it and is one level
-// deeper; the methods of a local or an anonymous class count by themselves. As in
-// SonarSource's own analyzers, recursion does not count.
+// Cyclomatic is McCabe's number as checkstyle's CyclomaticComplexity counts it: 1, plus one
+// for each if, loop, case, catch, ternary, && and ||. Cognitive follows SonarSource's paper
+// "Cognitive Complexity", version 1.7: if, the loops, switch, catch and a ternary count by
+// their nesting; else, a jump to a label and each run of the same logical operator count
+// one. A lambda belongs to the method around it and is one level deeper; the methods of a
+// local or an anonymous class count by themselves. As in SonarSource's own analyzers,
+// recursion does not count.
 func parseJava(f *code.File) { readJava(f).free() }
 
 // readJava does the work of parseJava, and returns the reader for tests.
@@ -161,7 +161,7 @@ type java struct {
 	flow
 }
 
-// read reads the item i, and returns the one to read then.
+// read reads the item i, and returns the item to read next.
 func (j *java) read(i int) int {
 	o := j.op(i)
 	if closes(o) {
@@ -180,11 +180,11 @@ func (j *java) read(i int) int {
 		return j.typed(i, i, flowBlock)
 	case j.start && (o == kwModifier || o == kwStatic):
 		return i + 1
-	case o == kwAsync: // synchronized
+	case o == kwAsync: // the keyword is synchronized
 		if j.op(i+1) == '(' {
 			return j.header(i+1, flowTryBlock)
 		}
-	case o == kwClass: // of a.class
+	case o == kwClass: // as in a.class
 		j.start = false
 		return i + 1
 	}
@@ -196,7 +196,7 @@ func (j *java) record(i int) bool {
 	return j.word(i) == "record" && j.op(i+1) == opName && (j.op(i+2) == '(' || j.op(i+2) == '<')
 }
 
-// annotation returns the item behind the annotation that begins at item i.
+// annotation returns the item after the annotation that begins at item i.
 func (j *java) annotation(i int) int {
 	i++
 	for j.op(i) == opName && j.op(i+1) == '.' {
@@ -210,8 +210,8 @@ func (j *java) annotation(i int) int {
 	return i
 }
 
-// angles returns the item behind the type arguments that < opens at i, or i where <
-// compares.
+// angles returns the item after the type arguments that < opens at i. It returns i if < is
+// a comparison.
 func (j *java) angles(i int) int {
 	depth := 0
 	for k, n := i, 0; n < 96; n++ {
@@ -239,7 +239,7 @@ func (j *java) angles(i int) int {
 	return i
 }
 
-// created reads new: the class without a name that can follow has members.
+// created reads new. An anonymous class that follows has members.
 func (j *java) created(i int) int {
 	j.start = false
 	k := i + 1
@@ -282,12 +282,12 @@ func (j *java) created(i int) int {
 	return k
 }
 
-// member reads a declaration that begins at item i of a type or a file.
+// member reads a declaration of a type or a file that begins at item i.
 func (j *java) member(i int) int {
 	if j.op(i) == '{' && j.match(i) == j.top().end {
-		return i + 1 // behind the arguments of a class without a name
+		return i + 1 // the brace after the arguments of an anonymous class
 	}
-	first := -1 // without annotations
+	first := -1 // first item after the annotations
 	for k := i; k < len(j.items); k++ {
 		j.steps++
 		o := j.op(k)
@@ -303,9 +303,9 @@ func (j *java) member(i int) int {
 			return k + 1
 		case '{':
 			if j.op(k-1) == opName && k > first && j.op(k-1) != kwStatic && j.top().tag == kwExtends {
-				return j.method(first, k-1, 0, k) // the short constructor of a record
+				return j.method(first, k-1, 0, k) // the compact constructor of a record
 			}
-			// An initialiser, which belongs to no function.
+			// This is an initialiser, which belongs to no function.
 			b := j.push(flowBlock, j.match(k))
 			b.fn, b.nest, b.body = -1, 0, false
 			b.then = flowLambda
@@ -354,7 +354,7 @@ func (j *java) field(first, i int) {
 	j.start = false
 }
 
-// variable notes the constant at item i.
+// variable records the constant at item i.
 func (j *java) variable(first, i int) {
 	static, final, exported := j.top().tag == kwInterface, j.top().tag == kwInterface, j.top().tag == kwInterface
 	for k := first; k < i; k++ {
@@ -368,7 +368,7 @@ func (j *java) variable(first, i int) {
 		}
 	}
 	if !static {
-		return // one for each object
+		return // each object has such a variable of its own
 	}
 	kind := "variable"
 	if final {
@@ -380,7 +380,7 @@ func (j *java) variable(first, i int) {
 	})
 }
 
-// methodOrNot reads what has parameters, which the bracket i opens.
+// methodOrNot reads a declaration with parameters, which the bracket i opens.
 func (j *java) methodOrNot(first, i int) int {
 	after := j.match(i) + 1
 	for range 256 {
@@ -396,7 +396,7 @@ func (j *java) methodOrNot(first, i int) int {
 			continue
 		case ';':
 			return after + 1
-		case kwDefault: // of an annotation's element
+		case kwDefault: // default value of an annotation's element
 			for j.op(after) != ';' && !closes(j.op(after)) && j.op(after) != opNone {
 				j.steps++
 				if opens(j.op(after)) {
@@ -411,8 +411,8 @@ func (j *java) methodOrNot(first, i int) int {
 	return after
 }
 
-// method notes the method whose name is item name, whose parameters the bracket params
-// opens and whose body the brace i, and opens it.
+// method records a method and opens its body. Its name is item name, the bracket params
+// opens its parameters, and the brace i opens its body.
 func (j *java) method(first, name, params, i int) int {
 	end := j.match(i)
 	if end >= len(j.items) {
@@ -491,7 +491,7 @@ func (j *java) imported(i int) int {
 	return k
 }
 
-// typed notes the type whose keyword is item i, and opens it.
+// typed records the type whose keyword is item i, and opens it.
 func (j *java) typed(first, i int, then flowKind) int {
 	t := code.Symbol{Kind: j.word(i), Owner: j.top().owner, Exported: j.top().tag == kwInterface, First: j.lineOf(first)}
 	if j.op(i-1) == '@' {
@@ -501,7 +501,7 @@ func (j *java) typed(first, i int, then flowKind) int {
 		t.Exported = t.Exported || j.word(k) == "public"
 	}
 	tag := j.op(i)
-	if tag == opName { // a record
+	if tag == opName { // it is a record
 		tag = kwExtends
 	}
 	if j.op(i+1) != opName {
@@ -565,7 +565,7 @@ func (j *java) constant(i int) int {
 	case '@':
 		return j.annotation(i)
 	case ';':
-		j.pop() // members follow
+		j.pop() // the members follow
 		j.start = true
 	case '(':
 		g := j.push(flowGroup, j.match(i))

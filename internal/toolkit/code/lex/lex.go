@@ -6,15 +6,16 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// MaxText is how long a text may be, in bytes. Nothing is measured in a longer one.
+// MaxText is the length of the longest text that is measured, in bytes. Nothing is measured
+// in a longer text.
 const MaxText = 5 << 20
 
-// MaxFuncDepth is how many functions may be nested in each other. The blocks of
-// deeper ones belong to the function at this depth.
+// MaxFuncDepth is how many functions may be nested in each other. The blocks of deeper
+// functions belong to the function at this depth.
 const MaxFuncDepth = 16
 
-// Parse measures a text, but for what [Halstead] counts. It never fails: what it could not
-// measure is absent, and the gaps of the file say why.
+// Parse measures a text, except for what [Halstead] counts. It never fails: a measure that
+// it cannot take is absent, and the gaps of the file state why.
 //
 // Parse takes time in proportion to the length of the text.
 func Parse(path string, language code.Language, text string) *code.File {
@@ -50,7 +51,7 @@ func Parse(path string, language code.Language, text string) *code.File {
 	return f
 }
 
-// unreadable says why a text is not measured at all, or "".
+// unreadable returns why a text is not measured at all, or "" if it is.
 func unreadable(text string) string {
 	switch {
 	case len(text) > MaxText:

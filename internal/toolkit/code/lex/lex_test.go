@@ -7,7 +7,7 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// samples are texts of many kinds, hostile ones among them.
+// samples are texts of many kinds, including hostile ones.
 func samples() map[string]string {
 	return map[string]string{
 		"empty":           "",
@@ -42,7 +42,7 @@ func indents(n int) string {
 	return b.String()
 }
 
-// languages are all that have a case of their own.
+// languages returns the languages that the tests try, with a path of a file in each.
 func languages() map[code.Language]string {
 	return map[code.Language]string{
 		code.Go: "a.go", code.Rust: "a.rs", code.Python: "a.py", code.TypeScript: "a.ts", code.TSX: "a.tsx", code.JavaScript: "a.js",
@@ -51,8 +51,9 @@ func languages() map[code.Language]string {
 	}
 }
 
-// Each language with functions is in the table, by a name that it is known by, and its lexer
-// finds one.
+// TestEachLanguageIsTried checks that languages has a path for each language with
+// functions, that Detect returns the language for the path, and that its lexer finds a
+// function.
 func TestEachLanguageIsTried(t *testing.T) {
 	functions := map[code.Language]string{
 		code.Go: "package a\nfunc f() {}\n", code.Rust: "fn f() {}", code.Python: "def f(): pass\n", code.C: "int f() { return 1; }", code.CPP: "int f() { return 1; }",
@@ -69,8 +70,9 @@ func TestEachLanguageIsTried(t *testing.T) {
 	}
 }
 
-// Whatever the text, its tokens follow each other and leave out only what is blank,
-// each line is counted once, and functions and calls are within the file.
+// TestTokensCoverTheText checks for all texts that the tokens follow each other and leave
+// out only white space, that each line is counted once, and that functions and calls are
+// within the file.
 func TestTokensCoverTheText(t *testing.T) {
 	for what, text := range samples() {
 		for language, path := range languages() {
@@ -79,7 +81,7 @@ func TestTokensCoverTheText(t *testing.T) {
 	}
 }
 
-// check finds faults in what Parse says of any text.
+// check reports faults in the result of Parse, whatever the text is.
 func check(t *testing.T, f *code.File) {
 	t.Helper()
 	Halstead(f)
@@ -127,7 +129,7 @@ func check(t *testing.T, f *code.File) {
 	}
 }
 
-// Of a text that is not a program, the result only says why.
+// For a text that is not a program, the result contains only the reason.
 func TestParseRefuses(t *testing.T) {
 	for want, text := range map[string]string{
 		"larger than 5 MiB":                              strings.Repeat(" ", MaxText+1),

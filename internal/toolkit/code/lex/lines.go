@@ -6,16 +6,16 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// countLines counts the lines of a text by its tokens. A line with nothing but white
-// space is a blank one, also within a comment or a string.
+// countLines counts the lines of a text by its tokens. A line that contains only white
+// space is blank, also within a comment or a string.
 func countLines(text string, tokens []code.Token) (n code.Lines) {
-	next := 0 // the first token that does not end before the line
+	next := 0 // first token that does not end before the line
 	for at := 0; at < len(text); {
 		end := len(text)
 		if i := strings.IndexByte(text[at:], '\n'); i >= 0 {
 			end = at + i
 		}
-		first := at // of the line's bytes that are not white space
+		first := at // offset of the line's first byte that is not white space
 		for first < end && isBlank(text[first]) {
 			first++
 		}
@@ -25,7 +25,8 @@ func countLines(text string, tokens []code.Token) (n code.Lines) {
 		switch {
 		case first == end:
 			n.Blank++
-		case hasCode(tokens[next:], end) || at == 0 && strings.HasPrefix(text, "#!"): // a program's name
+		// #! in the first line names a program
+		case hasCode(tokens[next:], end) || at == 0 && strings.HasPrefix(text, "#!"):
 			n.Code++
 		default:
 			n.Comment++

@@ -6,11 +6,11 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// pyBlock is what begins a block.
+// pyBlock is the kind of statement that begins a block.
 type pyBlock uint8
 
 const (
-	pyOther pyBlock = iota // try, with, and what is not understood
+	pyOther pyBlock = iota // try, with, and statements that are not understood
 	pyFinally
 	pyBranch
 	pyMatch
@@ -22,31 +22,31 @@ const (
 // pyOpen is a block that is open.
 type pyOpen struct {
 	kind   pyBlock
-	level  int // of the indentation of its statements; -1 for one on the line of its header
-	nests  int // by how much it nests what Cognitive counts
-	symbol int // of File.Funcs or File.Types
-	scope  int // how many scopes were open before it
+	level  int // indentation of its statements; -1 if they stand on the line of its header
+	nests  int // levels that it adds to the nesting, as Cognitive counts it
+	symbol int // index in File.Funcs or File.Types; -1 if it has none
+	scope  int // number of scopes that were open before it
 }
 
 // pyFunc is a function that is open.
 type pyFunc struct {
 	index   int
-	nesting int // around it
-	depth   int // of the blocks around it
+	nesting int // nesting around its body, as Cognitive counts it
+	depth   int // number of open blocks, including its own
 	self    bool
-	finally int // blocks of finally that are open within it
+	finally int // number of finally blocks that are open within it
 
-	// Whether it is a decorator: a function that is nothing but another one and a
-	// return. The inner one then counts as not nested.
+	// These counts find out whether it is a decorator: a function that contains only
+	// another function and a return. The inner function then counts as not nested.
 	statements, functions, returns int
-	weight                         int // how much less it counts then
+	weight                         int // amount by which Cognitive is less for a decorator
 }
 
 // pyScope is a class or a function whose names are read.
 type pyScope struct {
-	owner string // the names of the scopes up to it, with dots
+	owner string // names of the scopes up to this one, joined by dots
 	class bool
-	local bool // within a function
+	local bool // it is a function or lies within one
 }
 
 type pyVar struct{ owner, name string }
@@ -56,18 +56,18 @@ type pyFile struct {
 	pyCursor
 
 	test    bool
-	level   int // of the indentation
+	level   int // indentation of the present line
 	blocks  []pyOpen
 	funcs   []pyFunc
-	pending *pyOpen // a block whose statements are expected on the next lines
+	pending *pyOpen // block whose statements are expected on the next lines
 	scopes  []pyScope
-	nesting int // of all blocks that are open, for Cognitive
+	nesting int // nesting of all open blocks, as Cognitive counts it
 	vars    map[pyVar]bool
-	docs    []int // the tokens of strings with three quotes that are statements of their own
+	docs    []int // tokens of strings with three quotes that are statements of their own
 	expr    pyExpr
 }
 
-// pyCursor goes over the tokens of a file.
+// pyCursor moves over the tokens of a file.
 type pyCursor struct {
 	f    *code.File
 	at   int // index of the next token
@@ -88,14 +88,14 @@ func (p *pyCursor) ahead(n int) code.Kind {
 	return code.Newline
 }
 
-// inline ends the blocks that end with their line.
+// inline ends the blocks whose statements stand on the line of their header.
 func (p *pyFile) inline() {
 	for n := len(p.blocks); n > 0 && p.blocks[n-1].level < 0; n-- {
 		p.close()
 	}
 }
 
-// leave ends the blocks whose statements have an indentation.
+// leave ends the blocks whose statements have at least this indentation.
 func (p *pyFile) leave(level int) {
 	for n := len(p.blocks); n > 0 && p.blocks[n-1].level >= level; n-- {
 		p.close()
@@ -156,16 +156,18 @@ func (p *pyFile) closeFunc() {
 	p.funcs = p.funcs[:n]
 }
 
-// finally notes for each function that is open that such a block begins or ends.
+// finally records for each open function that a finally block begins (n is 1) or ends (n is
+// -1).
 func (p *pyFile) finally(n int) {
 	for i := range p.funcs {
 		p.funcs[i].finally += n
 	}
 }
 
-// branch counts for each function that is open: paths for Cyclomatic, and one for
-// Cognitive, with the nesting where nested. Cyclomatic is mccabe's number, which has none
-// of the branches in blocks of finally; it has no operators and conditional expressions.
+// branch adds to the counts of each open function: paths to Cyclomatic, and, if cognitive
+// is true, one to Cognitive. If nested is true, it also adds the nesting to Cognitive.
+// Cyclomatic is the number of mccabe, which does not count branches in finally blocks,
+// operators, and conditional expressions.
 func (p *pyFile) branch(paths int, cognitive, nested bool) {
 	for i := range p.funcs {
 		open := &p.funcs[i]
@@ -185,14 +187,15 @@ func (p *pyFile) branch(paths int, cognitive, nested bool) {
 	}
 }
 
-// statement notes that a function has another statement than a function or a return.
+// statement records that the innermost function contains a statement that is neither a
+// function nor a return.
 func (p *pyFile) statement() {
 	if n := len(p.funcs); n > 0 && len(p.blocks) == p.funcs[n-1].depth {
 		p.funcs[n-1].statements++
 	}
 }
 
-// colon goes over the colon of a header; false where it is missing.
+// colon moves past the colon of a header; it returns false if the colon is missing.
 func (p *pyCursor) colon() bool {
 	if p.at < len(p.f.Tokens) && p.is(0, ":") {
 		p.last = p.at
@@ -202,24 +205,24 @@ func (p *pyCursor) colon() bool {
 	return false
 }
 
-// pyExpr is what is known of the expression that is read.
+// pyExpr is the state of the expression that is being read.
 type pyExpr struct {
-	nesting int // of conditional expressions and lambdas
+	nesting int // nesting of conditional expressions and lambdas
 	levels  []pyLevel
-	deeper  int // levels beyond maxLevels, which share the last one
+	deeper  int // number of levels beyond maxLevels; they share the last level
 }
 
-// maxLevels is how many brackets in each other are kept apart. Python itself reads 200.
+// maxLevels is the number of nested brackets that are kept apart. Python itself reads 200.
 const maxLevels = 1000
 
-// pyLevel is what stands between two brackets.
+// pyLevel is the state of the text between two brackets.
 type pyLevel struct {
-	last    byte // the operator of the sequence of and or or, by its first letter
+	last    byte // operator of the present sequence of "and" or of "or", by its first letter
 	nested  int32
-	lambdas int32 // whose colons are yet to come
+	lambdas int32 // number of lambdas whose colon has not been read
 }
 
-// down goes into a bracket.
+// down enters a bracket.
 func (e *pyExpr) down() {
 	if len(e.levels) == maxLevels {
 		e.deeper++
@@ -239,17 +242,17 @@ func (e *pyExpr) up() {
 	}
 }
 
-// reset begins another expression at the same level.
+// reset starts another expression at the same level.
 func (e *pyExpr) reset() {
 	l := &e.levels[len(e.levels)-1]
 	e.nesting -= int(l.nested)
 	*l = pyLevel{}
 }
 
-// most is how long a path of scopes may be.
+// most is the longest path of scopes, in bytes; a longer one loses its beginning.
 const most = 256
 
-// scope returns that of a class or a function that begins.
+// scope returns the scope of a class or a function that begins.
 func (p *pyFile) scope(name string, class bool) pyScope {
 	s := pyScope{owner: name, class: class, local: !class}
 	if n := len(p.scopes); n > 0 {
@@ -260,7 +263,7 @@ func (p *pyFile) scope(name string, class bool) pyScope {
 	return s
 }
 
-// symbol returns a symbol of the scope that is open.
+// symbol returns a symbol in the innermost scope.
 func (p *pyFile) symbol(name code.Token, kind string, first int) code.Symbol {
 	s := code.Symbol{Name: p.f.Of(name), Kind: kind, Line: int(name.Line), First: int(p.f.Tokens[first].Line)}
 	s.Exported = !strings.HasPrefix(s.Name, "_") || strings.HasPrefix(s.Name, "__") && strings.HasSuffix(s.Name, "__")

@@ -45,11 +45,11 @@ func (p *pyFile) function(first int, block pyOpen) (pyOpen, bool) {
 	return block, true
 }
 
-// params counts the parameters in the brackets that begin here or behind those of the
+// params counts the parameters in the brackets that begin here, or after the brackets of
 // type parameters.
 func (p *pyCursor) params() int {
 	depth, count, named := 0, 0, false
-	lambdas := 0 // whose parameters are read
+	lambdas := 0 // number of lambdas whose parameters are being read
 	types := p.is(0, "[")
 	for _, t := range p.f.Tokens[p.at:] {
 		if t.Kind == code.Newline {
@@ -111,10 +111,10 @@ func (p *pyFile) class(first int, block pyOpen) (pyOpen, bool) {
 	return block, true
 }
 
-// bases returns the names of the classes in the brackets that begin here or behind
-// those of the type parameters.
+// bases returns the names of the classes in the brackets that begin here, or after the
+// brackets of type parameters.
 func (p *pyCursor) bases() (all []string) {
-	depth, from := 0, -1 // the first token of a base
+	depth, from := 0, -1 // from is the first token of a base
 	types := p.is(0, "[")
 	for i := p.at; i < len(p.f.Tokens) && p.f.Tokens[i].Kind != code.Newline; i++ {
 		t := p.f.Tokens[i]
@@ -198,7 +198,7 @@ func (p *pyFile) simple() {
 	p.expression(false)
 }
 
-// variables adds those to which the statement assigns that begins here, each once.
+// variables adds the variables to which the statement that begins here assigns, each once.
 func (p *pyFile) variables() {
 	var names []int
 	for i := p.at; i+1 < len(p.f.Tokens) && p.f.Tokens[i].Kind == code.Name; i += 2 {
@@ -260,7 +260,7 @@ func (p *pyCursor) importFrom() {
 		t := p.f.Tokens[i]
 		switch word := p.f.Of(t); {
 		case t.Kind == code.Keyword && word == "as":
-			i++ // another name for the one before
+			i++ // skips the new name of the name before
 		case t.Kind == code.Name || word == "*":
 			im.Used = append(im.Used, word)
 		}
@@ -268,8 +268,8 @@ func (p *pyCursor) importFrom() {
 	p.f.Imports = append(p.f.Imports, im)
 }
 
-// dotted returns the path of names and dots that begins at a token, and the index of
-// the token behind it.
+// dotted returns the path of names and dots that begins at a token, and the index of the
+// token after it.
 func (p *pyCursor) dotted(from int) (string, int) {
 	i := from
 	for ; i < len(p.f.Tokens); i++ {

@@ -4,8 +4,8 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// expression goes over the tokens of a statement up to its end, a semicolon, or the
-// colon of a header.
+// expression reads the tokens of a statement up to the end of the statement, a semicolon,
+// or the colon of a header.
 func (p *pyFile) expression(header bool) {
 	e := &p.expr
 	e.nesting, e.levels, e.deeper = 0, append(e.levels[:0], pyLevel{}), 0
@@ -63,7 +63,7 @@ func (p *pyFile) operatorWord(word string, top *pyLevel) {
 		}
 	case "if", "for":
 		top.last = 0
-	case "else": // of a conditional expression: nothing else has one
+	case "else": // the else of a conditional expression; no other expression has one
 		p.branch(0, true, true)
 		top.last = 0
 		top.nested++
@@ -76,7 +76,7 @@ func (p *pyFile) operatorWord(word string, top *pyLevel) {
 	}
 }
 
-// call adds a call of the name at which p is to the innermost function.
+// call adds a call of the name at the current token to the innermost function.
 func (p *pyFile) call() {
 	if len(p.funcs) == 0 {
 		return
@@ -95,8 +95,8 @@ func (p *pyFile) call() {
 	fn.Calls = append(fn.Calls, call)
 }
 
-// before returns the names before the dot at which p is; of another expression, its
-// last token.
+// before returns the names before the dot in front of the current token. Of another
+// expression, it returns the last token.
 func (p *pyCursor) before() string {
 	i := p.at - 1
 	if i < 0 || p.f.Of(p.f.Tokens[i]) != "." {
@@ -114,7 +114,7 @@ func (p *pyCursor) before() string {
 		first -= 2
 	}
 	if end > 1 && first == end && p.f.Of(p.f.Tokens[end]) == ")" && p.f.Of(p.f.Tokens[end-1]) == "(" && p.f.Tokens[end-2].Kind == code.Name {
-		first = end - 2 // super()
+		first = end - 2 // such as super()
 	}
 	return tail(p.f.Text[p.f.Tokens[first].Start:p.f.Tokens[end].End])
 }

@@ -6,47 +6,48 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// maxPieces is how many strings with expressions in them may be nested in each other.
-// A deeper one is read as a plain string.
+// maxPieces is how many strings with expressions may be nested in each other. A deeper
+// string is read as a plain string.
 const maxPieces = 100
 
-// pyLexer makes tokens of Python, with the line's ends and the indentation that have a
-// meaning. It knows no grammar but brackets, and reads any text to its end.
+// pyLexer makes the tokens of Python, including the line ends and the indentation that have
+// a meaning. The only grammar that it knows is that of brackets. It reads any text to its
+// end.
 type pyLexer struct {
 	*tokenizer
 
-	depth   int     // of the brackets that are open
-	first   int     // the token of the first of them
-	strings []piece // the strings with expressions in which it is
-	indents []int   // the columns of the blocks that are open, but for the first
-	ended   int     // the token of the last line's end
-	fault   string  // the first fault, and its line
-	broken  int     // index of the token where it is
+	depth   int     // number of open brackets
+	first   int     // token of the outermost open bracket
+	strings []piece // open strings with expressions, the innermost last
+	indents []int   // columns of the open blocks, except for the outermost
+	ended   int     // token of the last line end
+	fault   string  // first fault, with its line
+	broken  int     // index of the token of the first fault
 }
 
-// piece is a string with expressions in it.
+// piece is a string that contains expressions.
 type piece struct {
 	quote  byte
 	triple bool
 	raw    bool
 	state  pieceState
-	base   int  // how many brackets are open in its expression, with the one of its own
-	start  int  // of its content
-	inner  bool // only the field of a format in a string that contains it
+	base   int  // number of open brackets in its expression, including the expression's own
+	start  int  // offset of its content
+	inner  bool // it is only the field of a format, within another string
 }
 
 type pieceState uint8
 
 const (
-	pieceText   pieceState = iota // between the expressions
+	pieceText   pieceState = iota // between the expressions of the string
 	pieceExpr                     // in an expression
-	pieceFormat                   // behind the colon of an expression
+	pieceFormat                   // after the colon of an expression
 )
 
-// newPyLexer returns a lexer that has read a text.
+// newPyLexer returns a lexer that has read the whole text.
 func newPyLexer(text string) *pyLexer {
 	p := &pyLexer{tokenizer: newTokenizer(text)}
-	fresh := true // at the start of a line that no bracket or string continues
+	fresh := true // at the start of a line that does not continue a bracket or a string
 	for p.at < len(text) {
 		if n := len(p.strings); n > 0 && p.strings[n-1].state != pieceExpr {
 			p.piece(&p.strings[n-1])
@@ -54,7 +55,7 @@ func newPyLexer(text string) *pyLexer {
 		}
 		if fresh && p.depth == 0 {
 			if !p.indentation() {
-				continue // an empty line
+				continue // the line is empty
 			}
 		}
 		fresh = p.next()
@@ -70,7 +71,7 @@ func newPyLexer(text string) *pyLexer {
 	return p
 }
 
-// failed notes a fault at a token. The first fault of a file is kept.
+// failed records a fault at a token. Only the first fault of a file is kept.
 func (p *pyLexer) failed(why string, token int, line int32) {
 	if p.fault == "" || token < p.broken {
 		p.fault, p.broken = "line "+strconv.Itoa(int(line))+": "+why, token
@@ -114,7 +115,7 @@ count:
 	return true
 }
 
-// column returns that of the current block.
+// column returns the column of the current block.
 func (p *pyLexer) column() int {
 	if len(p.indents) == 0 {
 		return 0
@@ -141,7 +142,7 @@ func (p *pyLexer) commentEnd() int {
 	return len(p.text)
 }
 
-// next reads a token or a blank, and reports whether a line of code ended.
+// next reads a token or a blank, and reports whether a line of code has ended.
 func (p *pyLexer) next() (fresh bool) {
 	c := p.text[p.at]
 	switch {
@@ -165,7 +166,7 @@ func (p *pyLexer) next() (fresh bool) {
 			p.at++
 		}
 		if p.at < len(p.text) && (p.text[p.at] == '\n' || p.text[p.at] == '\r') {
-			p.to(p.at + 1) // the line goes on
+			p.to(p.at + 1) // the line continues
 		}
 	case c == '#':
 		p.take(code.Comment, p.commentEnd())
@@ -217,8 +218,8 @@ func isPyKeyword(word string) bool {
 	return false
 }
 
-// literal reads a string whose quote stands at an offset, behind its letters. Of one
-// with expressions in it, it reads only up to the first of them.
+// literal reads a string whose quote is at an offset, after its prefix letters. It reads a
+// string with expressions only up to the first expression.
 func (p *pyLexer) literal(quote int) {
 	s := piece{quote: p.text[quote]}
 	formatted := false
@@ -251,17 +252,18 @@ func (p *pyLexer) unclosed() {
 	p.failed("a string is not closed", len(p.tokens), p.line)
 }
 
-// textStop is how a text in a string ends.
+// textStop is what ends a text in a string.
 type textStop uint8
 
 const (
-	textClosed textStop = iota // with the quote of the string
-	textBroken                 // with the line or the file
-	textField                  // before a brace
+	textClosed textStop = iota // the closing quote of the string
+	textBroken                 // the end of the line or of the file
+	textField                  // a brace
 )
 
-// textEnd returns the offset behind the text of a string from an offset on: behind its
-// closing quote, or before an expression or the end of one where it is formatted.
+// textEnd returns the offset after a text in a string, which begins at from. The text ends
+// after the closing quote. If formatted is true, it also ends before a brace that begins or
+// ends an expression.
 func (p *pyLexer) textEnd(s *piece, from int, formatted bool) (end int, how textStop) {
 	for i := from; i < len(p.text); i++ {
 		switch c := p.text[i]; {
@@ -272,7 +274,7 @@ func (p *pyLexer) textEnd(s *piece, from int, formatted bool) (end int, how text
 			switch {
 			case !formatted || i >= len(p.text):
 			case p.text[i] == '{' || p.text[i] == '}':
-				i-- // a brace cannot be escaped so
+				i-- // a backslash does not escape a brace
 			case p.text[i] == 'N' && !s.raw && i+1 < len(p.text) && p.text[i+1] == '{':
 				i = p.lineOr(i, '}')
 			}
@@ -295,8 +297,8 @@ func (p *pyLexer) textEnd(s *piece, from int, formatted bool) (end int, how text
 	return len(p.text), textBroken
 }
 
-// lineOr returns the offset of the first such byte behind an offset, but at most that of
-// the last byte of the line.
+// lineOr returns the offset of the first mark at or after an offset, or the offset of the
+// line's last byte if the line does not contain the mark.
 func (p *pyLexer) lineOr(from int, mark byte) int {
 	for i := from; i < len(p.text); i++ {
 		if c := p.text[i]; c == mark || c == '\n' || c == '\r' {
@@ -309,8 +311,8 @@ func (p *pyLexer) lineOr(from int, mark byte) int {
 	return len(p.text) - 1
 }
 
-// piece reads the text of a string up to its end or to what follows the text: an
-// expression, or the end of one.
+// piece reads the text of a string up to the end of the string, or up to the beginning or
+// the end of an expression.
 func (p *pyLexer) piece(s *piece) {
 	from := p.at
 	if s.state == pieceText {
@@ -344,7 +346,7 @@ func (p *pyLexer) piece(s *piece) {
 	}
 }
 
-// leave ends a string, with the fields that are open in it.
+// leave ends a string and the fields that are open in it.
 func (p *pyLexer) leave(s *piece) {
 	n := len(p.strings) - 1
 	for n > 0 && p.strings[n].inner {
@@ -445,8 +447,8 @@ func pyOperator(text string) int {
 	return 1
 }
 
-// pyNumber returns the offset behind the number that begins here. Letters that no
-// number has begin a word: 1if x.
+// pyNumber returns the offset after the number that begins here. Letters that cannot belong
+// to a number begin a word, as in 1if x.
 func (p *pyLexer) pyNumber() int {
 	i := p.at
 	if p.text[i] == '0' {

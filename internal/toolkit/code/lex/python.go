@@ -8,8 +8,9 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// parsePython reads Python by its tokens: statements by their first word, blocks by
-// their indentation. Functions that a fault follows within them are left out.
+// parsePython reads Python by its tokens: statements by their first word, blocks by their
+// indentation. If the text contains a fault, the functions that do not end before the fault
+// are left out.
 func parsePython(f *code.File) {
 	lexed := newPyLexer(f.Text)
 	f.Tokens = lexed.done()
@@ -41,8 +42,8 @@ func (p *pyFile) withoutDocs() []code.Token {
 	return all
 }
 
-// isPyTest reports whether a file is one that only tests run: as pytest and unittest
-// find them.
+// isPyTest reports whether a file contains only tests, by the rules with which pytest and
+// unittest find such files.
 func isPyTest(name string) bool {
 	base := path.Base(name)
 	if strings.HasPrefix(base, "test_") || strings.HasSuffix(base, "_test.py") || base == "conftest.py" {
@@ -85,7 +86,7 @@ func (p *pyFile) read() {
 	p.leave(0)
 }
 
-// drop gives up a block whose statements do not come.
+// drop ends a block whose statements are missing.
 func (p *pyFile) drop() {
 	if p.pending != nil {
 		block := *p.pending
@@ -96,8 +97,8 @@ func (p *pyFile) drop() {
 	}
 }
 
-// line reads the statements of a line: the header of a block with what follows on the
-// same line, which is not another header, or simple statements.
+// line reads the statements of a line: the header of a block with the simple statements
+// after it on the same line, or only simple statements.
 func (p *pyFile) line() {
 	if block, ok := p.header(); ok {
 		for p.at < len(p.f.Tokens) && p.kind() == code.Comment {
@@ -122,7 +123,8 @@ func (p *pyFile) line() {
 	p.inline()
 }
 
-// header reads the header of a block up to its colon; false where it has none.
+// header reads the header of a block up to its colon; ok is false if the line has no
+// header.
 func (p *pyFile) header() (block pyOpen, ok bool) {
 	start := p.at
 	if p.kind() == code.Operator && p.is(0, "@") {
@@ -160,7 +162,7 @@ func (p *pyFile) header() (block pyOpen, ok bool) {
 		p.branch(0, true, false)
 		block.kind, block.nests = pyBranch, 1
 	case "try":
-		p.branch(1, false, false) // as mccabe counts: a body may end or not
+		p.branch(1, false, false) // mccabe counts one more path, because the body can stop early
 	case "except":
 		p.branch(1, true, true)
 		block.kind, block.nests = pyBranch, 1
@@ -189,8 +191,8 @@ func (p *pyFile) header() (block pyOpen, ok bool) {
 	return block, p.colon()
 }
 
-// isMatch reports whether a match statement begins here, not a variable of this name:
-// the first word of its block is case.
+// isMatch reports whether a match statement begins here, and not a statement with a
+// variable of this name: the first word of its block must be case.
 func (p *pyCursor) isMatch() bool {
 	i := p.at + 1
 	switch p.ahead(1) {
@@ -213,5 +215,5 @@ func (p *pyCursor) isMatch() bool {
 	return i+1 < len(p.f.Tokens) && p.f.Tokens[i].Kind == code.Indent && p.f.Of(p.f.Tokens[i+1]) == "case"
 }
 
-// anyCase reports whether the case that begins here takes whatever there is.
+// anyCase reports whether the case that begins here matches every value.
 func (p *pyCursor) anyCase() bool { return p.ahead(1) == code.Name && p.is(2, ":") }

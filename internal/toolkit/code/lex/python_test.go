@@ -9,8 +9,8 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// pythonFunctions are texts, and what is measured of their functions: the label, lines,
-// parameters, nesting, Cyclomatic and Cognitive.
+// pythonFunctions are texts with the expected measures of their functions: the label,
+// lines, parameters, nesting, Cyclomatic and Cognitive.
 var pythonFunctions = []struct {
 	text string
 	want []string
@@ -37,13 +37,13 @@ var pythonFunctions = []struct {
 	// A function that calls itself: 1, however often.
 	{"def f(n): return f(n-1) + f(n-2) + g.f()\n", []string{"f 1-1 p1 n0 1 1"}},
 	{"class A:\n  def m(self): self.m(); m()\n", []string{"A.m 2-2 p1 n0 1 1"}},
-	// Another function in it: 1 for mccabe, and nesting for what is in it.
+	// A function within it: 1 for mccabe, and one more level for its statements.
 	{"def f():\n  x = 1\n  def g():\n    if a: pass\n  return g\n", []string{"f 1-5 p0 n2 3 2", "f.g 3-4 p0 n1 2 1"}},
-	// A decorator is nothing but another function: it does not nest.
+	// A decorator contains only another function: it does not nest.
 	{"def f(fn):\n  \"\"\"doc\"\"\"\n  def g(*a):\n    if a: pass\n  return g\n", []string{"f 1-5 p1 n2 3 1", "f.g 3-4 p1 n1 2 1"}},
 	{"class A(B, m.C[int], metaclass=M):\n  x: int = 1\n  class I:\n    def i(self): pass\n  if a:\n    async def __j(cls): pass\n", []string{"A.I.i 4-4 p1 n0 1 0", "A.__j 6-6 p1 n0 1 0"}},
 	{"if a:\n  def f():\n    with b as c, (d):\n      pass\nelse:\n  def f(): pass\n", []string{"f 2-4 p0 n1 1 0", "f 6-6 p0 n0 1 0"}},
-	// Strings, lines that go on, and what only looks like a block.
+	// Strings, continued lines, and text that only looks like a block.
 	{"def f():\n  return f\"{a!r:>{w}} {{if x:}} {'b' if c else f'{d}'} \\N{DASH} {x:{y}{z}}\" \\\n    'else' \"\"\"\nif a:\n\"\"\"\ny = 2\n", []string{"f 1-5 p0 n0 1 1"}},
 	{"def f():\n  return f\"{x[\"a\"]} {f\"{f\"{1}\"}\"}\"\ndef g(): pass\n", []string{"f 1-2 p0 n0 1 0", "g 3-3 p0 n0 1 0"}},
 	{"def f():\n  return rf'''{a}\n{b:\n}''' + Rb'\\\\' + u\"\" + f'{x = }' + f'{(y := 1)}' + f'{z!r}'\nx = f'{lambda: 1}'\n", []string{"f 1-4 p0 n0 1 0"}},
@@ -133,8 +133,8 @@ func same(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// A function in which something is wrong is left out, and so is all behind it; the gap
-// says where.
+// A function that contains a fault is left out, and so are all functions after it. The gap
+// contains the line of the fault.
 func TestPythonGaps(t *testing.T) {
 	for text, want := range map[string]string{
 		"def f(): pass\ndef g():\"\"\"\n":            "f: not valid Python: line 2: a string is not closed",
@@ -178,7 +178,7 @@ func TestHalstead(t *testing.T) {
 	}
 }
 
-// Functions that overlap more than nesting can explain are not counted without end.
+// Functions that overlap more often than they can be nested are not all counted.
 func TestHalsteadIsBounded(t *testing.T) {
 	f := Parse("a.py", code.Python, "def f(a):\n  return a\n")
 	fn := f.Funcs[0]
@@ -190,14 +190,15 @@ func TestHalsteadIsBounded(t *testing.T) {
 	}
 }
 
-// Strings in strings, and formats in formats, are read up to a depth.
+// TestPythonStringsAreBounded checks that strings within strings, and formats within
+// formats, are read up to a maximum depth.
 func TestPythonStringsAreBounded(t *testing.T) {
 	for text, want := range map[string]int{
 		strings.Repeat("f'{", 50): 50,
-		// Of those beyond the bound, each is a plain string up to the next quote.
+		// Each string beyond the maximum depth is a plain string up to the next quote.
 		strings.Repeat("f'{", 300):       200,
 		"f'" + strings.Repeat("{a:", 50): 50,
-		// The string ends at the bound, and what follows is code.
+		// The string ends at the maximum depth, and the text after it is code.
 		"f'''" + strings.Repeat("{a:", 3*maxPieces): 3 * maxPieces,
 	} {
 		lexed := newPyLexer(text)
@@ -213,7 +214,7 @@ func TestPythonStringsAreBounded(t *testing.T) {
 	}
 }
 
-// The text before the dot of a call is a piece of the source, and short.
+// The text before the dot of a call is a short piece of the source.
 func TestCallsOfLongExpressions(t *testing.T) {
 	long := strings.Repeat("a", 100)
 	f := Parse("a.py", code.Python, "def f():\n  "+long+".b.call()\n")

@@ -4,17 +4,17 @@ import "belljar.dev/internal/toolkit/code"
 
 // parseRust reads Rust.
 //
-// Cyclomatic starts at 1 and counts if, while, for, loop, the else of a let, each
-// arm of a match but a bare _, the guard of an arm, &&, || and ?. That is how
-// rust-code-analysis counts (src/metrics/cyclomatic.rs), but without the arm _,
-// which decides nothing, just as default decides nothing in a switch. Cognitive follows SonarSource's
-// paper "Cognitive Complexity", version 1.7: if, match and the loops by their nesting,
-// else and a jump to a label by one, and one for each run of the same logical
-// operator; a closure is one level deeper. As in SonarSource's own analyzers,
-// recursion does not count, and neither does ?.
+// Cyclomatic starts at 1 and counts if, while, for, loop, the else of a let, each arm of a
+// match except a bare _, the guard of an arm, &&, || and ?. rust-code-analysis counts in
+// the same way (src/metrics/cyclomatic.rs), except that it also counts the arm _. That arm
+// decides nothing, just as default decides nothing in a switch. Cognitive follows
+// SonarSource's paper "Cognitive Complexity", version 1.7: if, match and the loops count by
+// their nesting; else, a jump to a label and each run of the same logical operator count
+// one; a closure is one level deeper. As in SonarSource's own analyzers, recursion does not
+// count, and neither does ?.
 //
-// A closure belongs to the function around it. The arguments of a
-// macro count as code; the rules of a macro do not.
+// A closure belongs to the function around it. The arguments of a macro count as code; the
+// rules of a macro do not.
 func parseRust(f *code.File) { readRust(f).free() }
 
 // readRust does the work of parseRust, and returns the reader for tests.
@@ -42,23 +42,23 @@ type rust struct {
 	*braces
 	scopes  []rustScope
 	pending []rustPending
-	test    bool // an attribute before the next item says that it is for tests
-	depth   int  // functions around
+	test    bool // an attribute marks the next item as a test
+	depth   int  // number of functions around the present item
 }
 
 // rustScope is a pair of brackets, or the body of a closure without braces.
 type rustScope struct {
 	kind    rustKind
-	end     int    // the item that closes it
-	fn      int    // the function around, by its index; -1 for none
-	owner   string // the type or the module around
-	nest    int    // for Cognitive
-	last    op     // the logical operator of the run in which the reader is
-	back    bool   // a group: the run goes on behind it
-	pattern bool   // a match: the reader is in front of an arm's =>
-	arm     bool   // the body of an arm
+	end     int    // item that closes it
+	fn      int    // index of the function around it; -1 if there is none
+	owner   string // type or module around it
+	nest    int    // nesting level, for Cognitive
+	last    op     // logical operator of the present run of operators
+	back    bool   // for a group: the run of logical operators continues after it
+	pattern bool   // for a match: the reader is before the => of an arm
+	arm     bool   // it is the body of an arm
 	test    bool
-	shared  bool // an implementation of a trait, or a trait that others can name
+	shared  bool // it is an implementation of a trait, or a trait that others can name
 }
 
 type rustKind uint8
@@ -67,17 +67,17 @@ const (
 	rustGroup rustKind = iota // ( or [
 	rustItems                 // a file, a module, or extern
 	rustImpl                  // an implementation or a trait
-	rustBody                  // of a function
+	rustBody                  // the body of a function
 	rustBlock
 	rustMatch
-	rustClosure // without braces
+	rustClosure // the body of a closure without braces
 )
 
-// rustPending is a keyword whose braces have not come yet.
+// rustPending is a keyword whose braces have not been read.
 type rustPending struct {
-	scopes int // how many there were
+	scopes int // number of open scopes at the keyword
 	kind   rustKind
-	nest   int // what the block adds
+	nest   int // levels that its block adds to the nesting
 }
 
 func (r *rust) read() {
@@ -89,11 +89,11 @@ func (r *rust) read() {
 	}
 }
 
-// leave closes the scopes that end with an item.
+// leave closes the scopes that end with item i.
 func (r *rust) leave(i int) {
 	o := r.op(i)
 	if closes(o) {
-		// Brackets without partner end with the brackets around them.
+		// Brackets without a partner end with the brackets around them.
 		for n, low := len(r.scopes)-1, max(0, len(r.scopes)-recovery); n > low; n-- {
 			r.steps++
 			if r.scopes[n].end == i {
@@ -111,7 +111,7 @@ func (r *rust) leave(i int) {
 		}
 		r.pop()
 		if kind != rustClosure {
-			return // the bracket around a closure ends where the closure does
+			return // the bracket around a closure ends at the same item as the closure
 		}
 	}
 }
@@ -134,7 +134,7 @@ func (r *rust) pop() {
 	}
 }
 
-// next reads the item i, and returns the one to read then.
+// next reads the item i, and returns the item to read next.
 func (r *rust) next(i int) int {
 	top := r.top()
 	switch o := r.op(i); o {
@@ -195,8 +195,8 @@ func (r *rust) next(i int) int {
 	return i + 1
 }
 
-// operand reports whether item i ends an operand, so that an operator behind it has
-// two.
+// operand reports whether item i ends an operand, so that an operator after it has two
+// operands.
 func (r *rust) operand(i int) bool {
 	switch r.op(i) {
 	case opName, opNumber, opString, ')', ']', '}', '?', kwValue, kwSelf, kwAwait:
@@ -205,7 +205,7 @@ func (r *rust) operand(i int) bool {
 	return false
 }
 
-// attribute skips an attribute, and notes whether the item behind it is for tests.
+// attribute skips an attribute, and records whether the item after it is a test.
 func (r *rust) attribute(i int) int {
 	open := i + 1
 	if r.op(open) == '!' {
@@ -221,7 +221,7 @@ func (r *rust) attribute(i int) int {
 		case "test", "rstest", "bench", "test_case":
 			marked = true
 		case "not", "cfg_attr":
-			end = min(end, j) // what stands behind it says nothing
+			end = min(end, j) // the words after not and cfg_attr do not mark a test
 		}
 	}
 	r.test = r.test || marked && open == i+1
@@ -259,14 +259,14 @@ func (r *rust) arm(i int) {
 	if r.word(i-1) == "_" {
 		switch r.op(i - 2) {
 		case '{', '}', ',', ']', opNone:
-			return // every other value
+			return // _ matches every other value, so it decides nothing
 		}
 	}
 	r.count(1, 0)
 }
 
-// parametersEnd returns the item of the bar that ends the parameters of a closure,
-// which begin at i; -1 for none.
+// parametersEnd returns the item of the bar that ends the parameters of a closure, which
+// begin at i; -1 if there is no such bar.
 func (r *rust) parametersEnd(i int) int {
 	for range 4096 {
 		r.steps++
@@ -312,14 +312,14 @@ func (r *rust) closure(i, last int) int {
 	return last
 }
 
-// name reads a name: a call, a macro, or a word that is a keyword only here.
+// name reads a name: a call, a macro, or a word that is a keyword only in this place.
 func (r *rust) name(i int) int {
 	switch r.op(i + 1) {
 	case '(':
 		r.call(i)
 	case '!':
 		if o := r.op(i + 2); opens(o) {
-			return i + 2 // a macro: not a function
+			return i + 2 // a call of a macro, not of a function
 		} else if o == opName && r.word(i) == "macro_rules" && opens(r.op(i+3)) {
 			return r.match(i+3) + 1
 		}
@@ -349,7 +349,7 @@ func (r *rust) call(i int) {
 	name := r.word(i)
 	switch name {
 	case "Some", "Ok", "Err":
-		return // values, not calls of the project
+		return // constructors of values, not calls of the project's functions
 	}
 	if f.Calls == nil {
 		f.Calls = make([]code.Call, 0, 8)
@@ -366,7 +366,7 @@ func (r *rust) keyword(i int, o op) int {
 		switch {
 		case top.kind == rustMatch && top.pattern:
 			r.count(1, 0)
-			top.pattern = false // operators behind it are logical ones
+			top.pattern = false // an || in the guard is a logical operator
 			return i + 1
 		case r.op(i-1) == kwElse:
 			r.count(1, 0)
@@ -377,7 +377,7 @@ func (r *rust) keyword(i int, o op) int {
 	case kwElse:
 		r.count(0, 1)
 		if r.op(i-1) != '}' {
-			r.count(1, 0) // of a let
+			r.count(1, 0) // the else belongs to a let
 		}
 		if r.op(i+1) == '{' {
 			r.wait(rustBlock, 1)
@@ -408,10 +408,10 @@ func (r *rust) keyword(i int, o op) int {
 	return i + 1
 }
 
-// wait notes that the next brace of this scope is of a kind.
+// wait records the kind of the next brace in this scope.
 func (r *rust) wait(kind rustKind, nest int) {
 	r.pending = append(r.pending, rustPending{scopes: len(r.scopes), kind: kind, nest: nest})
 }
 
-// maxImports is how many imports of a file are read.
+// maxImports is the largest number of imports that are read from a file.
 const maxImports = 10_000

@@ -49,8 +49,8 @@ func (r rustDecl) item(i int, o op) int {
 	return i + 1
 }
 
-// header returns the item that ends the header of a declaration: the brace of its
-// body, its semicolon, or what cannot belong to it.
+// header returns the item that ends the header of a declaration: the brace of its body, its
+// semicolon, or an item that cannot belong to a header.
 func (r rustDecl) header(i int) int {
 	angle := 0
 	for ; i < len(r.items); i++ {
@@ -133,7 +133,7 @@ func (r rustDecl) function(i int) int {
 	return body + 1
 }
 
-// params counts the parameters behind a function's name, without self.
+// params counts the parameters after a function's name, without self.
 func (r rustDecl) params(i int) (n int) {
 	if r.op(i) == '<' {
 		i = r.angles(i, 1<<20)
@@ -222,7 +222,7 @@ func (r rustDecl) bounds(i, end int) (all []string) {
 	return all
 }
 
-// path returns the last name of a path that begins at item i, and the item behind it
+// path returns the last name of a path that begins at item i, and the item after the path
 // and its type arguments.
 func (r rustDecl) path(i, end int) (name string, after int) {
 	for ; i < end; i++ {
@@ -231,13 +231,13 @@ func (r rustDecl) path(i, end int) (name string, after int) {
 		case opName, kwSelf:
 			name = r.word(i)
 		case '<':
-			if name == "" { // a path from a type: <T as U>::V
+			if name == "" { // the path begins with a type: <T as U>::V
 				continue
 			}
 			i = r.angles(i, end-i) - 1
 		case opColons, '&', '*', '?', '!', opLabel, kwOther, kwMove, kwConst:
 		default:
-			if opens(o) && name == "" { // a tuple or a slice
+			if opens(o) && name == "" { // it is a tuple or a slice
 				return r.word(i), r.match(i) + 1
 			}
 			return name, i
@@ -260,7 +260,7 @@ func (r rustDecl) implementation(i int) int {
 		from = r.angles(from, body-from)
 	}
 	owner, after := r.path(from, body)
-	if r.op(after) == '(' && owner != "" && r.match(after) < body { // Fn(A)
+	if r.op(after) == '(' && owner != "" && r.match(after) < body { // such as Fn(A)
 		after = r.match(after) + 1
 	}
 	for ; after < body && r.op(after) != kwFor && r.op(after) != kwWhere; after++ {
@@ -274,11 +274,12 @@ func (r rustDecl) implementation(i int) int {
 		r.f.Types = append(r.f.Types, s)
 	}
 	r.enter(rustImpl, body, owner)
-	r.top().shared = r.op(after) == kwFor // by whoever has the trait
+	r.top().shared = r.op(after) == kwFor // code that knows the trait can call the methods
 	return body + 1
 }
 
-// module reads a module: one in this file is entered, another is an import.
+// module reads a module. A module with its body in this file is entered; any other module
+// is an import.
 func (r rustDecl) module(i int) int {
 	if r.op(i+1) != opName {
 		return i + 1
@@ -299,7 +300,7 @@ func (r rustDecl) module(i int) int {
 	return i + 2
 }
 
-// external reads extern: a crate is an import, a block is like a module.
+// external reads extern: an extern crate is an import, an extern block is like a module.
 func (r rustDecl) external(i int) {
 	if r.word(i+1) == "crate" && r.op(i+2) == opName {
 		name := ""
@@ -310,7 +311,7 @@ func (r rustDecl) external(i int) {
 	}
 }
 
-// variable notes a constant or a static variable outside functions.
+// variable records a constant or a static variable outside of functions.
 func (r rustDecl) variable(i int) {
 	name := i + 1
 	if r.op(name) == kwMove {
@@ -335,7 +336,7 @@ func (r rustDecl) variable(i int) {
 	r.test = false
 }
 
-// use reads the tree of a use: each of its leaves is an import of a whole path.
+// use reads the tree of a use. Each leaf of the tree is an import of a whole path.
 func (r rustDecl) use(i int) int {
 	line := r.lineOf(i)
 	var prefixes []string
@@ -380,7 +381,7 @@ func (r rustDecl) use(i int) int {
 		case ';':
 			leaf()
 			return i + 1
-		case kwOther: // as
+		case kwOther: // the keyword is as
 		default:
 			return i
 		}
@@ -388,7 +389,8 @@ func (r rustDecl) use(i int) int {
 	return i
 }
 
-// join moves the traits that a type of this file implements to the type.
+// join adds the traits that a type of this file implements to the bases of the type, and
+// removes the entries of their impls.
 func (r rustDecl) join() {
 	at := make(map[string]int)
 	for i, t := range r.f.Types {

@@ -62,7 +62,8 @@ func rustWord(b *braces) {
 	b.short(code.Name, opName, end)
 }
 
-// raw returns the end of the raw string whose hashes begin at an offset; 0 for none.
+// raw returns the end of the raw string whose hashes begin at an offset; 0 if it is not a
+// raw string.
 func (b *braces) raw(at int) int {
 	hashes := at
 	for hashes < len(b.text) && b.text[hashes] == '#' && hashes-at < 255 {
@@ -79,7 +80,7 @@ func (b *braces) raw(at int) int {
 	return hashes + 1 + n + len(mark)
 }
 
-// nested returns the end of a comment that may contain others.
+// nested returns the end of a comment that may contain other comments.
 func (b *braces) nested() int {
 	depth := 1
 	for i := b.at + 2; i+1 < len(b.text); i++ {
@@ -97,7 +98,7 @@ func (b *braces) nested() int {
 	return len(b.text)
 }
 
-// quote takes what begins with an apostrophe: a character or a lifetime.
+// quote takes a character or a lifetime, which begin with an apostrophe.
 func (b *braces) quote() {
 	next := b.peek(1)
 	if next == '\\' {
@@ -116,8 +117,9 @@ func (b *braces) quote() {
 	b.operator(1)
 }
 
-// charEnd returns the end of the character whose apostrophe is at an offset. One
-// without an end is as long as the longest character, '\u{10ffff}', may be.
+// charEnd returns the end of the character whose apostrophe is at an offset. A character
+// without a closing apostrophe ends with its line, or after the length of the longest
+// character, '\u{10ffff}'.
 func charEnd(text string, at int) int {
 	i := at + 1
 	for ; i < len(text) && i < at+13 && text[i] != '\n'; i++ {
@@ -132,8 +134,9 @@ func charEnd(text string, at int) int {
 	return min(i, len(text))
 }
 
-// rustNumber returns the end of a number. A dot belongs to it before a digit, and at
-// its end unless a range or a method follows; that of t.0.1 does not.
+// rustNumber returns the end of a number. A number after a dot contains only digits, so
+// that t.0.1 is read as two fields. Any other number includes a dot unless a range or a
+// method follows.
 func (b *braces) rustNumber() int {
 	i := b.at
 	if n := len(b.items); n > 0 && b.items[n-1].op == '.' {

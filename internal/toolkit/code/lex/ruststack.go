@@ -7,7 +7,7 @@ import (
 // top returns the innermost scope.
 func (r *rust) top() *rustScope { return &r.scopes[len(r.scopes)-1] }
 
-// push opens a scope like the one around it, which ends with an item.
+// push opens a scope like the one around it, which ends with item end.
 func (r *rust) push(kind rustKind, end int) *rustScope {
 	s := *r.top()
 	s.kind, s.end, s.last, s.back, s.pattern, s.arm = kind, end, opNone, false, false, false
@@ -15,7 +15,7 @@ func (r *rust) push(kind rustKind, end int) *rustScope {
 	return r.top()
 }
 
-// fn returns the function in which the reader is, or nil.
+// fn returns the function around the present item, or nil.
 func (r *rust) fn() *code.Func {
 	if n := r.top().fn; n >= 0 {
 		return &r.f.Funcs[n]
@@ -23,7 +23,7 @@ func (r *rust) fn() *code.Func {
 	return nil
 }
 
-// count adds to the metrics of the function around.
+// count adds to the metrics of the function around the present item.
 func (r *rust) count(cyclomatic, cognitive int) {
 	if f := r.fn(); f != nil {
 		f.Cyclomatic += cyclomatic
@@ -31,8 +31,8 @@ func (r *rust) count(cyclomatic, cognitive int) {
 	}
 }
 
-// first returns the first item of a declaration whose keyword is item i: the
-// modifiers before it belong to it, its attributes do not.
+// first returns the first item of a declaration whose keyword is item i. The modifiers
+// before the keyword belong to the declaration, its attributes do not.
 func (r *rust) first(i int) int {
 	for range 10 {
 		switch r.op(i - 1) {
@@ -60,7 +60,7 @@ func (r *rust) first(i int) int {
 	return i
 }
 
-// start reports whether an item can begin behind item i.
+// start reports whether an item can begin after item i.
 func (r *rust) start(i int) bool {
 	switch r.op(i) {
 	case opNone, ';', '{', '}', ']', ')', kwPub, kwUnsafe, opString, kwExtern:
@@ -69,7 +69,8 @@ func (r *rust) start(i int) bool {
 	return r.word(i) == "default" || r.word(i) == "auto"
 }
 
-// angles returns the item behind the angle brackets that open at i, or behind n items.
+// angles returns the item after the angle brackets that open at i. It examines n items at
+// most.
 func (r *rust) angles(i, n int) int {
 	depth := 0
 	for ; n > 0; n-- {

@@ -18,15 +18,15 @@ type tokenizer struct {
 // span is a part of a text.
 type span struct{ start, end int }
 
-// rooms is room for tokens that no text has used. How many tokens a text has is not known
-// before, so that the texts of a project use one room after the other.
-var rooms sync.Pool // of *[]code.Token, which are empty
+// rooms contains the unused ends of slices for tokens. The number of tokens of a text is
+// not known before, so the texts of a project use one slice after the other.
+var rooms sync.Pool // of *[]code.Token, each empty
 
-// newRoom is how many tokens a room has at first.
+// newRoom is the smallest capacity of a new slice for tokens.
 const newRoom = 1 << 14
 
-// newTokenizer returns a tokenizer at the start of a text, behind a byte order mark. Its
-// done must be called.
+// newTokenizer returns a tokenizer at the start of a text, after a byte order mark. The
+// caller must call done.
 func newTokenizer(text string) *tokenizer {
 	s := &tokenizer{text: text, line: 1}
 	if room, ok := rooms.Get().(*[]code.Token); ok && cap(*room) >= len(text)/4+8 {
@@ -40,7 +40,7 @@ func newTokenizer(text string) *tokenizer {
 	return s
 }
 
-// done returns the tokens and ends their collection.
+// done returns the tokens, and releases the unused capacity of their slice.
 func (s *tokenizer) done() []code.Token {
 	n := len(s.tokens)
 	rest := s.tokens[n:]
@@ -49,7 +49,7 @@ func (s *tokenizer) done() []code.Token {
 	return s.tokens
 }
 
-// peek returns the byte that is ahead of the next one by n, or 0 behind the end.
+// peek returns the byte n bytes after the next one, or 0 after the end.
 func (s *tokenizer) peek(n int) byte {
 	if s.at+n < len(s.text) {
 		return s.text[s.at+n]
@@ -62,8 +62,8 @@ func (s *tokenizer) has(what string) bool {
 	return len(s.text)-s.at >= len(what) && s.text[s.at:s.at+len(what)] == what
 }
 
-// take makes a token of the bytes up to end, and goes there. Names, keywords, numbers
-// and operators do not span lines.
+// take makes a token of the bytes up to end, and moves there. Names, keywords, numbers and
+// operators do not span lines.
 func (s *tokenizer) take(kind code.Kind, end int) {
 	s.emit(kind, s.at, end, s.line)
 	switch kind {
@@ -74,9 +74,9 @@ func (s *tokenizer) take(kind code.Kind, end int) {
 	}
 }
 
-// emit adds a token that begins at a line. A text has rarely more tokens than a quarter
-// of its bytes; one that has more gets room for as many as it can have, once: to grow
-// step by step would take several times the memory.
+// emit adds a token that begins on a line. A text rarely has more tokens than a quarter of
+// its bytes. If it has more, the slice grows once to the most that the text can have:
+// growing step by step would take several times the memory.
 func (s *tokenizer) emit(kind code.Kind, start, end int, line int32) {
 	if len(s.tokens) == cap(s.tokens) {
 		s.tokens = slices.Grow(s.tokens, len(s.text)-start+8)
@@ -84,7 +84,7 @@ func (s *tokenizer) emit(kind code.Kind, start, end int, line int32) {
 	s.tokens = append(s.tokens, code.Token{Start: int32(start), End: int32(end), Line: line, Kind: kind})
 }
 
-// to goes to an offset behind the current one, and counts the lines between.
+// to moves to an offset after the current one, and counts the lines between.
 func (s *tokenizer) to(end int) {
 	for i := s.at; i < end; i++ {
 		if s.text[i] == '\n' {
@@ -94,8 +94,8 @@ func (s *tokenizer) to(end int) {
 	s.at = end
 }
 
-// lineEnd returns the offset of the end of the line that contains an offset,
-// without the line's end itself.
+// lineEnd returns the offset of the end of the line that contains an offset, without the
+// line end itself.
 func (s *tokenizer) lineEnd(from int) int {
 	for i := from; i < len(s.text); i++ {
 		if s.text[i] == '\n' {
@@ -108,8 +108,8 @@ func (s *tokenizer) lineEnd(from int) int {
 	return len(s.text)
 }
 
-// past returns the offset behind the first occurrence of a mark at or behind an
-// offset, or the end of the text where it does not occur.
+// past returns the offset after the first occurrence of a mark at or after an offset, or
+// the end of the text if the mark does not occur.
 func (s *tokenizer) past(from int, mark string) int {
 	for i := from; i+len(mark) <= len(s.text); i++ {
 		if s.text[i] == mark[0] && s.text[i:i+len(mark)] == mark {
@@ -119,9 +119,9 @@ func (s *tokenizer) past(from int, mark string) int {
 	return len(s.text)
 }
 
-// quoted returns the offset behind a string that begins at an offset, with one
-// quote at its start and end, and the backslash as its escape. One that may not span
-// lines ends at the line's end.
+// quoted returns the offset after a string that begins at an offset. The string has a quote
+// of one byte at its start and end, and the backslash is its escape. A string that may not
+// span lines ends at the end of the line.
 func (s *tokenizer) quoted(from int, lines bool) int {
 	quote := s.text[from]
 	for i := from + 1; i < len(s.text); i++ {
@@ -142,7 +142,7 @@ func (s *tokenizer) quoted(from int, lines bool) int {
 	return len(s.text)
 }
 
-// name returns the offset behind a name that begins at an offset.
+// name returns the offset after a name that begins at an offset.
 func (s *tokenizer) name(from int) int {
 	text, i := s.text, from
 	for i < len(text) && inName(text[i]) {
@@ -151,8 +151,8 @@ func (s *tokenizer) name(from int) int {
 	return i
 }
 
-// number returns the offset behind a number that begins at an offset: digits,
-// letters, underscores, a point that a digit or no name follows, and the sign of an
+// number returns the offset after a number that begins at an offset: digits, letters,
+// underscores, a point that neither a name nor another point follows, and the sign of an
 // exponent.
 func (s *tokenizer) number(from int) int {
 	hex := from+1 < len(s.text) && s.text[from] == '0' && (s.text[from+1]|0x20) == 'x'
@@ -192,14 +192,13 @@ func isBlank(c byte) bool {
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\f' || c == '\v'
 }
 
-// tail returns what stands before the dot of a call; of a long expression, the end of
-// it.
+// tail returns the text before the dot of a call; only the end of a long text.
 func tail(of string) string {
 	const most = 64
 	return of[max(0, len(of)-most):]
 }
 
-// gap notes what of f was not measured, and why.
+// gap records what of f was not measured, and why.
 func gap(f *code.File, field, reason string) {
 	f.Gaps = append(f.Gaps, code.Gap{Path: f.Path, Field: field, Reason: reason})
 }

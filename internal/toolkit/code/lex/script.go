@@ -2,18 +2,18 @@ package lex
 
 import "belljar.dev/internal/toolkit/code"
 
-// parseScript reads TypeScript and JavaScript, with JSX but in plain TypeScript.
+// parseScript reads TypeScript and JavaScript, including JSX except in plain TypeScript.
 //
-// Cyclomatic is what eslint's rule complexity counts (lib/rules/complexity.js of
-// eslint 9): 1, and if, the loops, case, catch, a ternary, &&, || and ??, the
-// assignments &&=, ||= and ??=, each ?. and each default of a parameter or a pattern.
-// Cognitive is what the rule cognitive-complexity of eslint-plugin-sonarjs 4.2.2
-// compares with its threshold: if, the loops, switch, catch and a ternary by their
-// nesting; else, a jump to a label and each run of && by one, but neither || nor ??,
-// for they often are defaults, nor the && of one child of JSX.
+// Cyclomatic is what eslint's rule complexity counts (lib/rules/complexity.js of eslint 9):
+// 1, plus one for each if, loop, case, catch, ternary, &&, || and ??, for the assignments
+// &&=, ||= and ??=, for each ?. and for each default of a parameter or a pattern. Cognitive
+// is what the rule cognitive-complexity of eslint-plugin-sonarjs 4.2.2 compares with its
+// threshold: if, the loops, switch, catch and a ternary count by their nesting; else, a
+// jump to a label and each run of && count one. It does not count || and ??, because they
+// often are defaults, and not the && of one child of JSX.
 //
-// Each function counts by itself, also one within another: arrow functions, function
-// expressions and the methods of objects, too. The initial value of a field of a
+// Each function counts by itself, even if it lies within another one: arrow functions,
+// function expressions and the methods of objects, too. The initial value of a field of a
 // class belongs to no function.
 func parseScript(f *code.File) { readScript(f).free() }
 
@@ -37,7 +37,7 @@ func readScript(f *code.File) *braces {
 	return b
 }
 
-// next reads the item i, and returns the one to read then.
+// next reads the item i, and returns the item to read next.
 func (s *script) next(i int) int {
 	o := s.op(i)
 	if closes(o) {
@@ -83,7 +83,7 @@ func (s *script) next(i int) int {
 	return s.operator(i, o)
 }
 
-// decorator skips the @ and the name of a decorator, whose arguments are read.
+// decorator skips the @ and the name of a decorator. Its arguments are read.
 func (s *script) decorator(i int) int {
 	j := i + 1
 	for s.op(j) == opName || s.op(j) == '.' {
@@ -158,7 +158,7 @@ func (s *script) closed(i int) int {
 		}
 	}
 	if n == 0 || s.frames[n].end != i {
-		return i + 1 // it closes nothing
+		return i + 1 // the bracket closes nothing
 	}
 	if s.top().virtual() && (s.top().base == frameBlock || s.top().base == frameTry || s.top().base == frameClass) {
 		s.statement(i - 1)
@@ -237,7 +237,7 @@ func (s *script) block(i int, f scriptFrame) {
 	}
 }
 
-// name reads a name, which can be a word of the language where it stands.
+// name reads a name. The name can be a word of the language, depending on its place.
 func (s *script) name(i int) int {
 	start, next := s.start, s.op(i+1)
 	s.start = false
@@ -305,7 +305,7 @@ func (s *script) name(i int) int {
 			}
 			return end
 		} else if s.top().then != frameClass {
-			s.operand = false // it compares
+			s.operand = false // the < compares
 			return i + 2
 		}
 	}
@@ -331,7 +331,7 @@ func (s *script) async(i int) int {
 	return 0
 }
 
-// call notes a call of item i.
+// call records a call of item i.
 func (s *script) call(i int) {
 	f := s.fn()
 	if f == nil {
@@ -340,8 +340,8 @@ func (s *script) call(i int) {
 	f.Calls = append(f.Calls, code.Call{Name: s.word(i), Of: s.of(i), Line: s.lineOf(i), Token: s.tokenOf(i)})
 }
 
-// header opens the brackets behind a keyword that ends before item i, and returns the
-// item to read then.
+// header opens the brackets after a keyword that ends before item i, and returns the item
+// to read next.
 func (s *script) header(i int, then frameKind) int {
 	s.start, s.operand = false, false
 	if s.op(i) != '(' {
@@ -375,7 +375,7 @@ func (s *script) keyword(i int, o op) int {
 	case kwFor:
 		s.count(1, top.nest+1)
 		if s.op(i+1) == opName {
-			i++ // await
+			i++ // skips await
 		}
 		return s.header(i+1, frameLoop)
 	case kwWhile:

@@ -121,7 +121,7 @@ arrow function anonymous 15-15 params 1 nesting 0 cyclomatic 5 cognitive 2 expor
 `)
 }
 
-// The counts are those of eslint's complexity and of sonarjs's
+// The expected counts are those of eslint's complexity and of sonarjs's
 // cognitive-complexity.
 func TestScriptMetrics(t *testing.T) {
 	checkMetrics(t, code.TypeScript, "a.ts", "function f(x) {", "}", []metrics{

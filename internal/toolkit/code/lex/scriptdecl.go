@@ -65,8 +65,8 @@ func (s scriptDecl) tooDeep(body int, then frameKind) int {
 	return body + 1
 }
 
-// arrowFunction opens the arrow function whose first item is i, whose parameters the
-// bracket params opens, or are the name there, and whose body is item body.
+// arrowFunction opens the arrow function whose first item is i and whose body is item body.
+// Its parameters are the brackets that open at item params, or the single name there.
 func (s scriptDecl) arrowFunction(i, params, body int) int {
 	if s.depth >= MaxFuncDepth {
 		if s.op(body) == '{' {
@@ -127,9 +127,9 @@ func (s scriptDecl) class(i int) int {
 	return body + 1
 }
 
-// heritage reads what stands between the name of a class or an interface and its
-// body, and notes its bases. It returns the item of the brace, and that of the first
-// bracket before it, or 0.
+// heritage reads the items between the name of a class or an interface and its body, and
+// records its bases. It returns the item of the body's brace, and the item of the first (
+// before the brace, or 0 if there is none.
 func (s scriptDecl) heritage(i int, t *code.Symbol) (body, call int) {
 	base := false
 	for ; i < len(s.items); i++ {
@@ -179,7 +179,7 @@ func (s scriptDecl) member(i int) int {
 	if s.op(m) == '*' {
 		m++
 	}
-	if s.op(m) == '{' && m > i { // static
+	if s.op(m) == '{' && m > i { // a static block
 		b := s.push(frameBlock, s.match(m))
 		b.fn, b.nest, b.then, b.fresh = -1, 0, frameClass, true
 		s.start = true
@@ -234,8 +234,8 @@ func (s scriptDecl) modifier(i int) bool {
 	return false
 }
 
-// key returns the item that names the member or property that begins at i, and the
-// item behind it; i where none does.
+// key returns the item that names the member or property that begins at i, and the item
+// after it; i twice if no name begins at i.
 func (s scriptDecl) key(i int) (name, after int) {
 	switch o := s.op(i); {
 	case o == '[':
@@ -246,8 +246,8 @@ func (s scriptDecl) key(i int) (name, after int) {
 	return i, i
 }
 
-// property reads what begins a property of an object. It returns i where that is an
-// expression.
+// property reads the beginning of a property of an object. It returns i if an expression
+// begins there.
 func (s scriptDecl) property(i int) int {
 	top := s.top()
 	top.fresh = false
@@ -297,8 +297,8 @@ func (s scriptDecl) property(i int) int {
 	return i
 }
 
-// declaration reads the word of TypeScript at item i that begins a declaration, and
-// returns i where it is a plain name.
+// declaration reads a declaration that begins with a word of TypeScript at item i. It
+// returns i if the word is a plain name.
 func (s scriptDecl) declaration(i int) int {
 	next := s.op(i + 1)
 	sameLine := s.lineOf(i) == s.lineOf(i+1)
@@ -383,7 +383,7 @@ func (s scriptDecl) enum(i int) int {
 	return end + 1
 }
 
-// imports reads an import at item i: the names, and the path behind from.
+// imports reads an import at item i: the names, and the path after from.
 func (s scriptDecl) imports(i int) int {
 	j := i + 1
 	m := code.Import{Line: s.lineOf(i)}
@@ -397,7 +397,7 @@ func (s scriptDecl) imports(i int) int {
 			m.Path = s.nameOf(j)
 			s.f.Imports = append(s.f.Imports, m)
 			s.start, s.operand, s.export = false, true, false
-			if s.op(j+1) == kwOther || s.op(j+1) == opName && s.word(j+1) == "assert" { // with { type: "json" }
+			if s.op(j+1) == kwOther || s.op(j+1) == opName && s.word(j+1) == "assert" { // such as with { type: "json" }
 				if s.op(j+2) == '{' {
 					j = s.match(j + 2)
 				}
@@ -407,7 +407,7 @@ func (s scriptDecl) imports(i int) int {
 			end := s.match(j)
 			m.Used = s.listed(j+1, end)
 			j = end
-		case o == '(' && s.op(j-1) == opName: // import a = require("b")
+		case o == '(' && s.op(j-1) == opName: // such as import a = require("b")
 		case o == ')' || o == ',' || o == '*' || o == '=' || o == '.':
 		case o == opName && (s.word(j) == "as" || s.word(j) == "from"):
 		case o == opName && s.word(j) == "require":
@@ -422,8 +422,8 @@ func (s scriptDecl) imports(i int) int {
 	return j
 }
 
-// listed returns the names of a list of imports or exports between two items, under the names of
-// the other file.
+// listed returns the names in a list of imports or exports between two items. Of a name
+// that is changed, as in a as b, it returns the first.
 func (s scriptDecl) listed(i, end int) (all []string) {
 	fresh := true
 	for ; i < end; i++ {
@@ -485,7 +485,7 @@ func (s scriptDecl) exported(i int) int {
 	return j
 }
 
-// shared marks what export lists name.
+// shared marks the declarations in export lists as exported.
 func (s scriptDecl) shared() {
 	if len(s.names) == 0 {
 		return
@@ -514,7 +514,7 @@ func (s scriptDecl) variables(kind string) {
 	s.start, s.operand = false, false
 }
 
-// variable notes a variable that is declared at item i.
+// variable records a variable that is declared at item i.
 func (s scriptDecl) variable(i int) {
 	top := s.top()
 	top.target = i

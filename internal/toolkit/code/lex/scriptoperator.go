@@ -1,6 +1,6 @@
 package lex
 
-// operator reads what is neither a word nor a bracket.
+// operator reads an item that is neither a word nor a bracket.
 func (s *script) operator(i int, o op) int {
 	top := s.top()
 	start := s.start
@@ -48,7 +48,7 @@ func (s *script) operator(i int, o op) int {
 	return i + 1
 }
 
-// assignment reads an =, which in a pattern or behind a parameter gives a default.
+// assignment reads an =, which in a pattern or after a parameter begins a default value.
 func (s *script) assignment(i int) {
 	top := s.top()
 	target := i - 1
@@ -138,7 +138,7 @@ func (s *script) colon(i int) int {
 func (s *script) less(i int) int {
 	if s.operand {
 		end := s.callArguments(i)
-		if s.top().then == frameClass { // what a class extends
+		if s.top().then == frameClass { // the base of a class
 			end = s.argumentsEnd(i, ahead)
 		}
 		s.operand = end > i

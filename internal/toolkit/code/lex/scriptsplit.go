@@ -7,11 +7,11 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// opJSX is the < that begins an element of JSX behind code.
+// opJSX is a < in code that begins an element of JSX.
 const opJSX op = 1<<30 + 1
 
-// splitter splits a script into tokens. Templates and JSX need a
-// stack, for either can contain code that contains the other.
+// splitter splits a script into tokens. Templates and JSX need a stack, because each can
+// contain code that contains the other.
 type splitter struct {
 	*braces
 	modes []scriptMode
@@ -19,10 +19,10 @@ type splitter struct {
 	typed bool
 }
 
-// scriptMode is a place that is not plain code.
+// scriptMode is a part of the text that is not plain code.
 type scriptMode struct {
 	kind modeKind
-	deep int // of a hole: how many braces are open in it
+	deep int // for a hole: number of braces that are open in it
 }
 
 type modeKind uint8
@@ -71,14 +71,14 @@ func (s *splitter) enter(kind modeKind) {
 
 func (s *splitter) leave() { s.modes = s.modes[:len(s.modes)-1] }
 
-// hole opens an expression whose bracket has n bytes.
+// hole opens an expression whose opening bracket has n bytes.
 func (s *splitter) hole(n int) {
 	s.bracket(n, opHole)
 	s.enter(modeHole)
 }
 
-// template takes the text of a template up to the next expression, or to its end. It
-// looks for either from an offset on.
+// template takes the text of a template up to the next expression, or to the end of the
+// template. It looks for them from an offset on.
 func (s *splitter) template(from int) {
 	for i := from; i < len(s.text); i++ {
 		switch s.text[i] {
@@ -125,7 +125,7 @@ func (s *splitter) tag(mode modeKind) {
 		s.hole(1)
 	case c == '<' && s.typed && mode == modeTag && len(s.items) > 0 && s.tokens[len(s.tokens)-1].Kind == code.Name:
 		s.short(code.Operator, opText, s.arguments())
-	case c == '<': // an element as the value of an attribute
+	case c == '<': // an element is the value of an attribute
 		s.short(code.Operator, opText, s.at+1)
 		s.enter(modeTag)
 	case c == '/' && s.peek(1) == '>':
@@ -143,7 +143,7 @@ func (s *splitter) tag(mode modeKind) {
 	}
 }
 
-// arguments returns the end of the type arguments of a tag: <List<Item> items={a}>.
+// arguments returns the end of the type arguments of a tag, as in <List<Item> items={a}>.
 func (s *splitter) arguments() int {
 	depth := 0
 	for i := s.at; i < min(len(s.text), s.at+200) && s.text[i] != '\n'; i++ {
@@ -159,7 +159,8 @@ func (s *splitter) arguments() int {
 	return s.at + 1
 }
 
-// children takes the text between two tags, or what begins behind it.
+// children takes the text between two tags. If there is none, it takes the beginning of the
+// next tag or expression.
 func (s *splitter) children() {
 	n := strings.IndexAny(s.text[s.at:], "<{")
 	if n < 0 {
@@ -227,7 +228,7 @@ func (s *splitter) code() {
 	}
 }
 
-// word takes a name or a keyword. Behind a dot, each word is a name.
+// word takes a name or a keyword. After a dot, each word is a name.
 func (s *splitter) word() {
 	end := s.at + 1
 	for end < len(s.text) {
@@ -266,7 +267,7 @@ func (s *splitter) operand() bool {
 	switch s.items[n-1].op {
 	case opName, opNumber, opString, opText, opRegex, kwValue, ']', opInc, opDec:
 		return true
-	case '!': // of TypeScript: never null
+	case '!': // the ! of TypeScript: never null
 		if !s.typed || n < 2 || s.tokens[len(s.tokens)-1].Start != s.tokens[len(s.tokens)-2].End {
 			return false
 		}
@@ -282,15 +283,15 @@ func (s *splitter) operand() bool {
 		if open := s.items[n-1].match; open > 0 {
 			switch s.items[open-1].op {
 			case '=', '(', ',', '[', '?', kwReturn:
-				return true // an object
+				return true // the end of an object
 			}
 		}
 	}
 	return false
 }
 
-// regex returns the end of a regular expression. One that its line does not end is
-// as long as the line.
+// regex returns the end of a regular expression. An expression that does not end on its
+// line ends with the line.
 func (s *splitter) regex() int {
 	class := false
 	for i := s.at + 1; i < len(s.text); i++ {

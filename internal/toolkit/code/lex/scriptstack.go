@@ -9,35 +9,35 @@ type script struct {
 	start   bool      // a statement can begin here
 	operand bool      // the last item ends an operand
 	tail    bool      // the next while ends a do
-	nest    int       // what the next block adds to the nesting
-	role    frameKind // what the next block is, where it is a special one
-	first   int       // the first item of the declaration that modifiers begin; -1 for none
+	nest    int       // levels that the next block adds to the nesting
+	role    frameKind // kind of the next block, if it is a special one
+	first   int       // first modifier of a declaration; -1 if there is none
 	export  bool      // the declaration is exported
-	depth   int       // functions around
-	kind    string    // of the variables that a statement declares
-	names   []string  // what export lists name
+	depth   int       // number of functions around the present item
+	kind    string    // const, let or var of the statement that declares variables
+	names   []string  // names in export lists
 }
 
-// scriptFrame is what has begun and not ended: a pair of brackets, or an expression or
-// a statement that no bracket ends.
+// scriptFrame is a construct that has begun and not ended: a pair of brackets, or an
+// expression or a statement that no bracket ends.
 type scriptFrame struct {
 	kind   frameKind
-	base   frameKind // of the innermost pair of brackets
-	end    int       // the item that closes it; -1 for what no bracket ends
-	fn     int       // the function around, by its index; -1 for none
+	base   frameKind // kind of the innermost pair of brackets
+	end    int       // item that closes it; -1 if no bracket closes it
+	fn     int       // index of the function around it; -1 if there is none
 	owner  string
-	nest   int       // for Cognitive
-	then   frameKind // what follows the closing bracket
-	body   int       // of parameters: the item of the body
-	target int       // the item of a name to which a function may be assigned; -1 for none
-	last   op        // the logical operator of the run in which the reader is
-	ands   int       // runs of && in this expression, which Cognitive has counted
-	mixed  bool      // the expression has other operators, too
-	back   bool      // a group: the run goes on behind it
-	yes    int       // ternaries without their colon since the bracket
+	nest   int       // nesting level, for Cognitive
+	then   frameKind // kind of frame that follows the closing bracket
+	body   int       // for parameters: the item of the function's body
+	target int       // item of the name to which a function may be assigned; -1 if there is none
+	last   op        // logical operator of the present run of operators
+	ands   int       // number of runs of && in this expression that Cognitive has counted
+	mixed  bool      // the expression contains other operators, too
+	back   bool      // for a group: the run of logical operators continues after it
+	yes    int       // number of ternaries since the bracket that still need their colon
 	list   bool      // the statement declares variables
-	decl   bool      // the name of one comes next, or its type
-	label  bool      // a colon ends a case
+	decl   bool      // the name or the type of a declared variable comes next
+	label  bool      // the next colon ends a case
 	fresh  bool      // a parameter, a member or a property begins here
 	export bool
 }
@@ -53,22 +53,22 @@ const (
 	frameGroup            // expressions in ( [ or a hole
 	frameParams           // parameters
 
-	// No bracket ends these.
+	// No bracket ends a frame of the following kinds.
 
 	frameThen  // the statement of an if
 	frameElse  // the statement of an else
 	frameLoop  // the statement of a loop
 	frameDo    // the statement of a do
-	frameYes   // of a ternary, before its colon
-	frameNo    // of a ternary, behind its colon
+	frameYes   // the part of a ternary before its colon
+	frameNo    // the part of a ternary after its colon
 	frameArrow // the expression of an arrow function
 	frameField // the value of a field
 
-	// What follows a bracket.
+	// The following kinds say what comes after a bracket.
 
 	frameCatch
 	frameSwitch
-	frameWhile // a statement's end: while (a) behind do
+	frameWhile // the end of a statement: while (a) after do
 	frameDecorator
 )
 
@@ -94,7 +94,7 @@ func (s *script) push(kind frameKind, end int) *scriptFrame {
 	return top
 }
 
-// fn returns the function in which the reader is, or nil.
+// fn returns the function around the present item, or nil.
 func (s *script) fn() *code.Func {
 	if n := s.top().fn; n >= 0 {
 		return &s.f.Funcs[n]
@@ -109,7 +109,7 @@ func (s *script) count(cyclomatic, cognitive int) {
 	}
 }
 
-// deeper notes that the innermost frame is nested deeper by n.
+// deeper increases the nesting of the innermost frame by n.
 func (s *script) deeper(n int) {
 	top := s.top()
 	top.nest += n
@@ -131,7 +131,7 @@ func (s *script) pop(i int) scriptFrame {
 	return f
 }
 
-// virtual reports whether no bracket ends a frame.
+// virtual reports whether no bracket ends the frame.
 func (f *scriptFrame) virtual() bool { return f.end < 0 }
 
 // expression ends the ternaries and the arrow functions whose last item is i.
@@ -143,7 +143,7 @@ func (s *script) expression(i int) {
 	top.last, top.ands, top.mixed = opNone, 0, false
 }
 
-// statement ends the statement whose last item is i, and those that end with it.
+// statement ends the statement whose last item is i, and the statements that end with it.
 func (s *script) statement(i int) {
 	s.expression(i)
 	s.start, s.operand = true, false
@@ -174,8 +174,7 @@ func (s *script) statement(i int) {
 	s.role, s.nest = frameNone, 0
 }
 
-// breaks reports whether a statement ends with the line before item i, though no
-// semicolon does it.
+// breaks reports whether a statement ends with the line before item i, without a semicolon.
 func (s *script) breaks(i int) bool {
 	if s.lineOf(i) == s.lastLine(i-1) {
 		return false
@@ -205,9 +204,9 @@ func (s *script) breaks(i int) bool {
 	}
 }
 
-// begin adds a function whose first item is i and which declares the item name, or
-// nothing where it is negative. It opens the frame of its parameters, which the
-// bracket params opens, and whose body is the item body.
+// begin adds a function whose first item is i. Item name is the name that it declares; a
+// negative name means that it declares no name. begin opens the frame of its parameters,
+// which the bracket params opens. The function's body is the item body.
 func (s *script) begin(i, name, params, body int, kind string) *scriptFrame {
 	around := s.top()
 	owner := around.owner
@@ -230,7 +229,7 @@ func (s *script) begin(i, name, params, body int, kind string) *scriptFrame {
 			f.Line = s.lineOf(name)
 		} else if n := len(s.f.Vars) - 1; n >= 0 && s.f.Vars[n].Name == f.Name && s.f.Vars[n].Line == s.lineOf(name) {
 			f.Exported = s.f.Vars[n].Exported
-			s.f.Vars = s.f.Vars[:n] // a function, not a variable
+			s.f.Vars = s.f.Vars[:n] // the name belongs to a function, not to a variable
 		}
 	}
 	if owner != "" {
@@ -248,8 +247,8 @@ func (s *script) begin(i, name, params, body int, kind string) *scriptFrame {
 	return p
 }
 
-// nameOf returns the name that item i is: without the quotes of a string, and the
-// expression in the brackets of a computed one.
+// nameOf returns the name at item i, without the quotes of a string. For a computed name,
+// it returns the expression in the brackets.
 func (s *script) nameOf(i int) string {
 	switch s.op(i) {
 	case opString:
@@ -264,8 +263,8 @@ func (s *script) nameOf(i int) string {
 	return s.word(i)
 }
 
-// inside opens the body of the function whose parameters were the frame p, and
-// returns the item to read then.
+// inside opens the body of the function whose parameters were the frame p, and returns the
+// item to read next.
 func (s *script) inside(p scriptFrame) int {
 	f := &s.f.Funcs[p.fn]
 	kind := frameArrow

@@ -3,15 +3,15 @@ package lex
 // scriptItems looks ahead in the items of a script.
 type scriptItems struct {
 	*braces
-	typed bool // TypeScript
+	typed bool // the text is TypeScript
 }
 
-// ahead is how many items a guess may look at. A longer type, or a longer list of type
-// arguments, is taken for an expression.
+// ahead is how many items may be examined to find out what a text is. A longer type, or a
+// longer list of type arguments, is read as an expression.
 const ahead = 96
 
-// typeEnd returns the item behind the type that begins at i, or i where none does. It
-// looks at n items at most.
+// typeEnd returns the item after the type that begins at i, or i if no type begins there.
+// It examines n items at most.
 func (s *scriptItems) typeEnd(i, n int) int {
 	first := i
 	conditions, branches := 0, 0
@@ -98,7 +98,7 @@ func (s *scriptItems) typeEnd(i, n int) int {
 	return i
 }
 
-// prefix reports whether the name i is an operator of types, which a type follows.
+// prefix reports whether the name i is an operator that stands before a type.
 func (s *scriptItems) prefix(i int) bool {
 	switch s.word(i) {
 	case "keyof", "readonly", "unique", "infer", "asserts", "abstract":
@@ -108,8 +108,8 @@ func (s *scriptItems) prefix(i int) bool {
 	return false
 }
 
-// argumentsEnd returns the item behind the type arguments or parameters that < opens
-// at i, or i where they do not end within n items.
+// argumentsEnd returns the item after the type arguments or parameters that < opens at i,
+// or i if they do not end within n items.
 func (s *scriptItems) argumentsEnd(i, n int) int {
 	depth := 0
 	for j := i; n > 0; n-- {
@@ -132,7 +132,7 @@ func (s *scriptItems) argumentsEnd(i, n int) int {
 		case opens(o):
 			j = s.match(j)
 		case o == opAnd || o == opOr || o == opInc || o == opDec || o == opNullish || o == '+' || o == '/' || o == '*' || o == '!':
-			return i // no operators of types
+			return i // these operators cannot stand in a type
 		case o == opText || o == opFatArrow || o == '.':
 		}
 		j++
@@ -143,8 +143,8 @@ func (s *scriptItems) argumentsEnd(i, n int) int {
 	return i
 }
 
-// callArguments returns the item behind type arguments of a call that < opens at i,
-// or i where < compares.
+// callArguments returns the item after the type arguments of a call that < opens at i, or i
+// if < is a comparison.
 func (s *scriptItems) callArguments(i int) int {
 	if !s.typed {
 		return i
@@ -163,9 +163,9 @@ func (s *scriptItems) callArguments(i int) int {
 	return i
 }
 
-// arrow returns the item of the body of the arrow function whose parameters the
-// bracket i opens; 0 where none does. In a ternary, a colon behind the bracket is
-// taken for the ternary's.
+// arrow returns the item of the body of the arrow function whose parameters the bracket i
+// opens; 0 if it opens no such parameters. In a ternary, a colon after the brackets is
+// taken for the colon of the ternary.
 func (s *scriptItems) arrow(i int, ternary bool) int {
 	after := s.match(i) + 1
 	switch s.op(after) {
@@ -187,7 +187,7 @@ func (s *scriptItems) arrow(i int, ternary bool) int {
 	return 0
 }
 
-// colonBehind reports whether the expression that begins at i has a colon behind it.
+// colonBehind reports whether a colon follows the expression that begins at i.
 func (s *scriptItems) colonBehind(i int) bool {
 	questions := 0
 	for range ahead {

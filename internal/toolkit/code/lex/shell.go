@@ -13,16 +13,16 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// The bounds of what the shell's parser is given: it calls itself for each level of
-// nesting, and has no bound of its own.
+// Limits of what the shell's parser gets. The parser calls itself for each level of
+// nesting, and has no limit of its own.
 const (
 	maxScript   = 64 << 10 // bytes
-	maxBrackets = 64       // brackets in each other
+	maxBrackets = 64       // brackets nested in each other
 )
 
-// parseShell reads a shell script with a parser of bash: its functions and what they
-// call, without metrics. Of one that is too long or too deep, or is not bash, it makes
-// tokens alone.
+// parseShell reads a shell script with a parser of bash: its functions and what they call,
+// without metrics. For a script that is too long, too deeply nested or not bash, it makes
+// only tokens.
 func parseShell(f *code.File) {
 	why := guard(f.Text)
 	var tree *syntax.File
@@ -39,7 +39,7 @@ func parseShell(f *code.File) {
 	s.functions(tree)
 }
 
-// guard says why a text is kept from the parser, or "".
+// guard returns why the parser must not get a text, or "" if it may.
 func guard(text string) string {
 	if len(text) > maxScript {
 		return "longer than 64 KiB, the most that is read of a shell script"
@@ -58,7 +58,7 @@ func guard(text string) string {
 	return ""
 }
 
-// parsedShell returns the syntax tree of a script, or why it has none.
+// parsedShell returns the syntax tree of a script, or the reason why there is no tree.
 func parsedShell(f *code.File) (*syntax.File, string) {
 	variant := syntax.LangBash
 	switch path.Ext(f.Path) {
@@ -81,18 +81,18 @@ func parsedShell(f *code.File) (*syntax.File, string) {
 	return tree, ""
 }
 
-// shFile reads what the parser found in a script.
+// shFile reads the syntax tree of a script.
 type shFile struct{ f *code.File }
 
-// mark is a comment, or a string that begins and ends where the parser says.
+// mark is a comment or a string, with the ends that the parser reports.
 type mark struct {
 	span
 
 	kind code.Kind
 }
 
-// tokens makes tokens of comments, quotes and here-documents as the parser found them,
-// and of what is between them as words and operators.
+// tokens returns the tokens of a script: comments, quotes and here-documents as the parser
+// found them, and words and operators for the text between them.
 func (s *shFile) tokens(tree *syntax.File) []code.Token {
 	var marks []mark
 	add := func(n syntax.Node, kind code.Kind) {
@@ -119,7 +119,7 @@ func (s *shFile) tokens(tree *syntax.File) []code.Token {
 	t := newTokenizer(s.f.Text)
 	for _, m := range append(marks, mark{span{len(s.f.Text), len(s.f.Text)}, code.Comment}) {
 		if m.start < t.at {
-			continue // within another one
+			continue // it lies within another mark
 		}
 		plain(t, m.start)
 		if m.end > t.at {
@@ -159,21 +159,21 @@ func isShellKeyword(word string) bool {
 	return false
 }
 
-// offset returns that of a position in the text.
+// offset returns the offset of a position in the text.
 func (s *shFile) offset(p syntax.Pos) int {
 	return min(int(p.Offset()), len(s.f.Text))
 }
 
-// token returns the index of the first token at or behind an offset.
+// token returns the index of the first token at or after an offset.
 func (s *shFile) token(at int) int {
 	i, _ := slices.BinarySearchFunc(s.f.Tokens, at, func(t code.Token, at int) int { return int(t.Start) - at })
 	return i
 }
 
-// functions adds the functions of a script with the commands that each calls, and the
-// scripts that it reads.
+// functions adds the functions of a script, the commands that each of them calls, and the
+// scripts that the script reads.
 func (s *shFile) functions(tree *syntax.File) {
-	var open []int // of File.Funcs
+	var open []int // indexes in File.Funcs of the functions that are open
 	var nodes []bool
 	syntax.Walk(tree, func(n syntax.Node) bool {
 		if n == nil {
@@ -217,7 +217,7 @@ func (s *shFile) function(n *syntax.FuncDecl) code.Func {
 	}
 }
 
-// call adds a command whose name is written as it is to the innermost function.
+// call adds a command to the innermost function if the command's name is written literally.
 func (s *shFile) call(n *syntax.CallExpr, open []int) {
 	if len(n.Args) == 0 {
 		return
@@ -230,7 +230,7 @@ func (s *shFile) call(n *syntax.CallExpr, open []int) {
 	}
 	at := s.token(s.offset(n.Pos()))
 	if len(open) == 0 || at >= len(s.f.Tokens) || s.f.Of(s.f.Tokens[at]) != name {
-		return // of several tokens: a path, or a name with a dash
+		return // the name has several tokens, such as a path or a name with a dash
 	}
 	fn := &s.f.Funcs[open[len(open)-1]]
 	fn.Calls = append(fn.Calls, code.Call{Name: name, Line: int(s.f.Tokens[at].Line), Token: at})

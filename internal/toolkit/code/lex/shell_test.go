@@ -56,8 +56,8 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// A script that the parser cannot read, or may not, has tokens and says why it has no
-// functions.
+// A script that the parser cannot read, or must not get, has tokens, and a gap states why
+// it has no functions.
 func TestShellGaps(t *testing.T) {
 	for text, want := range map[string]string{
 		"if true; then\n": "not valid bash: line 1: ",

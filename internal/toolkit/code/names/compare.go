@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Parts are what a score is made of: 0.4 Words + 0.3 Runs + 0.3 Letters, or with sounds
-// 0.35 Words + 0.25 Runs + 0.25 Letters + 0.15 Sound.
+// Parts are the parts of a score, which is 0.4 Words + 0.3 Runs + 0.3 Letters, or with
+// sounds 0.35 Words + 0.25 Runs + 0.25 Letters + 0.15 Sound.
 type Parts struct {
 	Exact   bool     `json:"exact" jsonschema:"the name is the query, letter by letter"`
 	Words   float64  `json:"words" jsonschema:"how well the words of each have a partner in the other one"`
@@ -24,19 +24,19 @@ func (p Parts) score() float64 {
 	return 0.35*p.Words + 0.25*p.Runs + 0.25*p.Letters + 0.15**p.Sound
 }
 
-// alikeWords is the lowest similarity of two words that are partners.
+// alikeWords is the lowest similarity at which two words count as similar.
 const alikeWords = 0.85
 
-// form is a name in the ways in which it is compared.
+// form is a name in the forms in which it is compared.
 type form struct {
 	words   []string
 	letters []rune // in lower case, without separators
 	runs    []run
-	length  float64 // of the vector of runs
+	length  float64 // length of the vector of runs
 	sounds  []string
 }
 
-// run is three letters and how often a name has them.
+// run is three letters and the number of times that a name contains them.
 type run struct {
 	letters [3]rune
 	count   float64
@@ -53,7 +53,7 @@ func newComparer(query string, phonetic bool) *comparer {
 	return &comparer{name: query, query: newForm(query, phonetic), phonetic: phonetic}
 }
 
-// newForm reads a name.
+// newForm returns the form of a name.
 func newForm(name string, phonetic bool) form {
 	parts := split(name)
 	f := form{letters: []rune(strings.Join(parts, ""))}
@@ -115,7 +115,7 @@ func (c *comparer) compare(name string) Parts {
 	return p
 }
 
-// words returns the similarity of two words, and 0 where it is low.
+// words returns the similarity of two words, and 0 if it is less than alikeWords.
 func words(a, b string) float64 {
 	if a == b {
 		return 1

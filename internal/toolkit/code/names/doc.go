@@ -2,9 +2,9 @@
 //
 // A score is a weighted sum of parts from 0 to 1, and each result shows its parts. Words
 // compares the words of two names (parseHTTPRequest, parse_http_req) with abbreviations
-// written out, so that their order does not count. Runs compares how often each run of
+// written out; the order of the words does not count. Runs compares how often each run of
 // three letters occurs in them. Letters is the Jaro-Winkler similarity of the names as a
-// whole. Sound, if it is asked for, compares the sounds of their words.
+// whole. Sound, if the caller asks for it, compares the sounds of their words.
 //
 // The files, each calling those below it:
 //

@@ -12,15 +12,15 @@ import (
 	"belljar.dev/internal/toolkit/code"
 )
 
-// Bounds of a ranking. Entries beyond them are left out, with a gap.
+// Limits of a ranking. Entries beyond them are left out, with a gap.
 const (
 	maxName    = 128     // letters of a name
-	maxNames   = 1 << 17 // different ones
+	maxNames   = 1 << 17 // different names
 	maxTop     = 1000
 	maxSymbols = 20 // symbols with one name that a hit lists
 )
 
-// Scope is which symbols are compared.
+// Scope names the symbols that are compared.
 type Scope string
 
 // The scopes. The zero value means all of them.
@@ -33,7 +33,7 @@ const (
 
 // Options say what is ranked. The zero value means the defaults.
 type Options struct {
-	TopK     int  // hits, at most 1000; 10
+	TopK     int  // number of hits, at most 1000; 0 means 10
 	Phonetic bool // compare sounds, too
 	Scope    Scope
 }
@@ -59,7 +59,7 @@ type Hit struct {
 // Result is the names that resemble a query most.
 type Result struct {
 	Hits     []Hit      `json:"hits"`     // the query itself first, then by score
-	Compared int        `json:"compared"` // different names
+	Compared int        `json:"compared"` // number of different names
 	Gaps     []code.Gap `json:"gaps,omitempty"`
 }
 
@@ -85,8 +85,8 @@ func Symbols(files []*code.File) []Symbol {
 	return all
 }
 
-// Rank returns the names of symbols that resemble query most. Names with no letter in
-// common with it are not among them.
+// Rank returns the names of symbols that resemble query most. A name that has no letter in
+// common with query is left out.
 func Rank(ctx context.Context, query string, symbols []Symbol, o Options) (Result, error) {
 	switch {
 	case strings.TrimSpace(query) == "":

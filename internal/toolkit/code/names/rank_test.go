@@ -44,7 +44,7 @@ func TestSpellOut(t *testing.T) {
 	}
 }
 
-// The values are those of Winkler's paper and of the US Census Bureau's table.
+// The expected values are those of Winkler's paper and of the US Census Bureau's table.
 func TestJaroWinkler(t *testing.T) {
 	for _, tt := range []struct {
 		a, b          string
@@ -119,7 +119,7 @@ func rank(t testing.TB, query string, symbols []Symbol, o Options) Result {
 	return res
 }
 
-// The name that a person would call the nearest is the first.
+// TestNearest checks that the first name is the one that a person would call the nearest.
 func TestNearest(t *testing.T) {
 	symbols := named("parseHTTPRequest", "ReadConfig", "configuration_loader", "writeFile", "getUserByID", "fetch_user_by_id", "sendMessage", "msgQueue", "computeChecksum", "openConnection",
 		"closeConn", "Buffer", "newBuf", "indexOf", "String", "toString", "maxSize", "retryCount", "errorHandler", "phoneNumber", "quit", "encode", "decode", "encoder", "hashPassword", "listDirs", "walkTree")
@@ -155,7 +155,7 @@ func TestNearest(t *testing.T) {
 }
 
 func TestExactIsFirst(t *testing.T) {
-	// Of the same letters with another case all parts are 1, too.
+	// For a name with the same letters in another case, all parts are 1, too.
 	res := rank(t, "readAll", named("ReadAll", "read_all", "readAll", "READ_ALL", "readAlls"), Options{})
 	if res.Hits[0].Name != "readAll" || !res.Hits[0].Parts.Exact || res.Hits[0].Score != 1 || res.Hits[1].Parts.Exact {
 		t.Errorf("got %+v, want readAll first and alone exact", res.Hits)
@@ -165,7 +165,7 @@ func TestExactIsFirst(t *testing.T) {
 	}
 }
 
-// Abbreviations are the words that they stand for.
+// An abbreviation matches the word that it stands for.
 func TestAbbreviations(t *testing.T) {
 	res := rank(t, "request_configuration", named("reqCfg", "questConflict"), Options{})
 	if h := res.Hits[0]; h.Name != "reqCfg" || h.Parts.Words != 1 {
@@ -173,7 +173,7 @@ func TestAbbreviations(t *testing.T) {
 	}
 }
 
-// Each part of a result changes with what it is measured of.
+// Each part of a result changes with the text that it is measured from.
 func TestEachFieldIsMeasured(t *testing.T) {
 	base := named("readFile", "readFile", "writeFile")
 	hit := func(r Result) Hit { return r.Hits[0] }

@@ -2,13 +2,13 @@ package names
 
 import "strings"
 
-// maxSound is the length of the longest code of a sound.
+// maxSound is the longest code of a sound, in letters.
 const maxSound = 8
 
 // sound returns a code that words of English with the same sound mostly share: a
 // simplified form of Metaphone (Philips, 1990). It has one letter per group of
 // consonants, 0 for th and X for sh and ch; a vowel counts only at the beginning, where
-// all are A, and a doubled letter counts once. Words without a Latin letter have no code.
+// every vowel is A, and a doubled letter counts once. Words without a Latin letter have no code.
 //
 //	B, except in a final MB          C before E, I, Y: S; CH: X; else K
 //	D before GE, GI, GY: J; else T   G before E, I, Y: J; GH before a consonant or at
@@ -39,14 +39,14 @@ func sound(word string) string {
 	return string(s.code)
 }
 
-// spoken is a word while its code is made.
+// spoken is a word while its code is built.
 type spoken struct {
 	word string
 	at   int
 	code []byte
 }
 
-// next reports whether one of some texts follows the letter.
+// next reports whether one of the texts follows the letter.
 func (s *spoken) next(texts ...string) bool {
 	for _, t := range texts {
 		if strings.HasPrefix(s.word[s.at+1:], t) {
@@ -56,23 +56,24 @@ func (s *spoken) next(texts ...string) bool {
 	return false
 }
 
-// vowel reports whether the letter at an offset is one.
+// vowel reports whether the letter at an offset is a vowel.
 func (s *spoken) vowel(offset int) bool {
 	i := s.at + offset
 	return i >= 0 && i < len(s.word) && strings.IndexByte("AEIOU", s.word[i]) >= 0
 }
 
-// say appends a sound and goes on behind n letters.
+// say appends a sound to the code and moves past n letters.
 func (s *spoken) say(sound string, n int) {
 	s.code = append(s.code, sound...)
 	s.at += n
 }
 
-// letter reads the next letter and those that belong to its sound.
+// letter reads the next letter and the letters that belong to its sound.
 func (s *spoken) letter() {
 	c := s.word[s.at]
 	switch {
-	case s.at > 0 && c == s.word[s.at-1] && c != 'C': // doubled; of CC in "accept" both count
+	// a doubled letter counts once; both letters count for CC, as in "accept"
+	case s.at > 0 && c == s.word[s.at-1] && c != 'C':
 		s.at++
 	case s.vowel(0):
 		if s.at == 0 {

@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// split returns the words of a name in lower case: parseHTTPRequest, parse_http_request
-// and parse-http-request have three. Digits belong to the word before them.
+// split returns the words of a name in lower case: parseHTTPRequest, parse_http_request and
+// parse-http-request each have three. Digits belong to the word before them.
 func split(name string) []string {
 	var words []string
 	var word strings.Builder
@@ -34,8 +34,7 @@ func split(name string) []string {
 	return words
 }
 
-// spellOut returns the word that an abbreviation stands for, and of a plural the
-// singular.
+// spellOut returns the word that an abbreviation stands for, and the singular of a plural.
 func spellOut(word string) string {
 	if long := abbreviated(word); long != "" {
 		return long
@@ -52,7 +51,8 @@ func spellOut(word string) string {
 	return word
 }
 
-// abbreviated returns the word that an abbreviation stands for, or "".
+// abbreviated returns the word that an abbreviation stands for, or "" if the word is not an
+// abbreviation.
 func abbreviated(word string) string {
 	switch word {
 	case "acc":

@@ -1,5 +1,5 @@
-// Package outline writes what a project consists of as a text that fits: the symbols
-// that others depend on most ([Rank]), and a graph as a Mermaid diagram ([Mermaid]).
+// Package outline describes a project in a text of limited length: the symbols that
+// others depend on most ([Rank]), or a graph as a Mermaid diagram ([Mermaid]).
 //
 // The files, each calling those below it:
 //

@@ -10,8 +10,7 @@ import (
 	"belljar.dev/internal/toolkit/code/graph"
 )
 
-// The bounds of a diagram. Mermaid itself refuses more than 500 links and 50,000
-// characters.
+// Limits of a diagram. Mermaid itself refuses more than 500 links and 50,000 characters.
 const (
 	MaxDiagramNodes = 200
 	maxDiagramLinks = 500
@@ -22,15 +21,15 @@ const (
 // Diagram is a graph as text for Mermaid.
 type Diagram struct {
 	Text      string
-	Nodes     int // that it has
-	NodesLeft int // that it leaves out
-	Links     int // that it has
-	LinksLeft int // between all nodes that it leaves out
+	Nodes     int // number of nodes in the diagram
+	NodesLeft int // number of nodes that are left out
+	Links     int // number of links in the diagram
+	LinksLeft int // number of links of the graph that are left out
 }
 
-// Mermaid draws the nodes of a graph that the most depend on, at most a number of them,
-// and the links between these. A broken line is a link that is not certain. An error is
-// one of ctx.
+// Mermaid draws the nodes of a graph with the highest PageRank, at most the given number,
+// and the links between them. A broken line is a link that is not certain. Mermaid returns
+// an error only if ctx ends.
 func Mermaid(ctx context.Context, g *graph.Graph, nodes int) (Diagram, error) {
 	m, err := g.Measure(ctx, graph.Want{PageRank: true})
 	if err != nil {
@@ -45,7 +44,7 @@ func Mermaid(ctx context.Context, g *graph.Graph, nodes int) (Diagram, error) {
 		linked[l.From], linked[l.To] = true, true
 	}
 	slices.SortFunc(order, func(a, b int) int {
-		if linked[a] != linked[b] { // a node without links says least
+		if linked[a] != linked[b] { // a node without links is the least useful
 			if linked[a] {
 				return -1
 			}
@@ -56,7 +55,7 @@ func Mermaid(ctx context.Context, g *graph.Graph, nodes int) (Diagram, error) {
 	order = order[:max(0, min(len(order), nodes, MaxDiagramNodes))]
 	slices.Sort(order)
 	d := Diagram{}
-	name := make(map[int]int) // numbers in the diagram, by node
+	name := make(map[int]int) // number in the diagram of each node
 	var out strings.Builder
 	out.WriteString("flowchart LR\n")
 	for _, v := range order {
@@ -88,8 +87,8 @@ func Mermaid(ctx context.Context, g *graph.Graph, nodes int) (Diagram, error) {
 	return d, nil
 }
 
-// label is the name of a node, in which nothing ends the label or is read as HTML or
-// Markdown: Mermaid reads #35; as the character of that number.
+// label returns the name of a node for a diagram. No character of it ends the label or is
+// read as HTML or Markdown. Mermaid reads #35; as the character with that number.
 func label(n graph.Node) string {
 	var out strings.Builder
 	for _, r := range plain(n.Name, maxLabel) {

@@ -13,40 +13,42 @@ import (
 	"belljar.dev/internal/toolkit/code/graph"
 )
 
-// CharsPerToken is how many bytes of text count as one token of a language model. For
-// source in English it is about that many; the models' own counts differ.
+// CharsPerToken is the number of bytes of text that count as one token of a language model.
+// Source code in English has about this many bytes per token; the models' own counts
+// differ.
 const CharsPerToken = 4
 
 const (
-	maxLine   = 140 // bytes of the line of a symbol
-	maxJoined = 8   // lines of a declaration beyond its first
+	maxLine   = 140 // longest line of a symbol, in bytes
+	maxJoined = 8   // lines of a declaration after its first that are read
 )
 
-// patience is how many symbols in turn may not fit until no more are tried.
+// patience is how many symbols in a row may not fit before no more symbols are tried.
 const patience = 50
 
-// Outline is a text with the symbols of a project that matter most.
+// Outline is a text with the most important symbols of a project.
 type Outline struct {
 	Text      string
-	Tokens    int // of the text, at CharsPerToken bytes each
-	Symbols   int // that the text has
-	Left      int // symbols that it leaves out
-	FilesLeft int // files whose symbols it leaves out
+	Tokens    int // number of tokens of the text, at CharsPerToken bytes each
+	Symbols   int // number of symbols in the text
+	Left      int // number of symbols that are left out
+	FilesLeft int // number of files whose symbols are all left out
 }
 
-// Ranked is the functions and types of a project, those that the most depend on first.
+// Ranked is the functions and types of a project, sorted by how much depends on them, the
+// highest first.
 type Ranked struct {
 	g     *graph.Graph
 	files map[string]*code.File
-	order []int // nodes
-	paths int   // files with symbols
+	order []int // indexes of the nodes, sorted
+	paths int   // number of files with symbols
 }
 
-// Rank ranks the functions and types of a graph of the kind [graph.Full]. How much depends
-// on a symbol is its PageRank over the links between symbols, from the seeds if there are
-// any; half of it where other files or packages cannot name the symbol. Tests are left out,
-// and what depends on a symbol in them counts a quarter: they use what a project is for, and
-// their own helpers most of all. An error is one of ctx.
+// Rank ranks the functions and types of a graph of the kind [graph.Full] by their PageRank
+// over the links between symbols, from the seeds if there are any. The rank of a symbol
+// that other files or packages cannot name is halved. Tests are left out. The links from
+// tests have a quarter of the weight of other links, because tests use what a project is
+// for, and most of all their own helpers. Rank returns an error only if ctx ends.
 func Rank(ctx context.Context, files []*code.File, g *graph.Graph, seeds ...string) (*Ranked, error) {
 	ranks, err := ranksOf(ctx, g, seeds)
 	if err != nil {
@@ -73,8 +75,9 @@ func Rank(ctx context.Context, files []*code.File, g *graph.Graph, seeds ...stri
 	return r, nil
 }
 
-// Map writes the first symbols until the text has as many tokens as are allowed. The text has
-// each directory once, the files in it, and of each symbol its line and how it is declared.
+// Map writes the first symbols until the text has the allowed number of tokens. The text
+// contains each directory once, the files in it, and for each symbol its line and its
+// declaration.
 func (r *Ranked) Map(tokens int) Outline {
 	p := picker{Ranked: r, lines: make(map[string][]string), has: make(map[string]bool), left: tokens*CharsPerToken - len(footer(len(r.order), len(r.files)))}
 	for failed, i := 0, 0; i < len(r.order) && failed <= patience; i++ {
@@ -100,7 +103,7 @@ func (r *Ranked) Map(tokens int) Outline {
 // inTest reports whether a node runs only in tests.
 func inTest(n graph.Node) bool { return n.Test || code.IsTest(n.Path) }
 
-// ranksOf is how much depends on each node.
+// ranksOf returns how much depends on each node.
 func ranksOf(ctx context.Context, g *graph.Graph, seeds []string) ([]float64, error) {
 	rest := *g
 	rest.Links = slices.DeleteFunc(slices.Clone(g.Links), func(l graph.Link) bool { return inTest(g.Nodes[l.From]) })
@@ -110,7 +113,7 @@ func ranksOf(ctx context.Context, g *graph.Graph, seeds []string) ([]float64, er
 		weight float64
 	}{{&rest, 1}, {g, 0.25}} {
 		m, err := part.Measure(ctx, graph.Want{PageRank: true, Seeds: seeds})
-		if err == nil && m.PageRank == nil { // no seed is a node
+		if err == nil && m.PageRank == nil { // no seed names a node
 			m, err = part.Measure(ctx, graph.Want{PageRank: true})
 		}
 		if err != nil {
@@ -123,18 +126,18 @@ func ranksOf(ctx context.Context, g *graph.Graph, seeds []string) ([]float64, er
 	return ranks, nil
 }
 
-// footer is the last line of an outline that is not complete.
+// footer returns the last line of an outline that is not complete.
 func footer(symbols, files int) string {
 	return fmt.Sprintf("(%d more symbols; %d more files)\n", symbols, files)
 }
 
-// picker picks symbols as long as there is room.
+// picker picks symbols as long as they fit.
 type picker struct {
 	*Ranked
 
-	lines map[string][]string // of each file that was needed
-	has   map[string]bool     // directories and files whose line is written
-	left  int                 // bytes
+	lines map[string][]string // lines of each file that has been read
+	has   map[string]bool     // directories and files that the text contains
+	left  int                 // number of bytes that are left
 	taken []taken
 }
 
@@ -144,7 +147,7 @@ type taken struct {
 	line string
 }
 
-// take picks a symbol if there is room for it, its file and its directory.
+// take picks a symbol if the symbol, its file and its directory fit.
 func (p *picker) take(i int) bool {
 	n := p.g.Nodes[i]
 	line := "    " + fmt.Sprint(n.Line, " ", p.declaration(n)) + "\n"
@@ -165,13 +168,14 @@ func (p *picker) take(i int) bool {
 	return true
 }
 
-// heads are the lines of a directory and of a file in it.
+// heads returns the line of a directory and the line of a file in it.
 func heads(name string) (dir, file string) {
 	return plain(path.Dir(name), maxLine) + "/\n", "  " + plain(path.Base(name), maxLine) + "\n"
 }
 
-// declaration returns the source that declares a symbol. The owner of a method stands before
-// it, unless the source names the owner. Without source it returns the kind and the name.
+// declaration returns the source that declares a symbol. The owner of a method stands
+// before the source, unless the source contains the owner's name. If there is no source,
+// declaration returns the kind and the name.
 func (p *picker) declaration(n graph.Node) string {
 	text := ""
 	if lines := p.linesOf(n.Path); n.Line >= 1 && n.Line <= len(lines) {
@@ -202,7 +206,7 @@ func (p *picker) declaration(n graph.Node) string {
 	return plain(text, maxLine)
 }
 
-// linesOf returns the lines of a file; none for one that was not read.
+// linesOf returns the lines of a file; nil for a file that was not read.
 func (p *picker) linesOf(name string) []string {
 	lines, known := p.lines[name]
 	if f := p.files[name]; !known && f != nil {
@@ -212,7 +216,7 @@ func (p *picker) linesOf(name string) []string {
 	return lines
 }
 
-// text writes what was picked, by path and line.
+// text returns the picked symbols, by path and line.
 func (p *picker) text() string {
 	order.By(p.taken, func(a, b *taken) int {
 		x, y := &p.g.Nodes[a.node], &p.g.Nodes[b.node]

@@ -57,19 +57,19 @@ x/y/
 	if o.Text != want || o.Symbols != 5 || o.Left != 0 || o.FilesLeft != 0 {
 		t.Errorf("got %+v:\n%s\nwant\n%s", o, o.Text, want)
 	}
-	// With little room, the function that the others call stays.
+	// With little room, the text contains the function that the others call.
 	o = outlined(t, small(), 17)
 	if want := "./\n  b.go\n    2 func help()\n(4 more symbols; 2 more files)\n"; o.Text != want || o.Symbols != 1 || o.Left != 4 || o.FilesLeft != 2 {
 		t.Errorf("got %+v:\n%s\nwant\n%s", o, o.Text, want)
 	}
-	// A seed leads to what it depends on.
+	// With a seed, the text contains the symbols that the seed depends on.
 	if o = outlined(t, small(), 23, "one"); !strings.Contains(o.Text, "func one") || strings.Contains(o.Text, "func two") {
 		t.Errorf("from the seed one: got\n%s", o.Text)
 	}
 }
 
-// A symbol on which only tests depend does not matter most, and a symbol of its own file
-// matters less than one that others can name.
+// A symbol on which only tests depend is not the most important, and a symbol that only its
+// own file can name is less important than one that others can name.
 func TestMapWithoutTests(t *testing.T) {
 	files := []*code.File{
 		lex.Parse("go.mod", code.Other, "module m\n"),
@@ -86,7 +86,8 @@ func TestMapWithoutTests(t *testing.T) {
 	}
 }
 
-// A declaration is read to its end, and says of a method whose it is.
+// A declaration is read to its end, and the declaration of a method names the method's
+// type.
 func TestDeclarations(t *testing.T) {
 	o := outlined(t, []*code.File{lex.Parse("h.py", code.Python, "class Headers:\n    def update(\n        self,\n        other: dict,\n    ) -> None:\n        pass\n\n    def of(self, headers: \"Headers\"): pass\n")}, 1000)
 	want := "./\n  h.py\n    1 class Headers:\n    2 Headers: def update(self, other: dict) -> None:\n    8 def of(self, headers: \"Headers\"): pass\n"
@@ -121,7 +122,7 @@ func TestMapFits(t *testing.T) {
 	}
 }
 
-// One changed line changes what it stands for.
+// Each changed line changes the part of the map that depends on it.
 func TestOneLineChangesTheMap(t *testing.T) {
 	before := outlined(t, small(), 1000)
 	files := small()
@@ -179,7 +180,7 @@ func TestMermaid(t *testing.T) {
 	if d, err = Mermaid(t.Context(), g, -1); err != nil || d.Nodes != 0 {
 		t.Errorf("got %+v, %v", d, err)
 	}
-	// More than Mermaid takes.
+	// This graph is larger than Mermaid accepts.
 	large := &graph.Graph{}
 	for i := range 1000 {
 		large.Nodes = append(large.Nodes, graph.Node{Kind: "file", Name: strings.Repeat("_", 200), Path: fmt.Sprint(i)})
@@ -200,7 +201,7 @@ func TestMermaid(t *testing.T) {
 	}
 }
 
-// mapOf ranks the symbols of a graph and writes those that matter most.
+// mapOf ranks the symbols of a graph and writes the most important ones.
 func mapOf(ctx context.Context, files []*code.File, g *graph.Graph, tokens int, seeds ...string) (Outline, error) {
 	r, err := Rank(ctx, files, g, seeds...)
 	if err != nil {

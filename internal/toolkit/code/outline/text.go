@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// plain is a text of at most a number of bytes on one line, without characters that a
-// reader does not see or that turn others around.
+// plain returns a text as one line of at most most bytes. It leaves out characters that are
+// invisible or that change the direction of other characters.
 func plain(text string, most int) string {
 	var out strings.Builder
 	blank := false

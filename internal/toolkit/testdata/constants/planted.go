@@ -1,4 +1,4 @@
-// Package constants has numbers that are not measured, for a test that looks for them.
+// Package constants contains numbers that are not measured, for a test that looks for them.
 package constants
 
 type planted struct{ A, B, C, D, E, F int }

@@ -1,4 +1,4 @@
-// Package metrics has functions of all kinds that a number is counted for.
+// Package metrics contains functions with everything that the metrics count.
 package metrics
 
 import "os"
