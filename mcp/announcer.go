@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// Clients list the tools again whenever they are notified, and models read the list again. An
-// upstream that changes its tools all the time must cost neither more than this.
+// Clients list the tools again whenever they are notified, and models read the list again.
+// These limits bound that cost for an upstream that changes its tools all the time.
 const (
-	announceAfter  = time.Second // changes within it are announced as one
-	announceMost   = 6           // announcements
-	announceWithin = time.Minute // in this time
+	announceAfter  = time.Second // changes within this time are announced together
+	announceMost   = 6           // announcements within announceWithin
+	announceWithin = time.Minute // period of announceMost
 )
 
-// announcer notifies clients of changes of a list, some time after the first of them. It is
-// safe for concurrent use.
+// announcer notifies clients of changes of a list, at least announceAfter after the first
+// change. It is safe for concurrent use.
 type announcer struct {
 	announce func()
-	enter    func() error // keeps the server from ending until leave; an error if it ends
+	enter    func() error // keeps the server from ending until leave is called; an error if the server ends
 	leave    func()
 
 	mu      sync.Mutex
 	stopped bool        // guarded by mu
-	timer   *time.Timer // guarded by mu: of the next announcement; nil for none
-	sent    []time.Time // guarded by mu: when the last announceMost were made, the oldest first
+	timer   *time.Timer // guarded by mu: of the next announcement; nil if none is planned
+	sent    []time.Time // guarded by mu: times of the last announceMost announcements, the oldest first
 }
 
-// changed notes a change. It does not wait.
+// changed records a change. It does not wait.
 func (a *announcer) changed() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -56,7 +56,8 @@ func (a *announcer) send() {
 	a.announce()
 }
 
-// stop cancels the announcement that waits, and all later ones. Shutdown waits for one that is being made.
+// stop cancels the next announcement and all later ones. It does not wait for an
+// announcement that is being made; Shutdown does.
 func (a *announcer) stop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A list that changes all the time is announced six times in any minute, the first time after
-// a second; and a change that comes when there is nothing to wait for is never lost.
+// A list that changes all the time is announced at most six times in a minute, the first
+// time after a second. A last change is always announced.
 func TestAnnouncements(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

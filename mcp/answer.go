@@ -13,14 +13,14 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// notifying returns the context of requests in which the notifications of a subscription
-// are written by a guard.
+// notifying returns a context for requests, with which guard g writes the notifications of
+// a subscription.
 func notifying(ctx context.Context, g *guard) context.Context {
 	return context.WithValue(ctx, notifyKey{}, notifyFunc(func(r *jsonrpc.Request) error { return g.Write(ctx, r) }))
 }
 
-// Write sends what the sdk has for the client. An error means that the client
-// is gone.
+// Write sends a message of the sdk to the client. An error means that the client is
+// disconnected.
 func (g *guard) Write(ctx context.Context, msg jsonrpc.Message) error {
 	switch msg := msg.(type) {
 	case *jsonrpc.Response:
@@ -45,7 +45,7 @@ func (g *guard) Write(ctx context.Context, msg jsonrpc.Message) error {
 	return errors.New("write a message of an unknown type")
 }
 
-// ask sends a request of ours, whose answer the guard then lets in.
+// ask sends a request of the server. The guard then lets the client's answer in.
 func (g *guard) ask(ctx context.Context, id jsonrpc.ID, line []byte) error {
 	g.mu.Lock()
 	g.asked[id.Raw()] = struct{}{}
@@ -54,7 +54,8 @@ func (g *guard) ask(ctx context.Context, id jsonrpc.ID, line []byte) error {
 	if !errors.Is(err, sse.ErrNobody) && !errors.Is(err, sse.ErrFull) && !errors.Is(err, sse.ErrOver) {
 		return err
 	}
-	// The sdk ends a connection whose Write fails. Here only this request has failed.
+	// The sdk ends a connection if Write returns an error. Here only this request has
+	// failed.
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.asked, id.Raw())
@@ -93,7 +94,7 @@ func (g *guard) answer(r *jsonrpc.Response) {
 // subscriptions/listen request (revision 2026-07-28, "Subscriptions").
 const subscriptionKey = "io.modelcontextprotocol/subscriptionId"
 
-// subscribed puts the client's id of a subscription in the place of ours.
+// subscribed replaces the id of a subscription in a notification by the client's own id.
 func (g *guard) subscribed(text json.RawMessage) json.RawMessage {
 	var id int64
 	var all, meta map[string]json.RawMessage
@@ -122,7 +123,7 @@ func (g *guard) subscribed(text json.RawMessage) json.RawMessage {
 	return named
 }
 
-// agreed notes the revision that initialize agreed on.
+// agreed records the revision in the result of initialize.
 func (g *guard) agreed(r *jsonrpc.Response) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -133,8 +134,8 @@ func (g *guard) agreed(r *jsonrpc.Response) {
 	g.version = wire.Text(wire.Member(r.Result, "protocolVersion"))
 }
 
-// sdkError gives an error of the sdk a code that fits. Plain errors of the sdk have no
-// code, and its own codes are in reserved ranges.
+// sdkError gives an error of the sdk a fitting code. Plain errors of the sdk have no code,
+// and its own codes are in reserved ranges.
 func sdkError(err error) *jsonrpc.Error {
 	var e *jsonrpc.Error
 	if !errors.As(err, &e) {
@@ -148,8 +149,8 @@ func sdkError(err error) *jsonrpc.Error {
 	return &out
 }
 
-// oneLine is JSON without line feeds. The texts of the sdk have none; the check is for
-// raw values that pass through it.
+// oneLine returns JSON without line feeds. The texts of the sdk contain none; the check is
+// for raw values that pass through the sdk.
 func oneLine(text []byte) []byte {
 	if bytes.IndexByte(text, '\n') < 0 {
 		return text

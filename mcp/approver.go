@@ -10,9 +10,9 @@ import (
 // The states of an Approval.
 const (
 	ApprovalPending  = "pending"
-	ApprovalApproved = "approved" // and not used yet
+	ApprovalApproved = "approved" // the yes is not used yet
 	ApprovalDeclined = "declined"
-	ApprovalExpired  = "expired" // nobody answered in time, or the yes was not used in time
+	ApprovalExpired  = "expired" // there was no answer in time, or the yes was not used in time
 	ApprovalUsed     = "used"
 	ApprovalRevoked  = "revoked"
 )
@@ -24,51 +24,55 @@ type Approval struct {
 	State   string
 	Tool    string
 	Rule    string
-	New     bool          // this call asked; no equal call had asked before
+	New     bool          // the question is new: no equal call had asked it before
 	Shown   []string      // what the call does, in printable lines
-	Scopes  []string      // the scopes that a yes may have: "once", "session", "hours"
-	By, Via string        // the person who answered, and the way that they used
-	Note    string        // their own words, besides yes or no
-	Scope   string        // the scope of the yes
-	Left    time.Duration // the time left; without an answer until then it is a no
-	Command string        // by which a person says yes in a terminal; empty for none
+	Scopes  []string      // scopes that a yes may have: "once", "session", "hours"
+	By, Via string        // person who answered, and the way of the answer
+	Note    string        // the person's own words, in addition to yes or no
+	Scope   string        // scope of the yes
+	Left    time.Duration // time until the question expires, which counts as a no
+	Command string        // command with which a person says yes in a terminal; empty if there is none
 	Waited  time.Duration
 }
 
-// Question is a call that a person is asked about.
+// Question is a call that a person must approve.
 type Question struct {
 	Call     Call // without a Grant
 	Facts    policies.Facts
 	Decision policies.Decision
-	// Commands are patterns of commands that a yes to a plan is good for as well.
+	// Commands are patterns of commands for which a yes to a plan is also valid.
 	Commands []string
 }
 
-// ClientAnswer is what a client sent for an elicitation.
+// ClientAnswer is the answer of a client to an elicitation.
 type ClientAnswer struct {
 	Yes    bool
 	Scope  string
-	Note   string // their own words, besides yes or no
-	Client string // name and version, which prove nothing
+	Note   string // the person's own words, in addition to yes or no
+	Client string // name and version as the client states them, which prove nothing
 	Took   time.Duration
-	Itself bool // no person can have read the question in that time
+	Itself bool // in that time, no person can have read the question
 }
 
-// ViaClientItself is Approval.Via where a client answered without a person.
+// ViaClientItself is Approval.Via if a client answered without a person.
 const ViaClientItself = "client without a person"
 
-// Approver asks people about calls that the policy does not decide alone. It
-// is called from many goroutines.
+// Approver asks people about calls that the policy does not decide alone. Its methods may
+// be called at the same time.
 type Approver interface {
-	// Ways returns the ways beside a tenant's own clients on which people can be
-	// asked about its calls, for example "command line". may is false where the
-	// policy lets nobody answer for the tenant: then its clients are not asked either.
+	// Ways returns the ways, for example "command line", by which people can be asked about
+	// calls of a tenant, in addition to the tenant's own clients. may is false if the
+	// policy lets nobody answer for the tenant. Then the tenant's clients are not asked
+	// either.
 	Ways(tenant string) (ways []string, may bool)
-	// Ask puts the question, or finds that of an equal call with its answer.
+	// Ask creates the approval of a question, or returns that of an equal call with its
+	// answer.
 	Ask(ctx context.Context, q Question) (Approval, error)
-	// Wait returns the approval once it is no longer pending, or once most has passed.
+	// Wait returns the approval as soon as it is no longer pending, or after most has
+	// passed.
 	Wait(ctx context.Context, id string, most time.Duration) (Approval, error)
-	// Use spends a yes on the call, which then runs. False means that the yes is gone.
+	// Use uses a yes for the call, which then runs. It returns false if the yes can no
+	// longer be used.
 	Use(ctx context.Context, q Question, id string) (bool, error)
 	// Answer records the answer of a client.
 	Answer(ctx context.Context, id string, a ClientAnswer) error

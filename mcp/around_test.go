@@ -11,7 +11,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// warden refuses calls whose text says so, and adds a line to the others.
+// warden refuses calls whose text demands it, and adds a line to the others.
 type warden struct {
 	mu   sync.Mutex
 	seen []string
@@ -32,8 +32,8 @@ func (w *warden) After(_ context.Context, c mcp.Call, _ policies.Facts, o mcp.Ou
 	return mcp.Beside{Content: []mcp.Content{{Text: "by the way"}}}
 }
 
-// TestAround: code around a call can refuse it and add to its result. It learns of the end
-// of each call, also of one that panics.
+// TestAround checks that code around a call can refuse the call and add to its result.
+// After runs at the end of each call, even if the call panics.
 func TestAround(t *testing.T) {
 	w := &warden{}
 	ty := newToy(t, func(c *mcp.Config) { c.Around = w })

@@ -9,16 +9,15 @@ import (
 	"belljar.dev/policies"
 )
 
-// RuleApproval is the rule of a denial because an approval could not be asked for or used.
+// RuleApproval is the rule of a denial because no approval could be requested or used.
 const RuleApproval = "approval"
 
-// triesToUse is how often a call asks again because another call used its yes.
+// triesToUse is how often a call asks in all if other calls use its yes.
 const triesToUse = 3
 
-// decide decides a call, counts it and, where the policy asks, waits for a person.
-// refusal is the answer to the agent where no person said yes; the caller calls
-// leave when the call has ended. After a yes, f.Scene is the scene that the person
-// saw.
+// decide decides a call and counts it. If the policy wants an approval, decide waits for a
+// person. If no person said yes, refusal is the answer to the agent. The caller must call
+// leave when the call has ended. After a yes, f.Scene is the scene that the person saw.
 func (g *callGate) decide(ctx context.Context, c Call, f *policies.Facts) (d policies.Decision, a *Approval, refusal *policies.Refusal, leave func()) {
 	none, by := func() {}, time.Time{}
 	for range triesToUse {
@@ -42,15 +41,15 @@ func (g *callGate) decide(ctx context.Context, c Call, f *policies.Facts) (d pol
 		case err != nil:
 			return g.denyUnasked(ctx, c, err), nil, nil, none
 		case got == nil:
-			return d, nil, nil, none // nobody can be asked
+			return d, nil, nil, none // no approver is available
 		case r != nil:
 			if got.State != ApprovalPending {
 				d.Verdict = policies.Deny
 			}
 			return d, got, r, none
 		}
-		// While a person thought, the policy may have become another one, and so
-		// may the directory and the files that the command meets.
+		// While the person thought, the policy may have changed, and so may the directory
+		// and the files that the command uses.
 		f.Now = time.Now()
 		now := c.from.bind(g.judge(c.Session, *f))
 		if now.Verdict != policies.Ask || now.Policy != d.Policy {
@@ -83,8 +82,8 @@ func (g *callGate) judge(session *Session, f policies.Facts) policies.Decision {
 	return d
 }
 
-// ask puts a question and waits for the answer, at most as long as most. The
-// approval is nil if nobody can be asked. Without a refusal it was a yes.
+// ask puts a question and waits for the answer, at most most. The approval is nil if nobody
+// can be asked. If the approval is set and the refusal is nil, a person said yes.
 func (g *callGate) ask(ctx context.Context, q Question, most time.Duration) (*Approval, *policies.Refusal, error) {
 	d, id := q.Decision, q.Call.ID
 	ways, may := g.cfg.Approver.Ways(q.Facts.Tenant)
@@ -107,7 +106,7 @@ func (g *callGate) ask(ctx context.Context, q Question, most time.Duration) (*Ap
 		if client != nil {
 			how = client.ask(ctx, offer(g.cfg.Approver, q, a, elsewhere))
 		}
-		if how != AskedByResult { // else the call returns, and comes again
+		if how != AskedByResult { // else the call returns, and the client repeats it
 			waited := q.Call.Phase(PhaseAsk)
 			a, err = g.cfg.Approver.Wait(ctx, a.ID, max(most, 0))
 			waited()
@@ -118,7 +117,7 @@ func (g *callGate) ask(ctx context.Context, q Question, most time.Duration) (*Ap
 	}
 	var r policies.Refusal
 	switch a.State {
-	case ApprovalApproved, ApprovalUsed: // by an equal call that waited beside this one; then Use says so
+	case ApprovalApproved, ApprovalUsed: // if an equal call at the same time has used the yes, Use reports it
 		return &a, nil, nil
 	case ApprovalPending:
 		r = d.Waits(id, policies.Question{ID: a.ID, Asked: ways, Expires: a.Left, Command: a.Command})
@@ -128,9 +127,9 @@ func (g *callGate) ask(ctx context.Context, q Question, most time.Duration) (*Ap
 	return &a, &r, nil
 }
 
-// denyUnasked denies a call whose question could not be put.
+// denyUnasked returns a denial of a call that could not get an approval.
 func (g *callGate) denyUnasked(ctx context.Context, c Call, err error) policies.Decision {
-	if ctx.Err() == nil { // one that was cancelled meanwhile says nothing
+	if ctx.Err() == nil { // an error of a cancelled call is not worth a warning
 		g.cfg.Log.Warn("a call is refused: its approval could not be asked for or used", "call", c.ID, "tool", c.Tool, "error", err)
 	}
 	return policies.Decision{

@@ -12,14 +12,14 @@ import (
 	"belljar.dev/policies"
 )
 
-// person is an Approver that a test speaks for.
+// person is an Approver whose answers a test sets.
 type person struct {
 	ways    []string
 	nobody  bool
-	asked   mcp.Approval // what Ask returns
-	waited  mcp.Approval // what Wait returns
+	asked   mcp.Approval // returned by Ask
+	waited  mcp.Approval // returned by Wait
 	err     error
-	used    []bool // what Use returns, one after the other
+	used    []bool // results of Use, in order
 	useErr  error
 	waits   []time.Duration
 	answers []mcp.ClientAnswer
@@ -57,7 +57,7 @@ func (p *person) Answer(_ context.Context, _ string, a mcp.ClientAnswer) error {
 	return nil
 }
 
-// judged is a gate whose answer a test changes.
+// judged is a gate whose decision a test sets.
 type judged struct {
 	mu sync.Mutex
 	d  policies.Decision
@@ -87,8 +87,8 @@ func TestAsk(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		person *person
-		want   string // in the text
-		audit  string // verdict and state that the log gets
+		want   string // part of the answer's text
+		audit  string // verdict and state in the audit log
 	}{
 		{"nobody to ask", &person{}, "no approver is connected", "ask "},
 		{"nobody may answer", &person{ways: cli, nobody: true}, "no approver is connected", "ask "},
@@ -127,7 +127,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// book is an audit log of one line.
+// book is an audit log that keeps the last line.
 type book struct {
 	mu   sync.Mutex
 	line string
@@ -151,8 +151,8 @@ func (b *book) last() string {
 	return b.line
 }
 
-// A policy that is read while a person thinks decides the call, not the one that
-// asked.
+// If the policy changes while a person thinks, the new policy decides the call, not the
+// policy that asked.
 func TestThePolicyChangesWhileAPersonThinks(t *testing.T) {
 	ask := policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1"}
 	for _, tt := range []struct {
@@ -181,8 +181,8 @@ func TestThePolicyChangesWhileAPersonThinks(t *testing.T) {
 	}
 }
 
-// A yes to a question of one policy does not answer that of another, which may
-// show something else: the person is asked again.
+// A yes to a question of one policy does not answer the question of another policy, which
+// may show something else: the person is asked again.
 func TestAYesHoldsForThePolicyThatAsked(t *testing.T) {
 	ask := policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1"}
 	gate := &judged{d: ask}
@@ -210,7 +210,7 @@ func TestAYesHoldsForThePolicyThatAsked(t *testing.T) {
 	}
 }
 
-// A call that is over its rate does not use up the approval that it has.
+// A call that exceeds its rate does not use up its approval.
 func TestACallOverItsRateUsesNoApproval(t *testing.T) {
 	gate := &judged{d: policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1", Obligations: policies.Obligations{Limits: []policies.RateLimit{{Rule: "publish", Calls: 1, Per: time.Hour}}}}}
 	p := &person{ways: []string{"command line"}, asked: mcp.Approval{ID: "ap-1", State: mcp.ApprovalApproved}, used: []bool{true, true}}

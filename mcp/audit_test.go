@@ -13,7 +13,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// ledger is an Audit that remembers.
+// ledger is an Audit that keeps its records.
 type ledger struct {
 	refuse error
 
@@ -36,8 +36,8 @@ func (l *ledger) Finished(f mcp.Finished) {
 	l.say("finished %s failed=%v", f.Call.Tool, f.Err != nil || f.Result.IsError)
 }
 
-// Each call is written down before it runs, and once more when it has ended; a
-// call that cannot be written down does not run.
+// Each call is recorded before it runs, and again after it has ended. A call that cannot be
+// recorded does not run.
 func TestAudit(t *testing.T) {
 	for _, tt := range []struct {
 		name, tool, args string
@@ -74,7 +74,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// The warnings of the policy stand beside the result of the call that passed.
+// The warnings of the policy are added to the result of the allowed call.
 func TestWarnings(t *testing.T) {
 	p, err := policies.Parse("policy.yaml", []byte(`version: 1
 profiles: {offline: {}}
@@ -104,8 +104,8 @@ rules:
 	}
 }
 
-// A text that the policy wants taken out of a result is in none of its parts,
-// and where nobody can take it out the call does not run.
+// A text that the policy wants removed from a result is in no part of the result. If no
+// code can remove it, the call does not run.
 func TestRedact(t *testing.T) {
 	p, err := policies.Parse("policy.yaml", []byte(`version: 1
 profiles: {offline: {}}
@@ -149,8 +149,8 @@ rules:
 	}
 }
 
-// Where a result is to be cleaned, what a tool says of its progress is left out:
-// a text could come in two pieces, each of which has nothing to be taken out.
+// If a result must be redacted, the progress messages of the tool are left out: a text
+// could be split over two messages, neither of which contains the whole text.
 func TestRedactKeepsProgressQuiet(t *testing.T) {
 	for _, obliged := range []string{"", ", obligations: {redact: [emails]}"} {
 		p, err := policies.Parse("policy.yaml", []byte("version: 1\nprofiles: {offline: {}}\nrules: [{id: all, match: {tool: \"*\"}, decision: allow"+obliged+"}]\n"))

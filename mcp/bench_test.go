@@ -17,13 +17,13 @@ import (
 	"belljar.dev/mcp"
 )
 
-// BenchmarkCall measures one tools/call of echo over a pair of pipes, with so many
-// in flight. "wire" is a loop that answers without reading, so it is what the
-// client of the benchmark and the pipes cost; "sdk" is the bare go-sdk with
-// its own transport and no gate; "belljar" is what ServeStdio does: guard,
-// limits, strict decode, policy, call. CPU is that of the whole process, so
-// the cost of a server is its figure less that of the wire: "own-cpu-µs". The
-// figure settles after about 100,000 calls, when the heap has grown to its size.
+// BenchmarkCall measures one tools/call of echo over two pipes, with one or 128 calls in
+// flight. "wire" is a loop that answers without reading the message, so it measures the
+// cost of the benchmark's client and of the pipes. "sdk" is the bare go-sdk with its own
+// transport and no gate. "belljar" is what ServeStdio does: guard, limits, strict decode,
+// policy, call. The CPU time is that of the whole process, so the cost of a server is its
+// CPU time less that of the wire: "own-cpu-µs". This number becomes stable after about
+// 100,000 calls, when the heap has reached its size.
 func BenchmarkCall(b *testing.B) {
 	servers := []struct {
 		name  string
@@ -49,7 +49,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// benchmark returns the CPU of one call, in µs.
+// benchmark returns the CPU time of one call, in µs.
 func benchmark(b *testing.B, window int, serve func(*testing.B, io.ReadCloser, io.WriteCloser)) (took float64) {
 	b.Helper()
 	inR, inW, err := os.Pipe()
@@ -111,7 +111,7 @@ func benchmark(b *testing.B, window int, serve func(*testing.B, io.ReadCloser, i
 	return took
 }
 
-// cpu is the time of the processor that this process has used, in µs.
+// cpu returns the processor time that this process has used, in µs.
 func cpu(b *testing.B) int64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -159,8 +159,8 @@ func serveOurs(b *testing.B, in io.ReadCloser, out io.WriteCloser) {
 	}
 }
 
-// TestCallIsCheap holds what one call may allocate (W8). It fails if calls stop
-// being read by direct.go: the go-sdk's takes 268 KB.
+// TestCallIsCheap limits what one call may allocate (W8). It fails if direct.go no longer
+// reads calls: a call that the go-sdk reads takes 268 KB.
 func TestCallIsCheap(t *testing.T) {
 	c := newToy(t).connect(t)
 	c.greet(revLegacy)

@@ -15,40 +15,40 @@ import (
 	"belljar.dev/policies"
 )
 
-// Call runs a tool in this process, through the same gate as a client's call.
-// args is the JSON object of the arguments; empty stands for no arguments. It returns
-// an error only for a tool that does not exist or a session that has ended. A call
-// that is refused or fails is a Result.
+// Call runs a tool in this process, through the same gate as a client's call. args is the
+// JSON object of the arguments; empty means no arguments. Call returns an error only if the
+// tool does not exist or the session has ended. A call that is refused or fails returns a
+// Result.
 func (s *Server) Call(ctx context.Context, session *Session, name string, args json.RawMessage) (*Result, error) {
 	return s.gate.call(ctx, session, toolCall{name: name, args: args, structured: true})
 }
 
-// toolCall is a tools/call as every transport gives it to the gate. The zero value of
-// each field but name is that of a call of this process.
+// toolCall is a tools/call in the form in which every transport passes it to the gate. The
+// zero values of all fields except name are those of a call of this process.
 type toolCall struct {
 	name       string
-	args       json.RawMessage // the object of the arguments; empty stands for none
+	args       json.RawMessage // JSON object of the arguments; empty means none
 	patience   time.Duration   // how long the client waits for the answer; zero means no limit
-	progress   progressFunc    // nil where the client wants none
-	logs       *callLogs       // nil where the client wants none
-	parent     TraceParent     // the span that the call belongs to
+	progress   progressFunc    // nil if the client wants no progress reports
+	logs       *callLogs       // nil if the client wants no log messages
+	parent     TraceParent     // span that the call belongs to
 	input      *input          // nil in the legacy era
-	depth      int             // how many servers such as this one it has passed, see wire.Depth
+	depth      int             // number of servers like this one that the call has passed; see wire.Depth
 	structured bool            // the client gets the structured part of the result
-	bare       bool            // the client gets nothing else, see method.go
-	out        *outgoing       // the answer, for the receipts of its result; nil for none
+	bare       bool            // the client gets only the structured part; see method.go
+	out        *outgoing       // the answer, which reports to the receipts of its result; nil if there is none
 	// cancel ends the context of the call, if its transport has made one for the call alone.
 	cancel context.CancelCauseFunc
 }
 
-// callGate is the gate round a call: no tool runs, and no resource that the policy
-// decides about is read, except through its methods call and granted.
+// callGate is the gate around a call: no tool runs, and no resource that the policy decides
+// about is read, except through its methods call and granted.
 type callGate struct {
 	cfg      *Config
 	tools    *toolset
 	sealer   *sealer
 	meter    *meter
-	surveyor Surveyor // nil where questions show what calls say, and no more
+	surveyor Surveyor // nil if questions show only the facts of the call
 }
 
 // hides reports whether a tool is hidden from a caller: because of its token, its session
@@ -57,9 +57,9 @@ func (g *callGate) hides(ctx context.Context, session *Session, t *tool) bool {
 	return missing(g.cfg.Auth, g.cfg.callerOf(ctx), t.info.Name, "") != nil || g.tools.hides(session, t)
 }
 
-// call runs one tools/call, whatever its transport: find, decode, gate, run, answer. The
-// result has the form that the client asked for. After an error, the caller must report
-// the answer as lost to call.out.
+// call runs one tools/call of any transport: find, decode, gate, run, answer. The result
+// has the form that the client wants. After an error, the caller must report the answer as
+// lost to call.out.
 func (g *callGate) call(ctx context.Context, session *Session, call toolCall) (*Result, error) {
 	res, err := g.answer(ctx, session, call)
 	if err != nil {
@@ -68,7 +68,7 @@ func (g *callGate) call(ctx context.Context, session *Session, call toolCall) (*
 	return res.shown(call.structured, call.input == nil)
 }
 
-// answer is call, with the structured part in every result.
+// answer does what call does, and returns a result that always has its structured part.
 func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) (*Result, error) {
 	t, ok := g.find(ctx, session, call.name)
 	if !ok {
@@ -95,7 +95,7 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 	return g.finalResult(ctx, c, call, d, res, err)
 }
 
-// newCall is what is known of a call before it is decoded.
+// newCall returns what is known of a call before it is decoded.
 func (g *callGate) newCall(ctx context.Context, session *Session, t *tool, call toolCall) Call {
 	c := Call{
 		ID: NewCallID(), Session: session, Tool: t.info.Name, Patience: call.patience, TraceID: call.parent.TraceID, Depth: call.depth,
@@ -113,7 +113,7 @@ func (g *callGate) newCall(ctx context.Context, session *Session, t *tool, call 
 	return c
 }
 
-// report notes the end of a call in the trace, the audit log and the log.
+// report records the end of a call in the trace, the audit log and the log.
 func (g *callGate) report(ctx context.Context, end Traced) {
 	took := time.Since(end.Start)
 	if g.cfg.Trace != nil {
@@ -122,13 +122,13 @@ func (g *callGate) report(ctx context.Context, end Traced) {
 	if g.cfg.Audit != nil && end.Decision.Verdict == policies.Allow {
 		g.cfg.Audit.Finished(Finished{Call: end.Call, Result: end.Result, Err: end.Err, Took: took, Decision: end.Decision})
 	}
-	if g.cfg.Log.Enabled(ctx, slog.LevelDebug) { // its arguments are most of a small call's allocations
+	if g.cfg.Log.Enabled(ctx, slog.LevelDebug) { // the arguments of Debug are most of a small call's allocations
 		g.cfg.Log.Debug("call", "call", end.Call.ID, "trace", end.Call.TraceID, "session", end.Call.Session.id, "tool", end.Call.Tool, "verdict", end.Decision.Verdict.String(),
 			"rule", end.Decision.Rule, "failed", end.Err != nil || end.Result.IsError, "took", took, "error", end.Err)
 	}
 }
 
-// finalResult is what the client gets of a call that ended with res or err.
+// finalResult returns what the client gets for a call that ended with res or err.
 func (g *callGate) finalResult(ctx context.Context, c Call, call toolCall, d policies.Decision, res *Result, err error) (*Result, error) {
 	if args, ok := errors.AsType[*argumentError](err); ok && call.bare {
 		err = wire.Errorf(wire.InvalidParams, "invalid params: %s", strings.Join(args.faults, "; "))
@@ -154,10 +154,10 @@ func (g *callGate) finalResult(ctx context.Context, c Call, call toolCall, d pol
 	}
 	switch {
 	case len(res.Receipts) == 0:
-	case clean.Receipts == nil: // it is another result, which says why
+	case clean.Receipts == nil: // another result replaced it, and states why
 		res.lost(ctx)
 	case later.told() || ctx.Err() != nil:
-		clean.lost(ctx) // the client has a handle and may never ask, or has given the call up
+		clean.lost(ctx) // the client has a handle and may never fetch the result, or it cancelled the call
 	default:
 		call.out.add(ctx, clean.Receipts)
 	}
@@ -167,8 +167,8 @@ func (g *callGate) finalResult(ctx context.Context, c Call, call toolCall, d pol
 	return clean, nil
 }
 
-// find returns the tool that a session calls by a name. One that is not there may only not
-// have been gathered.
+// find returns the tool that a session calls by a name. If the tool is missing, find
+// gathers the session's tools and looks again.
 func (g *callGate) find(ctx context.Context, session *Session, name string) (*tool, bool) {
 	t, ok := g.tools.find(session.tenant, name)
 	if !ok && g.cfg.Gather != nil {
@@ -178,7 +178,7 @@ func (g *callGate) find(ctx context.Context, session *Session, name string) (*to
 	return t, ok
 }
 
-// lost notifies the receipts of a result that it is not sent.
+// lost notifies the receipts of a result that the result is not sent.
 func (r *Result) lost(ctx context.Context) {
 	tell(ctx, r.Receipts, false)
 }
@@ -191,7 +191,7 @@ func warningsOf(d policies.Decision) (all Beside) {
 	return all
 }
 
-// decodeAndRun decodes, decides and runs. A panic in any of these fails this call alone.
+// decodeAndRun decodes, decides and runs. If one of these panics, only this call fails.
 func (g *callGate) decodeAndRun(ctx context.Context, t *tool, c Call, args json.RawMessage) (res *Result, d policies.Decision, err error) {
 	defer func() { g.recovered(recover(), c, &res, &err) }()
 	started := time.Now()
@@ -200,7 +200,7 @@ func (g *callGate) decodeAndRun(ctx context.Context, t *tool, c Call, args json.
 	if err == nil {
 		f, err = g.prepared(ctx, t, c, in, all)
 	}
-	if err != nil && !g.hides(ctx, c.Session, t) { // such a tool is denied whatever it is asked
+	if err != nil && !g.hides(ctx, c.Session, t) { // a hidden tool is denied whatever its arguments are
 		g.recordUnreadable(ctx, c, started, err)
 		return nil, d, err
 	}
@@ -239,7 +239,7 @@ func (g *callGate) runBetweenHooks(ctx context.Context, t *tool, c Call, f polic
 	over := Outcome{Err: errPanicked}
 	var more Beside
 	func() {
-		// In a function of its own: a panic passes on when After has returned.
+		// The inner function lets After run before a panic continues.
 		defer func() {
 			over.Took = time.Since(began)
 			more = around.After(ctx, c, f, over)
@@ -259,19 +259,20 @@ func (g *callGate) runBetweenHooks(ctx context.Context, t *tool, c Call, f polic
 	return res.with(more), nil
 }
 
-// with returns r with more behind it.
+// with returns r with more added at its end.
 func (r *Result) with(more Beside) *Result {
 	if len(more.Content) == 0 && len(more.Receipts) == 0 {
 		return r
 	}
-	with := *r // what a handler returned is its own
+	with := *r // a copy, because the result belongs to the handler
 	with.Content = append(slices.Clone(r.Content), more.Content...)
 	with.Receipts = append(slices.Clone(r.Receipts), more.Receipts...)
 	return &with
 }
 
-// prepared returns the facts of a call: those of its arguments, or what the tool's Preparer
-// found out. Nothing is prepared for a call that is denied whatever it would do.
+// prepared returns the facts of a call: those of its arguments, or those that the tool's
+// Preparer finds. The Preparer does not run for a call of a hidden tool, which is denied in
+// any case.
 func (g *callGate) prepared(ctx context.Context, t *tool, c Call, in Gated, all map[string]any) (policies.Facts, error) {
 	f := in.Facts()
 	f.Args = nil
@@ -287,7 +288,7 @@ func (g *callGate) prepared(ctx context.Context, t *tool, c Call, in Gated, all 
 	return f, nil
 }
 
-// recovered makes the panic of a call, if there was one, the failure of this call.
+// recovered turns a panic of a call into an error of this call.
 func (g *callGate) recovered(p any, c Call, res **Result, err *error) {
 	if p != nil {
 		g.cfg.Log.Error("a tool panicked", "call", c.ID, "tool", c.Tool, "panic", p, "stack", string(debug.Stack()))
@@ -295,15 +296,15 @@ func (g *callGate) recovered(p any, c Call, res **Result, err *error) {
 	}
 }
 
-// panicError is a call that ended in a panic. The agent does not get the panic's
-// text, which may contain what the agent must not see.
+// panicError is the error of a call that panicked. The agent does not get the text of the
+// panic, which may contain what the agent must not see.
 type panicError struct{ call string }
 
 func (e *panicError) Error() string {
 	return fmt.Sprintf("internal error in call %s: the tool stopped unexpectedly; the server goes on, and the log has the cause", e.call)
 }
 
-// failure is the answer to a call that returned an error.
+// failure returns the answer to a call that returned an error.
 func failure(ctx context.Context, name, id string, err error) *Result {
 	var args *argumentError
 	switch {
@@ -320,18 +321,18 @@ func failure(ctx context.Context, name, id string, err error) *Result {
 	return Failed("%s", err.Error())
 }
 
-// Interrupted is the error of a call that was cancelled after it had produced output.
-// The output comes with the answer; the log gets the cause alone.
+// Interrupted is the error of a call that was cancelled after it had produced output. The
+// answer contains the output; the log contains only the cause.
 type Interrupted struct {
 	Cause  error
-	Output string // so far, as the tool shows it
+	Output string // output so far, as the tool shows it
 }
 
 func (e *Interrupted) Error() string { return e.Cause.Error() }
 
 func (e *Interrupted) Unwrap() error { return e.Cause }
 
-// soFar is the answer to a cancelled call, with its output so far.
+// soFar returns the answer to a cancelled call, with its output so far.
 func soFar(err error, r *Result) *Result {
 	var i *Interrupted
 	if errors.As(err, &i) && i.Output != "" {
@@ -340,13 +341,14 @@ func soFar(err error, r *Result) *Result {
 	return r
 }
 
-// progressFunc sends one progress report; nil where the client wants none.
+// progressFunc sends one progress report; nil if the client wants none.
 type progressFunc func(done, total float64, message string)
 
-// withoutProgress is Call.Progress where the client wants none.
+// withoutProgress is Call.Progress if the client wants no progress reports.
 func withoutProgress(float64, float64, string) {}
 
-// until is p while ctx lives: a cancelled request gets no further message.
+// until returns a function that calls p as long as ctx lives: a cancelled request gets no
+// further message.
 func (p progressFunc) until(ctx context.Context) func(done, total float64, message string) {
 	return func(done, total float64, message string) {
 		if ctx.Err() == nil {

@@ -11,30 +11,30 @@ import (
 	"belljar.dev/policies"
 )
 
-// Completing is what a client wants completed: an argument of a prompt of an upstream, or a
+// Completing is what a client wants to complete: an argument of an upstream's prompt, or a
 // variable of a template of its resources.
 type Completing struct {
-	Of    string // the name of the prompt, or the template
-	Name  string // of the argument or the variable
+	Of    string // name of the prompt, or the template
+	Name  string // name of the argument or the variable
 	Typed string
-	Given map[string]string // the values of others
+	Given map[string]string // values of the other arguments or variables
 }
 
-// Completion is what a value may be.
+// Completion contains the possible values.
 type Completion struct {
-	Values []string // best first
-	Total  int      // how many there are, if that is known; 0 for unknown
-	More   bool     // there are more than Values
+	Values []string // sorted, the best first
+	Total  int      // number of possible values; 0 if it is not known
+	More   bool     // there are more values than Values contains
 }
 
-// Bounds of one completion.
+// Limits of one completion.
 const (
 	completeOf = 100  // values (MCP 2025-11-25, "Completion")
-	valueMost  = 4096 // bytes of a value of an upstream; longer ones are left out
-	givenMost  = 64   // values of others
+	valueMost  = 4096 // bytes of an upstream's value; longer values are left out
+	givenMost  = 64   // values of other arguments
 )
 
-// known is a completion whose values are all there are.
+// known returns a completion that contains all possible values.
 func known(values []string, err error) (Completion, error) {
 	return Completion{Values: values, Total: len(values)}, err
 }
@@ -122,8 +122,8 @@ func (a *adapter) completeRemote(ctx context.Context, r *RemoteResources, sessio
 	return a.server.gate.complete(ctx, session, f, want, r.Complete)
 }
 
-// complete has an upstream complete a value, if the policy allows that without a question. An
-// argument that the policy refuses has no values.
+// complete lets an upstream complete a value, if the policy allows it without an approval.
+// For an argument that the policy refuses, there are no values.
 func (g *callGate) complete(ctx context.Context, session *Session, f policies.Facts, want Completing, run func(context.Context, Call, Completing) (Completion, error)) (c Completion, err error) {
 	id := NewCallID()
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -9,28 +9,28 @@ import (
 	"belljar.dev/policies"
 )
 
-// Wish is what a handler wants a person's yes for, although the policy has allowed
-// the call: leaving plan mode, for example.
+// Wish is an action for which a handler wants a person's yes although the policy has
+// allowed the call, for example leaving plan mode.
 type Wish struct {
-	Rule   string // the name that is shown in place of a rule's
-	Reason string // why, for the person and the agent
-	// Args are what the person is shown, and what the yes is bound to.
+	Rule   string // name that is shown in place of a rule
+	Reason string // why a yes is needed, for the person and the agent
+	// Args are shown to the person. The yes is valid only for these.
 	Args map[string]any
-	// Commands are patterns of commands that the yes is good for as well.
+	// Commands are patterns of commands for which the yes is also valid.
 	Commands []string
 }
 
 // Confirmed is the outcome of a Wish.
 type Confirmed struct {
-	Asked    bool     // false: nobody can be asked
-	Yes      bool     // somebody said yes, and that yes is used
-	Approval Approval // where somebody was asked
+	Asked    bool     // false if nobody can be asked
+	Yes      bool     // a person said yes, and the yes is now used
+	Approval Approval // the approval, if Asked is true
 	Refusal  *policies.Refusal
 }
 
-// Confirm asks a person, in the way that the policy does for calls: it creates an
-// approval. Without a yes in time the handler should return Refusal's text or a
-// similar one: the same call, made again, finds the answer.
+// Confirm asks a person in the same way as the policy does for calls: it creates an
+// approval. Without a yes in time, the handler should return the text of Refusal or a
+// similar text: if the agent makes the same call again, the call finds the answer.
 func (c Call) Confirm(ctx context.Context, w Wish) (Confirmed, error) {
 	s := c.Session.server
 	if c.allowed == nil {
@@ -56,16 +56,16 @@ func (c Call) Confirm(ctx context.Context, w Wish) (Confirmed, error) {
 	return Confirmed{Asked: true, Yes: used, Approval: *a}, err
 }
 
-// Judge returns what the policy would decide about another call of the same session, of
-// the tool that the facts name, made now. Nothing is recorded, and nobody is asked: a
-// handler that does many things with one call learns so which of them it must leave out.
+// Judge returns what the policy would decide now about another call of the same session,
+// for the tool that the facts name. It records nothing and asks nobody. A handler that does
+// many things in one call can use it to find out which of them to leave out.
 func (c Call) Judge(ctx context.Context, f policies.Facts) policies.Decision {
 	g := c.Session.server.gate
 	if t, ok := g.tools.find(c.Session.tenant, f.Tool); ok {
 		t.show(&f)
 	}
 	f.Tenant, f.Session, f.Now = c.Session.tenant, c.Session.id, time.Now()
-	if scopes := g.cfg.callerOf(ctx).Scopes; len(scopes) > 0 { // else those that a grant's call had
+	if scopes := g.cfg.callerOf(ctx).Scopes; len(scopes) > 0 { // else f keeps the scopes that the caller set
 		f.Scopes = scopes
 	}
 	return g.judge(c.Session, f)

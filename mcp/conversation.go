@@ -12,25 +12,25 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// link is the way between one client and the server that lasts as long as their
+// link is the connection between one client and the server for the whole of their
 // conversation: standard streams, or a WebSocket.
 type link struct {
 	transport string
-	out       io.Writer              // gets each message with a line feed behind it
-	read      func(*guard) error     // handles what the client sends; nil at its end, or after stop
-	halves    bool                   // a client that sends nothing more may still read
+	out       io.Writer              // receives each message, followed by a line feed
+	read      func(*guard) error     // handles what the client sends; returns nil at its end or after stop
+	halves    bool                   // a client that has ended its input may still read
 	among     bool                   // there may be other links at the same time
 	stop      func(cause, err error) // ends the link, and makes read return
-	prepare   func(*guard)           // called before the first message; nil for nothing
+	prepare   func(*guard)           // called before the first message; may be nil
 }
 
-// hungUp is why a conversation ends that the server has not ended.
+// hungUp is the reason if the client or the link ends a conversation, and not the server.
 type hungUp struct {
-	err  error // nil if the client has ended it
-	deaf bool  // the client reads nothing any more
+	err  error // nil if the client has ended the conversation
+	deaf bool  // the client no longer reads
 }
 
-// Error says that the link has ended or broken.
+// Error states that the client has ended the conversation or that the link broke.
 func (h *hungUp) Error() string {
 	if h.err == nil {
 		return "the client has ended the conversation"
@@ -38,19 +38,19 @@ func (h *hungUp) Error() string {
 	return h.err.Error()
 }
 
-// conversation is one that has begun.
+// conversation is a conversation that has begun.
 type conversation struct {
 	link  *link
 	guard *guard
 	out   *wire.LineWriter
 	ss    *sdk.ServerSession
-	leave context.CancelCauseFunc // begins its end
+	leave context.CancelCauseFunc // begins the end of the conversation
 
-	over       chan struct{} // closed at its end
-	cause, err error         // why; see run
+	over       chan struct{} // closed at the end of the conversation
+	cause, err error         // why it ended; see run
 }
 
-// begin begins a conversation, which ends soon after ctx. The caller runs it.
+// begin begins a conversation, which ends soon after ctx ends. The caller must call run.
 func (s *Server) begin(ctx context.Context, l *link) (_ *conversation, err error) {
 	if err := s.sessions.enter(); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (s *Server) begin(ctx context.Context, l *link) (_ *conversation, err error
 	if l.prepare != nil {
 		l.prepare(g)
 	}
-	// Calls must not see ctx end: they drain.
+	// The context of calls must not end with ctx, because running calls are drained.
 	calls := context.WithoutCancel(ctx)
 	g.serve = func(e *entry) bool { return direct{s, g, e}.serve(calls) }
 	calls = notifying(calls, g)
@@ -94,25 +94,25 @@ func (s *Server) begin(ctx context.Context, l *link) (_ *conversation, err error
 	return c, nil
 }
 
-// follow has the conversation end when its session or the server does.
+// follow makes the conversation end with its session or with the server.
 func (c *conversation) follow(session *Session) {
 	session.mu.Lock()
 	session.conn.leave = c.leave
 	ended, cause := session.life.ended, session.life.cause
 	session.mu.Unlock()
 	switch {
-	case ended: // before this
+	case ended: // the session ended before this function was called
 		c.leave(cause)
 	case session.server.sessions.over():
 		c.leave(ErrShutdown)
 	}
 }
 
-// run serves the client until one of the two ends the conversation. cause is why it was not
-// the client; nil if it was. err says that the link broke.
+// run serves the client until the client or the server ends the conversation. cause is the
+// reason of the server, and nil if the client ended it. err is not nil if the link broke.
 //
-// It reads in the goroutine of its caller. The goroutine that ends the conversation starts
-// only when that happens, since there may be many conversations in which nothing happens.
+// run reads in the goroutine of its caller. The goroutine that ends the conversation starts
+// only at the end, because there may be many conversations in which nothing happens.
 func (c *conversation) run() (cause, err error) {
 	c.leave(&hungUp{err: c.link.read(c.guard)})
 	<-c.over
@@ -125,11 +125,11 @@ func (c *conversation) end(why error) {
 	c.cause, c.err = c.drain(why)
 	c.close()
 	c.guard.session.server.sessions.wg.Done()
-	c.link.stop(c.cause, c.err) // Shutdown does not wait for it: it may take its client's time
+	c.link.stop(c.cause, c.err) // may wait for the client, so Shutdown does not wait for it
 }
 
-// drain lets running calls be answered, if there is still a client who reads. why is the
-// end of the conversation; cause and err are what run returns.
+// drain waits for the answers of running calls, if the client still reads. why is the
+// reason for the end of the conversation; cause and err are what run returns.
 func (c *conversation) drain(why error) (cause, err error) {
 	g := c.guard
 	client, ofClient := errors.AsType[*hungUp](why)
@@ -153,7 +153,7 @@ func (c *conversation) drain(why error) (cause, err error) {
 	case <-wait.C:
 		g.log.Warn("calls were cancelled: they ran longer than the server waits at its end",
 			"session", g.session.id, "waited", g.limits.Drain)
-	case <-g.session.done: // Shutdown's own time was up
+	case <-g.session.done: // the time of Shutdown was up
 	case <-c.out.Gone():
 	}
 	return cause, err
@@ -163,7 +163,7 @@ func (c *conversation) drain(why error) (cause, err error) {
 func (c *conversation) close() {
 	g := c.guard
 	g.session.end(ErrShutdown)
-	patiently(g.drained) // the answers of what was cancelled
+	patiently(g.drained) // waits for the answers of the calls that were cancelled
 	g.Close()
 	over := make(chan struct{})
 	go func() {
@@ -182,7 +182,7 @@ func (c *conversation) close() {
 	abandon(g)
 }
 
-// patiently waits for done, but no longer than patience.
+// patiently waits for done, but not longer than patience.
 func patiently(done <-chan struct{}) {
 	wait := time.NewTimer(patience)
 	defer wait.Stop()

@@ -17,21 +17,21 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// mostFaults is how many faults of one call are reported at most.
+// mostFaults is the largest number of faults that are reported for one call.
 const mostFaults = 10
 
-// argumentError says what is wrong with a call's arguments, for the agent.
+// argumentError states, for the agent, what is wrong with a call's arguments.
 type argumentError struct{ faults []string }
 
 func (e *argumentError) Error() string { return strings.Join(e.faults, "\n") }
 
-// decodeArgs reads a tool's arguments into a new value of type in. It is
-// stricter than encoding/json, because the policy and the tool must see what
-// the agent meant: names count with their case, a name that stands twice or is
-// not known is refused, no value is converted, and null does not count as a value. An
-// optional argument that is null counts as left out: OpenAI's strict mode sends it so.
-// all is the same arguments as a map, for the policy's conditions, in one form
-// whatever forms the arguments may have.
+// decodeArgs reads a tool's arguments into a new value of type in. It is stricter than
+// encoding/json, because the policy and the tool must see what the agent meant. Names must
+// have the right case. A name that is unknown or occurs twice is refused. No value is
+// converted, and null is not a value. An optional argument that is null counts as left out,
+// because OpenAI's strict mode sends it in this way. all contains the same arguments as a
+// map, for the policy's conditions. all has one form, even if the arguments may be written
+// in several.
 func decodeArgs(raw []byte, in *shape, depth int) (v reflect.Value, all map[string]any, err error) {
 	v = reflect.New(in.typ).Elem()
 	if len(raw) == 0 || string(raw) == "null" {
@@ -52,7 +52,7 @@ func decodeArgs(raw []byte, in *shape, depth int) (v reflect.Value, all map[stri
 	return v, all, nil
 }
 
-// unreadable is the error about arguments that are not JSON.
+// unreadable returns the error for arguments that are not JSON.
 func unreadable(err error) error {
 	if dup, ok := errors.AsType[*wire.DuplicateKeyError](err); ok {
 		return &argumentError{[]string{fmt.Sprintf("argument %q is given twice; send it once", dup.Key)}}
@@ -60,7 +60,7 @@ func unreadable(err error) error {
 	return &argumentError{[]string{fmt.Sprintf("the arguments are not JSON: %v", err)}}
 }
 
-// shape is what decodeArgs needs to know of a struct type.
+// shape contains what decodeArgs needs to know about a struct type.
 type shape struct {
 	typ    reflect.Type
 	fields map[string]*field
@@ -68,14 +68,14 @@ type shape struct {
 }
 
 type field struct {
-	at       int // in shape.names
+	at       int // index in shape.names
 	index    []int
 	required bool
-	about    string // its description
+	about    string // description of the field
 }
 
-// shapes are those of the structs in the tools' inputs, by reflect.Type. To find out one
-// takes longer than to decode the arguments of a call.
+// shapes contains the shapes of the structs in the tools' inputs, by reflect.Type.
+// Computing a shape takes longer than decoding the arguments of a call.
 var shapes sync.Map
 
 // shapeOf returns the shape of a struct type, by the rules of its JSON schema: a
@@ -92,7 +92,7 @@ func shapeOf(t reflect.Type) (*shape, error) {
 	for _, f := range reflect.VisibleFields(t) {
 		tag, tagged := f.Tag.Lookup("json")
 		if f.Anonymous && !tagged || !f.IsExported() || tag == "-" {
-			continue // the fields of an embedded struct are visible by themselves
+			continue // VisibleFields returns the fields of an embedded struct as well
 		}
 		name, options, _ := strings.Cut(tag, ",")
 		if name == "" {
@@ -168,12 +168,12 @@ func (d *argumentDecoder) unknown(path, name string, s *shape) {
 	}
 }
 
-// value reads a value into v, and returns it as encoding/json would. The result means
-// nothing after a fault.
+// value reads a value into v, and returns it in the form of encoding/json. After a fault,
+// the result has no meaning.
 func (d *argumentDecoder) value(path string, raw []byte, v reflect.Value) any {
 	t := v.Type()
 	if t.Kind() == reflect.Pointer {
-		v.Set(reflect.New(t.Elem())) // null, too, is decoded as what it points to, and refused
+		v.Set(reflect.New(t.Elem())) // null is decoded as the pointer's type, too, and refused
 		return d.value(path, raw, v.Elem())
 	}
 	if done := d.custom(path, raw, v); done {
@@ -281,7 +281,7 @@ func (d *argumentDecoder) slice(path string, raw []byte, v reflect.Value) []any 
 	return all
 }
 
-// anything reads an object with values of any type.
+// anything reads an object whose values may have any type.
 func (d *argumentDecoder) anything(path string, raw []byte, v reflect.Value) any {
 	if raw[0] != '{' {
 		d.wrong(path, raw, "an object")
@@ -294,8 +294,8 @@ func (d *argumentDecoder) anything(path string, raw []byte, v reflect.Value) any
 	return all
 }
 
-// mapping reads a map of texts, which is an array of names and values or an object:
-// see pairs.
+// mapping reads a map of texts, which is an array of names and values or an object: see
+// pairs.
 func (d *argumentDecoder) mapping(path string, raw []byte, v reflect.Value) map[string]any {
 	all, out := make(map[string]any), make(map[string]string)
 	text := func(path string, raw []byte) (s string) {
@@ -339,14 +339,14 @@ func (d *argumentDecoder) mapping(path string, raw []byte, v reflect.Value) map[
 	return all
 }
 
-// pair is a member of a map, as the schema has it.
+// pair is a member of a map, in the form of the schema.
 type pair struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// whole is a JSON number without a fraction: 3, and also 3.0 and 3e2, which
-// JSON Schema counts as integers.
+// whole returns a JSON number without a fraction. 3.0 and 3e2 are such numbers, too: JSON
+// Schema counts them as integers.
 func whole(raw []byte) (int64, bool) {
 	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
 		return n, true
@@ -358,7 +358,7 @@ func whole(raw []byte) (int64, bool) {
 	return int64(f), true
 }
 
-// kindOf names the type of a JSON value, with its text if that is short.
+// kindOf names the type of a JSON value, with the value's text if it is short.
 func kindOf(raw []byte) string {
 	shown := ""
 	if len(raw) <= 40 {
@@ -386,9 +386,9 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// nearest returns the known name that an unknown one was likely meant to be: it
-// differs in case and separators only, or in about a third of its letters. It is
-// empty if no name is near.
+// nearest returns the known name that is most similar to an unknown one: it differs only in
+// case and separators, or in at most about a third of the letters. nearest returns an empty
+// text if no name is similar enough.
 func nearest(name string, known []string) string {
 	best, least := "", math.MaxInt
 	for _, k := range known {
@@ -405,7 +405,7 @@ func nearest(name string, known []string) string {
 func plain(name string) string {
 	name = strings.ToLower(name)
 	if len(name) > 64 {
-		name = name[:64] // no name of ours is longer, and distance is quadratic
+		name = name[:64] // no known name is longer, and distance takes quadratic time
 	}
 	return strings.NewReplacer("_", "", "-", "", ".", "").Replace(name)
 }

@@ -14,8 +14,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// badCalls are calls whose arguments the agent must correct.
-// testdata/badcalls.golden has the answers.
+// badCalls are calls whose arguments the agent must correct. testdata/badcalls.golden
+// contains the answers.
 var badCalls = []struct{ name, tool, args string }{
 	{"unknown tool", "ecko", `{}`},
 	{"unknown tool, nothing near", "teleport", `{}`},
@@ -57,7 +57,7 @@ var badCalls = []struct{ name, tool, args string }{
 	{"arguments no JSON", "echo", `{"text":`},
 }
 
-// W18, X1: every call is held against the schema before anything is done.
+// Every call is checked against the schema before anything is done (W18, X1).
 func TestBadCalls(t *testing.T) {
 	ty := newToy(t)
 	session, err := ty.Open(t.Context())
@@ -114,7 +114,7 @@ func TestDecodeTakesWhatIsMeant(t *testing.T) {
 	}
 }
 
-// facts is a gate that keeps what it was shown.
+// facts is a gate that keeps the facts that it gets.
 type facts struct{ seen policies.Facts }
 
 func (g *facts) Decide(f policies.Facts) policies.Decision {
@@ -122,8 +122,9 @@ func (g *facts) Decide(f policies.Facts) policies.Decision {
 	return policies.Decision{Verdict: policies.Allow}
 }
 
-// TestFormsOfArguments: however a client writes arguments, as names and values or an
-// object and with null for what it leaves out, the policy and the tool see the same.
+// TestFormsOfArguments checks that the policy and the tool see the same arguments in all
+// forms: names and values in an array or an object, and null for an argument that is left
+// out.
 func TestFormsOfArguments(t *testing.T) {
 	const want = `{"env":{"A":"1","a":"","B=":"\u0000"},"nested":{"depth":2},"text":"a"}`
 	for _, args := range []string{
@@ -158,7 +159,7 @@ func TestFormsOfArguments(t *testing.T) {
 			}
 		}
 	}
-	// None of them is a map without names.
+	// An argument that is left out or null is not in the map that the policy gets.
 	g := &facts{}
 	ty := newToy(t, func(c *mcp.Config) { c.Gate = g })
 	session, err := ty.Open(t.Context())

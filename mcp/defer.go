@@ -15,47 +15,46 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// A client that declares the tasks extension (io.modelcontextprotocol/tasks,
-// 2026-07-28) need not wait for a call. If the call runs longer than
-// Config.Patience, its answer is a handle, and the client polls with that. Only the
-// answer is deferred, not the call. Calls that run are here; Tasks keeps the answers
-// of those that have ended. To a client without the extension the tool must answer in
-// time (Call.Patience).
+// A client that declares the tasks extension (io.modelcontextprotocol/tasks, 2026-07-28)
+// does not have to wait for a call. If the call runs longer than Config.Patience, the
+// answer is a handle, with which the client polls. Only the answer is deferred, not the
+// call. Running calls are kept here; Tasks keeps the answers of calls that have ended. For
+// a client without the extension, the tool must answer in time (Call.Patience).
 
 const tasksExtension = "io.modelcontextprotocol/tasks"
 
 const (
 	deferredMost = 128             // deferred calls of one session
-	pollEvery    = 2 * time.Second // the poll interval that clients get
+	pollEvery    = 2 * time.Second // poll interval that the server gives to clients
 	keepWait     = 10 * time.Second
 )
 
-// deferred is a call whose answer the client asks for later.
+// deferred is a call whose answer the client fetches later.
 type deferred struct {
 	call   LaterCall
 	cancel context.CancelCauseFunc
 	over   chan struct{} // closed when the call has returned
-	ready  chan struct{} // gets a token when the handle should be given at once
-	kept   sync.Once     // its answer was given to Tasks
+	ready  chan struct{} // gets a token if the client should get the handle immediately
+	kept   sync.Once     // done when Tasks has the answer
 
 	mu      sync.Mutex
-	id      string               // guarded by mu: the handle, once the client has it
+	id      string               // guarded by mu: the handle; empty until the client has it
 	state   string               // guarded by mu
 	created time.Time            // guarded by mu
 	updated time.Time            // guarded by mu
 	result  *sdk.CallToolResult  // guarded by mu
 	failure *jsonrpc.Error       // guarded by mu
-	cause   error                // guarded by mu: why it was ended early; nil if it was not
-	asked   map[string]*question // guarded by mu: what the client has not answered
-	count   int                  // guarded by mu: questions so far
+	cause   error                // guarded by mu: why the call was ended early; nil if it was not
+	asked   map[string]*question // guarded by mu: questions that the client has not answered
+	count   int                  // guarded by mu: number of questions so far
 }
 
-// deferrals are the calls whose answers are deferred, and the clients that subscribed to
-// their tasks.
+// deferrals are the calls whose answers are deferred, and the clients that have subscribed
+// to their tasks.
 type deferrals struct {
 	cfg      *Config
 	sessions *sessionTable
-	keeper   Tasks // nil where all clients wait
+	keeper   Tasks // nil if all clients must wait
 
 	mu        sync.Mutex
 	running   map[string]*deferred   // guarded by mu: by the id of the task
@@ -66,7 +65,7 @@ func newDeferrals(cfg *Config, sessions *sessionTable) *deferrals {
 	return &deferrals{cfg: cfg, sessions: sessions, running: make(map[string]*deferred), listening: make(map[*listener]struct{})}
 }
 
-// changed is Server.TaskChanged.
+// changed does the work of Server.TaskChanged.
 func (ds *deferrals) changed(id string) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -81,24 +80,24 @@ func (ds *deferrals) changed(id string) {
 	}
 }
 
-// question is one that a deferred call asks its client.
+// question is a question of a deferred call to its client.
 type question struct {
 	request sdk.InputRequest
-	answer  chan sdk.InputResponse // gets one
+	answer  chan sdk.InputResponse // gets one answer
 }
 
-// errCancelled is the cause of a call that tasks/cancel ended.
+// errCancelled is the cause if tasks/cancel ended a call.
 var errCancelled = errors.New("the client cancelled the task")
 
-// run runs a call in a goroutine and returns its answer, or a handle if the
-// call takes longer than wait, which is always so for a wait of 0. The client can cancel the call as usual while it waits
-// for the answer, and by tasks/cancel afterwards; the end of the session cancels it
-// too.
+// run runs a call in a goroutine and returns its answer, or a handle if the call takes
+// longer than wait. If wait is 0, run always returns a handle. While the client waits for
+// the answer, it can cancel the call as usual; afterwards it can use tasks/cancel. The end
+// of the session cancels the call, too.
 func (ds *deferrals) run(ctx context.Context, session *Session, tool string, wait time.Duration, run func(context.Context) (*sdk.CallToolResult, error)) (sdk.Result, error) {
 	if err := ds.sessions.enter(); err != nil {
 		return nil, wire.Errorf(wire.InternalError, "%v", err)
 	}
-	// own keeps the values of ctx, such as the caller's name, but not its end.
+	// own keeps the values of ctx, such as the caller's name, but does not end with ctx.
 	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	now := time.Now()
 	d := &deferred{
@@ -123,7 +122,7 @@ func (ds *deferrals) run(ctx context.Context, session *Session, tool string, wai
 	defer timer.Stop()
 	over := d.over
 	if wait <= 0 {
-		over = nil // the client gets a handle first, however soon the call ends
+		over = nil // the client first gets a handle, however soon the call ends
 	}
 	for {
 		select {
@@ -144,7 +143,7 @@ func (ds *deferrals) run(ctx context.Context, session *Session, tool string, wai
 	}
 }
 
-// guarded runs the function, and turns a panic into an error.
+// guarded calls run, and turns a panic into an error.
 func (ds *deferrals) guarded(ctx context.Context, run func(context.Context) (*sdk.CallToolResult, error)) (res *sdk.CallToolResult, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -155,7 +154,7 @@ func (ds *deferrals) guarded(ctx context.Context, run func(context.Context) (*sd
 	return run(ctx)
 }
 
-// keep makes a call a task, and gives its client the handle.
+// keep makes a call a task, and gives the task's handle to the deferred call.
 func (ds *deferrals) keep(ctx context.Context, d *deferred) error {
 	ds.mu.Lock()
 	count := 0
@@ -168,7 +167,7 @@ func (ds *deferrals) keep(ctx context.Context, d *deferred) error {
 	if count >= deferredMost {
 		return fmt.Errorf("%d calls of this session are deferred already", count)
 	}
-	// The end of the session waits for this, and releases what is opened here.
+	// Session.end waits until this is finished, and then releases what is opened here.
 	ctx, cancel := context.WithCancelCause(ctx)
 	opening := NewCallID()
 	if err := d.call.Session.begin(opening, cancel); err != nil {
@@ -192,8 +191,8 @@ func (ds *deferrals) keep(ctx context.Context, d *deferred) error {
 	return nil
 }
 
-// settled gives the answer of a task to Tasks. A task that the end of its session
-// cancelled has no answer: it is lost.
+// settled passes the answer of a task to Tasks. If the end of the session cancelled the
+// task, there is no answer: the task is lost.
 func (ds *deferrals) settled(ctx context.Context, d *deferred) {
 	d.kept.Do(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWait)
@@ -219,8 +218,8 @@ func (ds *deferrals) settled(ctx context.Context, d *deferred) {
 	})
 }
 
-// find returns the state of a session's task: one that runs (d is not nil), or
-// one that is on record. meta is the _meta of the request for it.
+// find returns the state of a session's task. The task runs if d is not nil; otherwise
+// Tasks has it. meta is the _meta of the request for the task.
 func (ds *deferrals) find(ctx context.Context, session *Session, id string, meta sdk.Meta) (*deferred, *taskResult, error) {
 	ds.mu.Lock()
 	d := ds.running[id]
@@ -254,8 +253,8 @@ func (ds *deferrals) forget(session *Session) {
 	}
 }
 
-// finish notes how the call has ended, and reports whether the client has the
-// handle. A cancel that came first wins.
+// finish records how the call ended, and reports whether the client has the handle. An
+// earlier tasks/cancel decides the state.
 func (d *deferred) finish(res *sdk.CallToolResult, err, cause error) (handed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -276,7 +275,7 @@ func (d *deferred) finish(res *sdk.CallToolResult, err, cause error) (handed boo
 	return d.id != ""
 }
 
-// end is when the call ended, if it has; mu is held.
+// end returns when the call ended, and whether it has ended; the caller holds mu.
 func (d *deferred) end() (time.Time, bool) {
 	return d.updated, d.state != TaskWorking && d.state != taskInput
 }
@@ -294,11 +293,11 @@ func (d *deferred) answer() (sdk.Result, error) {
 	return d.result, nil
 }
 
-// ask asks the client by tasks/get and waits for its answer, or for the end of ctx.
+// ask asks the client with tasks/get, and waits for its answer or for the end of ctx.
 func (d *deferred) ask(ctx context.Context, r sdk.InputRequest) (sdk.InputResponse, error) {
 	q := &question{request: r, answer: make(chan sdk.InputResponse, 1)}
 	d.mu.Lock()
-	d.count++ // keys are not used twice (tasks, "Task Update Requests")
+	d.count++ // a key must not be used twice (tasks, "Task Update Requests")
 	d.asked[fmt.Sprintf("q%d", d.count)] = q
 	d.state, d.updated = taskInput, time.Now()
 	id := d.id
@@ -318,7 +317,7 @@ func (d *deferred) ask(ctx context.Context, r sdk.InputRequest) (sdk.InputRespon
 	}
 }
 
-// askAll asks several things, one after the other.
+// askAll asks several questions, one after the other.
 func (d *deferred) askAll(ctx context.Context, all sdk.InputRequestMap) (sdk.InputResponseMap, error) {
 	said := make(sdk.InputResponseMap, len(all))
 	for _, key := range sortedKeys(all) {
@@ -331,7 +330,7 @@ func (d *deferred) askAll(ctx context.Context, all sdk.InputRequestMap) (sdk.Inp
 	return said, nil
 }
 
-// reply passes on the client's answers. Answers to unknown questions are ignored.
+// reply passes on the client's answers. It ignores answers to unknown questions.
 func (d *deferred) reply(all map[string]json.RawMessage) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"belljar.dev/mcp"
 )
 
-// tasksMeta is the _meta of a modern client that takes handles for answers.
+// tasksMeta is the _meta of a modern client that accepts handles as answers.
 const tasksMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
 
 func withTasks(id, method, params string) string {
@@ -40,7 +40,7 @@ func (c *client) task(method, id string) (task, string) {
 	return got, a.raw
 }
 
-// until asks for a task until it has the state.
+// until calls tasks/get until the task has the state.
 func (c *client) until(id, state string) (task, string) {
 	c.t.Helper()
 	for range 10_000 {
@@ -78,7 +78,8 @@ func TestDeferred(t *testing.T) {
 	}
 	close(ty.free)
 	got, raw := c.until(made.TaskID, "completed")
-	for i := 0; i < 10_000 && strings.Contains(raw, `"ttlMs":null`); i++ { // it is kept a moment later
+	// the task is stored shortly after its state changes
+	for i := 0; i < 10_000 && strings.Contains(raw, `"ttlMs":null`); i++ {
 		got, raw = c.task("tasks/get", made.TaskID)
 	}
 	if !strings.Contains(string(got.Result), `"text":"free"`) || !strings.Contains(raw, `"ttlMs":36`) {
@@ -117,7 +118,7 @@ func TestDeferredIsCancelled(t *testing.T) {
 	}
 }
 
-// A client that can be given no handle waits, and may still cancel.
+// A client that cannot get a handle waits, and can still cancel the call.
 func TestNoHandle(t *testing.T) {
 	ty := newToy(t, impatient)
 	keeps := full{newKeeper(), make(chan struct{}, 8)}
@@ -140,7 +141,7 @@ func TestNoHandle(t *testing.T) {
 	}
 }
 
-// A client that does not declare the extension waits, and never sees a task.
+// A client that does not declare the extension waits, and never gets a task.
 func TestNotDeferred(t *testing.T) {
 	ty := newToy(t, impatient)
 	c := ty.connect(t)
@@ -164,7 +165,7 @@ func TestNotDeferred(t *testing.T) {
 	}
 }
 
-// A panic is the failure of the task, an error result is its result.
+// A panic makes the task fail; an error result is the result of the task.
 func TestDeferredFails(t *testing.T) {
 	ty := newToy(t, func(c *mcp.Config) { c.Suite = new(conformance.Suite) })
 	c := ty.connect(t)
@@ -187,7 +188,8 @@ func TestDeferredFails(t *testing.T) {
 	}
 }
 
-// Questions of a task come with tasks/get and are answered by tasks/update.
+// The questions of a task are in the answer to tasks/get, and the client answers them with
+// tasks/update.
 func TestDeferredAsks(t *testing.T) {
 	ty := newToy(t, func(c *mcp.Config) {
 		c.Suite = new(conformance.Suite)

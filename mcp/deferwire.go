@@ -39,7 +39,7 @@ const (
 	resultTask     = "task"
 )
 
-// handle returns the task without its answer; mu is held.
+// handle returns the task without its answer; the caller holds mu.
 func (d *deferred) handle(resultType string) *taskResult {
 	return &taskResult{
 		ResultType: resultType, TaskID: d.id, Status: d.state,
@@ -47,14 +47,14 @@ func (d *deferred) handle(resultType string) *taskResult {
 	}
 }
 
-// opened is the answer to the call: its handle.
+// opened returns the answer to the call itself: the handle.
 func (d *deferred) opened() *taskResult {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.handle(resultTask)
 }
 
-// detail returns the answer to tasks/get about a call that this process runs.
+// detail returns the answer to tasks/get for a call that this process runs.
 func (d *deferred) detail() *taskResult {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -69,8 +69,8 @@ func (d *deferred) detail() *taskResult {
 	return out
 }
 
-// kept returns the answer to tasks/get about a task on record. The result of a call
-// has the form that the call asked for; structured chooses the form of other results.
+// kept returns the answer to tasks/get for a task that Tasks has. The result of a call has
+// the form that the call asked for; structured chooses the form of other results.
 func (ds *deferrals) kept(t Task, structured bool) (*taskResult, error) {
 	out := &taskResult{
 		ResultType: resultComplete, TaskID: t.ID, Status: t.State, StatusMessage: t.Message,
@@ -103,8 +103,8 @@ func (ds *deferrals) kept(t Task, structured bool) (*taskResult, error) {
 	return out, nil
 }
 
-// taskAnswer is the answer of a task in the form that Tasks keeps. The result is JSON, since
-// that of an upstream may have members that the sdk does not know.
+// taskAnswer is the answer of a task in the form that Tasks keeps. The result is JSON,
+// because the result of an upstream may contain members that the sdk does not know.
 type taskAnswer struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  *jsonrpc.Error  `json:"error,omitempty"`
@@ -122,7 +122,7 @@ func answerOf(res *sdk.CallToolResult, failure *jsonrpc.Error) taskAnswer {
 	return taskAnswer{Result: raw}
 }
 
-// answered adds the answer of the call.
+// answered adds the answer of the call to the result.
 func (t *taskResult) answered(a taskAnswer) {
 	t.taskAnswer = a
 	if a.Error != nil {

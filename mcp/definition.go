@@ -9,15 +9,17 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// definition is what an upstream lists of a tool, under the name that this server gives it.
+// definition is how an upstream describes a tool, under the name that this server gives the
+// tool.
 type definition struct {
 	modern, legacy json.RawMessage // for clients of each era
-	hints          map[string]bool // those of its annotations that policies know
-	repeats        *wire.Repeats   // the arguments that headers repeat
+	hints          map[string]bool // annotations that policies know
+	repeats        *wire.Repeats   // arguments that headers repeat
 }
 
-// kinds are what the members of a definition must be that common clients check. They drop
-// the whole list where one is something else.
+// kinds are the first bytes that the values of a definition's members must have, because
+// common clients check them. These clients drop the whole list if one value has another
+// type.
 var kinds = map[string]byte{
 	"title": '"', "description": '"', "inputSchema": '{', "outputSchema": '{', "annotations": '{', "_meta": '{', "execution": '{', "icons": '[',
 }
@@ -25,8 +27,8 @@ var kinds = map[string]byte{
 // hintNames are the annotations that policies know.
 var hintNames = []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
 
-// readDefinition reads a definition of an upstream, or says why clients could not. Members
-// that this server does not know stay as they are.
+// readDefinition reads a definition of an upstream, or returns an error if clients could
+// not read it. Members that this server does not know are not changed.
 func readDefinition(raw json.RawMessage, name string) (*definition, error) {
 	if len(raw) > definitionMost {
 		return nil, fmt.Errorf("its definition has %d bytes, more than %d", len(raw), definitionMost)
@@ -50,7 +52,7 @@ func readDefinition(raw json.RawMessage, name string) (*definition, error) {
 		case key == "name":
 			return true
 		case want != 0 && string(value) == "null":
-			return true // as if it were left out; clients refuse a null
+			return true // null is left out, because clients refuse it
 		case want != 0 && value[0] != want:
 			bad = fmt.Errorf("%s of its definition is %s", key, kindOf(value))
 			return false
@@ -59,7 +61,7 @@ func readDefinition(raw json.RawMessage, name string) (*definition, error) {
 		}
 		for _, in := range []wire.Era{wire.Legacy, wire.Modern} {
 			if key == "outputSchema" && in == wire.Legacy && !isObjectSchema(value) {
-				continue // the legacy era knows schemas of objects only
+				continue // the legacy era supports only schemas of objects
 			}
 			all[in] = append(wire.AppendQuoted(append(all[in], ','), key), ':')
 			all[in] = append(all[in], value...)
@@ -82,20 +84,21 @@ func readDefinition(raw json.RawMessage, name string) (*definition, error) {
 		*to = line.Bytes()
 	}
 	if bytes.Equal(d.legacy, d.modern) {
-		d.legacy = d.modern // as nearly always: it is kept once
+		d.legacy = d.modern // nearly always equal, so it is stored once
 	}
 	return d, nil
 }
 
-// entryKinds are what the members of a resource, a template and a prompt must be for the same
-// reason as kinds; 0 is a number.
+// entryKinds are the first bytes that the values of the members of a resource, a template
+// and a prompt must have, for the same reason as kinds; 0 means a number.
 var entryKinds = map[string]byte{
 	"name": '"', "title": '"', "description": '"', "mimeType": '"', "size": 0, "annotations": '{', "_meta": '{', "icons": '[', "arguments": '[',
 }
 
-// readEntry returns the definition of a resource, a template or a prompt of an upstream in the
-// form that clients read; nil if they cannot read it. id is the member that has its name, and
-// as is the name that this server gives it. Without as it keeps its own name.
+// readEntry returns the definition of an upstream's resource, template or prompt in the
+// form that clients read; nil if they cannot read it. id is the member that contains its
+// name, and as is the name that this server gives it. If as is empty, it keeps its own
+// name.
 func readEntry(raw json.RawMessage, id, as string) json.RawMessage {
 	if len(raw) > definitionMost || wire.CheckJSON(raw, definitionDeep) != nil {
 		return nil
@@ -114,7 +117,7 @@ func readEntry(raw json.RawMessage, id, as string) json.RawMessage {
 			value = wire.AppendQuoted(nil, as)
 		case !known:
 		case string(value) == "null" && key != "name":
-			return true // as if it were left out; clients refuse a null
+			return true // null is left out, because clients refuse it
 		case want != 0 && value[0] != want || want == 0 && !number || key == "arguments" && !areArguments(value):
 			good = false
 			return false
@@ -142,7 +145,7 @@ func areArguments(array []byte) bool {
 	return good
 }
 
-// readHints notes the hints that policies know.
+// readHints stores the hints that policies know.
 func (d *definition) readHints(annotations []byte) error {
 	for _, hint := range hintNames {
 		switch value := wire.Member(annotations, hint); string(value) {
@@ -156,8 +159,8 @@ func (d *definition) readHints(annotations []byte) error {
 	return nil
 }
 
-// isObjectSchema reports whether a value is a JSON schema of an object in the form that common
-// clients check: what properties and required hold, and nothing below.
+// isObjectSchema reports whether a value is a JSON schema of an object in the form that
+// common clients check. It checks properties and required, and nothing deeper.
 func isObjectSchema(schema []byte) bool {
 	ok := wire.IsObject(schema) && wire.Text(wire.Member(schema, "type")) == "object"
 	if properties := wire.Member(schema, "properties"); ok && properties != nil {

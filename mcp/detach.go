@@ -2,25 +2,25 @@ package mcp
 
 import "context"
 
-// detachKey is where the context of a request has the channel of WithDetach.
+// detachKey is the key of WithDetach's channel in the context of a request.
 type detachKey struct{}
 
-// WithDetach returns the context of a request that goes on without its caller once ch is
-// closed: then the end of the context does not cancel its call, and a command that runs goes
-// to the background, where the caller finds it. It is for a worker whose front is gone: the
-// front's client may still want the answer.
+// WithDetach returns a context for a request that continues without its caller after ch is
+// closed. From then on, the end of the context does not cancel the call, and a running
+// command moves to the background, where the caller finds it. A worker uses this when its
+// front is gone, because the front's client may still want the answer.
 func WithDetach(ctx context.Context, ch <-chan struct{}) context.Context {
 	return context.WithValue(ctx, detachKey{}, ch)
 }
 
-// detachedIn returns the channel of WithDetach; nil for none.
+// detachedIn returns the channel of WithDetach; nil if there is none.
 func detachedIn(ctx context.Context) <-chan struct{} {
 	ch, _ := ctx.Value(detachKey{}).(<-chan struct{})
 	return ch
 }
 
-// outliving returns a context for a call, which ends as ctx does as long as the call has its
-// caller. Release it with done.
+// outliving returns a context for a call. As long as the call has its caller, this context
+// ends when ctx ends. Call done to release it.
 func outliving(ctx context.Context) (_ context.Context, done func()) {
 	detached := detachedIn(ctx)
 	if detached == nil {
@@ -40,7 +40,7 @@ func outliving(ctx context.Context) (_ context.Context, done func()) {
 	}
 }
 
-// deferredKey is where the context of a call holds its *deferred.
+// deferredKey is the key of the *deferred in the context of a call.
 type deferredKey struct{}
 
 // deferredIn returns the deferred call of a context; nil for a call that is not deferred.
@@ -49,8 +49,8 @@ func deferredIn(ctx context.Context) *deferred {
 	return d
 }
 
-// told reports whether the client has the handle. Then the request itself must get
-// no further message.
+// told reports whether the client has the handle. In this case, no further message may be
+// sent for the request itself.
 func (d *deferred) told() bool {
 	if d == nil {
 		return false

@@ -27,19 +27,19 @@ import (
 // docs/decisions/2026-11-23-one-path-of-a-call.md says why the second way stays. Tests
 // compare the answers of both.
 
-// directCall is a tools/call with what only its transport needs. The slices point into the
-// line.
+// directCall is a tools/call with the parameters that only its transport needs. The slices
+// point into the line.
 type directCall struct {
 	toolCall
-	tool    string               // its own name, where toolCall has an alias
-	token   []byte               // progressToken as the client wrote it; nil for none
-	level   string               // the least of log messages that a modern client wants; empty for none
-	state   string               // requestState, which came with answers to questions of an earlier call
-	answers sdk.InputResponseMap // inputResponses
+	tool    string               // the tool's own name, if toolCall contains an alias
+	token   []byte               // progressToken as the client wrote it; nil if there is none
+	level   string               // lowest level of log messages that a modern client wants; empty if it wants none
+	state   string               // requestState, which the client sends with answers to questions of an earlier call
+	answers sdk.InputResponseMap // inputResponses of the request
 }
 
-// readCall reads a tools/call or a tool called as a method, or reports that the go-sdk must
-// read the request.
+// readCall reads a tools/call or a tool called as a method. It returns false if the go-sdk
+// must read the request.
 func (s *Server) readCall(session *Session, m *wire.Message) (c *directCall, ok bool) {
 	if m.Method != "tools/call" {
 		return s.tools.readMethod(m, s.cfg.Patience)
@@ -76,12 +76,12 @@ func (s *Server) readCall(session *Session, m *wire.Message) (c *directCall, ok 
 	case known:
 		c.tool = t.info.Name
 	case s.cfg.Suite != nil:
-		return nil, false // it may be a tool of the suite
+		return nil, false // the name may be that of a tool of the suite
 	}
 	return c, c.readMeta(meta, m, session.structures() || s.cfg.Structured)
 }
 
-// readMethod reads the call of a tool as a method. It returns false for another request.
+// readMethod reads the call of a tool as a method. It returns false for any other request.
 func (ts *toolset) readMethod(m *wire.Message, patience time.Duration) (*directCall, bool) {
 	t, ok := ts.method(m.Method)
 	if !ok {
@@ -93,13 +93,14 @@ func (ts *toolset) readMethod(m *wire.Message, patience time.Duration) (*directC
 	}
 	c.structured = true
 	if c.input != nil {
-		c.input.shows, c.input.opens, c.input.samples = false, false, false // the answers would come in params, which are arguments here
+		// answers would come in params, which contain the arguments here
+		c.input.shows, c.input.opens, c.input.samples = false, false, false
 	}
 	return c, true
 }
 
-// readMeta reads the _meta of a call. structured is the form of results that the session
-// has.
+// readMeta reads the _meta of a call. structured is true if the session wants structured
+// results.
 func (c *directCall) readMeta(meta []byte, m *wire.Message, structured bool) (ok bool) {
 	c.structured = structured
 	if meta == nil {
@@ -163,14 +164,14 @@ func (c *directCall) readMeta(meta []byte, m *wire.Message, structured bool) (ok
 	return m.Revision == wire.ModernRevision && wire.IsObject(capabilities)
 }
 
-// text returns a member that is a text or left out; ok is false for any other.
+// text returns a member that is a text or is left out; ok is false for any other value.
 func text(object []byte, name string) (_ string, ok bool) {
 	value := wire.Member(object, name)
 	return wire.Text(value), isNone(value) || value[0] == '"'
 }
 
-// serve answers the request in a goroutine, and reports false if the go-sdk must read it. ctx is
-// that of all requests of the connection.
+// serve answers the request in a goroutine. It returns false if the go-sdk must read the
+// request. ctx is the context of all requests of the connection.
 func (d direct) serve(ctx context.Context) bool {
 	if d.entry.msg.Method == "tools/list" {
 		return d.serveList(ctx)
@@ -178,7 +179,7 @@ func (d direct) serve(ctx context.Context) bool {
 	return d.serveCall(ctx)
 }
 
-// serveCall is serve for a tools/call, or a tool called as a method.
+// serveCall does what serve does, for a tools/call or a tool called as a method.
 func (d direct) serveCall(ctx context.Context) bool {
 	c, ok := d.server.readCall(d.guard.session, d.entry.msg)
 	if !ok {
@@ -194,8 +195,8 @@ func (d direct) serveCall(ctx context.Context) bool {
 	return true
 }
 
-// callFrame is the answer to a call, and the error that it is, if any. Progress goes to
-// the outlet in ctx.
+// callFrame returns the answer to a call, and the error in the answer, if any. Progress is
+// sent to the outlet in ctx.
 func (s *Server) callFrame(ctx context.Context, session *Session, m *wire.Message, out *outgoing, c *directCall) (frame []byte, bad *wire.Error) {
 	in := m.Era()
 	return framed(s.cfg.Log, m, out, "tools/call", c.name, func() ([]byte, error) {
@@ -220,7 +221,7 @@ func (s *Server) callFrame(ctx context.Context, session *Session, m *wire.Messag
 	})
 }
 
-// resultFrame is a Result as a line of the wire, without its LF.
+// resultFrame returns a Result as a line of the wire, without its LF.
 func (s *Server) resultFrame(id []byte, r *Result, in wire.Era) ([]byte, error) {
 	if r.needs != nil {
 		return r.needs.frame(id, s.serverInfo)
@@ -270,7 +271,8 @@ func (s *Server) resultFrame(id []byte, r *Result, in wire.Era) ([]byte, error) 
 	return append(b, "}}"...), nil
 }
 
-// progressTo returns what sends progress under a token to an outlet; nil without a token.
+// progressTo returns a function that sends progress with a token to an outlet; nil if there
+// is no token.
 func progressTo(s *Session, to outlet, token []byte) progressFunc {
 	if token == nil {
 		return nil
@@ -284,8 +286,8 @@ func progressTo(s *Session, to outlet, token []byte) progressFunc {
 
 const relatedKey = "io.modelcontextprotocol/related-task"
 
-// appendMeta appends the members of _meta that the result of an upstream has. others says that
-// there are members before them.
+// appendMeta appends the members of _meta in the result of an upstream. others states
+// whether there are members before them.
 func (r *Result) appendMeta(b []byte, others bool) []byte {
 	if r.Upstream == "" {
 		return b

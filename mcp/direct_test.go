@@ -13,7 +13,7 @@ import (
 	"belljar.dev/mcp"
 )
 
-// oddCalls are the parameters of calls that readers could read differently.
+// oddCalls are the parameters of calls that two parsers could read differently.
 var oddCalls = []string{
 	`"name":"echo","arguments":{"text":"plain"}`,
 	`"name":"echo","arguments":{"text":"\u0000\u001f\"\\\/\n\t\r <&> \u2028 \ud83d\ude00 \ud800 é"}`,
@@ -73,8 +73,9 @@ func TestStdioReadsCallsAsTheSDK(t *testing.T) {
 	}
 }
 
-// withoutChance is an answer without the order of its keys, the ids of calls, and the
-// member by which a test has the go-sdk answer: its errors quote the parameters.
+// withoutChance returns an answer without the parts that may differ: the order of the keys,
+// the ids of calls, and the member with which a test makes the go-sdk answer, since the
+// go-sdk's errors quote the parameters.
 func withoutChance(t *testing.T, raw string) (out any) {
 	t.Helper()
 	raw = callID.ReplaceAllString(strings.ReplaceAll(raw, `\\\"another\\\":1,`, ""), "c-X")
@@ -86,9 +87,9 @@ func withoutChance(t *testing.T, raw string) (out any) {
 
 var callID = regexp.MustCompile(`c-[A-Z2-7]{8}`)
 
-// TestHTTPReadsCallsAsTheSDK does the same over HTTP, where the status must be the same too. An
-// answer of the go-sdk is a stream of events; an answer without it is plain JSON, unless
-// progress comes first.
+// TestHTTPReadsCallsAsTheSDK does the same over HTTP, where the statuses must also be
+// equal. An answer of the go-sdk is a stream of events. An answer without the go-sdk is
+// plain JSON, unless progress is sent before it.
 func TestHTTPReadsCallsAsTheSDK(t *testing.T) {
 	s := newSite(t)
 	session := s.greet()
@@ -106,7 +107,7 @@ func TestHTTPReadsCallsAsTheSDK(t *testing.T) {
 			if own.status != throughSDK.status {
 				t.Errorf("%s: the go-sdk answered %d and direct.go %d", call, throughSDK.status, own.status)
 			}
-			if name == "" { // the header needs a name
+			if name == "" { // the header Mcp-Name needs a name
 				continue
 			}
 			if diff := cmp.Diff(withoutChance(t, throughSDK.last().raw), withoutChance(t, own.last().raw)); diff != "" {
@@ -122,7 +123,8 @@ func TestHTTPReadsCallsAsTheSDK(t *testing.T) {
 	}
 }
 
-// TestWireText sends text that needs care in JSON and wants it back.
+// TestWireText sends texts that need care in JSON, and checks that it gets the same texts
+// back.
 func TestWireText(t *testing.T) {
 	c := newToy(t).connect(t)
 	c.greet(revLegacy)
@@ -138,8 +140,9 @@ func TestWireText(t *testing.T) {
 	}
 }
 
-// TestStdioReadsListsAsTheSDK compares lists that directlist.go writes with those of the go-sdk,
-// byte for byte: a parameter that the protocol does not know has the go-sdk answer.
+// TestStdioReadsListsAsTheSDK compares the lists that directlist.go writes with those of
+// the go-sdk, byte for byte. A parameter that the protocol does not know makes the go-sdk
+// answer.
 func TestStdioReadsListsAsTheSDK(t *testing.T) {
 	ty := newToy(t)
 	for _, name := range []string{"far", "other"} {
@@ -172,7 +175,7 @@ func TestStdioReadsListsAsTheSDK(t *testing.T) {
 		t.Errorf("without params: got\n%.400s\nwant\n%.400s", own, first)
 	}
 	for _, cursor := range []string{``, `"cursor":""`, `"cursor":"` + page.Result.NextCursor + `"`, `"cursor":"no!"`, `"cursor":7`, `"cursor":null`} {
-		// The go-sdk's error quotes the parameters.
+		// The errors of the go-sdk quote the parameters.
 		throughSDK := strings.ReplaceAll(ask(strings.TrimSuffix(`{"another":1,`+cursor, ",")+`}`), `\\\"another\\\":1,`, "")
 		if own := ask(`{` + cursor + `}`); own != throughSDK {
 			t.Errorf("%s: directlist.go answers\n%.400s\nwant, of the go-sdk,\n%.400s", cursor, own, throughSDK)

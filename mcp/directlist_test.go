@@ -6,8 +6,8 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// A request that the go-sdk has to read is not answered without it, and the request that
-// clients send most often is.
+// TestListCursor checks that a request that the go-sdk must read is refused here, and that
+// the request that clients send most often is accepted.
 func TestListCursor(t *testing.T) {
 	const modern = `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`
 	for params, want := range map[string]struct {

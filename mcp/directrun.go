@@ -14,7 +14,7 @@ func (d direct) cancellable(ctx context.Context) (context.Context, context.Cance
 	ctx, cancel := context.WithCancelCause(ctx)
 	d.guard.mu.Lock()
 	d.entry.cancel = cancel
-	if d.entry.silent { // cancelled after its turn came
+	if d.entry.silent { // the client cancelled the request before the context was made
 		cancel(context.Canceled)
 	}
 	d.guard.mu.Unlock()
@@ -24,6 +24,6 @@ func (d direct) cancellable(ctx context.Context) (context.Context, context.Cance
 // run runs answer in a goroutine. answer calls cancel, which ends the context of the request.
 func (d direct) run(cancel context.CancelCauseFunc, answer func()) {
 	if begun := d.guard.calls.run(answer); !begun {
-		cancel(context.Canceled) // its session has ended, and abandon gives its turn back
+		cancel(context.Canceled) // the session has ended, and abandon releases the turn
 	}
 }

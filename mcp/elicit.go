@@ -15,20 +15,19 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// A client that has declared elicitation can be asked, but some clients declare it
-// and show no form to anybody. So every question is also open on the server. A
-// client counts as a way of its own only after it has answered once, or if it is
-// known to show forms.
+// A client that declares elicitation can be asked, but some clients declare it and show no
+// form to any person. So every question is also open on the server. A client counts as a
+// way of its own only after it has answered once, or if it is known to show forms.
 
 // answering are the names of clients that show an elicitation to a person and send
 // back the person's answer. Clients give themselves these names.
 var answering = []string{"claude-code", "codex-mcp-client", "Visual Studio Code"}
 
-// Bounds of asking one client.
+// Limits of the questions to one client.
 const (
-	maxAsked   = 8 // questions to a person that are open at once
-	maxSampled = 4 // questions to its model that are open at once; they take no place of the others
-	maxIgnored = 4 // questions in a row without an answer; then the client is asked no more
+	maxAsked   = 8 // questions to a person that are open at the same time
+	maxSampled = 4 // questions to its model that are open at the same time; they do not count in maxAsked
+	maxIgnored = 4 // questions in a row without an answer; after them the client is not asked again
 )
 
 // peer is a client that can be asked.
@@ -36,14 +35,14 @@ type peer struct {
 	sdk *sdk.ServerSession
 
 	mu      sync.Mutex
-	open    []string // guarded by mu: questions that its person is being asked
-	sampled []string // guarded by mu: questions that its model is being asked
-	replied bool     // guarded by mu: it has answered once
-	ignored int      // guarded by mu
+	open    []string // guarded by mu: IDs of the open questions to its person
+	sampled []string // guarded by mu: IDs of the open questions to its model
+	replied bool     // guarded by mu: the client has answered once
+	ignored int      // guarded by mu: number of questions in a row without an answer
 }
 
-// reach notes how the client of a session is asked, and where it gets what belongs to no
-// request.
+// reach stores how the client of a session is asked, and the outlet for messages that
+// belong to no request.
 func (s *Session) reach(ss *sdk.ServerSession, out outlet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +58,7 @@ func elicitorOf(c Call) *asker {
 	if k == nil || k.input != nil {
 		return k
 	}
-	if e := can.Elicitation; e == nil || e.Form == nil && e.URL != nil { // it shows addresses only
+	if e := can.Elicitation; e == nil || e.Form == nil && e.URL != nil { // the client shows only addresses
 		return nil
 	}
 	return k.patient()
@@ -102,8 +101,9 @@ func samplerOf(c Call) *asker {
 	return k
 }
 
-// askerOf returns the client of a call with what it can do, or nil if no way leads to it.
-// Without an era of requests to clients, the capabilities are nil: they came with the call.
+// askerOf returns the client of a call and the client's capabilities, or nil if the client
+// cannot be asked. In the modern era the capabilities are nil, because they are part of the
+// call.
 func askerOf(c Call) (*asker, *sdk.ClientCapabilities) {
 	session := c.Session
 	if c.input != nil {
@@ -122,8 +122,8 @@ func askerOf(c Call) (*asker, *sdk.ClientCapabilities) {
 	return &asker{peer: p, session: session, client: name, named: strings.TrimSpace(name + " " + version)}, said.Capabilities
 }
 
-// Ask puts a question to the person or the model at the client of a call, in the way of the
-// era: a request to the client while the call runs, or a result that the client
+// Ask puts a question to the person or the model at the client of a call. The way depends
+// on the era: a request to the client while the call runs, or a result that the client
 // answers by making the call again.
 func (c Call) Ask(ctx context.Context, o Offer) Asked {
 	var client *asker
@@ -141,16 +141,16 @@ func (c Call) Ask(ctx context.Context, o Offer) Asked {
 	return client.ask(ctx, o)
 }
 
-// Asks reports whether the person at the client of a call can be asked at all: it says that it
-// shows forms.
+// Asks reports whether the person at the client of a call can be asked at all: the client
+// declares that it shows forms.
 func (c Call) Asks() bool { return elicitorOf(c) != nil }
 
 // Samples reports whether the model of the client of a call can be asked.
 func (c Call) Samples() bool { return samplerOf(c) != nil }
 
 // Opens returns the way in which the person at the client of a call can be asked to open an
-// address: NotAsked if the client does not do that, AskedNow for a client that is asked by a
-// request, and AskedByResult for one that is asked by a result.
+// address: NotAsked if the client cannot do this, AskedNow if a request asks the client,
+// and AskedByResult if a result asks it.
 func (c Call) Opens() Asked {
 	switch k := openerOf(c); {
 	case k == nil:
@@ -161,13 +161,13 @@ func (c Call) Opens() Asked {
 	return AskedNow
 }
 
-// AsksByResult reports whether the client of a call is asked by its result: then Ask does not
-// return AskedNow before the client makes the call again, with the answer.
+// AsksByResult reports whether the client of a call is asked by the call's result. Then Ask
+// returns AskedNow only after the client has made the call again with the answer.
 func (c Call) AsksByResult() bool {
 	return c.input != nil && (c.input.shows || c.input.opens || c.input.samples) && c.Later == ""
 }
 
-// Brought returns the IDs of the questions to which a call has brought answers, in order.
+// Brought returns the IDs of the questions whose answers came with the call, in order.
 func (c Call) Brought() []string {
 	if c.input == nil {
 		return nil
@@ -187,13 +187,13 @@ type asker struct {
 	*peer   // nil in the modern era
 	session *Session
 	client  string
-	named   string // client, with its version
+	named   string // name of the client, with its version
 	input   *input // nil in the legacy era
 }
 
-// proven reports whether a person can be expected to see what the client is asked. In
-// the modern era that needs no proof: without the client's answer the call does not
-// go on.
+// proven reports whether a person can be expected to see a question to the client. The
+// modern era needs no proof, because the call does not continue without the client's
+// answer.
 func (k *asker) proven() bool {
 	if k.input != nil {
 		return true
@@ -203,8 +203,8 @@ func (k *asker) proven() bool {
 	return k.replied || slices.Contains(answering, k.client)
 }
 
-// ask shows a question to the client. In the legacy era it does so in a goroutine,
-// which ends with the question or the session: the call may return before.
+// ask shows a question to the client. In the legacy era it does so in a goroutine, which
+// ends with the question or the session: the call may return earlier.
 func (k *asker) ask(ctx context.Context, o Offer) Asked {
 	if in := k.input; in != nil {
 		a, brought := in.brought[o.ID]
@@ -228,7 +228,7 @@ func (k *asker) ask(ctx context.Context, o Offer) Asked {
 		k.end(o, silent)
 		return AskedNow
 	}
-	// ctx keeps its values: over HTTP they name the stream on which to ask.
+	// ctx keeps its values: over HTTP, they name the stream for the question.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(o.Left, time.Second))
 	k.session.asking.Go(func() {
 		var watch sync.WaitGroup
@@ -242,7 +242,7 @@ func (k *asker) ask(ctx context.Context, o Offer) Asked {
 			}
 		})
 		watch.Go(func() {
-			defer cancel() // there is nothing to ask any more
+			defer cancel() // the question is over
 			o.Over(ctx)
 		})
 		how := k.elicit(ctx, o)
@@ -269,17 +269,17 @@ func (k *asker) take(ctx context.Context, o Offer, a FormAnswer) reply {
 	return replied
 }
 
-// reply is how a client reacted to a question.
+// reply is the reaction of a client to a question.
 type reply int
 
 const (
-	silent  reply = iota // another way was quicker, or the session ended
-	ignored              // it let the time pass, could not, or answered without a person
+	silent  reply = iota // another way was faster, or the session ended
+	ignored              // no answer in time, an error, or an answer without a person
 	replied
 )
 
-// asks returns the questions of the kind of an offer that are open, and how many there may be;
-// mu is held.
+// asks returns the open questions of the same kind as an offer, and their largest number;
+// the caller holds mu.
 func (p *peer) asks(o Offer) (open *[]string, most int) {
 	if o.Form.Sample != nil {
 		return &p.sampled, maxSampled
@@ -287,8 +287,8 @@ func (p *peer) asks(o Offer) (open *[]string, most int) {
 	return &p.open, maxAsked
 }
 
-// begin notes that the client is asked. It reports false if the client is being asked
-// already, or is being asked too much.
+// begin records that the client is asked. It returns false if the client already has this
+// question, or has too many.
 func (k *asker) begin(o Offer) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -314,17 +314,17 @@ func (k *asker) end(o Offer, how reply) {
 	}
 }
 
-// answers are the choices of a form, the first by default, and the scopes of those
-// that mean yes.
+// answers are the choices of a form, the default first, with the scopes of the choices that
+// mean yes.
 var answers = []struct{ text, scope string }{
 	{"no", ""}, {"yes, this once", "once"}, {"yes, for this session", "session"}, {"yes, for the hours that the policy allows", "hours"},
 }
 
-// elicit asks, and hands on what the person said.
+// elicit asks the person at the client, and passes on the answer.
 func (k *asker) elicit(ctx context.Context, o Offer) reply {
 	if o.Form.Sample != nil {
 		k.sample(ctx, o)
-		return silent // that says nothing of the person
+		return silent // the answer of a model shows nothing about the person
 	}
 	asked := time.Now()
 	params := o.Form.params()
@@ -342,7 +342,7 @@ func (k *asker) elicit(ctx context.Context, o Offer) reply {
 	return k.take(context.WithoutCancel(ctx), o, FormAnswer{Action: res.Action, Content: res.Content, Client: k.named, Took: time.Since(asked)})
 }
 
-// sample asks the client's model, and hands on what it said.
+// sample asks the client's model, and passes on its answer.
 func (k *asker) sample(ctx context.Context, o Offer) {
 	asked := time.Now()
 	a := FormAnswer{Action: FormDeclined, Client: k.named}
@@ -362,8 +362,9 @@ func (k *asker) sample(ctx context.Context, o Offer) {
 	k.take(context.WithoutCancel(ctx), o, a)
 }
 
-// AddressDone notifies the client of a session that what its person was asked to do at an address
-// is done: question is the ID of the Offer. Clients of 2026-07-28 have no such notification.
+// AddressDone notifies the client of a session that what its person had to do at an address
+// is done. question is the ID of the Offer. In revision 2026-07-28, clients have no such
+// notification.
 func AddressDone(s *Session, question string) {
 	client, _ := askerOf(Call{Session: s})
 	if client == nil {
@@ -381,8 +382,8 @@ func AddressDone(s *Session, question string) {
 	}
 }
 
-// offer returns an approval in the form for a client. elsewhere says that people can
-// be asked in other ways as well.
+// offer returns an approval in the form for a client. elsewhere is true if people can also
+// be asked in other ways.
 func offer(approver Approver, q Question, a Approval, elsewhere bool) Offer {
 	offered := []string{answers[0].text}
 	for _, o := range answers[1:] {
@@ -410,18 +411,18 @@ func offer(approver Approver, q Question, a Approval, elsewhere bool) Offer {
 				}
 			case FormDeclined:
 			default:
-				return nil // dismissed: the question stays, for whoever else is asked
+				return nil // the form was dismissed: the question stays open for other people
 			}
 			if said.Itself && elsewhere {
 				return ErrItself
 			}
-			said.Yes = said.Yes && !said.Itself // no person has said it
+			said.Yes = said.Yes && !said.Itself // without a person, a yes does not count
 			return approver.Answer(ctx, a.ID, said)
 		},
 	}
 }
 
-// form is what the person at the client reads.
+// form returns the text that the person at the client reads.
 func form(q Question, a Approval) string {
 	d := q.Decision
 	var b strings.Builder

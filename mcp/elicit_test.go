@@ -11,7 +11,8 @@ import (
 	"belljar.dev/mcp"
 )
 
-// Questions to the model of a client are few at once, and take no place of those to its person.
+// Only a few questions to the model of a client are open at the same time, and they do not
+// reduce the number of questions to its person.
 func TestQuestionsToAModelAreApart(t *testing.T) {
 	const most = 4
 	ty := newToy(t)
@@ -38,7 +39,7 @@ func TestQuestionsToAModelAreApart(t *testing.T) {
 	c.next()
 	c.send(initialized, call("1", "asks", "{}"))
 	asked := make(map[string]int)
-	for range most + 8 + 1 { // with the answer
+	for range most + 8 + 1 { // one more for the answer
 		m := c.next()
 		asked[m.Method]++
 	}
@@ -52,7 +53,8 @@ func TestQuestionsToAModelAreApart(t *testing.T) {
 	}
 }
 
-// A client gets an address in the form of its era, if it opens addresses; it may show no forms.
+// A client that opens addresses gets an address in the form of its era, even if it shows no
+// forms.
 func TestAddresses(t *testing.T) {
 	ty := newToy(t)
 	mcp.AddTool(ty.Server, mcp.Tool{Name: "asks", Description: "asks"}, func(ctx context.Context, call mcp.Call, _ noInput) (*mcp.Result, error) {

@@ -15,7 +15,7 @@ var ErrShutdown = errors.New("the server is shutting down")
 // ErrEnded takes the place of ErrShutdown if Server.End has ended the session.
 var ErrEnded = errors.New("the operator of this server has ended this session, with its box and its background tasks")
 
-// forSDK returns an error as the go-sdk carries it.
+// forSDK returns an error in the type of the go-sdk.
 func forSDK(e *wire.Error, in wire.Era) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: e.Code(in), Message: e.Text, Data: e.RawData()}
 }

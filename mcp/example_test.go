@@ -18,7 +18,7 @@ type readInput struct {
 // Facts does not compile.
 func (in readInput) Facts() policies.Facts { return policies.Facts{Paths: []string{in.Path}} }
 
-// A server decides each call by its policy before the tool's own code runs.
+// The policy decides each call before the tool's own code runs.
 func Example() {
 	policy, err := policies.Parse("policy.yaml", []byte(`
 version: 1
@@ -43,8 +43,8 @@ rules: [{id: notes, match: {tool: Show, path: "/notes/**"}, decision: allow}]
 			return mcp.Text("the note %s, by a grant of profile %s", in.Path, call.Grant.Profile()), nil
 		})
 
-	// A program can call tools itself, through the same gate as clients. To serve
-	// clients it would go on with server.ServeStdio or server.Handler.
+	// A program can call tools itself, through the same gate as clients. To serve clients,
+	// it would call server.ServeStdio or server.Handler.
 	session, err := server.Open(ctx)
 	if err != nil {
 		fmt.Println(err)
@@ -57,7 +57,7 @@ rules: [{id: notes, match: {tool: Show, path: "/notes/**"}, decision: allow}]
 			fmt.Println(err)
 			return
 		}
-		// A call that is refused is a result too: the agent is to read why.
+		// A call that is refused returns a result, too, so that the agent reads the reason.
 		if result.IsError {
 			fmt.Println("refused:", path)
 			continue

@@ -13,12 +13,13 @@ import (
 	"belljar.dev/mcp"
 )
 
-// mostFlood is what a client may make the server hold, above its idle state.
+// mostFlood is the memory that a client may make the server use, in addition to its idle
+// state.
 const mostFlood = 64 << 20
 
-// heap is the memory that a collection has found in use, in bytes. Memory that was
-// allocated since does not count, since a flood goes on meanwhile: on a machine with
-// one core that was tens of MB of garbage.
+// heap returns the memory that a garbage collection has found in use, in bytes. Memory that
+// was allocated since then does not count, because a flood continues meanwhile: on a
+// machine with one core this was tens of MB of garbage.
 func heap() uint64 {
 	runtime.GC()
 	found := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
@@ -26,17 +27,17 @@ func heap() uint64 {
 	return found[0].Value.Uint64() + found[1].Value.Uint64()
 }
 
-// TestFlood sends 20,000 calls that do not end, lines of 20 MB and calls that
-// are large themselves. Pings and cancels are answered all the while, and the
-// server holds no more than it may.
+// TestFlood sends 20,000 calls that do not end, lines of 20 MB, and calls that are large
+// themselves. All the time, the server must answer pings and cancels, and must not use more
+// memory than mostFlood.
 func TestFlood(t *testing.T) {
-	// Without the rate, so that it is the bounds on what is in flight that hold.
+	// There is no limit on the rate, so that the limits on the requests in flight apply.
 	ty := newToy(t, func(c *mcp.Config) { c.Limits.Rate, c.Limits.Burst = 1e9, 1<<30 })
 	c := ty.connect(t)
 	c.greet(revLegacy)
-	// The client's own lines are there before: it is not what is measured.
+	// The client's own lines are made before idle is measured, because they do not count.
 	long20 := append(bytes.Repeat([]byte("z"), 20_000_000), '\n')
-	large := fmt.Sprintf(`{"x":%q}`, strings.Repeat("y", 1_000_000)) // hang knows no x, but it has to be read
+	large := fmt.Sprintf(`{"x":%q}`, strings.Repeat("y", 1_000_000)) // hang has no argument x, but the server must read it
 	idle := heap()
 
 	const calls = 20_000
@@ -87,7 +88,7 @@ func TestFlood(t *testing.T) {
 	}
 	t.Logf("%d MB above idle at the worst", (worst-min(worst, idle))>>20)
 
-	// Every call that runs can be cancelled, and the next ones come in.
+	// Every running call can be cancelled, and then the next calls run.
 	for range 128 {
 		<-ty.running
 	}
@@ -109,8 +110,8 @@ func TestFlood(t *testing.T) {
 	close(ty.free)
 }
 
-// TestLargeCallsAreBounded holds that what runs and what waits are bounded by
-// their bytes too: each keeps its message.
+// TestLargeCallsAreBounded checks that the running and the waiting calls are also limited
+// by their bytes, because each keeps its message.
 func TestLargeCallsAreBounded(t *testing.T) {
 	ty := newToy(t)
 	c := ty.connect(t)

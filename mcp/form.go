@@ -18,34 +18,35 @@ type Form struct {
 	// the client's model, without a form. The client decides whether a person sees it.
 	Sample json.RawMessage
 	// URL, if it is not empty, is an address that the person is asked to open in a browser,
-	// without a form. The answer says only whether the person agrees. Message must name the host:
-	// the client may show the address as little as it likes.
+	// without a form. The answer states only whether the person agrees. Message must name
+	// the host, because a client does not have to show the address.
 	URL string
 }
 
-// Field is one field of a form. Those of this server have texts and choices only.
+// Field is one field of a form. The fields of this server are only texts and choices.
 type Field struct {
 	Name        string
 	Title       string
 	Description string
-	Options     []string // to choose from; without any, the field takes a text
+	Options     []string // to choose from; if empty, the field takes a text
 	Many        bool     // several options may be chosen
 	Default     string
 	Required    bool
-	// Schema is the schema of the field in place of what the others say, but for Name and
-	// Required: a form of an upstream has numbers and other types as well.
+	// Schema, if it is not nil, replaces all other fields except Name and Required. It is
+	// for a form of an upstream, which also has numbers and other types.
 	Schema map[string]json.RawMessage
 }
 
-// FormAnswer is what the person did with a form.
+// FormAnswer is a person's answer to a form.
 type FormAnswer struct {
-	Action  string         // "accept", "decline", or "cancel" for a form that was put away
-	Content map[string]any // of the fields, where it was accepted; whatever the client sent
-	// Sample is the result of sampling/createMessage, if the model was asked and has answered.
+	Action  string         // "accept", "decline", or "cancel" for a form that was dismissed
+	Content map[string]any // values of the fields if the form was accepted, as the client sent them
+	// Sample is the result of sampling/createMessage, if the model was asked and has
+	// answered.
 	Sample  json.RawMessage
-	Client  string        // name and version, which prove nothing
-	Took    time.Duration // from the question to the answer
-	Trusted bool          // the operator takes what clients say by themselves
+	Client  string        // name and version as the client states them, which prove nothing
+	Took    time.Duration // time from the question to the answer
+	Trusted bool          // the operator accepts answers that clients give by themselves
 }
 
 // instant is shorter than any person's reaction, let alone the time to read a
@@ -57,9 +58,8 @@ const instant = 200 * time.Millisecond
 // operator's permission: no person can have read the form.
 func (a FormAnswer) Itself() bool { return !a.Trusted && a.Took < instant }
 
-// Answerer returns the name of the one who answered a question at a client, as far as
-// it is known. A client's own name proves nothing, and does not say whether a person
-// was there.
+// Answerer returns a name for the one who answered a question at a client, as far as it is
+// known. A client's own name proves nothing, and does not show whether a person was there.
 func Answerer(client string, took time.Duration) string {
 	who := "the client"
 	if client != "" {
@@ -80,21 +80,21 @@ const (
 
 // Offer is an open question of the server, in the form for a client.
 type Offer struct {
-	ID   string // of the question, unique on the server
+	ID   string // ID of the question, unique on the server
 	Form Form
-	Left time.Duration // the time until an answer comes too late
+	Left time.Duration // time until an answer is too late
 	// Over returns when the question has its answer or ctx ends.
 	Over func(ctx context.Context)
 	// Take gets the answer. It may be called after the call has returned. If it
 	// returns ErrItself, the question stays open.
 	Take func(ctx context.Context, a FormAnswer) error
-	// Lost is called if the client was asked and gives no answer, or cannot be asked now. It is
-	// nil for a question that has other ways to an answer.
+	// Lost is called if the client was asked and gives no answer, or if it cannot be asked
+	// now. It is nil for a question that can be answered in other ways.
 	Lost func()
 }
 
-// ErrItself is what Offer.Take returns for an answer that the client gave by itself,
-// if people can be asked in other ways.
+// ErrItself is the error of Offer.Take for an answer that the client gave by itself, if
+// people can be asked in other ways.
 var ErrItself = errors.New("the client answered without a person")
 
 // Asked is the way in which a client was asked.
@@ -102,25 +102,24 @@ type Asked int
 
 // The values of Asked.
 const (
-	// NotAsked means that the client cannot show what was to be asked.
+	// NotAsked means that the client cannot show the question.
 	NotAsked Asked = iota
-	// AskedNow means that the client shows the form, or that the call has brought its
-	// answer along, which was taken. A handler may wait for the answer as long as it
-	// likes.
+	// AskedNow means that the client shows the form, or that the call came with the answer,
+	// which was accepted. A handler may wait for the answer as long as it likes.
 	AskedNow
-	// AskedByResult means that the result of this call asks the client. The handler
-	// returns at once, and its own result is not sent. The client makes the call
-	// again with the answer.
+	// AskedByResult means that the result of this call asks the client. The handler returns
+	// immediately, and its own result is not sent. The client makes the call again with the
+	// answer.
 	AskedByResult
 )
 
-// CheckSample returns an error for what cannot be a Form.Sample.
+// CheckSample returns an error if params cannot be a Form.Sample.
 func CheckSample(params json.RawMessage) error {
 	_, err := Form{Sample: params}.sampling()
 	return err
 }
 
-// request returns the question in the protocol's type.
+// request returns the question in the type of the protocol.
 func (f Form) request() (sdk.InputRequest, error) {
 	if f.Sample == nil {
 		return f.params(), nil
@@ -128,7 +127,7 @@ func (f Form) request() (sdk.InputRequest, error) {
 	return f.sampling()
 }
 
-// sampling returns the question for the client's model in the protocol's type.
+// sampling returns the question for the client's model in the type of the protocol.
 func (f Form) sampling() (*sdk.CreateMessageParams, error) {
 	p := new(sdk.CreateMessageParams)
 	if err := json.Unmarshal(f.Sample, p); err != nil {
@@ -137,7 +136,7 @@ func (f Form) sampling() (*sdk.CreateMessageParams, error) {
 	return p, nil
 }
 
-// params returns the form in the protocol's type.
+// params returns the form in the type of the protocol.
 func (f Form) params() *sdk.ElicitParams {
 	if f.URL != "" {
 		return &sdk.ElicitParams{Mode: "url", Message: f.Message, URL: f.URL}

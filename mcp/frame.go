@@ -7,9 +7,10 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// framed returns the answer to a request of a method as a line of the wire without its LF, and
-// the error that the answer is, if any. build makes the line. If build panics, for example
-// in a MarshalJSON of a result, that is an error too. The log gets the tool of a call; empty for none.
+// framed returns the answer to a request of a method as a line of the wire without its LF,
+// and the error in the answer, if any. build makes the line. If build panics, for example
+// in a MarshalJSON of a result, the answer is an error, too. tool is the name of the called
+// tool for the log; empty if the request is not a call.
 func framed(log *slog.Logger, m *wire.Message, out *outgoing, method, tool string, build func() ([]byte, error)) (frame []byte, bad *wire.Error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -9,7 +9,8 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// An answer that fails or panics while it is made becomes an error under the id of its request.
+// If making an answer fails or panics, the answer becomes an error with the id of its
+// request.
 func TestFramed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		build func() ([]byte, error)

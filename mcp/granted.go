@@ -8,8 +8,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// runIfAllowed runs only what the policy allows without a question: nobody is asked about
-// what a client looks for while a person types.
+// runIfAllowed calls run only if the policy allows it without an approval. Nobody is asked
+// for an approval of what a client looks up while a person types.
 func (g *callGate) runIfAllowed(ctx context.Context, session *Session, f policies.Facts, run func(Call) error) error {
 	judged := f
 	judged.Tenant, judged.Session, judged.Now = session.tenant, session.id, time.Now()
@@ -21,8 +21,8 @@ func (g *callGate) runIfAllowed(ctx context.Context, session *Session, f policie
 	return err
 }
 
-// runGranted runs the gate, run and the audit for a request that is not a tools/call
-// but touches what a tool would.
+// runGranted runs the gate, run and the audit for a request that is not a tools/call but
+// touches the same things as a tool.
 func (g *callGate) runGranted(ctx context.Context, c Call, f policies.Facts, run func(Call) error) (policies.Decision, error) {
 	started := time.Now()
 	c.Upstream = f.Upstream

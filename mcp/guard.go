@@ -12,12 +12,12 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// guard stands between the messages of one client and the go-sdk, as the sdk's
-// transport: those of a connection over stdio, or of a session over HTTP. The sdk ends a
-// connection on the first error that Read returns, keeps an unbounded queue, and rounds
-// request ids. So the guard answers bad messages itself, passes on only the requests
-// that the admission lets run, and restores the client's own ids. Limits bounds what it
-// keeps: the sdk never has more than Running requests, one cancel for each, and
+// guard stands between the messages of one client and the go-sdk, as the sdk's transport.
+// The messages are those of a connection over stdio, or of a session over HTTP. The sdk
+// ends a connection on the first error that Read returns, keeps an unbounded queue, and
+// rounds request ids. So the guard answers bad messages itself, passes on only the requests
+// that the admission lets run, and restores the client's own ids. Limits bounds what the
+// guard keeps: the sdk never has more than Running requests, one cancel for each, and
 // initialized.
 //
 // message and batch may be called from many goroutines; the sdk calls Read from one and
@@ -27,34 +27,34 @@ type guard struct {
 	strict  bool
 	log     *slog.Logger
 	session *Session
-	out     outlet            // for what belongs to no request
-	placed  bool              // its session has taken a place, so initialize need not wait for a turn
-	room    room              // for requests until their answers; nil for no bound
-	serve   func(*entry) bool // answers a request without the sdk, or declines
-	calls   *workers          // for those that serve starts
+	out     outlet            // outlet for messages that belong to no request
+	placed  bool              // the session has a place, so initialize does not wait for a turn
+	room    room              // memory for requests until they are answered; nil means no limit
+	serve   func(*entry) bool // answers a request without the sdk, or returns false
+	calls   *workers          // goroutines that serve starts
 
-	*inbox // what the sdk reads
+	*inbox // messages for the sdk
 
 	mu      sync.Mutex
 	state   State
 	version string              // revision agreed by initialize
 	last    int64               // newest internal id
-	byKey   map[string]*entry   // requests whose id is taken, by the client's id
-	byID    map[int64]*entry    // requests that were not answered or dropped yet, by ours
-	asked   map[any]struct{}    // requests of ours that the client has not answered
-	drained chan struct{}       // closed when shutting and byID is empty
+	byKey   map[string]*entry   // requests whose id is in use, by the client's id
+	byID    map[int64]*entry    // requests that are not answered or dropped yet, by the internal id
+	asked   map[any]struct{}    // ids of the server's requests that the client has not answered
+	drained chan struct{}       // closed when the guard is shutting and byID is empty
 	listens map[*entry]struct{} // subscriptions, which end only when they are cancelled
 }
 
 // entry is one request in flight.
 type entry struct {
 	msg    *wire.Message
-	id     int64 // ours
+	id     int64 // internal id
 	ticket ticket
-	batch  *wire.Batch             // nil unless it came in one
-	to     outlet                  // where its answer goes
+	batch  *wire.Batch             // batch of the request; nil if it did not come in a batch
+	to     outlet                  // outlet for its answer
 	out    *outgoing               // its answer
-	silent bool                    // guarded by guard.mu: cancelled, so the client hears nothing more of it
+	silent bool                    // guarded by guard.mu: cancelled, so nothing more is sent to the client for it
 	begun  bool                    // guarded by guard.mu: its turn has come
 	cancel context.CancelCauseFunc // guarded by guard.mu: set while serve runs it
 }
@@ -69,13 +69,13 @@ func newGuard(s *Session, out outlet) *guard {
 	return g
 }
 
-// Connect makes the guard the connection of the one client it was made for.
+// Connect returns the guard itself, which is the connection of one client.
 func (g *guard) Connect(context.Context) (sdk.Connection, error) { return g, nil }
 
-// SessionID is empty: stdio has no such header.
+// SessionID returns an empty text: stdio has no session header.
 func (g *guard) SessionID() string { return "" }
 
-// register takes the request's id, or says why the request cannot be served.
+// register reserves the request's id, or returns why the request cannot be served.
 func (g *guard) register(e *entry) *wire.Error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,7 +95,8 @@ func (g *guard) register(e *entry) *wire.Error {
 		g.move(evInitialize)
 	case m.Era() == wire.Modern:
 	case g.state == Uninitialized && m.Method == "server/discover":
-		// A probe of the modern era that forgot _meta; the sdk says what it lacks.
+		// This is a probe of a modern client without _meta. The sdk answers what is
+		// missing.
 	case g.state == Uninitialized:
 		return wire.Errorf(wire.InvalidRequest, "invalid request: %.64s came before initialize", m.Method)
 	case g.state == Initializing && g.strict:
@@ -108,9 +109,9 @@ func (g *guard) register(e *entry) *wire.Error {
 	return nil
 }
 
-// unregister removes a request; mu is held.
+// unregister removes a request; the caller holds mu.
 func (g *guard) unregister(e *entry) {
-	if g.byKey[e.msg.Key] == e { // after a cancel the id may have a new owner
+	if g.byKey[e.msg.Key] == e { // after a cancel, another request may use the id
 		delete(g.byKey, e.msg.Key)
 	}
 	if g.byID[e.id] == e {
@@ -123,9 +124,10 @@ func (g *guard) unregister(e *entry) {
 	}
 }
 
-// abandon forgets the requests of a guard that nobody answers any more, and takes no more:
-// its session has ended. They give their turns back, which are those of the whole tenant;
-// one that waits must not get its turn later, when the sdk reads nothing.
+// abandon drops the requests of a guard whose session has ended, because they will not be
+// answered, and accepts no more requests. The requests release their turns, which belong to
+// the whole tenant. A request that waits must not get its turn later, when the sdk reads
+// nothing.
 func abandon(g *guard) {
 	g.mu.Lock()
 	if g.state < Shutting {
@@ -141,7 +143,7 @@ func abandon(g *guard) {
 	}
 }
 
-// drain notes that nothing is in flight any more; mu is held.
+// drain records that no request is in flight any more; the caller holds mu.
 func (g *guard) drain() {
 	select {
 	case <-g.drained:
@@ -150,15 +152,16 @@ func (g *guard) drain() {
 	}
 }
 
-// agreement is the revision that initialize agreed on; empty before. ok is false unless an
-// initialize was accepted.
+// agreement returns the revision that initialize agreed on; empty before that. ok is false
+// unless an initialize was accepted.
 func (g *guard) agreement() (revision string, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.version, g.state != Uninitialized
 }
 
-// move applies an event to the state, if it is valid there; mu is held.
+// move applies an event to the state, if the event is valid in this state; the caller holds
+// mu.
 func (g *guard) move(e event) bool {
 	next, err := g.state.next(e)
 	if err != nil {
@@ -179,10 +182,10 @@ func (g *guard) refuse(id []byte, in wire.Era, b *wire.Batch, e *wire.Error, to 
 	g.put(frame, e, nil, to)
 }
 
-// finish answers a request and releases its place and its id. The id is free
-// before the answer is written, since the client may use it again as soon as it has
-// read the answer. Until it is written the request counts as in flight, so that the
-// connection does not end before.
+// finish answers a request and releases its place and its id. The id is released before the
+// answer is written, because the client may use it again as soon as it has read the answer.
+// Until the answer is written, the request counts as in flight, so that the connection does
+// not end earlier.
 func (g *guard) finish(e *entry, frame []byte) {
 	g.mu.Lock()
 	silent := e.silent
@@ -202,8 +205,8 @@ func (g *guard) finish(e *entry, frame []byte) {
 	g.mu.Unlock()
 }
 
-// send sends an answer. If the answer is above the limit, an error is sent in its
-// place. o is the answer's results, or nil.
+// send sends an answer. If the answer is larger than the limit, an error is sent instead. o
+// is the delivery of the answer's results, or nil.
 func (g *guard) send(id []byte, b *wire.Batch, frame []byte, o wire.Delivery, to outlet) {
 	if len(frame) > g.limits.Response {
 		frame = wire.TooLarge(len(frame), g.limits.Response).Frame(id, wire.Legacy)
@@ -223,15 +226,15 @@ func (g *guard) send(id []byte, b *wire.Batch, frame []byte, o wire.Delivery, to
 	g.put(frame, nil, answers, to)
 }
 
-// put sends the answer to what came in one piece; answers are those in it that hold
-// results. why is set if it refuses all of that.
+// put sends the answer to one message or batch. answers are the deliveries of its results.
+// why is set if the whole message or batch is refused.
 func (g *guard) put(frame []byte, why *wire.Error, answers []wire.Delivery, to outlet) {
 	if err := to.Answer(frame, why, answers...); err != nil {
 		g.log.Debug("an answer was not sent", "session", g.session.id, "error", err)
 	}
 }
 
-// skip notes that a request gets no answer.
+// skip records that a request gets no answer.
 func (g *guard) skip(e *entry) {
 	var frame []byte
 	var answers []wire.Delivery

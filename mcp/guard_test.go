@@ -15,7 +15,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// W11: the states, and no other way from one to another.
+// TestStates checks the states, and that there is no other way from one state to another
+// (W11).
 func TestStates(t *testing.T) {
 	states := []State{Uninitialized, Initializing, Ready, Shutting, Closed}
 	valid := map[string]State{
@@ -88,8 +89,8 @@ type fuzzInput struct {
 
 func (fuzzInput) Facts() policies.Facts { return policies.Facts{} }
 
-// FuzzGuard sends a handshake and any bytes, and wants the server to answer
-// only what was asked, in JSON, and to end when the client does.
+// FuzzGuard sends a handshake and then any bytes. The server must answer only what was
+// asked, in JSON, and must end when the client ends.
 func FuzzGuard(f *testing.F) {
 	const handshake = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"f","version":"0"}}}` + "\n"
 	for _, s := range []string{
@@ -121,7 +122,8 @@ func FuzzGuard(f *testing.F) {
 		if took := time.Since(started); took >= time.Second {
 			t.Fatalf("the end took %v", took)
 		}
-		// The lines sent bound the answers; a batch has more, in one line.
+		// There are no more answers than lines. A batch contains several requests, but its
+		// answer is one line.
 		lines := 2 + bytes.Count(text, []byte("\n"))
 		for line := range bytes.Lines(out.Bytes()) {
 			lines--
@@ -130,7 +132,7 @@ func FuzzGuard(f *testing.F) {
 				t.Fatalf("the server wrote %q: %v", line, err)
 			}
 			if m, ok := v.(map[string]any); ok && m["method"] != nil {
-				lines++ // a notification
+				lines++ // the line is a notification
 			}
 		}
 		if lines < 0 {

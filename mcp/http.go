@@ -11,19 +11,18 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// Paths are where Handler is to be mounted, below one prefix.
+// Paths are the paths at which Handler must be mounted, below one prefix.
 var Paths = []string{"/mcp", "/mcp" + ticketPath, ssePath, messagesPath}
 
-// Handler serves MCP over Streamable HTTP, both eras on one URL, over HTTP with SSE if
-// Config.SSE is set, and over WebSockets if Config.Sockets is. It is to be mounted at
+// Handler serves MCP over Streamable HTTP, with both eras on one URL, over HTTP with SSE if
+// Config.SSE is set, and over WebSockets if Config.Sockets is set. It must be mounted at
 // Paths. A legacy client gets a session of its own by initialize. Modern requests carry no
-// session, so those of a principal share one Session and its limits: a resource that
-// belongs to one of several modern clients needs a handle in its arguments.
+// session, so the modern requests of a principal share one Session and its limits: a
+// resource that belongs to one of several modern clients needs a handle in its arguments.
 //
-// It answers only requests for loopback names, and none from web pages of other origins,
-// unless Config.Guarded is set. With Config.Auth it answers only to those whose tokens
-// that knows.
-// All Handlers of a Server share its sessions.
+// Unless Config.Guarded is set, the handler answers only requests for loopback names, and
+// refuses requests from web pages of other origins. With Config.Auth, it answers only
+// callers whose tokens Config.Auth accepts. All Handlers of a Server share its sessions.
 func (s *Server) Handler() http.Handler { return s.newWeb() }
 
 func (s *Server) newWeb() *web {
@@ -43,12 +42,12 @@ func (s *Server) newWeb() *web {
 // in the modern era to modernPost.call or the go-sdk.
 type web struct {
 	server *Server
-	modern http.Handler // the go-sdk's, for modern requests that are no plain calls
+	modern http.Handler // the go-sdk's handler, for modern requests that are not plain calls
 }
 
-// ServeHTTP takes a request through one chain: the name it came by, the page it came
-// from, its headers, its caller; then, by its method, its body within limits, its era,
-// its session, and the call. Nothing of a body is read before the caller is known.
+// ServeHTTP takes a request through one chain: the name and the page from which it came,
+// its headers, its caller; then its method, its body within limits, its era, its session,
+// and the call. It reads nothing of a body before the caller is known.
 func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if r, ok := w.enter(rw, r); ok {
 		w.serve(rw, r)
@@ -106,7 +105,8 @@ func (w *web) streamable(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// post serves one POST: usually one message, in the session that it names, if any.
+// post serves one POST. It usually contains one message, for the session that it names, if
+// any.
 func (w *web) post(rw http.ResponseWriter, r *http.Request) {
 	p, ok := w.readPost(rw, r)
 	if !ok {

@@ -24,16 +24,17 @@ import (
 	"belljar.dev/policies/audit"
 )
 
-// serveEnv makes the test binary a server to measure, so that its CPU is not its
-// client's.
+// serveEnv makes the test binary the server that is measured, so that the CPU time of the
+// client does not count.
 const serveEnv = "BELLJAR_BENCH_SERVE"
 
-// BenchmarkHTTPCall measures one tools/call of echo over HTTP on loopback, with so many in
-// flight. Each server is a process of its own, and its CPU is read from it. "echo" is
-// net/http that reads the body and writes an answer of the same size; "sdk" is the
-// go-sdk's handler without a gate; "legacy" and "modern" are belljar's with a policy and
-// an audit log. They take turns in slices, and the medians of all slices are reported
-// with the ratios of the medians: other work on the machine hits all of them.
+// BenchmarkHTTPCall measures one tools/call of echo over HTTP on loopback, with one or 32
+// calls in flight. Each server is a process of its own, and its CPU time is read from the
+// process. "echo" is net/http, which reads the body and writes an answer of the same size;
+// "sdk" is the go-sdk's handler without a gate; "legacy" and "modern" are belljar's
+// handlers with a policy and an audit log. The servers take turns in slices. The medians of
+// all slices and the ratios of the medians are reported, because other work on the machine
+// affects all servers.
 func BenchmarkHTTPCall(b *testing.B) {
 	for _, window := range []int{1, 32} {
 		b.Run(fmt.Sprintf("inflight=%d", window), func(b *testing.B) {
@@ -45,7 +46,7 @@ func BenchmarkHTTPCall(b *testing.B) {
 			const slices = 10
 			n := max(1, b.N/slices)
 			for _, m := range all {
-				m.Slice(b, min(n, 500), window) // warm
+				m.Slice(b, min(n, 500), window) // warms up the server
 				m.CPU, m.Wall = nil, nil
 			}
 			b.ResetTimer()
@@ -70,7 +71,7 @@ func BenchmarkHTTPCall(b *testing.B) {
 	}
 }
 
-// measured is a server and its client.
+// measured is a server with its client.
 type measured struct {
 	testenv.Rival
 	kind    string
@@ -152,7 +153,7 @@ func (m *measured) post(b *testing.B, body string) (string, http.Header) {
 	return string(raw), res.Header
 }
 
-// serveMeasured is the server process: it serves until its input ends.
+// serveMeasured runs the server process. It serves until its input ends.
 func serveMeasured(kind string) error {
 	mux := http.NewServeMux()
 	switch kind {
@@ -190,7 +191,7 @@ func serveMeasured(kind string) error {
 	return front.Close()
 }
 
-// newMeasuredServer is a server with a policy and an audit log.
+// newMeasuredServer returns a server with a policy and an audit log.
 func newMeasuredServer() (*mcp.Server, error) {
 	policy, err := policies.Parse("policy.yaml", []byte(`version: 1
 defaults: {decision: allow, profile: offline}
@@ -217,7 +218,7 @@ rules:
 	return server, nil
 }
 
-// booked writes what a server writes of each call.
+// booked writes the same records as a real server for each call.
 type booked struct{ log *audit.Log }
 
 func (b booked) Decided(_ context.Context, d mcp.Decided) error {

@@ -10,11 +10,12 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// maxSessionID is the most bytes of a session's id in a request. Ours are shorter.
+// maxSessionID is the longest session id in a request, in bytes. The ids of this server are
+// shorter.
 const maxSessionID = 256
 
-// checkHeaders refuses headers of the protocol that have more than one meaning: a proxy
-// before this server may have understood the other one.
+// checkHeaders refuses headers of the protocol that have more than one meaning, because a
+// proxy in front of this server may have used the other meaning.
 func checkHeaders(h http.Header) error {
 	for _, name := range []string{wire.SessionHeader, wire.RevisionHeader, wire.MethodHeader, wire.NameHeader, wire.LastHeader} {
 		if len(h[name]) > 1 {
@@ -27,7 +28,7 @@ func checkHeaders(h http.Header) error {
 	return nil
 }
 
-// isSessionID reports whether a text may be an id of a session. An empty one may.
+// isSessionID reports whether a text may be the id of a session. An empty text may.
 func isSessionID(id string) bool {
 	return len(id) <= maxSessionID && !strings.ContainsFunc(id, func(c rune) bool { return c < 0x21 || c > 0x7e })
 }
@@ -43,7 +44,7 @@ func checkRevision(h http.Header) error {
 		wire.ModernRevision + "," + strings.Join(wire.LegacyRevisions, ",") + ")")
 }
 
-// accepts checks the headers that say what a client sends and takes. The texts are
+// accepts checks the headers that state what a client sends and accepts. The texts are
 // those of the go-sdk, which clients have seen since the first version.
 func accepts(h http.Header) (status int, text string) {
 	if !isJSON(h) {
@@ -55,20 +56,20 @@ func accepts(h http.Header) (status int, text string) {
 	return 0, ""
 }
 
-// notJSON is the answer to a body that says to be something else.
+// notJSON is the answer to a body that claims another type.
 const notJSON = "Content-Type must be 'application/json'"
 
 func isJSON(h http.Header) bool {
 	const want = "application/json"
 	sent := h.Get("Content-Type")
-	if sent == want { // as most clients write it
+	if sent == want { // most clients write it in this form
 		return true
 	}
 	media, _, err := mime.ParseMediaType(sent)
 	return err == nil && media == want
 }
 
-// accepted reports whether a client takes JSON, and streams of events.
+// accepted reports whether a client accepts JSON, and whether it accepts streams of events.
 func accepted(h http.Header) (text, events bool) {
 	for _, value := range h["Accept"] {
 		for part := range strings.SplitSeq(value, ",") {

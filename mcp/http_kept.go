@@ -13,7 +13,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// keep keeps a session whose handshake is over, and notes now and then that it is used.
+// keep stores a session whose handshake is complete, and records from time to time that it
+// is used.
 func (ws *webSessions) keep(ctx context.Context, s *webSession) {
 	k, book, now := s.keeper, ws.server.cfg.Kept, time.Now()
 	last := k.at.Load()
@@ -45,8 +46,8 @@ func (ws *webSessions) keep(ctx context.Context, s *webSession) {
 	}
 }
 
-// resume opens a session that is kept, for its owner. It is in use; the caller must pass it
-// to leave.
+// resume opens a session that is kept, for its owner. The session is then in use; the
+// caller must pass it to leave.
 func (ws *webSessions) resume(ctx context.Context, id string) (*webSession, *wire.Error) {
 	caller := ws.server.cfg.callerOf(ctx).owner()
 	if bad := ws.count(ctx); bad != nil {
@@ -89,12 +90,12 @@ func (ws *webSessions) resume(ctx context.Context, id string) (*webSession, *wir
 	return session, nil
 }
 
-// subscribeAgain has the sdk subscribe to a resource, as the client did before.
+// subscribeAgain makes the sdk subscribe to a resource to which the client was subscribed.
 func subscribeAgain(g *guard, uri string) {
 	params, err := json.Marshal(map[string]string{"uri": uri})
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.last++ // no entry has it, so the answer goes nowhere
+	g.last++ // no entry has this id, so the answer is dropped
 	id, bad := jsonrpc.MakeID(float64(g.last))
 	if err == nil && bad == nil {
 		g.push(&jsonrpc.Request{ID: id, Method: "resources/subscribe", Params: params})

@@ -9,11 +9,11 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// primes is the first revision whose clients take an event without data, by which a
-// client that is cut off can come back before the first message.
+// primes is the first revision whose clients accept an event without data. With such an
+// event, a client that is cut off can resume the stream before the first message.
 const primes = "2025-11-25"
 
-// serveLegacy serves a POST in the session that it names, or in the one that its
+// serveLegacy serves a POST in the session that the POST names, or in the session that its
 // initialize begins.
 func (w *web) serveLegacy(rw http.ResponseWriter, r *http.Request, p posted) {
 	if status, text := accepts(r.Header); status != 0 {
@@ -67,7 +67,7 @@ func (w *web) serveLegacy(rw http.ResponseWriter, r *http.Request, p posted) {
 		session.close(context.Canceled) // its initialize was refused
 		return
 	}
-	answered() // also where the answer was a stream of events
+	answered() // also if the answer was a stream of events
 }
 
 // serve answers the requests of a POST. It calls answered before a plain answer is sent.
@@ -93,19 +93,19 @@ func (s *webSession) serve(rw http.ResponseWriter, r *http.Request, p posted, an
 		},
 	})
 	switch {
-	case errors.Is(err, sse.ErrEnded) && s.server.sessions.over(): // it may go on at the next server
+	case errors.Is(err, sse.ErrEnded) && s.server.sessions.over(): // the session may continue on the next server
 		retryAfter(rw.Header(), stopping())
 		http.Error(rw, ErrShutdown.Error(), http.StatusServiceUnavailable)
 	case errors.Is(err, sse.ErrEnded):
 		http.Error(rw, "the session has ended; send initialize", http.StatusNotFound)
 	case err != nil:
-		// The call goes on (MCP 2025-11-25, basic/transports: "Disconnection ... SHOULD NOT be
-		// interpreted as the client cancelling its request").
+		// The call continues (MCP 2025-11-25, basic/transports: "Disconnection ... SHOULD
+		// NOT be interpreted as the client cancelling its request").
 		s.guard.giveUp(x)
 	}
 }
 
-// get opens a session's stream of what belongs to no request, or goes on with a stream
+// get opens a session's stream of messages that belong to no request, or resumes a stream
 // that was cut off.
 func (w *web) get(rw http.ResponseWriter, r *http.Request) {
 	if _, events := accepted(r.Header); !events {
@@ -152,7 +152,7 @@ func (w *web) delete(rw http.ResponseWriter, r *http.Request) {
 	rw.WriteHeader(http.StatusNoContent)
 }
 
-// named returns the session that a GET or DELETE names. If no session has that name, the
+// named returns the session that a GET or DELETE names. If there is no such session, the
 // answer has been sent, and ok is false. The caller must pass the session to leave.
 func (w *web) named(rw http.ResponseWriter, r *http.Request) (_ *webSession, ok bool) {
 	id := r.Header.Get(wire.SessionHeader)

@@ -9,10 +9,10 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// Login returns a handler that checks a request and finds out its caller (like Handler),
-// and gives it to next, which sends it to the process that serves it. Nothing of its body
-// has been read, and the token is not in it any more. Of cfg it needs Tenant, Auth and
-// Guarded.
+// Login returns a handler that checks a request and finds out its caller, as Handler does,
+// and passes it to next. next sends it to the process that serves it. Nothing of its body
+// has been read, and the token has been removed. Of cfg, only Tenant, Auth and Guarded are
+// used.
 func Login(cfg Config, next func(rw http.ResponseWriter, r *http.Request, caller Identity)) http.Handler {
 	w := &web{server: &Server{cfg: &cfg}}
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -22,8 +22,8 @@ func Login(cfg Config, next func(rw http.ResponseWriter, r *http.Request, caller
 	})
 }
 
-// Linked is HandlerOf for requests whose callers another process has found out, by Login.
-// caller returns that of a request, and false where it is not known.
+// Linked is HandlerOf for requests whose callers another process has found out, with Login.
+// caller returns the caller of a request, or false if the caller is not known.
 func Linked(s *Server, caller func(r *http.Request) (Identity, bool), pick func(r *http.Request, caller Identity) (*Server, error)) http.Handler {
 	return handlerOf(s, func(rw http.ResponseWriter, r *http.Request) (*http.Request, bool) {
 		id, known := caller(r)
@@ -41,17 +41,17 @@ func Linked(s *Server, caller func(r *http.Request) (Identity, bool), pick func(
 	}, pick)
 }
 
-// Forwarded is what a request of a client asks for, to a process that does not serve it.
+// Forwarded describes a client's request, for a process that does not serve it.
 type Forwarded struct {
-	ID     []byte // JSON; nil for a message that gets no answer, and for a batch
+	ID     []byte // JSON; nil for a batch and for a message that gets no answer
 	Method string
-	Tool   string // that a tools/call names
+	Tool   string // name of the tool in a tools/call
 	Era    wire.Era
 	Lasts  bool // the answer is a stream that lasts
 }
 
-// ReadForwarded reads what a request asks for. One that cannot be read asks for nothing: the process
-// that serves it says what is wrong.
+// ReadForwarded returns the description of a request. For a request that cannot be read it
+// returns the zero value: the process that serves the request answers what is wrong.
 func ReadForwarded(h http.Header, body []byte) (a Forwarded) {
 	body = wire.TrimLine(body)
 	if len(body) == 0 || body[0] != '{' || wire.CheckLine(body, Limits{}.withDefaults().Depth) != nil {
@@ -71,7 +71,7 @@ func ReadForwarded(h http.Header, body []byte) (a Forwarded) {
 	return a
 }
 
-// AnsweredBy reports whether an event of a stream is the answer to what was asked.
+// AnsweredBy reports whether an event of a stream is the answer to the request.
 func (a Forwarded) AnsweredBy(event []byte) bool {
 	for line := range bytes.SplitSeq(event, []byte("\n")) {
 		text, ok := bytes.CutPrefix(line, []byte("data:"))
@@ -86,12 +86,12 @@ func (a Forwarded) AnsweredBy(event []byte) bool {
 	return false
 }
 
-// faultKey is the member of _meta that says why a result is an error of the fleet.
+// faultKey is the member of _meta that states why a result is an error of the fleet.
 const faultKey = "belljar.dev/fault"
 
-// Lost returns the answer to what was asked, where the process that served it is gone: a
-// result that is an error for a call, and an error for all else. text is for the agent; data
-// is for programs. name and version are what the server says of itself.
+// Lost returns the answer to a request if the process that served it is gone: for a call a
+// result that is an error, for any other request an error. text is for the agent; data is
+// for programs. name and version are those of the server.
 func (a Forwarded) Lost(text string, data map[string]any, name, version string) []byte {
 	if a.Method != "tools/call" {
 		bad := wire.Errorf(wire.InternalError, "%s", text)

@@ -10,9 +10,9 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// login finds out who sends a request, and puts it into the context. The token goes no
-// further: the request that login returns does not contain it. If the caller is unknown,
-// the answer has been sent, and ok is false.
+// login finds out the caller of a request, and puts the caller into the context of the
+// returned request. The returned request does not contain the token. If the caller is
+// unknown, the answer has been sent, and ok is false.
 func (w *web) login(rw http.ResponseWriter, r *http.Request) (_ *http.Request, ok bool) {
 	values := r.Header.Values("Authorization")
 	r.Header.Del("Authorization")
@@ -41,8 +41,9 @@ func (w *web) login(rw http.ResponseWriter, r *http.Request) (_ *http.Request, o
 	return nil, false
 }
 
-// authenticate reads the one header of the form "Bearer TOKEN", the scheme in any case
-// (RFC 6750, 2.1; RFC 9110, 11.1).
+// authenticate returns the caller for an Authorization header of the form "Bearer TOKEN".
+// There must be only one header, and the case of the scheme does not matter (RFC 6750, 2.1;
+// RFC 9110, 11.1).
 func authenticate(ctx context.Context, auth Authenticator, values []string) (Identity, error) {
 	scheme, token, _ := strings.Cut(values[0], " ")
 	token = strings.TrimSpace(token)
@@ -52,11 +53,11 @@ func authenticate(ctx context.Context, auth Authenticator, values []string) (Ide
 	return auth.Authenticate(ctx, token)
 }
 
-// errLapsed is the error of a token that was valid when its request came.
+// errLapsed is the error of a token that was valid when its request arrived.
 var errLapsed = errors.New("the token is not valid any more")
 
-// unavailableRetry is when a client may try again whose token cannot be checked, in
-// seconds.
+// unavailableRetry is the time, in seconds, after which a client may try again if its token
+// cannot be checked.
 const unavailableRetry = "5"
 
 // challenge refuses a request without a valid token.
@@ -69,9 +70,9 @@ func (w *web) challenge(rw http.ResponseWriter, r *http.Request, err error) {
 	http.Error(rw, why, http.StatusUnauthorized)
 }
 
-// misplaced refuses a request with a token anywhere but in its header Authorization: it
-// would be in logs and histories by now (RFC 6750, 2.3), and a cookie comes from pages too.
-// The answer does not repeat it.
+// misplaced refuses a request with a token anywhere except in its header Authorization:
+// such a token is already in logs and histories (RFC 6750, 2.3), and requests of web pages
+// also carry cookies. The answer does not repeat the token.
 func misplaced(rw http.ResponseWriter, r *http.Request) bool {
 	where := ""
 	if r.URL.RawQuery != "" {
@@ -93,7 +94,7 @@ func misplaced(rw http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// misplaced returns an error if a message has a token in the _meta of its params.
+// misplaced returns an error if a message contains a token in the _meta of its params.
 func (p *posted) misplaced() *wire.Error {
 	if p.message != nil {
 		return tokenInMeta(p.message.Meta)
@@ -106,9 +107,9 @@ func (p *posted) misplaced() *wire.Error {
 	return bad
 }
 
-// scoped refuses a request with a call for which the caller's token is not good (RFC 6750,
-// 3.1). The gate would refuse the call too; a client that sees this status can ask its
-// user for a token with more scopes.
+// scoped refuses a request with a call for which the scopes of the caller's token are not
+// enough (RFC 6750, 3.1). The gate would refuse the call, too. But a client that sees this
+// status can ask its user for a token with more scopes.
 func (w *web) scoped(rw http.ResponseWriter, r *http.Request, p posted) (ok bool) {
 	caller := w.server.cfg.callerOf(r.Context())
 	if caller.Scopes == nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What is behind the login does not see a token, whether one is asked for or not: the go-sdk
-// shows the headers of a request to whatever handles it.
+// The code behind the login does not see a token, whether the server needs one or not,
+// because the go-sdk shows the headers of a request to its handlers.
 func TestLoginTakesTheTokenOut(t *testing.T) {
 	w := &web{server: &Server{cfg: &Config{}}}
 	r := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", http.NoBody)

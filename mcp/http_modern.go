@@ -12,8 +12,8 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// serveModern serves a POST of the modern era in the session that all such requests of
-// a principal share. Here the POST is the whole life of a request: if its client goes away,
+// serveModern serves a POST of the modern era in the session that all modern requests of a
+// principal share. Here the POST is the whole life of a request: if its client disconnects,
 // the request is cancelled.
 func (w *web) serveModern(rw http.ResponseWriter, r *http.Request, p posted) {
 	if bad := w.checkRepeats(r, p); bad != nil {
@@ -60,14 +60,14 @@ func (w *web) serveModern(rw http.ResponseWriter, r *http.Request, p posted) {
 	events := sse.NewWriter(rw)
 	defer events.Stop()
 	if p.method == "tools/call" {
-		events.KeepAlive() // its answer may take long
+		events.KeepAlive() // the answer may take long
 	}
 	ctx, over := outliving(ctx)
 	defer over()
 	m.forward(ctx, events, r, p.body)
 }
 
-// modernPost is a POST of the modern era whose turn has come.
+// modernPost is a POST of the modern era that has got its turn.
 type modernPost struct {
 	w       *web
 	session *Session
@@ -75,8 +75,8 @@ type modernPost struct {
 	out *outgoing
 }
 
-// listen serves a stream of notifications. leave ends its turn: others need not wait until a
-// stream ends.
+// listen serves a stream of notifications. leave releases its turn, because other requests
+// must not wait until a stream ends.
 func (m modernPost) listen(ctx context.Context, rw http.ResponseWriter, r *http.Request, leave func()) {
 	events := sse.NewWriter(rw)
 	defer events.Stop()
@@ -86,7 +86,8 @@ func (m modernPost) listen(ctx context.Context, rw http.ResponseWriter, r *http.
 	}
 	defer done()
 	leave()
-	// The sdk notifies one listener after the other, and those of other tenants too.
+	// The sdk notifies one listener after the other, including those of other tenants, so
+	// it must not wait for a slow client.
 	ctx, gone := context.WithCancel(ctx)
 	defer gone()
 	aside := sse.NewAside(events, gone)
@@ -96,7 +97,7 @@ func (m modernPost) listen(ctx context.Context, rw http.ResponseWriter, r *http.
 		if err != nil {
 			return err
 		}
-		_, err = aside.Write(sse.Event("", text)) // behind the acknowledgement
+		_, err = aside.Write(sse.Event("", text)) // after the acknowledgement
 		return err
 	}))
 	events.KeepAlive()
@@ -104,8 +105,8 @@ func (m modernPost) listen(ctx context.Context, rw http.ResponseWriter, r *http.
 	var ending sync.WaitGroup
 	defer ending.Wait()
 	defer close(served)
-	ending.Go(func() { // the sdk gives no answer once the context has ended
-		for _, next := range []<-chan struct{}{m.session.Done(), aside.Begun()} { // the acknowledgement comes first
+	ending.Go(func() { // the sdk sends no answer after its context has ended
+		for _, next := range []<-chan struct{}{m.session.Done(), aside.Begun()} { // the acknowledgement must come first
 			select {
 			case <-next:
 			case <-served:
@@ -118,7 +119,7 @@ func (m modernPost) listen(ctx context.Context, rw http.ResponseWriter, r *http.
 	m.forward(ctx, aside, r, listenBody(m.body))
 }
 
-// forward has the go-sdk forward the request.
+// forward passes the request to the go-sdk.
 func (m modernPost) forward(ctx context.Context, to http.ResponseWriter, r *http.Request, body []byte) {
 	answer := &receiptWriter{ResponseWriter: to, out: m.out}
 	defer answer.done(r.Context())
@@ -127,8 +128,9 @@ func (m modernPost) forward(ctx context.Context, to http.ResponseWriter, r *http
 	m.w.modern.ServeHTTP(answer, r)
 }
 
-// read reads a plain tools/call, or a tool called as a method, whose headers are as the protocol
-// says. It returns nil for everything else, which the go-sdk must read: it knows what is wrong.
+// read reads a plain tools/call, or a tool called as a method, if its headers follow the
+// protocol. It returns nil for everything else, which the go-sdk must read: the go-sdk
+// reports what is wrong.
 func (m modernPost) read(h http.Header) *directCall {
 	if m.message == nil || h.Get(wire.MethodHeader) != m.method ||
 		h.Get(wire.RevisionHeader) != wire.ModernRevision || h.Get(wire.LastHeader) != "" {
@@ -143,7 +145,7 @@ func (m modernPost) read(h http.Header) *directCall {
 	}
 	name := c.name
 	if c.bare {
-		name = "" // the method says it, and a proxy that reads this header might be told another one
+		name = "" // the method already names the tool, and a name in this header could mislead a proxy
 	}
 	if h.Get(wire.NameHeader) != name {
 		return nil
@@ -151,14 +153,14 @@ func (m modernPost) read(h http.Header) *directCall {
 	return c
 }
 
-// call answers a plain tools/call: as JSON, or as a stream of events if progress comes first or
-// the answer takes long.
+// call answers a plain tools/call: with JSON, or with a stream of events if there is
+// progress before the answer or the answer takes long.
 func (m modernPost) call(ctx context.Context, rw http.ResponseWriter, c *directCall) {
 	server := m.w.server
 	x := &exchange{stream: stream{sse.New()}}
 	ctx, done := outliving(ctx)
 	defer done()
-	ctx = context.WithValue(ctx, outletKey{}, x) // of the request, with its caller in it
+	ctx = context.WithValue(ctx, outletKey{}, x) // the outlet of this request, with its caller
 	status := http.StatusOK
 	err := x.ServeWhile(ctx, rw, sse.Serving{Status: func(http.Header) int { return status }}, func() {
 		frame, bad := server.callFrame(ctx, m.session, m.message, m.out, c)
@@ -179,14 +181,14 @@ func (m modernPost) call(ctx context.Context, rw http.ResponseWriter, c *directC
 	}
 }
 
-// admit waits for a request's turn.
+// admit waits for a request's turn. The caller must call leave at the end of the request.
 func admit(ctx context.Context, session *Session, p posted) (leave func(), _ *wire.Error) {
 	t := &ticket{n: p.requests, bytes: len(p.body)}
 	if bad := session.door.ask(t); bad != nil {
 		return nil, bad
 	}
 	leave = func() { session.door.leave(t) }
-	if t.turn == nil { // it did not have to wait
+	if t.turn == nil { // the request did not have to wait
 		return leave, nil
 	}
 	select {
@@ -196,12 +198,13 @@ func admit(ctx context.Context, session *Session, p posted) (leave func(), _ *wi
 	case <-session.Done():
 	}
 	if !session.door.withdraw(t) {
-		return leave, nil // its turn has just come; the call sees that ctx has ended
+		return leave, nil // the turn has just come; the call finds that ctx has ended
 	}
 	return nil, wire.OverLimit("in_flight", queueRetry, "the request was given up before its turn")
 }
 
-// exactID refuses a number that the sdk would change: it reads ids as float64 here.
+// exactID refuses a number that the sdk would change, because the sdk reads ids as float64
+// here.
 func exactID(id []byte) *wire.Error {
 	if id[0] == '"' {
 		return nil

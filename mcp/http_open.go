@@ -21,10 +21,10 @@ func (ws *webSessions) openNew(ctx context.Context, id string, p *place) (*webSe
 	return session, nil
 }
 
-// open opens a session in a place, and ends the use of the place when the session is
-// over: by DELETE, by its idle time, by Server.End or by Shutdown. state is that of the
-// go-sdk for a session that goes on; nil for a new one. The session is in use; the caller
-// must pass it to leave.
+// open opens a session in a place, and releases the place when the session has ended: by
+// DELETE, by its idle time, by Server.End or by Shutdown. state is that of the go-sdk for a
+// session that is resumed; nil for a new session. The session is in use; the caller must
+// pass it to leave.
 func (ws *webSessions) open(ctx context.Context, id string, p *place, state *sdk.ServerSessionState) (_ *webSession, err error) {
 	defer func() {
 		if err != nil {
@@ -48,7 +48,7 @@ func (ws *webSessions) open(ctx context.Context, id string, p *place, state *sdk
 	s := &webSession{Session: session, log: log, standing: log.Standing(), place: p, keeper: newKeeper(), answered: make(chan struct{}), gone: make(chan struct{}), usage: usage{busy: 1}}
 	s.guard = newGuard(session, stream{s.standing})
 	s.guard.placed = true
-	// Calls must not see the end of the request that brought the first of them.
+	// The context of calls must not end with the request that brought the first of them.
 	calls := WithDetach(context.WithValue(context.WithoutCancel(ctx), sessionKey{}, session), nil)
 	var connection sdk.Transport = legacyOnly{s.guard}
 	if overSSE(id) {
@@ -69,18 +69,18 @@ func (ws *webSessions) open(ctx context.Context, id string, p *place, state *sdk
 	}
 	session.reach(ss, s.guard.out)
 	session.by(transport, func() {
-		patiently(session.written()) // the answers of its calls
+		patiently(session.written()) // waits until the answers of its calls are written
 		s.guard.Close()
 	})
 	ws.mu.Lock()
 	ws.byID[id] = s
 	ws.mu.Unlock()
-	go ws.attend(s, ss, ws.server.sessions.over()) // Shutdown may have looked before the session was there
+	go ws.attend(s, ss, ws.server.sessions.over()) // Shutdown may have listed the sessions before this one was added
 	return s, nil
 }
 
-// attend waits until a session is over, and ends its use of the place. stopping says that Shutdown has begun:
-// the session is closed at once.
+// attend waits until a session has ended, and releases its place. stopping is true if
+// Shutdown has begun: then the session is closed immediately.
 func (ws *webSessions) attend(s *webSession, ss *sdk.ServerSession, stopping bool) {
 	defer ws.server.sessions.wg.Done()
 	if stopping {
@@ -90,7 +90,7 @@ func (ws *webSessions) attend(s *webSession, ss *sdk.ServerSession, stopping boo
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		// How the sdk's part ended does not matter to the session.
+		// The error of the sdk's session does not matter here.
 		_ = ss.Wait()
 		s.guard.calls.end()
 		<-s.over
@@ -102,8 +102,8 @@ func (ws *webSessions) attend(s *webSession, ss *sdk.ServerSession, stopping boo
 	ws.remove(s)
 }
 
-// legacyOnly is a guard as the transport of a session over HTTP: modern requests have no
-// session.
+// legacyOnly is a guard as the transport of a session over HTTP. Modern requests have no
+// such session.
 type legacyOnly struct{ *guard }
 
 // SupportsProtocolVersion reports whether clients of a revision have sessions.
@@ -111,7 +111,7 @@ func (legacyOnly) SupportsProtocolVersion(revision string) bool {
 	return slices.Contains(wire.LegacyRevisions, revision)
 }
 
-// remove notes that a session is over, and releases its place.
+// remove records that a session has ended, and releases its place.
 func (ws *webSessions) remove(s *webSession) {
 	ws.mu.Lock()
 	if ws.byID[s.id] == s {
@@ -128,9 +128,9 @@ func (ws *webSessions) remove(s *webSession) {
 	close(s.gone)
 }
 
-// count counts a request without a session against its tenant's rate: to begin a session,
-// or to look for a kept one, costs more than most requests. Without tenants each session has
-// a rate of its own.
+// count counts a request without a session in the rate of its tenant, because beginning a
+// session or looking for a kept one costs more than most requests. Without tenants, each
+// session has a rate of its own.
 func (ws *webSessions) count(ctx context.Context) *wire.Error {
 	tenant := ws.server.cfg.callerOf(ctx).Tenant
 	if _, shared := ws.server.cfg.limitsOf(tenant); !shared {
@@ -139,18 +139,18 @@ func (ws *webSessions) count(ctx context.Context) *wire.Error {
 	return ws.server.sessions.doorOf(tenant).count(1)
 }
 
-// place is room for one session, taken before the session is made.
+// place is the room for one session. It is reserved before the session is made.
 type place struct {
 	tenant string
-	client string // the name that it gives; may be empty
-	byName bool   // it counts among those of its client's name, too
+	client string // name that the client states; may be empty
+	byName bool   // it also counts in the sessions of its client's name
 }
 
-// takePlace reserves room for a session of the caller's tenant and of a client's name.
-// If the tenant (or, without tenants, the name) has as many sessions as it may, the one
-// that was idle the longest ends. So no client can keep those of another tenant out,
-// and sessions that their clients forgot keep nobody out. The caller must pass the
-// place to open or freePlace.
+// takePlace reserves room for a session of the caller's tenant and of a client's name. If
+// the tenant (or, without tenants, the name) has as many sessions as it may have, the
+// session that was idle the longest is ended. So no client can keep the clients of another
+// tenant out, and sessions that their clients forgot do not block new ones. The caller must
+// pass the place to open, leavePlace or freePlace.
 func (ws *webSessions) takePlace(ctx context.Context, client string) (*place, *wire.Error) {
 	p := &place{tenant: ws.server.cfg.callerOf(ctx).Tenant, client: client, byName: true}
 	most, whose := ws.server.cfg.Limits.Sessions, "of this server"
@@ -199,7 +199,7 @@ func (ws *webSessions) leavePlace(p *place) {
 	ws.freePlace(p)
 }
 
-// freePlace releases a place; mu is held.
+// freePlace releases a place; the caller holds mu.
 func (ws *webSessions) freePlace(p *place) {
 	ws.server.cfg.Shared.giveBack(quotaSessions, p.tenant)
 	if !p.byName {
@@ -210,8 +210,8 @@ func (ws *webSessions) freePlace(p *place) {
 	}
 }
 
-// longestIdle is the idle session, among those whose places are wanted, that was used
-// before all others, or nil; mu is held.
+// longestIdle returns, of the idle sessions whose place is wanted, the one that was not
+// used for the longest time, or nil; the caller holds mu.
 func (ws *webSessions) longestIdle(wanted func(*place) bool) (found *webSession) {
 	for _, session := range ws.byID {
 		if wanted(session.place) && session.busy == 0 && !session.calling() && (found == nil || session.used < found.used) {
@@ -221,15 +221,16 @@ func (ws *webSessions) longestIdle(wanted func(*place) bool) (found *webSession)
 	return found
 }
 
-// endingSoon takes a session from those that requests find; mu is held. The caller ends it.
-// A request that names it meanwhile waits, since its box has the same name as that of the
-// session that comes back.
+// endingSoon removes a session from those that requests find; the caller holds mu, and must
+// end the session. A request that names the session meanwhile waits, because a resumed
+// session gets a box of the same name.
 func (ws *webSessions) endingSoon(s *webSession) {
 	delete(ws.byID, s.id)
 	ws.going[s.id] = s
 }
 
-// noSession is the answer to a request for a session that does not exist; mu is held.
+// noSession returns the answer to a request for a session that does not exist; the caller
+// holds mu.
 func (ws *webSessions) noSession(id string, caller owner) *wire.Error {
 	for _, e := range ws.ended {
 		if e.id == id && e.owner == caller {
@@ -239,17 +240,17 @@ func (ws *webSessions) noSession(id string, caller owner) *wire.Error {
 	return wire.Errorf(wire.InvalidRequest, "there is no such session; send initialize")
 }
 
-// endedSession is a session that was ended, whose client may not know it yet.
+// endedSession is a session that the server ended, of which its client may not know yet.
 type endedSession struct {
 	id    string
 	owner owner
 	why   error
 }
 
-// maxEnded is how many of them are remembered.
+// maxEnded is the number of ended sessions that are remembered.
 const maxEnded = 256
 
-// remember notes a session that was ended.
+// remember stores a session that was ended.
 func (ws *webSessions) remember(e endedSession) {
 	ws.mu.Lock()
 	ws.ended = append(ws.ended, e)

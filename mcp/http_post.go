@@ -17,16 +17,16 @@ import (
 // posted is what the body of a POST contains.
 type posted struct {
 	body     []byte
-	message  *wire.Message // the only one; nil if body is a batch
-	id       []byte        // of the first request; nil for none
-	method   string        // of the first message
+	message  *wire.Message // the only message; nil if body is a batch
+	id       []byte        // id of the first request; nil if there is none
+	method   string        // method of the first message
 	requests int
 	era      wire.Era
-	served   *Served // where it is noted what becomes of it; nil for nowhere
+	served   *Served // receives the outcome of the request; may be nil
 }
 
-// readPost reads what a client sent, and checks all that needs no session. If it is
-// refused, the answer has been sent, and ok is false.
+// readPost reads what a client sent, and checks everything that needs no session. If the
+// request is refused, the answer has been sent, and ok is false.
 func (w *web) readPost(rw http.ResponseWriter, r *http.Request) (p posted, ok bool) {
 	body, ok := w.readBody(rw, r)
 	if !ok {
@@ -51,7 +51,7 @@ func (w *web) readPost(rw http.ResponseWriter, r *http.Request) (p posted, ok bo
 	return p, true
 }
 
-// readBody reads the body of a request within its bounds of size and time. Where it
+// readBody reads the body of a request within the limits of size and time. If the body
 // cannot be read, the answer has been sent, and ok is false.
 func (w *web) readBody(rw http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
@@ -59,34 +59,34 @@ func (w *web) readBody(rw http.ResponseWriter, r *http.Request) (body []byte, ok
 		return nil, false
 	}
 	limit := w.server.cfg.Limits.Line
-	size := limit // of a body that does not say how long it is
+	size := limit // for a body without a stated length
 	if r.ContentLength >= 0 {
 		size = int(min(r.ContentLength, int64(limit)))
 	}
 	tenant := w.server.cfg.callerOf(r.Context()).Tenant
 	room := w.server.web.inFlight
-	if !room.hold(tenant, size) { // before it takes memory, which it keeps for as long as its client likes
+	if !room.hold(tenant, size) { // checked first, because a slow client keeps this memory in use
 		w.busy(rw, http.StatusTooManyRequests, posted{}, bytesInFlight())
 		return nil, false
 	}
 	defer room.hold(tenant, -size)
-	deadline := func(time.Time) error { return nil } // the front has set one
+	deadline := func(time.Time) error { return nil } // the front has set a deadline
 	if !w.server.cfg.Guarded {
 		deadline = http.NewResponseController(rw).SetReadDeadline
 	}
-	_ = deadline(time.Now().Add(w.server.cfg.Limits.Body)) // a test's recorder has none
+	_ = deadline(time.Now().Add(w.server.cfg.Limits.Body)) // the recorder of a test supports no deadlines
 	b, err := readAll(http.MaxBytesReader(rw, r.Body, int64(limit)), int(min(max(r.ContentLength, 0), int64(limit))))
 	_, large := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case err == nil:
-		_ = deadline(time.Time{})             // a connection that is read later than that is not gone
-		if !w.server.cfg.holds(r.Context()) { // the body may have taken its time
+		_ = deadline(time.Time{})             // a later read of the connection must not fail
+		if !w.server.cfg.holds(r.Context()) { // the token may have expired while the body arrived
 			w.challenge(rw, r, errLapsed)
 			return nil, false
 		}
 		return b, true
-	// After an error the deadline stays: net/http reads what is left of a body before it
-	// writes the answer, and would wait for it without end.
+	// After an error the deadline stays: before net/http writes the answer, it reads the
+	// rest of the body, and would wait for it without end.
 	case large:
 		w.refuse(rw, http.StatusRequestEntityTooLarge, wire.RequestIDBefore(b), wire.Legacy,
 			wire.Errorf(wire.InvalidRequest, "invalid request: the message is larger than %d bytes", limit))
@@ -99,10 +99,10 @@ func (w *web) readBody(rw http.ResponseWriter, r *http.Request) (body []byte, ok
 	return nil, false
 }
 
-// readAll reads a body to its end. size is the length that the client announced. With an error,
-// readAll returns what it has read.
+// readAll reads a body to its end. size is the length that the client announced. If there
+// is an error, readAll also returns what it has read.
 func readAll(body io.Reader, size int) (b []byte, err error) {
-	b = make([]byte, 0, size+1) // the buffer has room to find the end
+	b = make([]byte, 0, size+1) // one more byte, to find the end
 	for {
 		n, err := body.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
@@ -117,7 +117,7 @@ func readAll(body io.Reader, size int) (b []byte, err error) {
 	}
 }
 
-// parse checks a body in the way that the guard checks a line.
+// parse checks a body in the same way as the guard checks a line.
 func (w *web) parse(r *http.Request, body []byte) (p posted, bad *wire.Error) {
 	body = wire.TrimLine(body)
 	p.body = body
@@ -142,10 +142,10 @@ func (w *web) parse(r *http.Request, body []byte) (p posted, bad *wire.Error) {
 	return p, bad
 }
 
-// parseBatch checks a batch, which only clients of one legacy revision may send.
+// parseBatch checks a batch. Only clients of one legacy revision may send batches.
 func (w *web) parseBatch(r *http.Request, p *posted) (bad *wire.Error) {
 	if revision := r.Header.Get(wire.RevisionHeader); revision != "" && revision != wire.BatchRevision {
-		if ids := wire.RequestIDs(p.body); len(ids) == 1 { // one answer can only have one id
+		if ids := wire.RequestIDs(p.body); len(ids) == 1 { // an answer can have only one id
 			p.id = ids[0]
 		}
 		return wire.Errorf(wire.InvalidRequest, "invalid request: batches exist in revision %s only", wire.BatchRevision)
@@ -175,9 +175,9 @@ func (w *web) parseBatch(r *http.Request, p *posted) (bad *wire.Error) {
 	return bad
 }
 
-// checkRepeats refuses a modern request whose headers say something else than its body, and leaves
-// in the header of its name what that stands for. The sdk compares this header with the body of
-// most requests, and the method and the revision of all.
+// checkRepeats refuses a modern request whose header Mcp-Name differs from its body, and
+// decodes this header in the request. The sdk compares this header with the body of most
+// requests, and the method and the revision of all requests.
 func (w *web) checkRepeats(r *http.Request, p posted) *wire.Error {
 	sent := r.Header.Get(wire.NameHeader)
 	name, ok := wire.DecodeHeader(sent)
@@ -193,10 +193,10 @@ func (w *web) checkRepeats(r *http.Request, p posted) *wire.Error {
 	return nil
 }
 
-// checkParamHeaders refuses the call of an upstream's tool if headers that repeat arguments say
-// something else than the body. It looks for the tool where the call does, and reads all
-// arguments, so it is part of the request's turn. A client that did not get the tool from a list
-// cannot know these headers.
+// checkParamHeaders refuses the call of an upstream's tool if headers that repeat arguments
+// differ from the body. It searches for the tool in the same way as the call, and reads all
+// arguments, so it is part of the request's turn. A client that did not get the tool from a
+// list cannot know these headers.
 func (w *web) checkParamHeaders(ctx context.Context, session *Session, h http.Header, p posted) (bad *wire.Error) {
 	if p.message == nil || p.method != "tools/call" {
 		return nil
@@ -204,7 +204,7 @@ func (w *web) checkParamHeaders(ctx context.Context, session *Session, h http.He
 	gate, name := w.server.gate, wire.Text(wire.Member(p.message.Params, "name"))
 	t, known := gate.find(ctx, session, name)
 	if !known || t.repeats == nil || gate.hides(ctx, session, t) {
-		return nil // a tool that is hidden is refused like one that is not there
+		return nil // a hidden tool is refused like a tool that does not exist
 	}
 	unknowing := t.unlisted || name != t.info.Name
 	t.repeats.Each(wire.Member(p.message.Params, "arguments"), func(header string, argument []byte) bool {
@@ -223,7 +223,7 @@ func (w *web) checkParamHeaders(ctx context.Context, session *Session, h http.He
 	return bad
 }
 
-// withBody gives a request its body back, for the go-sdk.
+// withBody restores the body of a request, for the go-sdk.
 func withBody(ctx context.Context, r *http.Request, body []byte) *http.Request {
 	r = r.WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(body))

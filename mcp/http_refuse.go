@@ -18,11 +18,12 @@ func (w *web) busy(rw http.ResponseWriter, status int, p posted, e *wire.Error) 
 	w.refuse(rw, status, p.id, p.era, e)
 }
 
-// stopping is the error of a request that comes while the server waits for those before
-// it. Nothing of it has run, and it may be sent again, to the next server.
+// stopping returns the error of a request that arrives while the server waits for earlier
+// requests to end. No part of the request has run, and the client may send it again, to the
+// next server.
 func stopping() *wire.Error { return wire.OverLimit("shutdown", queueRetry, "%v", ErrShutdown) }
 
-// retryAfter says in a header when a request may be tried again.
+// retryAfter sets a header with the time after which a request may be tried again.
 func retryAfter(h http.Header, e *wire.Error) {
 	if data, ok := e.Data.(map[string]any); ok {
 		if ms, ok := data["retryAfterMs"].(int64); ok {
@@ -39,7 +40,7 @@ func (w *web) refuse(rw http.ResponseWriter, status int, id []byte, in wire.Era,
 	}
 }
 
-// statusOf is the status of a POST that was refused as a whole.
+// statusOf returns the status of a POST that was refused as a whole.
 func statusOf(e *wire.Error) int {
 	if e.Kind == wire.RateLimited {
 		return http.StatusTooManyRequests
@@ -50,8 +51,9 @@ func statusOf(e *wire.Error) int {
 	return http.StatusBadRequest
 }
 
-// statusOfNone is the status of a request whose session cannot be used. After 404 a client
-// must begin another one, so one that may come back later gets another status.
+// statusOfNone returns the status of a request whose session cannot be used. After 404 a
+// client must begin another session, so the status is not 404 for a session that may be
+// resumed later.
 func statusOfNone(e *wire.Error) int {
 	if e != nil && e.Kind == wire.RateLimited {
 		return http.StatusServiceUnavailable
@@ -65,8 +67,9 @@ func notAllowed(rw http.ResponseWriter, allow string) {
 	http.Error(rw, "this method is not allowed here; use "+allow, http.StatusMethodNotAllowed)
 }
 
-// offered reports whether a path is served and a request has its method. If not, the
-// answer has been sent: why says how another way leads to the server.
+// offered reports whether a path is served and a request has the right method. If not, the
+// answer has been sent; why is its text for a path that is not served, which names another
+// way to the server.
 func offered(rw http.ResponseWriter, r *http.Request, served bool, why, method string) bool {
 	switch {
 	case !served:

@@ -13,15 +13,15 @@ import (
 	"belljar.dev/mcp"
 )
 
-// Bounds of what is kept.
+// Limits of the sessions that are kept.
 const (
 	maxSessions = 16384
 	maxOfTenant = 1024
 	lasts       = 24 * time.Hour
 )
 
-// format is the format of a row. A row of another format is ignored: what it says of its
-// owner may mean something else.
+// format is the format of a row. A row of another format is ignored, because its columns
+// may mean something else.
 const format = 1
 
 // schema is the table of sessions. Times are milliseconds since 1970.
@@ -35,23 +35,24 @@ var schema = store.Schema{Name: "websessions", Steps: []string{`
 	CREATE INDEX websessions_tenant ON websessions_all (tenant, used);
 `}}
 
-// Book is the sessions of a workspace. Several processes may have one over the same
-// directory. Its methods are safe for concurrent use; it has nothing to close.
+// Book contains the sessions of a workspace. Several processes may have a Book over the
+// same directory. Its methods are safe for concurrent use; it has nothing to close.
 type Book struct{ kept store.Book }
 
-// NewBook returns the book in a store. Nothing is opened.
+// NewBook returns the book in a store. It opens nothing.
 func NewBook(cfg store.Config) *Book { return &Book{store.NewBook(cfg, schema)} }
 
-// digest stands for an id, which is 130 random bits: no salt makes it harder to find.
+// digest returns what stands for an id in the table. An id is 130 random bits, so a salt
+// would not make it harder to find.
 func digest(id string) []byte {
 	sum := sha256.Sum256([]byte(id))
 	return sum[:]
 }
 
-// Keep keeps a session, or notes that one that is kept was used. Where its tenant has too
-// many, the one that was not used for the longest time makes room. Where all have too many,
-// it is one of the tenant that has the most, so that no tenant can push out those of
-// others.
+// Keep keeps a session, or records that a kept session was used. If its tenant then has too
+// many sessions, the tenant's session that was not used for the longest time is removed. If
+// there are too many sessions in all, such a session of the tenant with the most sessions
+// is removed, so that no tenant can push out the sessions of others.
 func (b *Book) Keep(ctx context.Context, s mcp.KeptSession) error {
 	now := b.kept.Now()
 	uris, err := json.Marshal(s.Subscriptions)
@@ -77,15 +78,15 @@ func (b *Book) Keep(ctx context.Context, s mcp.KeptSession) error {
 	return nil
 }
 
-// roomOf removes sessions of a tenant until it has at most that many: a tenant that begins
-// one after the other must not use up the disk.
+// roomOf removes sessions of a tenant until it has at most most sessions: a tenant that
+// begins session after session must not use up the disk.
 func roomOf(ctx context.Context, tx *sql.Tx, tenant string, most int) error {
 	_, err := tx.ExecContext(ctx, `DELETE FROM websessions_all WHERE digest IN (
 		SELECT digest FROM websessions_all WHERE tenant = ? ORDER BY used DESC, digest DESC LIMIT -1 OFFSET ?)`, tenant, most)
 	return err
 }
 
-// room removes sessions until there are at most that many.
+// room removes sessions until there are at most most sessions.
 func room(ctx context.Context, tx *sql.Tx, most int) error {
 	var all int
 	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM websessions_all").Scan(&all); err != nil {
@@ -103,8 +104,8 @@ func room(ctx context.Context, tx *sql.Tx, most int) error {
 	return nil
 }
 
-// Find returns the kept session of this workspace with that id. It returns false if the id
-// is unknown, and if the session was not used for a day.
+// Find returns the kept session of this workspace with the id. It returns false if the id
+// is unknown, or if the session was not used for a day.
 func (b *Book) Find(ctx context.Context, id string) (s mcp.KeptSession, found bool, err error) {
 	s.ID = id
 	var uris string

@@ -40,10 +40,10 @@ func TestBook(t *testing.T) {
 			t.Errorf("got %+v, %v, %v; want it found: %v", got, found, err, want)
 		}
 	}
-	find(open(), true) // as another process does
+	find(open(), true) // another process opens a book of its own
 	now = now.Add(lasts - time.Second)
 	find(b, true)
-	if err := b.Keep(t.Context(), s); err != nil { // it is used
+	if err := b.Keep(t.Context(), s); err != nil { // this uses the session
 		t.Fatal(err)
 	}
 	now = now.Add(lasts - time.Second)
@@ -73,8 +73,7 @@ func TestBook(t *testing.T) {
 	}
 }
 
-// A session of another workspace, or in a row of another format, does not
-// exist.
+// A session of another workspace, or in a row of another format, is not found.
 func TestRowsThatAreNoSessions(t *testing.T) {
 	kept := store.New("")
 	defer kept.Close()
@@ -101,7 +100,7 @@ func TestRowsThatAreNoSessions(t *testing.T) {
 	}
 }
 
-// A tenant has a bound of its own, which counts those of no other.
+// The limit of a tenant counts only its own sessions.
 func TestRoomOfATenant(t *testing.T) {
 	kept := store.New("")
 	defer kept.Close()
@@ -124,7 +123,7 @@ func TestRoomOfATenant(t *testing.T) {
 	}
 }
 
-// All together have a bound as well.
+// There is also a limit on the sessions of all tenants together.
 func TestRoomOfAll(t *testing.T) {
 	kept := store.New("")
 	defer kept.Close()
@@ -136,7 +135,7 @@ func TestRoomOfAll(t *testing.T) {
 		}
 	}
 	keep("first")
-	err := b.kept.Write(t.Context(), func(tx *sql.Tx) error { // as if so many others had come, of 32 tenants
+	err := b.kept.Write(t.Context(), func(tx *sql.Tx) error { // adds maxSessions sessions of 32 tenants
 		_, err := tx.ExecContext(t.Context(), `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
 			INSERT INTO websessions_all SELECT CAST('d' || i AS BLOB), format, place, 't' || (i % 32), principal, revision, initialize, level, subscriptions, created, used
 			FROM n, websessions_all`, maxSessions)
@@ -155,7 +154,7 @@ func TestRoomOfAll(t *testing.T) {
 	}
 }
 
-// A tenant that begins sessions without end pushes out its own.
+// A tenant that begins too many sessions pushes out only its own.
 func TestRoomIsShared(t *testing.T) {
 	kept := store.New("")
 	defer kept.Close()
