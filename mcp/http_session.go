@@ -11,7 +11,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// halfOpen is how long a session lives whose client never finished the handshake.
+// halfOpen is how long a session lives if its client does not finish the handshake.
 const halfOpen = 2 * time.Minute
 
 // webSessions are the sessions of HTTP clients.
@@ -22,12 +22,14 @@ type webSessions struct {
 
 	mu     sync.Mutex
 	byID   map[string]*webSession   // guarded by mu: by Mcp-Session-Id
-	named  map[string]int           // guarded by mu: those taken by each name of a client, where there are no tenants
-	shared map[owner]*sharedSession // guarded by mu: of all modern requests of a principal
-	uses   int64                    // guarded by mu: requests that have ended, in all sessions
-	ended  []endedSession           // guarded by mu: by End, the latest last; at most maxEnded
-	coming map[string]chan struct{} // guarded by mu: closed when a session that is looked for in the book has come, or not
-	going  map[string]*webSession   // guarded by mu: those that end and may come back, until their places are free
+	named  map[string]int           // guarded by mu: number of places by the client's name, if there are no tenants
+	shared map[owner]*sharedSession // guarded by mu: one session for all modern requests of a principal
+	uses   int64                    // guarded by mu: number of requests that have ended, in all sessions
+	ended  []endedSession           // guarded by mu: sessions ended by End, the latest last; at most maxEnded
+	coming map[string]chan struct{} // guarded by mu: closed when the search for a kept session has ended
+	// guarded by mu: sessions that are ending and may be resumed, until their places are
+	// free
+	going map[string]*webSession
 }
 
 func newWebSessions(s *Server) *webSessions {
@@ -37,28 +39,28 @@ func newWebSessions(s *Server) *webSessions {
 	}
 }
 
-// webSession is a Session and its state over HTTP. It is idle without requests and
-// without calls: calls go on when the client's connection is cut.
+// webSession is a Session with its state over HTTP. It is idle if it has no requests and no
+// running calls. A call continues if the connection of its client breaks.
 type webSession struct {
 	*Session
 	usage
 	guard    *guard
-	log      *sse.Log    // of the events that its client got
-	standing *sse.Stream // what belongs to no request; the client reads it by GET
+	log      *sse.Log    // log of the events that its client got
+	standing *sse.Stream // messages that belong to no request; the client reads them with GET
 	place    *place
-	answered chan struct{} // closed when it is over and its last call is answered, or was waited for long enough
+	answered chan struct{} // closed when the session has ended and its calls were answered, or were waited for long enough
 	gone     chan struct{} // closed when its place is free
 
 	keeper *keeper
-	forget func() // removes it from the book
+	forget func() // removes the session from the book
 
-	idle *time.Timer // guarded by webSessions.mu: ends it
+	idle *time.Timer // guarded by webSessions.mu: ends the session
 }
 
-// usage is whether a session is in use. It is guarded by webSessions.mu.
+// usage states whether a session is in use. It is guarded by webSessions.mu.
 type usage struct {
-	busy int   // requests that are not over, open streams among them
-	used int64 // which of all uses the last was
+	busy int   // number of requests that have not ended, including open streams
+	used int64 // value of webSessions.uses at the end of its last request; 0 before that
 }
 
 // begin opens the session that an initialize begins. The caller must pass it to leave.
@@ -70,7 +72,7 @@ func (ws *webSessions) begin(ctx context.Context, m *wire.Message) (*webSession,
 	return ws.openNew(ctx, newSessionID(), p)
 }
 
-// clientName is the name that the client of an initialize gives itself.
+// clientName returns the name that the client states in an initialize.
 func clientName(m *wire.Message) string {
 	name := wire.Text(wire.Member(wire.Member(m.Params, "clientInfo"), "name"))
 	return policies.Clip(name, maxClientName)
@@ -79,9 +81,9 @@ func clientName(m *wire.Message) string {
 // maxClientName is how many characters of a client's name are kept.
 const maxClientName = 64
 
-// use returns the session that a request names, and brings it back if it is kept. To
-// anybody but its owner, and over another transport, it does not exist. It is not idle
-// until the caller passes it to leave.
+// use returns the session that a request names, and resumes it if it is kept. For any
+// caller except its owner, and over another transport, the session does not exist. The
+// session is not idle until the caller passes it to leave.
 func (ws *webSessions) use(ctx context.Context, id string, bySSE bool) (*webSession, *wire.Error) {
 	if overSSE(id) != bySSE {
 		ws.mu.Lock()
@@ -109,9 +111,10 @@ func (ws *webSessions) use(ctx context.Context, id string, bySSE bool) (*webSess
 	}
 }
 
-// find returns a session that is open, or the error of one that does not exist. Without
-// either the session may be kept: if coming is nil, the caller is to look for it. Else it
-// ends now, or another request looks for it, until coming is closed.
+// find returns an open session, or the error for a session that does not exist. If it
+// returns neither, the session may be kept. Then, if coming is nil, the caller must look
+// for it. Otherwise the session is ending, or another request looks for it, until coming is
+// closed.
 func (ws *webSessions) find(ctx context.Context, id string) (_ *webSession, coming <-chan struct{}, _ *wire.Error) {
 	caller := ws.server.cfg.callerOf(ctx).owner()
 	ws.mu.Lock()
@@ -119,12 +122,12 @@ func (ws *webSessions) find(ctx context.Context, id string) (_ *webSession, comi
 	session := ws.byID[id]
 	others, looked := ws.coming[id]
 	switch {
-	case session != nil && session.owner == caller && looked: // it is open, and what is kept of it not yet in it
+	case session != nil && session.owner == caller && looked: // the session is open, but its kept state is not restored yet
 		return nil, others, nil
 	case session != nil && session.owner == caller:
 		session.busy++
 		return session, nil, nil
-	case session == nil && ws.server.sessions.over(): // it may have ended just now
+	case session == nil && ws.server.sessions.over(): // the session may have just ended
 		return nil, nil, stopping()
 	case session != nil || ws.server.cfg.Kept == nil:
 		return nil, nil, ws.noSession(id, caller)
@@ -139,14 +142,15 @@ func (ws *webSessions) find(ctx context.Context, id string) (_ *webSession, comi
 	return nil, nil, nil
 }
 
-// leave notes that a request in a session is over. Without another one, the session ends
-// after its idle time.
+// leave records that a request in a session has ended. If no other request follows, the
+// session ends after its idle time.
 func (ws *webSessions) leave(session *webSession) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	wait := ws.server.cfg.Limits.Idle
 	if session.used == 0 && !session.resumed || overSSE(session.id) {
-		// Its initialize is over; or, over SSE, its stream is, by which a client ends it.
+		// The request was the initialize. Over SSE, it was the stream, with which a client
+		// ends its session.
 		wait = min(wait, halfOpen)
 	}
 	ws.unused(&session.usage)
@@ -159,7 +163,7 @@ func (ws *webSessions) leave(session *webSession) {
 	}
 }
 
-// take gives what a POST brought to the guard.
+// take passes the messages of a POST to the guard.
 func (s *webSession) take(p posted, to outlet) {
 	if p.message == nil {
 		s.guard.batch(p.body, to)
@@ -168,15 +172,15 @@ func (s *webSession) take(p posted, to outlet) {
 	s.guard.message(p.message, nil, nil, to)
 }
 
-// unused notes that a request in a session is over; mu is held.
+// unused records that a request in a session has ended; the caller holds mu.
 func (ws *webSessions) unused(of *usage) {
 	of.busy--
 	ws.uses++
 	of.used = ws.uses
 }
 
-// endIdle ends a session that has been idle for its time, and looks again later at one
-// that is in use.
+// endIdle ends a session that has been idle for its time. If the session is in use, it is
+// checked again later.
 func (ws *webSessions) endIdle(session *webSession) {
 	ws.mu.Lock()
 	switch {
@@ -185,7 +189,7 @@ func (ws *webSessions) endIdle(session *webSession) {
 		return
 	case session.busy > 0:
 		ws.mu.Unlock()
-		return // leave sets the timer
+		return // leave sets the timer again
 	case session.calling():
 		session.idle.Reset(ws.server.cfg.Limits.Idle)
 		ws.mu.Unlock()
@@ -196,16 +200,16 @@ func (ws *webSessions) endIdle(session *webSession) {
 	session.close(ErrShutdown)
 }
 
-// sharedSession is the one Session of all modern requests of a principal over HTTP: they
-// carry no session, and what they say of themselves proves nothing.
+// sharedSession is the one Session of all modern requests of a principal over HTTP: these
+// requests carry no session, and what they state about their client proves nothing.
 type sharedSession struct {
 	*Session
 	usage
 }
 
-// sharedOf returns the shared session of the caller. It is not idle until done is
-// called. A tenant has at most Limits.TenantSessions of them: where its principals are
-// more, the session that was idle the longest ends.
+// sharedOf returns the shared session of the caller. The session is not idle until done is
+// called. A tenant has at most Limits.TenantSessions shared sessions. If it has more
+// principals, the session that was idle the longest is ended.
 func (ws *webSessions) sharedOf(ctx context.Context) (_ *Session, done func(), _ *wire.Error) {
 	whose := ws.server.cfg.callerOf(ctx).owner()
 	for {
@@ -222,7 +226,7 @@ func (ws *webSessions) sharedOf(ctx context.Context) (_ *Session, done func(), _
 		most := ws.server.cfg.tenantSessions(whose.tenant)
 		idle, full := ws.crowded(whose.tenant, most)
 		if idle != nil {
-			delete(ws.shared, idle.owner) // no request finds it any more
+			delete(ws.shared, idle.owner) // no request can find it from now on
 		}
 		ws.mu.Unlock()
 		switch {
@@ -239,8 +243,8 @@ func (ws *webSessions) sharedOf(ctx context.Context) (_ *Session, done func(), _
 	}
 }
 
-// crowded reports whether a tenant has as many shared sessions as it may, and which of
-// them was idle the longest, if any is; mu is held.
+// crowded reports whether a tenant has as many shared sessions as it may have. If so, idle
+// is the one that was idle the longest, or nil if all are in use. The caller holds mu.
 func (ws *webSessions) crowded(tenant string, most int) (idle *sharedSession, full bool) {
 	count := 0
 	for whose, session := range ws.shared {
@@ -258,7 +262,7 @@ func (ws *webSessions) crowded(tenant string, most int) (idle *sharedSession, fu
 	return idle, true
 }
 
-// share opens a shared session, unless another request has done it meanwhile.
+// share opens a shared session, unless another request has opened it meanwhile.
 func (ws *webSessions) share(ctx context.Context, whose owner) error {
 	made, err := ws.server.Open(ctx)
 	if err != nil {
@@ -268,7 +272,7 @@ func (ws *webSessions) share(ctx context.Context, whose owner) error {
 		ws.mu.Lock()
 		defer ws.mu.Unlock()
 		if held := ws.shared[whose]; held != nil && held.Session == made {
-			delete(ws.shared, whose) // the next request begins another one
+			delete(ws.shared, whose) // the next request opens a new one
 		}
 	})
 	if !ws.adopt(whose, made) {
@@ -277,13 +281,13 @@ func (ws *webSessions) share(ctx context.Context, whose owner) error {
 	return nil
 }
 
-// adopt makes a session the shared one of an owner, unless there is one already or the
-// session has ended.
+// adopt makes a session the shared session of an owner, unless the owner already has one or
+// the session has ended.
 func (ws *webSessions) adopt(whose owner, made *Session) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	select {
-	case <-made.Done(): // by End, which did not find it here
+	case <-made.Done(): // ended by End, before the session was in ws.shared
 		return false
 	default:
 	}
@@ -294,8 +298,8 @@ func (ws *webSessions) adopt(whose owner, made *Session) bool {
 	return true
 }
 
-// endAll lets the calls of HTTP sessions return until ctx ends, cancels the
-// rest, and ends the sessions.
+// endAll lets the calls of HTTP sessions return until ctx ends, cancels the other calls,
+// and ends the sessions.
 func (ws *webSessions) endAll(ctx context.Context) {
 	ws.mu.Lock()
 	all := make([]*Session, 0, len(ws.shared)+len(ws.byID))
@@ -306,7 +310,7 @@ func (ws *webSessions) endAll(ctx context.Context) {
 		all = append(all, session.Session)
 	}
 	ws.mu.Unlock()
-	var ending sync.WaitGroup // together: the streams of one do not wait for the calls of another
+	var ending sync.WaitGroup // at the same time, because the streams of one session must not wait for the calls of another
 	for _, session := range all {
 		ending.Go(func() {
 			select {
@@ -319,13 +323,14 @@ func (ws *webSessions) endAll(ctx context.Context) {
 	ending.Wait()
 }
 
-// streaming takes a stream that lasts for the caller's tenant, and bounds it by the life of
-// the caller's token. If there is no room, the answer has been sent, and ok is false.
-// Otherwise the caller calls done at the end of the stream.
+// streaming reserves one of the tenant's lasting streams, and limits it to the life of the
+// caller's token. If all streams are in use, the answer has been sent, and ok is false.
+// Otherwise the caller must call done at the end of the stream.
 //
-// The stream is the last answer of its connection. It ends when the server does, at the
-// same moment as those of all clients, and each would try its next request on that
-// connection. Over HTTP/2 other requests share it, and its end is announced (RFC 9113, 6.8).
+// The stream is the last answer of its connection. The streams of all clients end with the
+// server, at the same moment, and each client would try its next request on the same
+// connection. Over HTTP/2, other requests share the connection, and its end is announced
+// (RFC 9113, 6.8).
 func (w *web) streaming(ctx context.Context, rw http.ResponseWriter, r *http.Request, p posted, tenant string) (_ context.Context, done func(), ok bool) {
 	closed, bad := w.server.cfg.stream(tenant)
 	if bad != nil {

@@ -16,12 +16,12 @@ import (
 	"belljar.dev/mcp"
 )
 
-// handled is a toy behind its handler, without a network.
+// handled is a toy with its handler, without a network.
 type handled struct {
 	*toy
 	t       *testing.T
 	handler http.Handler
-	asked   int // requests so far
+	asked   int // number of requests so far
 }
 
 func newHandled(t *testing.T, change ...func(*mcp.Config)) *handled {
@@ -29,7 +29,7 @@ func newHandled(t *testing.T, change ...func(*mcp.Config)) *handled {
 	return &handled{toy: ty, t: t, handler: ty.Handler()}
 }
 
-// ask makes a request of a tenant in a session, or in none.
+// ask makes a request of a tenant, in a session if session is not empty.
 func (h *handled) ask(ctx context.Context, method, tenant, session, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequestWithContext(ctx, method, "http://localhost/mcp", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
@@ -46,19 +46,19 @@ func (h *handled) ask(ctx context.Context, method, tenant, session, body string)
 	return w
 }
 
-// id is that of the next request.
+// id returns the id of the next request.
 func (h *handled) id() string {
 	h.asked++
 	return fmt.Sprint(h.asked)
 }
 
-// begin begins a session; its id is empty where that is refused.
+// begin begins a session; its id is empty if the server refuses it.
 func (h *handled) begin(tenant string) (id string, w *httptest.ResponseRecorder) {
 	w = h.ask(h.t.Context(), "POST", tenant, "", fmt.Sprintf(hello, revLegacy))
 	return w.Header().Get("Mcp-Session-Id"), w
 }
 
-// One tenant that begins all the sessions it can does not keep another one out.
+// A tenant that begins as many sessions as it can does not keep another tenant out.
 func TestTenantSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, with := newOffice(t, "tenants: {a: {}, b: {}}\n")
@@ -85,7 +85,8 @@ func TestTenantSessions(t *testing.T) {
 	})
 }
 
-// Nor does one whose calls hold all the bytes that it may have in flight.
+// A tenant whose calls use all the bytes that it may have in flight does not keep another
+// tenant out.
 func TestTenantBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, with := newOffice(t, "tenants: {a: {}, b: {}}\n")
@@ -110,8 +111,8 @@ func TestTenantBodies(t *testing.T) {
 	})
 }
 
-// A tenant begins sessions, and names some that are not open, at the rate of its requests:
-// they cost more than most.
+// The rate of a tenant's requests also limits how often it begins sessions, and how often
+// it names sessions that are not open, because these cost more than most requests.
 func TestSessionsHaveARate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, with := newOffice(t, "tenants: {a: {}, b: {limit: {calls: 1/h, burst: 5}}}\n")
@@ -130,7 +131,7 @@ func TestSessionsHaveARate(t *testing.T) {
 		if id, w := h.begin("b"); id != "" || w.Code != 429 || w.Header().Get("Retry-After") == "" {
 			t.Errorf("then initialize: %d %s", w.Code, w.Body)
 		}
-		// Not 404, after which a client would give its session up.
+		// The status is not 404, after which a client would give up its session.
 		if w := h.ask(t.Context(), "GET", "b", "s-NOSUCH", ""); w.Code != 503 || w.Header().Get("Retry-After") == "" {
 			t.Errorf("then a session that is not open: %d %s", w.Code, w.Body)
 		}
@@ -147,7 +148,7 @@ func TestSessionsHaveARate(t *testing.T) {
 	})
 }
 
-// slow is a body of which one byte comes until its client is gone.
+// slow is a body that sends one byte, and nothing more until its client disconnects.
 type slow struct {
 	sent bool
 	gone chan struct{}
@@ -162,8 +163,8 @@ func (b *slow) Read(p []byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-// The bodies that a tenant sends slowly have a bound together, whether they say how long
-// they are or not. The other tenant is served.
+// The bodies that a tenant sends slowly have one limit together, whether or not they state
+// their length. The other tenant is served.
 func TestBodiesThatTakeTheirTime(t *testing.T) {
 	for _, length := range []int64{1 << 10, -1} {
 		synctest.Test(t, func(t *testing.T) {
@@ -207,16 +208,16 @@ func TestBodiesThatTakeTheirTime(t *testing.T) {
 	}
 }
 
-// used is a session as the model of TestSessionShares knows it.
+// used is a session in the model of TestSessionShares.
 type used struct {
 	id   string
-	ends []func() // of the requests in it
+	ends []func() // each ends one request in the session
 }
 
-// However tenants open, use and leave sessions, none that has fewer than its
-// share is ever refused one, and none ends that is in use or another tenant's.
-// One that has its share gets another in place of the one that was idle the
-// longest, and is refused where none is idle.
+// TestSessionShares lets tenants open, use and leave sessions at random. A tenant with
+// fewer sessions than its share is never refused a session. No session ends that is in use
+// or belongs to another tenant. A tenant that has its share gets a new session in place of
+// the one that was idle the longest, and is refused if none is idle.
 func TestSessionShares(t *testing.T) {
 	n, r := testenv.Cases(t, 40)
 	var opened, replaced, refused int
@@ -237,7 +238,7 @@ func TestSessionShares(t *testing.T) {
 				}
 			})
 			defer h.Shutdown(context.Background())
-			open := map[string][]*used{} // the one that was used last stands last
+			open := map[string][]*used{} // sorted by their last use, the latest last
 			for range 30 {
 				who := tenants[r.IntN(len(tenants))]
 				mine := open[who]
@@ -311,8 +312,8 @@ func TestSessionShares(t *testing.T) {
 	t.Logf("%d sessions within a share, %d in place of an idle one, %d refused", opened, replaced, refused)
 }
 
-// busy begins what keeps a session in use: a stream, a call, or a call whose client
-// was cut off. A session has one stream at a time.
+// busy starts something that keeps a session in use: a stream, a call, or a call whose
+// client was cut off. A session has only one stream at a time.
 func (h *handled) busy(r *rand.Rand, tenant string, s *used) {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	over := make(chan struct{})

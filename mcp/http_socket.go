@@ -9,49 +9,51 @@ import (
 	"belljar.dev/mcp/socket"
 )
 
-// A conversation over a WebSocket is like one over stdio (conversation.go), with a text message
-// in place of each line: a guard of the same type reads them, and each answer is one text
-// message. No revision of the protocol describes this transport; clients of several SDKs
-// speak it.
+// A conversation over a WebSocket is like a conversation over stdio (conversation.go), with
+// a text message in place of each line: a guard of the same type reads the messages, and
+// each answer is one text message. No revision of the protocol describes this transport,
+// but clients of several SDKs use it.
 
-// subprotocol is what a client of MCP offers (RFC 6455, 1.9). A server that did not ask for
-// it would accept connections of pages that speak something else.
+// subprotocol is the subprotocol that an MCP client offers (RFC 6455, 1.9). A server that
+// did not require it would accept connections of pages that use another protocol.
 const subprotocol = "mcp"
 
 // noSockets is the answer of a server that does not serve WebSockets.
 const noSockets = "this server does not serve WebSockets: use Streamable HTTP at this URL, or have its operator start it with --websocket"
 
-// webSocket accepts a WebSocket and begins the conversation with its client, which goes on
-// after webSocket has returned.
+// webSocket accepts a WebSocket and begins the conversation with its client, which
+// continues after webSocket has returned.
 func (w *web) webSocket(rw http.ResponseWriter, r *http.Request) {
 	if !w.server.cfg.Sockets {
 		http.Error(rw, noSockets, http.StatusNotFound)
 		return
 	}
 	if offered := socket.Protocols(r); !slices.Equal(offered, []string{subprotocol}) {
-		// A client may have offered its token as a subprotocol, and proxies may log that.
+		// A client may have offered its token as a subprotocol, and a proxy may write it to
+		// a log.
 		http.Error(rw, "offer the subprotocol mcp, and nothing else but a ticket; a token comes in the header Authorization", http.StatusBadRequest)
 		return
 	}
 	var place *place
 	bad := w.server.web.count(r.Context())
 	if bad == nil {
-		place, bad = w.server.web.takePlace(r.Context(), "") // the client names itself only in its first message
+		place, bad = w.server.web.takePlace(r.Context(), "") // the client states its name only in its first message
 	}
 	conn, err := acceptSocket(w.server.cfg, rw, r)
 	switch {
 	case bad == nil && err == nil:
-		// converse returns at once: net/http keeps several buffers as long as a handler runs.
+		// converse returns immediately, because net/http keeps several buffers as long as a
+		// handler runs.
 		w.converse(context.WithoutCancel(r.Context()), conn, place)
 	case bad == nil:
 		w.server.web.leavePlace(place)
-	case err == nil: // a page can read why a WebSocket was closed, but not an answer by HTTP
+	case err == nil: // a web page can read why a WebSocket was closed, but cannot read an HTTP answer
 		conn.Close(socket.TryLater, bad.Text)
 	}
 }
 
-// converse starts a goroutine that serves the client of a WebSocket and, when the
-// conversation is over, releases its place.
+// converse starts a goroutine that serves the client of a WebSocket and releases its place
+// at the end of the conversation.
 func (w *web) converse(ctx context.Context, conn *socket.Conn, place *place) {
 	answered := servedIn(ctx).hijack()
 	ctx, done := w.server.web.callers.whileValid(ctx)
@@ -60,7 +62,7 @@ func (w *web) converse(ctx context.Context, conn *socket.Conn, place *place) {
 		if err != nil {
 			w.server.cfg.Log.Debug("end of a WebSocket", "session", session, "error", err)
 		}
-		conn.Close(closing(cause, err)) // sends something only if the conversation did not begin
+		conn.Close(closing(cause, err)) // sends a close frame only if the conversation did not begin
 		done()
 		w.server.web.leavePlace(place)
 		answered()
@@ -82,7 +84,7 @@ func (w *web) converse(ctx context.Context, conn *socket.Conn, place *place) {
 	go func() { over(c.run()) }()
 }
 
-// acceptSocket accepts a WebSocket. Where it fails, the answer has been sent.
+// acceptSocket accepts a WebSocket. If it fails, the answer has been sent.
 func acceptSocket(cfg *Config, rw http.ResponseWriter, r *http.Request) (*socket.Conn, error) {
 	conn, err := socket.Accept(rw, r, subprotocol, socket.Limits{
 		Message: cfg.Limits.Line, Whole: cfg.Limits.Body, First: halfOpen,
@@ -104,7 +106,8 @@ func readMessages(g *guard, conn *socket.Conn) error {
 	}
 }
 
-// closing returns the code and the reason that a client gets at the end of its conversation.
+// closing returns the code and the reason that a client gets at the end of its
+// conversation.
 func closing(cause, err error) (socket.Code, string) {
 	switch {
 	case errors.Is(cause, context.DeadlineExceeded):

@@ -59,15 +59,15 @@ func frame(first byte, payload string) string {
 	return b.String()
 }
 
-// sock is the client's end of a WebSocket, without any library.
+// sock is the client's end of a WebSocket, without a library.
 type sock struct {
 	t    testing.TB
 	conn net.Conn
 	in   *bufio.Reader
-	mute bool // it answers no pings
+	mute bool // the client does not answer pings
 }
 
-// handshake is the request for a WebSocket. Each line ends with CR LF.
+// handshake returns the request for a WebSocket. Each line ends with CR LF.
 func handshake(path string, lines ...string) string {
 	all := append([]string{
 		"GET " + path + " HTTP/1.1", "Host: localhost", "Connection: keep-alive, Upgrade", "Upgrade: websocket",
@@ -115,7 +115,8 @@ func (s *site) socket(lines ...string) *sock {
 	return c
 }
 
-// write sends bytes. A server that has closed the connection is noticed by reading.
+// write sends bytes. It ignores errors: a read finds out that the server has closed the
+// connection.
 func (c *sock) write(all ...string) {
 	for _, one := range all {
 		if _, err := io.WriteString(c.conn, one); err != nil {
@@ -153,7 +154,7 @@ func (c *sock) frame() (kind byte, payload []byte, err error) {
 	return head[0] & 0x0f, payload, err
 }
 
-// closed is the end of a WebSocket.
+// closed is how a WebSocket was closed.
 type closed struct {
 	code   int
 	reason string
@@ -161,7 +162,7 @@ type closed struct {
 
 func (c closed) Error() string { return fmt.Sprintf("closed with %d %s", c.code, c.reason) }
 
-// read is the next message; pings are answered meanwhile.
+// read returns the next message, and answers pings meanwhile.
 func (c *sock) read() (string, error) {
 	for {
 		kind, payload, err := c.frame()
@@ -190,7 +191,7 @@ func (c *sock) next() answer {
 	return parse(c.t, message)
 }
 
-// end is how the server closes the WebSocket; what comes before is dropped.
+// end returns how the server closes the WebSocket. It drops earlier messages.
 func (c *sock) end() (at closed) {
 	c.t.Helper()
 	for {
@@ -203,7 +204,7 @@ func (c *sock) end() (at closed) {
 	}
 }
 
-// greet makes the handshake of MCP.
+// greet performs the handshake of MCP.
 func (c *sock) greet() *sock {
 	c.t.Helper()
 	c.send(fmt.Sprintf(hello, revLegacy))
@@ -214,8 +215,8 @@ func (c *sock) greet() *sock {
 	return c
 }
 
-// greetSoon opens a WebSocket and makes the handshake of MCP, as soon as a place is free
-// that another one has had.
+// greetSoon opens a WebSocket and performs the handshake of MCP, as soon as another client
+// has left its place.
 func (s *site) greetSoon(lines ...string) (c *sock) {
 	s.t.Helper()
 	if !testenv.Until(20*time.Second, func() bool {
@@ -230,7 +231,7 @@ func (s *site) greetSoon(lines ...string) (c *sock) {
 	return c
 }
 
-// A conversation over a WebSocket has the same bytes as one over stdio.
+// A conversation over a WebSocket contains the same bytes as one over stdio.
 func TestWebSocket(t *testing.T) {
 	s := newSite(t, withSockets)
 	c, over := s.socket().greet(), s.connect(t)
@@ -280,8 +281,8 @@ func TestWebSocket(t *testing.T) {
 	<-s.ended
 }
 
-// Each row is what a client may send in place of a message. Where it is answered, the
-// conversation goes on.
+// Each row is a text that a client sends in place of a message. If the server answers it,
+// the conversation continues.
 func TestWebSocketFrames(t *testing.T) {
 	s := newSite(t, withSockets)
 	say := call("1", "echo", `{"text":"hi"}`)
@@ -296,8 +297,8 @@ func TestWebSocketFrames(t *testing.T) {
 	pad := func(n int) string { return say + strings.Repeat(" ", n-len(say)) }
 	for _, tt := range []struct {
 		name, send string
-		want       string // of an answer
-		code       int    // with which the server closes
+		want       string // in the answer
+		code       int    // code with which the server closes
 	}{
 		{"a message", frame(fin|text, say), "1: ok", 0},
 		{"100 frames", cut(pad(100), 1), "1: ok", 0},
@@ -335,7 +336,7 @@ func TestWebSocketFrames(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := s.socket().greet()
 			c.t = t
-			go c.write(tt.send) // the server may close before it has read all
+			go c.write(tt.send) // in a goroutine, because the server may close before it has read everything
 			if tt.code != 0 {
 				if at := c.end(); at.code != tt.code || at.reason == "" {
 					t.Errorf("got %v, want %d and why", at, tt.code)
@@ -356,7 +357,7 @@ func TestWebSocketFrames(t *testing.T) {
 	}
 }
 
-// Each row is a handshake. Those that are refused leave nothing behind.
+// Each row is a handshake. A handshake that is refused leaves nothing behind.
 func TestWebSocketHandshake(t *testing.T) {
 	_, with := newOffice(t, "tenants: {a: {}, b: {}}\n")
 	var mu sync.Mutex
@@ -397,7 +398,7 @@ func TestWebSocketHandshake(t *testing.T) {
 		{"an older transport", strings.Replace(good, "/mcp", "/messages", 1), 405},
 		{"a client, after all of that", good, 101},
 	} {
-		for range 2 { // a place that is not released shows
+		for range 2 { // the second round would fail if the place were not released
 			c, res := ask(t, s.dial(), tt.request)
 			if res.StatusCode != tt.want || tt.want == 101 && res.Header.Get("Sec-WebSocket-Extensions") != "" {
 				body, _ := io.ReadAll(res.Body)
@@ -438,12 +439,11 @@ func TestWebSocketIsOff(t *testing.T) {
 	}
 }
 
-// A client whose connection keeps others waiting learns of it by a close code, which pages
-// see too.
+// A client that must wait for a place gets a close code, which web pages can see, too.
 func TestWebSocketPlaces(t *testing.T) {
 	s := newSite(t, withSockets, func(c *mcp.Config) { c.Limits.Sessions = 2 })
 	one := s.socket().greet()
-	web := s.greet() // Streamable HTTP has the same places
+	web := s.greet() // Streamable HTTP uses the same places
 	s.socket().greet()
 	if id := <-s.ended; id != web[1] {
 		t.Errorf("the session %s ended for another one, want the idle one", id)
@@ -456,7 +456,7 @@ func TestWebSocketPlaces(t *testing.T) {
 	s.greetSoon()
 }
 
-// A WebSocket is a request of its tenant.
+// A WebSocket counts as a request of its tenant.
 func TestWebSocketsHaveARate(t *testing.T) {
 	_, with := newOffice(t, "tenants: {a: {}, b: {limit: {calls: 1/h, burst: 2}}}\n")
 	s := newSite(t, with, withSockets)
@@ -471,7 +471,7 @@ func TestWebSocketsHaveARate(t *testing.T) {
 	s.greetSoon(token + "a").conn.Close()
 }
 
-// The messages in flight of all sessions of a tenant have one bound.
+// The messages in flight of all sessions of a tenant have one limit together.
 func TestWebSocketBytesInFlight(t *testing.T) {
 	_, with := newOffice(t, "tenants: {a: {}}\n")
 	s := newSite(t, with, withSockets, func(c *mcp.Config) { c.Limits.QueueBytes = 920 << 10 })
@@ -492,12 +492,12 @@ func TestWebSocketBytesInFlight(t *testing.T) {
 	if a := all[2].next(); a.short() != "1: -32003" || !strings.Contains(a.raw, "bytes_in_flight") {
 		t.Errorf("the third large message: %.300s", a.raw)
 	}
-	all[0].conn.Close() // a client that goes away cancels what runs
+	all[0].conn.Close() // a client that disconnects cancels its running calls
 	<-s.ended
 	all[1].conn.Close()
 	<-s.ended
 	sent := 1
-	if !testenv.Until(20*time.Second, func() bool { // what they held is given back a moment after their end
+	if !testenv.Until(20*time.Second, func() bool { // their bytes are released shortly after their end
 		sent++
 		all[2].send(large(fmt.Sprint(sent), "echo", 1000))
 		return all[2].next().short() == fmt.Sprint(sent)+": ok"
@@ -506,7 +506,7 @@ func TestWebSocketBytesInFlight(t *testing.T) {
 	}
 }
 
-// A client that goes away wants no answers: its calls are cancelled.
+// A client that disconnects needs no answers: its calls are cancelled.
 func TestWebSocketGoesAway(t *testing.T) {
 	for name, away := range map[string]func(*sock){
 		"with a word":    func(c *sock) { c.write(frame(fin|closing, "\x03\xe9bye")); c.end() },
@@ -524,7 +524,7 @@ func TestWebSocketGoesAway(t *testing.T) {
 	}
 }
 
-// The server says why it ends a conversation, after what runs is answered.
+// The server states why it ends a conversation, after it has answered the running calls.
 func TestWebSocketEnds(t *testing.T) {
 	s := newSite(t, withSockets)
 	c := s.socket().greet()
@@ -555,7 +555,7 @@ func TestWebSocketEnds(t *testing.T) {
 	}
 }
 
-// pipes is a listener in memory, whose connections live in a bubble.
+// pipes is a listener in memory. Its connections live in a synctest bubble.
 type pipes struct {
 	conns chan net.Conn
 	over  chan struct{}
@@ -573,7 +573,7 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { close(p.over); return nil }
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
-// bubble serves WebSockets in a bubble, where time is what the test makes of it.
+// bubble serves WebSockets in a synctest bubble, where the time is fake.
 func bubble(t *testing.T, do func(h *handled, open func(lines ...string) *sock), change ...func(*mcp.Config)) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandled(t, append(change, withSockets)...)
@@ -601,15 +601,16 @@ func bubble(t *testing.T, do func(h *handled, open func(lines ...string) *sock),
 	})
 }
 
-// ends reads until the server closes the WebSocket, and returns how and after what time.
+// ends reads until the server closes the WebSocket, and returns how it was closed and after
+// what time.
 func (c *sock) ends() (after time.Duration, at closed) {
 	began := time.Now()
 	at = c.end()
 	return time.Since(began), at
 }
 
-// A client that does nothing, or nothing right, does not stay for ever. One that answers
-// pings does.
+// A client that sends nothing, or nothing valid, is disconnected after a time. A client
+// that answers pings is not.
 func TestWebSocketTimes(t *testing.T) {
 	bubble(t, func(_ *handled, open func(...string) *sock) {
 		if after, at := open().ends(); after != 2*time.Minute || at.code != 1008 || !strings.Contains(at.reason, "no message") {
@@ -629,8 +630,8 @@ func TestWebSocketTimes(t *testing.T) {
 		empty.write(frame(text, `{"jsonrpc"`))
 		var sending sync.WaitGroup
 		sending.Go(func() {
-			for range 1000 { // a frame of no bytes is not the end of a message
-				time.Sleep(100 * time.Millisecond) // of the bubble
+			for range 1000 { // a frame of no bytes does not end a message
+				time.Sleep(100 * time.Millisecond) // fake time
 				empty.write(frame(more, ""))
 			}
 		})
@@ -649,8 +650,8 @@ func TestWebSocketTimes(t *testing.T) {
 	})
 }
 
-// inBubbles is how many goroutines are in the bubbles of synctest. Those of the runtime and
-// of other tests come and go meanwhile.
+// inBubbles returns the number of goroutines in synctest bubbles. Goroutines of the runtime
+// and of other tests do not count, because they start and end meanwhile.
 func inBubbles(t *testing.T) int {
 	t.Helper()
 	stacks := make([]byte, 1<<20)
@@ -661,13 +662,13 @@ func inBubbles(t *testing.T) int {
 	return bytes.Count(stacks[:n], []byte(", synctest bubble "))
 }
 
-// Many WebSockets may be open on which nothing happens. Each has two goroutines then, also
-// after calls: one reads what its client sends, and the other is the go-sdk's.
+// Many idle WebSockets may be open. Each then has two goroutines, also after calls: one
+// reads what its client sends, and the other belongs to the go-sdk.
 func TestIdleWebSockets(t *testing.T) {
 	bubble(t, func(_ *handled, open func(...string) *sock) {
 		const n = 20
 		goroutines := func() int {
-			time.Sleep(10 * time.Second) // of the bubble
+			time.Sleep(10 * time.Second) // fake time
 			synctest.Wait()
 			return inBubbles(t)
 		}
@@ -696,8 +697,8 @@ func TestIdleWebSockets(t *testing.T) {
 	})
 }
 
-// The handler returns while the conversation goes on, and whoever mounts it learns when that
-// is over, and what it was.
+// The handler returns while the conversation continues. The code that mounts the handler is
+// notified of the end of the conversation, and gets its session.
 func TestWebSocketGoesOn(t *testing.T) {
 	h := newHandled(t, withSockets)
 	defer h.Shutdown(context.Background())
@@ -732,7 +733,8 @@ func TestWebSocketGoesOn(t *testing.T) {
 	}
 }
 
-// A client that does not read is disconnected, and costs a bound of memory until then.
+// A client that does not read is disconnected. Until then it uses a limited amount of
+// memory.
 func TestWebSocketUnread(t *testing.T) {
 	bubble(t, func(h *handled, open func(...string) *sock) {
 		c := open().greet()
@@ -740,7 +742,7 @@ func TestWebSocketUnread(t *testing.T) {
 		var sending sync.WaitGroup
 		sent := 0
 		sending.Go(func() {
-			for { // until the server takes no more, and then until it is gone
+			for { // writes block when the server accepts no more, and fail at its end
 				if _, err := io.WriteString(c.conn, frame(fin|text, call(fmt.Sprint(sent), "big", `{"bytes":400000}`))); err != nil {
 					return
 				}
@@ -753,13 +755,13 @@ func TestWebSocketUnread(t *testing.T) {
 		}
 		c.conn.Close()
 		sending.Wait()
-		if sent > 2000 { // 1,152 run or wait; the rest are refused, whose answers nobody reads
+		if sent > 2000 { // 1,152 run or wait; the others are refused, and nobody reads their answers
 			t.Errorf("%d messages were taken", sent)
 		}
 	})
 }
 
-// A token that expires ends the conversation that it began.
+// When a token expires, the conversation that began with it ends.
 func TestWebSocketTokenExpires(t *testing.T) {
 	o, with := newOffice(t, "tenants: {a: {}}\n")
 	bubble(t, func(_ *handled, open func(...string) *sock) {
@@ -769,7 +771,7 @@ func TestWebSocketTokenExpires(t *testing.T) {
 	}, with, func(c *mcp.Config) { c.Auth = &fiveMinutes{o} })
 }
 
-// One that is revoked does so at once.
+// When a token is revoked, the conversation that began with it ends immediately.
 func TestWebSocketTokenIsRevoked(t *testing.T) {
 	o, with := newOffice(t, "tenants: {a: {}}\n")
 	s := newSite(t, with, withSockets)
@@ -781,7 +783,7 @@ func TestWebSocketTokenIsRevoked(t *testing.T) {
 	}
 }
 
-// fiveMinutes are tokens that expire that soon.
+// fiveMinutes is an Authenticator whose tokens expire after five minutes.
 type fiveMinutes struct{ *office }
 
 func (f *fiveMinutes) Authenticate(ctx context.Context, token string) (mcp.Identity, error) {
@@ -790,7 +792,8 @@ func (f *fiveMinutes) Authenticate(ctx context.Context, token string) (mcp.Ident
 	return id, err
 }
 
-// A ticket is good for 30 seconds, and what it opens for as long as the token is.
+// A ticket is valid for 30 seconds. A conversation that it opens lasts as long as the token
+// is valid.
 func TestTicketsExpire(t *testing.T) {
 	o, with := newOffice(t, "tenants: {a: {}}\n")
 	bubble(t, func(h *handled, open func(...string) *sock) {
@@ -804,7 +807,7 @@ func TestTicketsExpire(t *testing.T) {
 			r.Header.Set("Authorization", "Bearer token-a")
 			h.handler.ServeHTTP(w, r)
 			protocol := ticketOf(t, w.status, w.text())
-			time.Sleep(tt.wait) // of the bubble
+			time.Sleep(tt.wait) // fake time
 			c := open("Sec-WebSocket-Protocol: mcp, " + protocol)
 			if tt.code != 4001 {
 				c.greet()

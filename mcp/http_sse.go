@@ -11,31 +11,32 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// HTTP with SSE is the transport of revision 2024-11-05, which later ones replace by
-// Streamable HTTP. A client opens a stream by GET. Its first event has the URL to which
-// the client POSTs all of its messages, and all answers come in the stream.
+// HTTP with SSE is the transport of revision 2024-11-05, which later revisions replace by
+// Streamable HTTP. A client opens a stream with GET. The first event contains the URL to
+// which the client POSTs all its messages, and all answers are sent in the stream.
 //
-// A session is a webSession like others: it has the same owner, place, idle time and
-// book. What is added to the revision is that events have ids, so that a client that was
-// cut off, or whose server was started again, comes back to its session: programs that
-// read such streams do that unasked (WHATWG HTML, "Server-sent events"), and without the
-// id they would be in a session that does not know them.
+// A session is a webSession like the others: it has the same owner, place, idle time and
+// book. In addition to the revision, events have ids. With them, a client returns to its
+// session after its connection broke or the server was restarted. Programs that read such
+// streams send the last id without being asked (WHATWG HTML, "Server-sent events"). Without
+// the id they would get a new session.
 
 const (
 	ssePath      = "/sse"
 	messagesPath = "/messages"
 	// sessionParam names the session in the URL to which a client sends its messages.
 	sessionParam = "sessionId"
-	// sseIDEnd ends the id of the session in that of an event.
+	// sseIDEnd ends the id of the session in the id of an event.
 	sseIDEnd = "."
-	// sseRetry is how long a client waits before it comes back, in milliseconds.
+	// sseRetry is how long a client waits before it reconnects, in milliseconds.
 	sseRetry = "3000"
 )
 
-// noSSE is the answer where HTTP with SSE is not served.
+// noSSE is the answer if HTTP with SSE is not served.
 const noSSE = "this server does not serve HTTP with SSE, the transport of 2024-11-05: use Streamable HTTP at /mcp, or have its operator start it with --legacy-sse"
 
-// sse opens the stream of a session: of one that the client had, or else of a new one.
+// sse opens the stream of a session: of the session that the client had before, or of a new
+// one.
 func (w *web) sse(rw http.ResponseWriter, r *http.Request) {
 	if !offered(rw, r, w.server.cfg.SSE, noSSE, http.MethodGet) {
 		return
@@ -68,21 +69,22 @@ func (w *web) sse(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// endpoint is the first event of a stream: where the client is to send its messages. at
-// is the path of the stream.
+// endpoint returns the first event of a stream, which contains the URL for the client's
+// messages. at is the path of the stream.
 func endpoint(at string, session *webSession) []byte {
 	to := url.URL{Path: strings.TrimSuffix(at, ssePath) + messagesPath, RawQuery: url.Values{sessionParam: {session.id}}.Encode()}
 	return []byte("event: endpoint\nid: " + session.log.Start() + "\nretry: " + sseRetry + "\ndata: " + to.String() + "\n\n")
 }
 
-// sseSession returns the session that has the event that a client got last, and behind
-// which event the client goes on; else a new session. The caller must pass it to leave.
+// sseSession returns the session that contains the last event that a client got, and the
+// number of the event after which the stream resumes. If there is no such session, it
+// returns a new one. The caller must pass the session to leave.
 func (ws *webSessions) sseSession(ctx context.Context, last string) (_ *webSession, after int64, _ *wire.Error) {
 	if id, _, found := strings.Cut(last, sseIDEnd); found && isSessionID(id) {
 		session, bad := ws.use(ctx, id, true)
 		switch {
 		case session != nil:
-			// Where an earlier server sent the event, all that is kept came later.
+			// If an earlier server sent the event, all events that are kept are later.
 			return session, cmp.Or(session.log.After(last), sse.FromStart), nil
 		case bad.Kind == wire.RateLimited:
 			return nil, 0, bad
@@ -91,7 +93,7 @@ func (ws *webSessions) sseSession(ctx context.Context, last string) (_ *webSessi
 	if bad := ws.count(ctx); bad != nil {
 		return nil, 0, bad
 	}
-	p, bad := ws.takePlace(ctx, "") // the client says later who it is
+	p, bad := ws.takePlace(ctx, "") // the client states its name later
 	if bad != nil {
 		return nil, 0, bad
 	}
@@ -99,7 +101,7 @@ func (ws *webSessions) sseSession(ctx context.Context, last string) (_ *webSessi
 	return session, 0, bad
 }
 
-// messages serves a POST with a message, or a batch, of the client of a stream.
+// messages serves a POST with a message or a batch from the client of a stream.
 func (w *web) messages(rw http.ResponseWriter, r *http.Request) {
 	if !offered(rw, r, w.server.cfg.SSE, noSSE, http.MethodPost) {
 		return

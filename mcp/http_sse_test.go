@@ -21,12 +21,12 @@ import (
 	"belljar.dev/mcp"
 )
 
-// withSSE turns the transport of 2024-11-05 on.
+// withSSE turns on the transport of 2024-11-05.
 func withSSE(c *mcp.Config) { c.SSE = true }
 
 const revSSE = "2024-11-05"
 
-// path is the site at another path.
+// path returns the site at another path.
 func (s *site) path(p string) *site {
 	at := *s
 	at.url += p
@@ -38,7 +38,7 @@ type events struct {
 	*openStream
 	site    *site
 	headers []string
-	to      string // where it sends its messages
+	to      string // URL for its messages
 }
 
 // sse opens a stream and reads its first event.
@@ -59,16 +59,16 @@ func (s *site) sse(headers ...string) *events {
 	return e
 }
 
-// id is that of the session.
+// id returns the id of the session.
 func (e *events) id() string { return strings.TrimPrefix(e.to, "/messages?sessionId=") }
 
-// post sends a message as another client might, with other headers.
+// post sends a message with any headers, as another client might.
 func (e *events) post(body string, headers ...string) reply {
 	e.site.t.Helper()
 	return e.site.path(e.to).do("POST", body, headers...)
 }
 
-// send sends messages, which are accepted.
+// send sends messages, and checks that they are accepted.
 func (e *events) send(bodies ...string) {
 	e.site.t.Helper()
 	for _, body := range bodies {
@@ -78,7 +78,7 @@ func (e *events) send(bodies ...string) {
 	}
 }
 
-// messages are those of the server so far.
+// messages returns the messages of the server so far.
 func (e *events) messages() (all []answer) {
 	for event := range strings.SplitSeq(e.text(), "\n\n") {
 		lines := strings.Split(event, "\n")
@@ -109,7 +109,7 @@ func (e *events) answer(id string) (found answer) {
 	return found
 }
 
-// greet makes the handshake.
+// greet performs the handshake.
 func (e *events) greet() *events {
 	e.site.t.Helper()
 	e.send(fmt.Sprintf(hello, revSSE))
@@ -120,7 +120,7 @@ func (e *events) greet() *events {
 	return e
 }
 
-// sameOverAll are messages with a part of their answers, which are the same over all
+// sameOverAll are messages with a part of their answers. The answers are the same over all
 // transports. A %s stands for the revision.
 var sameOverAll = []struct{ body, want string }{
 	{call("1", "echo", `{"text":"hi"}`), `hi`},
@@ -137,8 +137,9 @@ var sameOverAll = []struct{ body, want string }{
 	{strings.Replace(hello, `"hello"`, "12", 1), `-32600`},
 }
 
-// The wire of 2024-11-05: the endpoint is the first event, messages are accepted by 202, and
-// all else comes as events, with the same bytes as over stdio.
+// TestSSE checks the wire of 2024-11-05: the endpoint is the first event, the server
+// accepts messages with 202, and everything else is sent as events, with the same bytes as
+// over stdio.
 func TestSSE(t *testing.T) {
 	s := newSite(t, withSSE)
 	e := s.sse()
@@ -182,7 +183,7 @@ func TestSSE(t *testing.T) {
 	}
 }
 
-// short is an answer without what differs from call to call.
+// short returns an answer without the parts that differ from call to call.
 func short(raw string) string {
 	before, rest, found := strings.Cut(raw, "c-")
 	if !found {
@@ -205,7 +206,8 @@ func TestSSEIsOff(t *testing.T) {
 	}
 }
 
-// TestAttacksOnSSE has what a stranger or a careless client may try with the two routes.
+// TestAttacksOnSSE contains requests that a stranger or a careless client may send to the
+// two routes.
 func TestAttacksOnSSE(t *testing.T) {
 	_, with := newOffice(t, "auth: {scopes: {read: {tools: [fail]}}}\ntenants: {a: {}, b: {}}\n")
 	var ran atomic.Int64
@@ -277,8 +279,8 @@ func TestAttacksOnSSE(t *testing.T) {
 	}
 }
 
-// A client that comes back with the id of an event of another session gets a new session,
-// and reads nothing of the other.
+// A client that returns with the id of an event of another principal's session gets a new
+// session, and reads nothing of the other session.
 func TestEventsOfOthersOverSSE(t *testing.T) {
 	_, with := newOffice(t, "tenants: {a: {}, b: {}}\n")
 	s := newSite(t, with, withSSE)
@@ -302,8 +304,8 @@ func TestEventsOfOthersOverSSE(t *testing.T) {
 		}
 		again.close()
 	}
-	// An event that its own session does not have is one of an earlier server: the owner
-	// gets all that is kept.
+	// An event that its own session does not contain is an event of an earlier server: the
+	// owner gets all events that are kept.
 	for _, last := range []string{start + "-1", id + "9", start + "0-18446744073709551616"} {
 		again := s.sse("Authorization", "Bearer token-a/ann", "Last-Event-ID", last)
 		if got := again.answer("1").text(); again.id() != ann.id() || got != "secret" {
@@ -313,8 +315,8 @@ func TestEventsOfOthersOverSSE(t *testing.T) {
 	}
 }
 
-// A client that was cut off comes back to its session, by what every reader of such
-// streams sends unasked, and misses no answer.
+// A client that was cut off returns to its session, with the header that every reader of
+// such streams sends by itself, and misses no answer.
 func TestSSEComesBack(t *testing.T) {
 	book := &shelf{kept: make(map[string]mcp.KeptSession)}
 	s := newSite(t, withSSE, func(c *mcp.Config) { c.Kept = book })
@@ -324,7 +326,7 @@ func TestSSEComesBack(t *testing.T) {
 	last := e.lastID()
 	e.close()
 	s.free <- struct{}{}
-	// The answer is there before the client is.
+	// The call is answered before the client returns.
 	e.send(call("2", "echo", `{"text":"while it was away"}`))
 	again := s.sse("Last-Event-ID", last)
 	if again.id() != e.id() {
@@ -337,7 +339,7 @@ func TestSSEComesBack(t *testing.T) {
 	if n := len(again.messages()); n != 2 {
 		t.Errorf("%d messages came, want the two that were missed: %q", n, again.text())
 	}
-	// One that had no message yet gets all.
+	// A client that has not got a message yet gets all messages.
 	start := s.sse()
 	had := start.lastID()
 	start.send(fmt.Sprintf(hello, revSSE))
@@ -348,11 +350,11 @@ func TestSSEComesBack(t *testing.T) {
 		t.Error("the older stream is still open")
 	}
 
-	// Nor does the end of the server end the session.
+	// The end of the server does not end the session either.
 	if kept, ok := book.kept[e.id()]; !ok || kept.Revision != revSSE || len(book.kept) != 1 {
 		t.Fatalf("the book has %+v", book.kept)
 	}
-	// A handshake that was refused keeps nothing.
+	// A session whose handshake was refused is not kept.
 	bad := s.sse()
 	bad.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":7}}`)
 	if a := bad.answer("1"); a.Error == nil {
@@ -362,7 +364,7 @@ func TestSSEComesBack(t *testing.T) {
 		t.Errorf("after a bad handshake the book has %+v", book.kept)
 	}
 	next := newSite(t, withSSE, func(c *mcp.Config) { c.Kept = book })
-	early := &events{site: next, to: e.to} // a message may be there before the stream is
+	early := &events{site: next, to: e.to} // a message may arrive before the stream is opened
 	early.send(call("5", "echo", `{"text":"early"}`))
 	after := next.sse("Last-Event-ID", again.lastID())
 	after.answer("5")
@@ -375,8 +377,8 @@ func TestSSEComesBack(t *testing.T) {
 	}
 }
 
-// A session ends two minutes after its stream. Until then it takes a place of its tenant,
-// which a new one gets sooner where it needs it.
+// A session ends two minutes after its stream. Until then it uses a place of its tenant. A
+// new session that needs the place ends it earlier.
 func TestSSESessionsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandled(t, withSSE, func(c *mcp.Config) { c.Limits.Sessions = 2 })
@@ -386,7 +388,7 @@ func TestSSESessionsEnd(t *testing.T) {
 		if id, w, _ := h.stream(t.Context()); id != "" || w.status != 503 || w.header.Get("Retry-After") != "60" {
 			t.Errorf("where two streams are open: %d %v %q", w.status, w.header, w.text())
 		}
-		time.Sleep(time.Hour) // of the bubble; comments keep the streams open
+		time.Sleep(time.Hour) // fake time; comments keep the streams open
 		cutOne()
 		three, _, cutThree := h.stream(t.Context())
 		for _, id := range []string{two, three} {
@@ -412,7 +414,7 @@ func TestSSESessionsEnd(t *testing.T) {
 	})
 }
 
-// A client that sends and does not read costs a bound of memory, and then gets 429.
+// A client that sends and does not read uses a limited amount of memory, and then gets 429.
 func TestSSEUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandled(t, withSSE, func(c *mcp.Config) { c.Limits.Running = 4 })
@@ -446,7 +448,7 @@ func TestSSEUnread(t *testing.T) {
 		if n := strings.Count(w.text(), "event: message"); n != 100-refused+2 {
 			t.Errorf("%d answers came, want %d", n, 100-refused+2)
 		}
-		// Answers that come all at once take no more memory: their calls wait.
+		// Many answers at the same time use no more memory: their calls wait.
 		w.stall()
 		for i := range 40 {
 			if got := post(call(fmt.Sprint(300+i), "late", `{}`)); got != 202 {
@@ -468,7 +470,7 @@ func TestSSEUnread(t *testing.T) {
 	})
 }
 
-// stream opens a stream in a bubble. cut ends it.
+// stream opens a stream in a synctest bubble. cut ends the stream.
 func (h *handled) stream(ctx context.Context) (id string, w *page, cut func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	w = newPage()
@@ -484,7 +486,8 @@ func (h *handled) stream(ctx context.Context) (id string, w *page, cut func()) {
 	return id, w, func() { cancel(); <-over }
 }
 
-// message sends messages to the session of a stream, and returns the status of the last.
+// message sends messages to the session of a stream, and returns the status of the last
+// message.
 func (h *handled) message(id string, bodies ...string) (status int) {
 	for _, body := range bodies {
 		w := newPage()
@@ -494,15 +497,15 @@ func (h *handled) message(id string, bodies ...string) (status int) {
 	return status
 }
 
-// A call that runs when the server ends is answered before its stream ends, and a client
-// that is slow to read still gets the answer.
+// A call that runs when the server ends is answered before its stream ends. A client that
+// reads slowly still gets the answer.
 func TestSSEDrains(t *testing.T) {
 	s := newSite(t, withSSE)
 	e := s.sse().greet()
 	e.send(call("1", "hang", `{}`))
 	<-s.running
 	ended := s.endNow()
-	refuses := func() bool { // a stream may yet open, which is not read
+	refuses := func() bool { // the server may still accept a stream, which is not read
 		res, err := http.DefaultClient.Do(s.path("/sse").request(t.Context(), "GET", nil))
 		if err != nil {
 			t.Fatal(err)
@@ -520,7 +523,7 @@ func TestSSEDrains(t *testing.T) {
 		t.Errorf("the call that ran says %q", got)
 	}
 
-	for range 20 { // each of which has an even chance to show a stream that ends at once
+	for range 20 { // each round has an even chance of finding a stream that ends too early
 		synctest.Test(t, func(t *testing.T) {
 			h := newHandled(t, withSSE)
 			id, w, cut := h.stream(t.Context())
@@ -549,14 +552,14 @@ func TestSSEDrains(t *testing.T) {
 	}
 }
 
-// A session that an operator ends answers what it has cancelled, before its stream ends.
+// If an operator ends a session, its cancelled calls are answered before its stream ends.
 func TestSSEIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandled(t, withSSE)
 		defer h.Shutdown(context.Background())
 		mcp.AddTool(h.Server, mcp.Tool{Name: "slow", Description: "needs a second to be cancelled"}, func(ctx context.Context, _ mcp.Call, _ noInput) (*mcp.Result, error) {
 			<-ctx.Done()
-			time.Sleep(time.Second) // of the bubble
+			time.Sleep(time.Second) // fake time
 			return nil, context.Cause(ctx)
 		})
 		id, w, cut := h.stream(t.Context())
@@ -576,7 +579,8 @@ func TestSSEIsEnded(t *testing.T) {
 	})
 }
 
-// The client of the go-sdk, which speaks this transport as others do.
+// TestSSEWithTheSDK uses the client of the go-sdk, which uses this transport in the same
+// way as other clients.
 func TestSSEWithTheSDK(t *testing.T) {
 	s := newSite(t, withSSE)
 	updated := make(chan string, 1)
@@ -623,7 +627,8 @@ func TestSSEWithTheSDK(t *testing.T) {
 	}
 }
 
-// A token that is good for less sees less, whoever opened the stream with another.
+// With a token of fewer scopes, a client sees fewer tools, even if the stream was opened
+// with another token.
 func TestSSEScopes(t *testing.T) {
 	_, with := newOffice(t, twoScopes)
 	s := newSite(t, with, withSSE)
@@ -639,11 +644,12 @@ func TestSSEScopes(t *testing.T) {
 	}
 }
 
-// The messages in flight of all sessions of a tenant have one bound, which an answer and
-// the end of a session give back.
+// The messages in flight of all sessions of a tenant have one limit together. An answer and
+// the end of a session release their bytes.
 func TestSSEBytesInFlight(t *testing.T) {
 	_, with := newOffice(t, "tenants: {a: {}}\n")
-	s := newSite(t, with, withSSE, func(c *mcp.Config) { c.Limits.QueueBytes = 920 << 10 }) // twice that for a tenant
+	// the limit of a tenant is twice this
+	s := newSite(t, with, withSSE, func(c *mcp.Config) { c.Limits.QueueBytes = 920 << 10 })
 	large := func(id, tool string, kib int) string {
 		return call(id, tool, `{"text":"hi","on_error":"`+strings.Repeat("x", kib<<10)+`"}`)
 	}
@@ -662,21 +668,21 @@ func TestSSEBytesInFlight(t *testing.T) {
 	<-s.running
 	s.End(func(i mcp.SessionInfo) bool { return i.ID == all[1].id() }, "")
 	<-all[1].over
-	all[2].send(large("2", "echo", 1000)) // there is no room for it beside one of the others
+	all[2].send(large("2", "echo", 1000)) // fits only if the other messages have released their bytes
 	if a := all[2].answer("2"); a.short() != "2: ok" {
 		t.Errorf("after the others are over: %.300s", a.raw)
 	}
 }
 
-// page is what a client without a network reads. One that is stalled takes no more until
-// it goes on.
+// page is the output of a client without a network. A stalled page blocks writes until it
+// is resumed.
 type page struct {
 	header http.Header
 
 	mu      sync.Mutex
 	status  int
 	read    string
-	stalled chan struct{} // guarded by mu: closed when it goes on; nil where it is not stalled
+	stalled chan struct{} // guarded by mu: closed by resume; nil if the page is not stalled
 }
 
 func newPage() *page { return &page{header: make(http.Header)} }
@@ -722,7 +728,7 @@ func (p *page) text() string {
 	return p.read
 }
 
-// request is a request without a network.
+// request returns a request without a network.
 func request(ctx context.Context, method, path string, body ...string) *http.Request {
 	r := httptest.NewRequestWithContext(ctx, method, "http://localhost"+path, strings.NewReader(strings.Join(body, "")))
 	r.Header.Set("Content-Type", "application/json")

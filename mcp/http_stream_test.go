@@ -21,7 +21,7 @@ import (
 	"belljar.dev/mcp"
 )
 
-// openStream is the stream of a request, read in the background.
+// openStream is the stream of a request. It is read in the background.
 type openStream struct {
 	t      testing.TB
 	status int
@@ -32,13 +32,13 @@ type openStream struct {
 	read string
 }
 
-// listen opens a stream of a session. Its caller closes it.
+// listen opens a stream of a session. The caller must close it.
 func (s *site) listen(headers ...string) *openStream {
 	s.t.Helper()
 	return s.stream(http.MethodGet, nil, headers...)
 }
 
-// stream sends a request, and reads its answer in the background. Its caller closes it.
+// stream sends a request, and reads its answer in the background. The caller must close it.
 func (s *site) stream(method string, body io.Reader, headers ...string) *openStream {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -90,7 +90,7 @@ func (l *openStream) close() {
 	<-l.over
 }
 
-// lastID is the id of the last event.
+// lastID returns the id of the last event.
 func (l *openStream) lastID() string {
 	at := strings.LastIndex(l.text(), "id: ")
 	if at < 0 {
@@ -110,8 +110,8 @@ func (c counted) Decided(context.Context, mcp.Decided) error {
 
 func (counted) Finished(mcp.Finished) {}
 
-// TestAttacksOnSessions has what a stranger, a careless client or a proxy may try with
-// sessions and their streams.
+// TestAttacksOnSessions contains requests for sessions and their streams that a stranger, a
+// careless client or a proxy may send.
 func TestAttacksOnSessions(t *testing.T) {
 	book := &shelf{kept: make(map[string]mcp.KeptSession)}
 	_, with := newOffice(t, "tenants: {a: {}, b: {}}\n")
@@ -180,7 +180,7 @@ func TestAttacksOnSessions(t *testing.T) {
 	for _, name := range []string{"Mcp-Session-Id", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name", "Last-Event-ID"} {
 		w := httptest.NewRecorder()
 		req := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", strings.NewReader(say))
-		req.Header[http.CanonicalHeaderKey(name)] = []string{id, id} // as a server gets it
+		req.Header[http.CanonicalHeaderKey(name)] = []string{id, id} // in the form in which a server gets them
 		s.Handler().ServeHTTP(w, req)
 		if w.Code != 400 || !strings.Contains(w.Body.String(), "twice") {
 			t.Errorf("two headers %s: %d %s", name, w.Code, w.Body)
@@ -188,14 +188,14 @@ func TestAttacksOnSessions(t *testing.T) {
 	}
 }
 
-// Nobody else gets the events of an owner's stream by naming them.
+// A client does not get the events of another owner's stream if it names their ids.
 func TestEventsOfOthers(t *testing.T) {
 	s := newSite(t)
 	one, two := s.greet(), s.greet()
 	for _, headers := range [][]string{two, one} {
 		s.do("POST", `{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"note://7"}}`, headers...)
 	}
-	before := s.listen(two...) // so that the other one has events with the same numbers
+	before := s.listen(two...) // so that the other session has events with the same numbers
 	mine := s.listen(one...)
 	s.Updated("local", "note://7")
 	mine.has("note://7")
@@ -207,7 +207,7 @@ func TestEventsOfOthers(t *testing.T) {
 	}
 	mine.close()
 	s.Updated("local", "note://7")
-	before.hasTimes("note://7", 2) // or a stream below would get it as news
+	before.hasTimes("note://7", 2) // otherwise a stream below would get it as a new event
 	before.close()
 	for _, last := range []string{id, "-1", "18446744073709551616", strings.Repeat("9", 200), "0"} {
 		other := s.listen(append(two, "Last-Event-ID", last)...)
@@ -217,7 +217,7 @@ func TestEventsOfOthers(t *testing.T) {
 		}
 		other.close()
 	}
-	// Its own client goes on behind it.
+	// The stream's own client resumes the stream after the event.
 	again := s.listen(append(one, "Last-Event-ID", id)...)
 	again.has("note://7")
 	if n := strings.Count(again.text(), "note://7"); n != 1 {
@@ -226,7 +226,8 @@ func TestEventsOfOthers(t *testing.T) {
 	again.close()
 }
 
-// A client that opens its stream again and again has one of them, at its rate.
+// A client that opens its stream again and again has only one open stream, and can open it
+// only at its rate.
 func TestManyStreams(t *testing.T) {
 	s := newSite(t, func(c *mcp.Config) { c.Limits.Burst, c.Limits.Rate = 60, 0.001 })
 	headers := s.greet()
@@ -260,8 +261,8 @@ func TestManyStreams(t *testing.T) {
 	}
 }
 
-// Sessions whose clients never use them end after two minutes, and those of a client that
-// begins one after the other take no more than its share.
+// Sessions that are never used end after two minutes. A client that begins one session
+// after the other uses no more than its share.
 func TestSessionsThatAreNotUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		book := &shelf{kept: make(map[string]mcp.KeptSession)}
@@ -281,7 +282,7 @@ func TestSessionsThatAreNotUsed(t *testing.T) {
 		}
 		used, _ := h.begin("")
 		h.ask(t.Context(), "POST", "", used, initialized)
-		time.Sleep(2*time.Minute + time.Second) // of the bubble
+		time.Sleep(2*time.Minute + time.Second) // fake time
 		synctest.Wait()
 		if open := h.Sessions(); len(open) != 1 || open[0].ID != used {
 			t.Errorf("after two minutes %d sessions are open, want the one that was used", len(open))
@@ -289,7 +290,7 @@ func TestSessionsThatAreNotUsed(t *testing.T) {
 	})
 }
 
-// A client that sends or reads slowly does not hold a connection for long.
+// A client that sends or reads slowly cannot keep a connection for long.
 func TestSlowClients(t *testing.T) {
 	s := newSite(t, func(c *mcp.Config) { c.Limits.Body = 100 * time.Millisecond })
 	var slow sync.WaitGroup
@@ -319,7 +320,7 @@ func TestSlowClients(t *testing.T) {
 				t.Error(err)
 			}
 			if half, ok := conn.(*net.TCPConn); ok && tt.want == ends {
-				_ = half.CloseWrite() // the client says that nothing more comes
+				_ = half.CloseWrite() // the client sends no more bytes
 			}
 			raw, err := io.ReadAll(conn)
 			if took := time.Since(began); !strings.HasPrefix(string(raw), fmt.Sprintf("HTTP/1.1 %d ", tt.want)) || tt.want == waits && took < 100*time.Millisecond {
@@ -332,9 +333,9 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// A stream that lasts is the last answer of its connection: it ends with the server, and its
-// client would bring the next request to the server that ends. Where requests share a
-// connection it stays, and so it does behind other answers.
+// A stream that lasts is the last answer of its connection: it ends with the server, and
+// its client would send the next request to the server that ends. The connection stays open
+// if several requests share it, and after all other answers.
 func TestStreamsAreLastAnswers(t *testing.T) {
 	for name, major := range map[string]int{"HTTP/1.1": 1, "HTTP/2": 2} {
 		synctest.Test(t, func(t *testing.T) {
@@ -370,8 +371,8 @@ func TestStreamsAreLastAnswers(t *testing.T) {
 	}
 }
 
-// A session that ends while a subscription begins: if there is an answer of events, it begins with
-// its acknowledgement.
+// If a session ends while a subscription begins, and there is an answer with events, then
+// the first event is the acknowledgement.
 func TestSubscriptionsBeginWhileTheServerEnds(t *testing.T) {
 	for range 100 {
 		h := newHandled(t)
@@ -391,7 +392,8 @@ func TestSubscriptionsBeginWhileTheServerEnds(t *testing.T) {
 	}
 }
 
-// A subscription begins with its acknowledgement, and ends with its result when the server does.
+// A subscription begins with its acknowledgement. When the server ends, it ends with its
+// result.
 func TestSubscriptionsEndWithTheServer(t *testing.T) {
 	s := newSite(t)
 	l := s.stream("POST", strings.NewReader(modern(`"l"`, "subscriptions/listen", `"notifications":{"toolsListChanged":true},`)), modernHeaders("subscriptions/listen", "")...)
@@ -410,8 +412,8 @@ func TestSubscriptionsEndWithTheServer(t *testing.T) {
 	}
 }
 
-// A refusal of a server that stops differs from one of a server that works: only the former can be
-// sent to the next server at once.
+// A refusal of a server that is stopping is marked: only such a request can be sent to the
+// next server immediately.
 func TestNotStartedIsMarked(t *testing.T) {
 	s := newSite(t, func(c *mcp.Config) {
 		c.HTTP.MarkNotStarted = func(h http.Header) { h.Set("Not-Started", "yes") }

@@ -23,7 +23,7 @@ type site struct {
 	*toy
 	t   testing.TB
 	url string
-	cut chan struct{} // gets one for a request that is over because its client went away, if there is room
+	cut chan struct{} // gets a token, if there is room, when a request ends because its client disconnected
 }
 
 func newSite(t testing.TB, change ...func(*mcp.Config)) *site {
@@ -41,7 +41,7 @@ func newSite(t testing.TB, change ...func(*mcp.Config)) *site {
 	}))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
-		cancel() // at once: what still runs is cancelled
+		cancel() // immediately: running calls are cancelled
 		if err := ty.Shutdown(ctx); err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("Shutdown: %v", err)
 		}
@@ -52,7 +52,7 @@ func newSite(t testing.TB, change ...func(*mcp.Config)) *site {
 	return &site{toy: ty, t: t, url: server.URL, cut: cut}
 }
 
-// reply is what a POST got.
+// reply is the answer to a request.
 type reply struct {
 	status  int
 	header  http.Header
@@ -60,11 +60,11 @@ type reply struct {
 	raw     string
 }
 
-// request is a request to the site. headers are names, each with its value behind it.
+// request returns a request to the site. headers are names, each followed by its value.
 func (s *site) request(ctx context.Context, method string, body io.Reader, headers ...string) *http.Request {
 	req, err := http.NewRequestWithContext(ctx, method, s.url, body)
 	if err != nil {
-		panic(err) // the test's own mistake, in whatever goroutine
+		panic(err) // a mistake of the test, in any goroutine
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
@@ -72,7 +72,7 @@ func (s *site) request(ctx context.Context, method string, body io.Reader, heade
 	return req
 }
 
-// setHeaders sets headers of a request: names, each with its value behind it.
+// setHeaders sets headers of a request. headers are names, each followed by its value.
 func setHeaders(r *http.Request, headers ...string) {
 	for pair := range slices.Chunk(headers, 2) {
 		if pair[0] == "Host" {
@@ -82,7 +82,8 @@ func setHeaders(r *http.Request, headers ...string) {
 	}
 }
 
-// endNow ends the server with all that runs, and closes ended when that is over.
+// endNow ends the server after its running calls, and closes ended when the server has
+// ended.
 func (s *site) endNow() (ended <-chan struct{}) {
 	over := make(chan struct{})
 	go func() {
@@ -127,7 +128,7 @@ func (r reply) last() answer {
 	return r.answers[len(r.answers)-1]
 }
 
-// greet makes the handshake and returns the headers of the session.
+// greet performs the handshake and returns the headers of the session.
 func (s *site) greet() []string {
 	s.t.Helper()
 	r := s.do("POST", fmt.Sprintf(hello, revLegacy))
@@ -195,7 +196,7 @@ func TestHTTPModern(t *testing.T) {
 	if r := s.do("POST", modern("3", "tools/call", `"name":"echo","arguments":{"text":"hi"},`), modernHeaders("tools/call", "echo")...); r.last().text() != "hi" {
 		t.Errorf("echo answered %d %s", r.status, r.raw)
 	}
-	// Both eras on one URL.
+	// Both eras are served on one URL.
 	if r := s.do("POST", call("4", "echo", `{"text":"old"}`), s.greet()...); r.last().text() != "old" {
 		t.Errorf("legacy echo answered %d %s", r.status, r.raw)
 	}
@@ -307,7 +308,7 @@ func TestHTTPSessionCap(t *testing.T) {
 	<-done
 	<-done
 	s.do("POST", req("2", "ping"), one...)
-	// A session is idle some time after its answer was written.
+	// A session becomes idle shortly after its answer was written.
 	if !testenv.Until(10*time.Second*testenv.Patience(t), func() bool {
 		r = s.do("POST", fmt.Sprintf(hello, revLegacy))
 		return r.status == 200
@@ -337,7 +338,7 @@ func TestHTTPTooManyRequests(t *testing.T) {
 	for i := range 3 {
 		go func() { done <- s.do("POST", call(fmt.Sprint(i), "hang", `{}`), session...) }()
 	}
-	r := <-done // one runs, one waits, and the third is answered at once
+	r := <-done // one runs, one waits, and the third is answered immediately
 	if r.status != 429 || r.header.Get("Retry-After") != "1" || r.last().Error == nil || r.last().Error.Code != -32003 {
 		t.Errorf("one too many answered %d %v %s", r.status, r.header, r.raw)
 	}

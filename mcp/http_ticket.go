@@ -15,20 +15,20 @@ import (
 
 const (
 	ticketPath = "/ticket" // below the path of the WebSocket
-	// ticketProtocol begins the subprotocol by which a page shows its ticket. The server
-	// chooses the subprotocol of MCP, so the ticket is not repeated.
+	// ticketProtocol begins the subprotocol with which a page presents its ticket. The
+	// server chooses the subprotocol of MCP, so its answer does not repeat the ticket.
 	ticketProtocol = subprotocol + ".ticket."
 )
 
 // issued is the answer to a request for a ticket.
 type issued struct {
 	Ticket    string `json:"ticket"`
-	Protocol  string `json:"protocol"` // the subprotocol that the page offers beside that of MCP
+	Protocol  string `json:"protocol"` // subprotocol that the page offers in addition to that of MCP
 	ExpiresIn int    `json:"expires_in"`
 }
 
-// ticket gives a caller a ticket for the page that sends the request, or, if a program sends
-// it, for the page that the program names.
+// ticket issues a ticket to a caller. The ticket is for the page that sends the request or,
+// if a program sends it, for the page that the program names.
 func (w *web) ticket(rw http.ResponseWriter, r *http.Request) {
 	if !offered(rw, r, w.server.cfg.Sockets, noSockets, http.MethodPost) {
 		return
@@ -58,9 +58,9 @@ func (w *web) ticket(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ticketPage returns the origin of the page for which a ticket is asked, empty for a ticket
-// that a program uses itself. If the request is not valid, the answer has been sent, and ok
-// is false.
+// ticketPage returns the origin of the page that will use the requested ticket; empty if a
+// program will use it. If the request is not valid, the answer has been sent, and ok is
+// false.
 func (w *web) ticketPage(rw http.ResponseWriter, r *http.Request) (page string, ok bool) {
 	body, ok := w.readBody(rw, r)
 	if !ok {
@@ -91,8 +91,8 @@ func (w *web) ticketPage(rw http.ResponseWriter, r *http.Request) (page string, 
 	return cmp.Or(asks, named), true
 }
 
-// pageOf returns the origin of the page that sent a request, and is empty if a program sent it.
-// The check of origins has let the request pass.
+// pageOf returns the origin of the page that sent a request; empty if a program sent it.
+// The check of origins has already allowed the request.
 func pageOf(r *http.Request) string {
 	page, err := origin.ParseOrigin(r.Header.Get("Origin"))
 	if err != nil {
@@ -101,8 +101,8 @@ func pageOf(r *http.Request) string {
 	return page
 }
 
-// ticketIn returns the ticket that a page shows with a request for a WebSocket, and false
-// for a request of another kind.
+// ticketIn returns the ticket that a page presents in a request for a WebSocket, and false
+// for any other request.
 func ticketIn(r *http.Request) (ticket string, ok bool) {
 	protocols := socket.Protocols(r)
 	if !socket.Asked(r) || r.Method != http.MethodGet || path.Base(r.URL.Path) != "mcp" ||
@@ -112,9 +112,9 @@ func ticketIn(r *http.Request) (ticket string, ok bool) {
 	return strings.CutPrefix(protocols[1], ticketProtocol)
 }
 
-// loginByTicket is login for a page that shows a ticket in place of a token. A page cannot read
-// the HTTP status of a WebSocket, so the server refuses a ticket by a WebSocket that it closes
-// at once.
+// loginByTicket does what login does, for a page that presents a ticket in place of a
+// token. A page cannot read the HTTP status of a request for a WebSocket. So the server
+// refuses a ticket with a WebSocket that it closes immediately.
 func (w *web) loginByTicket(rw http.ResponseWriter, r *http.Request, ticket string) (_ *http.Request, ok bool) {
 	if r.Header.Get("Authorization") != "" {
 		r.Header.Del("Authorization")
@@ -124,7 +124,7 @@ func (w *web) loginByTicket(rw http.ResponseWriter, r *http.Request, ticket stri
 	if misplaced(rw, r) {
 		return nil, false
 	}
-	r.Header.Set("Sec-Websocket-Protocol", subprotocol) // the ticket goes no further
+	r.Header.Set("Sec-Websocket-Protocol", subprotocol) // later code does not see the ticket
 	ctx := r.Context()
 	p, ok := w.server.cfg.Tickets.redeem(ticket, pageOf(r), r.URL.Path)
 	if ok && p.caller != nil {

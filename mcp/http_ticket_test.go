@@ -36,14 +36,15 @@ func (s *site) ticket(body string, headers ...string) string {
 	return ticketOf(s.t, r.status, r.raw)
 }
 
-// Pages by which tests reach the site. Both are of the site's own server, under two names.
+// Pages from which tests use the site. Both are pages of the site's own server, under two
+// names.
 const (
 	ownPage   = "Origin: http://localhost"
 	otherPage = "Origin: http://127.0.0.1"
 )
 
-// show asks for a WebSocket with subprotocols. code is the close code if the server closes it
-// at once, and otherwise zero.
+// show requests a WebSocket with the subprotocols that it offers. code is the close code if
+// the server closes the WebSocket immediately, and otherwise zero.
 func (s *site) show(offers string, lines ...string) (status, code int, c *sock) {
 	s.t.Helper()
 	request := handshake("/mcp", append(lines, "Sec-WebSocket-Protocol: "+offers)...)
@@ -67,7 +68,7 @@ func (s *site) show(offers string, lines ...string) (status, code int, c *sock) 
 	return 101, 0, c
 }
 
-// TestAttacksOnTickets has what others may try with a ticket that they have seen.
+// TestAttacksOnTickets contains what others may try with a ticket that they have seen.
 func TestAttacksOnTickets(t *testing.T) {
 	o, with := newOffice(t, twoScopes)
 	var mu sync.Mutex
@@ -124,7 +125,8 @@ func TestAttacksOnTickets(t *testing.T) {
 			t.Errorf("a ticket is good for %s: %s", path, res.Status)
 		}
 	}
-	// Only the latest 16 tickets of a principal are good. A ticket of a revoked token is not.
+	// Only the latest 16 tickets of a principal are valid. A ticket of a revoked token is
+	// not valid.
 	first := get()
 	for range 16 {
 		get()
@@ -156,7 +158,7 @@ func TestAttacksOnTickets(t *testing.T) {
 	}
 }
 
-// The table says who gets a ticket, and for which page.
+// Each row of the table shows who gets a ticket, and for which page.
 func TestTickets(t *testing.T) {
 	_, with := newOffice(t, "tenants: {a: {}, b: {limit: {calls: 1/h, burst: 3}}}\n")
 	s := newSite(t, with, withSockets)
@@ -207,8 +209,8 @@ func TestTickets(t *testing.T) {
 	}
 }
 
-// The tickets of a tenant are bounded, however many principals it has, and those of other
-// tenants stay good.
+// The number of a tenant's tickets is limited, however many principals the tenant has. The
+// tickets of other tenants stay valid.
 func TestTicketsAreBounded(t *testing.T) {
 	_, with := newOffice(t, "tenants: {a: {limit: {calls: 1000/s, burst: 5000}}, b: {}}\n")
 	s := newSite(t, with, withSockets)

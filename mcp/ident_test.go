@@ -11,11 +11,11 @@ import (
 	"belljar.dev/mcp"
 )
 
-// lineMost is the longest line of the connection on which malformed ones are sent.
+// lineMost is the longest line of the connection to which malformed lines are sent.
 const lineMost = 16 << 10
 
-// harmless are faults that leave no doubt which request a line is: a request that
-// has them beside its id, or whose line has them, is refused.
+// harmless are faults after which it is still clear which request a line is. A request with
+// such a fault in another member or in its line is refused.
 var harmless = []func(r *rand.Rand, m []string) []string{
 	member(`"method":"ping"`), member(`"jsonrpc":"2.0"`), member(`"\u006dethod":"ping"`),
 	member(`"x":{"a":1,"a":2}`), member(`"x":[{"id":1,"id":2}]`), member(`"x":{"id":5},"x":1`),
@@ -27,7 +27,7 @@ var harmless = []func(r *rand.Rand, m []string) []string{
 	member(`"x":"` + strings.Repeat(`\",\"id\":5,`, lineMost/8) + `"`),
 	member(`"` + strings.Repeat("x", lineMost) + `":1`),
 	func(_ *rand.Rand, m []string) []string { return append(m, strings.Repeat(" ", lineMost)) },
-	func(r *rand.Rand, m []string) []string { // it ends too early, behind the id
+	func(r *rand.Rand, m []string) []string { // the message ends too early, after the id
 		for !strings.HasPrefix(m[len(m)-1], `"method"`) {
 			r.Shuffle(len(m), func(i, j int) { m[i], m[j] = m[j], m[i] })
 		}
@@ -36,21 +36,21 @@ var harmless = []func(r *rand.Rand, m []string) []string{
 	},
 }
 
-// unended at the end of a message's last member has its brace left out.
+// unended at the end of a message's last member makes write leave out the closing brace.
 const unended = "\x00"
 
-// member puts one more into a message.
+// member returns a function that inserts one more member into a message.
 func member(text string) func(*rand.Rand, []string) []string {
 	return func(r *rand.Rand, m []string) []string { return slices.Insert(m, r.IntN(len(m)+1), text) }
 }
 
-// doubtful are faults after which nobody can say whose answer it would be.
+// doubtful are faults after which it is not clear to which request an answer would belong.
 var doubtful = []func(r *rand.Rand, m []string) []string{
 	member(`"id":1`), member(`"id":"a"`), member(`"\u0069d":1`), member(`"id":null`), member(`"id":{}`), member(`"x":1,"id":`),
 	member(`"x":"`), member(`"x":[}`), member(`"x":{]`), member(`"x":1}`), member(`"x":1},{"id":1`), member(`"x":1}{"id":1`),
 }
 
-// anID is an id as a request may write it.
+// anID returns an id in one of the forms that a request may use.
 func anID(r *rand.Rand, i int) string {
 	switch r.IntN(6) {
 	case 0:
@@ -67,7 +67,7 @@ func anID(r *rand.Rand, i int) string {
 	return fmt.Sprint(i)
 }
 
-// write is a message of members, with space where JSON allows it.
+// write returns a message with the members, with white space where JSON allows it.
 func write(r *rand.Rand, m []string) string {
 	gap := func() string { return strings.Repeat([]string{" ", "\t", "\r"}[r.IntN(3)], r.IntN(4)/3*r.IntN(9)) }
 	end := "}"
@@ -84,9 +84,9 @@ func write(r *rand.Rand, m []string) string {
 	return line + end + gap()
 }
 
-// A line that is refused and has one id, and no doubt about it, is answered with
-// that id: its client waits for it. One that leaves a doubt is answered with
-// null: the id may be another request's.
+// A refused line with one certain id is answered with this id, because its client waits for
+// the answer. If the id is in doubt, the answer has the id null, because the id may be that
+// of another request.
 func TestRefusedLineKeepsID(t *testing.T) {
 	ty := newToy(t, func(c *mcp.Config) {
 		c.Limits = mcp.Limits{Line: lineMost, Rate: 1e6, Burst: 1e6}

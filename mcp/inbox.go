@@ -8,11 +8,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// inbox is what the sdk has not read yet. It has no bound of its own: the guard bounds
-// what it pushes.
+// inbox contains the messages that the sdk has not read yet. It has no limit of its own:
+// the guard limits what it pushes.
 type inbox struct {
 	mu      sync.Mutex
-	arrived sync.Cond         // over mu: waiting or closed changed
+	arrived sync.Cond         // uses mu; signals that waiting or closed has changed
 	waiting []jsonrpc.Message // guarded by mu
 	closed  bool              // guarded by mu: Read returns io.EOF
 }
@@ -23,7 +23,7 @@ func newInbox() *inbox {
 	return in
 }
 
-// push queues a message for Read. After Close it is dropped.
+// push queues a message for Read. After Close, it drops the message.
 func (in *inbox) push(m jsonrpc.Message) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -51,8 +51,8 @@ func (in *inbox) Read(context.Context) (jsonrpc.Message, error) {
 	return m, nil
 }
 
-// Close drops the messages that wait. Read then returns io.EOF, and the sdk cancels what
-// still runs. Close may be called twice.
+// Close drops the waiting messages. After that, Read returns io.EOF, and the sdk cancels
+// what still runs. Close may be called twice.
 func (in *inbox) Close() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()

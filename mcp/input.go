@@ -18,31 +18,31 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// In the modern era a server asks by its result. A call that needs a person returns
-// the question (input_required), and the client makes the same call again with the
-// answers and with a state of ours, which it can neither read nor change (MCP 2026-07-28,
-// "Multi Round-Trip Requests"). The question itself is open on the server; the state
-// only proves that this call asked it.
+// In the modern era a server asks a question in a result. A call that needs a person
+// returns the question (input_required). The client makes the same call again, with the
+// answers and with a state of the server, which it can neither read nor change (MCP
+// 2026-07-28, "Multi Round-Trip Requests"). The question itself is open on the server; the
+// state only proves that this call asked it.
 
-// Bounds of a round trip.
+// Limits of a round trip.
 const (
-	stateLife  = 15 * time.Minute // the longest that a client may think; the question may end before
+	stateLife  = 15 * time.Minute // longest time for an answer; the question may expire earlier
 	maxState   = 4 << 10          // bytes
 	maxAnswers = 16               // questions of one call
 )
 
-// input is a modern call's exchange with its client: the answers that the call
-// brought, and the questions to ask. Those may come from many goroutines, since an upstream
-// may ask several at once.
+// input is a modern call's exchange with its client: the answers that came with the call,
+// and the questions to ask. Several goroutines may add questions at the same time, because
+// an upstream may ask several.
 type input struct {
 	shows   bool   // the client shows forms
-	opens   bool   // the client has its person open addresses
+	opens   bool   // the client lets its person open addresses
 	samples bool   // the client has a model that can be asked
 	client  string // name and version
 	brought map[string]FormAnswer
 
 	mu    sync.Mutex
-	wants map[string]Form // guarded by mu
+	wants map[string]Form // guarded by mu: by the question's ID
 }
 
 // want adds a question to the client.
@@ -55,7 +55,7 @@ func (in *input) want(o Offer) {
 	in.wants[o.ID] = o.Form
 }
 
-// asks are the questions to the client until now. A nil input has none.
+// asks returns the questions to the client so far. A nil input has no questions.
 func (in *input) asks() map[string]Form {
 	if in == nil {
 		return nil
@@ -65,13 +65,13 @@ func (in *input) asks() map[string]Form {
 	return maps.Clone(in.wants)
 }
 
-// needs is a result that asks the client.
+// needs is a result that asks the client questions.
 type needs struct {
 	forms map[string]Form
 	state string
 }
 
-// requests are the forms as the protocol has them.
+// requests returns the forms in the type of the protocol.
 func (n *needs) requests() (sdk.InputRequestMap, error) {
 	all := make(sdk.InputRequestMap, len(n.forms))
 	for id, f := range n.forms {
@@ -84,8 +84,8 @@ func (n *needs) requests() (sdk.InputRequestMap, error) {
 	return all, nil
 }
 
-// frame is the result as a line of the wire, without its LF. server is what the server says
-// of itself.
+// frame returns the result as a line of the wire, without its LF. server is the description
+// of the server.
 func (n *needs) frame(id []byte, server json.RawMessage) ([]byte, error) {
 	requests, err := n.requests()
 	if err != nil {
@@ -100,10 +100,10 @@ func (n *needs) frame(id []byte, server json.RawMessage) ([]byte, error) {
 	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), raw, []byte("}")), nil
 }
 
-// sealer makes the states that clients carry from one call to the next, and checks them.
+// sealer makes the states that clients carry from one call to the next, and verifies them.
 type sealer struct{ key []byte }
 
-// newSealer is a sealer with a key; with one at random if that is nil.
+// newSealer returns a sealer with a key. If the key is nil, it makes a random key.
 func newSealer(key []byte) *sealer {
 	if key == nil {
 		key = make([]byte, 32)
@@ -118,18 +118,18 @@ type roundTrip struct {
 	End int64    `json:"x"` // milliseconds since 1970
 }
 
-// needsOf returns the result with the questions of a call.
+// needsOf returns a result with the questions of a call.
 func (k *sealer) needsOf(c Call, args json.RawMessage, forms map[string]Form) *needs {
 	ids := slices.Sorted(maps.Keys(forms))
 	text, err := json.Marshal(roundTrip{ids, time.Now().Add(stateLife).UnixMilli()})
 	if err != nil {
-		text = nil // of texts and a number, which marshal
+		text = nil // does not happen: texts and a number can be marshalled
 	}
 	state := base64.RawURLEncoding.EncodeToString(text) + "." + base64.RawURLEncoding.EncodeToString(k.seal(c, args, text))
 	return &needs{forms: forms, state: state}
 }
 
-// seal binds a state to the caller and to the content of the call.
+// seal returns a MAC that binds a state to the caller and to the content of the call.
 func (k *sealer) seal(c Call, args json.RawMessage, text []byte) []byte {
 	mac := hmac.New(sha256.New, k.key)
 	for _, part := range [][]byte{[]byte(c.Session.tenant), []byte(c.Session.principal), []byte(c.Tool), canonicalJSON(args), text} {
@@ -139,8 +139,8 @@ func (k *sealer) seal(c Call, args json.RawMessage, text []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// canonicalJSON returns an object with its members in order: a client may write the
-// same object differently.
+// canonicalJSON returns an object with its members sorted, because a client may write the
+// same object in another way.
 func canonicalJSON(args json.RawMessage) []byte {
 	d := json.NewDecoder(bytes.NewReader(args))
 	d.UseNumber()
@@ -155,8 +155,8 @@ func canonicalJSON(args json.RawMessage) []byte {
 	return text
 }
 
-// bring notes the answers that came with a call, or says why they cannot be
-// taken.
+// bring stores the answers that came with a call. It returns an error if they cannot be
+// accepted.
 func (k *sealer) bring(in *input, c Call, args json.RawMessage, state string, answers sdk.InputResponseMap) error {
 	if state == "" && len(answers) == 0 {
 		return nil
@@ -195,7 +195,7 @@ func (k *sealer) bring(in *input, c Call, args json.RawMessage, state string, an
 	return nil
 }
 
-// inputFor returns the input of a modern call through the sdk; nil for a legacy call.
+// inputFor returns the input of a modern call that the sdk has read; nil for a legacy call.
 // tool is the tool's own name.
 func (k *sealer) inputFor(session *Session, req *sdk.CallToolRequest, tool string) (*input, error) {
 	if eraOf(req) != wire.Modern {
@@ -216,7 +216,7 @@ func (k *sealer) inputFor(session *Session, req *sdk.CallToolRequest, tool strin
 	return in, k.bring(in, c, req.Params.Arguments, req.Params.RequestState, req.Params.InputResponses)
 }
 
-// showsForms reports whether the capabilities of a modern client say that it shows
+// showsForms reports whether the capabilities of a modern client declare that it shows
 // forms.
 func showsForms(capabilities []byte) bool {
 	elicitation := wire.Member(capabilities, "elicitation")
@@ -224,8 +224,8 @@ func showsForms(capabilities []byte) bool {
 	return wire.IsObject(elicitation) && (wire.IsObject(form) || isNone(form) && isNone(url))
 }
 
-// opensAddresses reports whether the capabilities of a modern client say that it has its person
-// open addresses.
+// opensAddresses reports whether the capabilities of a modern client declare that it lets
+// its person open addresses.
 func opensAddresses(capabilities []byte) bool {
 	return wire.IsObject(wire.Member(wire.Member(capabilities, "elicitation"), "url"))
 }

@@ -16,12 +16,12 @@ import (
 
 const formsMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}`
 
-// modernCall is a call of a client that shows forms, with what it brings along.
+// modernCall returns a call of a client that shows forms. more is added to its params.
 func modernCall(id int, args, more string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":%s,%s%s}}`, id, args, formsMeta, more)
 }
 
-// A modern client is asked by the result of its call, and answers by making it
+// A modern client is asked in the result of its call, and answers when it makes the call
 // again.
 func TestAModernClientIsAskedByAResult(t *testing.T) {
 	pending := mcp.Approval{ID: "ap-1", State: mcp.ApprovalPending, Rule: "publish", Scopes: []string{"once"}, Shown: []string{"runs: x"}, Left: time.Minute}
@@ -29,7 +29,8 @@ func TestAModernClientIsAskedByAResult(t *testing.T) {
 	yes.State = mcp.ApprovalApproved
 	gate := &judged{d: policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1", Reason: "A person decides.", Obligations: policies.Obligations{Ask: policies.Asking{ReturnAfter: time.Millisecond}}}}
 	p := &person{asked: pending, waited: yes, used: []bool{true}}
-	ty := newToy(t, func(cfg *mcp.Config) { cfg.Gate, cfg.Approver, cfg.TrustClients = gate, p, true }) // this test is quick
+	// TrustClients, because this test answers faster than a person
+	ty := newToy(t, func(cfg *mcp.Config) { cfg.Gate, cfg.Approver, cfg.TrustClients = gate, p, true })
 	c := ty.connect(t)
 	c.send(modernCall(1, `{"text":"hi","loud":true}`, ""))
 	first := c.next()
@@ -59,7 +60,7 @@ func TestAModernClientIsAskedByAResult(t *testing.T) {
 	bring := func(state, answer string) string {
 		return fmt.Sprintf(`,"requestState":%q,"inputResponses":{"ap-1":{"action":"accept","content":{"answer":%q,"note":"go"}}}`, state, answer)
 	}
-	// A state of another call, one that was changed, and none.
+	// The state is that of another call, was changed, or is missing.
 	for i, send := range []string{
 		modernCall(2, `{"text":"other"}`, bring(asks.State, "yes, this once")),
 		modernCall(3, `{"text":"hi","loud":true}`, bring("x"+asks.State, "yes, this once")),
@@ -73,20 +74,20 @@ func TestAModernClientIsAskedByAResult(t *testing.T) {
 	if len(p.answers) != 0 {
 		t.Fatalf("an answer was taken from a foreign state: %v", p.answers)
 	}
-	// The members in another order are the same arguments.
+	// The same members in another order are the same arguments.
 	c.send(modernCall(5, `{"loud":true,"text":"hi"}`, bring(asks.State, "yes, this once")))
 	if a := c.next(); a.text() != "hi" {
 		t.Errorf("with the answer: %s", a.raw)
 	}
 	for i := range p.answers {
-		p.answers[i].Took, p.answers[i].Itself = 0, false // as quick as this machine is
+		p.answers[i].Took, p.answers[i].Itself = 0, false // the time depends on the machine
 	}
 	if len(p.answers) != 1 || p.answers[0] != (mcp.ClientAnswer{Yes: true, Scope: "once", Note: "go", Client: "t 1"}) {
 		t.Errorf("the answer that was taken: %+v", p.answers)
 	}
 }
 
-// A modern client that shows no forms is no way, nor one of this process.
+// A modern client that shows no forms cannot be asked.
 func TestAClientWithoutForms(t *testing.T) {
 	ask := policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1"}
 	ty := newToy(t, func(cfg *mcp.Config) { cfg.Gate, cfg.Approver = &judged{d: ask}, &person{} })
@@ -97,7 +98,7 @@ func TestAClientWithoutForms(t *testing.T) {
 	}
 }
 
-// A tool asks in both eras by the same code.
+// A tool asks with the same code in both eras.
 func TestAToolAsks(t *testing.T) {
 	ty := newToy(t)
 	mcp.AddTool(ty.Server, mcp.Tool{Name: "asks", Description: "asks"}, func(ctx context.Context, call mcp.Call, _ noInput) (*mcp.Result, error) {
@@ -142,8 +143,8 @@ func TestAToolAsks(t *testing.T) {
 	})
 }
 
-// A client that says no in no time has shown the question to nobody: other people are
-// asked, and where there are no others the answer says that the client answered.
+// A client that declines in a few milliseconds has shown the question to nobody. So other
+// people are asked. If there are no others, the answer states that the client answered.
 func TestAClientAnswersItself(t *testing.T) {
 	for _, tt := range []struct {
 		name, action string
@@ -216,8 +217,8 @@ func TestAClientAnswersItself(t *testing.T) {
 	}
 }
 
-// A client that answers by itself has not answered: after a few questions it is asked
-// no more, so that a call need not wait for it.
+// An answer that a client gives by itself does not count. After a few such questions the
+// client is not asked again, so that a call does not have to wait for it.
 func TestAClientThatAnswersItselfIsAskedNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ty := newToy(t)
@@ -256,7 +257,7 @@ func TestAClientThatAnswersItselfIsAskedNoMore(t *testing.T) {
 	})
 }
 
-// The state of a call is of no use to another principal of its tenant.
+// Another principal of the same tenant cannot use the state of a call.
 func TestStatesOfOthers(t *testing.T) {
 	pending := mcp.Approval{ID: "ap-1", State: mcp.ApprovalPending, Rule: "publish", Left: time.Minute}
 	p := &person{asked: pending, waited: pending}
@@ -283,8 +284,8 @@ func TestStatesOfOthers(t *testing.T) {
 	}
 }
 
-// A form that comes back at once with the no that it offers is nobody's answer while
-// the command line can be asked; alone, the client's no holds.
+// If a form comes back immediately with the default answer no, and the command line can be
+// asked, the answer does not count. If nobody else can be asked, the client's no counts.
 func TestAnApprovalThatTheClientAnswersItself(t *testing.T) {
 	pending := mcp.Approval{ID: "ap-1", State: mcp.ApprovalPending, Rule: "publish", Left: time.Minute}
 	for _, tt := range []struct {
@@ -326,8 +327,8 @@ func TestAnApprovalThatTheClientAnswersItself(t *testing.T) {
 	}
 }
 
-// The questions of a call may come from many goroutines, since a server of others may ask
-// several at once, and after the call has returned.
+// The questions of a call may come from many goroutines, because an upstream may ask
+// several at the same time, and also after the call has returned.
 func TestManyQuestionsOfOneCall(t *testing.T) {
 	ty := newToy(t)
 	const many = 500

@@ -47,8 +47,8 @@ func (b *shelf) Forget(_ context.Context, id string) error {
 	return b.fail
 }
 
-// A session goes on at the next server, by its first request, as the client that it was; for
-// its owner alone, and until it is ended.
+// TestSessionsComeBack checks that a session continues on the next server with its first
+// request, with the same client. Only its owner can use it, and only until it is ended.
 func TestSessionsComeBack(t *testing.T) {
 	book := &shelf{kept: make(map[string]mcp.KeptSession)}
 	_, with := newOffice(t, "tenants: {a: {}, b: {}}\n")
@@ -89,7 +89,7 @@ func TestSessionsComeBack(t *testing.T) {
 		t.Errorf("a second handshake: %d %s", r.status, r.raw)
 	}
 
-	// A session that one server ends has ended for all.
+	// A session that one server ends has ended on all servers.
 	if r := second.do("DELETE", "", headers...); r.status != 204 {
 		t.Fatalf("DELETE: %d %s", r.status, r.raw)
 	}
@@ -98,7 +98,8 @@ func TestSessionsComeBack(t *testing.T) {
 	}
 }
 
-// A kept session is checked like the words of a client, and a book that fails loses no call.
+// A kept session is checked like messages of a client, and no call is lost if the book
+// fails.
 func TestSessionsThatDoNotComeBack(t *testing.T) {
 	book := &shelf{kept: make(map[string]mcp.KeptSession)}
 	s := newSite(t, func(c *mcp.Config) { c.Kept = book })
@@ -144,8 +145,8 @@ func TestSessionsThatDoNotComeBack(t *testing.T) {
 	}
 }
 
-// The settings of a client in its session are as before: the resources that it watches, and
-// the level of log messages.
+// The settings of a client are restored with its session: the resources that it watches,
+// and the level of log messages.
 func TestSettingsComeBack(t *testing.T) {
 	book := &shelf{kept: make(map[string]mcp.KeptSession)}
 	server := func() *site { return newSite(t, func(c *mcp.Config) { c.Kept = book }) }
@@ -161,13 +162,13 @@ func TestSettingsComeBack(t *testing.T) {
 			t.Fatalf("request %d: %s", i, r.raw)
 		}
 	}
-	for range 2 { // and again, without being told anything meanwhile
+	for range 2 { // the second time, the client has not sent its settings again
 		next := server()
 		if r := next.do("POST", call("5", "echo", `{"text":"hi"}`), headers...); r.last().text() != "hi" {
 			t.Fatalf("the first call: %s", r.raw)
 		}
 		stream := next.listen(headers...)
-		testenv.Until(20*time.Second, func() bool { // the sdk subscribes beside the first call
+		testenv.Until(20*time.Second, func() bool { // the sdk subscribes at the same time as the first call
 			next.Updated("local", "note://8")
 			next.Updated("local", "note://7")
 			return strings.Contains(stream.text(), "note://7")
@@ -179,7 +180,8 @@ func TestSettingsComeBack(t *testing.T) {
 			t.Errorf("it is told of a resource that it does not watch: %s", stream.text())
 		}
 		stream.close()
-		next.do("POST", req("6", "tools/list"), headers...) // the request has the session kept as it is now
+		// after this request, the session is stored with its present settings
+		next.do("POST", req("6", "tools/list"), headers...)
 		kept := book.kept[headers[1]]
 		if !slices.Equal(kept.Subscriptions, []string{"note://7"}) || kept.Level != "warning" {
 			t.Errorf("kept: %+v", kept)
@@ -187,8 +189,8 @@ func TestSettingsComeBack(t *testing.T) {
 	}
 }
 
-// A session that made room for another one comes back when there is room, and no request
-// for it fails meanwhile.
+// A session that was ended to make room for another one is restored when there is room, and
+// no request for it fails meanwhile.
 func TestSessionsThatMadeRoomComeBack(t *testing.T) {
 	book := &shelf{kept: make(map[string]mcp.KeptSession)}
 	s := newSite(t, func(c *mcp.Config) { c.Kept, c.Limits.Sessions = book, 2 })
@@ -208,8 +210,8 @@ func TestSessionsThatMadeRoomComeBack(t *testing.T) {
 	}
 }
 
-// While a session ends to make room, a request for it waits, and does not open it a second
-// time: its box would have the name of one that is still there.
+// While a session ends to make room, a request for it waits and does not open it a second
+// time, because its box would have the name of a box that still exists.
 func TestSessionThatEndsIsNotOpenedTwice(t *testing.T) {
 	book := &shelf{kept: make(map[string]mcp.KeptSession)}
 	var mu sync.Mutex
@@ -251,12 +253,12 @@ func TestSessionThatEndsIsNotOpenedTwice(t *testing.T) {
 			t.Errorf("a call to a session that was ending: %d %s", r.status, r.raw)
 		}
 	})
-	testenv.Delay(t.Context(), 50*time.Millisecond) // for the call to come too early
+	testenv.Delay(t.Context(), 50*time.Millisecond) // so that the call arrives too early
 	close(goOn)
 	clients.Wait()
 }
 
-// gatekeeper is a log that holds up whoever writes a line with a text to it.
+// gatekeeper is a log handler that blocks each record whose message contains a text.
 type gatekeeper struct {
 	slog.Handler
 	text string
@@ -272,8 +274,8 @@ func (g gatekeeper) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// Requests that come together for a session that is kept wait until all that is kept of it
-// is in it.
+// Requests that arrive at the same time for a kept session wait until the session is
+// completely restored.
 func TestNoSessionComesBackByHalves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		book := &shelf{kept: map[string]mcp.KeptSession{"s-1": {

@@ -12,7 +12,7 @@ import (
 	"belljar.dev/mcp"
 )
 
-// desk is an office that says when it has let somebody in.
+// desk is an office that reports each token that it has authenticated.
 type desk struct {
 	*office
 	came chan string
@@ -24,8 +24,8 @@ func (d desk) Authenticate(ctx context.Context, token string) (mcp.Identity, err
 	return id, err
 }
 
-// A token that does not hold any more keeps no stream open, in either era. The streams of
-// another token of the same principal go on.
+// When a token becomes invalid, its streams end, in both eras. The streams of another token
+// of the same principal stay open.
 func TestStreamsEndWithTheirTokens(t *testing.T) {
 	o, with := newOffice(t, "tenants: {a: {}}\n")
 	s := newSite(t, with)
@@ -58,8 +58,8 @@ func TestStreamsEndWithTheirTokens(t *testing.T) {
 	}
 }
 
-// A request whose token was revoked before all of its body came does nothing: a client that
-// sends its body slowly would else be let in late.
+// A request whose token was revoked before its whole body arrived is refused. Otherwise a
+// client that sends its body slowly would be accepted too late.
 func TestBodiesThatComeLate(t *testing.T) {
 	o, with := newOffice(t, "tenants: {a: {}}\n")
 	d := desk{o, make(chan string, 100)}
@@ -84,7 +84,7 @@ func TestBodiesThatComeLate(t *testing.T) {
 			if _, err := io.WriteString(writer, tt.body[:1]); err != nil {
 				t.Fatal(err)
 			}
-			<-d.came // it was let in
+			<-d.came // the token was accepted
 			if revoked {
 				o.revoked.Store(token, true)
 				s.Reloaded()

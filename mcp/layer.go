@@ -2,9 +2,9 @@ package mcp
 
 import "belljar.dev/policies"
 
-// Narrow puts a layer below the policy for the calls of this session, in place of the
-// one before; nil removes it. Calls that run already are not affected. A layer can
-// only be stricter than the policy.
+// Narrow puts a layer below the policy for the calls of this session, and replaces the
+// layer before; nil removes it. Running calls are not affected. A layer can only be
+// stricter than the policy.
 func (s *Session) Narrow(l *policies.Layer) {
 	before := s.layer.Swap(l)
 	if before == l {
@@ -17,8 +17,8 @@ func (s *Session) Narrow(l *policies.Layer) {
 	})
 }
 
-// Narrowed returns the name of the layer that Narrow put below the policy; empty
-// without one.
+// Narrowed returns the name of the layer that Narrow put below the policy; empty if there
+// is none.
 func (s *Session) Narrowed() string {
 	if l := s.layer.Load(); l != nil {
 		return l.Name()
@@ -26,8 +26,9 @@ func (s *Session) Narrowed() string {
 	return ""
 }
 
-// Narrows returns a grant without what the session's own layer takes from it, and false if no
-// call with such facts can be allowed to the session. It fills in the Tenant of the facts.
+// Narrows returns a grant without what the session's own layer takes away from it. It
+// returns false if the session cannot be allowed any call with these facts. It fills in the
+// Tenant of the facts.
 func (s *Session) Narrows(g policies.Grant, f policies.Facts) (policies.Grant, bool) {
 	f.Tenant = s.tenant
 	l := s.layer.Load()

@@ -32,7 +32,7 @@ func TestPanicEndsOneCall(t *testing.T) {
 	}
 }
 
-// W17: the texts of a tool are content, with isError.
+// The texts of a tool's error are content, with isError (W17).
 func TestErrorIsToldToTheAgent(t *testing.T) {
 	c := newToy(t).connect(t)
 	c.greet(revLegacy)
@@ -77,7 +77,8 @@ func TestCancel(t *testing.T) {
 	if err := <-ty.cancelled; !errors.Is(err, context.Canceled) {
 		t.Errorf("the cause is %v, want context.Canceled", err)
 	}
-	// The id is free at once, and nothing more is heard of the cancelled call.
+	// The id can be used again immediately, and the server sends nothing more for the
+	// cancelled call.
 	c.send(call(`"a"`, "echo", `{"text":"again"}`))
 	if a := c.next(); string(a.ID) != `"a"` || a.text() != "again" {
 		t.Errorf("after the cancel came %s", a.raw)
@@ -112,8 +113,8 @@ func TestDuplicateID(t *testing.T) {
 	}
 }
 
-// W4, L3: requests that were sent at once, up to the bound, and in what order
-// they are answered.
+// TestQueue sends requests at the same time, up to the limit, and checks the order of the
+// answers (W4, L3).
 func TestQueue(t *testing.T) { synctest.Test(t, testQueue) }
 
 func testQueue(t *testing.T) {
@@ -133,8 +134,8 @@ func testQueue(t *testing.T) {
 	}
 	<-ty.running
 	<-ty.running
-	// With everything full, a ping is answered, and a cancel frees a place,
-	// in the queue as among those that run.
+	// When everything is full, a ping is still answered, and a cancel frees a place, both
+	// in the queue and among the running calls.
 	c.send(req("7", "ping"))
 	if a := c.next(); a.short() != "7: ok" {
 		t.Errorf("ping answered %s", a.raw)
@@ -142,7 +143,7 @@ func testQueue(t *testing.T) {
 	c.send(fmt.Sprintf(cancelOf, "3"), call("8", "echo", `{"text":"x"}`))
 	c.send(fmt.Sprintf(cancelOf, "0"))
 	<-ty.cancelled
-	<-ty.running // 2 came in for 0
+	<-ty.running // call 2 took the place of call 0
 	close(ty.free)
 	got := map[string]bool{}
 	for range 4 {
@@ -156,12 +157,12 @@ func testQueue(t *testing.T) {
 	c.close()
 }
 
-// L4, C2: 1000 at once and 100 a second.
+// TestRate checks the limits of 1000 requests at the same time and 100 per second (L4, C2).
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ty := newToy(t)
 		c := ty.connect(t)
-		c.greet(revLegacy) // takes one of 1000
+		c.greet(revLegacy) // uses one of the 1000
 		for i := range 1050 {
 			c.send(call(fmt.Sprint(i), "echo", `{"text":"x"}`))
 		}
@@ -183,7 +184,7 @@ func TestRate(t *testing.T) {
 		if a := c.next(); a.short() != "1: ok" {
 			t.Errorf("ping answered %s", a.raw)
 		}
-		time.Sleep(time.Second) // of the bubble: 100 more
+		time.Sleep(time.Second) // fake time: 100 more requests are allowed
 		for i := range 101 {
 			c.send(call(fmt.Sprint(i), "echo", `{"text":"x"}`))
 		}
@@ -200,7 +201,7 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// W12, L5: calls that run are waited for.
+// At the end of the input, the server waits for running calls (W12, L5).
 func TestDrainAtEOF(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ty := newToy(t)
@@ -292,7 +293,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ty := newToy(t)
 		inR, inW := io.Pipe()
-		_, outW := io.Pipe() // nobody reads
+		_, outW := io.Pipe() // no goroutine reads the output
 		done := make(chan error, 1)
 		go func() { done <- ty.ServeStdio(t.Context(), inR, outW) }()
 		if _, err := io.WriteString(inW, req("1", "ping")+"\n"); err != nil {
@@ -322,8 +323,8 @@ func TestClientThatIsGone(t *testing.T) {
 	}
 }
 
-// W10, C4: initialized is insisted on only where asked, and may come without
-// its prefix.
+// The server insists on initialized only if StrictInit is set. The name of the notification
+// may come without its prefix (W10, C4).
 func TestStrictInit(t *testing.T) {
 	c := newToy(t, func(c *mcp.Config) { c.StrictInit = true }).connect(t)
 	c.send(fmt.Sprintf(hello, revLegacy))
@@ -340,7 +341,7 @@ func TestStrictInit(t *testing.T) {
 	}
 }
 
-// L2: an answer has at most 10 MiB.
+// An answer has at most 10 MiB (L2).
 func TestResponseLimit(t *testing.T) {
 	c := newToy(t).connect(t)
 	c.greet(revLegacy)
@@ -380,8 +381,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// A message of a subscription names it by the client's own id: the inspector
-// waits a minute for an acknowledgement that it recognises.
+// A message of a subscription contains the client's own id of the subscription, because the
+// inspector waits a minute for an acknowledgement that it recognises.
 func TestSubscriptionHasTheClientsID(t *testing.T) {
 	c := newToy(t).connect(t)
 	c.send(modern(`"listen:0"`, "subscriptions/listen", `"notifications":{"toolsListChanged":true},`))
@@ -393,7 +394,7 @@ func TestSubscriptionHasTheClientsID(t *testing.T) {
 	}
 }
 
-// C7: the newest revision has no handshake.
+// The newest revision has no handshake (C7).
 func TestModern(t *testing.T) {
 	c := newToy(t).connect(t)
 	for _, tt := range []struct {
@@ -418,7 +419,7 @@ func TestModern(t *testing.T) {
 	}
 }
 
-// G1: a call of our own takes the way of a client's.
+// A call of this process passes the same gate as a call of a client (G1).
 func TestCallInProcess(t *testing.T) {
 	ty := newToy(t)
 	session, err := ty.Open(t.Context())
@@ -458,13 +459,13 @@ func TestNewNamesTheField(t *testing.T) {
 	}
 }
 
-// W13: there is no heartbeat. A client that says nothing hears nothing, and is
-// served when it speaks again.
+// There is no heartbeat: the server sends nothing to a silent client, and serves it when it
+// sends a request again (W13).
 func TestNoHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newToy(t).connect(t)
 		c.greet(revLegacy)
-		time.Sleep(time.Hour) // of the bubble
+		time.Sleep(time.Hour) // fake time
 		select {
 		case line := <-c.line:
 			t.Errorf("without being asked it said %s", line)

@@ -10,30 +10,30 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// Limits bound what one client can make the server keep or do. A zero field has the
-// default that its comment names; no limit can be switched off. Running, Queue,
-// QueueBytes, Burst and Rate count per session.
+// Limits limit what one client can make the server keep or do. A zero field means the
+// default that its comment names; no limit can be switched off. Running, Queue, QueueBytes,
+// Burst and Rate count per session.
 type Limits struct {
 	Line       int           // bytes of one message from the client; 1 MiB
 	Response   int           // bytes of one answer; 10 MiB
-	Running    int           // requests that run at once; 128
+	Running    int           // requests that run at the same time; 128
 	Queue      int           // requests that wait for their turn; 1024
 	QueueBytes int           // bytes of the requests that wait and of those that run; 8 MiB
-	Burst      int           // requests at once before the rate counts; 1000
+	Burst      int           // requests at the same time before the rate applies; 1000
 	Rate       float64       // requests per second after the burst; 100
 	Depth      int           // nesting of one message; 128
-	Drain      time.Duration // for running calls to finish at the end; 30 s
-	Sessions   int           // HTTP sessions at once, where there are no tenants; 256
-	// ClientSessions is how many of those may be open at once for clients with the same
+	Drain      time.Duration // time at the end for running calls to finish; 30 s
+	Sessions   int           // open HTTP sessions, if there are no tenants; 256
+	// ClientSessions is how many of these sessions may be open for clients with the same
 	// name; 128. The name proves nothing: the limit stops a client that forgets its
-	// sessions from taking all places, and not one that does so on purpose.
+	// sessions from using all places, but not a client that does so on purpose.
 	ClientSessions int
-	// TenantSessions is how many HTTP sessions of one tenant are open at once; 64.
-	// All tenants together have no bound: a few of them could reach it and keep the
+	// TenantSessions is how many HTTP sessions of one tenant may be open; 64. There is no
+	// limit for all tenants together, because a few tenants could reach it and keep the
 	// others out.
 	TenantSessions int
 	Idle           time.Duration // how long an HTTP session without requests lives; 30 min
-	Body           time.Duration // for the body of an HTTP request to come; 15 s
+	Body           time.Duration // time for the body of an HTTP request to arrive; 15 s
 }
 
 func (l Limits) withDefaults() Limits {
@@ -62,42 +62,40 @@ func orElse[T int | float64 | time.Duration](v, other T) T {
 	return v
 }
 
-// queueRetry is how long a client is asked to wait when the queue is full. It is
-// a guess: nobody knows when one of the calls that run will end.
+// queueRetry is how long the server asks a client to wait when the queue is full. It is a
+// guess, because it is not known when a running call will end.
 const queueRetry = time.Second
 
-// admission decides which requests of one client run, wait or are refused.
-// Refusing beyond Running alone would turn away a burst of requests that each
-// need microseconds, so they wait their turn, in order, within a bound.
-// Pings, notifications and responses do not pass through it: they cost little
-// and must get through when everything else is full. It is safe for concurrent
-// use.
+// admission decides which requests of one client run, wait or are refused. If all requests
+// beyond Running were refused, a burst of requests that each need microseconds would be
+// turned away. So these requests wait for their turn, in order, within a limit. Pings,
+// notifications and responses do not pass through the admission: they cost little, and must
+// be handled when everything else is full. It is safe for concurrent use.
 type admission struct {
 	rate *rate.Limiter
-	hall *hall // whose mu guards the fields below
+	hall *hall // its mu guards the fields below
 
 	limits  Limits    // guarded by hall.mu
-	running int       // guarded by hall.mu: requests that run
-	bytes   int       // guarded by hall.mu: of those
+	running int       // guarded by hall.mu: number of running requests
+	bytes   int       // guarded by hall.mu: bytes of the running requests
 	queue   []*ticket // guarded by hall.mu
-	waiting int       // guarded by hall.mu: requests in queue
-	queued  int       // guarded by hall.mu: bytes in queue
-	waits   bool      // guarded by hall.mu: for its turn in the hall
+	waiting int       // guarded by hall.mu: number of requests in queue
+	queued  int       // guarded by hall.mu: bytes of the requests in queue
+	waits   bool      // guarded by hall.mu: it is in hall.waiting
 }
 
-// ticket is a place in an admission for n requests, which have bytes in all.
-// start is called once, by ask or by a leave that made room; it must not
-// block or call an admission. Without start, turn is closed instead; ask makes it for a
-// ticket that has to wait.
+// ticket is a place in an admission for n requests, which have bytes bytes in all. start is
+// called once, by ask or by a leave that made room; it must not block or call an admission.
+// If start is nil, turn is closed instead. ask makes turn for a ticket that must wait.
 type ticket struct {
 	n, bytes int
 	start    func()
 	turn     chan struct{}
 	running  bool // guarded by hall.mu
-	dropped  bool // guarded by hall.mu: nobody wants it any more
+	dropped  bool // guarded by hall.mu: its owner has ended
 }
 
-// begin tells the owner of a ticket that its turn has come.
+// begin notifies the owner of a ticket that its turn has come.
 func (t *ticket) begin() {
 	switch {
 	case t.start != nil:
@@ -111,7 +109,7 @@ func newAdmission(l Limits, h *hall) *admission {
 	return &admission{limits: l, hall: h, rate: rate.NewLimiter(rate.Limit(l.Rate), l.Burst)}
 }
 
-// count counts n requests, or says why they are refused: more came than the rate allows.
+// count counts n requests. It returns an error if they exceed the rate.
 func (a *admission) count(n int) *wire.Error {
 	r := a.rate.ReserveN(time.Now(), n)
 	if r.OK() && r.Delay() == 0 {
@@ -126,7 +124,7 @@ func (a *admission) count(n int) *wire.Error {
 		limits.Burst, limits.Rate, wait.Round(time.Millisecond))
 }
 
-// ask starts a ticket, queues it, or says why it is refused.
+// ask starts a ticket or queues it, or returns why it is refused.
 func (a *admission) ask(t *ticket) *wire.Error {
 	if bad := a.count(t.n); bad != nil {
 		return bad
@@ -157,9 +155,8 @@ func (a *admission) ask(t *ticket) *wire.Error {
 	return nil
 }
 
-// fits reports whether t can run now, as far as the admission's own limits go. One request
-// alone always can. Bytes are bounded too because a request keeps its message while it
-// runs.
+// fits reports whether t can run now within the admission's own limits. A single ticket can
+// always run. Bytes are limited, too, because a request keeps its message while it runs.
 func (a *admission) fits(t *ticket) bool {
 	return a.running == 0 || a.running+t.n <= a.limits.Running && a.bytes+t.bytes <= a.limits.QueueBytes
 }
@@ -171,7 +168,7 @@ func (a *admission) admit(t *ticket) {
 	a.hall.running += t.n
 }
 
-// next is the waiting ticket that fits the admission's own limits, or nil.
+// next returns the first waiting ticket if it fits the admission's own limits, or nil.
 func (a *admission) next() *ticket {
 	if len(a.queue) == 0 || !a.fits(a.queue[0]) {
 		return nil
@@ -188,8 +185,7 @@ func (a *admission) pop() {
 	a.admit(next)
 }
 
-// leave gives the place of a started ticket back and starts those that now
-// fit.
+// leave releases the place of a started ticket, and starts the tickets that now fit.
 func (a *admission) leave(t *ticket) {
 	a.hall.mu.Lock()
 	if t.running {
@@ -201,8 +197,8 @@ func (a *admission) leave(t *ticket) {
 	a.start()
 }
 
-// start starts the tickets that fit now, of this admission and of others; it releases the
-// hall, which is held.
+// start starts the tickets that fit now, of this admission and of others. The caller holds
+// hall.mu, and start unlocks it.
 func (a *admission) start() {
 	if a.next() != nil {
 		a.hall.wait(a)
@@ -214,7 +210,7 @@ func (a *admission) start() {
 	}
 }
 
-// now returns the present limits.
+// now returns the current limits.
 func (a *admission) now() Limits {
 	a.hall.mu.Lock()
 	defer a.hall.mu.Unlock()
@@ -228,7 +224,7 @@ func (a *admission) busy() (running, waiting int) {
 	return a.running, a.waiting
 }
 
-// set changes the limits of later requests, and starts those that fit now.
+// set changes the limits for later requests, and starts the tickets that fit now.
 func (a *admission) set(l Limits) {
 	a.rate.SetLimit(rate.Limit(l.Rate))
 	a.rate.SetBurst(l.Burst)
@@ -237,8 +233,8 @@ func (a *admission) set(l Limits) {
 	a.start()
 }
 
-// withdraw removes a waiting ticket from the queue. It reports false for a ticket that
-// has been started; its owner must call leave.
+// withdraw removes a waiting ticket from the queue. It returns false for a ticket that has
+// been started; the ticket's owner must then call leave.
 func (a *admission) withdraw(t *ticket) bool {
 	a.hall.mu.Lock()
 	i := slices.Index(a.queue, t)
@@ -249,12 +245,12 @@ func (a *admission) withdraw(t *ticket) bool {
 	a.queue = slices.Delete(a.queue, i, i+1)
 	a.waiting -= t.n
 	a.queued -= t.bytes
-	a.start() // the ones behind it may be smaller
+	a.start() // the tickets after it may be smaller
 	return true
 }
 
-// drop takes a ticket back whose owner has ended, whether it runs, waits or is just about to
-// ask: then it will be refused.
+// drop releases a ticket whose owner has ended, whether it runs, waits or has not called
+// ask yet. In the last case, ask will refuse it.
 func (a *admission) drop(t *ticket) {
 	a.hall.mu.Lock()
 	t.dropped = true
@@ -264,21 +260,21 @@ func (a *admission) drop(t *ticket) {
 	}
 }
 
-// hall bounds the requests that run at once in all. Where it is full, the admissions
-// that have requests waiting get their turns one after the other, a request each: one that
-// has many does not keep those of others out.
+// hall limits the requests of all admissions that run at the same time. If the hall is
+// full, the admissions with waiting requests take turns, one request each: an admission
+// with many requests does not keep those of others out.
 type hall struct {
-	mu      sync.Mutex // also that of every admission of the hall
+	mu      sync.Mutex // also the mutex of every admission of the hall
 	most    int
 	running int          // guarded by mu
-	waiting []*admission // guarded by mu: whose first request fits its own limits, in their turn
+	waiting []*admission // guarded by mu: admissions whose first request fits their own limits, in the order of their turns
 }
 
-// fits reports whether n more requests can run; mu is held. Requests that come together
-// can run alone.
+// fits reports whether n more requests can run; the caller holds mu. A ticket with any
+// number of requests can run alone.
 func (h *hall) fits(n int) bool { return h.running == 0 || h.running+n <= h.most }
 
-// wait has an admission wait for its turn; mu is held.
+// wait adds an admission to those that wait for a turn; the caller holds mu.
 func (h *hall) wait(a *admission) {
 	if !a.waits {
 		a.waits = true
@@ -286,8 +282,8 @@ func (h *hall) wait(a *admission) {
 	}
 }
 
-// promote admits the requests that fit now, one of each admission in turn; mu is held. The
-// caller starts them.
+// promote admits the requests that fit now, one of each admission in turn; the caller holds
+// mu, and starts the requests.
 func (h *hall) promote() (started []*ticket) {
 	for len(h.waiting) > 0 {
 		a := h.waiting[0]
@@ -298,12 +294,12 @@ func (h *hall) promote() (started []*ticket) {
 		h.waiting = h.waiting[1:]
 		a.waits = false
 		if next == nil {
-			continue // it gave up, or its own limits are full
+			continue // it was withdrawn, or its own limits are full
 		}
 		a.pop()
 		started = append(started, next)
 		if a.next() != nil {
-			h.wait(a) // behind the others
+			h.wait(a) // after the others
 		}
 	}
 	return started

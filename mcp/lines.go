@@ -9,8 +9,8 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// readLines handles the client's lines until the stream ends. It returns nil
-// at its end and the stream's error otherwise.
+// readLines handles the client's lines until the stream ends. It returns nil at the end of
+// the stream, and otherwise the stream's error.
 func readLines(g *guard, in io.Reader) error {
 	all := wire.NewLineReader(in, g.limits.Line)
 	for {
@@ -48,8 +48,8 @@ func readLine(g *guard, line []byte) {
 	g.message(m, bad, nil, g.out)
 }
 
-// batch handles a line that is an array. Its answers are one line, sent when
-// the last one is there.
+// batch handles a line that is an array. The answers are one line, which is sent when the
+// last answer is ready.
 func (g *guard) batch(line []byte, to outlet) {
 	g.mu.Lock()
 	version := g.version
@@ -85,10 +85,10 @@ func (g *guard) batch(line []byte, to outlet) {
 	}
 }
 
-// refuseBatch answers each request of a batch with the same error, since the client
-// waits for those ids: one request alone, several as a batch, which the client that
-// sent one understands. A batch without requests, or with more than there is room for,
-// is answered once, with the id null.
+// refuseBatch answers each request of a batch with the same error, because the client waits
+// for the answer to each id. One answer is sent alone, and several as a batch, which a
+// client that sends batches understands. A batch without requests, or with more than
+// Running requests, gets one answer with the id null.
 func (g *guard) refuseBatch(line []byte, e *wire.Error, to outlet) {
 	ids := wire.RequestIDs(line)
 	if len(ids) == 0 || len(ids) > g.limits.Running {

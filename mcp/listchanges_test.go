@@ -9,8 +9,8 @@ import (
 	"belljar.dev/mcp"
 )
 
-// A change of the tools of one tenant is announced to the clients of this tenant, in sessions and
-// in subscriptions, and to nobody else.
+// A change of the tools of one tenant is announced only to the clients of this tenant, in
+// sessions and in subscriptions.
 func TestListChangesOfTenants(t *testing.T) {
 	_, with := newOffice(t, "tenants: {a: {}, b: {}}\n")
 	s := newSite(t, with)
@@ -41,7 +41,7 @@ func TestListChangesOfTenants(t *testing.T) {
 			}
 		}
 	}
-	// A change for all reaches all.
+	// A change for all tenants is announced to all clients.
 	s.Describe("echo", "Another description.")
 	for tenant, want := range map[string]int{"a": 3, "b": 2} {
 		for _, l := range streams[tenant] {

@@ -10,8 +10,8 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// ownListing returns what lists a tool of this server: it is written once, without its output
-// schema and with it.
+// ownListing returns a function that returns the definition of a tool of this server. Each
+// definition is written once: one without the output schema, and one with it.
 func ownListing(info Tool, of func() schemas) func(structured bool, in wire.Era) json.RawMessage {
 	write := func(structured bool) func() json.RawMessage {
 		return sync.OnceValue(func() json.RawMessage {
@@ -22,7 +22,8 @@ func ownListing(info Tool, of func() schemas) func(structured bool, in wire.Era)
 			}
 			raw, err := json.Marshal(t)
 			if err != nil {
-				panic("mcp: list tool " + info.Name + ": " + err.Error()) // cannot be: all of it is ours
+				// cannot happen: the definition is this program's own
+				panic("mcp: list tool " + info.Name + ": " + err.Error())
 			}
 			return raw
 		})
@@ -36,13 +37,13 @@ func ownListing(info Tool, of func() schemas) func(structured bool, in wire.Era)
 	}
 }
 
-// noSchema is the placeholder that the sdk has for a schema; ownListing puts in the real one.
-// It names its type twice, so that it cannot be written as JSON: neither to a client, by
-// mistake, nor by the sdk, which copies the schema of each tool through JSON to look for
-// parameters that are HTTP headers. No tool has any.
+// noSchema is the placeholder for a schema in the sdk; ownListing replaces it by the real
+// schema. It has its type twice, so that it cannot be written as JSON, neither to a client
+// by mistake, nor by the sdk. The sdk would copy the schema of each tool through JSON to
+// look for parameters that are HTTP headers, and no tool has any.
 var noSchema = &jsonschema.Schema{Type: "object", Types: []string{"object"}}
 
-// sdkTool is what the sdk knows of a tool; ownListing adds its schemas.
+// sdkTool returns the description of a tool for the sdk; ownListing adds the schemas.
 func sdkTool(info Tool) *sdk.Tool {
 	destructive := info.Destructive && !info.ReadOnly
 	t := &sdk.Tool{

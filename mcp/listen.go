@@ -12,10 +12,9 @@ import (
 )
 
 // A client subscribes to tasks with subscriptions/listen and taskIds, and gets
-// notifications/tasks (tasks extension, "Task Status Notifications"). The sdk
-// knows neither. The ids reach us in the request's _meta, where the transports
-// put them (withTaskIDs); notifications leave by the transport's notify, past
-// the sdk.
+// notifications/tasks (tasks extension, "Task Status Notifications"). The sdk knows neither
+// of the two. The transports put the ids into the request's _meta (withTaskIDs); the
+// notifications are sent with the transport's notify, not through the sdk.
 
 const (
 	methodListen = "subscriptions/listen"
@@ -23,13 +22,14 @@ const (
 	methodTasks  = "notifications/tasks"
 )
 
-// taskIDsKey is where a listen request has its task ids after it came in.
+// taskIDsKey is the key of the task ids in the _meta of a listen request after it was
+// received.
 const taskIDsKey = "belljar.dev/taskIds"
 
 type (
-	// notifyKey is where the context of a request holds its notifyFunc.
+	// notifyKey is the key of the notifyFunc in the context of a request.
 	notifyKey struct{}
-	// listenKey is where the context of a listen request holds its *listener.
+	// listenKey is the key of the *listener in the context of a listen request.
 	listenKey struct{}
 )
 
@@ -39,19 +39,19 @@ type notifyFunc func(*jsonrpc.Request) error
 // listener is a subscription to tasks.
 type listener struct {
 	session *Session
-	meta    sdk.Meta // of its request
+	meta    sdk.Meta // _meta of its request
 	ids     []string
-	acked   chan any      // gets the subscription's id once it is acknowledged
-	wake    chan struct{} // gets a token when something changed
+	acked   chan any      // gets the subscription's id when the subscription is acknowledged
+	wake    chan struct{} // gets a token when a task has changed
 
-	changed map[string]bool // guarded by deferrals.mu: the ids of tasks to notify about
+	changed map[string]bool // guarded by deferrals.mu: true for each task that has changed
 }
 
-// TaskChanged notifies the clients that subscribed to a task. It does not wait;
-// changes that follow each other fast are sent as one.
+// TaskChanged notifies the clients that have subscribed to a task. It does not wait.
+// Several changes in a short time may be sent as one.
 func (s *Server) TaskChanged(id string) { s.deferrals.changed(id) }
 
-// TaskChanged is [Server.TaskChanged] of the session's server.
+// TaskChanged calls [Server.TaskChanged] of the session's server.
 func (s *Session) TaskChanged(id string) { s.server.deferrals.changed(id) }
 
 // listen answers a listen request.
@@ -80,7 +80,7 @@ func (a *adapter) listen(ctx context.Context, req *sdk.SubscriptionsListenReques
 		id, _ := raw.(string)
 		if _, _, err := a.server.deferrals.find(ctx, session, id, nil); err == nil && notify != nil {
 			l.ids = append(l.ids, id)
-			l.changed[id] = true // how it stands now
+			l.changed[id] = true // its present state is sent first
 		}
 	}
 	l.wake <- struct{}{}
@@ -92,12 +92,12 @@ func (a *adapter) listen(ctx context.Context, req *sdk.SubscriptionsListenReques
 	telling.Go(func() { a.server.deferrals.notifyAll(ctx, l, notify) })
 	res, err := next(ctx, methodListen, req)
 	if err == nil && len(l.ids) > 0 {
-		<-ctx.Done() // the sdk has no reason to wait where it was asked for nothing else
+		<-ctx.Done() // without any other subscription, the sdk would not wait
 	}
 	return res, err
 }
 
-// listen adds a subscription, until done is called.
+// listen adds a subscription. done removes it.
 func (ds *deferrals) listen(l *listener) (done func()) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -109,7 +109,7 @@ func (ds *deferrals) listen(l *listener) (done func()) {
 	}
 }
 
-// notifyAll notifies about the tasks of a subscription until ctx ends.
+// notifyAll sends notifications about the tasks of a subscription until ctx ends.
 func (ds *deferrals) notifyAll(ctx context.Context, l *listener, notify notifyFunc) {
 	var subscription any
 	select {
@@ -133,7 +133,7 @@ func (ds *deferrals) notifyAll(ctx context.Context, l *listener, notify notifyFu
 			}
 			_, t, err := ds.find(ctx, l.session, id, l.meta)
 			if err != nil {
-				continue // the task is not kept any longer; tasks/get reports that
+				continue // the task is no longer kept; tasks/get reports that
 			}
 			if err := notify(taskNotification(t, subscription)); err != nil {
 				ds.cfg.Log.Debug("a task was not told", "task", id, "error", err)
@@ -150,13 +150,13 @@ func taskNotification(t *taskResult, subscription any) *jsonrpc.Request {
 	told.Meta = sdk.Meta{subscriptionKey: subscription}
 	params, err := json.Marshal(&told)
 	if err != nil {
-		params = []byte(`{}`) // cannot be: it came as JSON, or goes as JSON in tasks/get
+		params = []byte(`{}`) // cannot happen: tasks/get can write this task as JSON
 	}
 	return &jsonrpc.Request{Method: methodTasks, Params: params}
 }
 
-// ackTasks adds the tasks of a subscription to its acknowledgement, and starts
-// notifyAll once that is sent.
+// ackTasks adds the tasks of a subscription to its acknowledgement, and lets notifyAll
+// start after the acknowledgement was sent.
 func ackTasks(ctx context.Context, l *listener, req sdk.Request, send func(context.Context, sdk.Request) (sdk.Result, error)) (sdk.Result, error) {
 	ss, _ := req.GetSession().(*sdk.ServerSession)
 	p, ok := req.GetParams().(*sdk.SubscriptionsAcknowledgedParams)
@@ -172,7 +172,7 @@ func ackTasks(ctx context.Context, l *listener, req sdk.Request, send func(conte
 	return res, err
 }
 
-// ackParams is an acknowledgement with tasks in it.
+// ackParams are the params of an acknowledgement with tasks.
 type ackParams struct {
 	sdk.ParamsBase
 	Meta          sdk.Meta `json:"_meta,omitempty"`
@@ -182,8 +182,8 @@ type ackParams struct {
 	} `json:"notifications"`
 }
 
-// withTaskIDs returns the params of a listen request with the task ids moved to where
-// the sdk leaves them alone.
+// withTaskIDs returns the params of a listen request with the task ids moved to the _meta,
+// where the sdk does not change them.
 func withTaskIDs(params json.RawMessage) json.RawMessage {
 	ids := wire.Member(wire.Member(params, "notifications"), "taskIds")
 	if ids == nil {
@@ -205,7 +205,7 @@ func withTaskIDs(params json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// listenedFrame is the result of a subscription, with which it ends.
+// listenedFrame returns the result that ends a subscription.
 func listenedFrame(id []byte) []byte {
 	result := append([]byte(`{"resultType":"complete","_meta":{"`+subscriptionKey+`":`), id...)
 	return wire.ResultFrame(id, append(result, `}}`...))

@@ -9,14 +9,13 @@ import (
 	"testing"
 )
 
-// listening is what a client hears of tasks, message by message.
+// listening is the notifications of a client about tasks, message by message.
 type listening struct {
 	t    *testing.T
 	next func() answer
 }
 
-// acknowledged checks the first message, which names the tasks of the
-// subscription.
+// acknowledged checks the first message, which contains the tasks of the subscription.
 func (l listening) acknowledged(want, subscription string) {
 	l.t.Helper()
 	a := l.next()
@@ -25,7 +24,7 @@ func (l listening) acknowledged(want, subscription string) {
 	}
 }
 
-// told checks how a task stands.
+// told checks the next notification about a task.
 func (l listening) told(id, status, with, subscription string) {
 	l.t.Helper()
 	a := l.next()
@@ -39,7 +38,7 @@ func (l listening) told(id, status, with, subscription string) {
 	}
 }
 
-// A client that listens gets the status of a task, and each change of it.
+// A client that subscribes to a task gets the task's status, and each change of it.
 func TestListenToTasks(t *testing.T) {
 	ty := newToy(t, impatient)
 	c := ty.connect(t)
@@ -55,8 +54,8 @@ func TestListenToTasks(t *testing.T) {
 	close(ty.free)
 	l.told(made.TaskID, "completed", `"text":"free"`, `"mine"`)
 
-	// The tasks of another session are not reported, and a client that does not
-	// know tasks reads why.
+	// The tasks of another session are not reported. A client that does not declare the
+	// tasks extension gets an error that states the reason.
 	other := ty.connect(t)
 	other.send(withTasks("1", "subscriptions/listen", fmt.Sprintf(`"notifications":{"taskIds":[%q]}`, made.TaskID)))
 	if a := other.next(); a.Method != "notifications/subscriptions/acknowledged" || strings.Contains(a.raw, made.TaskID) {

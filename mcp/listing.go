@@ -12,18 +12,19 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// Bounds of lists.
+// Limits of lists.
 const (
 	pageMost  = 200    // entries of one answer
-	entryMost = 10_000 // resources of one session; more are left out
-	foundMost = 200    // resources that a search gives
+	entryMost = 10_000 // resources of one session; further ones are left out
+	foundMost = 200    // resources that a search returns
 	queryMost = 1000   // bytes of a query
 )
 
-// private is the cache scope of all our lists: their content belongs to a tenant.
+// private is the cache scope of all lists of this server, because their content belongs to
+// a tenant.
 const private = "private"
 
-// all are the registered resources, by template.
+// all returns the registered resources, sorted by template.
 func (rs *resources) all() []*Resource {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -34,7 +35,7 @@ func (rs *resources) all() []*Resource {
 	return all
 }
 
-// entries are the resources that a session has, by URI.
+// entries returns the resources that a session has, sorted by URI.
 func (rs *resources) entries(ctx context.Context, session *Session) ([]Entry, error) {
 	var all []Entry
 	for _, r := range rs.all() {
@@ -50,18 +51,18 @@ func (rs *resources) entries(ctx context.Context, session *Session) ([]Entry, er
 	return ordered(append(all, rs.remoteEntries(ctx, session)...), entryMost), nil
 }
 
-// ordered are entries by URI, each once, at most n.
+// ordered returns at most n entries, sorted by URI, each URI once.
 func ordered(all []Entry, n int) []Entry {
 	order.By(all, func(a, b *Entry) int { return strings.Compare(a.URI, b.URI) })
 	all = slices.CompactFunc(all, func(a, b Entry) bool { return a.URI == b.URI })
 	return all[:min(len(all), n)]
 }
 
-// resourcesResult is a list of resources: those of upstreams have members that the go-sdk does
-// not know.
+// resourcesResult is a list of resources. Resources of upstreams have members that the
+// go-sdk does not know.
 type resourcesResult struct {
 	*sdk.ListResourcesResult
-	Resources []any `json:"resources"` // shadows the sdk's
+	Resources []any `json:"resources"` // hides the field of the sdk
 }
 
 // list answers resources/list.
@@ -75,12 +76,12 @@ func (rs *resources) list(ctx context.Context, session *Session, req *sdk.ListRe
 		return nil, bad
 	}
 	out := &resourcesResult{&sdk.ListResourcesResult{}, listed(page)}
-	// The tools of a session change with each call, so nobody keeps the list.
+	// Each call of a session's tools can change the list, so clients must not cache it.
 	out.NextCursor, out.CacheScope = next, private
 	return out, nil
 }
 
-// listed are entries as the wire has them.
+// listed returns entries in the form of the wire.
 func listed(entries []Entry) []any {
 	out := make([]any, 0, len(entries))
 	for _, e := range entries {
@@ -95,7 +96,7 @@ func listed(entries []Entry) []any {
 	return out
 }
 
-// searchParams and searchResult belong to resources/search. No revision has that
+// searchParams and searchResult belong to resources/search. No revision contains this
 // method; an experimental capability announces it.
 type searchParams struct {
 	sdk.ParamsBase
@@ -128,8 +129,8 @@ func (a *adapter) addSearch() {
 	}
 }
 
-// search returns the resources that contain a text in their names, titles,
-// descriptions or addresses, whatever the case.
+// search returns the resources that contain a text in their names, titles, descriptions or
+// addresses. Upper and lower case do not matter.
 func (rs *resources) search(ctx context.Context, session *Session, query string) ([]Entry, error) {
 	query = strings.TrimSpace(query)
 	if query == "" || len(query) > queryMost {
@@ -180,8 +181,8 @@ func (e Entry) about(query string) bool {
 	})
 }
 
-// Completed returns the values that begin with what was typed, whatever the case, in
-// their order.
+// Completed returns the values that begin with what was typed, in their order. Upper and
+// lower case do not matter.
 func Completed(values []string, typed string) []string {
 	var out []string
 	for _, v := range values {

@@ -6,18 +6,19 @@ import (
 	"sync"
 )
 
-// Log messages are for clients that want them: legacy ones set a level for their session
-// (logging/setLevel), and modern ones name one in the _meta of a request, for the time that it
-// runs. None waits for a slow client; those that cannot be sent are lost.
+// Log messages are sent to clients that want them. A legacy client sets a level for its
+// session (logging/setLevel). A modern client names a level in the _meta of a request, for
+// as long as the request runs. The server does not wait for a slow client: messages that
+// cannot be sent are lost.
 
 // LogMessage is a log message for a client.
 type LogMessage struct {
-	Level  string          // one of those of RFC 5424, section 6.2.1, as the protocol writes them
-	Logger string          // the name of the program or part that logs
-	Data   json.RawMessage // what is said, any JSON value
+	Level  string          // one of the levels of RFC 5424, section 6.2.1, as the protocol writes them
+	Logger string          // name of the program or part that logs
+	Data   json.RawMessage // the message, any JSON value
 }
 
-// logLevels are the levels, the least first.
+// logLevels returns the levels, the lowest first.
 var logLevels = sync.OnceValue(func() []string {
 	return []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 })
@@ -26,14 +27,15 @@ var logLevels = sync.OnceValue(func() []string {
 // a level.
 func LogLevel(level string) int { return slices.Index(logLevels(), level) }
 
-// reaches reports whether a message of one level goes to a client that wants another and those
-// above it.
+// reaches reports whether a message is sent to a client that wants the level want and all
+// higher levels.
 func (m LogMessage) reaches(want string) bool {
 	least := LogLevel(want)
 	return least >= 0 && LogLevel(m.Level) >= least
 }
 
-// frame is the message as a line of the wire, without its LF; nil if its data is not JSON.
+// frame returns the message as a line of the wire, without its LF; nil if its data is not
+// JSON.
 func (m LogMessage) frame() []byte {
 	params, err := json.Marshal(struct {
 		Level  string          `json:"level"`
@@ -46,8 +48,8 @@ func (m LogMessage) frame() []byte {
 	return append(append([]byte(`{"jsonrpc":"2.0","method":"notifications/message","params":`), params...), '}')
 }
 
-// SendTo sends the message to the client of a session, if that has set a level that the message
-// reaches.
+// SendTo sends the message to the client of a session, if the client has set this level or
+// a lower one.
 func (m LogMessage) SendTo(s *Session) {
 	s.mu.Lock()
 	to, want, ended := s.conn.out, s.conn.level, s.life.ended
@@ -68,14 +70,14 @@ func (m LogMessage) send(s *Session, to outlet) {
 	}
 }
 
-// callLogs is where the log messages of a call go.
+// callLogs is the destination of a call's log messages.
 type callLogs struct {
-	level string // the least that the client wants
-	to    outlet // of the answer
+	level string // lowest level that the client wants
+	to    outlet // outlet of the call's answer
 }
 
-// logsOf returns where the log messages of a call go; nil for nowhere. level is what its request
-// names.
+// logsOf returns the destination of a call's log messages; nil if the client wants none.
+// level is the level in a modern request.
 func logsOf(s *Session, to outlet, modern bool, level string) *callLogs {
 	if !modern {
 		level = s.logLevel()
@@ -86,9 +88,10 @@ func logsOf(s *Session, to outlet, modern bool, level string) *callLogs {
 	return &callLogs{level, to}
 }
 
-// LogLevel returns the least level of the log messages that the client wants while the call
-// runs; empty for none. It is not ok if the client must have none, since the policy wants
-// something taken out of what the call answers: the text could come in two pieces.
+// LogLevel returns the lowest level of the log messages that the client wants while the
+// call runs; empty if it wants none. ok is false if the client must not get any, because
+// the policy wants a text removed from the call's answer: the text could be split over two
+// messages.
 func (c Call) LogLevel() (level string, ok bool) {
 	if c.logs == nil {
 		return "", len(c.redact) == 0
@@ -96,8 +99,8 @@ func (c Call) LogLevel() (level string, ok bool) {
 	return c.logs.level, len(c.redact) == 0
 }
 
-// Log sends a message to the client of the call, if that wants it. It may be called until the
-// handler returns.
+// Log sends a message to the client of the call, if the client wants it. It may be called
+// until the handler returns.
 func (c Call) Log(m LogMessage) {
 	if level, ok := c.LogLevel(); ok && m.reaches(level) {
 		m.send(c.Session, c.logs.to)

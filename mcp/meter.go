@@ -9,17 +9,18 @@ import (
 	"belljar.dev/policies"
 )
 
-// Bounds of a meter.
+// Limits of a meter.
 const (
 	maxCounters = 10_000
 	sweepEvery  = time.Minute
 )
 
-// meter counts the calls of each tenant against the limits of the rules that
-// speak about them. It is safe for concurrent use.
+// meter counts the calls of each tenant against the limits in the rules that apply to them.
+// It is safe for concurrent use.
 //
-// A limit of 30/h lets 30 calls run at once and then one every two minutes, so in any
-// hour no more than 60. The counts are in memory: a server that starts begins anew.
+// A limit of 30/h allows 30 calls at the same time and then one every two minutes, so at
+// most 60 calls in any hour. The counts are kept in memory: they begin anew when a server
+// starts.
 type meter struct {
 	now  func() time.Time
 	most int
@@ -34,7 +35,7 @@ type counted struct{ tenant, file, rule string }
 
 type counter struct {
 	limit   policies.RateLimit
-	calls   *rate.Limiter // nil without a rate
+	calls   *rate.Limiter // nil if the limit has no rate
 	running int
 }
 
@@ -42,9 +43,9 @@ func newMeter(now func() time.Time) *meter {
 	return &meter{now: now, most: maxCounters, counters: make(map[counted]*counter), swept: now()}
 }
 
-// enter counts a call that a decision allows. leave must be called when the call has
-// ended. If a limit has no room, the decision is a denial, nothing has been counted,
-// and leave does nothing.
+// enter counts a call that a decision allows. The caller must call leave when the call has
+// ended. If a limit is reached, the decision is a denial, the call is not counted, and
+// leave does nothing.
 func (m *meter) enter(tenant string, d policies.Decision) (_ policies.Decision, leave func()) {
 	none := func() {}
 	if d.Verdict != policies.Allow || len(d.Limits) == 0 {
@@ -54,7 +55,7 @@ func (m *meter) enter(tenant string, d policies.Decision) (_ policies.Decision, 
 	defer m.mu.Unlock()
 	now := m.now()
 	m.sweep(now)
-	// All are looked at before any is counted, under one lock.
+	// All limits are checked before a call is counted in any of them, under one lock.
 	var all []*counter
 	for _, l := range d.Limits {
 		c := m.counter(counted{tenant, l.Source.File, l.Rule}, l, now)
@@ -86,8 +87,9 @@ func (m *meter) enter(tenant string, d policies.Decision) (_ policies.Decision, 
 	})
 }
 
-// counter finds or makes a counter; mu is held. It is nil if there are too many
-// counters: calls that cannot be counted do not run.
+// counter returns the counter of a key, and makes it if it does not exist; the caller holds
+// mu. It returns nil if there are too many counters: a call that cannot be counted does not
+// run.
 func (m *meter) counter(key counted, l policies.RateLimit, now time.Time) *counter {
 	c := m.counters[key]
 	if c == nil {
@@ -109,7 +111,7 @@ func (m *meter) counter(key counted, l policies.RateLimit, now time.Time) *count
 		c.calls = nil
 	case c.calls == nil:
 		c.calls = rate.NewLimiter(every, l.Calls)
-		c.calls.SetLimitAt(now, every) // full from now on
+		c.calls.SetLimitAt(now, every) // a new limiter allows all its calls immediately
 	default:
 		c.calls.SetLimitAt(now, every)
 		c.calls.SetBurstAt(now, l.Calls)
@@ -118,7 +120,7 @@ func (m *meter) counter(key counted, l policies.RateLimit, now time.Time) *count
 	return c
 }
 
-// sweep removes counters that are in the state of a new one; mu is held.
+// sweep removes counters that are in the state of a new counter; the caller holds mu.
 func (m *meter) sweep(now time.Time) {
 	if now.Sub(m.swept) < sweepEvery {
 		return

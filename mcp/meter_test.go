@@ -9,7 +9,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// clock is a time that stands still until it is moved.
+// clock is a time that only a test moves.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
@@ -46,8 +46,7 @@ func TestMeterCountsCalls(t *testing.T) {
 	if got, _ := m.enter("b", d); got.Verdict != policies.Allow {
 		t.Errorf("another tenant: %+v", got)
 	}
-	// A call that was refused was not counted: the time that it names is
-	// enough.
+	// A refused call was not counted, so the time that the refusal names is enough.
 	c.at = c.at.Add(got.Retry)
 	if got, _ := m.enter("a", d); got.Verdict != policies.Allow {
 		t.Errorf("after the time that was named: %+v", got)
@@ -68,7 +67,7 @@ func TestMeterCountsWhatRuns(t *testing.T) {
 	}
 	none()
 	one()
-	one() // twice is once
+	one() // a second call has no effect
 	if got, leave := m.enter("a", d); got.Verdict != policies.Allow {
 		t.Errorf("after one ended: %+v", got)
 	} else {
@@ -77,7 +76,7 @@ func TestMeterCountsWhatRuns(t *testing.T) {
 	two()
 }
 
-// A call that one of its limits refuses is not counted by the others.
+// If one limit refuses a call, the other limits do not count it.
 func TestMeterCountsAllOrNothing(t *testing.T) {
 	c := &clock{at: time.Unix(1_000_000, 0)}
 	m := newMeter(c.now)
@@ -93,7 +92,7 @@ func TestMeterCountsAllOrNothing(t *testing.T) {
 			t.Errorf("call %d: got %v, want %v", i, got.Verdict, want)
 		}
 	}
-	// A policy that is read later has other limits: they hold at once.
+	// A policy that is loaded later has other limits, which apply immediately.
 	if got, _ := m.enter("a", limited(rated("wide", 1, time.Second))); got.Verdict != policies.Deny || got.Retry > 2*time.Second {
 		t.Errorf("with a limit that was changed: %+v", got)
 	}

@@ -17,7 +17,7 @@ import (
 // a call that was refused, and one that failed without a structured result, is answered with
 // an error. The modern era has resultType in every result, which is added.
 
-// arguments returns params without the _meta of the request.
+// arguments returns the params without the _meta of the request.
 func arguments(params []byte) json.RawMessage {
 	if params == nil || wire.Member(params, "_meta") == nil {
 		return params
@@ -36,7 +36,7 @@ func arguments(params []byte) json.RawMessage {
 	return append(b, '}')
 }
 
-// bareFrame is the structured part of a Result as a line of the wire, without its LF.
+// bareFrame returns the structured part of a Result as a line of the wire, without its LF.
 func bareFrame(id []byte, r *Result, in wire.Era) ([]byte, error) {
 	result := []byte("{}")
 	if r.Structured != nil {
@@ -62,7 +62,7 @@ func bareFrame(id []byte, r *Result, in wire.Era) ([]byte, error) {
 	return wire.ResultFrame(id, result), nil
 }
 
-// text returns the texts of a result, one below the other.
+// text returns the texts of a result, one per line.
 func (r *Result) text() string {
 	var all []string
 	for _, c := range r.Content {

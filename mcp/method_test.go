@@ -25,7 +25,7 @@ type sayOutput struct {
 	More map[string]any `json:"more,omitempty"`
 }
 
-// addMethods adds tools that are methods too.
+// addMethods adds tools that are also methods.
 func addMethods(s *mcp.Server) {
 	mcp.AddTool(s, mcp.Tool{Name: "say", Method: true}, func(_ context.Context, _ mcp.Call, in sayInput) (*mcp.Result, error) {
 		return &mcp.Result{Content: []mcp.Content{{Text: in.Text}}, Structured: sayOutput{in.Text, in.More}}, nil
@@ -46,8 +46,8 @@ func addMethods(s *mcp.Server) {
 	})
 }
 
-// A tool may be a method as well (W21, C10): over each transport and in each era, its structured
-// result is the result, and the gate sees the call.
+// A tool can also be a method (W21, C10). Over each transport and in each era, the
+// structured result is the result of the method, and the gate decides the call.
 func TestToolsAsMethods(t *testing.T) {
 	site := newSite(t)
 	addMethods(site.Server)
@@ -72,7 +72,7 @@ func TestToolsAsMethods(t *testing.T) {
 		method, params string
 		result         string // without resultType; empty for an error
 		code           int
-		text           string // a part of the error
+		text           string // part of the error
 	}{
 		{"say", `"text":"hi"`, `{"said":"hi"}`, 0, ""},
 		{"say", `"text":"hi","more":{"a":[1,null,{"b":true}]}`, `{"said":"hi","more":{"a":[1,null,{"b":true}]}}`, 0, ""},
@@ -119,13 +119,14 @@ func TestToolsAsMethods(t *testing.T) {
 			t.Errorf("%s %s: the gate was asked %d times", tt.method, tt.params, n)
 		}
 	}
-	// A refusal says which rule, as that of a tools/call does.
+	// A refusal names the rule, as the refusal of a tools/call does.
 	for where, got := range over("say", `"text":"forbidden"`) {
 		if !strings.Contains(got.raw, `"reason":"refused"`) || !strings.Contains(got.raw, `"rule":"no-forbidden"`) {
 			t.Errorf("%s: got %s", where, got.raw)
 		}
 	}
-	// A method has no name beside itself: a proxy that reads the header would see another tool.
+	// A request for a method must not also have a name in its header: a proxy that reads
+	// the header would see another tool.
 	for _, name := range []string{"say", "echo"} {
 		before := site.gate.calls.Load()
 		r := site.do("POST", modern("8", "say", `"text":"hi",`), modernHeaders("say", name)...)
@@ -133,14 +134,15 @@ func TestToolsAsMethods(t *testing.T) {
 			t.Errorf("with the name %s in its header: %d %s", name, r.status, r.raw)
 		}
 	}
-	// A client that knows tasks gets the answer at once.
+	// A client that declares tasks gets the answer immediately.
 	young.send(strings.Replace(modern("7", "say", `"text":"hi",`), `"io.modelcontextprotocol/clientCapabilities":{`, `"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}`, 1))
 	if got := young.next(); !strings.Contains(got.raw, `"said":"hi"`) {
 		t.Errorf("with tasks: got %s", got.raw)
 	}
 }
 
-// A token that is not good for a tool is not good for its method either.
+// If the scopes of a token are not enough for a tool, they are not enough for the tool's
+// method either.
 func TestScopesOfMethods(t *testing.T) {
 	_, with := newOffice(t, twoScopes)
 	s := newSite(t, with)

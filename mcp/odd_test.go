@@ -7,18 +7,18 @@ import (
 	"testing"
 )
 
-// odd is one line that a client should not have written, or a case in which
-// servers are known to differ, and the answers it gets in the order of their
-// text. The probe after it must be answered in every case.
+// odd is one line that a client should not have written, or a case in which servers are
+// known to differ, with the answers, sorted by their text. In every case, the server must
+// answer the probe after it.
 type odd struct {
 	name string
 	send []string
-	want []string // "id: code" or "id: ok"; nil for silence
+	want []string // "id: code" or "id: ok"; nil for no answer
 }
 
 const (
 	rev2024   = "2024-11-05"
-	rev2025   = "2025-03-26" // the one with batches
+	rev2025   = "2025-03-26" // the revision with batches
 	revLegacy = "2025-11-25"
 )
 
@@ -30,7 +30,7 @@ func nest(open, end string, n int) string {
 	return `{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"x":` + strings.Repeat(open, n) + "1" + strings.Repeat(end, n) + `}}`
 }
 
-// afterHandshake are the odd inputs to a connection of revision 2025-11-25.
+// afterHandshake are odd lines for a connection of revision 2025-11-25.
 var afterHandshake = []odd{
 	// Not JSON.
 	{"text", []string{`hello`}, []string{"null: -32700"}},
@@ -127,7 +127,8 @@ var afterHandshake = []odd{
 	{"unknown tool", []string{call("7", "ecko", `{}`)}, []string{"7: -32602"}},
 	{"tools/call without params", []string{req("7", "tools/call")}, []string{"7: -32602"}},
 	{"tools/call with name a number", []string{`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":5}}`}, []string{"7: -32602"}},
-	{"bad arguments", []string{call("7", "echo", `{"text":5}`)}, []string{"7: ok"}}, // isError: the agent can mend it
+	// isError: the agent can correct the call
+	{"bad arguments", []string{call("7", "echo", `{"text":5}`)}, []string{"7: ok"}},
 	{"extra argument", []string{call("7", "echo", `{"text":"a","txt":"b"}`)}, []string{"7: ok"}},
 	{"arguments array", []string{call("7", "echo", `[1]`)}, []string{"7: ok"}},
 	{"arguments in capitals", []string{call("7", "echo", `{"Text":"a"}`)}, []string{"7: ok"}},
@@ -151,7 +152,7 @@ var afterHandshake = []odd{
 	{"nesting of 2,000 objects", []string{nest(`{"a":`, `}`, 2000)}, []string{"7: -32600"}},
 	{"nesting of 100,000", []string{nest("[", "]", 100_000)}, []string{"7: -32600"}},
 
-	// Responses and cancels that belong to nothing.
+	// Responses and cancels without a request.
 	{"response to nothing", []string{`{"jsonrpc":"2.0","id":99,"result":{}}`}, nil},
 	{"response with an id of ours", []string{`{"jsonrpc":"2.0","id":1,"result":{}}`}, nil},
 	{"error to nothing", []string{`{"jsonrpc":"2.0","id":99,"error":{"code":1,"message":"x"}}`}, nil},
@@ -175,13 +176,13 @@ var afterHandshake = []odd{
 	{"discover without _meta", []string{req("7", "server/discover")}, []string{"7: -32601"}},
 }
 
-// fill is a call of echo that is n bytes long without its LF.
+// fill returns a call of echo that is n bytes long without its LF.
 func fill(n int) string {
 	line := call("7", "echo", `{"text":"@"}`)
 	return strings.Replace(line, "@", strings.Repeat("x", n-len(line)+1), 1)
 }
 
-// modern is a request of the modern era; extra stands before _meta.
+// modern returns a request of the modern era; extra is put before _meta.
 func modern(id, method, extra string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":{%s"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
 		`"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"0"}}}}`, id, method, extra)
@@ -194,13 +195,14 @@ var batches = []odd{
 	{"batch of notifications", []string{`[{"jsonrpc":"2.0","method":"notifications/no-such"}]`}, nil},
 	{"batch with rubbish", []string{`[1,` + req("7", "ping") + `,{}]`}, []string{"[7: ok null: -32600 null: -32600]"}},
 	{"empty batch", []string{`[]`}, []string{"null: -32600"}},
-	{"batch with one id twice", []string{`[` + call("7", "echo", `{"text":"x"}`) + `,` + req("7", "no/such") + `]`}, nil}, // checked apart
+	// the test checks this row separately
+	{"batch with one id twice", []string{`[` + call("7", "echo", `{"text":"x"}`) + `,` + req("7", "no/such") + `]`}, nil},
 	{"initialize in a batch", []string{`[` + fmt.Sprintf(hello, rev2025) + `]`}, []string{`["hello": -32600]`}},
 	{"batch in a batch", []string{`[[` + req("7", "ping") + `]]`}, []string{"[null: -32600]"}},
 	{"batch of 200", []string{`[` + strings.Repeat(req("7", "ping")+`,`, 199) + req("7", "ping") + `]`}, []string{"null: -32600"}},
 }
 
-// beforeHandshake are lines before initialize.
+// beforeHandshake are odd lines before initialize.
 var beforeHandshake = []odd{
 	{"call", []string{call("7", "echo", `{"text":"x"}`)}, []string{"7: -32600"}},
 	{"list", []string{req("7", "tools/list")}, []string{"7: -32600"}},
@@ -210,8 +212,9 @@ var beforeHandshake = []odd{
 	{"modern call", []string{modern("7", "tools/list", ``)}, []string{"7: ok"}},
 }
 
-// W2, W5, W6, W14, W22, C3, L1: text that is not UTF-8, a byte order mark, ids of all
-// kinds, missing params, JSON that is not a message, and lines of 1 MiB and more.
+// TestOddInput sends text that is not UTF-8, a byte order mark, ids of all kinds, missing
+// params, JSON that is not a message, and lines of 1 MiB and more (W2, W5, W6, W14, W22,
+// C3, L1).
 func TestOddInput(t *testing.T) {
 	if n := len(afterHandshake) + len(batches) + len(beforeHandshake); n < 86 {
 		t.Errorf("the tables have %d rows, want at least 86", n)
@@ -228,7 +231,7 @@ func TestOddInput(t *testing.T) {
 				}
 				c.send(tt.send...)
 				if strings.Contains(tt.name, "one id twice") {
-					// Which of the two is first is the batch's order, and the
+					// The order of the two depends on the order in the batch, and the
 					// answers are one line.
 					if a := c.next(); !strings.Contains(a.raw, "-32600") || !strings.Contains(a.raw, `"result"`) {
 						t.Errorf("answered %s", a.raw)
@@ -265,7 +268,7 @@ func TestOddInput(t *testing.T) {
 	}
 }
 
-// shortLine is a line of answers, sorted if it is a batch.
+// shortLine returns a line of answers in short form, sorted if it is a batch.
 func shortLine(t *testing.T, a answer) string {
 	if a.raw[0] != '[' {
 		return a.short()

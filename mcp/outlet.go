@@ -8,32 +8,33 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// outlet takes what a guard has for its client: all of it over stdio, over a WebSocket and
-// over HTTP with SSE; over Streamable HTTP the answer to one POST, with what belongs to
-// that, or what belongs to no request.
+// outlet receives the messages of a guard for its client. Over stdio, over a WebSocket and
+// over HTTP with SSE, these are all messages. Over Streamable HTTP, an outlet receives the
+// answer to one POST with the messages that belong to it, or the messages that belong to no
+// request.
 type outlet interface {
-	// Send sends a message of ours.
+	// Send sends a message of the server.
 	Send(frame []byte, as kind) error
-	// Answer sends the answer to what came in one piece; a nil frame says that there is
-	// none. why is set if all of it was refused. with gets to know whether the answer was
-	// written.
+	// Answer sends the answer to one message or batch; a nil frame means that there is no
+	// answer. why is set if the whole message or batch was refused. with is notified
+	// whether the answer was written.
 	Answer(frame []byte, why *wire.Error, with ...wire.Delivery) error
 }
 
-// kind is what a message of ours is.
+// kind is the kind of a message of the server.
 type kind int
 
 const (
 	aRequest kind = iota
 	aNotification
-	aProgress // progress may be lost
+	aProgress // a progress message may be lost
 )
 
-// outletKey is where the context of a request holds its outlet.
+// outletKey is the key of the outlet in the context of a request.
 type outletKey struct{}
 
-// sendIn sends a message of ours: to the outlet of the request that is being served in
-// ctx, if that takes messages yet.
+// sendIn sends a message of the server to the outlet of the request that is served in ctx,
+// or to the guard's own outlet if the request's outlet takes no more messages.
 func (g *guard) sendIn(ctx context.Context, frame []byte, as kind) error {
 	if to, ok := ctx.Value(outletKey{}).(outlet); ok {
 		if err := to.Send(frame, as); !errors.Is(err, sse.ErrOver) {
@@ -47,11 +48,11 @@ func (g *guard) sendIn(ctx context.Context, frame []byte, as kind) error {
 type lines struct {
 	*wire.LineWriter
 
-	among bool // other clients get their notifications after this one
+	among bool // there are other clients, whose notifications are sent after this client's
 }
 
-// Send queues a line. Progress is lost where too much waits, since a slow client must
-// not slow a call down, and so is a notification for which others would wait.
+// Send queues a line. If too many lines wait, progress is lost, because a slow client must
+// not slow down a call. A notification is lost, too, if other clients would have to wait.
 func (l lines) Send(frame []byte, as kind) error {
 	if as == aProgress || as == aNotification && l.among {
 		return l.Offer(frame)
@@ -76,8 +77,8 @@ func (l lines) Answer(frame []byte, _ *wire.Error, with ...wire.Delivery) error 
 // stream is an outlet over HTTP.
 type stream struct{ *sse.Stream }
 
-// Send sends an event. A notification that nobody reads is lost, or waits for a client
-// that comes back.
+// Send sends an event. If no client reads it, a notification is lost, or waits for a client
+// that reconnects.
 func (s stream) Send(frame []byte, as kind) error {
 	if as == aRequest {
 		return s.Request(frame)
@@ -96,18 +97,18 @@ func (s stream) Answer(frame []byte, _ *wire.Error, with ...wire.Delivery) error
 // exchange is the outlet of one POST.
 type exchange struct {
 	stream
-	caller  *Identity       // the caller; nil where there are no tenants
-	detach  <-chan struct{} // closed when nobody reads its answer any more, see WithDetach; nil for never
-	served  *Served         // where it is noted what becomes of it; nil for nowhere
-	refused *wire.Error     // why all of it was refused; set before its answer is sent
+	caller  *Identity       // caller of the POST; nil if there are no tenants
+	detach  <-chan struct{} // closed when nobody reads the answer any more, see WithDetach; may be nil
+	served  *Served         // receives the outcome of the request; may be nil
+	refused *wire.Error     // why the whole POST was refused; set before its answer is sent
 }
 
-// newExchange returns the outlet of a POST in whose context ctx is. Its answer goes to s.
+// newExchange returns the outlet of a POST with the context ctx. The answer is sent to s.
 func newExchange(ctx context.Context, s *sse.Stream) *exchange {
 	return &exchange{stream: stream{s}, caller: identityIn(ctx), detach: detachedIn(ctx), served: servedIn(ctx)}
 }
 
-// identityIn is the caller in the context of a request; nil where there are no tenants.
+// identityIn returns the caller in the context of a request; nil if there are no tenants.
 func identityIn(ctx context.Context) *Identity {
 	if id, ok := ctx.Value(callerKey{}).(Identity); ok {
 		return &id
@@ -121,12 +122,12 @@ func (x *exchange) from() *Identity { return x.caller }
 // session.
 type letter struct {
 	stream
-	caller *Identity // the caller; nil where there are no tenants
+	caller *Identity // caller of the POST; nil if there are no tenants
 }
 
 func (l *letter) from() *Identity { return l.caller }
 
-// Answer sends an event. A client that does not read is waited for.
+// Answer sends an event. It waits for a client that does not read.
 func (l *letter) Answer(frame []byte, _ *wire.Error, with ...wire.Delivery) error {
 	if frame != nil {
 		l.Reply(frame, with...)
@@ -134,14 +135,14 @@ func (l *letter) Answer(frame []byte, _ *wire.Error, with ...wire.Delivery) erro
 	return nil
 }
 
-// withOutlet returns the context in which a request is served that came with an outlet.
-// ctx is that of the session: the request that began it is over, and may have been
-// another caller's token.
+// withOutlet returns the context for a request that came with an outlet. ctx is the context
+// of the session: the request that began the session has ended, and may have had another
+// token.
 func withOutlet(ctx context.Context, to outlet) context.Context {
 	if x, ok := to.(interface{ from() *Identity }); ok && x.from() != nil {
 		ctx = context.WithValue(ctx, callerKey{}, *x.from())
 	}
-	var served *Served // nothing of the request that began the session
+	var served *Served // not that of the request which began the session
 	if x, ok := to.(*exchange); ok {
 		served = x.served
 		if x.detach != nil {

@@ -10,9 +10,9 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// paged returns the entries after a cursor, and the cursor of the next page. A cursor
-// is the key of the last entry that was shown, so a list that changes meanwhile shows
-// nothing twice. The list is ordered by the key.
+// paged returns the entries after a cursor, and the cursor of the next page. A cursor is
+// the key of the last entry that was shown, so no entry is shown twice if the list changes
+// meanwhile. The list is sorted by the key.
 func paged[T any](all []T, cursor string, key func(T) string) (page []T, next string, _ *wire.Error) {
 	all, bad := after(all, cursor, key)
 	if bad != nil || len(all) <= pageMost {
@@ -38,10 +38,10 @@ func after[T any](all []T, cursor string, key func(T) string) ([]T, *wire.Error)
 	return all[from:], nil
 }
 
-// cursorAt is the cursor behind an entry.
+// cursorAt returns the cursor after an entry.
 func cursorAt(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
 
-// cursorOf is the cursor of a list request, which may have no params.
+// cursorOf returns the cursor of a list request, which may have no params.
 func cursorOf(params any) string {
 	switch p := params.(type) {
 	case *sdk.ListPromptsParams:

@@ -9,16 +9,16 @@ import (
 	"belljar.dev/policies"
 )
 
-// Preparer finds out what a call would do, for a tool whose arguments alone do not say it.
-// It is called before the policy is asked and so may only read: the Call has no Grant. The
-// Facts that it returns are what the policy judges; Args, if set, stand for the arguments of
-// the call in the decision, the question to a person and the audit log. The agent gets an
-// error as it gets one about arguments, and nothing runs.
+// Preparer finds out what a call would do, for a tool whose arguments alone do not show it.
+// It is called before the policy decides, so it may only read: the Call has no Grant. The
+// policy judges the Facts that it returns. Args, if set, replace the arguments of the call
+// in the decision, the question to a person and the audit log. If it returns an error, the
+// agent gets the error in the same way as one about arguments, and nothing runs.
 type Preparer[In Gated] func(ctx context.Context, call Call, in In) (policies.Facts, error)
 
 // AddPreparedTool is AddTool for a tool with a Preparer. The handler finds what was decided
-// in Call.Acts and Call.Scene. It must look again whether the same is still true: a person
-// may have thought about the question for hours.
+// in Call.Acts and Call.Scene. It must check again whether these are still true, because a
+// person may have thought about the question for hours.
 func AddPreparedTool[In Gated](s *Server, t Tool, p Preparer[In], h Handler[In]) {
 	made := newTool(t, h)
 	made.prepare = func(ctx context.Context, c Call, v Gated) (policies.Facts, error) {
@@ -31,11 +31,11 @@ func AddPreparedTool[In Gated](s *Server, t Tool, p Preparer[In], h Handler[In])
 	s.tools.add(made)
 }
 
-// Further decides about a further part of a call, as if it were a call of its own: the policy
-// is asked, and a person where it says so, the decision is recorded, and then run is called
-// with a Call that has the part's grant. Limits on calls count it. The profile must be that of
-// the call, and nothing may have to be taken out of its result that is not taken out of that
-// of the call. refusal is nil if run was called; err is then what run returned.
+// Further decides about a further part of a call, as if the part were a call of its own.
+// The policy decides, if necessary with a person's approval, and the decision is recorded.
+// Then run is called with a Call that has the part's grant. Limits on calls count the part.
+// The part must have the profile of the call, and must not need a redaction that the call's
+// result does not get. refusal is nil if run was called; err is then what run returned.
 func (c Call) Further(ctx context.Context, f policies.Facts, run func(Call) error) (refusal *policies.Refusal, err error) {
 	g := c.Session.server.gate
 	started := time.Now()
@@ -67,11 +67,11 @@ func (c Call) Further(ctx context.Context, f policies.Facts, run func(Call) erro
 	return nil, err
 }
 
-// RulePart is the rule of a denial because a part of a call cannot be part of it.
+// RulePart is the rule of a denial of a part that cannot belong to its call.
 const RulePart = "part"
 
-// ofCall denies a part of a call that is granted another profile than the call, or of whose
-// result more would have to be taken out.
+// ofCall denies a part of a call if its grant has another profile than the call's, or if
+// its result needs a redaction that the call's result does not get.
 func (g *callGate) ofCall(c Call, d policies.Decision) policies.Decision {
 	why := ""
 	switch {
@@ -85,7 +85,7 @@ func (g *callGate) ofCall(c Call, d policies.Decision) policies.Decision {
 	return policies.Decision{Verdict: policies.Deny, Rule: RulePart, Part: d.Part, Reason: why, Instead: "Send it as a call of its own."}
 }
 
-// addFacts adds to the facts of a call what its tool, session and caller say of it.
+// addFacts adds to the facts of a call what is known from its tool, session and caller.
 func (g *callGate) addFacts(ctx context.Context, t *tool, c Call, started time.Time, f *policies.Facts) {
 	t.show(f)
 	f.Tenant, f.Session, f.Now = c.Session.tenant, c.Session.id, started

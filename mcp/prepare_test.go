@@ -25,7 +25,7 @@ rules:
   - {id: no-press, match: {act: press}, when: args.step == 9, decision: deny}
 `
 
-// stepsInput is a call of several steps, of which the arguments do not say what they do.
+// stepsInput is a call with several steps. Its arguments do not show what the steps do.
 type stepsInput struct {
 	Step  int      `json:"step,omitempty"`
 	Steps []string `json:"steps"`
@@ -33,7 +33,7 @@ type stepsInput struct {
 
 func (stepsInput) Facts() policies.Facts { return policies.Facts{Acts: []policies.Act{{}}} }
 
-// factsOf are the facts of a step as a Preparer reads them.
+// factsOf returns the facts of a step, as a Preparer would find them.
 func factsOf(step string) (policies.Facts, error) {
 	if step == "gone" {
 		return policies.Facts{}, errors.New("[3] is gone; nothing was done; look again")
@@ -42,7 +42,7 @@ func factsOf(step string) (policies.Facts, error) {
 	return policies.Facts{Acts: []policies.Act{a}, Args: map[string]any{"step": 1.0, "steps": []any{step}}, Scene: &policies.Scene{Control: "button " + step}}, nil
 }
 
-// actor is a person who is asked about acts, and says yes or no.
+// actor is a person who is asked about acts and answers yes or no.
 type actor struct {
 	person
 	yes   bool
@@ -59,8 +59,8 @@ func (a *actor) Ask(_ context.Context, q mcp.Question) (mcp.Approval, error) {
 
 func (a *actor) Use(context.Context, mcp.Question, string) (bool, error) { return a.yes, nil }
 
-// The facts of a call are found out before the policy is asked, and each further part of
-// it is decided, asked about and recorded like the first one.
+// TestPreparedTool checks that the facts of a call are found before the policy decides, and
+// that each further part of a call is decided, asked about and recorded like the first.
 func TestPreparedTool(t *testing.T) {
 	p, err := policies.Parse("policy.yaml", []byte(shopPolicy))
 	if err != nil {
@@ -146,7 +146,7 @@ func TestPreparedTool(t *testing.T) {
 	}
 }
 
-// acted is an Audit of acts.
+// acted is an Audit that keeps the decisions about acts.
 type acted struct{ lines, ids []string }
 
 func (l *acted) Decided(_ context.Context, d mcp.Decided) error {
@@ -157,7 +157,7 @@ func (l *acted) Decided(_ context.Context, d mcp.Decided) error {
 
 func (l *acted) Finished(mcp.Finished) { l.lines = append(l.lines, "finished") }
 
-// Nothing is prepared for a tool that the session does not see: its call is denied.
+// The Preparer of a tool that is hidden from the session does not run: the call is denied.
 func TestHiddenToolIsNotPrepared(t *testing.T) {
 	p, err := policies.Parse("policy.yaml", []byte("version: 1\ndefaults: {decision: deny, profile: a}\nprofiles: {a: {}}\n"))
 	if err != nil {
@@ -184,7 +184,7 @@ func TestHiddenToolIsNotPrepared(t *testing.T) {
 	}
 }
 
-// hiding is a policy as a gate that knows what it hides.
+// hiding is a gate with a policy that also reports which tools it hides.
 type hiding struct{ *policies.Policy }
 
 func (h hiding) Hidden(f policies.Facts) bool { return h.HiddenFrom(f) }

@@ -16,14 +16,14 @@ import (
 	"belljar.dev/policies"
 )
 
-// Prompt is a text with blanks, which a person chooses at the client.
+// Prompt is a text with blanks. A person chooses it at the client.
 type Prompt struct {
-	Name        string // unique among all sources; otherwise the first source of the name wins
+	Name        string // unique; if several sources have it, the prompt of the first source is used
 	Title       string
 	Description string
 	Arguments   []Argument
-	// Definition is the prompt of an upstream as that lists it, a JSON object. It is listed in
-	// place of the other fields, with Name as its name.
+	// Definition is a JSON object, the prompt of an upstream in the form in which the
+	// upstream lists it. It is listed in place of the other fields, with Name as its name.
 	Definition json.RawMessage
 }
 
@@ -43,23 +43,23 @@ type Message struct {
 }
 
 // PromptSource provides prompts. Its functions are called from many goroutines, with an
-// open session, and must bound what they return. List is called for each use of a
-// prompt, so it should be quick.
+// open session, and must limit what they return. List is called for each use of a prompt,
+// so it should be fast.
 type PromptSource struct {
 	List func(ctx context.Context, s *Session) ([]Prompt, error)
-	// Get fills in a prompt of List. args has all required arguments, and only arguments
-	// that List names. ErrNotFound says that the prompt does not exist any more.
+	// Get fills in a prompt of List. args contains all required arguments, and only
+	// arguments that List names. ErrNotFound means that the prompt no longer exists.
 	Get func(ctx context.Context, s *Session, name string, args map[string]string) ([]Message, error)
-	// Facts makes the use of a prompt a call that the policy decides: a call of the tool that
-	// the facts name. Then GetGranted is used in place of Get. Prompts that are not this
-	// server's own need it.
+	// Facts, if it is not nil, makes the use of a prompt a call of a tool, which the policy
+	// decides. The facts name the tool. Then GetGranted is used in place of Get. Prompts
+	// that are not this server's own must have Facts.
 	Facts      func(s *Session, name string, args map[string]string) policies.Facts
 	GetGranted func(ctx context.Context, call Call, name string, args map[string]string) ([]Message, error)
-	// Complete returns the values of an argument that begin with what was typed, best
-	// first; nil knows none.
+	// Complete returns the values of an argument that begin with what was typed, the best
+	// first. It may be nil.
 	Complete func(ctx context.Context, s *Session, name, argument, typed string) ([]string, error)
-	// CompleteGranted is used in place of Complete where there are Facts: without it, nothing
-	// is completed.
+	// CompleteGranted is used in place of Complete if Facts is set. If it is nil, no values
+	// are returned.
 	CompleteGranted func(ctx context.Context, call Call, want Completing) (Completion, error)
 }
 
@@ -72,8 +72,9 @@ type prompts struct {
 	sources []PromptSource // guarded by mu
 }
 
-// AddPrompts registers a source of prompts. It panics if List is nil, or what Get or Facts
-// need, which is a mistake of this program.
+// AddPrompts registers a source of prompts. It panics if List is nil, if Get is nil without
+// Facts, or if GetGranted is nil with Facts and without Get: these are mistakes of this
+// program.
 func (s *Server) AddPrompts(p PromptSource) {
 	if p.List == nil || p.Get == nil && (p.Facts == nil || p.GetGranted == nil) {
 		panic("mcp: add prompts: List or Get is nil")
@@ -83,7 +84,7 @@ func (s *Server) AddPrompts(p PromptSource) {
 	s.prompts.sources = append(s.prompts.sources, p)
 }
 
-// AddPrompt registers one prompt that is always there.
+// AddPrompt registers one prompt that always exists.
 func (s *Server) AddPrompt(p Prompt, get func(ctx context.Context, s *Session, args map[string]string) ([]Message, error)) {
 	s.AddPrompts(PromptSource{
 		List: func(context.Context, *Session) ([]Prompt, error) { return []Prompt{p}, nil },
@@ -93,13 +94,13 @@ func (s *Server) AddPrompt(p Prompt, get func(ctx context.Context, s *Session, a
 	})
 }
 
-// source is a prompt and where it comes from.
+// source is a prompt with its source.
 type source struct {
 	Prompt
 	from PromptSource
 }
 
-// all are the prompts that a session has, by name.
+// all returns the prompts that a session has, sorted by name.
 func (ps *prompts) all(ctx context.Context, session *Session) ([]source, error) {
 	ps.mu.Lock()
 	from := slices.Clone(ps.sources)
@@ -118,7 +119,7 @@ func (ps *prompts) all(ctx context.Context, session *Session) ([]source, error) 
 	return slices.CompactFunc(all, func(a, b source) bool { return a.Name == b.Name }), nil
 }
 
-// find is the prompt of a name, if the session has it.
+// find returns the prompt with a name, if the session has it.
 func (ps *prompts) find(ctx context.Context, session *Session, name string) (source, bool, error) {
 	all, err := ps.all(ctx, session)
 	i := slices.IndexFunc(all, func(p source) bool { return p.Name == name })
@@ -128,11 +129,11 @@ func (ps *prompts) find(ctx context.Context, session *Session, name string) (sou
 	return all[i], true, nil
 }
 
-// promptsResult is a list of prompts: those of upstreams have members that the go-sdk does not
-// know.
+// promptsResult is a list of prompts. Prompts of upstreams have members that the go-sdk
+// does not know.
 type promptsResult struct {
 	*sdk.ListPromptsResult
-	Prompts []any `json:"prompts"` // shadows the sdk's
+	Prompts []any `json:"prompts"` // hides the field of the sdk
 }
 
 // list answers prompts/list.
@@ -163,8 +164,8 @@ func (ps *prompts) list(ctx context.Context, session *Session, req *sdk.ListProm
 	return out, nil
 }
 
-// promptResult is the sdk's GetPromptResult with a member that the sdk sets only for
-// its own prompts.
+// promptResult is the sdk's GetPromptResult with the member resultType, which the sdk sets
+// only for its own prompts.
 type promptResult struct {
 	sdk.ResultBase
 	ResultType  string               `json:"resultType,omitempty"`
@@ -172,8 +173,7 @@ type promptResult struct {
 	Messages    []*sdk.PromptMessage `json:"messages"`
 }
 
-// get answers prompts/get. It returns nil without an error for a prompt that no
-// source has.
+// get answers prompts/get. It returns nil without an error if no source has the prompt.
 func (ps *prompts) get(ctx context.Context, session *Session, req *sdk.GetPromptRequest) (*promptResult, error) {
 	name, args := req.Params.Name, req.Params.Arguments
 	p, known, err := ps.find(ctx, session, name)
@@ -250,7 +250,7 @@ func (ps *prompts) messages(ctx context.Context, session *Session, p source, arg
 	return all, nil
 }
 
-// check says what is wrong with the arguments that a client gave.
+// check returns what is wrong with the arguments that a client gave, or nil.
 func (p *Prompt) check(args map[string]string) *wire.Error {
 	known := make([]string, 0, len(p.Arguments))
 	for _, a := range p.Arguments {
@@ -267,7 +267,7 @@ func (p *Prompt) check(args map[string]string) *wire.Error {
 	return nil
 }
 
-// unknown is the error for a name that no prompt has.
+// unknown returns the error for a name that no prompt has.
 func (ps *prompts) unknown(ctx context.Context, session *Session, name string) *wire.Error {
 	all, err := ps.all(ctx, session)
 	if err != nil {

@@ -11,37 +11,40 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// UpstreamKey is the member of _meta that names the upstream that a result, or a question to a
-// client's model, is from. A text of an upstream can look like a message of this server; only this server sets
-// the member, and its own refusals do not have it.
+// UpstreamKey is the member of _meta that names the upstream from which a result, or a
+// question to a client's model, comes. A text of an upstream can look like a message of
+// this server. But only this server sets the member, and its own refusals do not contain
+// it.
 const UpstreamKey = "belljar.dev/upstream"
 
-// textMost is how much text of an upstream's result goes to a client, in bytes. Models read
-// all of it.
+// textMost is how much text of an upstream's result is sent to a client, in bytes. Models
+// read all of it.
 const textMost = 1 << 20
 
-// RemoteError is a JSON-RPC error of an upstream. The client gets it with its code and data,
-// as long as the code does not speak about the connection, which is another one here.
+// RemoteError is a JSON-RPC error of an upstream. The client gets it with its code and
+// data, unless the code is about the connection, because the client has another connection.
 type RemoteError struct {
 	Code    int64
 	Message string
-	Data    json.RawMessage // nil for none
-	// Addresses says that Code and Data ask for addresses to be opened by a person, and that
-	// the addresses were checked. Without it, a client does not get the code of such an error.
+	Data    json.RawMessage // nil if there are no data
+	// Addresses states that Code and Data ask a person to open addresses, and that the
+	// addresses were checked. If it is false, the client does not get the code of such an
+	// error.
 	Addresses bool
 }
 
 // Error returns the upstream's message.
 func (e *RemoteError) Error() string { return e.Message }
 
-// errorTextMost and errorDataMost bound an upstream's error, in bytes.
+// errorTextMost and errorDataMost are the largest parts of an upstream's error that are
+// passed on, in bytes.
 const (
 	errorTextMost = 16 << 10
 	errorDataMost = 64 << 10
 )
 
-// RawResult reads the result of a tools/call as the upstream of a name wrote it. Its blocks
-// stay as they are (Content.Raw). It returns an error for what is not a result.
+// RawResult reads the result of a tools/call as an upstream wrote it. The blocks of its
+// content are not changed (Content.Raw). RawResult returns an error if raw is not a result.
 func RawResult(upstream string, raw json.RawMessage) (*Result, error) {
 	r, err := parseResult(raw)
 	if err != nil {
@@ -56,7 +59,7 @@ func parseResult(raw json.RawMessage) (*Result, error) {
 		return nil, err
 	}
 	line := bytes.TrimSpace(raw)
-	if bytes.ContainsAny(line, "\n\r") { // one over HTTP may have them
+	if bytes.ContainsAny(line, "\n\r") { // a result over HTTP may contain line breaks
 		var compact bytes.Buffer
 		if err := json.Compact(&compact, line); err != nil {
 			return nil, err
@@ -87,7 +90,8 @@ func parseResult(raw json.RawMessage) (*Result, error) {
 	return r, bad
 }
 
-// readBlocks reads the content of a result. A block with nothing but a text is one of ours.
+// readBlocks reads the content of a result. A block that contains only a text becomes a
+// Content without Raw.
 func readBlocks(content []byte) (blocks []Content, bad error) {
 	if content[0] != '[' {
 		return nil, fmt.Errorf("its content is %s", kindOf(content))
@@ -121,7 +125,7 @@ func isPlainText(block []byte) bool {
 	return plain && members == 2
 }
 
-// blockText returns the text of a block: its own, or that of the resource in it.
+// blockText returns the text of a block: its own text, or the text of the resource in it.
 func blockText(block []byte) string {
 	if own := wire.Member(block, "text"); own != nil {
 		return wire.Text(own)
@@ -129,8 +133,7 @@ func blockText(block []byte) string {
 	return wire.Text(wire.Member(wire.Member(block, "resource"), "text"))
 }
 
-// withText returns a block with another text in the place of its own, or of that of the
-// resource in it.
+// withText returns a block with its own text, or the text of the resource in it, replaced.
 func withText(block []byte, text string) []byte {
 	if wire.Member(block, "text") != nil {
 		return withMember(block, "text", wire.AppendQuoted(nil, text))
@@ -138,7 +141,7 @@ func withText(block []byte, text string) []byte {
 	return withMember(block, "resource", withMember(wire.Member(block, "resource"), "text", wire.AppendQuoted(nil, text)))
 }
 
-// withMember returns an object with another value of a member that it has.
+// withMember returns an object with the value of one of its members replaced.
 func withMember(object []byte, name string, value []byte) []byte {
 	out := []byte("{")
 	wire.Members(object, func(member, old []byte) bool {
@@ -155,9 +158,9 @@ func withMember(object []byte, name string, value []byte) []byte {
 	return append(out, '}')
 }
 
-// readMeta reads the _meta of a result, without the keys that belong to one hop: those of the
-// protocol, which speak about the connection and the server at its end, and ours, which no
-// other server may set.
+// readMeta reads the _meta of a result without the keys that belong to one hop. These are
+// the keys of the protocol, which describe the connection and the server at its end, and
+// this server's own keys, which no other server may set.
 func readMeta(meta []byte) map[string]json.RawMessage {
 	all := make(map[string]json.RawMessage)
 	wire.Members(meta, func(member, value []byte) bool {
@@ -170,8 +173,8 @@ func readMeta(meta []byte) map[string]json.RawMessage {
 	return all
 }
 
-// shortened returns the result of an upstream with at most that many bytes of text. A text of
-// ours says what is left out.
+// shortened returns the result of an upstream with at most most bytes of text. A text of
+// this server states what is left out.
 func (r *Result) shortened(most int) *Result {
 	size := 0
 	for _, c := range r.Content {
@@ -181,12 +184,12 @@ func (r *Result) shortened(most int) *Result {
 	if size <= most && len(structured) <= most {
 		return r
 	}
-	with, notes := *r, []Content(nil) // what a handler returned is its own
+	with, notes := *r, []Content(nil) // a copy, because the result belongs to the handler
 	if size > most {
 		notes = append(notes, Content{Text: fmt.Sprintf("[belljar: upstream %s answered with %d bytes of text; only the first %d are passed on]", r.Upstream, size, most)})
 	}
 	if len(structured) > most {
-		// A part of it would not be JSON, and clients refuse a success that lacks it.
+		// A part would not be JSON, and clients refuse a successful result without it.
 		with.Structured, with.IsError = nil, true
 		notes = append(notes, Content{Text: fmt.Sprintf("[belljar: upstream %s answered with %d bytes of structured content; no more than %d are passed on]", r.Upstream, len(structured), most)})
 	}
@@ -212,8 +215,8 @@ func (r *Result) shortened(most int) *Result {
 	return &with
 }
 
-// failed returns the error of a call of an upstream's tool in the form in which the gate
-// passes it on.
+// failed returns the error of an upstream's tool in the form in which the gate passes it
+// on.
 func (u *upstream) failed(err error) error {
 	theirs, ok := errors.AsType[*RemoteError](err)
 	if !ok {
@@ -239,10 +242,10 @@ func (u *upstream) failed(err error) error {
 	return e
 }
 
-// ofConnection reports whether an error code says something about a connection and not about
-// a call: to the client it would speak about its own. The codes are those of headers,
-// capabilities and revisions (2026-07-28), of sessions that are gone, of a URL that the client
-// should open, and of a method that the other side does not have.
+// ofConnection reports whether an error code is about a connection and not about a call:
+// the client would read it as a statement about its own connection. The codes are those of
+// headers, capabilities and revisions (2026-07-28), of sessions that no longer exist, of a
+// URL that the client should open, and of a method that the other side does not have.
 func ofConnection(code int64) bool {
 	const urlElicitation = -32042
 	return -32029 <= code && code <= -32020 || code == -32001 || code == urlElicitation || code == wire.MethodNotFound.Code(wire.Legacy)

@@ -10,52 +10,53 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A server cannot see that a client has read a result: a write to a pipe or a socket
-// succeeds before anybody reads, and a client that gave the call up drops its answer.
+// A server cannot see whether a client has read a result: a write to a pipe or a socket
+// succeeds before the client reads, and a client that cancelled the call drops its answer.
 // So what the agent must not miss is sent again until a later call shows that a result
-// arrived. That is a call which came after the result was written, in the same session,
-// since an agent calls again once it has read. A call that was on its way at that time
-// shows nothing.
+// arrived. Such a call arrives after the result was written, in the same session, because
+// an agent makes its next call after it has read the result. A call that was already on its
+// way shows nothing.
 
-// Receipt is called once with the fate of a result. received is true if a later call of
-// the session shows that the client has it, and false if it may be lost. ctx does not
+// Receipt is called once with the fate of a result. received is true if a later call of the
+// session shows that the client has the result, and false if it may be lost. ctx does not
 // end with a call.
 type Receipt func(ctx context.Context, received bool)
 
-// maxUnconfirmed bounds the results of one session that wait for the next call. Beyond
-// it, the oldest count as lost.
+// maxUnconfirmed is how many results of one session may wait for the next call. If there
+// are more, the oldest count as lost.
 const maxUnconfirmed = 64
 
 // receipts are the results of a session whose fate is not known yet.
 type receipts struct {
 	mu    sync.Mutex
-	clock int64         // guarded by mu: counts arrivals and writes, to tell which was first
+	clock int64         // guarded by mu: counts arrivals and writes, to compare their order
 	open  []*sentResult // guarded by mu: the oldest first
 	ended bool          // guarded by mu
 
-	coming map[string]*outgoing // guarded by mu: answers to what the sdk has, by name
+	coming map[string]*outgoing // guarded by mu: answers to requests that the sdk serves, by name
 }
 
 // sentResult is a result that is being sent, or was written. It is guarded by receipts.mu.
 type sentResult struct {
 	tell    func(received bool)
-	began   int64 // when it began to be written; zero before
+	began   int64 // clock at the beginning of its write; zero before that
 	written bool
-	shown   bool // a call came after it began to be written
+	shown   bool // a call arrived after its write began
 }
 
-// outgoing is the answer to one message, and the results in it. It is nil for answers
+// outgoing is the answer to one message, with the results in it. It is nil for answers
 // without results.
 type outgoing struct {
 	to      *receipts
-	via     outlet // where the answer goes; nil where the sdk knows that
-	arrived int64  // when the message came
-	// over is guarded by to.mu: what is added now misses the answer.
+	via     outlet // outlet of the answer; nil if only the sdk knows it
+	arrived int64  // clock when the message arrived
+	// over means that results that are added from now on are not in the answer. It is
+	// guarded by to.mu.
 	over    bool
 	results []*sentResult // guarded by to.mu
 }
 
-// arrive notes that a message came.
+// arrive records that a message arrived, and returns its answer.
 func (r *receipts) arrive() *outgoing {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,7 +64,8 @@ func (r *receipts) arrive() *outgoing {
 	return &outgoing{to: r, arrived: r.clock}
 }
 
-// end counts the results of unknown fate as lost, now and from now on.
+// end counts the results of unknown fate as lost, and also all results that are added
+// later.
 func (r *receipts) end() {
 	r.mu.Lock()
 	r.ended = true
@@ -75,7 +77,8 @@ func (r *receipts) end() {
 	}
 }
 
-// take removes a result; false if it was removed before. mu is held.
+// take removes a result. It returns false if the result was removed before. The caller
+// holds mu.
 func (r *receipts) take(one *sentResult) bool {
 	i := slices.Index(r.open, one)
 	if i >= 0 {
@@ -95,8 +98,8 @@ func tell(ctx context.Context, all []Receipt, received bool) {
 	}
 }
 
-// called notes that the message was a call. It shows that results arrived that were
-// written before it came.
+// called records that the message was a call. A call shows that results arrived whose write
+// began before the call arrived.
 func (o *outgoing) called() {
 	if o == nil {
 		return
@@ -107,7 +110,7 @@ func (o *outgoing) called() {
 		if one.began == 0 || one.began > o.arrived {
 			continue
 		}
-		// The client may have read it before the write returned.
+		// The client may have read the result before the write returned.
 		one.shown = true
 		if one.written && o.to.take(one) {
 			arrived = append(arrived, one)
@@ -124,7 +127,7 @@ func (o *outgoing) add(ctx context.Context, all []Receipt) {
 	if len(all) == 0 {
 		return
 	}
-	if o == nil { // made in this process, which has the result
+	if o == nil { // a call of this process, which has the result
 		tell(ctx, all, true)
 		return
 	}
@@ -146,7 +149,7 @@ func (o *outgoing) add(ctx context.Context, all []Receipt) {
 	}
 }
 
-// Writing notes that the answer begins to be written.
+// Writing records that the write of the answer begins.
 func (o *outgoing) Writing() {
 	if o == nil {
 		return
@@ -161,8 +164,8 @@ func (o *outgoing) Writing() {
 	}
 }
 
-// Done notes that the answer was written, or that its results are lost. Results that
-// are added later are lost too.
+// Done records that the answer was written, or that its results are lost. Results that are
+// added later are lost, too.
 func (o *outgoing) Done(written bool) {
 	if o == nil {
 		return
@@ -173,7 +176,7 @@ func (o *outgoing) Done(written bool) {
 	for _, one := range o.results {
 		one.written = one.began != 0
 		if written && one.written && !one.shown {
-			continue // the next call shows
+			continue // the next call shows whether the result arrived
 		}
 		if o.to.take(one) {
 			over = append(over, one)
@@ -187,12 +190,12 @@ func (o *outgoing) Done(written bool) {
 	}
 }
 
-// outgoingHeader carries the name of a request's *outgoing through the sdk, which gives
-// a handler the headers of its request but not the context. It is set for each request,
+// outgoingHeader carries the name of a request's *outgoing through the sdk, which passes
+// the headers of a request to a handler, but not the context. It is set for each request,
 // whatever the client sent.
 const outgoingHeader = "Belljar-Outgoing"
 
-// name is the key under which in finds o, until it is done.
+// name returns the key under which in finds o, until o is done.
 func (o *outgoing) name() string {
 	name := strconv.FormatInt(o.arrived, 10)
 	o.to.mu.Lock()
@@ -204,7 +207,7 @@ func (o *outgoing) name() string {
 	return name
 }
 
-// in returns the answer to a request of the sdk; nil once it has been given.
+// in returns the answer to a request of the sdk; nil if the answer is done.
 func (r *receipts) in(extra *sdk.RequestExtra) *outgoing {
 	if extra == nil {
 		return nil
@@ -214,7 +217,7 @@ func (r *receipts) in(extra *sdk.RequestExtra) *outgoing {
 	return r.coming[extra.Header.Get(outgoingHeader)]
 }
 
-// receiptWriter notes when the answer to an HTTP request is written.
+// receiptWriter records when the answer to an HTTP request is written.
 type receiptWriter struct {
 	http.ResponseWriter
 	out *outgoing
@@ -238,7 +241,7 @@ func (w *receiptWriter) FlushError() error {
 	return err
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap is called by http.ResponseController.
 func (w *receiptWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *receiptWriter) note(err error) {
@@ -247,7 +250,7 @@ func (w *receiptWriter) note(err error) {
 	w.failed = w.failed || err != nil
 }
 
-// done notes that the request is over.
+// done records that the request has ended.
 func (w *receiptWriter) done(ctx context.Context) {
 	w.mu.Lock()
 	failed := w.failed

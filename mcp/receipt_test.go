@@ -17,12 +17,12 @@ import (
 	"belljar.dev/policies"
 )
 
-// teller puts a note behind each result, named after the call's text, and keeps
-// what became of each.
+// teller adds a note to each result, named after the call's text, and records the fate of
+// each note.
 type teller struct {
 	mu    sync.Mutex
 	fates map[string][]bool
-	moved chan struct{} // closed and made anew when fates change
+	moved chan struct{} // closed and replaced when a fate changes
 }
 
 func newTeller() *teller { return &teller{fates: make(map[string][]bool), moved: make(chan struct{})} }
@@ -40,7 +40,7 @@ func (tl *teller) After(_ context.Context, _ mcp.Call, f policies.Facts, _ mcp.O
 	}}}
 }
 
-// is waits until what is known of all notes is as wanted.
+// is waits until the fates of all notes are the wanted ones.
 func (tl *teller) is(t testing.TB, when string, want map[string]bool) {
 	t.Helper()
 	most := time.NewTimer(20 * time.Second)
@@ -63,8 +63,8 @@ func (tl *teller) is(t testing.TB, when string, want map[string]bool) {
 	}
 }
 
-// newTold is a toy whose results have notes, with a tool that returns a result
-// though it was cancelled.
+// newTold returns a toy whose results have notes, and which has a tool that returns a
+// result although its call was cancelled.
 func newTold(t testing.TB, change ...func(*mcp.Config)) (*site, *teller) {
 	tl := newTeller()
 	s := newSite(t, append(change, func(c *mcp.Config) {
@@ -84,15 +84,15 @@ func newTold(t testing.TB, change ...func(*mcp.Config)) (*site, *teller) {
 	return s, tl
 }
 
-// toldWire is a way of making calls in one session.
+// toldWire is a way to make calls in one session.
 type toldWire struct {
-	call   func(name string)       // and reads the result
-	start  func(name, args string) // of stubborn, and does not wait
-	read   func(name string)       // the result of what was started
-	cancel func(name string)       // what was started
-	leave  func(name string)       // closes the connection of what was started; over HTTP
-	quiet  func()                  // asks what no agent asks
-	end    func()                  // of the session
+	call   func(name string)       // makes a call and reads the result
+	start  func(name, args string) // starts a call of stubborn, and does not wait
+	read   func(name string)       // reads the result of the started call
+	cancel func(name string)       // cancels the started call
+	leave  func(name string)       // closes the connection of the started call; over HTTP
+	quiet  func()                  // sends a request that no agent sends
+	end    func()                  // ends the session
 }
 
 func lineWire(t testing.TB, s *site, odd bool) toldWire {
@@ -210,9 +210,10 @@ func onToldWires(t *testing.T, f func(t *testing.T, s *site, tl *teller, w toldW
 	}
 }
 
-// TestReceipts: a result is known to have arrived by the next call, not by what was
-// in flight beside it or by what clients ask without their agent; it is lost where
-// the call was cancelled, the answer too large, or the session ends before.
+// TestReceipts checks that the next call shows that a result has arrived, and that calls in
+// flight at the same time and requests that clients send without their agent do not. A
+// result is lost if the call was cancelled, if the answer is too large, or if the session
+// ends first.
 func TestReceipts(t *testing.T) {
 	onToldWires(t, func(t *testing.T, s *site, tl *teller, w toldWire) {
 		w.call("a")
@@ -245,8 +246,8 @@ func TestReceipts(t *testing.T) {
 	})
 }
 
-// TestReceiptOfAClosedConnection: a call whose connection is closed goes on, and its
-// result is lost.
+// TestReceiptOfAClosedConnection checks that a call whose connection is closed continues,
+// and that its result is lost.
 func TestReceiptOfAClosedConnection(t *testing.T) {
 	s, tl := newTold(t)
 	w := webWire(t, s)
@@ -261,9 +262,9 @@ func TestReceiptOfAClosedConnection(t *testing.T) {
 	tl.is(t, "after another call", map[string]bool{"a": false, "b": true})
 }
 
-// TestReceiptsOfRandomTalk: whatever a client does, the fate of each result is
-// reported once, as arrived where a call followed that came after the result was
-// there, and as lost otherwise.
+// TestReceiptsOfRandomTalk checks that the fate of each result is reported once, whatever a
+// client does. A result has arrived if a call arrived after it was written; otherwise it is
+// lost.
 func TestReceiptsOfRandomTalk(t *testing.T) {
 	n, r := testenv.Cases(t, 40)
 	onToldWires(t, func(t *testing.T, s *site, tl *teller, first toldWire) {
@@ -274,7 +275,7 @@ func TestReceiptsOfRandomTalk(t *testing.T) {
 	})
 }
 
-// talk is one random conversation, which the test follows.
+// talk has one random conversation, and computes the fates that are expected.
 func talk(t *testing.T, s *site, tl *teller, i int, r *rand.Rand) {
 	t.Helper()
 	var w toldWire
@@ -347,7 +348,7 @@ func talk(t *testing.T, s *site, tl *teller, i int, r *rand.Rand) {
 		want[running] = false
 		w.cancel(running)
 	}
-	w.quiet() // its answer is written behind all that was, which is noted before
+	w.quiet() // its answer is written after all earlier answers, whose fates are recorded before
 	w.end()
 	<-s.ended
 	tl.is(t, fmt.Sprint("at the end of ", log), want)

@@ -11,10 +11,10 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// message handles one message. Its answer goes to an outlet, and into b if it came in a
-// batch.
+// message handles one message. The answer is sent to an outlet, and is added to b if the
+// message came in a batch.
 func (g *guard) message(m *wire.Message, bad *wire.Error, b *wire.Batch, to outlet) {
-	if bad == nil && g.placed { // its client has a token, unlike one over stdio
+	if bad == nil && g.placed { // such a client has a token, unlike a client over stdio
 		bad = tokenInMeta(m.Meta)
 	}
 	switch {
@@ -33,7 +33,8 @@ func (g *guard) message(m *wire.Message, bad *wire.Error, b *wire.Batch, to outl
 
 func (g *guard) request(m *wire.Message, b *wire.Batch, to outlet) {
 	if m.Method == "ping" && m.Era() == wire.Legacy {
-		// Answered here, so that a client that floods us still sees us alive.
+		// Answered here, so that a client that floods the server still sees that the server
+		// is alive.
 		g.send(m.ID, b, wire.ResultFrame(m.ID, []byte(`{}`)), nil, to)
 		return
 	}
@@ -49,7 +50,7 @@ func (g *guard) request(m *wire.Message, b *wire.Batch, to outlet) {
 		g.refuse(m.ID, m.Era(), b, bad, to)
 		return
 	}
-	handshake := m.Method == "initialize" && m.Era() == wire.Legacy // the modern era has none
+	handshake := m.Method == "initialize" && m.Era() == wire.Legacy // the modern era has no handshake
 	if handshake && g.placed {
 		e.ticket.begin()
 		return
@@ -65,13 +66,13 @@ func (g *guard) request(m *wire.Message, b *wire.Batch, to outlet) {
 	}
 }
 
-// start passes a request on; the admission calls it when the request's turn has come.
+// start passes a request on. The admission calls it when the request's turn has come.
 func (g *guard) start(e *entry) {
 	g.mu.Lock()
 	e.begun = true
 	silent := e.silent
 	g.mu.Unlock()
-	if silent { // cancelled between the queue and here
+	if silent { // cancelled after it left the queue
 		g.finish(e, nil)
 		return
 	}
@@ -80,17 +81,17 @@ func (g *guard) start(e *entry) {
 	}
 }
 
-// delegate has the go-sdk serve a request.
+// delegate passes a request to the go-sdk.
 func delegate(g *guard, e *entry) {
 	params := e.msg.Params
 	if params == nil {
-		// The sdk calls a missing params an invalid request; what is wrong with
-		// it is what it lacks, which the sdk says of an empty object.
+		// The sdk calls a request without params invalid. For an empty object it reports
+		// which params are missing, which is more useful.
 		params = []byte(`{}`)
 	}
 	id, err := jsonrpc.MakeID(float64(e.id))
 	if err != nil {
-		g.log.Error("make an id", "error", err) // cannot be: a float64 is one
+		g.log.Error("make an id", "error", err) // cannot happen: a float64 is a valid id
 		return
 	}
 	extra := &sdk.RequestExtra{Header: http.Header{outgoingHeader: {e.out.name()}}}
@@ -104,16 +105,16 @@ func delegate(g *guard, e *entry) {
 		params = withTaskIDs(params)
 	}
 	g.push(&jsonrpc.Request{ID: id, Method: e.msg.Method, Params: params, Extra: extra})
-	if e.silent { // cancelled since the look above
+	if e.silent { // cancelled since the check in start
 		g.pushCancel(e)
 	}
 }
 
-// notification handles a message that wants no answer. The sdk gets only those that
-// it acts on: its queue has no bound.
+// notification handles a message that needs no answer. The sdk gets only the notifications
+// on which it acts, because its queue is unbounded.
 func (g *guard) notification(m *wire.Message) {
 	switch m.Method {
-	case "notifications/initialized", "initialized": // some clients forget the prefix
+	case "notifications/initialized", "initialized": // some clients omit the prefix
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		if g.move(evInitialized) {
@@ -124,8 +125,8 @@ func (g *guard) notification(m *wire.Message) {
 	}
 }
 
-// cancelled ends a request that the client has cancelled. The request gets no answer
-// (cancellation, "the receiver should not send a response").
+// cancelled handles a client's notification that a request is cancelled. The request gets
+// no answer (cancellation, "the receiver should not send a response").
 func (g *guard) cancelled(m *wire.Message) {
 	raw := wire.Member(m.Params, "requestId")
 	if raw == nil {
@@ -143,7 +144,7 @@ func (g *guard) cancelled(m *wire.Message) {
 	}
 }
 
-// cancel ends a request, which gets no answer.
+// cancel ends a request. The request gets no answer.
 func (g *guard) cancel(e *entry) {
 	g.mu.Lock()
 	e.silent = true
@@ -153,7 +154,7 @@ func (g *guard) cancel(e *entry) {
 	g.mu.Unlock()
 
 	if g.session.door.withdraw(&e.ticket) {
-		// It had not been started, so nobody will answer it.
+		// The request had not started, so nothing else will finish it.
 		g.mu.Lock()
 		g.unregister(e)
 		g.mu.Unlock()
@@ -163,7 +164,7 @@ func (g *guard) cancel(e *entry) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case !e.begun: // start will see that it was cancelled
+	case !e.begun: // start will find that the request was cancelled
 	case e.cancel != nil:
 		e.cancel(context.Canceled)
 	case g.byID[e.id] == e:
@@ -171,17 +172,17 @@ func (g *guard) cancel(e *entry) {
 	}
 }
 
-// pushCancel has the sdk cancel a request; mu is held.
+// pushCancel makes the sdk cancel a request; the caller holds mu.
 func (g *guard) pushCancel(e *entry) {
 	params, err := json.Marshal(map[string]int64{"requestId": e.id})
 	if err != nil {
-		return // cannot be: a map of a number
+		return // cannot happen: it is a map of a number
 	}
 	g.push(&jsonrpc.Request{Method: "notifications/cancelled", Params: params})
 }
 
-// response hands the client's answer to one of our requests to the sdk. An answer
-// to no request is dropped.
+// response passes the client's answer to a request of this server to the sdk. An answer to
+// no request is dropped.
 func (g *guard) response(m *wire.Message) {
 	g.mu.Lock()
 	expected := len(g.asked) > 0
@@ -205,8 +206,8 @@ func (g *guard) response(m *wire.Message) {
 	}
 }
 
-// giveUp withdraws the requests that have not begun and whose answers go to an outlet
-// that is gone.
+// giveUp withdraws the requests that have not begun and whose answers would be sent to an
+// outlet that is disconnected.
 func (g *guard) giveUp(to outlet) {
 	g.mu.Lock()
 	var all []*entry
@@ -221,8 +222,8 @@ func (g *guard) giveUp(to outlet) {
 	}
 }
 
-// shut moves the connection to Shutting: requests in flight end, new ones are
-// refused. drained is closed when the last one has been answered.
+// shut moves the connection to Shutting: requests in flight end, and new requests are
+// refused. drained is closed when the last request has been answered.
 func (g *guard) shut(e event) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 	"belljar.dev/policies"
 )
 
-// ruleRedact is the rule of a refusal because the result cannot be redacted.
+// ruleRedact is the rule of a refusal if the result cannot be redacted.
 const ruleRedact = "redact"
 
-// refuseUnredactable returns d, or a refusal where d demands a redaction that this server
+// refuseUnredactable returns d, or a refusal if d demands a redaction that this server
 // cannot do.
 func (g *callGate) refuseUnredactable(d policies.Decision) policies.Decision {
 	if len(d.Redact) == 0 || d.Verdict != policies.Allow || g.cfg.Redact != nil {
@@ -27,20 +27,20 @@ func (g *callGate) refuseUnredactable(d policies.Decision) policies.Decision {
 	}
 }
 
-// withoutMessages is progress without the tool's messages, for a call whose result is to be
-// redacted: the text to redact could come in two pieces.
+// withoutMessages returns progress without the tool's messages, for a call whose result
+// must be redacted: a text could be split over two messages.
 func withoutMessages(progress func(done, total float64, message string)) func(done, total float64, message string) {
 	return func(done, total float64, _ string) { progress(done, total, "") }
 }
 
-// redactResult returns a result without the texts that the policy wants taken out, also in
-// its structured part.
+// redactResult returns a result without the texts that the policy wants removed, including
+// those in its structured part.
 func (g *callGate) redactResult(r *Result, d policies.Decision) *Result {
 	if g.cfg.Redact == nil {
 		return r
 	}
 	clean := func(text string) string { return g.cfg.Redact(text, d.Redact) }
-	with := *r // what a handler returned is its own
+	with := *r // a copy, because the result belongs to the handler
 	with.Content = slices.Clone(r.Content)
 	var err error
 	for i := range with.Content {
@@ -58,7 +58,7 @@ func (g *callGate) redactResult(r *Result, d policies.Decision) *Result {
 	if r.Structured != nil && err == nil {
 		raw, bad := json.Marshal(r.Structured)
 		if bad != nil {
-			return &with // and fails again where it is sent
+			return &with // sending the result fails in the same way
 		}
 		with.Structured, err = redactJSON(raw, clean)
 	}
@@ -68,8 +68,8 @@ func (g *callGate) redactResult(r *Result, d policies.Decision) *Result {
 	return &with
 }
 
-// redactError returns an error without the texts that the policy wants taken out. That of an
-// upstream has a text and data of the upstream's own.
+// redactError returns an error without the texts that the policy wants removed. The error
+// of an upstream contains a text and data of the upstream.
 func (g *callGate) redactError(e *wire.Error, d policies.Decision) *wire.Error {
 	if len(d.Redact) == 0 || g.cfg.Redact == nil {
 		return e
@@ -97,8 +97,9 @@ func redactJSON(raw json.RawMessage, clean func(string) string) (json.RawMessage
 	return json.Marshal(redactTexts(v, clean))
 }
 
-// redactBlock returns a content block with all its texts redacted. The bytes of a picture, a
-// sound or a file stay: no text is found in base64, and a pattern would only do damage.
+// redactBlock returns a content block with all its texts redacted. The bytes of a picture,
+// a sound or a file are not changed: base64 contains no readable text, and a pattern would
+// only damage it.
 func redactBlock(block json.RawMessage, clean func(string) string) (json.RawMessage, error) {
 	clear, err := redactJSON(block, clean)
 	if err != nil {
@@ -116,7 +117,8 @@ func redactBlock(block json.RawMessage, clean func(string) string) (json.RawMess
 	return clear, nil
 }
 
-// withBytes returns an object with a member as it was before, if that was base64.
+// withBytes returns the object after with the earlier value of a member, if that value was
+// base64.
 func withBytes(after, before []byte, name string) []byte {
 	text := wire.Member(before, name)
 	if _, err := base64.StdEncoding.DecodeString(wire.Text(text)); text == nil || err != nil {
@@ -125,8 +127,8 @@ func withBytes(after, before []byte, name string) []byte {
 	return withMember(after, name, text)
 }
 
-// redactTexts returns a JSON value with all its texts redacted, and the names of its members:
-// an upstream may answer with a text in the place of a name.
+// redactTexts returns a JSON value with all its texts and the names of its members
+// redacted, because an upstream may put a text in the place of a name.
 func redactTexts(v any, clean func(string) string) any {
 	switch v := v.(type) {
 	case string:
@@ -137,7 +139,7 @@ func redactTexts(v any, clean func(string) string) any {
 		}
 	case map[string]any:
 		with := make(map[string]any, len(v))
-		for _, key := range sortedKeys(v) { // of two names that become one, the later stays
+		for _, key := range sortedKeys(v) { // if two names become equal, the later member is kept
 			with[clean(key)] = redactTexts(v[key], clean)
 		}
 		return with

@@ -14,64 +14,69 @@ import (
 	"belljar.dev/policies"
 )
 
-// The tools of upstreams, which are other people's MCP servers, come and go while the
-// server runs. A call of one passes the same gate as any other call: callGate knows a tool
-// and does not ask whose it is, but for what only an upstream has (upstream.bind).
+// The tools of upstreams, which are MCP servers of other people, may appear and disappear
+// while the server runs. A call of such a tool passes the same gate as any other call: for
+// callGate it is a tool like the others, except for what only an upstream adds
+// (upstream.bind).
 //
-// The definitions and results of an upstream are listed and answered as they are, with three
-// exceptions. The name is the one that this server gives. A definition that clients cannot read is
-// refused, alone: common clients drop a whole list for one wrong entry. And keys of a _meta that
-// belong to one hop only are left out (see readMeta in rawresult.go).
+// The definitions and results of an upstream are passed on unchanged, with three
+// exceptions. The name is the one that this server gives. A definition that clients cannot
+// read is refused, and only this one, because common clients drop a whole list for one
+// wrong entry. And keys of a _meta that belong only to one hop are left out (see readMeta
+// in rawresult.go).
 //
 // Arguments are not checked against the upstream's schema:
-// docs/decisions/2026-11-23-arguments-of-upstreams.md says why.
+// docs/decisions/2026-11-23-arguments-of-upstreams.md explains why.
 
 // Remote is a tool of an upstream.
 type Remote struct {
-	// Name is listed, and is what policies, people and logs see. It has the form of a
-	// Tool's.
+	// Name is the name that lists show, and that policies, people and logs see. It has the
+	// form of a Tool's name.
 	Name string
-	// Aliases are other names that clients may call the tool by; no list shows them. An
-	// alias that several tools have calls none of them, and one that is the name of another
-	// tool calls that. The first aliasMost are kept, and none above aliasBytes.
+	// Aliases are other names with which clients may call the tool; no list shows them. An
+	// alias of several tools calls none of them, and an alias that is the name of another
+	// tool calls that tool. The first aliasMost aliases are kept, but none longer than
+	// aliasBytes.
 	Aliases []string
-	// Names are further names of the tool by which nobody can call it, for example one that
-	// several tools would have. Rules that deny or ask see the tool by all of its Names and
-	// Aliases, so that no upstream escapes a rule by changing what its tools are called. A
-	// tool with more than namesMost of both, or with one above nameBytes, is refused.
+	// Names are further names of the tool with which it cannot be called, for example a
+	// name that several tools would have. Rules that deny or ask see the tool under all its
+	// Names and Aliases, so that an upstream cannot escape a rule by renaming its tools. A
+	// tool with more than namesMost Names and Aliases, or with one longer than nameBytes,
+	// is refused.
 	Names []string
 	// Definition is the tool as the upstream lists it, a JSON object.
 	Definition json.RawMessage
-	// Facts returns what a call with the arguments touches. It is called from many
-	// goroutines. Without it, the policies.WebURLs of every text are the URLs of the call.
+	// Facts returns what a call with the arguments touches. It may be called at the same
+	// time. If it is nil, the policies.WebURLs of every text are the URLs of the call.
 	Facts func(args map[string]any) policies.Facts
-	// Run makes a call of the upstream's tool. It keeps to the duties of a Handler. args is
-	// the object of the arguments as the client wrote it. [RawResult] reads what an upstream
-	// answers; a *RemoteError is an error that it answers.
+	// Run makes a call of the upstream's tool. It has the duties of a Handler. args is the
+	// object of the arguments as the client wrote it. [RawResult] reads the result that an
+	// upstream answers; a *RemoteError is an error that an upstream answers.
 	Run func(ctx context.Context, call Call, args json.RawMessage) (*Result, error)
 }
 
 // Remotes are the tools of one upstream, for the sessions of one tenant.
 type Remotes struct {
-	Tenant string // whose sessions have the tools; empty for Config.Tenant
+	Tenant string // tenant whose sessions have the tools; empty means Config.Tenant
 	Tools  []Remote
-	// Search, if it is not empty, is the name of a tool that finds the others. Then no list shows
-	// these.
+	// Search, if it is not empty, is the name of a tool that finds the other tools. Then no
+	// list shows the other tools.
 	Search string
-	// Note is for clients, in the _meta of their list of tools: for example that tools are
-	// left out until a person has agreed to them. It is cut to noteMost bytes.
+	// Note is a text for clients in the _meta of their list of tools, for example that
+	// tools are left out until a person has agreed to them. It is cut to noteMost bytes.
 	Note string
-	// Fresh is how long clients may keep the lists that the upstream has a part in, if it is shorter
-	// than the server's own time for lists. Zero means the server's own time; below zero, clients may
-	// not keep them.
+	// Fresh is how long clients may keep the lists that contain a part of the upstream, if
+	// it is shorter than the server's own time for lists. Zero means the server's own time;
+	// a negative value means that clients may not keep them.
 	Fresh time.Duration
-	Limit policies.RateLimit // for calls of all these tools together; Rule and Source are not read
-	// Unguarded lets calls run that the policy would ask a person about, and runs no hooks. A call
-	// that the policy denies stays denied, and the audit log says so of each call.
+	Limit policies.RateLimit // for calls of all these tools together; Rule and Source are ignored
+	// Unguarded allows calls that would need a person's approval, and runs no hooks. A call
+	// that the policy denies is still denied, and the audit log records for each call that
+	// the upstream is unguarded.
 	Unguarded bool
 }
 
-// Bounds of what one upstream offers.
+// Limits of what one upstream offers.
 const (
 	remoteMost     = 1000      // tools
 	definitionMost = 256 << 10 // bytes of one definition
@@ -81,20 +86,21 @@ const (
 	aliasBytes     = 256       // bytes of an alias
 	namesMost      = 64        // names of one tool that rules see
 	nameBytes      = 4096      // bytes of such a name
-	noteMost       = 2000      // bytes
+	noteMost       = 2000      // bytes of a note
 )
 
-// upstream is what the tools of an upstream have in common. It never changes.
+// upstream is what all tools of an upstream have in common. It never changes.
 type upstream struct {
 	name      string
 	note      string
 	fresh     time.Duration
 	limit     policies.RateLimit
 	unguarded bool
-	tools     []*tool // by name
+	tools     []*tool // sorted by name
 }
 
-// newUpstream checks what an upstream offers, and says of each tool that it leaves out why.
+// newUpstream checks what an upstream offers. For each tool that it leaves out, it returns
+// the reason.
 func newUpstream(name string, r Remotes) (u *upstream, refused []error) {
 	u = &upstream{name: name, note: clip(r.Note, noteMost), fresh: r.Fresh, limit: r.Limit, unguarded: r.Unguarded}
 	u.limit.Rule, u.limit.Source = "upstream:"+name, policies.Source{}
@@ -131,7 +137,8 @@ func (u *upstream) sort() {
 	slices.SortFunc(u.tools, func(a, b *tool) int { return strings.Compare(a.info.Name, b.info.Name) })
 }
 
-// tool returns a tool of the upstream as one of this server, or says why it cannot be.
+// tool returns a tool of the upstream as a tool of this server, or the reason why this is
+// not possible.
 func (u *upstream) tool(r Remote) (*tool, error) {
 	if r.Run == nil {
 		return nil, errors.New("nothing runs it")
@@ -151,8 +158,8 @@ func (u *upstream) tool(r Remote) (*tool, error) {
 	})
 }
 
-// newTool returns a tool of the upstream, for what reads its arguments and what runs it. Rules see
-// it by names too.
+// newTool returns a tool of the upstream. decode reads its arguments, and run runs it.
+// Rules also see it under names.
 func (u *upstream) newTool(
 	r Remote, names []string,
 	decode func(args json.RawMessage, depth int) (Gated, map[string]any, error),
@@ -181,15 +188,15 @@ func (u *upstream) newTool(
 	}, nil
 }
 
-// rulesSee returns the names by which rules see a tool, besides its own.
+// rulesSee returns the names under which rules see a tool, in addition to its own.
 func rulesSee(r Remote) []string {
 	names := slices.Concat(r.Aliases, r.Names)
 	slices.Sort(names)
 	return slices.DeleteFunc(slices.Compact(names), func(n string) bool { return n == "" || n == r.Name })
 }
 
-// bind returns the decision about a call of a tool with what the upstream adds to it. A nil
-// upstream adds nothing.
+// bind returns the decision about a call of a tool, with what the upstream adds to the
+// decision. A nil upstream adds nothing.
 func (u *upstream) bind(d policies.Decision) policies.Decision {
 	if u == nil || d.Verdict == policies.Deny {
 		return d
@@ -208,18 +215,18 @@ func (u *upstream) bind(d policies.Decision) policies.Decision {
 	return d
 }
 
-// remoteTable is the tools of upstreams that a tenant has, by all their names. It never
-// changes. A nil one is empty.
+// remoteTable contains the tools of upstreams that a tenant has, by all their names. It
+// never changes. A nil table is empty.
 type remoteTable struct {
-	upstreams []*upstream // by name
-	sorted    []*tool     // by name
+	upstreams []*upstream // sorted by name
+	sorted    []*tool     // sorted by name
 	byName    map[string]*tool
-	byAlias   map[string][]*tool // those of an alias that means several
+	byAlias   map[string][]*tool // all tools with an alias
 }
 
-// with returns the table with an upstream in place of the one of the same name, or nil for an
-// empty one. own reports names of the server's own tools. A tool whose name is taken is left
-// out, with the reason.
+// with returns the table with u in place of the upstream of the same name; nil if the table
+// would be empty. own reports whether a name is that of the server's own tool. A tool whose
+// name is already used is left out, and refused contains the reason.
 func (rt *remoteTable) with(u *upstream, own func(name string) bool) (_ *remoteTable, refused []error) {
 	next := &remoteTable{byName: make(map[string]*tool), byAlias: make(map[string][]*tool)}
 	if rt != nil {
@@ -262,7 +269,7 @@ func (rt *remoteTable) with(u *upstream, own func(name string) bool) (_ *remoteT
 	return next, refused
 }
 
-// find returns the tool of a name or an alias.
+// find returns the tool with a name or an alias.
 func (rt *remoteTable) find(name string) (*tool, bool) {
 	if rt == nil {
 		return nil, false
@@ -276,7 +283,7 @@ func (rt *remoteTable) find(name string) (*tool, bool) {
 	return nil, false
 }
 
-// candidates returns the tools that an alias means, if it means several.
+// candidates returns the tools of an alias, if it has several.
 func (rt *remoteTable) candidates(alias string) []*tool {
 	if rt == nil || len(rt.byAlias[alias]) < 2 {
 		return nil
@@ -284,7 +291,7 @@ func (rt *remoteTable) candidates(alias string) []*tool {
 	return slices.Clone(rt.byAlias[alias])
 }
 
-// notes are what the upstreams tell clients, by their names.
+// notes returns the notes of the upstreams for clients, by the upstream's name.
 func (rt *remoteTable) notes() map[string]string {
 	notes := make(map[string]string)
 	if rt != nil {
@@ -297,7 +304,8 @@ func (rt *remoteTable) notes() map[string]string {
 	return notes
 }
 
-// ttl is how long, in milliseconds, a client may keep a list that has parts of the upstreams.
+// ttl returns how long, in milliseconds, a client may keep a list that contains parts of
+// the upstreams.
 func (rt *remoteTable) ttl() int {
 	most := listFresh * time.Millisecond
 	if rt != nil {
@@ -310,27 +318,28 @@ func (rt *remoteTable) ttl() int {
 	return int(most.Milliseconds())
 }
 
-// ttl is remoteTable.ttl for a tenant.
+// ttl returns remoteTable.ttl of a tenant.
 func (ts *toolset) ttl(tenant string) int {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	return ts.remote[tenant].ttl()
 }
 
-// sameList reports whether clients list the same in both tables.
+// sameList reports whether both tables give clients the same list.
 func (rt *remoteTable) sameList(other *remoteTable) bool {
 	if rt == nil || other == nil {
 		return rt == other
 	}
 	same := func(a, b *upstream) bool {
 		return a.name == b.name && a.note == b.note && slices.EqualFunc(a.listed(), b.listed(), func(a, b *tool) bool {
-			return bytes.Equal(a.listed(false, wire.Modern), b.listed(false, wire.Modern)) && slices.Equal(a.names, b.names) // by which rules hide it
+			// rules hide a tool by its names
+			return bytes.Equal(a.listed(false, wire.Modern), b.listed(false, wire.Modern)) && slices.Equal(a.names, b.names)
 		})
 	}
 	return slices.EqualFunc(rt.upstreams, other.upstreams, same)
 }
 
-// listed are the tools that lists show.
+// listed returns the tools that lists show.
 func (u *upstream) listed() []*tool {
 	return slices.DeleteFunc(slices.Clone(u.tools), func(t *tool) bool { return t.unlisted })
 }

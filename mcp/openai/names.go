@@ -8,28 +8,27 @@ import (
 	"strings"
 )
 
-// Bounds of what is converted.
+// Limits of what is converted.
 const (
 	nameMost  = 64      // bytes of a function's name: the limit of common models
 	toolsMost = 1024    // tools of one table
 	textMost  = 8 << 20 // bytes of one document
 )
 
-// Names is a table of tools and the functions that stand for them. A model may
-// use letters, digits, "_" and "-" in a function's name only, and a tool may
-// have more; what a name becomes is looked up both ways and never guessed from
-// its letters. The zero value is empty. It never changes, so it is safe for
-// concurrent use.
+// Names is a table of tools and the functions that stand for them. A function's name may
+// contain only letters, digits, "_" and "-", and a tool's name may contain more. Both names
+// are looked up in the table, and never derived from each other. The zero value is empty. A
+// Names never changes, so it is safe for concurrent use.
 type Names struct {
-	functions map[string]string // by tool
-	tools     map[string]string // by function
+	functions map[string]string // name of the function, by tool
+	tools     map[string]string // name of the tool, by function
 }
 
-// NewNames makes the table. A name that a function can have stays as it is. In
-// any other each foreign character becomes "_", what is too long is cut, and
-// where two would then be the same each gets six digits of its own hash, so
-// that what a tool is called does not depend on the others' order. It fails for
-// a name that is empty or given twice, and for more than 1024.
+// NewNames makes the table. A tool's name that is valid for a function is not changed. In
+// any other name, each invalid character becomes "_", and a name that is too long is cut.
+// If two tools would then have the same name, each gets six digits of its own hash, so that
+// the names do not depend on the order of the tools. NewNames returns an error if a name is
+// empty or is given twice, or if there are more than 1024 names.
 func NewNames(tools []string) (*Names, error) {
 	if len(tools) > toolsMost {
 		return nil, fmt.Errorf("name functions: got %d tools, want at most %d", len(tools), toolsMost)
@@ -62,19 +61,20 @@ func NewNames(tools []string) (*Names, error) {
 	return n, nil
 }
 
-// Function is the name of the function that stands for a tool.
+// Function returns the name of the function that stands for a tool.
 func (n *Names) Function(tool string) (string, bool) {
 	name, ok := n.functions[tool]
 	return name, ok
 }
 
-// Tool is the tool that a function stands for.
+// Tool returns the tool that a function stands for.
 func (n *Names) Tool(function string) (string, bool) {
 	tool, ok := n.tools[function]
 	return tool, ok
 }
 
-// plain is a name without characters that no function's name has.
+// plain returns a name in which each character that a function's name cannot contain is
+// replaced.
 func plain(tool string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -85,7 +85,7 @@ func plain(tool string) string {
 	}, tool)
 }
 
-// marked is a name with a part of the tool's hash at its end.
+// marked returns a name with a part of the tool's hash at its end.
 func marked(name, tool string) string {
 	sum := sha256.Sum256([]byte(tool))
 	mark := "_" + hex.EncodeToString(sum[:3])

@@ -1,13 +1,12 @@
-// Package openai converts between MCP's tools and the functions of models that
-// call functions: the definitions, the calls and the results, each in both
-// directions. It moves no data and calls nothing. Running a tool is up to the
-// caller, and so is the policy.
+// Package openai converts between MCP's tools and the functions of models that call
+// functions: the definitions, the calls and the results, each in both directions. It moves
+// no data and calls nothing. The caller runs the tools and enforces the policy.
 //
-// A host that has an MCP server's tools/list gives it to [New], shows the model
-// [Adapter.Functions], and turns what the model calls into a tools/call by
-// [Adapter.Call] and its result into what the model reads by [FromResult]. A
-// host that has functions reads them with [ParseFunctions], and offers them as
-// tools by [Function.Tool] and [Output.Result].
+// A host that has an MCP server's tools/list passes it to [New] and shows the model
+// [Adapter.Functions]. It turns a model's call into a tools/call with [Adapter.Call], and
+// the result into what the model reads with [FromResult]. A host that has functions reads
+// them with [ParseFunctions], and offers them as tools with [Function.Tool] and
+// [Output.Result].
 package openai
 
 import (
@@ -18,16 +17,16 @@ import (
 	"slices"
 )
 
-// Tool is a tool as tools/list has it; other members are not kept.
+// Tool is a tool in a tools/list. Other members are not kept.
 type Tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	InputSchema json.RawMessage `json:"inputSchema"`
 }
 
-// Function is the definition of a function that a model gets. Parameters is a
-// JSON Schema of an object. Required repeats the schema's own list, because some
-// hosts want it beside the parameters.
+// Function is the definition of a function for a model. Parameters is a JSON Schema of an
+// object. Required repeats the schema's own list, because some hosts want it next to the
+// parameters.
 type Function struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
@@ -35,22 +34,21 @@ type Function struct {
 	Required    []string        `json:"required,omitempty"`
 }
 
-// Call is what a model calls: a function by name, with the JSON text of its
-// arguments.
+// Call is a model's call: the name of a function, and the JSON text of its arguments.
 type Call struct {
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
 }
 
-// Adapter shows the tools of one server as functions. It never changes, so it
-// is safe for concurrent use.
+// Adapter presents the tools of one server as functions. It never changes, so it is safe
+// for concurrent use.
 type Adapter struct {
 	names     *Names
 	functions []Function
 }
 
-// New is an adapter for a server's tools. It fails as NewNames does, and for an
-// input schema that is not one of an object.
+// New returns an adapter for a server's tools. It returns an error if NewNames does, or if
+// an input schema is not the schema of an object.
 func New(tools []Tool) (*Adapter, error) {
 	all := make([]string, 0, len(tools))
 	for _, t := range tools {
@@ -73,12 +71,12 @@ func New(tools []Tool) (*Adapter, error) {
 	return a, nil
 }
 
-// Functions are the tools as functions, by name.
+// Functions returns the tools as functions, sorted by name.
 func (a *Adapter) Functions() []Function { return slices.Clone(a.functions) }
 
-// Call returns the tool that a call names, and its arguments. It fails for an
-// unknown function, and for arguments that are not a JSON object. Empty arguments
-// count as an empty object: models send them for functions without parameters.
+// Call returns the tool that a call names, and its arguments. It returns an error for an
+// unknown function, and for arguments that are not a JSON object. Empty arguments count as
+// an empty object, because models send them for functions without parameters.
 func (a *Adapter) Call(c Call) (tool string, arguments json.RawMessage, err error) {
 	tool, known := a.names.Tool(c.Name)
 	if !known {
@@ -94,8 +92,8 @@ func (a *Adapter) Call(c Call) (tool string, arguments json.RawMessage, err erro
 	return tool, json.RawMessage(text), nil
 }
 
-// Tool is the function as a tool. Parameters may be a schema, or just the
-// properties of one; Required is added to those that the schema requires.
+// Tool returns the function as a tool. Parameters may be a schema, or only the properties
+// of a schema; Required is added to the properties that the schema requires.
 func (f Function) Tool() (Tool, error) {
 	none := Tool{}
 	if f.Name == "" || len(f.Name) > nameMost || plain(f.Name) != f.Name {
@@ -128,9 +126,9 @@ func (f Function) Tool() (Tool, error) {
 	return Tool{Name: f.Name, Description: f.Description, InputSchema: raw}, nil
 }
 
-// ParseFunctions reads an array of functions, or one, in any of the forms that
-// are in use: bare, with "type":"function" beside the name, or below a member
-// "function".
+// ParseFunctions reads an array of functions, or a single function, in all forms that are
+// in use: the bare function, the function with "type":"function" next to the name, or the
+// function in a member "function".
 func ParseFunctions(text []byte) ([]Function, error) {
 	if len(text) > textMost {
 		return nil, fmt.Errorf("read functions: got %d bytes, want at most %d", len(text), textMost)

@@ -11,7 +11,7 @@ import (
 	"belljar.dev/mcp/openai"
 )
 
-// G7: both ways between functions and tools.
+// TestAdapter checks both directions between functions and tools (G7).
 func TestAdapter(t *testing.T) {
 	const schema = `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a"],"additionalProperties":false}`
 	a, err := openai.New([]openai.Tool{

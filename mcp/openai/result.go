@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Output is what a model reads of a call: whether it worked, and a text.
+// Output is what a model reads after a call: whether it succeeded, and a text.
 type Output struct {
 	Success bool   `json:"success"`
 	Output  string `json:"output"`
@@ -57,7 +57,7 @@ func FromResult(text []byte) (Output, error) {
 	return Output{Success: !r.IsError, Output: strings.Join(parts, "\n")}, nil
 }
 
-// words is the part as a text.
+// words returns the part as a text.
 func (c content) words() string {
 	switch {
 	case c.Type == "text":
@@ -72,7 +72,7 @@ func (c content) words() string {
 	return fmt.Sprintf("[%s %s, %d bytes]", c.Type, c.MIMEType, base64.StdEncoding.DecodedLen(len(c.Data)))
 }
 
-// Result is the output as the result of a tools/call.
+// Result returns the output as the result of a tools/call.
 func (o Output) Result() (json.RawMessage, error) {
 	return json.Marshal(result{Content: []content{{Type: "text", Text: o.Output}}, IsError: !o.Success})
 }

@@ -6,17 +6,17 @@ import (
 	"fmt"
 )
 
-// bare is a Function where it stands beside members of another's.
+// bare is a Function without its methods, for embedding next to other members.
 type bare Function
 
-// schema is the schema of an object: what is read of it, and the rest as it is.
+// schema is the schema of an object: the members that are read, and the rest unchanged.
 type schema struct {
 	Properties map[string]json.RawMessage
 	Required   []string
 	rest       map[string]json.RawMessage
 }
 
-// objectSchema reads a schema that says it is of an object.
+// objectSchema reads a schema whose type is "object".
 func objectSchema(text []byte) (schema, error) {
 	var s schema
 	if err := object(text); err != nil {
@@ -59,7 +59,7 @@ func properties(text []byte) (schema, error) {
 	return s, nil
 }
 
-// text is the schema as JSON, its members by name.
+// text returns the schema as JSON, with its members sorted by name.
 func (s schema) text() (json.RawMessage, error) {
 	out := make(map[string]any, len(s.rest)+2)
 	for name, raw := range s.rest {
