@@ -31,7 +31,7 @@ type Approval struct {
 	Note    string        // the person's own words, in addition to yes or no
 	Scope   string        // scope of the yes
 	Left    time.Duration // time until the question expires, which counts as a no
-	Command string        // command with which a person says yes in a terminal; empty if there is none
+	Command string        // command with which a person says yes in a terminal; may be empty
 	Waited  time.Duration
 }
 

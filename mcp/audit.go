@@ -45,7 +45,7 @@ type Usage struct {
 	Signal     string
 	OOM        bool
 	TimedOut   bool
-	TaskID     int64 // ID of a background job; 0 if there is none
+	TaskID     int64 // ID of a background job; 0 without a job
 	Output     int64 // bytes
 	Truncated  bool  // the result shows less than the whole output
 	CPU        time.Duration

@@ -36,7 +36,7 @@ type toolCall struct {
 	depth      int             // number of servers like this one that the call has passed; see wire.Depth
 	structured bool            // the client gets the structured part of the result
 	bare       bool            // the client gets only the structured part; see method.go
-	out        *outgoing       // the answer, which reports to the receipts of its result; nil if there is none
+	out        *outgoing       // the answer, which reports to the receipts of its result; may be nil
 	// cancel ends the context of the call, if its transport has made one for the call alone.
 	cancel context.CancelCauseFunc
 }

@@ -191,8 +191,8 @@ func (ds *deferrals) keep(ctx context.Context, d *deferred) error {
 	return nil
 }
 
-// settled passes the answer of a task to Tasks. If the end of the session cancelled the
-// task, there is no answer: the task is lost.
+// settled passes the answer of a task to Tasks. A task that the end of its session
+// cancelled is lost: it has no answer.
 func (ds *deferrals) settled(ctx context.Context, d *deferred) {
 	d.kept.Do(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWait)

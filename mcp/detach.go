@@ -13,7 +13,7 @@ func WithDetach(ctx context.Context, ch <-chan struct{}) context.Context {
 	return context.WithValue(ctx, detachKey{}, ch)
 }
 
-// detachedIn returns the channel of WithDetach; nil if there is none.
+// detachedIn returns the channel of WithDetach; nil if the context does not contain it.
 func detachedIn(ctx context.Context) <-chan struct{} {
 	ch, _ := ctx.Value(detachKey{}).(<-chan struct{})
 	return ch

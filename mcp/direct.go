@@ -32,7 +32,7 @@ import (
 type directCall struct {
 	toolCall
 	tool    string               // the tool's own name, if toolCall contains an alias
-	token   []byte               // progressToken as the client wrote it; nil if there is none
+	token   []byte               // progressToken as the client wrote it; nil if it is left out
 	level   string               // lowest level of log messages that a modern client wants; empty if it wants none
 	state   string               // requestState, which the client sends with answers to questions of an earlier call
 	answers sdk.InputResponseMap // inputResponses of the request
@@ -271,8 +271,8 @@ func (s *Server) resultFrame(id []byte, r *Result, in wire.Era) ([]byte, error) 
 	return append(b, "}}"...), nil
 }
 
-// progressTo returns a function that sends progress with a token to an outlet; nil if there
-// is no token.
+// progressTo returns a function that sends progress with a token to an outlet; nil without
+// a token.
 func progressTo(s *Session, to outlet, token []byte) progressFunc {
 	if token == nil {
 		return nil

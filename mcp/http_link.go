@@ -9,10 +9,10 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// Login returns a handler that checks a request and finds out its caller, as Handler does,
-// and passes it to next. next sends it to the process that serves it. Nothing of its body
-// has been read, and the token has been removed. Of cfg, only Tenant, Auth and Guarded are
-// used.
+// Login returns a handler that does the same checks as Handler and finds out the caller of
+// a request. It passes the request to next, which sends it to the process that serves it.
+// Nothing of its body has been read, and the token has been removed. Of cfg, only Tenant,
+// Auth and Guarded are used.
 func Login(cfg Config, next func(rw http.ResponseWriter, r *http.Request, caller Identity)) http.Handler {
 	w := &web{server: &Server{cfg: &cfg}}
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

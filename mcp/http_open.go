@@ -240,7 +240,7 @@ func (ws *webSessions) noSession(id string, caller owner) *wire.Error {
 	return wire.Errorf(wire.InvalidRequest, "there is no such session; send initialize")
 }
 
-// endedSession is a session that the server ended, of which its client may not know yet.
+// endedSession is a session that the server ended, and its client may not know it yet.
 type endedSession struct {
 	id    string
 	owner owner

@@ -18,7 +18,7 @@ import (
 type posted struct {
 	body     []byte
 	message  *wire.Message // the only message; nil if body is a batch
-	id       []byte        // id of the first request; nil if there is none
+	id       []byte        // id of the first request; nil without requests
 	method   string        // method of the first message
 	requests int
 	era      wire.Era

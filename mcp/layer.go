@@ -17,8 +17,8 @@ func (s *Session) Narrow(l *policies.Layer) {
 	})
 }
 
-// Narrowed returns the name of the layer that Narrow put below the policy; empty if there
-// is none.
+// Narrowed returns the name of the layer that Narrow put below the policy; empty without a
+// layer.
 func (s *Session) Narrowed() string {
 	if l := s.layer.Load(); l != nil {
 		return l.Name()

@@ -61,7 +61,7 @@ type judging struct {
 	*reading
 	*GateResult
 
-	changes map[string]history.Change // changes since the base; nil if there is no base
+	changes map[string]history.Change // changes since the base; nil without a base
 }
 
 func (g *Gate) run(r *reading) (result, error) {
@@ -129,7 +129,7 @@ func (j *judging) since(base string) error {
 	return nil
 }
 
-// touches reports whether the checks cover some lines: all lines if there is no base, else
+// touches reports whether the checks cover some lines: all lines without a base, else
 // those that were changed.
 func (j *judging) touches(file string, first, last int) bool {
 	if j.changes == nil {

@@ -59,7 +59,7 @@ type reading struct {
 	ask       func(paths []string) (leftOut []int, err error)
 	tell      func(stage string, done, total int)
 	moments   moments
-	cache     *cache.Store // nil if there is no cache
+	cache     *cache.Store // nil without a cache
 	strategy  string       // cache_strategy of the call
 
 	tree    *code.Tree

@@ -88,7 +88,7 @@ type order struct {
 	Deaf bool   `json:"deaf,omitempty"` // fsync(2) has no effect
 }
 
-// variant is a guest, as its name describes it.
+// variant is the parsed name of a guest.
 type variant struct {
 	kernel string // kernel series
 	groups string

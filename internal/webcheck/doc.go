@@ -1,5 +1,5 @@
-// Package webcheck examines a server over HTTP from outside, as clients and strangers
-// use it, through any proxy in front of it. `belljar doctor --http` prints the findings.
+// Package webcheck examines a server over HTTP from outside, in the same way as
+// clients and strangers use it, and through any proxy in front of it. `belljar doctor --http` prints the findings.
 //
 // From the top down:
 //

@@ -52,7 +52,7 @@ type target struct {
 	at      *url.URL
 	client  *http.Client
 	login   bool   // a request without a token gets 401
-	session string // session that the checks use; empty if there is none
+	session string // session that the checks use; may be empty
 }
 
 // ErrURL is the error for a URL that is not the URL of a server.

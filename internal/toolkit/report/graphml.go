@@ -17,7 +17,7 @@ type Graph struct {
 // Node is a node of a graph.
 type Node struct {
 	Name   string             // unique name, by which edges refer to the node
-	Values map[string]float64 // values by the names of the metrics; nil if there are none
+	Values map[string]float64 // values by the names of the metrics; may be nil
 }
 
 // Edge is an edge of a graph.

@@ -27,7 +27,7 @@ const (
 type Tool struct {
 	Name    string
 	Version string
-	URI     string // of a page about the program; empty if there is none
+	URI     string // of a page about the program; may be empty
 }
 
 // Rule is a kind of finding.
@@ -47,7 +47,7 @@ type Finding struct {
 	Line       int    // from 1; zero if the finding has no line
 	EndLine    int    // zero means Line
 	Message    string
-	Properties map[string]any // as JSON, in addition to the message; nil if there are none
+	Properties map[string]any // as JSON, in addition to the message; may be nil
 }
 
 // maxFindings is the largest number of results that GitHub accepts in a run

@@ -93,7 +93,7 @@ type candidate struct {
 	names    []int32 // indexes in dead.keys of the names that it contains
 	reached  bool
 	cap      Confidence // highest confidence that its report can have
-	why      string     // reason for cap; empty if there is none to report
+	why      string     // reason for cap; may be empty
 }
 
 // named is a name in one place.

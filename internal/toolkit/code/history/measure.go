@@ -23,7 +23,7 @@ const field = "churn"
 type History struct {
 	Commits int       // number of commits that changed one of the files
 	Files   []File    // sorted by score, the highest first
-	Newest  time.Time // time of the newest of all commits; zero if there are none
+	Newest  time.Time // time of the newest of all commits; zero without commits
 	Gaps    []code.Gap
 }
 

@@ -42,7 +42,7 @@ func (r *records) next() (string, error) {
 	return string(text[:len(text)-1]), nil
 }
 
-// must returns the next record, and an error if there is none.
+// must returns the next record. If the output has ended, it returns an error.
 func (r *records) must() (string, error) {
 	text, err := r.next()
 	if errors.Is(err, io.EOF) {

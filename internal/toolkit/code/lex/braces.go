@@ -262,9 +262,9 @@ func (b *braces) close(at int32, want op) {
 	}
 }
 
-// finish stores the tokens in the file, and sets the match of each item that has no
-// partner. An open ( or [ matches itself, so that it closes nothing. Every other item
-// matches the number of items, so that an open brace reaches to the end of the text.
+// finish stores the tokens in the file, and sets the match of each item without a partner.
+// An open ( or [ matches itself, so that it closes nothing. Every other item matches the
+// number of items, so that an open brace reaches to the end of the text.
 func (b *braces) finish() {
 	b.f.Tokens = b.done()
 	n := int32(len(b.items))

@@ -19,7 +19,7 @@ type flow struct {
 type flowFrame struct {
 	kind  flowKind
 	end   int    // item that closes it; -1 if no bracket closes it
-	fn    int    // index of the function around it; -1 if there is none
+	fn    int    // index of the function around it; -1 outside of functions
 	owner string // type or namespace around it
 	nest  int    // nesting level, for Cognitive
 	then  flowKind

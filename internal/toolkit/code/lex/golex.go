@@ -3,9 +3,8 @@ package lex
 import "belljar.dev/internal/toolkit/code"
 
 // goTokens returns the tokens of a text in Go, and the first line on which brackets are
-// nested deeper than maxGoBrackets, or 0 if there is none. It is several times as fast as
-// the scanner of the standard library. internal/toolkit/quality compares the tokens of
-// both.
+// nested deeper than maxGoBrackets, or 0. It is several times as fast as the scanner of the
+// standard library. internal/toolkit/quality compares the tokens of both.
 func goTokens(text string) (tokens []code.Token, deep int) {
 	t := newTokenizer(text)
 	depth := 0

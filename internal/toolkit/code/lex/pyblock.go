@@ -23,7 +23,7 @@ const (
 type pyOpen struct {
 	kind   pyBlock
 	level  int // indentation of its statements; -1 if they stand on the line of its header
-	nests  int // levels that it adds to the nesting, as Cognitive counts it
+	nests  int // levels that it adds to the nesting of Cognitive
 	symbol int // index in File.Funcs or File.Types; -1 if it has none
 	scope  int // number of scopes that were open before it
 }
@@ -31,7 +31,7 @@ type pyOpen struct {
 // pyFunc is a function that is open.
 type pyFunc struct {
 	index   int
-	nesting int // nesting around its body, as Cognitive counts it
+	nesting int // nesting around its body, in the sense of Cognitive
 	depth   int // number of open blocks, including its own
 	self    bool
 	finally int // number of finally blocks that are open within it
@@ -61,7 +61,7 @@ type pyFile struct {
 	funcs   []pyFunc
 	pending *pyOpen // block whose statements are expected on the next lines
 	scopes  []pyScope
-	nesting int // nesting of all open blocks, as Cognitive counts it
+	nesting int // nesting of all open blocks, in the sense of Cognitive
 	vars    map[pyVar]bool
 	docs    []int // tokens of strings with three quotes that are statements of their own
 	expr    pyExpr

@@ -50,7 +50,7 @@ type rust struct {
 type rustScope struct {
 	kind    rustKind
 	end     int    // item that closes it
-	fn      int    // index of the function around it; -1 if there is none
+	fn      int    // index of the function around it; -1 outside of functions
 	owner   string // type or module around it
 	nest    int    // nesting level, for Cognitive
 	last    op     // logical operator of the present run of operators

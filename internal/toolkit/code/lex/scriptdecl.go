@@ -129,7 +129,7 @@ func (s scriptDecl) class(i int) int {
 
 // heritage reads the items between the name of a class or an interface and its body, and
 // records its bases. It returns the item of the body's brace, and the item of the first (
-// before the brace, or 0 if there is none.
+// before the brace. The latter is 0 without a (.
 func (s scriptDecl) heritage(i int, t *code.Symbol) (body, call int) {
 	base := false
 	for ; i < len(s.items); i++ {

@@ -11,7 +11,7 @@ type script struct {
 	tail    bool      // the next while ends a do
 	nest    int       // levels that the next block adds to the nesting
 	role    frameKind // kind of the next block, if it is a special one
-	first   int       // first modifier of a declaration; -1 if there is none
+	first   int       // first modifier of a declaration; -1 without modifiers
 	export  bool      // the declaration is exported
 	depth   int       // number of functions around the present item
 	kind    string    // const, let or var of the statement that declares variables
@@ -24,12 +24,12 @@ type scriptFrame struct {
 	kind   frameKind
 	base   frameKind // kind of the innermost pair of brackets
 	end    int       // item that closes it; -1 if no bracket closes it
-	fn     int       // index of the function around it; -1 if there is none
+	fn     int       // index of the function around it; -1 outside of functions
 	owner  string
 	nest   int       // nesting level, for Cognitive
 	then   frameKind // kind of frame that follows the closing bracket
 	body   int       // for parameters: the item of the function's body
-	target int       // item of the name to which a function may be assigned; -1 if there is none
+	target int       // item of the name to which a function may be assigned; -1 without a name
 	last   op        // logical operator of the present run of operators
 	ands   int       // number of runs of && in this expression that Cognitive has counted
 	mixed  bool      // the expression contains other operators, too

@@ -132,7 +132,7 @@ func (s *scriptItems) argumentsEnd(i, n int) int {
 		case opens(o):
 			j = s.match(j)
 		case o == opAnd || o == opOr || o == opInc || o == opDec || o == opNullish || o == '+' || o == '/' || o == '*' || o == '!':
-			return i // these operators cannot stand in a type
+			return i // a type cannot contain these operators
 		case o == opText || o == opFatArrow || o == '.':
 		}
 		j++

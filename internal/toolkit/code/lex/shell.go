@@ -58,7 +58,7 @@ func guard(text string) string {
 	return ""
 }
 
-// parsedShell returns the syntax tree of a script, or the reason why there is no tree.
+// parsedShell returns the syntax tree of a script. If it cannot, it returns the reason.
 func parsedShell(f *code.File) (*syntax.File, string) {
 	variant := syntax.LangBash
 	switch path.Ext(f.Path) {

@@ -85,7 +85,7 @@ func Symbols(files []*code.File) []Symbol {
 	return all
 }
 
-// Rank returns the names of symbols that resemble query most. A name that has no letter in
+// Rank returns the names of symbols that resemble query most. A name without a letter in
 // common with query is left out.
 func Rank(ctx context.Context, query string, symbols []Symbol, o Options) (Result, error) {
 	switch {
