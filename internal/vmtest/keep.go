@@ -44,8 +44,8 @@ func keep(w *order) (int, error) {
 	return start(w, program, "")
 }
 
-// deafen makes all calls that wait for a disk succeed immediately and without effect, as in
-// a program that forgets these calls.
+// deafen makes all calls that wait for a disk succeed immediately and without effect. So a
+// program behaves like one that forgets these calls.
 func deafen() error {
 	deaf := []uint32{unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_SYNC, unix.SYS_SYNCFS, unix.SYS_SYNC_FILE_RANGE, unix.SYS_MSYNC}
 	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}} // loads the number of the call

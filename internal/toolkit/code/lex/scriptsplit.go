@@ -159,8 +159,8 @@ func (s *splitter) arguments() int {
 	return s.at + 1
 }
 
-// children takes the text between two tags. If there is none, it takes the beginning of the
-// next tag or expression.
+// children takes the text between two tags. At the end of the text, it takes the beginning
+// of the next tag or expression.
 func (s *splitter) children() {
 	n := strings.IndexAny(s.text[s.at:], "<{")
 	if n < 0 {

@@ -174,8 +174,8 @@ func heads(name string) (dir, file string) {
 }
 
 // declaration returns the source that declares a symbol. The owner of a method stands
-// before the source, unless the source contains the owner's name. If there is no source,
-// declaration returns the kind and the name.
+// before the source, unless the source contains the owner's name. If the source is not
+// known, declaration returns the kind and the name.
 func (p *picker) declaration(n graph.Node) string {
 	text := ""
 	if lines := p.linesOf(n.Path); n.Line >= 1 && n.Line <= len(lines) {
