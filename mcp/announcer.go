@@ -50,7 +50,7 @@ func (a *announcer) send() {
 	a.sent = append(a.sent, time.Now())
 	a.mu.Unlock()
 	if a.enter() != nil {
-		return // the server ends, and its clients list nothing any more
+		return // the server ends, and its clients no longer list tools
 	}
 	defer a.leave()
 	a.announce()

@@ -23,7 +23,7 @@ type Around interface {
 // Beside is what Around adds after a result, without the tool's knowledge.
 type Beside struct {
 	Content  []Content
-	Receipts []Receipt // for the result with this content
+	Receipts []Receipt // receipts for the result with this content
 }
 
 // Outcome is how a call that the policy allowed has ended.

@@ -58,7 +58,7 @@ type Usage struct {
 
 // Exec is a program that a command started, or that the policy did not allow it to start.
 type Exec struct {
-	Argv    []string // at most 32 words and 1 KiB
+	Argv    []string // command, of at most 32 words and 1 KiB
 	Path    string   // path of the file, if its name is not that of Argv[0]
 	Cut     bool     // Argv does not contain all words, or not all of a word
 	Verdict string   // verdict of the policy

@@ -64,7 +64,7 @@ func unreadable(err error) error {
 type shape struct {
 	typ    reflect.Type
 	fields map[string]*field
-	names  []string // in the order of the struct
+	names  []string // names of the fields, in the order of the struct
 }
 
 type field struct {

@@ -12,7 +12,7 @@ import (
 // definition is how an upstream describes a tool, under the name that this server gives the
 // tool.
 type definition struct {
-	modern, legacy json.RawMessage // for clients of each era
+	modern, legacy json.RawMessage // definition for the clients of each era
 	hints          map[string]bool // annotations that policies know
 	repeats        *wire.Repeats   // arguments that headers repeat
 }
@@ -41,7 +41,7 @@ func readDefinition(raw json.RawMessage, name string) (*definition, error) {
 		return nil, errors.New("its definition is not an object")
 	}
 	d := &definition{hints: make(map[string]bool)}
-	var all [2][]byte // by era
+	var all [2][]byte // JSON text of each era
 	all[wire.Legacy] = wire.AppendQuoted([]byte(`{"name":`), name)
 	all[wire.Modern] = bytes.Clone(all[wire.Legacy])
 	var bad error

@@ -24,7 +24,7 @@ import (
 //     the errors about parameters that do not have the form of the protocol, and the
 //     answers that are deferred.
 //
-// docs/decisions/2026-11-23-one-path-of-a-call.md says why the second way stays. Tests
+// docs/decisions/2026-11-23-one-path-of-a-call.md explains why the second way stays. Tests
 // compare the answers of both.
 
 // directCall is a tools/call with the parameters that only its transport needs. The slices

@@ -16,13 +16,13 @@
 //     If the message is refused, wire/ident.go finds the id for which its client waits.
 //  3. receive.go registers the request with the guard of the connection or of the HTTP
 //     session (guard.go), which knows the requests in flight: it gives the request an
-//     internal id and refuses duplicates. Then receive.go asks the admission (limit.go), which runs,
-//     queues or refuses the request. A modern request over HTTP has no guard; http_modern.go
+//     internal id and refuses duplicates. Then receive.go asks the admission (limit.go),
+//     which runs, queues or refuses the request. A modern request over HTTP has no guard; http_modern.go
 //     asks the admission for it.
 //  4. direct.go reads a call, and directlist.go the request for a plain list of tools, if
-//     they have the form of the protocol. directrun.go answers them in a goroutine of the connection or
-//     the session (workers.go), and http_modern.go a modern call over HTTP in that of its
-//     request. Any other request goes to the go-sdk (sdk.go), which implements the
+//     they have the form of the protocol. directrun.go answers them in a goroutine of the
+//     connection or the session (workers.go), and http_modern.go answers a modern call over
+//     HTTP in the goroutine of its request. Any other request goes to the go-sdk (sdk.go), which implements the
 //     rest of the protocol.
 //  5. call.go finds the tool, decodes the arguments strictly (decode.go), asks
 //     the [Gate], and runs the handler. Every transport and [Server.Call] use it; there is no
@@ -111,7 +111,7 @@
 //
 // # The parts of a Server
 //
-// A [Server] only holds its parts and offers their work to the rest of the program:
+// A [Server] only contains its parts and offers their work to the rest of the program:
 //
 //   - toolset: the tools, including those of upstreams, and which of them are hidden from
 //     each tenant (toolset.go, toollist.go, remote.go)

@@ -14,7 +14,7 @@ type readInput struct {
 	Path string `json:"path" jsonschema:"an absolute path"`
 }
 
-// Facts tells the policy what a call would touch. A tool whose input has no
+// Facts returns, for the policy, what a call would touch. A tool whose input has no
 // Facts does not compile.
 func (in readInput) Facts() policies.Facts { return policies.Facts{Paths: []string{in.Path}} }
 

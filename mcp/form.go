@@ -28,7 +28,7 @@ type Field struct {
 	Name        string
 	Title       string
 	Description string
-	Options     []string // to choose from; if empty, the field takes a text
+	Options     []string // choices of the field; if empty, the field takes a text
 	Many        bool     // several options may be chosen
 	Default     string
 	Required    bool

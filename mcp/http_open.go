@@ -48,7 +48,7 @@ func (ws *webSessions) open(ctx context.Context, id string, p *place, state *sdk
 	s := &webSession{Session: session, log: log, standing: log.Standing(), place: p, keeper: newKeeper(), answered: make(chan struct{}), gone: make(chan struct{}), usage: usage{busy: 1}}
 	s.guard = newGuard(session, stream{s.standing})
 	s.guard.placed = true
-	// The context of calls must not end with the request that brought the first of them.
+	// The context of calls must not end with the request that opened the session.
 	calls := WithDetach(context.WithValue(context.WithoutCancel(ctx), sessionKey{}, session), nil)
 	var connection sdk.Transport = legacyOnly{s.guard}
 	if overSSE(id) {

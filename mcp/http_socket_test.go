@@ -297,7 +297,7 @@ func TestWebSocketFrames(t *testing.T) {
 	pad := func(n int) string { return say + strings.Repeat(" ", n-len(say)) }
 	for _, tt := range []struct {
 		name, send string
-		want       string // in the answer
+		want       string // text that the answer must contain
 		code       int    // code with which the server closes
 	}{
 		{"a message", frame(fin|text, say), "1: ok", 0},

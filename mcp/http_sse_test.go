@@ -222,7 +222,7 @@ func TestAttacksOnSSE(t *testing.T) {
 		name, method, path, body string
 		headers                  []string
 		status                   int
-		answer                   string // in the body
+		answer                   string // text that the body must contain
 	}{
 		{"its owner", "POST", to, say, as("a/ann"), 202, ""},
 		{"its owner with a new token", "POST", to, say, as("a/ann#2"), 202, ""},

@@ -132,7 +132,7 @@ func TestAttacksOnSessions(t *testing.T) {
 		name, method, body string
 		headers            []string
 		status             int
-		answer             string // in the body
+		answer             string // text that the body must contain
 	}{
 		{"its owner", "POST", say, in(id, "a/ann"), 200, `"hi"`},
 		{"another principal of the tenant", "POST", say, in(id, "a/bob"), 404, "no such session"},

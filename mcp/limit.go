@@ -84,7 +84,7 @@ type admission struct {
 	waits   bool      // guarded by hall.mu: it is in hall.waiting
 }
 
-// ticket is a place in an admission for n requests, which have bytes bytes in all. start is
+// ticket is a place in an admission for n requests with a total number of bytes. start is
 // called once, by ask or by a leave that made room; it must not block or call an admission.
 // If start is nil, turn is closed instead. ask makes turn for a ticket that must wait.
 type ticket struct {

@@ -173,8 +173,8 @@ func readMeta(meta []byte) map[string]json.RawMessage {
 	return all
 }
 
-// shortened returns the result of an upstream with at most most bytes of text. A text of
-// this server states what is left out.
+// shortened returns the result of an upstream without the text beyond a number of bytes. A
+// text of this server states what is left out.
 func (r *Result) shortened(most int) *Result {
 	size := 0
 	for _, c := range r.Content {

@@ -69,7 +69,7 @@ type Remotes struct {
 	// it is shorter than the server's own time for lists. Zero means the server's own time;
 	// a negative value means that clients may not keep them.
 	Fresh time.Duration
-	Limit policies.RateLimit // for calls of all these tools together; Rule and Source are ignored
+	Limit policies.RateLimit // limit for the calls of all these tools together; Rule and Source are ignored
 	// Unguarded allows calls that would need a person's approval, and runs no hooks. A call
 	// that the policy denies is still denied, and the audit log records for each call that
 	// the upstream is unguarded.

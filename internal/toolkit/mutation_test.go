@@ -94,7 +94,7 @@ func countsTheRest(at string) bool {
 // mutation is a project that differs from the sample in one thing.
 type mutation struct {
 	files project
-	after func(t testing.TB, dir string) // adds commits to the history; nil for none
+	after func(t testing.TB, dir string) // adds commits to the history; may be nil
 }
 
 func mutations() []mutation {

@@ -28,7 +28,7 @@ const (
 	readShare = 0.6
 	// maxRead is the number of bytes of source that are read in all.
 	maxRead = 256 << 20
-	maxGaps = 50 // in a result
+	maxGaps = 50 // gaps that are listed in a result
 	// tellEvery is the number of files that are read between two reports of progress.
 	tellEvery = 100
 )
@@ -36,7 +36,7 @@ const (
 // selection selects the files of a project that an analysis reads.
 type selection struct {
 	speaks           func(code.Language) bool
-	also             func(path string) bool // selects further files, whatever their language; nil for none
+	also             func(path string) bool // selects further files, whatever their language; may be nil
 	include, exclude []string
 	depth            int    // number of directories nested in each other; zero means no limit
 	workers          int    // number of files that are read at the same time; zero means one per processor
@@ -85,7 +85,7 @@ type moments struct {
 type shared struct {
 	mu     sync.Mutex
 	graphs map[graph.Kind]*graph.Graph // guarded by mu
-	pasts  map[int]history.History     // by the number of days; guarded by mu
+	pasts  map[int]history.History     // histories by their number of days; guarded by mu
 	alike  []Provenance                // files that resemble a template
 }
 

@@ -29,7 +29,7 @@ type analysis interface {
 }
 
 // fitting returns the JSON of a result. It shortens the lists of the result until the JSON
-// has at most most bytes.
+// is not longer than the given number of bytes.
 func fitting(res result, most int) ([]byte, error) {
 	for {
 		text, err := json.Marshal(res)

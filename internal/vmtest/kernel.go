@@ -13,7 +13,7 @@ import (
 // kernel is an unpacked kernel package.
 type kernel struct {
 	image   string
-	modules []string // in the order in which they must be loaded
+	modules []string // modules in the order in which they must be loaded
 }
 
 // metaPackages are the packages that depend on the newest kernel of a series in Debian 12

@@ -111,7 +111,7 @@ const (
 )
 
 // whos maps each of these users to the need that is added to TEST_REQUIRE in the guest;
-// empty for none.
+// empty if nothing is added.
 var whos = map[string]string{whoRoot: "", whoDelegated: "", whoPlain: "", whoSystemd: "systemd", whoLogin: "login"}
 
 func parseVariant(name string) (variant, error) {
@@ -143,10 +143,10 @@ type options struct {
 	cache   string
 	dir     string
 	memory  int           // MiB
-	timeout time.Duration // for one guest
+	timeout time.Duration // time limit of one guest
 	tally   bool
 	cuts    int    // number of power cuts; 0 runs a test instead
-	seed    uint64 // of the random times and effects of the cuts
+	seed    uint64 // seed of the random times and effects of the cuts
 	program string
 	args    []string
 }

@@ -39,7 +39,7 @@ const (
 // power is a disk, and the steps that guests reported as stored on it.
 type power struct {
 	m       machine
-	timeout time.Duration // for one guest
+	timeout time.Duration // time limit of one guest
 	program string
 	random  *rand.Rand
 	disk    *disk
@@ -272,7 +272,7 @@ type words struct {
 	noise   []string       // all other lines
 }
 
-// enough reports whether every room has reported at least steps steps.
+// enough reports whether every room has reported at least this many steps.
 func (w *words) enough(steps int) bool {
 	if len(w.steps) < w.rooms {
 		return false
@@ -286,7 +286,8 @@ func (w *words) enough(steps int) bool {
 }
 
 // read reads lines until the output ends, and closes enough when every room has reported at
-// least steps steps. A line that was cut off has no line end, and does not count.
+// least the given number of steps. A line that was cut off has no line end, and does not
+// count.
 func (w *words) read(out io.Reader, steps int, enough chan<- struct{}) {
 	w.steps = make(map[string]int)
 	r := bufio.NewReader(out)

@@ -1,5 +1,6 @@
-// Package webcheck examines a server over HTTP from outside, in the same way as
-// clients and strangers use it, and through any proxy in front of it. `belljar doctor --http` prints the findings.
+// Package webcheck examines a server over HTTP from outside, in the same way as clients and
+// strangers use it, and through any proxy in front of it. `belljar doctor --http` prints the
+// findings.
 //
 // From the top down:
 //
@@ -8,5 +9,6 @@
 //	clients   the answers to clients that may use it
 //	wire      requests, byte by byte where a client library would repair them
 //
-// It changes nothing on the server: it begins a session, lists tools, and ends the session.
+// The checks change nothing on the server: they begin a session, list tools, and end the
+// session.
 package webcheck

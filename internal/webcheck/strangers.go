@@ -207,7 +207,7 @@ func (t *target) twoLengths(ctx context.Context) Finding {
 	return found(name, "", "the connection is closed behind such a request (%s)", line)
 }
 
-// twoLengthsWait is how long a connection may stay open behind such a request.
+// twoLengthsWait is how long a connection may stay open after such a request.
 const twoLengthsWait = 5 * time.Second
 
 // slowHeaders checks how long a connection stays open if its client never completes the

@@ -78,15 +78,15 @@ func (b *Book) Keep(ctx context.Context, s mcp.KeptSession) error {
 	return nil
 }
 
-// roomOf removes sessions of a tenant until it has at most most sessions: a tenant that
-// begins session after session must not use up the disk.
+// roomOf removes sessions of a tenant that has more than most: a tenant that begins session
+// after session must not use up the disk.
 func roomOf(ctx context.Context, tx *sql.Tx, tenant string, most int) error {
 	_, err := tx.ExecContext(ctx, `DELETE FROM websessions_all WHERE digest IN (
 		SELECT digest FROM websessions_all WHERE tenant = ? ORDER BY used DESC, digest DESC LIMIT -1 OFFSET ?)`, tenant, most)
 	return err
 }
 
-// room removes sessions until there are at most most sessions.
+// room removes sessions if there are more than most.
 func room(ctx context.Context, tx *sql.Tx, most int) error {
 	var all int
 	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM websessions_all").Scan(&all); err != nil {

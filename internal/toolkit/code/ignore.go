@@ -13,7 +13,7 @@ const (
 type ignores struct {
 	above *ignores
 	dir   string // path of the directory, with a slash at its end; empty for the top
-	rules []rule // in the order of the file
+	rules []rule // rules of the file, in its order
 	total int    // number of rules, including those of the directories above
 }
 

@@ -40,7 +40,7 @@ type Entry struct {
 
 // Tree is the inventory of a project.
 type Tree struct {
-	Entries  []Entry // by directory, and sorted within each directory
+	Entries  []Entry // entries by directory, and sorted within each directory
 	Ignored  int     // number of files and directories that ignore files leave out
 	Excluded int     // number of files and directories that Exclude leaves out
 	Foreign  int     // number of directories left out because others or tools wrote their contents
@@ -99,7 +99,7 @@ type walker struct {
 // place is a directory during the walk.
 type place struct {
 	dir      *os.File
-	path     string // with a slash at its end; empty for the top
+	path     string // path with a slash at its end; empty for the top
 	depth    int
 	ignores  *ignores
 	included bool // a pattern matches a directory above it or the directory itself

@@ -188,8 +188,8 @@ func output(t testing.TB, dir, program string, args ...string) string {
 	return strings.TrimSuffix(string(out), "\n")
 }
 
-// filesBelow returns the files below a directory whose names end with end. It leaves out
-// directories whose name is in but, or begins with a dot or an underscore.
+// filesBelow returns the files below a directory whose names have the given end. It leaves
+// out directories whose name is in but, or begins with a dot or an underscore.
 func filesBelow(t testing.TB, root, end string, but ...string) (all []string) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {

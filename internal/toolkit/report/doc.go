@@ -2,9 +2,9 @@
 // 2.1.0 for code hosts, JUnit XML for CI servers, GraphML for tools that draw graphs, and
 // Markdown for people.
 //
-// Its texts come from repositories that nobody has looked at. Characters that XML does not
-// allow, and those that a terminal would obey, are written as escapes that a reader sees; a
-// text cannot become markup.
+// Its texts come from repositories that are not trusted. Characters that XML does not
+// allow, and characters that have an effect on a terminal, are written as visible escapes;
+// a text cannot become markup.
 //
 // The files, each calling those below it:
 //

@@ -23,7 +23,7 @@ type Node struct {
 // Edge is an edge of a graph.
 type Edge struct {
 	From, To string // names of nodes
-	Kind     string // for example "import"; empty if it has no kind
+	Kind     string // kind of the link, for example "import"; empty if it has no kind
 	Weight   float64
 }
 

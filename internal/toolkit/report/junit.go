@@ -26,7 +26,7 @@ type Suite struct {
 // Case is one check.
 type Case struct {
 	Class   string // kind of check, for example "complexity"
-	Name    string // for example a path
+	Name    string // name of the test case, for example a path
 	Took    time.Duration
 	Outcome Outcome
 	Message string // one line: why the check did not pass

@@ -27,7 +27,7 @@ const (
 type Tool struct {
 	Name    string
 	Version string
-	URI     string // of a page about the program; may be empty
+	URI     string // address of a page about the program; may be empty
 }
 
 // Rule is a kind of finding.
@@ -44,7 +44,7 @@ type Finding struct {
 	Rule       string // ID of a rule
 	Level      Level  // empty means the level of the rule
 	Path       string // relative to the root, with slashes; empty for the whole project
-	Line       int    // from 1; zero if the finding has no line
+	Line       int    // line number, from 1; zero if the finding has no line
 	EndLine    int    // zero means Line
 	Message    string
 	Properties map[string]any // as JSON, in addition to the message; may be nil

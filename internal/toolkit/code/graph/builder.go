@@ -169,8 +169,8 @@ func (b *builder) finish() *Graph {
 		now[old], nodes[i] = i, g.Nodes[old]
 	}
 	g.Nodes = nodes
-	// sorted in place of the links, which are large to move; each key contains the link's
-	// index
+	// These keys are sorted instead of the links, which are large to move. Each key contains
+	// the index of its link.
 	keys := make([]uint64, len(g.Links))
 	for i := range g.Links {
 		l := &g.Links[i]

@@ -2,9 +2,9 @@
 // ([Build]), measures such a graph ([Graph.Measure]), and finds functions that nothing
 // reaches ([Dead]) and places where one language calls another ([Foreign]).
 //
-// Each link says how sure it is. The imports of a file are known by the rules of its
-// language. What a call means is known only where these rules lead to one declaration:
-// the room does not know the types of values.
+// Each link states how sure it is. The imports of a file are known by the rules of its
+// language. What a call means is known only if these rules lead to one declaration,
+// because this package does not know the types of values.
 //
 // The files, each calling those below it:
 //

@@ -13,7 +13,7 @@ type Want struct {
 	PageRank   bool
 	Clustering bool // clustering coefficients and modularity
 	Components bool
-	Seeds      []string // for PageRank: texts, as in Find, of the nodes where a walk begins; empty means any node
+	Seeds      []string // texts, as in Find, of the nodes where a walk of PageRank begins; empty means any node
 }
 
 // Metrics are the measures of a graph. Each slice contains one value per node, in the order
@@ -21,12 +21,12 @@ type Want struct {
 // count as one, and a link of a node to itself does not count.
 type Metrics struct {
 	In, Out []int // number of nodes that depend on a node, and number of nodes that it depends on
-	// of the shortest paths between two other nodes, the share that passes through a node,
-	// summed over all pairs
+	// share of the shortest paths between two other nodes that pass through a node, summed
+	// over all pairs
 	Betweenness []float64
-	Closeness   []float64 // from 0 to 1: how near a node is to the nodes that depend on it
+	Closeness   []float64 // how near a node is to the nodes that depend on it, from 0 to 1
 	PageRank    []float64 // rank of each node; the sum of all is 1
-	Clustering  []float64 // of the pairs of a node's neighbours, the share that are linked
+	Clustering  []float64 // share of the pairs of a node's neighbours that are linked
 
 	Average    *float64 // average clustering coefficient of all nodes
 	Modularity *float64 // how much more the links stay within directories than by chance

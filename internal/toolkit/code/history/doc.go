@@ -10,8 +10,11 @@
 //
 // The files, each calling those below it:
 //
-// measure.go the changes of each file in a period change.go which lines were changed since
-// a commit repo.go finds the repository, and whether its history is whole log.go reads the
-// output of git log patch.go reads the output of git diff records.go reads records that end
-// in NUL git.go the arguments and the environment of git
+//	measure.go  the changes of each file in a period
+//	change.go   which lines were changed since a commit
+//	repo.go     finds the repository, and whether its history is whole
+//	log.go      reads the output of git log
+//	patch.go    reads the output of git diff
+//	records.go  reads records that end in NUL
+//	git.go      the arguments and the environment of git
 package history

@@ -37,7 +37,7 @@ type File struct {
 	Authors     []string
 	First, Last time.Time // times of its first and last commit in the period
 	Binary      bool      // a commit changed it as a binary file, whose lines are not counted
-	Score       float64   // from 0 to 1
+	Score       float64   // score of the file, from 0 to 1
 }
 
 // LogArgs returns the command line of the git command whose output [Parse] reads. git reads

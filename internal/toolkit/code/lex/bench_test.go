@@ -12,7 +12,7 @@ import (
 )
 
 // corpus returns texts of a standard library, about two megabytes, in the order of their
-// paths. It takes one file of each group of every files.
+// paths. If every is n, it takes only each n-th file.
 func corpus(b *testing.B, root, end string, every int) (names, texts []string, size int) {
 	b.Helper()
 	n := 0

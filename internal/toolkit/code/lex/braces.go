@@ -138,7 +138,7 @@ func newBraces(f *code.File) *braces {
 }
 
 // itemRooms contains slices of items that no reader uses now, for reuse.
-var itemRooms sync.Pool // of *[]item
+var itemRooms sync.Pool // contains *[]item
 
 // maxScratch is the capacity, in items or tokens, of the largest slice that is kept for
 // reuse.

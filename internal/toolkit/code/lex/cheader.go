@@ -159,7 +159,7 @@ func (c *clang) bracket(j int, d *cDeclaration) {
 	name := j - 1
 	switch c.op(name) {
 	case opName:
-	case '>': // of a template specialisation
+	case '>': // end of a template specialisation
 		for depth := 0; name > d.start; name-- {
 			c.steps++
 			if o := c.op(name); o == '>' {

@@ -53,7 +53,7 @@ const (
 	flowLambda // a lambda whose body is an expression
 	flowField  // the value of a field
 
-	// The following kinds say what comes after a bracket.
+	// The following kinds state what comes after a bracket.
 
 	flowSwitch
 	flowCatch

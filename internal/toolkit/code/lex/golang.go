@@ -65,7 +65,7 @@ func (g *goFile) imports() {
 	for _, d := range g.tree.Imports {
 		path, err := strconv.Unquote(d.Path.Value)
 		if err != nil {
-			continue // the parser refuses such a path before
+			continue // the parser has already refused such a path
 		}
 		i := code.Import{Path: path, Line: g.line(d.Path.Pos())}
 		if d.Name != nil {

@@ -44,7 +44,7 @@ func Halstead(f *code.File) {
 }
 
 // allWords contains counters that no file uses now, for reuse.
-var allWords sync.Pool // of *words
+var allWords sync.Pool // contains *words
 
 // words numbers the distinct words of a file, so that no function needs a table of
 // its own.

@@ -95,8 +95,8 @@ func (p *pyFile) call() {
 	fn.Calls = append(fn.Calls, call)
 }
 
-// before returns the names before the dot in front of the current token. Of another
-// expression, it returns the last token.
+// before returns the names before the dot in front of the current token. If another
+// expression is before the dot, it returns the last token of the expression.
 func (p *pyCursor) before() string {
 	i := p.at - 1
 	if i < 0 || p.f.Of(p.f.Tokens[i]) != "." {

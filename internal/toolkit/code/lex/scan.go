@@ -20,7 +20,7 @@ type span struct{ start, end int }
 
 // rooms contains the unused ends of slices for tokens. The number of tokens of a text is
 // not known before, so the texts of a project use one slice after the other.
-var rooms sync.Pool // of *[]code.Token, each empty
+var rooms sync.Pool // contains *[]code.Token, each empty
 
 // newRoom is the smallest capacity of a new slice for tokens.
 const newRoom = 1 << 14
@@ -192,7 +192,7 @@ func isBlank(c byte) bool {
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\f' || c == '\v'
 }
 
-// tail returns the text before the dot of a call; only the end of a long text.
+// tail returns the text before the dot of a call, and only the end of a long text.
 func tail(of string) string {
 	const most = 64
 	return of[max(0, len(of)-most):]

@@ -422,8 +422,8 @@ func (s scriptDecl) imports(i int) int {
 	return j
 }
 
-// listed returns the names in a list of imports or exports between two items. Of a name
-// that is changed, as in a as b, it returns the first.
+// listed returns the names in a list of imports or exports between two items. For an
+// entry of the form a as b, it returns a.
 func (s scriptDecl) listed(i, end int) (all []string) {
 	fresh := true
 	for ; i < end; i++ {

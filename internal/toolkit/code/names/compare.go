@@ -30,7 +30,7 @@ const alikeWords = 0.85
 // form is a name in the forms in which it is compared.
 type form struct {
 	words   []string
-	letters []rune // in lower case, without separators
+	letters []rune // letters of the name in lower case, without separators
 	runs    []run
 	length  float64 // length of the vector of runs
 	sounds  []string

@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// plain returns a text as one line of at most most bytes. It leaves out characters that are
-// invisible or that change the direction of other characters.
+// plain returns a text as one line, with a largest number of bytes. It leaves out
+// characters that are invisible or that change the direction of other characters.
 func plain(text string, most int) string {
 	var out strings.Builder
 	blank := false
