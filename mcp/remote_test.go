@@ -19,7 +19,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// far is an upstream with one tool: it does what echo does.
+// far is the name of the tool of the upstream far. The tool does what echo does.
 const far = "mcp_far_echo"
 
 const farDefinition = `{"name":"echo","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}},"annotations":{"readOnlyHint":true}}`
@@ -51,7 +51,7 @@ func farEcho(name string) mcp.Remote {
 	}
 }
 
-// nearEcho is the same as a tool of the server.
+// nearEcho adds a tool of the server that does the same as the upstream's tool.
 func nearEcho(s *mcp.Server, name string) {
 	r := farEcho(name)
 	mcp.AddTool(s, mcp.Tool{Name: name, ReadOnly: true}, func(ctx context.Context, call mcp.Call, in nearInput) (*mcp.Result, error) {
@@ -69,7 +69,7 @@ type nearInput struct {
 
 func (in nearInput) Facts() policies.Facts { return policies.Facts{Command: in.Text} }
 
-// set offers the tools of an upstream, all of which must be taken.
+// set offers the tools of an upstream. The test fails if one of them is refused.
 func (ty *toy) set(t testing.TB, name string, r mcp.Remotes) {
 	t.Helper()
 	for _, err := range ty.SetRemotes(name, r) {
@@ -160,7 +160,7 @@ func (c *client) answerTo(line string) answer {
 	return a
 }
 
-// texts are the texts of an answer, and whether it is an error.
+// texts returns the texts of an answer and whether it is an error.
 func (a answer) texts() string {
 	var r struct {
 		Content []struct{ Text string }
@@ -176,7 +176,8 @@ func (a answer) texts() string {
 	return fmt.Sprintf("%s error=%v", strings.Join(all, "|"), r.IsError)
 }
 
-// The policy of TestRemotesTakeTheWayOfEachCall. Its commands are words of the test.
+// wayPolicy is the policy of TestRemotesTakeTheWayOfEachCall. Its commands are words of the
+// test.
 const wayPolicy = `version: 1
 profiles: {p: {}}
 rules:
@@ -188,8 +189,8 @@ rules:
   - {id: doubt, mode: warn, match: {tool: "*", command: "doubt **"}, decision: deny, instead: Nothing.}
 `
 
-// A call of an upstream's tool gets what the same call of an own tool gets, of the policy, of
-// people, hooks, the audit log and limits, whatever its transport and era.
+// The policy, people, hooks, the audit log and limits treat a call of an upstream's tool
+// like the same call of the server's own tool, in every transport and era.
 func TestRemotesTakeTheWayOfEachCall(t *testing.T) {
 	p, err := policies.Parse("policy.yaml", []byte(wayPolicy))
 	if err != nil {
@@ -199,8 +200,8 @@ func TestRemotesTakeTheWayOfEachCall(t *testing.T) {
 		{`{"text":"hi"}`, "hi|by the way error=false"},
 		{`{}`, "|by the way error=false"},
 		{`{"text":"forbidden fruit"}`, "DENIED by policy rule never"},
-		{`{"text":"publish it"}`, "publish it|by the way error=false"}, // a person said yes
-		{`{"text":"publish it"}`, "declined"},                          // and then no
+		{`{"text":"publish it"}`, "publish it|by the way error=false"}, // the person approves the first question
+		{`{"text":"publish it"}`, "declined"},                          // the person declines the second question
 		{`{"text":"mail secret@example.com"}`, "mail [redacted]|by the way error=false"},
 		{`{"text":"no"}`, "DENIED by policy rule hook:warden"},
 		{`{"text":"often 1"}`, "often 1|by the way error=false"},
@@ -232,7 +233,7 @@ func TestRemotesTakeTheWayOfEachCall(t *testing.T) {
 				for _, c := range calls {
 					if strings.Contains(manner, "stdio") || strings.Contains(manner, "HTTP") {
 						if strings.Count(c.args, `"text"`) > 1 {
-							continue // the message itself is refused
+							continue // the transport refuses the message itself
 						}
 					}
 					got := callID.ReplaceAllString(ask(c.args).texts(), "c-X")
@@ -275,7 +276,7 @@ func (f *fickle) Ask(context.Context, mcp.Question) (mcp.Approval, error) {
 
 func (f *fickle) Use(context.Context, mcp.Question, string) (bool, error) { return true, nil }
 
-// wholeDefinition has every field that revisions have, and some that none has.
+// wholeDefinition has every field of all revisions, and some fields that no revision has.
 const wholeDefinition = `{
 	"name": "browser.navigate",
 	"title": "Go <there> & back", "description": "says \"it\"\n\u2028 😀", "x-unknown": {"deep": [1, 2.50, null, true, {"a": "b"}]},
@@ -287,8 +288,9 @@ const wholeDefinition = `{
 	"_meta": {"example.com/x": {"y": 1}, "anthropic/maxResultSizeChars": 500000}
 }`
 
-// A tool of an upstream may have arguments that headers repeat, for those that judge a call on its
-// way: none runs that is not what they have read.
+// The definition of an upstream's tool may say that headers repeat arguments, so that a
+// proxy can judge the call by its headers. A call whose arguments differ from its headers
+// does not run.
 func TestHeadersRepeatArguments(t *testing.T) {
 	ran := 0
 	tool := func(name string) mcp.Remote {
@@ -335,7 +337,7 @@ func TestHeadersRepeatArguments(t *testing.T) {
 		{"a tool that a search finds", "mcp_found_go", `{"text":"a"}`, nil, true},
 		{"a tool that a search finds, and another text", "mcp_found_go", `{"text":"a"}`, []string{textHeader, "b"}, false},
 	} {
-		for _, more := range []string{"", deferrable} { // which the go-sdk reads
+		for _, more := range []string{"", deferrable} { // the go-sdk reads the messages with deferrable
 			before := ran
 			r := s.do("POST", modern("1", "tools/call", more+`"name":"`+tt.tool+`","arguments":`+tt.args+`,`), append(modernHeaders("tools/call", tt.tool), tt.headers...)...)
 			if runs := ran > before; runs != tt.runs || !runs && (r.status != 400 || r.last().short() != "1: -32020") {
@@ -343,7 +345,7 @@ func TestHeadersRepeatArguments(t *testing.T) {
 			}
 		}
 	}
-	// The first call of a server may be what has its upstream gathered.
+	// The upstream's tools may be unknown until the first call of a server gathers them.
 	var late *site
 	var once sync.Once
 	late = newSite(t, func(cfg *mcp.Config) {
@@ -355,7 +357,7 @@ func TestHeadersRepeatArguments(t *testing.T) {
 	if r := late.do("POST", modern("1", "tools/call", `"name":"mcp_far_go","arguments":{"text":"a"},`), append(modernHeaders("tools/call", "mcp_far_go"), textHeader, "b")...); r.status != 400 || ran > first {
 		t.Errorf("the first call: %d %s", r.status, r.raw)
 	}
-	// A header that is given twice has two meanings.
+	// A header that is given twice is ambiguous.
 	w, r := httptest.NewRecorder(), request(t.Context(), "POST", "/mcp", modern("1", "tools/call", `"name":"mcp_far_go","arguments":{"text":"a"},`))
 	setHeaders(r, modernHeaders("tools/call", "mcp_far_go")...)
 	r.Header[textHeader] = []string{"a", "b"}
@@ -398,7 +400,7 @@ func TestRemoteDefinitionIsWhole(t *testing.T) {
 	}
 }
 
-// tools are the tools of a list, by name.
+// tools returns the tools of a list by their names.
 func (a answer) tools(t testing.TB) map[string]map[string]any {
 	t.Helper()
 	var list struct{ Tools []map[string]any }
@@ -437,8 +439,9 @@ const wholeResult = `{
 	"_meta": {"example.com/trace": "t-1", "n": [1]}
 }`
 
-// A result of an upstream arrives as it is: its blocks, its structured content, its flag and
-// its _meta, in both eras and on all ways. This server adds the name of the upstream.
+// A result of an upstream arrives unchanged: its blocks, its structured content, its
+// isError and its _meta, in both eras and by all transports. This server adds the name of
+// the upstream.
 func TestRemoteResultIsWhole(t *testing.T) {
 	hop := `{"belljar.dev/upstream":"bank","belljar.dev/x":1,"io.modelcontextprotocol/serverInfo":{"name":"belljar","version":"9"},"io.modelcontextprotocol/related-task":{"taskId":"1"},`
 	r := farEcho(far)
@@ -447,7 +450,7 @@ func TestRemoteResultIsWhole(t *testing.T) {
 	}
 	for manner, start := range manners {
 		if manner == "in this process" {
-			continue // has no wire
+			continue // a call in this process has no wire format
 		}
 		t.Run(manner, func(t *testing.T) {
 			s := newSite(t)
@@ -505,8 +508,8 @@ func TestRemoteResultIsWholeLater(t *testing.T) {
 	}
 }
 
-// A text of an upstream that looks like a refusal differs from a refusal by the name of the
-// upstream, which only a result of an upstream has.
+// A text of an upstream can look like a refusal. The name of the upstream, which only a
+// result of an upstream has, tells them apart.
 func TestRemoteResultsAreMarked(t *testing.T) {
 	for _, manner := range []string{"stdio", "stdio, through the sdk"} {
 		s := newSite(t)
@@ -525,11 +528,11 @@ func TestRemoteResultsAreMarked(t *testing.T) {
 }
 
 // An error of an upstream keeps its code and data, and is wrapped once. A code about the
-// connection is not passed on: to the client it would mean its own.
+// connection is not passed on: the client would take it for an error of its own connection.
 func TestRemoteErrors(t *testing.T) {
 	for _, tt := range []struct {
 		err  mcp.RemoteError
-		want string // of the answer
+		want string // error of the answer, in JSON
 	}{
 		{mcp.RemoteError{Code: -32602, Message: "bad url", Data: json.RawMessage(`{"field": "url"}`)}, `{"code":-32602,"message":"upstream far: bad url","data":{"field":"url"}}`},
 		{mcp.RemoteError{Code: 42, Message: "no"}, `{"code":42,"message":"upstream far: no"}`},
@@ -541,7 +544,7 @@ func TestRemoteErrors(t *testing.T) {
 	} {
 		for manner, start := range manners {
 			if manner == "in this process" {
-				continue // an error there
+				continue // a call in this process returns a Go error
 			}
 			r := farEcho(far)
 			r.Run = func(context.Context, mcp.Call, json.RawMessage) (*mcp.Result, error) { return nil, &tt.err }
@@ -560,8 +563,8 @@ func TestRemoteErrors(t *testing.T) {
 	}
 }
 
-// A text that the policy wants taken out of a result is in no part of an upstream's answer.
-// The bytes of pictures stay.
+// The policy redacts texts in every part of an upstream's answer. The bytes of pictures
+// stay.
 func TestRemoteResultsAreRedacted(t *testing.T) {
 	p, err := policies.Parse("policy.yaml", []byte("version: 1\nprofiles: {offline: {}}\nrules: [{id: all, match: {tool: \"*\"}, decision: allow, obligations: {redact: [emails]}}]\n"))
 	if err != nil {
@@ -598,7 +601,7 @@ func TestRemoteResultsAreRedacted(t *testing.T) {
 	}
 }
 
-// A client gets 1 MiB of an upstream's text, and reads that there was more.
+// A client gets 1 MiB of an upstream's text, and a notice that the text was longer.
 func TestRemoteTextIsBounded(t *testing.T) {
 	const most = 1 << 20
 	ty := newToy(t)
@@ -677,7 +680,8 @@ func TestRawResultRefuses(t *testing.T) {
 }
 
 // A tool is called by its name and its aliases, and is the same tool to the policy and the
-// log. A short name that several tools have calls none of them, and none is an own tool's.
+// log. A short name that several tools have calls none of them. A short name never stands
+// for a tool of the server itself.
 func TestRemoteNames(t *testing.T) {
 	log := &ledger{}
 	ty := newToy(t, func(c *mcp.Config) { c.Audit = log })
@@ -730,14 +734,15 @@ func TestRemoteNames(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", called, got, want)
 		}
 	}
-	// Aliases hold on the wire as well, for a call that goes on after a question, too.
+	// Aliases work on the wire as well, also for a call that continues after a question.
 	c := ty.connect(t)
 	for _, more := range []string{"", `"another":1,`} {
 		if a := c.answerTo(modernTool("mcp:playwright.navigate", `{"text":"hi"}`, more)); a.text() != "hi" {
 			t.Errorf("an alias: %s", a.raw)
 		}
 	}
-	// A server that goes leaves its name to others, and does not take theirs along.
+	// An upstream that is removed leaves its names to other upstreams, and does not take
+	// their names away.
 	ty.set(t, "other", mcp.Remotes{})
 	if _, err := ty.Call(t.Context(), s, "click", json.RawMessage(`{}`)); err != nil {
 		t.Errorf("a short name that one tool has: %v", err)
@@ -747,7 +752,7 @@ func TestRemoteNames(t *testing.T) {
 	}
 }
 
-// A client that is asked about a call by an alias answers by the same call.
+// A call by an alias may lead to a question. The client answers it with the same call.
 func TestRemoteAliasIsAskedAbout(t *testing.T) {
 	pending := mcp.Approval{ID: "ap-1", State: mcp.ApprovalPending, Rule: "publish", Scopes: []string{"once"}, Shown: []string{"runs: x"}, Left: time.Minute}
 	yes := pending
@@ -755,7 +760,8 @@ func TestRemoteAliasIsAskedAbout(t *testing.T) {
 	for _, more := range []string{"", `"another":1,`} {
 		gate := &judged{d: policies.Decision{Verdict: policies.Ask, Rule: "publish", Policy: "1", Obligations: policies.Obligations{Ask: policies.Asking{ReturnAfter: time.Millisecond}}}}
 		p := &person{asked: pending, waited: yes, used: []bool{true}}
-		ty := newToy(t, func(cfg *mcp.Config) { cfg.Gate, cfg.Approver, cfg.TrustClients = gate, p, true }) // this test is quick
+		// the test answers more quickly than a person can read
+		ty := newToy(t, func(cfg *mcp.Config) { cfg.Gate, cfg.Approver, cfg.TrustClients = gate, p, true })
 		r := farEcho(far)
 		r.Aliases = []string{"mcp:far.echo"}
 		ty.set(t, "far", mcp.Remotes{Tools: []mcp.Remote{r}})

@@ -40,7 +40,7 @@ func decodeRemote(args json.RawMessage, depth int, facts func(map[string]any) po
 	return remoteCall{args, facts(all)}, all, nil
 }
 
-// webURLs are the URLs of the texts in a JSON value.
+// webURLs returns the URLs in the texts of a JSON value.
 func webURLs(v any) (urls []string) {
 	switch v := v.(type) {
 	case string:

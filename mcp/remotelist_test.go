@@ -23,8 +23,8 @@ func defined(name, definition string) mcp.Remote {
 	return r
 }
 
-// A definition that clients cannot read is refused with its reason, and takes no other tool
-// along: common clients drop the whole list for one wrong entry.
+// A definition that clients cannot read is refused with its reason. The other tools stay in
+// the list: common clients drop the whole list for one wrong entry.
 func TestRemoteDefinitionsAreRefusedAlone(t *testing.T) {
 	const object = `"inputSchema":{"type":"object"}`
 	for definition, want := range map[string]string{
@@ -69,7 +69,7 @@ func TestRemoteDefinitionsAreRefusedAlone(t *testing.T) {
 	}
 }
 
-// An upstream of very many tools has the first of them listed, and the rest refused.
+// If an upstream has too many tools, the first of them are listed and the rest are refused.
 func TestRemoteToolsAreBounded(t *testing.T) {
 	ty := newToy(t)
 	var many, heavy []mcp.Remote
@@ -87,7 +87,7 @@ func TestRemoteToolsAreBounded(t *testing.T) {
 	}
 	c := ty.connect(t)
 	c.greet(revLegacy)
-	// The list has several pages, and each tool once.
+	// The list has several pages, and contains each tool once.
 	var all []string
 	cursor, pages := "", 0
 	list := c.asks(func(cursor string) string {
@@ -118,7 +118,8 @@ func TestRemoteToolsAreBounded(t *testing.T) {
 	}
 }
 
-// Schemas of other types than object are of the modern era, and so are their results.
+// A schema whose type is not object is listed only in the modern era, and so are its
+// results.
 func TestRemoteListsInTheLegacyEra(t *testing.T) {
 	ty := newToy(t)
 	r := defined(far, `{"inputSchema":{"type":"object"},"outputSchema":{"type":"array"}}`)
@@ -145,8 +146,8 @@ func TestRemoteListsInTheLegacyEra(t *testing.T) {
 	}
 }
 
-// Clients are notified of a list that has changed, and not of one that has not. The list has the
-// text of upstreams about it, and says how long it is valid.
+// Clients are notified of a list that has changed, and not of one that has not. The list
+// contains the upstreams' notes, and how long the list is valid.
 func TestRemoteListChanges(t *testing.T) {
 	ty := newToy(t)
 	c, young := ty.connect(t), ty.connect(t)
@@ -186,8 +187,8 @@ func TestRemoteListChanges(t *testing.T) {
 	}
 }
 
-// The tools of a tenant's upstreams are that tenant's: others neither list nor call them, nor
-// learn of them by a mistake; and each may have its own of one name.
+// The tools of a tenant's upstreams belong to that tenant: other tenants neither list nor
+// call them, and no error message shows them. Two tenants may have tools of the same name.
 func TestRemotesOfTenants(t *testing.T) {
 	o, with := newOffice(t, `tenants: {a: {}, b: {}}
 rules: [{id: no, match: {tool: mcp_far_hidden}, decision: deny}]
@@ -225,8 +226,9 @@ rules: [{id: no, match: {tool: mcp_far_hidden}, decision: deny}]
 			t.Errorf("%s is wrong, and learns %s", tenant, r.raw)
 		}
 	}
-	// A tool that the policy hides from now on is announced as well.
-	c := s.connect(t) // of nobody's tenant: the process's own
+	// A session without a tenant of its own has the tenant of the process. A tool that the
+	// policy begins to hide is announced to its client as well.
+	c := s.connect(t)
 	c.greet(revLegacy)
 	o.set(t, "tenants: {a: {}, b: {}, local: {}}\nrules: [{id: no, match: {tool: mcp_far_nobody}, decision: deny}]\n")
 	s.Reloaded()
@@ -235,7 +237,7 @@ rules: [{id: no, match: {tool: mcp_far_hidden}, decision: deny}]
 	}
 }
 
-// A token that may not use a tool neither lists nor calls an upstream's.
+// A token that may not use a tool of an upstream neither lists nor calls it.
 func TestRemotesAndScopes(t *testing.T) {
 	_, with := newOffice(t, twoScopes)
 	s := newSite(t, with)
@@ -296,8 +298,8 @@ func TestRemoteLimit(t *testing.T) {
 	}
 }
 
-// With its safety off, an upstream's tools run without a person and without hooks, and the log
-// says so. A call that the policy denies stays denied, and redactions and limits stay.
+// If the safety of an upstream is off, its tools run without approvals and hooks, and the
+// log says so. A call that the policy denies stays denied, and redactions and limits stay.
 func TestRemoteUnguarded(t *testing.T) {
 	p, err := policies.Parse("policy.yaml", []byte(wayPolicy))
 	if err != nil {
@@ -319,7 +321,7 @@ func TestRemoteUnguarded(t *testing.T) {
 	const off = "The safety of upstream far is off: no approvals and no hooks"
 	for text, want := range map[string][2]string{
 		"hi":                      {"hi", "allow all " + off + "."},
-		"no":                      {"no", "allow all " + off + "."}, // the hook would refuse it
+		"no":                      {"no", "allow all " + off + "."}, // the hook would refuse it if the safety were on
 		"publish it":              {"publish it", "allow publish " + off + "; rule publish asks for a person, and nobody was asked."},
 		"forbidden fruit":         {"DENIED by policy rule never", "deny never It is forbidden."},
 		"mail secret@example.com": {"mail [redacted]", "allow all " + off + "."},
@@ -354,8 +356,8 @@ func (r *reasons) Decided(_ context.Context, d mcp.Decided) error {
 
 func (r *reasons) Finished(mcp.Finished) {}
 
-// The policy sees whose tool it is, by its own name, and what the upstream claims of it. Texts
-// that browsers read as URLs are URLs of the call.
+// The policy sees which upstream has the tool, the tool's name at the upstream, and what
+// the upstream claims about it. Texts that browsers read as URLs are URLs of the call.
 func TestRemoteFacts(t *testing.T) {
 	p, err := policies.Parse("policy.yaml", []byte(`version: 1
 profiles: {p: {}}
@@ -428,8 +430,8 @@ rules:
 	}
 }
 
-// The arguments reach the upstream as the client wrote them, large numbers too, and its call
-// knows whose it is.
+// The arguments reach the upstream as the client wrote them, also large numbers, and the
+// upstream's call gets the session and the tenant.
 func TestRemoteArguments(t *testing.T) {
 	ty := newToy(t)
 	var got string
@@ -452,7 +454,8 @@ func TestRemoteArguments(t *testing.T) {
 	}
 }
 
-// A cancelled call cancels the upstream's, and its progress reaches the client.
+// Cancelling a call cancels the call at the upstream, and the upstream's progress reaches
+// the client.
 func TestRemoteCancelAndProgress(t *testing.T) {
 	ty := newToy(t)
 	over := make(chan error, 1)
@@ -474,7 +477,7 @@ func TestRemoteCancelAndProgress(t *testing.T) {
 	if a.Method != "notifications/progress" || !strings.Contains(a.raw, `"progressToken":"p","progress":1,"total":2,"message":"half"`) {
 		t.Errorf("got %s", a.raw)
 	}
-	// One that goes while it runs is not disturbed.
+	// Removing a tool does not disturb a call of it that runs.
 	ty.set(t, "far", mcp.Remotes{})
 	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)
 	if err := <-over; err == nil {
@@ -513,8 +516,8 @@ func TestRemotesAsFunctions(t *testing.T) {
 	}
 }
 
-// discreetToy is a toy whose policy denies what a condition says of far, and takes secrets out
-// of the rest. The ledger gets its audit log.
+// discreetToy returns a toy whose policy denies the calls of far that match the condition
+// denied, and redacts secrets in the results of the others. The ledger gets its audit log.
 func discreetToy(t *testing.T, denied string) (*toy, *ledger) {
 	t.Helper()
 	p, err := policies.Parse("policy.yaml", []byte(`version: 1
@@ -533,8 +536,8 @@ rules:
 	}), log
 }
 
-// A prompt of an upstream is listed whole under its name here, and used as far as the policy
-// allows, which decides it like a call; it is recorded and redacted like one.
+// A prompt of an upstream is listed whole under its name at this server. The policy decides
+// its use like a call, and the use is recorded and redacted like one.
 func TestRemotePrompts(t *testing.T) {
 	ty, log := discreetToy(t, "args.name == 'mcp_far_secrets'")
 	const definition = `{"name":"review","title":"T","icons":[{"src":"x"}],"arguments":[{"name":"code","required":true,"x":1}],"_meta":{"a":[1]},"x-unknown":null}`
@@ -602,9 +605,9 @@ func TestRemotePrompts(t *testing.T) {
 	}
 }
 
-// Resources of an upstream are listed, found and read whole, under the URIs that they have
-// here; the policy decides each read, which is recorded and redacted like a call. An upstream
-// that fails leaves the others.
+// Resources of an upstream are listed, found and read whole, under their URIs at this
+// server. The policy decides each read, which is recorded and redacted like a call. If one
+// upstream fails, the resources of the others stay.
 func TestRemoteResources(t *testing.T) {
 	ty, log := discreetToy(t, "args.uri.endsWith('denied')")
 	const definition = `{"uri":"file:///x","name":"x","title":"X","icons":[],"annotations":{"priority":0.50},"size":5,"mimeType":null,"_meta":{"a":1},"x-unknown":[null]}`
@@ -707,12 +710,12 @@ func TestRemoteResources(t *testing.T) {
 	}
 }
 
-// usualDefinition has the size of common ones.
+// usualDefinition has the size of a common definition.
 var usualDefinition = `{"name":"navigate","title":"Navigate","description":"` + strings.Repeat("Goes to a page and waits. ", 8) + `","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{` +
 	`"url":{"type":"string","description":"The URL to navigate to"},"timeout":{"type":"integer","minimum":0,"description":"How long to wait, in milliseconds"}},"required":["url"],"additionalProperties":false},"annotations":{"title":"Navigate","readOnlyHint":false,"openWorldHint":true}}`
 
-// BenchmarkListOfUpstreams measures one list of 20 upstreams with 20 tools each, beside one of the
-// server's own tools.
+// BenchmarkListOfUpstreams measures a list of 20 upstreams with 20 tools each, and for
+// comparison a list of the server's own tools.
 func BenchmarkListOfUpstreams(b *testing.B) {
 	for _, upstreams := range []int{0, 20} {
 		b.Run(fmt.Sprintf("upstreams=%d", upstreams), func(b *testing.B) {
@@ -744,7 +747,7 @@ func BenchmarkListOfUpstreams(b *testing.B) {
 	}
 }
 
-// The templates of upstreams are one page: together they have a bound.
+// The templates of all upstreams are in one page, and have a bound together.
 func TestTemplatesOfUpstreamsAreBounded(t *testing.T) {
 	ty := newToy(t, impatient)
 	large := json.RawMessage(`{"uriTemplate":"mcp+far://x","name":"` + strings.Repeat("x", 200<<10) + `"}`)

@@ -22,8 +22,9 @@ func lost() mcp.Remote {
 	return r
 }
 
-// A rule that denies or asks holds for a tool of an upstream by each of its names, also by
-// those that nobody can call it by; one that allows holds for its own name only.
+// A rule that denies or asks matches a tool of an upstream by each of its names, including
+// the names by which nobody can call the tool. A rule that allows matches the tool's own
+// name only.
 func TestRulesSeeTheNamesOfRemotes(t *testing.T) {
 	log := &reasons{}
 	o, with := newOffice(t, "")
@@ -43,9 +44,10 @@ func TestRulesSeeTheNamesOfRemotes(t *testing.T) {
 	c := ty.connect(t)
 	c.greet(revLegacy)
 	for rules, want := range map[string]string{
-		`{id: r, match: {tool: mcp_far_send}, decision: deny}`:              "deny r",
-		`{id: r, match: {tool: "*far.send"}, decision: deny}`:               "deny r",
-		`{id: r, match: {tool: a7}, decision: deny}`:                        "deny r", // behind those that can be called
+		`{id: r, match: {tool: mcp_far_send}, decision: deny}`: "deny r",
+		`{id: r, match: {tool: "*far.send"}, decision: deny}`:  "deny r",
+		// follows the aliases that can be called
+		`{id: r, match: {tool: a7}, decision: deny}`:                        "deny r",
 		`{id: r, match: {tool: "xxx*"}, decision: deny}`:                    "deny r", // too long to be called
 		`{id: r, match: {tool: send, command: "hi"}, decision: ask}`:        "ask r",
 		`{id: r, match: {tool: mcp_far_send_1a2b}, decision: deny}`:         "deny r",
@@ -59,7 +61,7 @@ func TestRulesSeeTheNamesOfRemotes(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", rules, log.last, want)
 		}
 		if strings.Contains(rules, "command") {
-			continue // no command is in a resource
+			continue // a read of a resource has no command
 		}
 		if c.answerTo(`{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"mcp+far://x"}}`); !strings.HasPrefix(log.last, want+" ") {
 			t.Errorf("%s, for a resource: got %s, want %s", rules, log.last, want)
@@ -79,7 +81,8 @@ func TestRulesSeeTheNamesOfRemotes(t *testing.T) {
 	}
 }
 
-// A tool with more names than rules are shown is not offered: a rule could miss it.
+// A tool with more names than the policy compares is not offered, because a rule could miss
+// it.
 func TestRemotesOfManyNamesAreRefused(t *testing.T) {
 	ty := newToy(t)
 	many, long, most := lost(), lost(), lost()
@@ -97,9 +100,9 @@ func TestRemotesOfManyNamesAreRefused(t *testing.T) {
 	ty.set(t, "far", mcp.Remotes{Tools: []mcp.Remote{most}})
 }
 
-// Rules that name the upstream hide its tools as those that name the tool do, whatever the way:
-// a hidden tool is not listed, no error mentions it, and no call of it runs. Tools that some
-// call can use are listed, and run.
+// A rule that names the upstream hides its tools in the same way as a rule that names the
+// tool: a hidden tool is not listed, no error mentions it, and no call of it runs. Tools
+// that some call can use are listed, and run.
 func TestHiddenRemotes(t *testing.T) {
 	writes := defined("mcp_far_write", `{"inputSchema":{"type":"object"},"annotations":{"readOnlyHint":false}}`)
 	near := farEcho("mcp_near_echo")
@@ -141,8 +144,8 @@ func TestHiddenRemotes(t *testing.T) {
 	}
 }
 
-// A session's own layer hides the tools of an upstream from it alone, and its client is
-// notified.
+// A session's own layer can hide the tools of an upstream from that session alone, and its
+// client is notified.
 func TestSessionHidesRemotes(t *testing.T) {
 	_, with := newOffice(t, "")
 	sessions := make(chan *mcp.Session, 1)
@@ -176,7 +179,8 @@ func TestSessionHidesRemotes(t *testing.T) {
 	}
 }
 
-// A tool that gets a name may be hidden for it, so clients list the tools again.
+// A rule may hide a tool because of a name that the tool gets later, so clients are
+// notified to list the tools again.
 func TestNamesOfRemotesAreAnnounced(t *testing.T) {
 	_, with := newOffice(t, "rules: [{id: r, match: {tool: mcp_far_send}, decision: deny}]\n")
 	ty := newToy(t, with)

@@ -15,35 +15,37 @@ import (
 	"belljar.dev/policies"
 )
 
-// RemoteResources are the resources of upstreams. The resources of a session may change at any
-// time; [Server.ResourcesChanged] notifies clients. Its functions are called from many
-// goroutines, with an open session, and must bound what they return. ctx ends in the way of a
-// Handler's.
+// RemoteResources are the resources of upstreams. The resources of a session may change at
+// any time; [Server.ResourcesChanged] notifies clients. The functions of RemoteResources
+// are called from many goroutines, with an open session, and must bound what they return.
+// Their ctx ends in the way of a Handler's.
 type RemoteResources struct {
-	// Scheme begins the scheme of each of their URIs, for example "mcp+". No other resource
-	// may have such a scheme.
+	// Scheme is the beginning of the scheme of every URI of these resources, for example
+	// "mcp+". No other resource may have such a scheme.
 	Scheme string
-	// List returns those that the session has now, in any order. One that fails leaves the
-	// resources of the server itself listed.
+	// List returns the resources that the session has now, in any order. If it fails, the
+	// resources of the server itself stay listed.
 	List func(ctx context.Context, s *Session) ([]Entry, error)
-	// Templates returns the templates that the session has, each as the wire has it.
+	// Templates returns the resource templates that the session has, each in the form of
+	// the wire.
 	Templates func(ctx context.Context, s *Session) ([]json.RawMessage, error)
-	// Facts returns what a read touches: it is a call of the tool that the facts name, and the
-	// policy decides it. ErrNotFound says that the session has no upstream of such a URI.
+	// Facts returns what a read touches. The read is a call of the tool that the facts
+	// name, and the policy decides it. Facts returns ErrNotFound if the session has no
+	// upstream with such a URI.
 	Facts func(s *Session, uri string) (policies.Facts, error)
 	// Read returns the result of resources/read, in JSON, with the URIs of this server.
 	Read func(ctx context.Context, call Call, uri string) (json.RawMessage, error)
-	// Complete completes a variable of a template, which has a URI of this server; nil
+	// Complete completes a variable of a template whose URI is one of this server; nil
 	// completes nothing. It must end soon: a person is typing.
 	Complete func(ctx context.Context, call Call, want Completing) (Completion, error)
 }
 
-// templateMost is how many templates of an upstream a client gets, and listingMost how many
-// bytes of those of all.
+// templateMost bounds the number of templates that a client gets from one RemoteResources.
+// The bytes of all templates are bounded by listingMost.
 const templateMost = 1000
 
-// AddRemoteResources registers the resources of upstreams. It panics where a function is
-// missing, which is a mistake of this program.
+// AddRemoteResources registers the resources of upstreams. It panics if a field is missing,
+// which is a mistake of this program.
 func AddRemoteResources(s *Server, r RemoteResources) {
 	if r.Scheme == "" || r.List == nil || r.Templates == nil || r.Facts == nil || r.Read == nil {
 		panic("mcp: add the resources of upstreams: a field is missing")
@@ -53,14 +55,15 @@ func AddRemoteResources(s *Server, r RemoteResources) {
 	s.resources.remote = append(s.resources.remote, &r)
 }
 
-// remotes are the resources of upstreams.
+// remotes returns the registered resources of upstreams.
 func (rs *resources) remotes() []*RemoteResources {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	return slices.Clip(rs.remote)
 }
 
-// remoteOf returns whose resource a URI names; nil for one of this server.
+// remoteOf returns the RemoteResources that a URI belongs to; nil for a resource of this
+// server.
 func (rs *resources) remoteOf(uri string) *RemoteResources {
 	for _, r := range rs.remotes() {
 		if len(uri) >= len(r.Scheme) && strings.EqualFold(uri[:len(r.Scheme)], r.Scheme) {
@@ -70,7 +73,7 @@ func (rs *resources) remoteOf(uri string) *RemoteResources {
 	return nil
 }
 
-// remoteEntries are the resources of upstreams that a session has.
+// remoteEntries returns the resources of upstreams that a session has.
 func (rs *resources) remoteEntries(ctx context.Context, session *Session) (all []Entry) {
 	for _, r := range rs.remotes() {
 		some, err := r.List(ctx, session)
@@ -83,11 +86,11 @@ func (rs *resources) remoteEntries(ctx context.Context, session *Session) (all [
 	return all
 }
 
-// templatesResult is a list of templates: those of upstreams have members that the go-sdk does
-// not know.
+// templatesResult is a list of templates. The templates of upstreams have members that the
+// go-sdk does not know.
 type templatesResult struct {
 	*sdk.ListResourceTemplatesResult
-	ResourceTemplates []any `json:"resourceTemplates"` // shadows the sdk's
+	ResourceTemplates []any `json:"resourceTemplates"` // shadows the field of the sdk's result
 }
 
 // listTemplates answers resources/templates/list. The templates of upstreams come after the
@@ -127,8 +130,8 @@ func (a *adapter) listTemplates(ctx context.Context, req *sdk.ListResourceTempla
 	return out, nil
 }
 
-// remoteRead is the result of resources/read of an upstream's resource: its contents as they
-// are.
+// remoteRead is the result of resources/read for an upstream's resource, with unchanged
+// contents.
 type remoteRead struct {
 	sdk.ResultBase
 	sdk.Cacheable
@@ -204,7 +207,7 @@ func readContents(raw json.RawMessage) (contents []json.RawMessage, bad error) {
 	return contents, bad
 }
 
-// redactRead takes out of a resource what the policy wants taken out.
+// redactRead redacts the contents of a resource as the decision requires.
 func (g *callGate) redactRead(r *remoteRead, d policies.Decision) error {
 	clean := func(text string) string { return g.cfg.Redact(text, d.Redact) }
 	for i, content := range r.Contents {

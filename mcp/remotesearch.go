@@ -12,18 +12,19 @@ import (
 	"belljar.dev/policies"
 )
 
-// An upstream with many tools need not have them in the list, for which each conversation pays:
-// then the list has one tool in their place, which finds them. They are called as ever.
+// An upstream with many tools need not have them in the list, whose tokens each
+// conversation pays for. The list then has one tool that finds them. The tools that it
+// finds are called as usual.
 
 // Bounds of a search for tools.
 const (
-	searchMost  = 10       // tools whose definitions the result has
+	searchMost  = 10       // tools whose definitions are in the result
 	searchBytes = 64 << 10 // bytes of these definitions
-	searchWords = 32       // of a query
-	searchNamed = 100      // further tools that are named
+	searchWords = 32       // words of a query that count
+	searchNamed = 100      // further tools that the result only names
 )
 
-// finds are the parameters of the tool that searches.
+// finds is the input schema of the tool that searches.
 const finds = `{"type":"object","properties":{"query":{"type":"string","description":"Words from the names or descriptions of the tools; empty for all tools"}},"required":["query"]}`
 
 // toolSearch is the input of a call of the tool that searches.
@@ -32,8 +33,8 @@ type toolSearch struct{ query string }
 // Facts returns nothing: a search touches nothing.
 func (toolSearch) Facts() policies.Facts { return policies.Facts{} }
 
-// addSearch adds the tool that finds those of the upstream which no list shows. hides reports
-// whether a tool is hidden from a caller.
+// addSearch adds the tool that finds the tools of the upstream that no list shows. hides
+// reports whether a tool is hidden from a caller.
 func (u *upstream) addSearch(name string, hides func(context.Context, *Session, *tool) bool) error {
 	about := fmt.Sprintf("Finds tools of the server %.80q, which the list of tools does not contain. It returns their definitions. Call a tool by the name in its definition.", u.name)
 	raw, err := json.Marshal(map[string]any{"description": about, "inputSchema": json.RawMessage(finds), "annotations": map[string]bool{"readOnlyHint": true}})
@@ -66,7 +67,8 @@ func (u *upstream) addSearch(name string, hides func(context.Context, *Session, 
 	return nil
 }
 
-// matching returns the tools that have words of a query, the best first; all for no words.
+// matching returns the tools that contain words of a query, the best match first. It
+// returns all tools for a query without words.
 func matching(tools []*tool, query string) []*tool {
 	words := wordsOf(query)
 	if len(words) == 0 {
@@ -95,7 +97,7 @@ func wordsOf(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// found is the result of a search that has found some of all tools.
+// found returns the result of a search: the tools that were found, out of all tools.
 func (u *upstream) found(found []*tool, all int) *Result {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d of the %d tools of the server %.80q match.", len(found), all, u.name)

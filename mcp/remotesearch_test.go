@@ -10,8 +10,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// GW29: tools that are found by a search are not in the list, and called as ever. The search shows
-// none that the policy hides from the caller, and its result is bounded.
+// GW29: Tools that only a search finds are not in the list, and are called as usual. The
+// search shows no tool that the policy hides from the caller, and its result is bounded.
 func TestRemoteSearch(t *testing.T) {
 	p, err := policies.Parse("policy.yaml", []byte(`version: 1
 profiles: {p: {}}
@@ -68,7 +68,7 @@ rules:
 	}
 }
 
-// silentPolicy is a policy that hides what it never allows.
+// silentPolicy is a policy that hides the tools that it never allows.
 type silentPolicy struct{ *policies.Policy }
 
 func (h silentPolicy) Hidden(f policies.Facts) bool { return h.HiddenFrom(f) }

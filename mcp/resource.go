@@ -15,8 +15,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// ErrNotFound says that nothing has the name: Resource.Read returns it for a URI, and
-// PromptSource.Get for a prompt. The client gets the code of its era for that.
+// ErrNotFound means that the name does not exist: Resource.Read returns it for a URI, and
+// PromptSource.Get for a prompt. The client gets the error code of its era.
 var ErrNotFound = errors.New("resource not found")
 
 // Resource is a family of resources that share a URI template (RFC 6570, for example
@@ -26,28 +26,30 @@ var ErrNotFound = errors.New("resource not found")
 type Resource struct {
 	Template    string
 	Name        string
-	Title       string // for people
+	Title       string // title to show to people
 	Description string
 	MIME        string
-	// Read returns the bytes of one and their MIME type, which is MIME if empty.
+	// Read returns the bytes of one resource and their MIME type. An empty type stands for
+	// MIME.
 	Read func(ctx context.Context, s *Session, uri string) (data []byte, mime string, err error)
 	// Facts makes a read a call that the policy decides: a call of the tool that the
 	// facts name. Then ReadGranted is used in place of Read. A resource without Facts
 	// must contain only what the session has made itself.
 	Facts       func(uri string) (policies.Facts, error)
 	ReadGranted func(ctx context.Context, call Call, uri string) (data []byte, mime string, err error)
-	// List returns those that the session has now, in any order; nil lists none. It
+	// List returns the resources that the session has now, in any order; nil lists none. It
 	// must not wait for a box: clients list when they connect.
 	List func(ctx context.Context, s *Session) ([]Entry, error)
-	// Search returns those that match a text; nil looks for the text in List's entries.
+	// Search returns the resources that match a text; nil looks for the text in List's
+	// entries.
 	Search func(ctx context.Context, s *Session, query string) ([]Entry, error)
 	// SearchFacts and SearchGranted are for a search that the policy decides; they
 	// correspond to Facts and ReadGranted. A search that the policy does not allow is
 	// not made, and nobody is asked about it.
 	SearchFacts   func(query string) policies.Facts
 	SearchGranted func(ctx context.Context, call Call, query string) ([]Entry, error)
-	// Complete returns the values of a variable of the template that begin with what
-	// was typed, best first; nil knows none.
+	// Complete returns the values of a variable of the template that begin with the typed
+	// text, best first; nil completes nothing.
 	Complete func(ctx context.Context, s *Session, variable, typed string) ([]string, error)
 	// CompleteFacts and CompleteGranted are for values that the policy decides
 	// about, in the way of SearchFacts and SearchGranted. Without facts, no value
@@ -56,7 +58,7 @@ type Resource struct {
 	CompleteGranted func(ctx context.Context, call Call, variable, typed string) ([]string, error)
 }
 
-// Entry is one resource in a list. Size is in bytes, zero where it is not known.
+// Entry is one resource in a list. Size is in bytes, zero if it is not known.
 type Entry struct {
 	URI         string
 	Name        string
@@ -64,8 +66,8 @@ type Entry struct {
 	Description string
 	MIME        string
 	Size        int64
-	// Definition is the resource of an upstream as that lists it, a JSON object. It is listed
-	// in place of the other fields, with URI as its uri.
+	// Definition is the definition of an upstream's resource, a JSON object as the upstream
+	// lists it. It is listed in place of the other fields, with URI as its uri.
 	Definition json.RawMessage
 }
 
@@ -103,7 +105,7 @@ func (rs *resources) add(r *Resource) bool {
 	return true
 }
 
-// of returns the family of a template, or nil.
+// of returns the family that has a template, or nil.
 func (rs *resources) of(template string) *Resource {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -151,7 +153,7 @@ func (a *adapter) read(ctx context.Context, r *Resource, req *sdk.ReadResourceRe
 	if isText(mime) && (strings.HasPrefix(mime, "text/") || utf8.Valid(data)) {
 		c0.Text = strings.ToValidUTF8(string(data), "\ufffd")
 	} else {
-		c0.Blob = append([]byte{}, data...) // not nil, which would be left out
+		c0.Blob = append([]byte{}, data...) // not nil: a nil Blob would be left out
 	}
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{c0}}, nil
 }
@@ -190,7 +192,8 @@ func (rs *resources) searchGated(ctx context.Context, r *Resource, session *Sess
 	return found, err
 }
 
-// completeGated completes through the gate, like a call. A refused one finds nothing.
+// completeGated completes through the gate, like a call. A refused completion finds
+// nothing.
 func (rs *resources) completeGated(ctx context.Context, r *Resource, session *Session, variable, typed string) (values []string, err error) {
 	f, ok := r.CompleteFacts(variable, typed)
 	if !ok {
@@ -225,7 +228,8 @@ func withEmptyText(r *sdk.ReadResourceResult) sdk.Result {
 
 func lacksText(c *sdk.ResourceContents) bool { return c.Text == "" && c.Blob == nil }
 
-// MarshalJSON is the sdk's, with the contents marshalled again.
+// MarshalJSON marshals the sdk's result, with its contents replaced so that empty texts
+// stay.
 func (r readResult) MarshalJSON() ([]byte, error) {
 	text, err := r.ReadResourceResult.MarshalJSON()
 	if err != nil {
@@ -241,7 +245,7 @@ func (r readResult) MarshalJSON() ([]byte, error) {
 		if lacksText(c) {
 			contents[i] = struct {
 				*sdk.ResourceContents
-				Text string `json:"text"` // shadows the one that may be left out
+				Text string `json:"text"` // shadows the sdk's field, which may be left out
 			}{c, ""}
 		}
 	}

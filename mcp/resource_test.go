@@ -69,7 +69,7 @@ func library(t testing.TB, docs int, change ...func(*mcp.Config)) *toy {
 	return ty
 }
 
-// ask sends a request and is its result, or its error as "code message".
+// ask sends a request and returns its result, or its error as "code message".
 func (c *client) ask(method, params string) string {
 	c.t.Helper()
 	c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params))
@@ -80,9 +80,9 @@ func (c *client) ask(method, params string) string {
 	return string(a.Result)
 }
 
-// W19, W20: resources/list, resources/read, prompts/list, prompts/get and their
-// shapes; C19: resources/search; C6, X3: what is served is advertised; C8: the code
-// for what is not there is that of the revision.
+// W19, W20: resources/list, resources/read, prompts/list, prompts/get and the shapes of
+// their results; C19: resources/search; C6, X3: what is served is advertised; C8: a missing
+// resource has the error code of the revision.
 func TestResourcesAndPrompts(t *testing.T) {
 	c := library(t, 3).connect(t)
 	hi := c.greet(revLegacy)
@@ -157,7 +157,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// C22 asks for news while things run; of resources too, and of nobody else's.
+// C22: A client gets notifications while calls run, also about resources, but not about
+// resources of other sessions.
 func TestSubscriptions(t *testing.T) {
 	opened := make(chan *mcp.Session, 4)
 	ty := library(t, 1, func(c *mcp.Config) {
@@ -172,7 +173,7 @@ func TestSubscriptions(t *testing.T) {
 			t.Fatalf("subscribe: %s", got)
 		}
 	}
-	first.Updated("doc://2") // nobody wants to know
+	first.Updated("doc://2") // no client subscribed to this URI
 	first.Updated("doc://1")
 	second.Updated("doc://1")
 	const want = `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"doc://1"}}`
@@ -211,7 +212,8 @@ func TestSubscriptions(t *testing.T) {
 	}
 }
 
-// In the modern era a client listens, and news carries the client's id.
+// In the modern era a client sends a listen request, and notifications carry that request's
+// id.
 func TestListen(t *testing.T) {
 	opened := make(chan *mcp.Session, 4)
 	ty := library(t, 1, func(c *mcp.Config) {
@@ -229,8 +231,8 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// An empty resource has a text or a blob all the same, in both eras: the contents
-// of a resource have one of them, and clients throw where neither is there.
+// The contents of an empty resource have a text or a blob too, in both eras: clients throw
+// an error if both are missing.
 func TestEmptyResources(t *testing.T) {
 	site := newSite(t)
 	for template, mime := range map[string]string{"empty://{n}": "text/plain", "void://{n}": "image/png"} {

@@ -9,8 +9,8 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// sdkResult converts a Result for the go-sdk. It fails for a Structured that does not
-// marshal and for a result above the limit: over HTTP the size is not checked later.
+// sdkResult converts a Result for the go-sdk. It fails if Structured cannot be marshalled
+// or the result is above the limit: over HTTP the size is not checked later.
 func sdkResult(r *Result, limit int) (*sdk.CallToolResult, error) {
 	if r.needs != nil {
 		requests, err := r.needs.requests()
@@ -54,8 +54,8 @@ func (r *Result) sdkMeta() sdk.Meta {
 	return meta
 }
 
-// rawContent is a block that the go-sdk writes as it is. It is one of the sdk's own, since
-// nothing else can be.
+// rawContent is a block that the go-sdk writes unchanged. It embeds a content type of the
+// sdk, since no other type can implement the sdk's interface.
 type rawContent struct {
 	*sdk.TextContent
 	raw json.RawMessage

@@ -12,7 +12,7 @@ import (
 
 const twoScopes = "tenants: {a: {}}\nauth: {scopes: {read: {tools: [\"ec*\"]}, all: {tools: [\"*\"]}}}\n"
 
-// The scopes of a token take away tools: those are not listed, and a call of one is
+// The scopes of a token can exclude tools: these tools are not listed, and a call of one is
 // refused with the scopes that it needs, in both eras.
 func TestScopesNarrow(t *testing.T) {
 	_, with := newOffice(t, twoScopes)
@@ -60,7 +60,8 @@ func TestScopesNarrow(t *testing.T) {
 	}
 }
 
-// The gate refuses what a token is not good for, whatever the transport lets through.
+// The gate refuses a call that the token's scopes do not cover, even if the transport
+// accepts it.
 func TestGateKnowsScopes(t *testing.T) {
 	o := &office{}
 	o.set(t, twoScopes)
@@ -74,7 +75,7 @@ func TestGateKnowsScopes(t *testing.T) {
 	}
 }
 
-// A token anywhere but in its header is refused, and is not repeated or logged.
+// A token that is not in its header is refused, and is not repeated or logged.
 func TestTokensElsewhere(t *testing.T) {
 	const secret = "token-a/hidden"
 	var logged strings.Builder

@@ -13,8 +13,8 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// listFresh is how long, in milliseconds, a client may cache one of our lists.
-// It is notified of a change before that (Server.Reloaded).
+// listFresh is how long a client may cache one of our lists, in milliseconds. The client is
+// notified of a change before that time (Server.Reloaded).
 const listFresh = 5 * 60 * 1000
 
 // adapter stands between the go-sdk and the parts of a server: it turns the sdk's
@@ -67,8 +67,8 @@ func (a *adapter) offerTool(info Tool) { a.sdk.AddTool(sdkTool(info), a.call) }
 
 func (c *Config) sdkLog() *slog.Logger { return slog.New(warnings{c.Log.Handler()}) }
 
-// warnings passes on the warnings and errors of the sdk's own log, which otherwise has
-// several lines for each connection.
+// warnings is a log handler that passes on only the warnings and errors of the sdk. The sdk
+// otherwise logs several lines for each connection.
 type warnings struct{ slog.Handler }
 
 func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
@@ -189,7 +189,7 @@ func wireCode(err error, in wire.Era, method string) error {
 		return &jsonrpc.Error{Code: wire.NotFound.Code(in), Message: "resource not found", Data: theirs.Data}
 	}
 	if err != nil && method == "initialize" && !errors.As(err, &theirs) {
-		// "duplicate initialize", which would go out with the code 0.
+		// The sdk's error "duplicate initialize" would be sent with the code 0.
 		return forSDK(wire.Errorf(wire.InvalidRequest, "invalid request: %v", err), in)
 	}
 	if err != nil && !errors.As(err, &theirs) {
@@ -198,7 +198,7 @@ func wireCode(err error, in wire.Era, method string) error {
 	return err
 }
 
-// greet notes who the client of an initialize is.
+// greet notes which client sent an initialize request.
 func (a *adapter) greet(ctx context.Context, req sdk.Request) error {
 	session, err := a.sessionOf(ctx)
 	if err != nil {
@@ -213,8 +213,8 @@ func (a *adapter) greet(ctx context.Context, req sdk.Request) error {
 	return nil
 }
 
-// withSource returns the context of a request with where it came from, which the sdk does
-// not hand on.
+// withSource returns the context of a request with the request's source, which the sdk does
+// not pass on.
 func (a *adapter) withSource(ctx context.Context, req sdk.Request) context.Context {
 	session, err := a.sessionOf(ctx)
 	if err != nil {
@@ -226,15 +226,17 @@ func (a *adapter) withSource(ctx context.Context, req sdk.Request) context.Conte
 	return ctx
 }
 
-// stubTool is the one tool of the go-sdk's that stands for all tools of upstreams. The sdk
-// notifies clients when a tool is added, so adding this one again notifies them of a change. No
-// list shows it, and no call of its name finds a tool.
+// stubTool is the one tool in the go-sdk that stands for all tools of upstreams. The sdk
+// notifies clients when a tool is added, so adding the stub again notifies them of a
+// change. No list shows the stub, and no call of its name finds a tool.
 const stubTool = "belljar.dev.stub"
 
-// stubKey is where the context of a call of the stub has the name that the client called.
+// stubKey is the context key for the tool's name in a call of the stub, as the client wrote
+// it.
 type stubKey struct{}
 
-// stubbed is next for a call of an upstream's tool, which the sdk knows by its stub.
+// stubbed wraps next so that a call of an upstream's tool goes to the stub, the only one of
+// these tools that the sdk knows.
 func (a *adapter) stubbed(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		r, ok := req.(*sdk.CallToolRequest)
@@ -248,7 +250,8 @@ func (a *adapter) stubbed(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// call is a tools/call that came through the go-sdk: one that readCall leaves to it.
+// call answers a tools/call that came through the go-sdk, because readCall left it to the
+// sdk.
 func (a *adapter) call(ctx context.Context, req *sdk.CallToolRequest) (_ *sdk.CallToolResult, err error) {
 	session, err := a.sessionOf(ctx)
 	if err != nil {
@@ -276,7 +279,8 @@ func (a *adapter) call(ctx context.Context, req *sdk.CallToolRequest) (_ *sdk.Ca
 	if c.input, err = s.sealer.inputFor(session, req, name); err != nil {
 		return nil, err
 	}
-	if c.out = session.receipts.in(req.Extra); c.out == nil { // the client gave it up meanwhile, or gets the answer later
+	// the client cancelled the call meanwhile, or gets the answer later
+	if c.out = session.receipts.in(req.Extra); c.out == nil {
 		c.out = &outgoing{to: &session.receipts, over: true}
 	}
 	defer func() {
@@ -290,12 +294,12 @@ func (a *adapter) call(ctx context.Context, req *sdk.CallToolRequest) (_ *sdk.Ca
 	stop := func() {}
 	if token := meta["progressToken"]; token != nil {
 		c.progress = a.progress(ctx, req.Session, session, token, later)
-		if ctx.Value(outletKey{}) == nil { // the sdk writes it, and waits for the client
+		if ctx.Value(outletKey{}) == nil { // the sdk writes the progress, and waits for the client
 			c.progress, stop = pumped(c.progress)
 		}
 	}
 	res, err := s.gate.call(ctx, session, c)
-	stop() // progress comes before the answer
+	stop() // all progress is sent before the answer
 	if err != nil {
 		return nil, err
 	}
@@ -309,8 +313,8 @@ func (a *adapter) call(ctx context.Context, req *sdk.CallToolRequest) (_ *sdk.Ca
 	return sent, err
 }
 
-// progress returns what sends the progress of a call through the go-sdk, as long as the
-// client has no handle for the answer.
+// progress returns a function that sends the progress of a call through the go-sdk, as long
+// as the client has no handle for the answer.
 func (a *adapter) progress(ctx context.Context, ss *sdk.ServerSession, session *Session, token any, later *deferred) progressFunc {
 	return func(done, total float64, message string) {
 		if later.told() {
@@ -323,9 +327,9 @@ func (a *adapter) progress(ctx context.Context, ss *sdk.ServerSession, session *
 	}
 }
 
-// pumped is p behind a goroutine, for transports where sending waits for the client.
-// While a report is being sent, the newest other one waits and older ones are dropped.
-// stop sends the waiting one and ends the goroutine.
+// pumped runs p in its own goroutine, for transports where sending waits for the client.
+// While a report is being sent, the newest other report waits and older ones are dropped.
+// stop sends the waiting report and ends the goroutine.
 func pumped(p progressFunc) (_ progressFunc, stop func()) {
 	type report struct {
 		done, total float64

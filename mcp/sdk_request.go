@@ -8,7 +8,7 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// eraOf is the era a request belongs to.
+// eraOf returns the era of a request.
 func eraOf(req sdk.Request) wire.Era {
 	if r, ok := req.(interface{ ProtocolVersion() string }); ok && r.ProtocolVersion() >= wire.ModernRevision {
 		return wire.Modern
@@ -16,10 +16,10 @@ func eraOf(req sdk.Request) wire.Era {
 	return wire.Legacy
 }
 
-// sessionKey is where the context of a request holds its Session.
+// sessionKey is the context key for the Session of a request.
 type sessionKey struct{}
 
-// tenantOf is the tenant whose request it is.
+// tenantOf returns the tenant of a request.
 func (a *adapter) tenantOf(ctx context.Context) string {
 	if session, err := a.sessionOf(ctx); err == nil {
 		return session.tenant
@@ -32,7 +32,7 @@ func (a *adapter) hidesFrom(caller Identity, t *tool) bool {
 	return missing(a.server.cfg.Auth, caller, t.info.Name, "") != nil || a.server.tools.hidesFrom(caller.Tenant, t)
 }
 
-// sessionOf is the Session of a request.
+// sessionOf returns the Session of a request.
 func (a *adapter) sessionOf(ctx context.Context) (*Session, error) {
 	if session, ok := ctx.Value(sessionKey{}).(*Session); ok {
 		return session, nil

@@ -9,7 +9,7 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// callDeferring answers a tools/call of a client that declares the extension. It
+// callDeferring answers a tools/call of a client that declares the tasks extension. It
 // returns nil without an error if the call is not to be deferred.
 func (a *adapter) callDeferring(ctx context.Context, req *sdk.CallToolRequest, next sdk.MethodHandler) (sdk.Result, error) {
 	if eraOf(req) != wire.Modern || a.server.deferrals.keeper == nil {
@@ -46,8 +46,8 @@ func (a *adapter) callDeferring(ctx context.Context, req *sdk.CallToolRequest, n
 	return a.server.deferrals.run(ctx, session, req.Params.Name, wait, func(ctx context.Context) (*sdk.CallToolResult, error) { return callUntilDone(ctx, req, next) })
 }
 
-// callUntilDone calls a tool, and calls it again with the client's answers as long as
-// the tool asks. The client is asked through its handle once it has one.
+// callUntilDone calls a tool, and calls it again with the client's answers as long as the
+// tool asks. Once the client has a handle for the answer, it is asked through that handle.
 func callUntilDone(ctx context.Context, req *sdk.CallToolRequest, next sdk.MethodHandler) (*sdk.CallToolResult, error) {
 	for {
 		any, err := next(ctx, "tools/call", req)
@@ -72,7 +72,7 @@ func callUntilDone(ctx context.Context, req *sdk.CallToolRequest, next sdk.Metho
 	}
 }
 
-// taskParams are those of tasks/get, tasks/update and tasks/cancel.
+// taskParams are the parameters of tasks/get, tasks/update and tasks/cancel.
 type taskParams struct {
 	sdk.ParamsBase
 	TaskID         string                     `json:"taskId"`
@@ -93,7 +93,7 @@ func (a *adapter) addTasks() {
 	})
 	addTaskMethod(a, "tasks/cancel", func(ctx context.Context, session *Session, d *deferred, t *taskResult, _ *taskParams) (*doneResult, error) {
 		if d != nil {
-			d.cancel(errCancelled) // does nothing where the call has ended
+			d.cancel(errCancelled) // does nothing if the call has ended
 			return done(), nil
 		}
 		if err := a.server.deferrals.keeper.Cancel(ctx, session, t.TaskID); err != nil {
@@ -103,8 +103,8 @@ func (a *adapter) addTasks() {
 	})
 }
 
-// addTaskMethod registers a method about a task. do gets the task as d where it
-// runs here; where d is nil, the task is only on record.
+// addTaskMethod registers a method about a task. do gets the running call of the task as d;
+// d is nil if the task does not run in this process and only its record exists.
 func addTaskMethod[R sdk.Result](a *adapter, method string, do func(context.Context, *Session, *deferred, *taskResult, *taskParams) (R, error)) {
 	err := sdk.AddReceivingCustomMethod(a.sdk, method,
 		func(ctx context.Context, _ *sdk.ServerSession, p *taskParams) (none R, _ error) {
@@ -122,6 +122,6 @@ func addTaskMethod[R sdk.Result](a *adapter, method string, do func(context.Cont
 			return do(ctx, session, d, t, p)
 		})
 	if err != nil {
-		panic("mcp: " + err.Error()) // the sdk has come to know the method
+		panic("mcp: " + err.Error()) // the sdk has a method of this name by now
 	}
 }

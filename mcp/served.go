@@ -9,35 +9,35 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// Served is what the HTTP handler learned of a request, for whoever mounts it. The caller
-// of WithServed reads it when the handler has returned. It contains nothing of the
-// arguments, and no token.
+// Served is what the HTTP handler notes about a request, for the code that mounts the
+// handler. The caller of WithServed reads it after the handler has returned. It contains no
+// arguments and no token.
 type Served struct {
-	Tenant, Principal string // empty for a caller that is not known
-	Method            string // of the message, at most maxServedMethod bytes; empty for none
-	Tool              string // that a call names, OtherTool if there is no such tool
-	Limit             string // the name of the limit that it was above; empty for none
-	Session           string // the id, where the request does not have it in a header
+	Tenant, Principal string // empty if the caller is not known
+	Method            string // name of the message's method, at most maxServedMethod bytes; empty if there is no message
+	Tool              string // tool that a call names, OtherTool if no such tool exists
+	Limit             string // name of the limit that refused the request; empty if none did
+	Session           string // id of the session, if the request does not have it in a header
 
-	span *servedSpan                // of the request itself; nil where nothing is traced
-	call atomic.Pointer[servedCall] // which may run on when the handler has returned
+	span *servedSpan                // span of the request itself; nil if nothing is traced
+	call atomic.Pointer[servedCall] // the request's call, which may still run after the handler has returned
 
-	hijackedBytes atomic.Int64 // of the answer, sent after the handler returned
+	hijackedBytes atomic.Int64 // bytes of the answer that were sent after the handler returned
 
 	mu       sync.Mutex
-	hijacked bool   // guarded by mu: the answer goes on when the handler has returned
-	then     func() // guarded by mu: what WhenOver is to call; nil for nothing
+	hijacked bool   // guarded by mu: the answer continues after the handler has returned
+	then     func() // guarded by mu: function that WhenOver must call; nil if there is none
 }
 
-// servedCall is the ids of a call, and what its client says that it belongs to.
+// servedCall contains the ids of a call, and the trace parent that its client sent.
 type servedCall struct {
 	id, trace string
 	parent    TraceParent
 }
 
-// Call returns the ids of the call that the request made, and of its trace: its audit
-// record and its span have them as well. They are empty for no call; of a batch they are
-// those of the call that began last.
+// Call returns the ids of the call that the request made and of its trace, which are also
+// in the call's audit record and span. They are empty if the request made no call. For a
+// batch they are the ids of the call that began last.
 func (s *Served) Call() (id, trace string) {
 	if c := s.call.Load(); c != nil {
 		return c.id, c.trace
@@ -45,9 +45,10 @@ func (s *Served) Call() (id, trace string) {
 	return "", ""
 }
 
-// WhenOver calls f when the answer has ended. It is called when the handler has returned, unless
-// the answer goes on: a WebSocket, or an answer for which [Hijacked] was called. f may keep the
-// program from forgetting a request, so it should need nothing of it.
+// WhenOver calls f after the answer has ended. WhenOver itself is called after the handler
+// has returned. The answer may then continue: it is a WebSocket, or an answer for which
+// [Hijacked] was called. As long as f is kept, everything that f refers to stays in memory,
+// so f should refer to nothing of the request.
 func (s *Served) WhenOver(f func()) {
 	s.mu.Lock()
 	if s.hijacked {
@@ -59,8 +60,9 @@ func (s *Served) WhenOver(f func()) {
 	f()
 }
 
-// Hijacked notes that the answer to the request in ctx goes on when the handler has returned, until
-// over is called. sent is how many bytes of its body were sent since then.
+// Hijacked notes that the answer to the request in ctx continues after the handler has
+// returned, until over is called. sent is the number of bytes of the body that were sent
+// since the return.
 func Hijacked(ctx context.Context) (over func(sent int64)) {
 	s := servedIn(ctx)
 	ended := s.hijack()
@@ -72,11 +74,13 @@ func Hijacked(ctx context.Context) (over func(sent int64)) {
 	}
 }
 
-// HijackedBytes returns how many bytes of the answer's body were sent after the handler returned:
-// what the function of [Hijacked] was called with, and 0 before that and for every other answer.
+// HijackedBytes returns how many bytes of the answer's body were sent after the handler
+// returned: the value that over of [Hijacked] was called with. It is 0 before that call,
+// and for every other answer.
 func (s *Served) HijackedBytes() int64 { return s.hijackedBytes.Load() }
 
-// hijack notes that the answer goes on when the handler has returned, until over is called.
+// hijack notes that the answer continues after the handler has returned, until over is
+// called.
 func (s *Served) hijack() (over func()) {
 	if s == nil {
 		return func() {}
@@ -95,37 +99,40 @@ func (s *Served) hijack() (over func()) {
 	}
 }
 
-// OtherTool stands for all names of tools that do not exist, and OtherMethod for those of
-// methods that no revision can have.
+// OtherTool stands for all names of tools that do not exist, and OtherMethod for all names
+// of methods that no revision can have.
 const (
 	OtherTool   = "_other"
 	OtherMethod = "_other"
 )
 
-// notInMethod reports characters that no name of a method has. A terminal may obey some of
-// those beyond ASCII, and others turn the direction of a line in a log.
+// notInMethod reports whether no method's name contains the character. Among the characters
+// beyond ASCII, some are commands to terminals, and others reverse the direction of a line
+// in a log.
 func notInMethod(r rune) bool { return r <= ' ' || r > '~' }
 
-// maxServedMethod bounds the name of a method, which is the client's.
+// maxServedMethod bounds the length of a method's name in bytes. The client chooses the
+// name.
 const maxServedMethod = 64
 
-// servedKey is where the context of an HTTP request holds its *Served.
+// servedKey is the context key for the *Served of an HTTP request.
 type servedKey struct{}
 
-// WithServed returns a context for a request to the HTTP handler, which fills in Served.
+// WithServed returns a context for a request to the HTTP handler, and the Served that the
+// handler fills in.
 func WithServed(ctx context.Context) (context.Context, *Served) {
 	s := new(Served)
 	return context.WithValue(ctx, servedKey{}, s), s
 }
 
-// serves notes who sends a request.
+// serves notes the caller of a request.
 func (id Identity) serves(ctx context.Context) {
 	if s := servedIn(ctx); s != nil {
 		s.Tenant, s.Principal = id.Tenant, id.Principal
 	}
 }
 
-// servedIn returns what is noted of the request that is served in ctx; nil for nothing.
+// servedIn returns the Served of the request in ctx; nil if there is none.
 func servedIn(ctx context.Context) *Served {
 	s, _ := ctx.Value(servedKey{}).(*Served)
 	return s
@@ -138,21 +145,22 @@ func (s *Served) began(c Call, parent TraceParent) {
 	}
 }
 
-// limited notes why a request was refused.
+// limited notes the limit that refused a request.
 func (s *Served) limited(e *wire.Error) {
 	if data, ok := e.Data.(map[string]any); ok && s != nil {
 		s.Limit, _ = data["limit"].(string)
 	}
 }
 
-// servesSession notes whose session a request is for.
+// servesSession notes the session of a request.
 func servesSession(ctx context.Context, id string) {
 	if s := servedIn(ctx); s != nil {
 		s.Session = id
 	}
 }
 
-// serves notes what a request is, and returns where it is noted; nil for nowhere.
+// serves notes the method and the tool of a request. It returns the request's Served; nil
+// if there is none.
 func (w *web) serves(ctx context.Context, p posted) *Served {
 	s := servedIn(ctx)
 	if s == nil {

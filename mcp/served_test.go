@@ -8,8 +8,8 @@ import (
 	"belljar.dev/mcp"
 )
 
-// The name of a method in a log has only characters that mean nothing to a terminal, and
-// that stand where they are written.
+// The name of a method in a log contains only characters that a terminal shows in their
+// order and does not obey.
 func TestServedMethods(t *testing.T) {
 	h := newHandled(t)
 	for method, want := range map[string]string{
@@ -26,7 +26,7 @@ func TestServedMethods(t *testing.T) {
 	}
 }
 
-// The log names the tool of a call, also where the tool is called as a method.
+// The log names the tool of a call, also if the tool is called as a method.
 func TestServedTools(t *testing.T) {
 	h := newHandled(t)
 	addMethods(h.Server)
@@ -47,7 +47,8 @@ func TestServedTools(t *testing.T) {
 	}
 }
 
-// An answer that goes on without its handler is over at its own end, with all bytes of it.
+// An answer that continues after its handler has returned is over at its own end, with all
+// its bytes counted.
 func TestHijackedAnswer(t *testing.T) {
 	ctx, served := mcp.WithServed(t.Context())
 	over := mcp.Hijacked(ctx)
@@ -59,5 +60,5 @@ func TestHijackedAnswer(t *testing.T) {
 	if over(7); !ended || served.HijackedBytes() != 7 {
 		t.Errorf("over %t, with %d bytes", ended, served.HijackedBytes())
 	}
-	mcp.Hijacked(t.Context())(1) // nothing is noted of this request
+	mcp.Hijacked(t.Context())(1) // this context has no Served to note it in
 }

@@ -14,74 +14,81 @@ import (
 	"belljar.dev/policies"
 )
 
-// Config is the configuration of a Server. The zero value of each field but Gate
-// is the default that its comment names.
+// Config is the configuration of a Server. The comment of each field names the default for
+// its zero value; only Gate is required.
 type Config struct {
 	Gate         Gate   // required: a server needs a policy
-	Name         string // serverInfo.name; "belljar"
-	Version      string // serverInfo.version; "dev"
-	Instructions string // for the agent, sent with the handshake; default none
-	Tenant       string // whose calls these are; "local"
+	Name         string // serverInfo.name; default "belljar"
+	Version      string // serverInfo.version; default "dev"
+	Instructions string // text for the agent, sent with the handshake; default none
+	Tenant       string // tenant of callers without an Authenticator; default "local"
 	Audit        Audit  // records each call; nil records nothing
 	Trace        Tracer // traces each call that has ended; nil traces nothing
-	// Approver asks people where the policy says ask; without it that is a denial.
+	// Approver asks people if the policy's verdict is ask. Without an Approver, ask is a
+	// denial.
 	Approver Approver
-	// Around is called before and after each call that the policy allows; nil is not called.
+	// Around is called before and after each call that the policy allows; it may be nil.
 	Around Around
-	// Redact removes from a text what a policy wants removed from results. It is called
-	// from many goroutines. Without it, calls that need it are refused.
+	// Redact removes from a text what the policy redacts in results. It is called from many
+	// goroutines. If it is nil, calls whose results must be redacted are refused.
 	Redact func(text string, what []policies.Redaction) string
-	Limits Limits // see there
-	// Structured gives every client structured results and output schemas beside
-	// the texts, not only those that ask for them.
+	Limits Limits // bounds of what one client can use
+	// Structured gives every client structured results and output schemas in addition to
+	// the texts, not only the clients that ask for them.
 	Structured bool
-	// TrustClients accepts a client's answer that came sooner than a person can read the
-	// question. Without it such an answer counts as nobody's.
+	// TrustClients accepts a client's answer that arrived sooner than a person can read the
+	// question. By default nobody's approval follows from such an answer.
 	TrustClients bool
-	// Patience is how long clients are expected to wait for a call; 45 s. Common
+	// Patience is how long clients are expected to wait for a call; default 45 s. Common
 	// clients give up after 60 s.
 	Patience time.Duration
 	Log      *slog.Logger // nil logs nothing
-	// StrictInit refuses requests that come after initialize and before the
-	// client's initialized notification; by default they are served.
+	// StrictInit refuses requests that arrive after initialize and before the client's
+	// initialized notification; by default they are served.
 	StrictInit bool
 	HTTP
-	// Key seals the states that modern clients carry from one call to the next: another
-	// process with this key takes them. It has at least 32 bytes; nil for one at random.
+	// Key seals the states that modern clients carry from one call to the next. Another
+	// process with the same key accepts these states. Key has at least 32 bytes; nil stands
+	// for a random key.
 	Key []byte
-	// Suite adds what the protocol's conformance suite calls by name; nil adds nothing.
+	// Suite adds the tools and prompts that the protocol's conformance suite calls by name;
+	// nil adds nothing.
 	Suite Suite
 	Moments
 }
 
-// Moments are functions that are called in the life of a session; nil ones are not.
+// Moments are functions that are called at points in the life of a session; each may be
+// nil.
 type Moments struct {
 	// OnSession is called when a session opens, before its first call, and
 	// OnSessionEnd after its last one has returned. ctx ends with the session.
 	OnSession    func(ctx context.Context, s *Session)
 	OnSessionEnd func(s *Session)
 	// Gather is called before the tools of a session are listed, and if a session calls a
-	// tool that is not there. The client waits, and is offered what SetRemotes has by then.
+	// tool that does not exist. The client waits, and is offered the tools that SetRemotes
+	// has set when Gather returns.
 	Gather func(ctx context.Context, s *Session)
 }
 
-// HTTP is what a server over HTTP has beside that.
+// HTTP is the additional configuration of a server over HTTP.
 type HTTP struct {
-	Auth Authenticator // finds out the callers; nil means Tenant for all
-	// Guarded says that whoever mounts the handler has checked the headers Host and
-	// Origin of each request, see package origin, and bounds the time in which its body
-	// comes. By default the handler does both, and knows the names of loopback only.
+	Auth Authenticator // identifies the callers; nil means Tenant for all callers
+	// Guarded reports that the code that mounts the handler checks the headers Host and
+	// Origin of each request (see package origin), and bounds the time in which the
+	// request's body arrives. By default the handler does both, and accepts the names of
+	// loopback only.
 	Guarded bool
-	// Shared is what this server counts together with others of the process; nil for
-	// nothing.
+	// Shared contains the quotas that this server shares with other servers of the process;
+	// nil shares none.
 	Shared  *Shared
 	Kept    SessionBook // keeps sessions beyond the end of the server; nil keeps none
 	SSE     bool        // serve HTTP with SSE as well, the transport of revision 2024-11-05
 	Sockets bool        // serve WebSockets as well
-	// Tickets are those of pages. Servers of one process share them; nil for some of its own.
+	// Tickets are the tickets of pages. Servers of one process share them; nil gives this
+	// server its own.
 	Tickets *Tickets
-	// MarkNotStarted marks a refusal of a server that is stopping: no part of the request ran, so it
-	// may be sent to the next server. Nil marks nothing.
+	// MarkNotStarted marks a refusal of a server that is stopping: no part of the request
+	// ran, so the request may be sent to the next server. Nil marks nothing.
 	MarkNotStarted func(answer http.Header)
 }
 
@@ -101,11 +108,11 @@ type Server struct {
 	web           *webSessions
 	adapter       *adapter
 	routed        *web            // for HandlerOf
-	serverInfo    json.RawMessage // name and version of the server, in each modern answer
+	serverInfo    json.RawMessage // name and version of the server, part of each modern answer
 }
 
-// New makes a Server without tools. It fails if a field of cfg cannot be used, and
-// names the field.
+// New returns a Server without tools. It fails if a field of cfg is not valid, and names
+// the field.
 func New(cfg Config) (*Server, error) {
 	if cfg.Gate == nil {
 		return nil, errors.New("mcp: Config.Gate is missing: a server needs a policy")
@@ -127,7 +134,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: &cfg}
 	var err error
 	if s.serverInfo, err = json.Marshal(map[string]string{"name": cfg.Name, "version": cfg.Version}); err != nil {
-		return nil, err // cannot be: a map of texts
+		return nil, err // cannot happen: a map of strings can be marshalled
 	}
 	s.sessions = newSessionTable(&cfg)
 	s.tools = newToolset(cfg.Gate, s.sessions.tenants)
@@ -148,10 +155,10 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// ToolInfo is a registered tool and the schemas of its input and output. OutputSchema
-// goes to clients that ask for structured results: the members and their types.
-// ResultSchema describes these in full. Both are empty if the tool has no structured
-// result.
+// ToolInfo is a registered tool and the schemas of its input and output. OutputSchema goes
+// to clients that ask for structured results, and contains the members and their types.
+// ResultSchema describes the same results in full. Both are empty if the tool has no
+// structured result.
 type ToolInfo struct {
 	Tool
 	InputSchema  json.RawMessage
@@ -162,17 +169,18 @@ type ToolInfo struct {
 // Tools returns the registered tools, sorted by name.
 func (s *Server) Tools() []ToolInfo { return s.tools.all() }
 
-// Describe changes the description of a tool, and notifies clients to list the
-// tools again. It reports whether the description is a different one.
+// Describe changes the description of a tool, and notifies clients to list the tools again.
+// It reports whether the new description differs from the old one.
 func (s *Server) Describe(name, description string) (changed bool) {
 	return s.tools.describe(name, description)
 }
 
 // SetRemotes replaces the tools of an upstream for a tenant; without tools and without a
-// note, the upstream is forgotten. Calls that run go on. If the list has changed, clients
-// are notified soon, and at most announceMost times in a minute. The result says of each
-// tool that cannot be offered why not; the others are offered. A tool keeps its name until
-// its upstream is replaced. Tools of the server itself keep theirs for ever.
+// note, the upstream is removed. Running calls continue. If the list has changed, clients
+// are notified soon, and at most announceMost times a minute. For each tool that cannot be
+// offered, the result has an error with the reason; the other tools are offered. A tool
+// keeps its name until its upstream is replaced. Tools of the server itself keep their
+// names for ever.
 func (s *Server) SetRemotes(name string, r Remotes) (refused []error) {
 	u, refused := newUpstream(name, r)
 	if r.Search != "" {
@@ -183,10 +191,10 @@ func (s *Server) SetRemotes(name string, r Remotes) (refused []error) {
 	return append(refused, s.tools.setRemotes(cmp.Or(r.Tenant, s.cfg.Tenant), u)...)
 }
 
-// Shutdown ends the server. Connections take no new requests and end when their running
-// ones have been answered. After Limits.Drain, or when ctx ends, what still runs is
-// cancelled. Shutdown returns when every session is over, with the error of ctx if that
-// ended first. It may be called twice.
+// Shutdown ends the server. Connections accept no new requests, and end when their running
+// requests have been answered. After Limits.Drain, or when ctx ends, the calls that still
+// run are cancelled. Shutdown returns when every session is over; it returns the error of
+// ctx if ctx ended first. It may be called twice.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.sessions.refuseNew()
 	s.tools.news.stop()
@@ -194,17 +202,17 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return s.sessions.wait(ctx)
 }
 
-// End ends the sessions that which chooses, and returns those that it has ended. It
-// cancels their calls with why as the cause, waits for them, and then calls the
-// functions of OnEnd. A connection over stdio, and with it ServeStdio, ends with its
-// session; a client over HTTP can begin another session.
+// End ends the sessions for which the function which returns true, and returns the sessions
+// that it has ended. It cancels their calls with why as the cause, waits for them, and then
+// calls the functions of OnEnd. A connection over stdio, and with it ServeStdio, ends with
+// its session; a client over HTTP can begin another session.
 func (s *Server) End(which func(SessionInfo) bool, why string) []SessionInfo {
 	cause := ErrEnded
 	if why != "" {
 		cause = fmt.Errorf("%w: %s", ErrEnded, why)
 	}
 	ended := []SessionInfo{}
-	var ending sync.WaitGroup // together: each may wait for a call that takes its time
+	var ending sync.WaitGroup // the sessions end at the same time, since each may wait for a slow call
 	for _, session := range s.sessions.chosen(which) {
 		ended = append(ended, session.info())
 		s.web.remember(endedSession{session.id, session.owner, cause})
@@ -214,10 +222,10 @@ func (s *Server) End(which func(SessionInfo) bool, why string) []SessionInfo {
 	return ended
 }
 
-// Reloaded is to be called after the answers of Gate or Auth have changed. Where the
-// set of tools that is hidden from a tenant is another one now, its clients are
-// notified to list the tools again. Tenants get their new limits, and the streams of
-// callers who would not be let in any more end.
+// Reloaded must be called after the answers of Gate or Auth have changed. If the set of
+// tools that is hidden from a tenant has changed, the tenant's clients are notified to list
+// the tools again. Tenants get their new limits, and the streams of callers that would be
+// refused now end.
 func (s *Server) Reloaded() {
 	s.web.callers.recheck()
 	s.sessions.reload()

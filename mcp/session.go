@@ -14,7 +14,7 @@ import (
 )
 
 // patience is how long an ending session waits for calls that were cancelled. A handler
-// that needs longer hangs, and may be set free by what OnEnd closes.
+// that needs longer hangs; the functions of OnEnd may close what it waits for.
 const patience = 2 * time.Second
 
 // Session is one conversation with a client: a connection over stdio, an Mcp-Session-Id
@@ -28,53 +28,55 @@ type Session struct {
 	cancel context.CancelCauseFunc
 	over   chan struct{} // closed when OnEnd's functions have returned
 	door   *admission
-	layer  atomic.Pointer[policies.Layer] // below the policy, for this session; nil for none
+	layer  atomic.Pointer[policies.Layer] // session's own layer below the policy; nil if it has none
 
-	structured atomic.Bool // its initialize asked for structured results
-	resumed    bool        // constant from its first call on, see Resumed
+	structured atomic.Bool // the client's initialize asked for structured results
+	resumed    bool        // constant since the first call, see Resumed
 
 	began    time.Time
-	lastCall atomic.Int64   // when its last call began or ended, in Unix nanoseconds
-	asking   sync.WaitGroup // of questions to the client
-	writes   sync.WaitGroup // of requests over HTTP whose answers are not written; none is added once it has ended
+	lastCall atomic.Int64   // when the last call began or ended, in Unix nanoseconds
+	asking   sync.WaitGroup // counts questions to the client
+	// counts HTTP requests whose answers are not written yet; not incremented after the
+	// session has ended
+	writes sync.WaitGroup
 
-	receipts receipts // of results that the client may not have
+	receipts receipts // results that the client may not have received
 
 	mu    sync.Mutex
 	conn  connection                         // guarded by mu
 	life  life                               // guarded by mu
 	calls map[string]context.CancelCauseFunc // guarded by mu: running calls by Call.ID
-	empty chan struct{}                      // guarded by mu: closed when calls becomes empty; nil while nobody waits
+	empty chan struct{}                      // guarded by mu: closed when calls becomes empty; nil if nobody waits
 }
 
-// connection is what a session knows of its client.
+// connection is what a session knows about its client.
 type connection struct {
 	transport string // "stdio" or "http"; empty for a session of this process
-	client    string // its own name, which proves nothing
+	client    string // name that the client gave itself, which proves nothing
 	version   string
-	level     string                  // that it set for log messages; empty for none
-	out       outlet                  // for what belongs to no request; nil where the client has no connection
-	peer      *peer                   // the client that can be asked; nil where it cannot
-	hangUp    func()                  // ends the connection; nil where the session's end does
-	leave     context.CancelCauseFunc // begins the end of a conversation; nil without one
+	level     string                  // level that the client set for log messages; empty if it set none
+	out       outlet                  // for messages that belong to no request; nil if the client has no connection
+	peer      *peer                   // the client, if it can be asked; otherwise nil
+	hangUp    func()                  // ends the connection; nil if the end of the session does that
+	leave     context.CancelCauseFunc // begins the end of a conversation; nil if there is none
 }
 
-// life is how far a session is on its way to its end.
+// life is how far a session has come towards its end.
 type life struct {
 	ended bool
-	cause error // why it ended
-	ran   bool  // the functions of onEnd were taken
+	cause error // cause of the end
+	ran   bool  // the functions in onEnd were taken to be called
 	onEnd []func()
 }
 
-// ID names the session. It cannot be guessed.
+// ID returns the id of the session. It cannot be guessed.
 func (s *Session) ID() string { return s.id }
 
 // Tenant returns the tenant that the session belongs to.
 func (s *Session) Tenant() string { return s.tenant }
 
-// Principal returns the Identity.Principal of the caller that the session belongs to;
-// empty over stdio, in this process and where there are no tenants.
+// Principal returns the Identity.Principal of the caller that the session belongs to. It is
+// empty over stdio, in this process, and if there are no tenants.
 func (s *Session) Principal() string { return s.principal }
 
 // Client returns the client's own name, which proves nothing; empty before
@@ -91,7 +93,7 @@ func (s *Session) setClient(name, version string) {
 	s.conn.client, s.conn.version = name, version
 }
 
-// meet notes what a client says of itself.
+// meet notes what a client states about itself.
 func (s *Session) meet(p *sdk.InitializeParams) {
 	if p == nil || p.ClientInfo == nil {
 		return
@@ -104,13 +106,14 @@ func (s *Session) meet(p *sdk.InitializeParams) {
 	p.Capabilities.Experimental, p.Capabilities.Extensions = fitted(p.Capabilities.Experimental), fitted(p.Capabilities.Extensions)
 }
 
-// fitted is a map without room for more. The go-sdk keeps what a client says of itself for
-// as long as its session lasts, and reads each object into a map with room for 64 members.
+// fitted returns a copy of a map without spare capacity. The go-sdk keeps what a client
+// states about itself for as long as its session lasts, and reads each object into a map
+// with room for 64 members.
 func fitted(all map[string]any) map[string]any {
 	if all == nil {
 		return nil
 	}
-	fits := make(map[string]any, len(all)) // maps.Clone keeps the room
+	fits := make(map[string]any, len(all)) // maps.Clone would keep the spare capacity
 	maps.Copy(fits, all)
 	return fits
 }
@@ -128,13 +131,13 @@ func (s *Session) logLevel() string {
 	return s.conn.level
 }
 
-// Resumed reports whether the session was begun at an earlier server, or before it was idle
-// for long: what its calls had made outside of files is gone.
+// Resumed reports whether the session was begun at an earlier server, or before a long idle
+// time. What its earlier calls made outside of files is gone.
 func (s *Session) Resumed() bool { return s.resumed }
 
-// OnEnd registers f to be called when the session has ended and its last call has
-// returned. If that has happened already, f is called at once, in this goroutine. A call
-// that ignores its cancelled context for two seconds is not waited for any longer. The
+// OnEnd registers f to be called when the session has ended and its last call has returned.
+// If that has happened already, OnEnd calls f immediately, in the caller's goroutine. A
+// call that ignores its cancelled context for two seconds is not waited for any longer. The
 // functions are called one by one, the last added first.
 func (s *Session) OnEnd(f func()) {
 	s.mu.Lock()
@@ -147,7 +150,8 @@ func (s *Session) OnEnd(f func()) {
 	f()
 }
 
-// Done is closed when the session ends, before its calls have returned.
+// Done returns a channel that is closed when the session ends, before its calls have
+// returned.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
 // Close ends the session: it cancels its calls, waits for them, and then calls the
@@ -155,8 +159,8 @@ func (s *Session) Done() <-chan struct{} { return s.done }
 // from a handler or from OnEnd.
 func (s *Session) Close() { s.end(ErrShutdown) }
 
-// begin notes a call, so that the end of the session cancels it. After an error its
-// context has ended; else the caller calls finish when the call has returned.
+// begin notes a call, so that the end of the session cancels it. If begin returns an error,
+// the session has ended; otherwise the caller calls finish when the call has returned.
 func (s *Session) begin(id string, cancel context.CancelCauseFunc) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +194,7 @@ func (s *Session) calling() bool {
 	return len(s.calls) > 0
 }
 
-// whenEmpty is closed when no call runs.
+// whenEmpty returns a channel that is closed when no call runs.
 func (s *Session) whenEmpty() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,8 +219,8 @@ func (s *Session) cancelCalls(cause error) {
 	}
 }
 
-// writing notes that the answer to a request is being written, until done is called:
-// the session's connection does not end before.
+// writing notes that the answer to a request is being written, until done is called. The
+// session's connection does not end before that.
 func (s *Session) writing() (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,7 +231,8 @@ func (s *Session) writing() (done func()) {
 	return s.writes.Done
 }
 
-// written is closed when the answers of a session that has ended are written.
+// written returns a channel that is closed when the answers of a session that has ended are
+// written.
 func (s *Session) written() <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -269,7 +274,7 @@ func (s *Session) end(cause error) {
 	}()
 	select {
 	case <-asked:
-	case <-late: // the calls may have had a part of it
+	case <-late: // the wait for the calls may have used part of the time
 	}
 	s.receipts.end()
 	s.mu.Lock()

@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// SessionInfo is a session in the operator's view.
+// SessionInfo is a session as the operator sees it.
 type SessionInfo struct {
 	ID        string    `json:"id"`
 	Tenant    string    `json:"tenant"`
-	Principal string    `json:"principal,omitempty"` // see Identity
-	Transport string    `json:"transport"`           // stdio or http; empty for a session of this process
-	Client    string    `json:"client,omitempty"`    // what it calls itself, which proves nothing
+	Principal string    `json:"principal,omitempty"` // see Identity.Principal
+	Transport string    `json:"transport"`           // "stdio" or "http"; empty for a session of this process
+	Client    string    `json:"client,omitempty"`    // name that the client gave itself, which proves nothing
 	Version   string    `json:"client_version,omitempty"`
 	Began     time.Time `json:"began"`
 	Used      time.Time `json:"used"`  // when the last call began or ended
-	Calls     int       `json:"calls"` // that run
+	Calls     int       `json:"calls"` // number of running calls
 }
 
-// sessionTable is the sessions of a server that are open.
+// sessionTable contains the open sessions of a server.
 type sessionTable struct {
 	cfg *Config
-	wg  sync.WaitGroup // connections and HTTP sessions, until they are over
+	wg  sync.WaitGroup // counts connections and HTTP sessions that are not over
 
 	mu      sync.Mutex
 	live    map[*Session]struct{} // guarded by mu
@@ -57,7 +57,7 @@ func (s *Server) open(ctx context.Context, id string) (*Session, error) {
 		return nil, err
 	}
 	s.tools.opened(whose.tenant)
-	if s.deferrals.keeper != nil { // the first that is added is the last that is called
+	if s.deferrals.keeper != nil { // the function that is added first is called last
 		session.OnEnd(func() { s.deferrals.keeper.Release(context.WithoutCancel(ctx), session) })
 	}
 	if s.cfg.OnSession != nil {
@@ -66,8 +66,8 @@ func (s *Server) open(ctx context.Context, id string) (*Session, error) {
 	return session, nil
 }
 
-// enter notes work that Shutdown must wait for, unless the server is closing already;
-// the caller ends it with wg.Done.
+// enter notes work that Shutdown must wait for, unless the server is closing already. The
+// caller ends the work with wg.Done.
 func (st *sessionTable) enter() error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -78,7 +78,7 @@ func (st *sessionTable) enter() error {
 	return nil
 }
 
-// add notes a session that is open, unless the server is closing already.
+// add notes an open session, unless the server is closing already.
 func (st *sessionTable) add(session *Session) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -137,8 +137,8 @@ func (st *sessionTable) refuseNew() {
 	}
 }
 
-// wait waits for what has entered. When ctx ends, it ends the sessions that are left, and
-// returns the error of ctx.
+// wait waits for the work that enter noted. When ctx ends, it ends the remaining sessions,
+// and returns the error of ctx.
 func (st *sessionTable) wait(ctx context.Context) error {
 	over := make(chan struct{})
 	go func() {
@@ -181,7 +181,7 @@ func (s *Session) close(cause error) {
 	}
 }
 
-// chosen returns the sessions that which chooses, the oldest first.
+// chosen returns the sessions for which the function which returns true, the oldest first.
 func (st *sessionTable) chosen(which func(SessionInfo) bool) (all []*Session) {
 	st.mu.Lock()
 	for session := range st.live {
@@ -195,7 +195,7 @@ func (st *sessionTable) chosen(which func(SessionInfo) bool) (all []*Session) {
 	return all
 }
 
-// info returns the session in the operator's view.
+// info returns the session as the operator sees it.
 func (s *Session) info() SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,15 +11,15 @@ import (
 	"belljar.dev/mcp"
 )
 
-// named is the handshake of a client that calls itself so.
+// named sends the handshake of a client that calls itself by the name client.
 func (h *handled) named(client string) (id string, w *httptest.ResponseRecorder) {
 	w = h.ask(h.t.Context(), "POST", "", "", strings.Replace(fmt.Sprintf(hello, revLegacy), `"name":"test"`, fmt.Sprintf(`"name":%q`, client), 1))
 	return w.Header().Get("Mcp-Session-Id"), w
 }
 
-// Without tenants a client that forgets its sessions takes its own places and no
-// others: the one of its sessions that was idle the longest gives way, and where all
-// are in use the client reads when to try again.
+// Without tenants, a client that forgets its sessions uses up its own share and not that of
+// others. Its session that was idle the longest is ended; if all are in use, the client is
+// told when to try again.
 func TestSessionsOfOneClient(t *testing.T) {
 	for _, greedy := range []string{"greedy", ""} {
 		t.Run("named "+greedy, func(t *testing.T) { sessionsOfOneClient(t, greedy) })
@@ -73,8 +73,8 @@ func sessionsOfOneClient(t *testing.T, greedy string) {
 	})
 }
 
-// A session that is ended tells its call why, and later requests: those of the modern
-// era begin another one.
+// A session that is ended reports the reason to its call and to later requests. Later
+// requests of the modern era begin another session.
 func TestEndSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandled(t)

@@ -8,12 +8,12 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// crowd is the tickets of some tenants at one hall.
+// crowd contains the requests of several tenants that share one hall.
 type crowd struct {
 	*Shared
 	t       *testing.T
-	order   []string // of the tenants whose requests have started
-	running []func() // leaves of those that run, the oldest first
+	order   []string // tenants of the requests that have started, in order
+	running []func() // functions that end the running requests, the oldest first
 }
 
 func (c *crowd) ask(tenant string) *wire.Error {
@@ -33,8 +33,8 @@ func (c *crowd) leave() {
 	first()
 }
 
-// A tenant with a hundred requests that wait does not keep those of others out: where all
-// places are taken, each tenant gets its turn.
+// Many waiting requests of one tenant do not keep the requests of others out: if all places
+// are taken, each tenant gets its turn.
 func TestTenantsTakeTurns(t *testing.T) {
 	c := &crowd{Shared: NewShared(4), t: t}
 	for range 100 {
@@ -60,7 +60,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 	for len(c.running) > 0 {
 		c.leave()
 	}
-	if n := len(c.order); n != 99 { // of 103, four ran before
+	if n := len(c.order); n != 99 { // 99 of 103: four ran before
 		t.Errorf("%d requests have run in all, want 99", n)
 	}
 	if c.hall.running != 0 || len(c.hall.waiting) != 0 {
@@ -71,7 +71,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 	}
 }
 
-// A request that gives up its turn leaves the hall to others.
+// A request that is withdrawn while it waits leaves its turn to others.
 func TestWithdrawnTurns(t *testing.T) {
 	c := &crowd{Shared: NewShared(1), t: t}
 	if bad := c.ask("a"); bad != nil {

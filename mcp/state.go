@@ -8,14 +8,14 @@ type State int
 
 // The states, in the order in which a connection passes them.
 const (
-	Uninitialized State = iota // nothing was agreed yet
-	Initializing               // initialize was accepted, initialized is awaited
+	Uninitialized State = iota // nothing is agreed yet
+	Initializing               // initialize was accepted; the initialized notification is missing
 	Ready                      // the handshake is over
-	Shutting                   // no new requests; running ones end
-	Closed                     // over
+	Shutting                   // no new requests are accepted; running requests end
+	Closed                     // the conversation is over
 )
 
-// String is the state's name.
+// String returns the state's name.
 func (s State) String() string {
 	switch s {
 	case Uninitialized:
@@ -32,16 +32,16 @@ func (s State) String() string {
 	return fmt.Sprintf("state(%d)", int(s))
 }
 
-// event is what moves a connection from one State to another.
+// event is a cause for a connection to change its State.
 type event int
 
 const (
-	evInitialize  event = iota // an initialize request came
-	evInitialized              // the client's initialized notification came
+	evInitialize  event = iota // an initialize request arrived
+	evInitialized              // the client's initialized notification arrived
 	evReject                   // the initialize request was answered with an error
 	evShutdown                 // the client or the operator ended the conversation
 	evError                    // the connection broke
-	evClose                    // everything has ended
+	evClose                    // all calls and writers have ended
 )
 
 func (e event) String() string {
@@ -55,12 +55,12 @@ type InvalidTransition struct {
 	Event string
 }
 
-// Error says which event came in which state.
+// Error reports the event and the state.
 func (e *InvalidTransition) Error() string {
 	return fmt.Sprintf("%s is not valid while the connection is %s", e.Event, e.From)
 }
 
-// next is the State after an event, or an *InvalidTransition.
+// next returns the State after an event, or an *InvalidTransition.
 func (s State) next(e event) (State, error) {
 	switch {
 	case s == Uninitialized && e == evInitialize:

@@ -5,14 +5,13 @@ import (
 	"io"
 )
 
-// ServeStdio serves one client until in ends, ctx does or Shutdown is called,
-// and then waits at most Limits.Drain for running calls to be answered before
-// it cancels them. It closes in. The error is nil when the client or the
-// operator ended the conversation.
+// ServeStdio serves one client until in ends, ctx ends or Shutdown is called. It then waits
+// at most Limits.Drain until running calls are answered, and cancels the rest. It closes
+// in. The error is nil if the client or the operator ended the conversation.
 //
-// A stream that blocks for ever in spite of Close, as a terminal can, or a
-// handler that ignores its context, does not keep ServeStdio from returning;
-// a goroutine then stays behind.
+// A stream that blocks for ever in spite of Close, as a terminal can, or a handler that
+// ignores its context, does not keep ServeStdio from returning; a goroutine then stays
+// behind.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer) error {
 	stopped := make(chan struct{})
 	c, err := s.begin(ctx, &link{

@@ -5,14 +5,15 @@ import (
 	"testing"
 )
 
-// W9, W10, C7: the handshake of every revision that has one, 2024-11-05 first.
+// W9, W10, C7: TestHandshake checks the handshake of every revision that has one,
+// 2024-11-05 first.
 func TestHandshake(t *testing.T) {
 	for _, tt := range []struct{ ask, get string }{
 		{"2024-11-05", "2024-11-05"},
 		{"2025-03-26", "2025-03-26"},
 		{"2025-06-18", "2025-06-18"},
 		{"2025-11-25", "2025-11-25"},
-		{"2026-07-28", "2025-11-25"}, // it has no initialize
+		{"2026-07-28", "2025-11-25"}, // this revision has no initialize
 		{"9999-01-01", "2025-11-25"},
 		{"", "2025-11-25"},
 	} {

@@ -8,7 +8,8 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// stream takes a stream for the caller's tenant. The caller calls done.
+// stream counts a stream of a tenant that opens. The caller calls done when the stream
+// ends.
 func (c *Config) stream(tenant string) (done func(), bad *wire.Error) {
 	most := DefaultStreams
 	if own, named := c.tenantLimits(tenant); named {
@@ -20,11 +21,11 @@ func (c *Config) stream(tenant string) (done func(), bad *wire.Error) {
 	return func() { c.Shared.giveBack(quotaStreams, tenant) }, nil
 }
 
-// DefaultStreams is how many streams may be open at once where there are no tenants.
+// DefaultStreams is how many streams may be open at the same time if there are no tenants.
 const DefaultStreams = 1024
 
-// callers are those whose streams are open. A stream goes on for as long as its client
-// likes, so it ends when its caller would not be let in any more.
+// callers are the callers with open streams. A stream lasts as long as its client likes, so
+// it must be ended when its caller would be refused now.
 type callers struct {
 	cfg *Config
 
@@ -34,7 +35,7 @@ type callers struct {
 
 // openStream is a request whose answer is a stream without an end.
 type openStream struct {
-	holds func() bool // whether its caller would be let in now
+	holds func() bool // reports whether its caller would still be accepted
 	end   func()
 }
 
@@ -42,8 +43,8 @@ func newCallers(cfg *Config) *callers {
 	return &callers{cfg: cfg, open: make(map[*openStream]struct{})}
 }
 
-// whileValid bounds a stream by the life of the caller's token: the client opens it anew with
-// the next one. The caller calls done.
+// whileValid bounds a stream by the life of the caller's token: the client opens a new
+// stream with its next token. The caller of whileValid calls done when the stream ends.
 func (c *callers) whileValid(ctx context.Context) (_ context.Context, done func()) {
 	var end context.CancelFunc
 	if expires := c.cfg.callerOf(ctx).Expires; expires.IsZero() {
@@ -55,7 +56,7 @@ func (c *callers) whileValid(ctx context.Context) (_ context.Context, done func(
 	c.mu.Lock()
 	c.open[s] = struct{}{}
 	c.mu.Unlock()
-	if !s.holds() { // since it was let in, and before recheck could find it
+	if !s.holds() { // may have changed after the request was accepted, before recheck could see this stream
 		end()
 	}
 	return ctx, func() {
@@ -66,7 +67,7 @@ func (c *callers) whileValid(ctx context.Context) (_ context.Context, done func(
 	}
 }
 
-// recheck ends the streams of those who would not be let in any more.
+// recheck ends the streams of callers that would be refused now.
 func (c *callers) recheck() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,20 +8,20 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// A result is text and images, and has structuredContent only where the client
-// asks for it. Clients such as Claude Code 2.1 and Codex 0.169 give their model
-// the structured content in place of all else, so that it would never see an
-// image, a hint or a notice. Every text is therefore enough alone, and this file
-// is the one place that decides.
+// A result consists of text and images, and has structuredContent only if the client asks
+// for it. Clients such as Claude Code 2.1 and Codex 0.169 give their model the structured
+// content in place of everything else, so the model would never see an image, a hint or a
+// notice. Every text is therefore complete without the structured part. Only this file
+// decides which form a client gets.
 
-// structuredKey is how a client asks for structured results and output schemas. It is
-// either an experimental capability (with any object), in initialize or, in the modern
-// era, in each request; or a member of a request's _meta, true or false, which decides
-// for this request alone.
+// structuredKey is the name by which a client asks for structured results and output
+// schemas. It is either an experimental capability (with any object as its value), in
+// initialize or, in the modern era, in each request; or a member of a request's _meta, true
+// or false, which decides for this request alone.
 const structuredKey = "belljar.dev/structured"
 
-// structures reports whether the answer to a request has structured content.
-// meta is that of the request; session may be nil.
+// structures reports whether the answer to a request has structured content. meta is the
+// _meta of the request; session may be nil.
 func (c *Config) structures(session *Session, meta sdk.Meta) bool {
 	if asked, ok := meta[structuredKey].(bool); ok {
 		return asked
@@ -41,10 +41,10 @@ func declaresStructure(experimental map[string]any) bool {
 // structures reports whether the session's initialize asked for structured results.
 func (s *Session) structures() bool { return s != nil && s.structured.Load() }
 
-// shown returns the result in the form for a client, with its structured part or
-// without. If a result has only a structured part, it gets that as text. The result of an
-// upstream keeps it: clients want it where the tool's definition promises it. But the legacy
-// era has objects only.
+// shown returns the result in the form for a client, with or without its structured part. A
+// result that has only a structured part gets it as text too. The result of an upstream
+// keeps its structured part: clients require it if the tool's definition promises it. But
+// in the legacy era it is kept only if it is an object.
 func (r *Result) shown(structured, legacy bool) (*Result, error) {
 	if structured || r.Structured == nil {
 		return r, nil
@@ -52,7 +52,7 @@ func (r *Result) shown(structured, legacy bool) (*Result, error) {
 	if raw, ok := r.Structured.(json.RawMessage); ok && r.Upstream != "" && (!legacy || wire.IsObject(raw)) {
 		return r, nil
 	}
-	out := *r // what a handler returned is its own
+	out := *r // a copy: the handler may still use its result
 	out.Structured = nil
 	if len(r.Content) == 0 {
 		raw, err := json.Marshal(r.Structured)

@@ -10,14 +10,14 @@ import (
 	"belljar.dev/mcp"
 )
 
-// structured is a server that gives all clients structured results.
+// structured configures a server to give all clients structured results.
 func structured(c *mcp.Config) { c.Structured = true }
 
-// wishes are the ways in which a client says what it wants of structured results,
-// as members of _meta and as capabilities.
+// wishes are the ways in which a client asks for structured results or declines them, as
+// members of _meta and as capabilities.
 var wishes = []struct {
 	name, meta, capabilities string
-	server                   bool // the server has them for all
+	server                   bool // the server gives structured results to all clients
 	want                     bool
 }{
 	{name: "no wish"},
@@ -30,13 +30,13 @@ var wishes = []struct {
 	{name: "a wish that is none", meta: `"belljar.dev/structured":"yes"`},
 }
 
-// A result has structured content, and a tool an output schema, where the client
-// asks for it, and nowhere else: clients give their model the structured part in
-// place of the text.
+// A result has structured content, and a tool an output schema, only if the client asks for
+// it: clients give their model the structured part in place of the text.
 func TestStructuredIsForWhoAsks(t *testing.T) {
 	requests := []struct{ method, tool, args, part, without string }{
 		{"tools/call", "echo", `"arguments":{"text":"hi"}`, `"structuredContent":{"said":"hi"}`, `"text":"hi"`},
-		{"tools/call", "echo", `"another":1,"arguments":{"text":"hi"}`, `"structuredContent":{"said":"hi"}`, `"text":"hi"`}, // through the sdk
+		// this call goes through the sdk
+		{"tools/call", "echo", `"another":1,"arguments":{"text":"hi"}`, `"structuredContent":{"said":"hi"}`, `"text":"hi"`},
 		{"tools/call", "echo", `"arguments":{"text":"forbidden"}`, `"structuredContent":{"refusal":{`, `"text":"DENIED`},
 		{"tools/call", "mute", `"arguments":{}`, `"structuredContent":{"said":"it"}`, `said`},
 		{"tools/list", "", `"cursor":""`, `"outputSchema":{`, `"inputSchema":{`},
@@ -80,8 +80,7 @@ func TestStructuredIsForWhoAsks(t *testing.T) {
 	}
 }
 
-// modernMeta is the _meta of a modern request with capabilities, and with other
-// members.
+// modernMeta returns the _meta of a modern request with capabilities and other members.
 func modernMeta(capabilities, more string) string {
 	meta := `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":` + capabilities
 	if more != "" {

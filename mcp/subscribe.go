@@ -16,14 +16,15 @@ import (
 // its recipient until it leaves (notifyMiddleware).
 
 const (
-	watchMost = 128 // subscriptions of one client
+	watchMost = 128 // most subscriptions of one client
 	newsMost  = 4096
 )
 
 // forKey is the member of a message that names its recipient, until the message leaves.
 const forKey = "belljar.dev/for"
 
-// subscriptions are what clients have subscribed to, and the changes to notify them of.
+// subscriptions contains the URIs that clients have subscribed to, and the changes to
+// notify them about.
 type subscriptions struct {
 	cfg      *Config
 	sessions *sessionTable
@@ -39,7 +40,7 @@ func newSubscriptions(cfg *Config, sessions *sessionTable, server *sdk.Server) *
 	return &subscriptions{cfg: cfg, sessions: sessions, sdk: server, bySDK: make(map[*sdk.ServerSession]*watch), news: make(map[news]struct{})}
 }
 
-// watch is what one client has subscribed to.
+// watch contains the subscriptions of one client.
 type watch struct {
 	session *Session
 	uris    map[string]struct{}
@@ -104,7 +105,7 @@ func (subs *subscriptions) notify(n news) {
 	subs.news[n] = struct{}{}
 }
 
-// wanted reports whether anybody subscribed to a resource; mu is held.
+// wanted reports whether anybody subscribed to a resource; the caller holds mu.
 func (subs *subscriptions) wanted(n news) bool {
 	for _, w := range subs.bySDK {
 		if _, ok := w.uris[n.uri]; ok && n.concerns(w.session) {
@@ -142,7 +143,7 @@ func (subs *subscriptions) sendAll() {
 	}
 }
 
-// add notes that the client of a session wants to be notified of a resource.
+// add subscribes the client of a session to a resource.
 func (subs *subscriptions) add(ss *sdk.ServerSession, session *Session, uri string) error {
 	subs.mu.Lock()
 	defer subs.mu.Unlock()
@@ -169,7 +170,8 @@ func (subs *subscriptions) remove(ss *sdk.ServerSession, uri string) {
 	}
 }
 
-// of returns the URIs that the client of a session has subscribed to, within maxKept.
+// of returns the URIs that the client of a session has subscribed to, at most maxKept bytes
+// of them.
 func (subs *subscriptions) of(session *Session) (uris []string) {
 	subs.mu.Lock()
 	defer subs.mu.Unlock()
@@ -187,7 +189,7 @@ func (subs *subscriptions) of(session *Session) (uris []string) {
 	return uris
 }
 
-// concern reports whether a change concerns a client that has subscribed to something.
+// concern reports whether a change concerns a client that has subscriptions.
 func (subs *subscriptions) concern(ss *sdk.ServerSession, n news) bool {
 	subs.mu.Lock()
 	defer subs.mu.Unlock()
@@ -242,7 +244,7 @@ func (a *adapter) notifyMiddleware(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// subscribe notes a subscription, of either era.
+// subscribe notes a subscription of either era.
 func (a *adapter) subscribe(ctx context.Context, req *sdk.SubscribeRequest) error {
 	session, err := a.sessionOf(ctx)
 	if err != nil {

@@ -16,7 +16,8 @@ type runInput struct {
 
 func (in runInput) Facts() policies.Facts { return policies.Facts{Command: in.Command} }
 
-// scenes are what a Surveyor sees, one after the other; the last for ever.
+// scenes are the directories that a Surveyor reports, one after the other. It repeats the
+// last one.
 type scenes []string
 
 func (s *scenes) Survey(context.Context, mcp.Call, policies.Facts) *policies.Scene {
@@ -27,7 +28,7 @@ func (s *scenes) Survey(context.Context, mcp.Call, policies.Facts) *policies.Sce
 	return &policies.Scene{Dir: dir}
 }
 
-// bound is an Approver whose yes is for one directory.
+// bound is an Approver that approves only calls in one directory.
 type bound struct {
 	person
 	yes   string
@@ -46,10 +47,9 @@ func (b *bound) Use(_ context.Context, q mcp.Question, _ string) (bool, error) {
 	return q.Facts.Scene.Dir == b.yes, nil
 }
 
-// The files that a command meets are looked at again before a yes is used:
-// where one has changed since the person was asked, the yes is not good, and
-// they are asked about the files that are there now. The handler gets the
-// files that they saw.
+// The files that a command uses are examined again before an approval is used. If a file
+// has changed since the person was asked, the approval is not valid, and the person is
+// asked about the present files. The handler gets the files that the person saw.
 func TestSurvey(t *testing.T) {
 	for name, tt := range map[string]struct {
 		seen  scenes

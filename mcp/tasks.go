@@ -15,17 +15,17 @@ const (
 	TaskCancelled = "cancelled"
 )
 
-// Task is the work behind a handle: a call that goes on, or a command that a call has
-// left running.
+// Task is the work that a client has a handle for: a call that still runs, or a command
+// that a call has started in the background.
 type Task struct {
 	ID      string // cannot be guessed
 	State   string
-	Message string // for people and agents; empty for none
+	Message string // text for people and agents; may be empty
 	Created time.Time
 	Updated time.Time
-	Expires time.Time // zero while it runs
-	// Answer is the answer that Tasks.Finish got. If a completed or failed task has
-	// none, the client gets Result, or Message as the error.
+	Expires time.Time // zero while the task runs
+	// Answer is the answer that Tasks.Finish got. If it is empty and the task has completed
+	// or failed, the client gets Result, or Message as the error.
 	Answer json.RawMessage
 	Result *Result
 }
@@ -35,19 +35,20 @@ type LaterCall struct {
 	Session *Session
 	Tool    string
 	Started time.Time
-	Key     string // is the call's Later as well
+	Key     string // equal to the call's Later
 }
 
-// Tasks keeps the tasks of all sessions. Records outlive the program once a method has
-// written them without an error. They are called from many goroutines, and must be
-// quick.
+// Tasks keeps the tasks of all sessions. A record outlives the program once the method that
+// writes it has returned without an error. The methods are called from many goroutines, and
+// must return quickly.
 type Tasks interface {
 	// Open makes the call a task.
 	Open(ctx context.Context, c LaterCall) (Task, error)
-	// Finish records that the call of a task has returned: the state, and an answer, if
-	// any. It is not called for a call that the end of its session cancelled.
+	// Finish records that the call of a task has returned: its state, and its answer if
+	// there is one. It is not called for a call that was cancelled by the end of its
+	// session.
 	Finish(ctx context.Context, c LaterCall, id, state string, answer json.RawMessage) error
-	// Get returns a task that a session may see, or an error that wraps ErrNotFound.
+	// Get returns a task that the session may see, or an error that wraps ErrNotFound.
 	Get(ctx context.Context, s *Session, id string) (Task, error)
 	// Cancel ends the command of a task that no call waits for.
 	Cancel(ctx context.Context, s *Session, id string) error
@@ -55,6 +56,6 @@ type Tasks interface {
 	Release(ctx context.Context, s *Session)
 }
 
-// KeepTasks makes calls whose clients do not wait tasks. Without it all clients wait. It
-// must be called before the first ServeStdio or Handler.
+// KeepTasks makes a task of each call whose client does not wait for the answer. Without it
+// all clients wait. It must be called before the first ServeStdio or Handler.
 func (s *Server) KeepTasks(t Tasks) { s.deferrals.keeper = t }

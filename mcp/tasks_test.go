@@ -11,7 +11,7 @@ import (
 	"belljar.dev/mcp"
 )
 
-// keeper keeps tasks in memory, for those who own them.
+// keeper keeps tasks in memory, and shows them to their sessions only.
 type keeper struct {
 	mu    sync.Mutex
 	tasks map[string]*keptTask
@@ -55,7 +55,7 @@ func (k *keeper) Cancel(context.Context, *mcp.Session, string) error { return ni
 
 func (k *keeper) Release(context.Context, *mcp.Session) {}
 
-// full is a keeper that keeps nothing, and says when it was asked to.
+// full is a keeper that has no room for tasks, and reports each attempt to open one.
 type full struct {
 	*keeper
 	asked chan struct{}

@@ -9,15 +9,15 @@ import (
 
 // TenantLimits bound the requests of one tenant. Each is above zero.
 type TenantLimits struct {
-	Rate     float64 // in a second, after Burst
-	Burst    int     // at once before the rate counts
-	InFlight int     // that run at once
-	Sessions int     // over HTTP, open at once
-	Streams  int     // over HTTP, open at once
+	Rate     float64 // requests per second, after Burst
+	Burst    int     // requests at the same time, before Rate counts
+	InFlight int     // requests that run at the same time
+	Sessions int     // open sessions over HTTP
+	Streams  int     // open streams over HTTP
 }
 
-// doorOf is the admission of a new session: one that all sessions of its tenant
-// share, if the tenant has limits of its own.
+// doorOf returns the admission of a new session. All sessions of a tenant share one if the
+// tenant has its own limits.
 func (st *sessionTable) doorOf(tenant string) *admission {
 	limits, shared := st.cfg.limitsOf(tenant)
 	if !shared {
@@ -26,8 +26,8 @@ func (st *sessionTable) doorOf(tenant string) *admission {
 	return st.cfg.Shared.door(tenant, limits)
 }
 
-// limitsOf are the limits of a tenant's sessions; shared says that they hold
-// for all of them together.
+// limitsOf returns the limits of a tenant's sessions. shared reports whether the sessions
+// have these limits together.
 func (c *Config) limitsOf(tenant string) (_ Limits, shared bool) {
 	l := c.Limits
 	if c.Auth == nil {
@@ -41,7 +41,7 @@ func (c *Config) limitsOf(tenant string) (_ Limits, shared bool) {
 	return l.withDefaults(), true
 }
 
-// reload gives tenants the limits that they have now.
+// reload applies the present limits of all tenants.
 func (st *sessionTable) reload() {
 	shared := st.cfg.Shared
 	shared.mu.Lock()
@@ -53,16 +53,17 @@ func (st *sessionTable) reload() {
 			door.set(limits)
 			continue
 		}
-		// Sessions that are open keep it; later ones get one of their own.
+		// The tenant has no limits of its own any more. Its open sessions keep the shared
+		// admission; a later session gets its own.
 		shared.mu.Lock()
 		delete(shared.doors, tenant)
 		shared.mu.Unlock()
 	}
 }
 
-// allBodies and tenantBodies bound the bytes of all messages in flight from HTTP
-// clients. Their unit is one session's bound. They hold for the whole server, or, if it
-// has tenants, for each of them.
+// allBodies and tenantBodies bound the bytes of all messages in flight from HTTP clients,
+// as multiples of Limits.QueueBytes. allBodies holds for a server without tenants,
+// tenantBodies for each tenant.
 const (
 	allBodies    = 8
 	tenantBodies = 2
@@ -73,7 +74,7 @@ type inFlight struct {
 	cfg *Config
 
 	mu    sync.Mutex
-	bytes map[string]int // guarded by mu: by tenant
+	bytes map[string]int // guarded by mu: bytes by tenant
 }
 
 func newInFlight(cfg *Config) *inFlight { return &inFlight{cfg: cfg, bytes: make(map[string]int)} }
@@ -96,10 +97,10 @@ func (f *inFlight) hold(tenant string, n int) bool {
 	return true
 }
 
-// room reserves bytes for a message, or releases them where n is below zero.
+// room reserves n bytes for a message, or releases them if n is below zero.
 type room func(n int) bool
 
-// of is the room of a session.
+// of returns the room of a session.
 func (f *inFlight) of(session *Session) room {
 	return func(n int) bool { return f.hold(session.tenant, n) }
 }
@@ -112,7 +113,7 @@ func (r room) release(m *wire.Message) {
 	}
 }
 
-// bytesInFlight is the error of a message for which hold has no room.
+// bytesInFlight returns the error for a message for which hold has no room.
 func bytesInFlight() *wire.Error {
 	return wire.OverLimit("bytes_in_flight", queueRetry, "your messages in flight are too large together; try again when one was answered")
 }

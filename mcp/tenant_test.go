@@ -16,11 +16,12 @@ import (
 	"belljar.dev/policies"
 )
 
-// office is a gate of real policies. The token of a tenant is "token-" and its name, then
-// "/" and the name of a principal, if any, then "@" and the scopes of the token, if any.
+// office is a gate with real policies. The token of a tenant is "token-" and the tenant's
+// name, then "/" and the name of a principal, if any, then "@" and the scopes of the token,
+// if any.
 type office struct {
 	now     atomic.Pointer[policies.Policy]
-	revoked sync.Map // tokens
+	revoked sync.Map // tokens that are revoked
 }
 
 func (o *office) Decide(f policies.Facts) policies.Decision { return o.now.Load().Decide(f) }
@@ -88,7 +89,7 @@ func newOffice(t testing.TB, text string) (*office, func(*mcp.Config)) {
 
 const twoTenants = "tenants: {a: {}, b: {limit: {calls: 1/h, burst: 5}}}\n"
 
-// W23: several clients, each with what is its own.
+// W23: Several clients share a server, and each sees only its own data.
 func TestTenantsOverHTTP(t *testing.T) {
 	o, with := newOffice(t, twoTenants)
 	s := newSite(t, with)
@@ -123,7 +124,8 @@ func TestTenantsOverHTTP(t *testing.T) {
 			t.Errorf("two headers: %d %s", w.Code, w.Body)
 		}
 	}
-	// Any case of the scheme, and any number of spaces behind it (RFC 9110, 11.1; RFC 6750, 2.1).
+	// The scheme may be in any case and may have any number of spaces after it (RFC 9110,
+	// 11.1; RFC 6750, 2.1).
 	for _, value := range []string{"Bearer token-a", "BEARER token-a", "bearer  token-a"} {
 		if r := s.do("POST", greeting, "Authorization", value); r.status != 200 {
 			t.Errorf("%q: %d %s", value, r.status, r.raw)
@@ -141,15 +143,15 @@ func TestTenantsOverHTTP(t *testing.T) {
 	if r := s.do("POST", call("1", "echo", `{"text":"hi"}`), a...); r.last().text() != "hi" {
 		t.Errorf("a call of a: %d %s", r.status, r.raw)
 	}
-	// To another tenant a session does not exist.
+	// For another tenant the session does not exist.
 	stolen := append([]string{"Authorization", "Bearer token-b"}, a[2:]...)
 	for _, method := range []string{"POST", "GET", "DELETE"} {
 		if r := s.do(method, call("2", "echo", `{"text":"hi"}`), stolen...); r.status != 404 {
 			t.Errorf("%s in a's session by b: %d %s", method, r.status, r.raw)
 		}
 	}
-	// b may send five requests, and begins two sessions with the first of them. All of its
-	// sessions share that.
+	// b may send five requests, and begins two sessions with the first two. All its
+	// sessions share this limit.
 	other := open("b")
 	for i := range 3 {
 		if r := s.do("POST", call("3", "echo", `{"text":"hi"}`), b...); r.last().text() != "hi" {
@@ -159,22 +161,23 @@ func TestTenantsOverHTTP(t *testing.T) {
 	if r := s.do("POST", call("4", "echo", `{"text":"hi"}`), other...); r.status != 429 || r.header.Get("Retry-After") == "" {
 		t.Errorf("a sixth request of b: %d %s", r.status, r.raw)
 	}
-	// The policy gives b more.
+	// The policy raises b's limit.
 	o.set(t, strings.Replace(twoTenants, "1/h", "1000/s", 1))
 	s.Reloaded()
 	r := s.do("POST", call("5", "echo", `{"text":"hi"}`), other...)
-	for r.status == 429 && strings.Contains(r.raw, "1000 per second") { // the first comes after a millisecond
+	// the first token of the new rate comes after a millisecond
+	for r.status == 429 && strings.Contains(r.raw, "1000 per second") {
 		r = s.do("POST", call("5", "echo", `{"text":"hi"}`), other...)
 	}
 	if r.last().text() != "hi" {
 		t.Errorf("with another limit: %d %s", r.status, r.raw)
 	}
-	// Modern requests share a session of their tenant.
+	// Modern requests of a tenant share a session.
 	modernly := append(modernHeaders("tools/call", "echo"), a[:2]...)
 	if r := s.do("POST", modern("6", "tools/call", `"name":"echo","arguments":{"text":"hi"},`), modernly...); !strings.Contains(r.raw, `"text":"hi"`) {
 		t.Errorf("a modern call: %d %s", r.status, r.raw)
 	}
-	// A tenant that is gone is not let in, in the session that it had either.
+	// A tenant that was removed is refused, also in the session that it had.
 	o.set(t, "tenants: {b: {}}\n")
 	s.Reloaded()
 	if r := s.do("POST", call("7", "echo", `{"text":"hi"}`), a...); r.status != 401 {
@@ -182,7 +185,7 @@ func TestTenantsOverHTTP(t *testing.T) {
 	}
 }
 
-// To another principal of the same tenant a session does not exist either, and the same
+// For another principal of the same tenant the session does not exist either. The same
 // principal keeps it with each new token.
 func TestPrincipalsOverHTTP(t *testing.T) {
 	_, with := newOffice(t, twoTenants)
@@ -211,8 +214,8 @@ func TestPrincipalsOverHTTP(t *testing.T) {
 	}
 }
 
-// Modern requests share a session with those of their principal only. A tenant cannot
-// have any number of them.
+// Modern requests share a session only with requests of the same principal. The number of
+// such sessions of a tenant is bounded.
 func TestModernPrincipals(t *testing.T) {
 	_, with := newOffice(t, twoTenants)
 	s := newSite(t, with, func(c *mcp.Config) { c.Limits.TenantSessions = 2 })
@@ -237,7 +240,7 @@ func TestModernPrincipals(t *testing.T) {
 	if got, want := whose(), []string{"a/ann", "a/bob", "b/cat"}; !slices.Equal(got, want) {
 		t.Errorf("sessions of %v, want %v", got, want)
 	}
-	say("a/dan") // in the place of bob, who was idle longer than ann
+	say("a/dan") // replaces the session of bob, which was idle longer than that of ann
 	if got, want := whose(), []string{"a/ann", "a/dan", "b/cat"}; !slices.Equal(got, want) {
 		t.Errorf("then sessions of %v, want %v", got, want)
 	}
@@ -252,7 +255,7 @@ func (o oneSession) Limits(tenant string) (mcp.TenantLimits, bool) {
 	return l, ok
 }
 
-// A principal for whom there is no room reads the quota of its own tenant.
+// A principal for whom there is no room gets the quota of its own tenant in the error.
 func TestModernPrincipalsHaveTheQuota(t *testing.T) {
 	o, _ := newOffice(t, twoTenants)
 	s := newSite(t, func(c *mcp.Config) { c.Gate, c.Auth = o, oneSession{o} })
@@ -272,8 +275,8 @@ func TestModernPrincipalsHaveTheQuota(t *testing.T) {
 	<-answered
 }
 
-// A login that cannot be checked is not one that failed: the client must not throw its
-// token away.
+// A login that cannot be checked is not a failed login: the client must not throw its token
+// away.
 func TestLoginUnavailable(t *testing.T) {
 	o, _ := newOffice(t, twoTenants)
 	s := newSite(t, func(c *mcp.Config) { c.Gate, c.Auth = o, unavailable{o} })
@@ -316,7 +319,8 @@ rules:
 	if got := listed(m.next()); got != "big hang " {
 		t.Errorf("the modern list has %s", got)
 	}
-	// A call of it is denied, whatever its arguments, as any other that is.
+	// A call of the hidden tool is denied like any other denied call, whatever its
+	// arguments.
 	for _, args := range []string{`{"text":"hi"}`, `{}`, `{"nosuch":1}`} {
 		c.send(call("2", "echo", args))
 		if a := c.next(); !strings.HasPrefix(a.text(), "DENIED by policy rule no-echo (policy.yaml:6). Nothing was run.") {
@@ -327,14 +331,14 @@ rules:
 	if a := c.next(); a.Error == nil || strings.Contains(a.raw, "echo") || !strings.Contains(a.raw, "hang") {
 		t.Errorf("an unknown tool: %s", a.raw)
 	}
-	// A policy that hides others has clients list them anew: the legacy one
-	// unasked, and the modern one that listens.
+	// If a policy hides other tools, clients are notified to list them again: the legacy
+	// client without a request, and the modern client that listens.
 	m.send(modern(`"l"`, "subscriptions/listen", `"notifications":{"toolsListChanged":true},`))
 	if a := m.next(); a.Method != "notifications/subscriptions/acknowledged" {
 		t.Fatalf("listen: %s", a.raw)
 	}
 	o.set(t, denies+"tests: []\n")
-	ty.Reloaded() // hides the same
+	ty.Reloaded() // hides the same tools
 	o.set(t, strings.Replace(denies, "[echo, fail]", "fail", 1))
 	ty.Reloaded()
 	if a := c.next(); a.Method != "notifications/tools/list_changed" {
@@ -344,12 +348,12 @@ rules:
 		t.Errorf("the modern client is told %s", a.raw)
 	}
 	c.send(req("4", "tools/list"))
-	if a := c.next(); listed(a) != "echo big hang " { // and no second notification
+	if a := c.next(); listed(a) != "echo big hang " { // no second notification came before it
 		t.Errorf("the list has %s", a.raw)
 	}
 }
 
-// A session's own layer holds for it alone.
+// A session's own layer holds for that session alone.
 func TestSessionNarrows(t *testing.T) {
 	_, with := newOffice(t, "")
 	ty := newToy(t, with)

@@ -2,18 +2,18 @@ package mcp
 
 import "strings"
 
-// clip cuts a text to a number of bytes, between two characters.
+// clip cuts a text to at most most bytes, between two characters.
 func clip(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
-	for most > 0 && s[most]&0xc0 == 0x80 { // within a character of UTF-8
+	for most > 0 && s[most]&0xc0 == 0x80 { // s[most] is inside a UTF-8 character
 		most--
 	}
 	return s[:most]
 }
 
-// isToolName reports whether all known clients take a name: 1 to 64 letters, digits, _
+// isToolName reports whether all known clients accept a name: 1 to 64 letters, digits, _
 // and -.
 func isToolName(s string) bool {
 	other := func(r rune) bool {

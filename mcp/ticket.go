@@ -9,30 +9,31 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// Bounds of tickets. A page asks for one and connects at once.
+// Bounds of tickets. A page asks for a ticket and connects immediately.
 const (
 	ticketLife    = 30 * time.Second
-	ownerTickets  = 16   // of one principal; then its oldest goes
-	tenantTickets = 1024 // of all principals of a tenant
+	ownerTickets  = 16   // most tickets of one principal; a further one replaces the oldest
+	tenantTickets = 1024 // most tickets of all principals of a tenant
 )
 
-// Tickets are logins for one connection each: for pages, which can set no header on a
-// WebSocket. A page offers its ticket as a subprotocol, which logs of proxies may show, so
-// a ticket is good once, soon, and for one page. The methods are safe for concurrent use.
+// Tickets are logins for one connection each. They are for pages, which cannot set headers
+// on a WebSocket. A page offers its ticket as a subprotocol, which the logs of proxies may
+// show; so a ticket is valid once, for a short time, and for one page. The methods are safe
+// for concurrent use.
 type Tickets struct {
-	now func() time.Time // its times have a monotonic clock
+	now func() time.Time // returns times with a monotonic clock
 
 	mu   sync.Mutex
-	open map[[sha256.Size]byte]*pageLogin // guarded by mu: by the digest of the ticket
-	last int64                            // guarded by mu: counts tickets
+	open map[[sha256.Size]byte]*pageLogin // guarded by mu: logins by the digest of the ticket
+	last int64                            // guarded by mu: number of the newest ticket
 }
 
-// pageLogin is what a ticket stands for.
+// pageLogin is the login that a ticket stands for.
 type pageLogin struct {
-	caller *Identity // nil where there are no tenants
+	caller *Identity // nil if there are no tenants
 	owner  owner
-	page   string // its origin; empty for a client that is not a page
-	path   string // of the WebSocket that it opens: its caller logged in at this place
+	page   string // the page's origin; empty for a client that is not a page
+	path   string // path of the WebSocket; the caller has logged in at the place with this path
 	until  time.Time
 	number int64
 }
@@ -79,8 +80,8 @@ func (t *Tickets) issue(caller *Identity, page, path string) (ticket string, bad
 	return ticket, nil
 }
 
-// redeem returns what a ticket stands for that a page shows at a path, and ends the ticket
-// whether or not it is good there.
+// redeem returns the login of a ticket that page shows at path, and ends the ticket even if
+// it is not valid there.
 func (t *Tickets) redeem(ticket, page, path string) (*pageLogin, bool) {
 	digest := sha256.Sum256([]byte(ticket))
 	t.mu.Lock()

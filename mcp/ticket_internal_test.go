@@ -7,7 +7,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// A ticket is good for as long as a clock says that nobody can set.
+// TestTicketsAndTheClock checks that setting the system clock does not change how long a
+// ticket is valid.
 func TestTicketsAndTheClock(t *testing.T) {
 	for name, tt := range map[string]struct {
 		set, after time.Duration

@@ -16,30 +16,31 @@ import (
 	"belljar.dev/policies"
 )
 
-// Tool is how a tool is described to clients.
+// Tool is the description of a tool for clients.
 type Tool struct {
 	Name        string // letters, digits, "_" and "-", at most 64: clients refuse others
-	Title       string // for people
-	Description string // for the agent
-	Brief       string // what it does, for README.md
+	Title       string // title to show to people
+	Description string // description for the agent
+	Brief       string // what the tool does, for README.md
 
-	ReadOnly    bool // changes nothing
-	Destructive bool // may remove or overwrite; meaningless if ReadOnly
-	Idempotent  bool // twice is as once
-	OpenWorld   bool // reaches beyond this machine
+	ReadOnly    bool // the tool changes nothing
+	Destructive bool // the tool may remove or overwrite data; meaningless if ReadOnly
+	Idempotent  bool // calling the tool twice has the effect of one call
+	OpenWorld   bool // the tool reaches beyond this machine
 
-	// Words are those that a member of the arguments takes, for the schema; "steps.do" is the
-	// member do of each of steps. A handler checks them itself.
+	// Words contains the words that a member of the arguments may have, for the schema. The
+	// key "steps.do" is the member do of each element of steps. A handler checks the words
+	// itself.
 	Words map[string][]string
 
-	// Method makes the name of the tool a method of the protocol as well, whose params are the
-	// arguments and whose result is Result.Structured; see method.go.
+	// Method makes the name of the tool a method of the protocol as well. The method's
+	// params are the arguments, and its result is Result.Structured; see method.go.
 	Method bool
-	// Output is the zero value of the type that Result.Structured holds, from
-	// which the output schema is made; nil for a tool without one.
+	// Output is the zero value of the type of Result.Structured. The output schema is made
+	// from it; nil for a tool without one.
 	Output any
-	// MaxResultChars, if not zero, asks the client to take results up to this
-	// many characters whole instead of cutting them.
+	// MaxResultChars, if not zero, asks the client not to cut results of up to this many
+	// characters.
 	MaxResultChars int
 }
 
@@ -50,51 +51,52 @@ type Tool struct {
 // else.
 type Handler[In Gated] func(ctx context.Context, call Call, in In) (*Result, error)
 
-// Call is what a handler knows of the call it serves, besides its input.
+// Call is the information that a handler has about its call, in addition to its input.
 type Call struct {
-	ID      string // "c-" and random letters; refusals and logs have it
+	ID      string // "c-" and random letters; part of refusals and logs
 	Session *Session
 	Tool    string
-	// Upstream is the server that the tool belongs to; empty for the tools of this one.
+	// Upstream is the upstream that the tool belongs to; empty for the tools of this
+	// server.
 	Upstream string
 	Grant    policies.Grant
-	// Audit is how much the audit log keeps of the call, where a rule says so.
+	// Audit is how much of the call the audit log keeps, if a rule says so.
 	Audit policies.Kept
-	// Scene is what a person saw who said yes to the call, which is what may run;
-	// nil where nobody was asked.
+	// Scene is what the person saw who approved the call, and only this may run; nil if
+	// nobody was asked.
 	Scene *policies.Scene
-	// Acts are those that were decided about, of a call that acts in a browser.
+	// Acts are the acts that were decided about, if the call acts in a browser.
 	Acts []policies.Act
 	// TraceID is the trace that the call belongs to (W3C Trace Context, 32
 	// lower-case hexadecimal digits); empty for a call without a trace.
 	TraceID string
-	// Patience is how long the client waits for the answer, counted from the
-	// start of the call; zero is as long as it takes.
+	// Patience is how long the client waits for the answer, counted from the start of the
+	// call; zero means that it waits as long as the call takes.
 	Patience time.Duration
-	// Later names the call among those whose clients take a handle for the answer
-	// (Tasks); empty where the client waits.
+	// Later is the key of a call whose client takes a handle for the answer (Tasks); empty
+	// if the client waits.
 	Later string
-	// Depth is how many servers such as this one the call has passed; see wire.Depth.
+	// Depth is how many belljar servers the call has passed; see wire.Depth.
 	Depth int
-	// Detached is closed when nobody waits for the answer any more, and the call is to go on
-	// all the same; nil where that does not happen.
+	// Detached is closed when nobody waits for the answer any more, and the call must still
+	// continue; nil if that cannot happen.
 	Detached <-chan struct{}
-	// Progress tells the client how far the call is, if it asked to be told;
-	// otherwise it does nothing. done must grow; total is zero where it is not
-	// known. It does not wait for a slow client: reports that cannot be sent
-	// are lost. It may be called from any goroutine until the handler returns.
+	// Progress reports to the client how far the call is, if the client asked for reports;
+	// otherwise it does nothing. done must grow; total is zero if it is not known. Progress
+	// does not wait for a slow client: reports that cannot be sent are lost. It may be
+	// called from any goroutine until the handler returns.
 	Progress func(done, total float64, message string)
 
-	trace   *trace   // nil where nobody wants it
-	input   *input   // of a modern client; nil in the legacy era
-	allowed *allowed // nil before the call is allowed, and where nobody can be asked
+	trace   *trace   // nil if the call is not traced
+	input   *input   // input of a modern client; nil in the legacy era
+	allowed *allowed // nil before the call is allowed, and if nobody can be asked
 	from    *upstream
-	logs    *callLogs            // nil for nowhere
-	redact  []policies.Redaction // what the policy wants taken out of what it answers
+	logs    *callLogs            // nil if nobody gets the call's log messages
+	redact  []policies.Redaction // redactions of the result that the policy requires
 }
 
-// allowed is why a call runs, for what its handler asks people. It is large, and most
-// calls ask nobody.
+// allowed contains the facts and the decision of a running call, for questions of its
+// handler to people. It is large, and most calls ask nobody.
 type allowed struct {
 	facts    policies.Facts
 	decision policies.Decision
@@ -103,11 +105,11 @@ type allowed struct {
 // Result is the answer of a tool.
 type Result struct {
 	Content    []Content
-	Structured any // marshalled as structuredContent; nil for none
+	Structured any // marshalled as structuredContent; nil for a result without it
 	IsError    bool
-	// Meta is the members of the result's _meta, in JSON, that an upstream has set.
+	// Meta contains the members of the result's _meta, in JSON, that an upstream has set.
 	Meta map[string]json.RawMessage
-	// Upstream is the upstream that the result is from, which RawResult sets; empty for a
+	// Upstream is the upstream that the result is from, set by RawResult; empty for a
 	// result of this server. Clients get the name too, in the _meta.
 	Upstream string
 	// Task is the id of the background task that the call started, for clients that
@@ -116,33 +118,34 @@ type Result struct {
 	// Receipts are called when it is known whether the client has the result.
 	Receipts []Receipt `json:"-"`
 
-	needs *needs // the client is to be asked first, and nothing else is there
+	needs *needs // the client must be asked first; the result has nothing else then
 }
 
-// Content is one part of a result: text, an image (Data and MIME), a link to
-// a resource (URI, with Text as its name and MIME), or a block that passes as it is
-// (Raw). Raw wins over Data, that over URI, and URI over Text.
+// Content is one part of a result: text, an image (Data and MIME), a link to a resource
+// (URI, with Text as its name and MIME), or a block that is passed on unchanged (Raw). If
+// several fields are set, Raw comes before Data, Data before URI, and URI before Text.
 type Content struct {
 	Text string
 	Data []byte
 	MIME string
 	URI  string
-	// Raw is a content block in JSON, on one line. Text then is the text in it, and MIME the
-	// type or the kind of one without text, for those that do not read Raw.
+	// Raw is a content block in JSON, on one line. For code that does not read Raw, Text is
+	// then the block's text, and MIME the type or the kind of a block without text.
 	Raw json.RawMessage
 }
 
-// Text is a result that holds one text.
+// Text returns a result that contains one text.
 func Text(format string, args ...any) *Result {
 	return &Result{Content: []Content{{Text: sprintf(format, args)}}}
 }
 
-// Failed is an error result that holds one text, for the agent.
+// Failed returns an error result that contains one text, for the agent.
 func Failed(format string, args ...any) *Result {
 	return &Result{Content: []Content{{Text: sprintf(format, args)}}, IsError: true}
 }
 
-// sprintf leaves a text without arguments as it is: it may be output.
+// sprintf returns a format without args unchanged: it may be a program's output, with % in
+// it.
 func sprintf(format string, args []any) string {
 	if len(args) == 0 {
 		return format
@@ -152,34 +155,34 @@ func sprintf(format string, args []any) string {
 
 // tool is a registered tool with its input type erased.
 type tool struct {
-	info     Tool            // for the tool of an upstream, its name alone
+	info     Tool            // for an upstream's tool, only Name is set
 	upstream *upstream       // nil for a tool of this server
-	aliases  []string        // of the tool of an upstream
-	names    []string        // by which rules see the tool of an upstream, besides its own; never changed
-	hints    map[string]bool // its annotations, for policies; never changed
+	aliases  []string        // aliases of an upstream's tool
+	names    []string        // further names by which rules match an upstream's tool; never changed
+	hints    map[string]bool // annotations of the tool, for policies; never changed
 	unlisted bool            // no list shows it: a search finds it
-	repeats  *wire.Repeats   // the arguments of the tool of an upstream that headers repeat
-	schemas  func() schemas  // nil for the tool of an upstream
-	// listed returns the tool as clients list it, with its output schema if they asked for
-	// structured results.
+	repeats  *wire.Repeats   // arguments of an upstream's tool that headers repeat
+	schemas  func() schemas  // nil for an upstream's tool
+	// listed returns the tool's definition for lists, with its output schema if structured
+	// is set.
 	listed func(structured bool, in wire.Era) json.RawMessage
-	// decode reads arguments into a value of the input type; all is the same
-	// arguments as a map.
+	// decode reads arguments into a value of the input type. all is a map with the same
+	// arguments.
 	decode func(args json.RawMessage, depth int) (in Gated, all map[string]any, err error)
 	run    func(ctx context.Context, call Call, in Gated) (*Result, error)
-	// prepare finds out the facts of a call; nil if its arguments say them.
+	// prepare finds out the facts of a call; nil if the facts follow from the arguments.
 	prepare func(ctx context.Context, call Call, in Gated) (policies.Facts, error)
 }
 
-// AddTool registers a tool. The input schema is made from In, which must be a
-// struct: its fields by their json tags, required unless omitempty or
-// omitzero, with the jsonschema tag as description. It panics if the tool
-// cannot be registered, which is a mistake of this program: two tools of one
-// name, a bad name. A type without a schema panics when tools are first listed.
+// AddTool registers a tool. The input schema is made from In, which must be a struct: its
+// fields by their json tags, required unless omitempty or omitzero, with the jsonschema tag
+// as description. It panics if the tool cannot be registered, which is a mistake of this
+// program, for example two tools of one name, or a bad name. If the type In has no schema,
+// the first list of tools panics.
 func AddTool[In Gated](s *Server, t Tool, h Handler[In]) { s.tools.add(newTool(t, h)) }
 
-// newTool erases the input type of a tool. The code of it is made once for each input type, and that
-// of toolOf once.
+// newTool erases the input type of a tool. The compiler makes the code of newTool once for
+// each input type, and that of toolOf only once, so toolOf has most of the code.
 func newTool[In Gated](t Tool, h Handler[In]) *tool {
 	return toolOf(t, reflect.TypeFor[In](), func(ctx context.Context, call Call, v Gated) (*Result, error) {
 		typed, ok := v.(In)
@@ -190,7 +193,7 @@ func newTool[In Gated](t Tool, h Handler[In]) *tool {
 	})
 }
 
-// toolOf returns a tool of an input type, with the function that runs it.
+// toolOf returns a tool with the input type typ. run runs its calls.
 func toolOf(t Tool, typ reflect.Type, run func(context.Context, Call, Gated) (*Result, error)) *tool {
 	in, err := shapeOf(typ)
 	if err != nil {
@@ -226,7 +229,7 @@ func toolOf(t Tool, typ reflect.Type, run func(context.Context, Call, Gated) (*R
 	}
 }
 
-// handle runs the handler of a tool. Its result is never nil without an error.
+// handle runs the handler of a tool. The result is never nil if the error is nil.
 func (t *tool) handle(ctx context.Context, c Call, in Gated) (*Result, error) {
 	res, err := t.run(ctx, c, in)
 	if err == nil && res == nil {
@@ -238,8 +241,8 @@ func (t *tool) handle(ctx context.Context, c Call, in Gated) (*Result, error) {
 // schemas are the schemas of a tool, one per field of ToolInfo.
 type schemas struct{ input, output, result json.RawMessage }
 
-// describe makes the schemas of a tool, which takes longer than all else that a
-// server does to start. No call needs them, so they wait for the first list.
+// describe makes the schemas of a tool, which takes longer than all other steps of a
+// server's start. No call needs them, so they are made for the first list.
 func describe(t Tool, in reflect.Type) (all schemas, err error) {
 	schema, err := schemaOf(in)
 	if err != nil {
@@ -255,7 +258,7 @@ func describe(t Tool, in reflect.Type) (all schemas, err error) {
 		}
 	}
 	if schema.Properties == nil {
-		schema.Properties = map[string]*jsonschema.Schema{} // some clients want it even if empty
+		schema.Properties = map[string]*jsonschema.Schema{} // some clients require properties, even if it is empty
 	}
 	if all.input, err = json.Marshal(schema); err != nil {
 		return all, fmt.Errorf("input schema: %w", err)
@@ -275,7 +278,7 @@ func describe(t Tool, in reflect.Type) (all schemas, err error) {
 	return all, nil
 }
 
-// enumerate says in a schema which words a member takes.
+// enumerate puts the words that a member may have into a schema.
 func enumerate(s *jsonschema.Schema, at string, words []string) error {
 	for name := range strings.SplitSeq(at, ".") {
 		if s.Items != nil {
@@ -291,7 +294,7 @@ func enumerate(s *jsonschema.Schema, at string, words []string) error {
 	return nil
 }
 
-// schemaOf is the schema of a type.
+// schemaOf returns the schema of a type.
 func schemaOf(t reflect.Type) (*jsonschema.Schema, error) {
 	schema, err := jsonschema.ForType(t, &jsonschema.ForOptions{})
 	if err != nil {
@@ -301,9 +304,10 @@ func schemaOf(t reflect.Type) (*jsonschema.Schema, error) {
 	return schema, nil
 }
 
-// pairs makes the maps of texts in an input schema arrays of names and values: strict modes
-// take no object whose members are not known. The object is taken as well, and is what
-// policies, people and logs see. A map of any values stays an object.
+// pairs changes each map of strings in an input schema to an array of names and values,
+// since strict modes do not accept an object with unknown members. The server accepts the
+// object as well, and policies, people and logs see the object. A map of any values stays
+// an object.
 func pairs(s *jsonschema.Schema) error {
 	for name, p := range s.Properties {
 		if p.Type == "object" && p.Properties == nil {
@@ -311,7 +315,7 @@ func pairs(s *jsonschema.Schema) error {
 			case of == nil:
 				return fmt.Errorf("member %s: a map must have texts or any values", name)
 			case of.Type == "" && of.Types == nil:
-				p.AdditionalProperties = nil // nil says the same
+				p.AdditionalProperties = nil // nil means the same as an empty schema
 				continue
 			case of.Type != "string":
 				return fmt.Errorf("member %s: a map must have texts or any values", name)
@@ -331,11 +335,10 @@ func pairs(s *jsonschema.Schema) error {
 	return nil
 }
 
-// outline is the output schema that clients get: the members and their types.
-// Texts that are not always there are left out, because the text of a result has
-// them as well. Models read the whole of tools/list before they do anything, and
-// the deeper levels would be two thirds of it. Nothing is required, because a
-// refused call has none of the members.
+// outline returns the output schema that clients get: the members and their types. Optional
+// strings are left out, because the text of a result contains them as well. Models read the
+// whole of tools/list before they do anything, and the deeper levels would be two thirds of
+// it. No member is required, because a refused call has none of the members.
 func outline(schema *jsonschema.Schema) *jsonschema.Schema {
 	out := &jsonschema.Schema{
 		Type: "object", PropertyOrder: schema.PropertyOrder,
@@ -349,9 +352,9 @@ func outline(schema *jsonschema.Schema) *jsonschema.Schema {
 	return out
 }
 
-// withoutNull takes null from the types of optional members: a value is either
-// there or left out, and lists of types are not understood by all clients. With all, which
-// is for arguments, null is taken from required members too.
+// withoutNull removes null from the types of optional members: an optional value is left
+// out instead, and not all clients understand lists of types. With all, which is for
+// arguments, null is removed from required members too.
 func withoutNull(s *jsonschema.Schema, all bool) {
 	for name, p := range s.Properties {
 		if i := slices.Index(p.Types, "null"); i >= 0 && len(p.Types) == 2 && (all || !slices.Contains(s.Required, name)) {
@@ -366,7 +369,7 @@ func withoutNull(s *jsonschema.Schema, all bool) {
 	}
 }
 
-// annotations are the hints of a tool, for clients and for policies.
+// annotations returns the hints of a tool, for clients and for policies.
 func (t Tool) annotations() map[string]bool {
 	return map[string]bool{
 		"readOnlyHint": t.ReadOnly, "destructiveHint": t.Destructive && !t.ReadOnly,

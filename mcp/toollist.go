@@ -19,15 +19,15 @@ const (
 	toolBytesMost = 4 << 20
 )
 
-// notesKey is the member of the _meta of a list of tools with what upstreams tell clients, by
-// the names of the upstreams.
+// notesKey is a member of the _meta of a list of tools. It contains the upstreams' notes
+// for clients, by the names of the upstreams.
 const notesKey = "belljar.dev/upstreams"
 
-// toolsResult is a list of tools, each as the wire has it: the definitions of upstreams have
-// members that the go-sdk does not know.
+// toolsResult is a list of tools, each in the form of the wire: the definitions of
+// upstreams have members that the go-sdk does not know.
 type toolsResult struct {
 	*sdk.ListToolsResult
-	Tools []json.RawMessage `json:"tools"` // shadows the sdk's
+	Tools []json.RawMessage `json:"tools"` // shadows the field of the sdk's result
 }
 
 // listedTool is a tool of a list.
@@ -36,8 +36,8 @@ type listedTool struct {
 	raw  json.RawMessage
 }
 
-// listTools answers tools/list: the tools of the server and of its upstreams, without those
-// that are hidden from the caller.
+// listTools answers tools/list: the tools of the server and of its upstreams, without the
+// tools that are hidden from the caller.
 func (a *adapter) listTools(ctx context.Context, req *sdk.ListToolsRequest, next sdk.MethodHandler) (sdk.Result, error) {
 	caller := a.server.cfg.callerOf(ctx)
 	hides := func(t *tool) bool { return a.hidesFrom(caller, t) }
@@ -90,7 +90,7 @@ func toolPage(all []listedTool, cursor string, hides func(*tool) bool) (tools []
 	return tools, "", nil
 }
 
-// withSuite adds the tools of the suite, which only the sdk knows.
+// withSuite returns all with the tools of the suite, which only the sdk knows.
 func (a *adapter) withSuite(ctx context.Context, req *sdk.ListToolsRequest, next sdk.MethodHandler, all []listedTool) ([]listedTool, error) {
 	res, err := next(ctx, "tools/list", &sdk.ListToolsRequest{Session: req.Session, Params: &sdk.ListToolsParams{}, Extra: req.Extra})
 	list, ok := res.(*sdk.ListToolsResult)
@@ -110,7 +110,7 @@ func (a *adapter) withSuite(ctx context.Context, req *sdk.ListToolsRequest, next
 	return all, nil
 }
 
-// listed returns the tools that a tenant has, and those of them that are of upstreams.
+// listed returns the tools that a tenant has, and the table of the tenant's upstreams.
 func (ts *toolset) listed(tenant string, structured bool, in wire.Era) ([]listedTool, *remoteTable) {
 	ts.mu.Lock()
 	table := ts.remote[tenant]

@@ -15,10 +15,10 @@ func Asked(r *http.Request) bool {
 	return false
 }
 
-// Protocols are the subprotocols that a client offers.
+// Protocols returns the subprotocols that a client offers.
 func Protocols(r *http.Request) []string { return tokens(r.Header, "Sec-Websocket-Protocol") }
 
-// tokens are the elements of a header that is a list.
+// tokens returns the elements of a header whose value is a list.
 func tokens(h http.Header, name string) (all []string) {
 	for _, value := range h[name] {
 		for token := range strings.SplitSeq(value, ",") {

@@ -17,15 +17,16 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Code says why a Conn is closed (RFC 6455, 7.4.1; from 4000 on, ours).
+// Code is the reason why a Conn is closed (RFC 6455, 7.4.1). The codes from 4000 on are
+// belljar's own.
 type Code int
 
-// The codes that Close is called with, or a Conn closes itself with.
+// The codes that callers pass to Close, or with which a Conn closes itself.
 const (
 	GoingAway   Code = 1001
 	Violation   Code = 1002
-	Unsupported Code = 1003 // a message of bytes
-	NotText     Code = 1007 // a message of text that is not UTF-8
+	Unsupported Code = 1003 // a message of type binary
+	NotText     Code = 1007 // a text message that is not valid UTF-8
 	Policy      Code = 1008
 	TooLarge    Code = 1009
 	Internal    Code = 1011
@@ -34,53 +35,54 @@ const (
 )
 
 const (
-	// A client that is gone without a word is noticed after pingEvery and pongWait.
+	// A client that vanishes without closing is noticed after pingEvery and pongWait.
 	pingEvery = 20 * time.Second
 	pongWait  = 10 * time.Second
 	// writeWait is how long a client may take to read what was written to it.
 	writeWait = 30 * time.Second
-	// maxFragments is how many frames may make up a message. Browsers cut large messages;
-	// frames of a byte each cost the reader more than their sender.
+	// maxFragments is how many frames may make up a message. Browsers split large messages.
+	// A frame of one byte costs the reader more than its sender.
 	maxFragments = 1024
-	// maxReason is how many bytes a close frame has for a text.
+	// maxReason is how many bytes of text a close frame can contain.
 	maxReason = 123
-	// The buffers that a Conn keeps between messages. There may be many Conns on which
-	// nothing happens, and what does not fit is read or written without a buffer.
+	// The sizes of the buffers that a Conn keeps between messages, in bytes. They are small
+	// because many Conns may be idle. Data that does not fit is read or written without a
+	// buffer.
 	readBuffer  = 1 << 10
 	writeBuffer = 2 << 10
-	spareBuffer = 4 << 10 // the largest beginning of a message of Write
+	spareBuffer = 4 << 10 // largest beginning of a message that Write keeps a buffer for
 )
 
 // Limits bound what a client sends.
 type Limits struct {
-	Message int           // bytes of a message
-	Whole   time.Duration // for a message to come, from its first frame on
-	First   time.Duration // for the first message
+	Message int           // most bytes of a message
+	Whole   time.Duration // longest time from a message's first frame to its last
+	First   time.Duration // longest time until the first message
 }
 
-// Conn is a WebSocket. Read is for one goroutine and Write for another; Close may be called
-// at any time, and makes both return. A Conn must be closed.
+// Conn is a WebSocket. One goroutine may call Read and another one Write; Close may be
+// called at any time, and makes both return. A Conn must be closed.
 type Conn struct {
 	conn   *websocket.Conn
 	limits Limits
 	ctx    context.Context //nolint:containedctx // of all reads and writes; it does not end, but the Conn is closed
-	first  *time.Timer     // closes a Conn without messages
-	alive  sync.WaitGroup  // pings
-	line   []byte          // of Write: the beginning of a message
+	first  *time.Timer     // closes a Conn that gets no message in time
+	alive  sync.WaitGroup  // counts running pings
+	line   []byte          // beginning of a message that Write has got
 
 	mu    sync.Mutex
 	pings *time.Timer // guarded by mu: begins the next ping
-	over  bool        // guarded by mu: none begins any more
+	over  bool        // guarded by mu: no ping begins any more
 }
 
 // Accept accepts the WebSocket that a request asks for, with a subprotocol that the client
-// offers. Origin must have been checked. Where it fails, the answer has been sent.
+// offers. The caller must have checked Origin. If Accept fails, it has sent the answer.
 func Accept(rw http.ResponseWriter, r *http.Request, protocol string, l Limits) (*Conn, error) {
 	conn, err := websocket.Accept(hijacker{rw}, r, &websocket.AcceptOptions{
 		Subprotocols:       []string{protocol},
 		InsecureSkipVerify: true, // the library knows neither our names nor those of proxies
-		// Compressed, a few bytes are a large message, and secrets beside what an attacker
-		// sends can be guessed from the length.
+		// With compression, a few bytes could become a large message, and an attacker whose
+		// text is compressed together with secrets could guess them from the length.
 		CompressionMode: websocket.CompressionDisabled,
 	})
 	if err != nil {
@@ -95,11 +97,11 @@ func Accept(rw http.ResponseWriter, r *http.Request, protocol string, l Limits) 
 	return c, nil
 }
 
-// hijacker gives a connection to the library with smaller buffers than those of net/http.
+// hijacker passes a connection to the library with smaller buffers than those of net/http.
 type hijacker struct{ http.ResponseWriter }
 
-// Hijack takes the connection from net/http. Bytes that the client has sent with its
-// request are in the buffer.
+// Hijack takes the connection from net/http. The buffer contains the bytes that the client
+// has sent right after its request.
 func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, both, err := http.NewResponseController(h.ResponseWriter).Hijack()
 	if err != nil {
@@ -111,15 +113,15 @@ func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	in := bufio.NewReaderSize(bytes.NewReader(early), max(readBuffer, len(early)))
-	if _, err := in.Peek(len(early)); err != nil { // the library goes on with conn from there
+	if _, err := in.Peek(len(early)); err != nil { // after these bytes the library reads from conn
 		conn.Close()
 		return nil, nil, err
 	}
 	return conn, bufio.NewReadWriter(in, bufio.NewWriterSize(conn, writeBuffer)), nil
 }
 
-// ping closes the Conn of a client that does not answer. Between pings there is a timer and
-// no goroutine.
+// ping closes the Conn of a client that does not answer. Between pings only a timer exists,
+// and no goroutine.
 func (c *Conn) ping() {
 	c.mu.Lock()
 	if c.over {
@@ -179,7 +181,7 @@ func (c *Conn) whole(r io.Reader) ([]byte, error) {
 			return b, nil
 		case err != nil:
 			return nil, c.broken(err)
-		case n < room: // the library fills the buffer, but for the end of a frame
+		case n < room: // the library fills the buffer, except at the end of a frame
 			fragments++
 		}
 	}
@@ -192,8 +194,8 @@ func (c *Conn) refuse(code Code, reason string) error {
 	return fmt.Errorf("close the WebSocket with %d: %s", code, reason)
 }
 
-// broken is the error of a read that failed. The client may have sent something that is not
-// a frame; in most cases the library has answered that.
+// broken returns the error of a read that failed. The client may have sent bytes that are
+// not a frame; in most cases the library has already answered that.
 func (c *Conn) broken(err error) error {
 	switch code := websocket.CloseStatus(err); {
 	case code == websocket.StatusNormalClosure, code == websocket.StatusGoingAway, code == websocket.StatusNoStatusRcvd:
@@ -206,8 +208,9 @@ func (c *Conn) broken(err error) error {
 	return fmt.Errorf("read from the WebSocket: %w", err)
 }
 
-// Write sends each line as a message, without its line feed. Bytes behind the last line
-// feed wait for the rest of their line. A Conn whose client does not read is closed.
+// Write sends each line as a message, without its line feed. Bytes after the last line feed
+// are kept until Write gets the rest of their line. A Conn whose client does not read is
+// closed.
 func (c *Conn) Write(lines []byte) (int, error) {
 	for rest := lines; len(rest) > 0; {
 		line, after, whole := bytes.Cut(rest, []byte{'\n'})
@@ -232,9 +235,9 @@ func (c *Conn) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// Close sends the client a close frame, gives it a few seconds to answer, and ends the
-// Conn. Where the Conn has closed itself before, or by another Close, nothing more is
-// sent. Every Close waits for the end.
+// Close sends the client a close frame, waits a few seconds for its answer, and ends the
+// Conn. If the Conn has closed itself before, or another Close has, nothing more is sent.
+// Every Close waits for the end.
 func (c *Conn) Close(code Code, reason string) {
 	c.first.Stop()
 	c.end(code, reason)
@@ -245,10 +248,10 @@ func (c *Conn) Close(code Code, reason string) {
 	c.alive.Wait()
 }
 
-// end is Close without its wait for the pings.
+// end closes the Conn like Close, and does not wait for the pings.
 func (c *Conn) end(code Code, reason string) {
 	if len(reason) > maxReason {
 		reason = strings.ToValidUTF8(reason[:maxReason], "")
 	}
-	_ = c.conn.Close(websocket.StatusCode(code), reason) // the client may be gone
+	_ = c.conn.Close(websocket.StatusCode(code), reason) // fails if the client is gone, which does not matter
 }

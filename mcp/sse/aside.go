@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// Aside is a ResponseWriter to a Writer for events of a sender that serves many clients one
-// after the other: it does not wait for the client. Bytes that the client has not read
-// wait, up to backlog bytes; an event beyond that is lost. Its methods are safe for
+// Aside is a ResponseWriter on top of a Writer, for a sender that serves many clients one
+// after the other: it does not wait for the client. It queues events that the client has
+// not read, up to backlog bytes; an event beyond that is lost. Its methods are safe for
 // concurrent use. Stop ends it.
 type Aside struct {
 	to   *Writer
-	gone func()        // called once a write has failed
+	gone func()        // called after a write has failed
 	wake chan struct{} // gets a token when there is something to do
 	done chan struct{}
 
@@ -21,12 +21,12 @@ type Aside struct {
 
 	mu    sync.Mutex
 	taken bool     // guarded by mu: the first event is written, or is about to be
-	queue [][]byte // guarded by mu: what is not written
-	bytes int      // guarded by mu: of those
-	over  bool     // guarded by mu: nothing more comes
+	queue [][]byte // guarded by mu: events that are not written yet
+	bytes int      // guarded by mu: total bytes of queue
+	over  bool     // guarded by mu: no more events are accepted
 }
 
-// NewAside starts an Aside. It calls gone when the client cannot be written to any more.
+// NewAside starts an Aside. It calls gone if a write to the client fails.
 func NewAside(to *Writer, gone func()) *Aside {
 	a := &Aside{to: to, gone: gone, wake: make(chan struct{}, 1), done: make(chan struct{}), begun: make(chan struct{})}
 	go a.run()
@@ -36,11 +36,11 @@ func NewAside(to *Writer, gone func()) *Aside {
 // Header returns the handler's headers.
 func (a *Aside) Header() http.Header { return a.to.Header() }
 
-// WriteHeader sends the handler's headers. It comes before all events, and waits for
-// nobody.
+// WriteHeader sends the handler's headers. It comes before all events, and does not wait
+// for the client.
 func (a *Aside) WriteHeader(status int) { a.to.WriteHeader(status) }
 
-// Write takes an event.
+// Write queues an event.
 func (a *Aside) Write(event []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -55,19 +55,19 @@ func (a *Aside) Write(event []byte) (int, error) {
 	return len(event), nil
 }
 
-// Begun returns a channel that is closed when there is a first event.
+// Begun returns a channel that is closed when the first event has been queued.
 func (a *Aside) Begun() <-chan struct{} { return a.begun }
 
 // FlushError does nothing: each event is flushed when it is written.
 func (a *Aside) FlushError() error { return nil }
 
-// Stop writes the last event that waits, which is the answer, and ends the Aside. The ones
-// before it are lost: a client that reads a little would keep us for long. It must be
-// called before Writer.Stop.
+// Stop writes the last queued event, which is the answer, and ends the Aside. The queued
+// events before it are lost, because a slow client would delay Stop for a long time. Stop
+// must be called before Writer.Stop.
 func (a *Aside) Stop() { a.stop(func() { a.queue = a.queue[max(0, len(a.queue)-1):] }) }
 
-// StopWith is Stop with another answer than the last event that waits. The first event of all is
-// not lost.
+// StopWith is Stop with event as the answer in place of the last queued event. The first
+// event of the stream is written before event, if it is still queued.
 func (a *Aside) StopWith(event []byte) {
 	a.stop(func() {
 		if a.taken {
@@ -77,7 +77,8 @@ func (a *Aside) StopWith(event []byte) {
 	})
 }
 
-// stop ends the Aside, unless it has ended. keep leaves in the queue what is written still.
+// stop ends the Aside, unless it has ended. keep removes from the queue the events that
+// must not be written any more.
 func (a *Aside) stop(keep func()) {
 	a.mu.Lock()
 	if !a.over {
@@ -112,15 +113,15 @@ func (a *Aside) run() {
 		if err == nil {
 			err = a.to.FlushError()
 		}
-		if err != nil && !errors.Is(err, http.ErrNotSupported) { // a test's recorder has none
+		if err != nil && !errors.Is(err, http.ErrNotSupported) { // an httptest.ResponseRecorder does not support deadlines
 			a.gone()
 			return
 		}
 	}
 }
 
-// next takes the first event that waits, nil if none does, and reports whether nothing more
-// comes.
+// next returns the first queued event, or nil if the queue is empty. over reports that no
+// more events are accepted.
 func (a *Aside) next() (event []byte, over bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

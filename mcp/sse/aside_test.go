@@ -7,10 +7,10 @@ import (
 	"testing/synctest"
 )
 
-// slow is a page that takes nothing between stall and resume.
+// slow is a page whose writes block between stall and resume.
 type slow struct {
 	*page
-	stalled chan struct{} // nil where it is not; changed while nobody writes
+	stalled chan struct{} // nil while writes do not block; changed only while nobody writes
 }
 
 func (s *slow) stall() { s.stalled = make(chan struct{}) }
@@ -22,8 +22,8 @@ func (s *slow) Write(b []byte) (int, error) {
 	return s.page.Write(b)
 }
 
-// Events that a client has not read wait, up to a bound; then events are lost, and not the
-// answer that ends the stream.
+// Events that a client has not read are queued up to a bound. Beyond it events are lost,
+// except the answer that ends the stream.
 func TestAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &slow{page: newPage()}
@@ -66,7 +66,7 @@ func TestAside(t *testing.T) {
 	})
 }
 
-// A client that cannot be written to is gone.
+// If a write to the client fails, the client counts as gone.
 func TestAsideOfAClientThatIsGone(t *testing.T) {
 	gone := make(chan struct{})
 	p := newPage()

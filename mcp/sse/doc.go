@@ -1,7 +1,7 @@
-// Package sse writes what a server has to say on one HTTP response: one JSON text
-// if that is all, or a stream of events (WHATWG HTML, "Server-sent events"), which
-// survives proxies and can be taken up again after a cut. Package mcp answers
-// requests over HTTP with it.
+// Package sse writes a server's messages on one HTTP response: one JSON text if the
+// answer is the only message, or a stream of events (WHATWG HTML, "Server-sent events").
+// Proxies do not cut such a stream, and a client can resume it after a cut. Package mcp
+// answers requests over HTTP with it.
 //
 // The files, each calling those below it:
 //
@@ -12,7 +12,7 @@
 //	             HTTP request writes them to its client
 //	log.go       a Log: the latest events of all streams of a session, for clients that
 //	             come back with the id of the last event they got
-//	response.go  writes: headers, comments, events and plain answers
+//	response.go  writes headers, comments, events and plain answers
 //
 // The package imports package wire and the standard library. It knows no message of
 // the protocol. All that it keeps is bounded, no method but Serve waits for a client,

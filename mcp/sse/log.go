@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Bounds of a Log. A client that comes back later than that begins a new stream.
+// Bounds of a Log. A client whose last event is no longer in the Log begins a new stream.
 const (
 	maxEvents = 256
 	maxBytes  = 1 << 20
@@ -17,14 +17,14 @@ const (
 // Log keeps the latest events of the streams of one session. Its methods are safe for
 // concurrent use.
 type Log struct {
-	// name is part of each event's id, so that an id of another session, or of this
-	// one before a restart, names nothing here.
+	// name is part of each event's id, so that an id of another session, or of this session
+	// before a restart, matches no event of this log.
 	name string
 
 	mu    sync.Mutex
 	last  int64       // guarded by mu: number of the newest event
-	kept  []keptEvent // guarded by mu: the oldest first
-	bytes int         // guarded by mu: of those
+	kept  []keptEvent // guarded by mu: kept events, the oldest first
+	bytes int         // guarded by mu: total bytes of kept
 }
 
 type keptEvent struct {
@@ -35,12 +35,12 @@ type keptEvent struct {
 // NewLog returns an empty Log.
 func NewLog() *Log { return NewLogOf("") }
 
-// NewLogOf returns an empty Log, the ids of whose events begin with the name of what it
-// belongs to.
+// NewLogOf returns an empty Log. The ids of its events begin with name, the name of the
+// log's owner.
 func NewLogOf(name string) *Log { return &Log{name: name + rand.Text()[:8]} }
 
-// Find returns the stream that has the event with an id, and the number of that event.
-// It returns nil if the event is not kept.
+// Find returns the stream and the number of the event that has an id. It returns nil if the
+// event is not kept.
 func (l *Log) Find(id string) (*Stream, int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,11 +56,11 @@ func (l *Log) Find(id string) (*Stream, int64) {
 	return nil, 0
 }
 
-// Start is the id that stands before the first event.
+// Start returns the id that comes before the id of the first event.
 func (l *Log) Start() string { return l.name + "-0" }
 
-// After returns the Serving.After of a client that had the event with an id last, or
-// [Log.Start]. Without such an id it is zero.
+// After returns the Serving.After for a client whose last event had this id. The id may be
+// [Log.Start]. It returns zero for an id that is not of this log.
 func (l *Log) After(id string) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +74,7 @@ func (l *Log) After(id string) int64 {
 	return n
 }
 
-// number is the number in the id of an event of this log; mu is held.
+// number returns the number in the id of an event of this log; the caller holds mu.
 func (l *Log) number(id string) (n int64, ok bool) {
 	at := strings.LastIndexByte(id, '-')
 	if at < 0 || id[:at] != l.name || strings.Trim(id[at+1:], "0123456789") != "" {
@@ -103,7 +103,7 @@ func (l *Log) add(s *Stream, e *event) {
 	l.kept = slices.Delete(l.kept, 0, drop)
 }
 
-// after returns the events of a stream that came after the one with a number.
+// after returns the kept events of a stream whose numbers are above number.
 func (l *Log) after(s *Stream, number int64) (all []event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,7 +115,7 @@ func (l *Log) after(s *Stream, number int64) (all []event) {
 	return all
 }
 
-// id is the id of an event; empty if it has none.
+// id returns the id of an event; empty if the event has none.
 func (l *Log) id(e event) string {
 	if l == nil || e.number == 0 {
 		return ""

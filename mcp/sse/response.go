@@ -14,22 +14,23 @@ const writeWait = 30 * time.Second
 type response struct {
 	rw    http.ResponseWriter
 	ctl   *http.ResponseController
-	begun bool // as a stream of events
+	begun bool // the response has begun, as a stream of events
 }
 
 func newResponse(rw http.ResponseWriter) *response {
 	return &response{rw: rw, ctl: http.NewResponseController(rw)}
 }
 
-// Headers sets the headers of a stream of events: no proxy may keep or change it
-// (nginx reads X-Accel-Buffering).
+// Headers sets the headers of a stream of events: no proxy may store or change it, or delay
+// it in a buffer (nginx reads X-Accel-Buffering).
 func Headers(h http.Header) {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("X-Accel-Buffering", "no")
 }
 
-// Comment is what clients ignore, and proxies take for life.
+// Comment is a comment of a stream. Clients ignore it, and it shows proxies that the
+// connection is alive.
 const Comment = ":\n\n"
 
 // begin sends the headers, and a comment, since some proxies hold headers back until
@@ -43,7 +44,7 @@ func (w *response) begin() error {
 
 func (w *response) comment() error { return w.write([]byte(Comment)) }
 
-// Event is a message as an event. id may be empty, and frame nil.
+// Event returns a message in the form of an event. id may be empty, and frame nil.
 func Event(id string, frame []byte) []byte {
 	b := make([]byte, 0, len(frame)+len(id)+32)
 	if frame != nil {
@@ -66,7 +67,7 @@ func (w *response) event(id string, e event) error {
 	return err
 }
 
-// retry asks the client to wait before it comes back; zero asks for nothing.
+// retry asks the client to wait before it reconnects; zero sends nothing.
 func (w *response) retry(wait time.Duration) error {
 	if wait == 0 {
 		return nil
@@ -74,7 +75,8 @@ func (w *response) retry(wait time.Duration) error {
 	return w.write([]byte("retry: " + strconv.FormatInt(max(1, wait.Milliseconds()), 10) + "\n\n"))
 }
 
-// plain writes an answer as JSON, or the status that says why it has none.
+// plain writes an answer as JSON. For an answer without content it writes only the status
+// 202.
 func (w *response) plain(e event, status func(http.Header) int) error {
 	if e.frame == nil {
 		w.rw.WriteHeader(http.StatusAccepted)
@@ -95,9 +97,9 @@ func (w *response) plain(e event, status func(http.Header) int) error {
 	return err
 }
 
-// write writes and flushes, within writeWait.
+// write writes b and flushes, both within writeWait.
 func (w *response) write(b []byte) error {
-	_ = w.ctl.SetWriteDeadline(time.Now().Add(writeWait)) // a test's recorder has none
+	_ = w.ctl.SetWriteDeadline(time.Now().Add(writeWait)) // an httptest.ResponseRecorder has no deadlines
 	if _, err := w.rw.Write(b); err != nil {
 		return err
 	}
@@ -107,5 +109,5 @@ func (w *response) write(b []byte) error {
 	return nil
 }
 
-// end gives the connection back for its next request.
+// end removes the write deadline, so that the connection can serve its next request.
 func (w *response) end() { _ = w.ctl.SetWriteDeadline(time.Time{}) }

@@ -12,19 +12,19 @@ import (
 )
 
 // Patience is how long a stream waits for a plain answer before it becomes a stream of
-// events. A proxy that keeps headers until the first byte of a body comes would
-// give a slow call up otherwise.
+// events. Some proxies hold headers back until the first byte of a body, and would give up
+// a slow call.
 const Patience = 500 * time.Millisecond
 
 // keepAlive is how often a stream of events gets a comment. It is below the shortest
 // common idle timeout of proxies, 30 s.
 const keepAlive = 15 * time.Second
 
-// backlog is how many bytes wait for a client before notifications are lost.
+// backlog is how many bytes may wait for a client before notifications are lost.
 const backlog = 1 << 20
 
-// Errors of Request and Notify, and ErrEnded of Serve: the stream was to end before there
-// was anything to say.
+// The errors of Request and Notify. Serve returns ErrEnded if the stream had to end before
+// anything was written.
 var (
 	ErrEnded  = errors.New("the session has ended")
 	ErrOver   = errors.New("the answer of this stream was given")
@@ -32,18 +32,18 @@ var (
 	ErrFull   = errors.New("the client does not read what waits for it")
 )
 
-// Stream is what a server says in answer to one HTTP request: events, and at its end an
-// answer. A client that was cut off can go on with it in another request. All methods
-// but Serve and Reply return at once; all are safe for concurrent use.
+// Stream contains a server's messages in answer to one HTTP request: events, and at its end
+// an answer. A client that was cut off can resume it in another request. All methods except
+// Serve and Reply return immediately; all are safe for concurrent use.
 type Stream struct {
 	log *Log // nil if no event is kept
 
 	mu     sync.Mutex
 	reader *reader       // guarded by mu: writes to the client; nil while nobody reads
-	queue  []event       // guarded by mu: what the reader has not written
-	bytes  int           // guarded by mu: of those
+	queue  []event       // guarded by mu: events that the reader has not written yet
+	bytes  int           // guarded by mu: total bytes of queue
 	events bool          // guarded by mu: it has become a stream of events
-	over   bool          // guarded by mu: its answer was given
+	over   bool          // guarded by mu: its answer has been given
 	room   chan struct{} // guarded by mu: closed when the queue is empty or nobody reads; nil while no Reply waits
 }
 
@@ -64,19 +64,21 @@ func (l *Log) Standing() *Stream { return &Stream{log: l, events: true} }
 
 // event is a message to the client.
 type event struct {
-	number int64  // in the log; zero for none
+	number int64  // number of the event in the log; zero if it is not logged
 	frame  []byte // one line; nil for an event that only has an id
 	with   []wire.Delivery
-	last   bool // the answer
+	last   bool // the event is the answer
 }
 
 // reader is an HTTP request that reads a stream.
 type reader struct {
-	served bool          // guarded by Stream.mu: it has come
-	cut    time.Duration // guarded by Stream.mu: not zero if the reader ends: its client should come back after this time
-	begin  func()        // guarded by Stream.mu: starts the goroutine that writes; nil if one does
-	wake   chan struct{} // gets a token when there is something to do
-	gone   chan struct{} // closed when another one has taken its place
+	served bool // guarded by Stream.mu: the request has arrived
+	// guarded by Stream.mu: if not zero, the reader ends, and its client should come back
+	// after this time
+	cut   time.Duration
+	begin func()        // guarded by Stream.mu: starts the goroutine that writes; nil if a goroutine writes already
+	wake  chan struct{} // gets a token when there is something to do
+	gone  chan struct{} // closed when another reader has taken its place
 }
 
 func newReader() *reader {
@@ -90,7 +92,8 @@ func (r *reader) poke() {
 	}
 }
 
-// Request sends a request of the server. It fails unless a client reads the stream.
+// Request sends a request from the server to the client. It fails unless a client reads the
+// stream.
 func (s *Stream) Request(frame []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,8 +109,8 @@ func (s *Stream) Request(frame []byte) error {
 	return nil
 }
 
-// Notify sends a notification. While nobody reads, it is only kept for a client that
-// comes back; while the client reads too slowly, it is lost.
+// Notify sends a notification. If nobody reads, it is only kept for a client that comes
+// back; if the client reads too slowly, it is lost.
 func (s *Stream) Notify(frame []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,8 +126,9 @@ func (s *Stream) Notify(frame []byte) error {
 	return nil
 }
 
-// Answer sends the answer, which ends the stream; with a nil frame the stream ends without
-// an answer. with gets to know whether it was written. It counts as lost if nobody reads.
+// Answer sends the answer, which ends the stream. If frame is nil, the stream ends without
+// an answer. The deliveries in with are told whether the answer was written. If nobody
+// reads, it counts as lost.
 func (s *Stream) Answer(frame []byte, with ...wire.Delivery) error {
 	s.mu.Lock()
 	nobody := s.reader == nil
@@ -150,9 +154,9 @@ func (s *Stream) Answer(frame []byte, with ...wire.Delivery) error {
 	return nil
 }
 
-// Reply sends an answer on a stream that goes on behind it. While more waits than a client
-// that reads slowly may leave, Reply waits as well: until the client has read, or is gone.
-// An answer that nobody reads is kept for a client that comes back, and counts as lost.
+// Reply sends an answer on a stream that continues after the answer. If too many bytes wait
+// for the client, Reply waits until the client has read them or is gone. An answer that
+// nobody reads is kept for a client that comes back, and counts as lost.
 func (s *Stream) Reply(frame []byte, with ...wire.Delivery) {
 	s.mu.Lock()
 	for s.reader != nil && s.bytes > backlog {
@@ -176,14 +180,14 @@ func (s *Stream) Reply(frame []byte, with ...wire.Delivery) {
 	}
 }
 
-// Full reports whether more waits for the client than one that reads slowly may leave.
+// Full reports whether more bytes wait for the client than backlog allows.
 func (s *Stream) Full() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.bytes > backlog
 }
 
-// emptied notes that nothing waits for a client any more; mu is held.
+// emptied notes that nothing waits for a client any more; the caller holds mu.
 func (s *Stream) emptied() {
 	s.queue, s.bytes = nil, 0
 	if s.room != nil {
@@ -192,9 +196,9 @@ func (s *Stream) emptied() {
 	}
 }
 
-// Cut ends the response that a client reads now. The client can go on with the stream in
-// another request, and is asked to wait for so long before. It does nothing where no
-// event is kept.
+// Cut ends the response that a client reads now. The client can resume the stream in
+// another request, and is asked to wait for the time wait before. Cut does nothing if the
+// stream keeps no events.
 func (s *Stream) Cut(wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +217,7 @@ func lost(with []wire.Delivery) {
 	}
 }
 
-// push notes an event, and wakes the reader; mu is held.
+// push queues an event, and wakes the reader; the caller holds mu.
 func (s *Stream) push(e event) {
 	if s.events {
 		s.log.add(s, &e)
@@ -234,17 +238,19 @@ type Serving struct {
 	// Status is called before the answer is written as plain JSON, and returns its
 	// status. It may set headers. If it is nil, each answer is an event.
 	Status func(http.Header) int
-	Prime  bool            // begin with an event that only has an id, for a client that may be cut
+	Prime  bool            // begin with an event that only has an id, for a client whose response may be cut
 	First  []byte          // an event before all others, which is not kept; nil for none
-	After  int64           // number of the event that the client had last; zero for a client that is new
-	Ended  <-chan struct{} // closed when the stream must end; nil for never
+	After  int64           // number of the last event that the client has; zero for a new client
+	Ended  <-chan struct{} // closed when the stream must end; nil if it need not
 }
 
-// FromStart is the Serving.After of a client that is not new, and had no event yet.
+// FromStart is the Serving.After of a client that knows the stream and has not received an
+// event yet.
 const FromStart = -1
 
 // Serve writes the stream to a client until the answer is written, ctx ends, Ended is
-// closed, or another Serve takes over. The error says that the client is gone.
+// closed, or another Serve takes over. An error other than ErrEnded means that the client
+// is gone.
 func (s *Stream) Serve(ctx context.Context, rw http.ResponseWriter, o Serving) error {
 	r := s.take(o.After)
 	defer s.leave(r)
@@ -253,12 +259,13 @@ func (s *Stream) Serve(ctx context.Context, rw http.ResponseWriter, o Serving) e
 	return s.write(ctx, rw, o, r, timer)
 }
 
-// ServeWhile is Serve with a function that gives the answer, and runs meanwhile. Most
-// answers come in time and alone; for them it needs no other goroutine.
+// ServeWhile is Serve for an answer that the function run gives. It calls run in this
+// goroutine. Most answers are ready within Patience and have no events before them; they
+// need no other goroutine.
 func (s *Stream) ServeWhile(ctx context.Context, rw http.ResponseWriter, o Serving, run func()) error {
 	r := s.take(o.After)
 	defer s.leave(r)
-	var once sync.Once // write or writeRest, whichever comes first
+	var once sync.Once // for write or writeRest, whichever is called first
 	written := make(chan error, 1)
 	begin := func() {
 		once.Do(func() {
@@ -275,13 +282,13 @@ func (s *Stream) ServeWhile(ctx context.Context, rw http.ResponseWriter, o Servi
 	late := time.AfterFunc(Patience, begin)
 	defer late.Stop()
 	run()
-	_ = s.Answer(nil) // unless it gave one
+	_ = s.Answer(nil) // does nothing if run has given an answer
 	once.Do(func() { written <- s.writeRest(ctx, rw, o, r, late) })
 	return <-written
 }
 
-// writeRest is write when all that is to be said was said. That is one plain answer,
-// nearly always.
+// writeRest is write for a stream that gets no more messages. Nearly always it has one
+// plain answer only.
 func (s *Stream) writeRest(ctx context.Context, rw http.ResponseWriter, o Serving, r *reader, timer *time.Timer) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -295,15 +302,16 @@ func (s *Stream) writeRest(ctx context.Context, rw http.ResponseWriter, o Servin
 	return s.write(ctx, rw, o, r, timer)
 }
 
-// write is Serve for a reader. timer fires when the client needs a sign of life.
+// write is Serve for a reader. timer fires when the client needs a comment as a sign of
+// life.
 func (s *Stream) write(ctx context.Context, rw http.ResponseWriter, o Serving, r *reader, timer *time.Timer) error {
 	out := newResponse(rw)
 	defer out.end()
 	if o.Status == nil {
-		r.poke() // nothing to wait for: the headers and a comment go out at once
+		r.poke() // the answer cannot be plain: send the headers and a comment immediately
 	}
 	for {
-		silent := false // for so long that the client needs a sign of life
+		silent := false // the client needs a comment as a sign of life
 		ended := false
 		select {
 		case <-r.wake:
@@ -315,11 +323,11 @@ func (s *Stream) write(ctx context.Context, rw http.ResponseWriter, o Serving, r
 			if !out.begun {
 				return ErrEnded
 			}
-			ended = true // what waits still goes out
+			ended = true // queued events are still written
 		case <-r.gone:
 			return nil
 		}
-		if err := ctx.Err(); err != nil { // both may have come
+		if err := ctx.Err(); err != nil { // ctx may have ended at the same time
 			return err
 		}
 		if !out.begun {
@@ -353,7 +361,8 @@ func (s *Stream) write(ctx context.Context, rw http.ResponseWriter, o Serving, r
 	}
 }
 
-// writeAll writes what waits for a reader. over reports that nothing follows for it.
+// writeAll writes the events that wait for a reader. over reports that no more events
+// follow for this reader.
 func (s *Stream) writeAll(out *response, r *reader) (over bool, err error) {
 	all, over, cut := s.unwritten(r)
 	for i, e := range all {
@@ -370,7 +379,7 @@ func (s *Stream) writeAll(out *response, r *reader) (over bool, err error) {
 	return false, nil
 }
 
-// take makes a request the reader of the stream.
+// take makes the current HTTP request the reader of the stream.
 func (s *Stream) take(after int64) *reader {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -392,8 +401,8 @@ func (s *Stream) take(after int64) *reader {
 	return r
 }
 
-// again queues what came after an event that the client has; mu is held. Events that wait
-// and are not kept any more go first: they are older.
+// again queues the events after the one with number after, which the client has; the caller
+// holds mu. Queued events that are no longer kept come first, since they are older.
 func (s *Stream) again(after int64) {
 	kept := s.log.after(s, after)
 	all := slices.DeleteFunc(slices.Clone(s.queue), func(e event) bool {
@@ -405,13 +414,13 @@ func (s *Stream) again(after int64) {
 	}
 }
 
-// leave notes that a reader is gone. Events that it has not written are lost, unless they
-// are kept.
+// leave notes that a reader is gone. Events that the reader has not written are lost,
+// unless the log keeps them.
 func (s *Stream) leave(r *reader) {
 	s.mu.Lock()
 	if s.reader != r {
 		s.mu.Unlock()
-		return // the next one has what is left
+		return // the next reader writes the remaining events
 	}
 	left := s.queue
 	s.reader = nil
@@ -422,8 +431,8 @@ func (s *Stream) leave(r *reader) {
 	}
 }
 
-// plain reports whether the stream has only an answer to send, and returns that; an answer
-// without content has a nil frame. Otherwise the stream becomes one of events.
+// plain reports whether the stream contains only an answer, and returns that answer; an
+// answer without content has a nil frame. Otherwise the stream becomes a stream of events.
 func (s *Stream) plain(o Serving) (_ bool, answer event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -455,13 +464,14 @@ func (s *Stream) prime() {
 	}
 }
 
-// unwritten takes what waits for a reader. over reports that nothing follows, and cut
-// that its client should go on with another one.
+// unwritten takes the events that wait for a reader. over reports that no more events
+// follow. If cut is not zero, the client should continue with another request after this
+// time.
 func (s *Stream) unwritten(r *reader) (all []event, over bool, cut time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.reader != r {
-		return nil, false, 0 // its channel gone says so
+		return nil, false, 0 // the reader's channel gone is closed
 	}
 	all = s.queue
 	s.emptied()

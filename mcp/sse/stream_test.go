@@ -49,7 +49,7 @@ func (p *page) text() string {
 	return p.body
 }
 
-// fate keeps what became of an answer.
+// fate records whether an answer was written or lost.
 type fate struct {
 	mu   sync.Mutex
 	told []bool
@@ -114,8 +114,8 @@ func TestNoAnswer(t *testing.T) {
 	})
 }
 
-// A slow answer is a stream of events that no proxy takes for dead: a comment at once
-// and each 15 s.
+// A slow answer is a stream of events that no proxy takes for dead: a comment immediately,
+// and one each 15 s.
 func TestSlowAnswerIsAStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New()
@@ -157,7 +157,7 @@ func TestEventsBeforeTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewLog().Open()
 		s.log.name = "L"
-		// Before anybody reads, nothing is lost.
+		// Messages that are sent before the first reader are not lost.
 		if err := errors.Join(s.Notify([]byte(`1`)), s.Request([]byte(`2`)), s.Answer([]byte(`3`))); err != nil {
 			t.Error(err)
 		}
@@ -175,7 +175,8 @@ func TestEventsBeforeTheAnswer(t *testing.T) {
 	})
 }
 
-// The newest reader of a standing stream wins, and gets all that follows.
+// The newest reader of a standing stream replaces the older one, and gets all later
+// messages.
 func TestNewestWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewLog().Standing()
@@ -211,7 +212,7 @@ func TestNewestWins(t *testing.T) {
 	})
 }
 
-// A client that was cut off goes on where it was, and gets nothing twice.
+// A client that was cut off continues after its last event, and gets no event twice.
 func TestComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f fate
@@ -245,7 +246,8 @@ func TestComesBack(t *testing.T) {
 			t.Errorf("got %q, want %q", p.text(), want)
 		}
 		f.is(t, true)
-		// Again, after the end: what is kept is written, and the stream ends.
+		// A client can also resume after the stream's end: the kept events are written, and
+		// the stream ends.
 		p, done = serve(t.Context(), s, Serving{After: 3})
 		if err := <-done; err != nil || !strings.HasSuffix(p.text(), ":\n\nevent: message\nid: L-4\ndata: \"answer\"\n\n") {
 			t.Errorf("after its end: %q, %v", p.text(), err)
@@ -290,7 +292,8 @@ func TestLogIsBounded(t *testing.T) {
 	}
 }
 
-// A client that does not read costs a bound of memory. Its answer still waits for it.
+// A client that does not read costs only a bounded amount of memory. Its answer is kept for
+// it.
 func TestBacklog(t *testing.T) {
 	s := New()
 	sent := 0
@@ -371,7 +374,7 @@ func TestWriter(t *testing.T) {
 			t.Errorf("got %q, want %q", p.text(), want)
 		}
 
-		// An error that comes later than the first comment is an event.
+		// An error that is written after the first comment is an event.
 		p = newPage()
 		w = NewWriter(p)
 		w.KeepAlive()
@@ -385,7 +388,7 @@ func TestWriter(t *testing.T) {
 			t.Errorf("a late error: %d %q, want %q", p.status, p.text(), want)
 		}
 
-		// One that comes in time is as the handler wrote it.
+		// An error that is written before the first comment stays as the handler wrote it.
 		p = newPage()
 		w = NewWriter(p)
 		w.KeepAlive()
@@ -401,7 +404,7 @@ func TestWriter(t *testing.T) {
 	})
 }
 
-// ServeWhile answers as Serve does, with a goroutine more only where one is needed.
+// ServeWhile answers as Serve does, and starts a goroutine only if one is needed.
 func TestServeWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, tt := range map[string]struct {
@@ -424,7 +427,7 @@ func TestServeWhile(t *testing.T) {
 			}
 			f.is(t, name != "never")
 		}
-		// A client that goes away.
+		// The client cancels its request.
 		var f fate
 		p, s := newPage(), New()
 		ctx, cut := context.WithCancel(t.Context())

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// Writer is a ResponseWriter for a handler that writes its own events, one with each
-// Write. Between them it writes comments, after KeepAlive.
-// It is safe for concurrent use. Stop ends it.
+// Writer is a ResponseWriter for a handler that writes its own events, one in each Write.
+// After KeepAlive, it writes comments between them. It is safe for concurrent use. Stop
+// ends it.
 type Writer struct {
 	rw     http.ResponseWriter
-	header http.Header // the handler's, until it begins to write
+	header http.Header // the handler's headers, until the headers are sent
 
 	mu     sync.Mutex
 	out    *response   // guarded by mu
-	timer  *time.Timer // guarded by mu: for the next comment; nil for none
+	timer  *time.Timer // guarded by mu: for the next comment; nil before KeepAlive
 	begun  bool        // guarded by mu: the headers are sent
-	events bool        // guarded by mu: it is a stream of events
-	late   bool        // guarded by mu: the handler has one plain answer, after a comment
+	events bool        // guarded by mu: the response is a stream of events
+	late   bool        // guarded by mu: the handler's answer is plain, but a comment was sent first
 	over   bool        // guarded by mu
 }
 
@@ -57,7 +57,7 @@ func (w *Writer) alive() {
 		return
 	}
 	if w.begun {
-		_ = w.out.comment() // the handler's next write, or the end of its context, says that the client is gone
+		_ = w.out.comment() // an error is not needed here: the handler's next write fails, or its context ends
 	} else {
 		w.begun, w.events = true, true
 		_ = w.out.begin()
@@ -75,7 +75,7 @@ func (w *Writer) WriteHeader(status int) {
 	w.begin(status)
 }
 
-// begin sends the headers, unless a comment was quicker; mu is held.
+// begin sends the headers, unless a comment has sent them already; the caller holds mu.
 func (w *Writer) begin(status int) {
 	isEvents := strings.HasPrefix(w.header.Get("Content-Type"), "text/event-stream")
 	if w.begun {
@@ -83,7 +83,7 @@ func (w *Writer) begin(status int) {
 		return
 	}
 	w.begun, w.events = true, isEvents
-	w.header.Del("Connection") // whether it lasts is not for the handler to say; the go-sdk asks to keep it
+	w.header.Del("Connection") // the handler does not decide whether the connection stays open; the go-sdk sets keep-alive
 	maps.Copy(w.rw.Header(), w.header)
 	if isEvents {
 		Headers(w.rw.Header())
@@ -99,7 +99,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		w.begin(http.StatusOK)
 	}
 	b := p
-	if w.late { // the stream of events has begun, so the answer is one of them
+	if w.late { // the stream of events has begun, so the answer is sent as an event
 		b = Event("", bytes.TrimSpace(p))
 	}
 	if w.timer != nil && w.events {
