@@ -18,21 +18,21 @@ import (
 )
 
 const (
-	// analysisMost is how long an analysis may take where the grant lets a command
-	// run longer.
+	// analysisMost bounds how long an analysis may take, if the grant lets a command run
+	// longer.
 	analysisMost = 2 * time.Minute
-	// replyTime is how long before the client gives up an analysis answers with what
-	// it has.
+	// replyTime is how long before the client's deadline an analysis answers with the
+	// results that it has.
 	replyTime = time.Second
 	// leaveTime is how long the helper may take to end after its answer.
 	leaveTime = 2 * time.Second
 )
 
-// analyses are the tools that measure source code. A helper in the session's box does
-// it, which is this program: the server opens no file of the workspace.
+// analyses contains the tools that measure source code. A helper, which is this program,
+// measures in the session's box: the server opens no file of the workspace.
 type analyses struct{ shells *shells }
 
-// addAnalyses registers them.
+// addAnalyses registers the tools that measure source code.
 func addAnalyses(s *mcp.Server, sh *shells) {
 	a := &analyses{sh}
 	addToolkitTool(s, mcp.Tool{
@@ -73,7 +73,7 @@ func addAnalyses(s *mcp.Server, sh *shells) {
 	}, analyze[toolkit.Gate, *toolkit.Gate, toolkit.GateResult](a))
 }
 
-// analyze makes a handler of one analysis.
+// analyze returns the handler of one analysis.
 func analyze[In mcp.Gated, Args interface {
 	*In
 	toolkit.Args
@@ -87,19 +87,21 @@ func analyze[In mcp.Gated, Args interface {
 type analysed struct {
 	value any
 	usage mcp.Usage
-	text  string // without what belljar adds
+	text  string // text of the helper, without belljar's additions
 	from  *sandbox.Output
 }
 
-// Report is an analysis for people and programs that read no result of a tool.
+// Report is the result of an analysis, for people and programs that do not read the result
+// of a tool.
 type Report interface {
-	// Text is what the analysis says.
+	// Text returns the text of the analysis.
 	Text() string
-	// Whole is its result in the format that was asked for, JSON where that is a text.
+	// Whole returns the result in the requested format; for the text format it returns
+	// JSON.
 	Whole() ([]byte, error)
 }
 
-// Text returns what the analysis says.
+// Text returns the text of the analysis.
 func (a analysed) Text() string { return a.text }
 
 // Whole returns the output of the helper.
@@ -117,13 +119,13 @@ func (a analysed) Whole() (all []byte, err error) {
 	return all, nil
 }
 
-// MarshalJSON returns the result as it is.
+// MarshalJSON returns the helper's result unchanged.
 func (a analysed) MarshalJSON() ([]byte, error) { return json.Marshal(a.value) }
 
-// Usage tells the audit log what the helper used.
+// Usage returns for the audit log what the helper used.
 func (a analysed) Usage() mcp.Usage { return a.usage }
 
-// run has the helper measure. Its answer is read into out.
+// run starts the helper, and reads its answer into out.
 func (a *analyses) run(ctx context.Context, call mcp.Call, args toolkit.Args, out any) (*mcp.Result, error) {
 	if err := args.Check(); err != nil {
 		return mcp.Failed("%s. %s", err, nothingMeasured), nil
@@ -132,7 +134,7 @@ func (a *analyses) run(ctx context.Context, call mcp.Call, args toolkit.Args, ou
 	if err != nil {
 		return nil, err
 	}
-	// As the policy saw the call when it was decided.
+	// These are the facts that the policy saw when it decided the call.
 	own := args.Facts()
 	own.Tool = call.Tool
 	if err := json.Unmarshal(text, &own.Args); err != nil {
@@ -178,7 +180,7 @@ func (a *analyses) run(ctx context.Context, call mcp.Call, args toolkit.Args, ou
 
 const nothingMeasured = "Nothing was measured."
 
-// unanswered is the result of a call that got no answer: it says why.
+// unanswered returns the result of a call without an answer. It states the reason.
 func (a *analyses) unanswered(call mcp.Call, ended sandbox.Result, err error) *mcp.Result {
 	if fault, ok := errors.AsType[*toolkit.Fault](err); ok {
 		return mcp.Failed("%s. %s", valid([]byte(fault.Text)), nothingMeasured)
@@ -193,7 +195,8 @@ func (a *analyses) unanswered(call mcp.Call, ended sandbox.Result, err error) *m
 		why, instead = "it was stopped: its time was up", "measure less at once: name a directory as project_path"
 	case sandbox.Killed:
 		why = "it was stopped from outside"
-		if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.ErrClosedPipe) { // it was stopped for what it said
+		// the server stopped the helper because of its answer
+		if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.ErrClosedPipe) {
 			why, instead = "its answer makes no sense", "call again, or ask the person you work for to restart belljar, which may have been replaced"
 		}
 	case sandbox.Running, sandbox.Exited:
@@ -201,13 +204,13 @@ func (a *analyses) unanswered(call mcp.Call, ended sandbox.Result, err error) *m
 	return mcp.Failed("The analysis failed in the sandbox: %s. %s Instead: %s.", why, nothingMeasured, instead)
 }
 
-// shownAnswer is the result of a call with an answer.
+// shownAnswer returns the result of a call with an answer.
 func shownAnswer(job *sandbox.Job, answer *toolkit.Answer, ended sandbox.Result, notice string, out any) *mcp.Result {
 	o := job.Output()
 	var t text
 	t.line("%s", bracket(notice))
 	var content []mcp.Content
-	if answer.Document { // a program reads it
+	if answer.Document { // a document is for a program, so no other text is added to it
 		content = append(content, mcp.Content{Text: valid([]byte(answer.Text))})
 	} else {
 		t.body(valid([]byte(answer.Text)))
@@ -227,7 +230,8 @@ func shownAnswer(job *sandbox.Job, answer *toolkit.Answer, ended sandbox.Result,
 	}
 }
 
-// stagesOf tells the client what the helper does. Its numbers must grow.
+// stagesOf returns a function that reports the helper's progress to the client. The
+// reported numbers must grow.
 func stagesOf(call mcp.Call) func(done, total int, stage string) {
 	n := 0.0
 	return func(done, total int, stage string) {
@@ -242,16 +246,16 @@ func stagesOf(call mcp.Call) func(done, total int, stage string) {
 // helper is a run of `belljar toolkit-run` in a box.
 type helper struct {
 	job      *sandbox.Job
-	in       *io.PipeWriter // what it reads
-	out      *io.PipeReader // what it says
-	time     time.Duration  // it may take
+	in       *io.PipeWriter // end of the pipe to the helper's input
+	out      *io.PipeReader // end of the pipe from the helper's output
+	time     time.Duration  // how long the helper may take
 	theirIn  *io.PipeReader
 	theirOut *io.PipeWriter
 	ended    chan struct{}
 	forget   func() bool
 }
 
-// startHelper starts it.
+// startHelper starts a helper in the box.
 func startHelper(ctx context.Context, box *sandbox.Box, call mcp.Call) (*helper, error) {
 	h := &helper{time: min(analysisMost, call.Grant.Limits().Wall), ended: make(chan struct{})}
 	limit := h.time
@@ -277,7 +281,8 @@ func startHelper(ctx context.Context, box *sandbox.Box, call mcp.Call) (*helper,
 	return h, nil
 }
 
-// end waits for the helper, which has nothing more to do, and returns how it ended.
+// end stops the helper, and returns how it ended. A helper that has answered gets leaveTime
+// to end by itself.
 func (h *helper) end(ctx context.Context, answered bool) sandbox.Result {
 	h.in.Close()
 	h.out.Close()
@@ -296,22 +301,24 @@ func (h *helper) end(ctx context.Context, answered bool) sandbox.Result {
 	return result
 }
 
-// fileJudge decides which files an analysis leaves out: those for which the policy allows less than
-// for something else. It compares this call about the file with this call about the directory, and
-// this tool, and `cat`, about the file with the same about a file that no rule names.
+// fileJudge decides which files an analysis leaves out. It compares the decision about this
+// call, with the file as its only path, with the decision about the call's directory. It
+// also compares the decisions about this tool and about `cat` for the file with those for a
+// file that no rule names. A file with a stricter decision is left out.
 type fileJudge struct {
 	same func(path string) policies.Decision // this call, with the file as its only path
 	call func(path string) policies.Decision // this tool, with the file as project_path
 	cat  func(path string) policies.Decision
-	// The decision about the directory, and those about a file that no rule knows.
+	// The decision about the directory, and the decisions about a file that no rule names.
 	project, usualCall, usualCat policies.Decision
-	named                        []string // files that the call names: it was decided about each
+	named                        []string // files that the call names, which the call's decision covers
 }
 
-// unknownFile is the name of a file that no rule knows.
+// unknownFile is the name of a file that no rule names.
 const unknownFile = toolkit.Workspace + "/belljar-a-file-that-no-rule-names"
 
-// newFileJudge returns the judge for a call with these facts. judge decides about others.
+// newFileJudge returns the fileJudge for a call with the facts own. judge decides about
+// other calls.
 func newFileJudge(judge func(policies.Facts) policies.Decision, own policies.Facts) *fileJudge {
 	j := &fileJudge{
 		same: func(path string) policies.Decision {
@@ -334,24 +341,25 @@ func newFileJudge(judge func(policies.Facts) policies.Decision, own policies.Fac
 }
 
 func (j *fileJudge) leaveOut(file string) bool {
-	// A rule may name the file from the workspace, where commands begin.
+	// A rule may name the file relative to the workspace, the directory where commands
+	// begin.
 	relative := strings.TrimPrefix(file, toolkit.Workspace+"/")
 	if slices.Contains(j.named, file) {
-		// A person may have been asked about it, and has said yes. So a rule that asks before cat
-		// does not count either, but one that denies it does.
+		// A person may have approved the call with this file. So a rule that asks before
+		// cat does not count, but a rule that denies cat does.
 		return denied(j.cat(file), j.usualCat) || denied(j.cat(relative), j.usualCat)
 	}
 	return stricter(j.same(file), j.project) || stricter(j.call(file), j.usualCall) ||
 		stricter(j.cat(file), j.usualCat) || stricter(j.cat(relative), j.usualCat)
 }
 
-// denied reports whether one decision is a stricter one that nobody is asked about.
+// denied reports whether a decision is a denial that is stricter than the usual decision.
 func denied(d, usual policies.Decision) bool {
 	return d.Verdict == policies.Deny && stricter(d, usual)
 }
 
-// stricter reports whether one decision allows less than the usual one, or refuses for a
-// reason of its own.
+// stricter reports whether a decision allows less than the usual decision, or refuses
+// because of another rule.
 func stricter(d, usual policies.Decision) bool {
 	return d.Verdict != policies.Allow && (d.Verdict < usual.Verdict || d.Rule != usual.Rule)
 }

@@ -12,7 +12,8 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// A helper that the server stops for what it said was not stopped from outside.
+// If the server stops a helper because of its answer, the result does not say that it was
+// stopped from outside.
 func TestUnanswered(t *testing.T) {
 	a := &analyses{&shells{backends: Backends{Log: slog.New(slog.DiscardHandler)}}}
 	for _, c := range []struct {
@@ -30,14 +31,14 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
-// A file that the call names was decided about with the call, by a person perhaps. Of what a policy
-// denies to cat, nothing is read.
+// The decision about a call, which may be a person's, covers the files that the call names.
+// No file that a policy denies to cat is read.
 func TestFileJudge(t *testing.T) {
 	const head = "version: 1\ndefaults: {decision: allow, profile: p}\nprofiles: {p: {fs: {workspace: rw}}}\nrules:\n"
 	const out, other = "/workspace/out/cover.out", "/workspace/out/other"
 	for name, tt := range map[string]struct {
 		rules      string
-		out, other bool // are left out
+		out, other bool // whether the file is left out
 	}{
 		"no rule":        {`  - {id: r, match: {tool: Browser}, decision: deny, reason: x}`, false, false},
 		"asked":          {`  - {id: r, match: {path: "/workspace/out/**"}, decision: ask}`, false, true},

@@ -9,7 +9,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// Approvals are the questions to people that calls wait for.
+// Approvals contains the questions to people for which calls wait.
 type Approvals interface {
 	// Wait returns the approval once it is no longer pending, or once most has passed.
 	Wait(ctx context.Context, id string, most time.Duration) (mcp.Approval, error)
@@ -40,7 +40,7 @@ func (s *shells) readApproval(ctx context.Context, call mcp.Call, id string, wai
 		if err != nil {
 			s.backends.Log.Warn("approval not read", "id", id, "err", err)
 		}
-		return unknown, nil // the cause is for the operator's log, not for the agent
+		return unknown, nil // the cause is for the operator's log and not for the agent
 	}
 	if a.State == mcp.ApprovalPending && wait > 0 {
 		if a, err = s.backends.Approvals.Wait(ctx, id, wait); err != nil {

@@ -14,9 +14,9 @@ import (
 	"belljar.dev/policies"
 )
 
-// A policy knows the tools of this server and no others: it suggests one of these names
-// for a name that is misspelt, and its conditions know the arguments that each tool
-// takes. policies cannot import the tools, so its table of them is written here.
+// A policy knows the tools of this server only: it suggests one of their names for a
+// misspelt name, and its conditions know the arguments of each tool. Package policies
+// cannot import the tools, so this test generates its table of them.
 func TestPoliciesKnowTheTools(t *testing.T) {
 	s, err := mcp.New(mcp.Config{Gate: new(policies.Policy)})
 	if err != nil {
@@ -43,8 +43,8 @@ func TestPoliciesKnowTheTools(t *testing.T) {
 	golden.File(t, "../../policies/args_tools.go", string(code))
 }
 
-// arguments are the arguments of a tool in their order, each with the constant of cond
-// that is its type.
+// arguments returns the arguments of a tool in the order of their names, each with the
+// constant of package cond for its type.
 func arguments(t *testing.T, info mcp.ToolInfo) (all [][2]string) {
 	t.Helper()
 	var schema struct {
@@ -61,7 +61,7 @@ func arguments(t *testing.T, info mcp.ToolInfo) (all [][2]string) {
 		p := schema.Properties[name]
 		kind, ok := types[p.Type]
 		if p.Items.Type == "object" {
-			kind = "Named" // names and values, which conditions see as a map
+			kind = "Named" // names and values, which are a map in conditions
 		}
 		if !ok {
 			t.Errorf("%s: conditions know no type for the argument %s, which is %q", info.Name, name, p.Type)

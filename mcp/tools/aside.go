@@ -10,31 +10,32 @@ import (
 	"belljar.dev/mcp"
 )
 
-// Aside is what belljar adds to results: callbacks that have fired, a reminder of skills
-// to load, and word that a session has a new box. It knows which calls run, and so which
-// tenant is idle. Its methods are safe for concurrent use. Began and Ended of a nil
-// Aside do nothing.
+// Aside adds belljar's own messages to results: callbacks that have fired, a reminder of
+// skills to load, and a notice that a session has a new box. It knows which calls run, and
+// therefore which tenant is idle. Its methods are safe for concurrent use. Began and Ended
+// of a nil Aside do nothing.
 type Aside struct {
 	callbacks *callback.Book
 	skills    *skills.Catalog
 	log       *slog.Logger
 
 	mu       sync.Mutex
-	running  map[string]int          // guarded by mu: calls by tenant, without those for which waits is true
-	sessions map[string]*sessionNote // guarded by mu: by id, those that have made a call
+	running  map[string]int          // guarded by mu: number of calls by tenant, without calls for which waits is true
+	sessions map[string]*sessionNote // guarded by mu: sessions that have made a call, by id
 }
 
-// sessionNote is what is known of an open session.
+// sessionNote contains what an Aside knows about an open session.
 type sessionNote struct {
-	loaded   map[string]bool // names of the skills that it has loaded
-	reminded bool            // a result said which skills to load
-	resumed  bool            // a result said that the session has a new box
+	loaded   map[string]bool // names of the skills that the session has loaded
+	reminded bool            // a result has named the skills to load
+	resumed  bool            // a result has said that the session has a new box
 }
 
-// maxLoaded bounds the names that are kept of one session.
+// maxLoaded bounds the number of names that are kept for one session.
 const maxLoaded = 1024
 
-// NewAside returns an Aside of callbacks and a catalog of skills. Each argument may be nil.
+// NewAside returns an Aside with callbacks and a catalog of skills. Each argument may be
+// nil.
 func NewAside(callbacks *callback.Book, catalog *skills.Catalog, log *slog.Logger) *Aside {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -43,7 +44,7 @@ func NewAside(callbacks *callback.Book, catalog *skills.Catalog, log *slog.Logge
 }
 
 // waits reports whether a tenant counts as idle during a call: calls of SetCallback wait
-// for callbacks or are about them.
+// for callbacks or manage them.
 func waits(c mcp.Call) bool { return c.Tool == "SetCallback" }
 
 // Began notes that a call runs.
@@ -101,7 +102,8 @@ func (a *Aside) Ended(ctx context.Context, c mcp.Call, answered bool) (more mcp.
 	return more
 }
 
-// receiptOf records whether the agent received the deliveries in a result.
+// receiptOf returns a receipt that records whether the agent received the deliveries in a
+// result.
 func receiptOf(book *callback.Book, all []callback.Delivery, log *slog.Logger) mcp.Receipt {
 	return func(ctx context.Context, received bool) {
 		if !received {
@@ -129,7 +131,7 @@ func (a *Aside) alive(session string) bool {
 	return a.sessions[session] != nil
 }
 
-// note returns the note of a session, and makes it for a new one.
+// note returns the note of a session. It creates the note of a new session.
 func (a *Aside) note(s *mcp.Session) *sessionNote {
 	a.mu.Lock()
 	n, known := a.sessions[s.ID()]
@@ -139,7 +141,8 @@ func (a *Aside) note(s *mcp.Session) *sessionNote {
 	}
 	a.mu.Unlock()
 	if !known {
-		// Outside the lock: a session that has ended already calls back at once.
+		// OnEnd is called without the lock, because it calls the function immediately if
+		// the session has already ended.
 		s.OnEnd(func() {
 			a.mu.Lock()
 			defer a.mu.Unlock()
@@ -175,12 +178,12 @@ func (a *Aside) resumed(s *mcp.Session) (line string, _ mcp.Receipt) {
 	return resumedText, receipt
 }
 
-// resumedText is for the agent of a resumed session.
+// resumedText is the text for the agent of a resumed session.
 const resumedText = "[belljar] The server was started again, or this session was idle for long: its box is a new one. " +
 	"Files of the workspace are kept; background tasks, processes and files elsewhere are gone."
 
-// reminder returns the line that names the required skills which the session has not loaded.
-// The line is added to results until a receipt says that the agent received it.
+// reminder returns a line with the required skills that the session has not loaded. The
+// line is added to results until a receipt says that the agent received it.
 func (a *Aside) reminder(s *mcp.Session) (line string, _ mcp.Receipt) {
 	if a.skills == nil {
 		return "", nil
@@ -198,8 +201,9 @@ func (a *Aside) reminder(s *mcp.Session) (line string, _ mcp.Receipt) {
 	return line, receipt
 }
 
-// once sets a flag of a sessionNote, because a text goes to the agent. The receipt clears the
-// flag if the result is lost. It is nil if the flag was set already: nothing is to be said.
+// once sets a flag of a sessionNote when a text is sent to the agent. It returns a receipt
+// that clears the flag if the result is lost. If the flag was already set, the receipt is
+// nil and no text is sent.
 func (a *Aside) once(said *bool) mcp.Receipt {
 	a.mu.Lock()
 	defer a.mu.Unlock()

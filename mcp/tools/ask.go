@@ -16,15 +16,15 @@ import (
 	"belljar.dev/policies"
 )
 
-// Questions are where questions of agents wait for people.
+// Questions contains the questions of agents that wait for people.
 type Questions interface {
-	// Ways returns the ways besides the client on which people can be asked; may is
-	// false if nobody may answer for the tenant.
+	// Ways returns the ways of asking people in addition to the client. may is false if
+	// nobody may answer for the tenant.
 	Ways(tenant string) (ways []string, may bool)
-	// Command returns the command with which a person answers in a terminal; one answer
-	// to each question may be added. It is empty if that way is not open.
+	// Command returns the command with which a person answers in a terminal. The person may
+	// append one answer for each question. It is empty if a terminal cannot be used.
 	Command(id string) string
-	// Channel returns the policy's settings for these ways.
+	// Channel returns the policy's setting of the channel for questions.
 	Channel() policies.Channel
 	Ask(ctx context.Context, o store.Owner, s question.Sheet) (question.Asked, error)
 	Wait(ctx context.Context, id string, most time.Duration) (question.Asked, error)
@@ -58,11 +58,10 @@ type askAnswer struct {
 	Unanswered  string `json:"unanswered,omitempty" jsonschema:"skipped, dismissed or timeout"`
 }
 
-// askWait is how long a call waits for a person: clients give a call up after a
-// minute.
+// askWait is how long a call waits for a person: clients give up a call after a minute.
 const askWait = 45 * time.Second
 
-// asks is the tool AskUserQuestion.
+// asks implements the tool AskUserQuestion.
 type asks struct {
 	backends Backends
 	wait     time.Duration
@@ -78,7 +77,7 @@ func addAsk(s *mcp.Server, a *asks) {
 	}, a.ask)
 }
 
-// ask is one call.
+// ask runs one call.
 func (t *asks) ask(ctx context.Context, call mcp.Call, in askInput) (*mcp.Result, error) {
 	sheet, err := question.Parse(in.QuestionsJSON)
 	if err != nil {
@@ -120,7 +119,8 @@ func (t *asks) ask(ctx context.Context, call mcp.Call, in askInput) (*mcp.Result
 	}
 	res := answered(a, ways, desk.Command(a.ID))
 	if a.State != question.Waiting {
-		// Until then the same call gets the answer again: a person's time went into it.
+		// Until the agent has received the answer, the same call gets it again: a person
+		// spent time on it.
 		res.Receipts = []mcp.Receipt{func(ctx context.Context, received bool) {
 			if !received {
 				return
@@ -141,7 +141,7 @@ func (t *asks) broken(ctx context.Context, call mcp.Call, err error) (*mcp.Resul
 	return mcp.Failed("The question could not be kept; the log of the server says why. Nobody was asked, as far as is known."), nil
 }
 
-// notAsked is the result where nobody was asked. It says so.
+// notAsked returns the result of a call for which nobody was asked. The result says so.
 func notAsked(s question.Sheet, why string) *mcp.Result {
 	out := askOutput{Answers: []askAnswer{}, ByID: map[string]string{}, Outcome: "not_asked"}
 	var t text
@@ -207,7 +207,7 @@ func answered(a question.Asked, ways []string, command string) *mcp.Result {
 	return &mcp.Result{Content: []mcp.Content{{Text: strings.TrimSuffix(t.b.String(), "\n")}}, Structured: out}
 }
 
-// questions is a number of questions in words.
+// questions returns a number of questions in words.
 func questions(n int) string {
 	if n == 1 {
 		return "1 question"
@@ -215,10 +215,10 @@ func questions(n int) string {
 	return fmt.Sprintf("%d questions", n)
 }
 
-// other is appended to the name of a form's field for an answer in own words.
+// other is appended to the name of a form's field for an answer in the person's own words.
 const other = "_other"
 
-// offerOf returns a question in the form for a client; elsewhere says that people can
+// offerOf returns a question in the form for a client. elsewhere reports whether people can
 // be asked in other ways as well.
 func offerOf(desk Questions, a question.Asked, elsewhere bool) mcp.Offer {
 	return mcp.Offer{
@@ -230,7 +230,7 @@ func offerOf(desk Questions, a question.Asked, elsewhere bool) mcp.Offer {
 			case mcp.FormAccepted:
 				r.State, r.Words = question.Accepted, wordsOf(a.Sheet, f.Content)
 				if len(r.Words) == 0 {
-					r.State = question.Declined // every question was passed over
+					r.State = question.Declined // the person skipped every question
 				}
 			case mcp.FormDeclined:
 				r.State = question.Declined
@@ -243,15 +243,15 @@ func offerOf(desk Questions, a question.Asked, elsewhere bool) mcp.Offer {
 			}
 			_, err := desk.Answer(ctx, a.ID, r)
 			if errors.Is(err, question.ErrOver) {
-				return nil // another way was quicker
+				return nil // the question was already answered in another way
 			}
 			return err
 		},
 	}
 }
 
-// formOf builds the form of a question. Its text explains each option, because a
-// field has room for labels only.
+// formOf returns the form of a question. Its text explains each option, because a field has
+// room for labels only.
 func formOf(s question.Sheet) mcp.Form {
 	var f mcp.Form
 	var t text
@@ -281,8 +281,7 @@ func formOf(s question.Sheet) mcp.Form {
 	return f
 }
 
-// wordsOf returns the answers of a form, by question. Values that are not text
-// are skipped.
+// wordsOf returns the answers in a form, by question. Values that are not text are skipped.
 func wordsOf(s question.Sheet, content map[string]any) map[string][]string {
 	words := make(map[string][]string)
 	for _, q := range s.Questions {

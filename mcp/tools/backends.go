@@ -23,59 +23,60 @@ import (
 // Backends are the rooms in which the tools work. Each must live longer than
 // the server the tools are added to.
 type Backends struct {
-	Sandbox *sandbox.Workspace // runs the shell tools; without it they refuse every call
-	// Checkpoints makes a checkpoint of an overlay workspace after each Bash call
-	// that changed it; Sandbox must be one that makes them.
+	Sandbox *sandbox.Workspace // runs the shell tools; nil: they refuse every call
+	// Checkpoints makes a checkpoint of an overlay workspace after each Bash call that
+	// changed it; Sandbox must support checkpoints.
 	Checkpoints bool
-	Search      *search.Fan    // asks the engines of WebSearch; without it that refuses every call
-	Reader      *reader.Reader // reads the pages of ReadDocs; without it that refuses every call
-	Browser     *browser.Pool  // draws the SVGs of ReadImage; without it they are refused
-	// Record is what records the output of a call's command, or nil for a call
-	// that is not recorded; nil records none.
+	Search      *search.Fan    // queries the engines of WebSearch; nil: WebSearch refuses every call
+	Reader      *reader.Reader // reads the pages of ReadDocs; nil: ReadDocs refuses every call
+	Browser     *browser.Pool  // draws the SVGs of ReadImage; nil: SVGs are refused
+	// Record returns the writer that records the output of a call's command, or nil for a
+	// call that is not recorded. A nil Record records no call.
 	Record    func(call mcp.Call) io.WriteCloser
-	Browsers  *Browsers    // that agents use; without it the tools for them are not there
-	Log       *slog.Logger // gets what an operator should know of a refusal; default: discard
-	Approvals Approvals    // whose answers ReadBgOutput tells; nil where nobody is asked
+	Browsers  *Browsers    // opens browsers for agents; nil: the browser tools do not exist
+	Log       *slog.Logger // gets the cause of a refusal for the operator; default: discard
+	Approvals Approvals    // approvals whose state ReadBgOutput reports; nil if nobody is asked
 	Todos     *todo.Book   // nil: TaskManager refuses every call
 	Plans     *plan.Book   // nil: PlanMode refuses every call
-	Made      func() bool  // whether anything is kept yet; nil says that it is
-	Questions Questions    // nil: AskUserQuestion says that nobody was asked
-	// CheckCommands says why patterns of commands cannot be approved with a plan;
-	// nil takes all.
+	Made      func() bool  // reports whether anything has been kept; nil means yes
+	Questions Questions    // nil: AskUserQuestion reports that nobody was asked
+	// CheckCommands returns an error if patterns of commands cannot be approved with a
+	// plan; nil accepts all patterns.
 	CheckCommands func(patterns []string) error
-	Skills        *skills.Catalog // of InvokeSkill and SearchSkills; without it they refuse every call
-	Callbacks     *callback.Book  // of SetCallback; without it that refuses every call
-	// Aside notes which skills were loaded, and knows the sessions that are open; nil
-	// for a server that adds nothing to results.
+	Skills        *skills.Catalog // skills of InvokeSkill and SearchSkills; nil: they refuse every call
+	Callbacks     *callback.Book  // callbacks of SetCallback; nil: it refuses every call
+	// Aside notes which skills were loaded, and knows the open sessions; nil for a server
+	// that adds nothing to results.
 	Aside *Aside
-	// Toolkit adds the tools of the toolkit, see ToolkitNames.
+	// Toolkit adds the tools of the toolkit; see ToolkitNames.
 	Toolkit bool
-	Jobs    *job.Book // of what goes on in the background; without it nothing can
+	Jobs    *job.Book // records of background tasks; nil: no command can run in the background
 }
 
-// Browsers is what the browsers that agents use are opened with.
+// Browsers opens the browsers that agents use.
 type Browsers struct {
 	// Open opens the browser of one session.
 	Open func(ctx context.Context, g policies.Grant, o act.Options) (Chrome, error)
-	// Secret is the value of a secret of the policy.
+	// Secret returns the value of a secret of the policy.
 	Secret func(ctx context.Context, name string) (string, error)
-	Acts   []policies.ActKind // that the policy may let through
-	// Reel begins to record what a call of Browser does, or returns nil for a call that is not
-	// recorded; nil records none.
+	Acts   []policies.ActKind // kinds of act that the policy may allow
+	// Reel begins to record what a call of Browser does. It returns nil for a call that is
+	// not recorded. A nil Reel records no call.
 	Reel func(call mcp.Call) Reel
 }
 
 // Reel records what a call of Browser does, step by step.
 type Reel interface {
-	// Step records a step: what the policy decided about, what became of it, and what the
-	// browser shows then, or why that cannot be seen.
+	// Step records a step. what is the act that the policy decided about, and did is its
+	// outcome. shows is what the browser shows after the step; it is nil if why says why
+	// there is no picture.
 	Step(what, did string, shows *act.Look, why error)
 	Close() error
 }
 
-// Kept reports whether anything was kept yet: to list what there is opens no
-// database that is not there.
+// Kept reports whether anything has been kept. If not, a list is empty, and no database is
+// created for it.
 func (b Backends) Kept() bool { return b.Made == nil || b.Made() }
 
-// owner returns the owner of what a session keeps.
+// owner returns the owner of the data that a session keeps.
 func owner(s *mcp.Session) store.Owner { return store.Owner{Tenant: s.Tenant(), Session: s.ID()} }

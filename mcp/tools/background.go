@@ -13,11 +13,11 @@ import (
 
 const (
 	backgroundTimeout = 30 * time.Minute
-	// startWait is how long BackgroundBash waits for a command that fails at
-	// once; startWaitMost is the longest wait that a call can ask for.
+	// startWait is how long BackgroundBash waits for a command that may fail immediately.
+	// startWaitMost is the longest wait that a call can request.
 	startWait     = 200 * time.Millisecond
 	startWaitMost = 10 * time.Second
-	// killGrace is the time between TERM and KILL.
+	// killGrace is the default time between SIGTERM and SIGKILL.
 	killGrace     = 2 * time.Second
 	killGraceMost = 10 * time.Second
 )
@@ -33,7 +33,7 @@ type backgroundInput struct {
 	DelayMS     *int64            `json:"delay_ms,omitempty" jsonschema:"milliseconds to watch for early failure (default 200, at most 10000)"`
 }
 
-// Facts shows the policy the script and where it starts.
+// Facts returns the script and the directory where it starts.
 func (in backgroundInput) Facts() policies.Facts {
 	return commandFacts(in.Command, in.Cwd, in.Env, in.Stdin)
 }
@@ -56,7 +56,7 @@ type backgroundOutput struct {
 	starts starts
 }
 
-// Usage tells the audit log which job goes on, or how it has ended already.
+// Usage returns for the audit log the job that runs, or how it has already ended.
 func (out backgroundOutput) Usage() mcp.Usage {
 	return out.starts.add(mcp.Usage{Exit: out.ExitCode, TaskID: out.TaskID, Output: int64(len(out.Output))})
 }
@@ -113,7 +113,7 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 	case <-r.over:
 	case <-timer.C:
 	case <-ctx.Done():
-		// The caller will never learn the task_id, so nobody could end it.
+		// The caller will never get the task_id, so nobody could end the job.
 		started.Kill(0)
 		return nil, context.Cause(ctx)
 	}
@@ -160,7 +160,7 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 // noInput is the arguments of ListBgTasks.
 type noInput struct{}
 
-// Facts are empty: the tool names nothing but its own session's tasks.
+// Facts returns no facts: the tool names only tasks of its own session.
 func (noInput) Facts() policies.Facts { return policies.Facts{} }
 
 // listOutput is the structured result of ListBgTasks.
@@ -168,7 +168,7 @@ type listOutput struct {
 	Tasks []listEntry `json:"tasks,omitzero" jsonschema:"oldest first"`
 }
 
-// list lists all background jobs that the session sees.
+// list returns all background jobs that the session sees.
 func (s *shells) list(ctx context.Context, call mcp.Call, _ noInput) (*mcp.Result, error) {
 	all, gone, err := s.jobs(ctx, call.Session)
 	if err != nil {
@@ -207,7 +207,7 @@ type killInput struct {
 	GraceMS *int64 `json:"grace_ms,omitempty" jsonschema:"milliseconds between TERM and KILL (default 2000, at most 10000)"`
 }
 
-// Facts are empty: the tool names nothing but its own session's tasks.
+// Facts returns no facts: the tool names only tasks of its own session.
 func (killInput) Facts() policies.Facts { return policies.Facts{} }
 
 // killOutput is the structured result of KillBgTask.
@@ -228,7 +228,7 @@ type killOutput struct {
 	starts starts
 }
 
-// Usage tells the audit log which job has ended, and how.
+// Usage returns for the audit log the job that has ended, and how it ended.
 func (out killOutput) Usage() mcp.Usage {
 	return out.starts.add(mcp.Usage{Exit: &out.ExitCode, Signal: out.Signal, TaskID: out.TaskID, Output: int64(len(out.Output))})
 }

@@ -40,7 +40,7 @@ defaults: {decision: allow, profile: p}
 profiles: {p: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow: ["*.example"]}, browser: {walls: sandboxed, act: true}}}
 `
 
-// badInputs are arguments that each tool refuses.
+// badInputs contains arguments that a tool refuses, by tool.
 var badInputs = make(map[string][]string)
 
 // badInput adds arguments that a tool refuses. The test file of a tool calls it from a
@@ -50,17 +50,17 @@ func badInput(tool string, args ...string) struct{} { //nolint:unparam // a vari
 	return struct{}{}
 }
 
-// whole is all tools of two tenants, over one state.
+// whole has the servers of two tenants, each with all tools, over one state directory.
 type whole struct {
 	t             *testing.T
 	own, foreign  *mcp.Server
-	first, second *mcp.Session // both the own tenant's
-	stranger      *mcp.Session // the foreign one's
+	first, second *mcp.Session // sessions of the server own
+	stranger      *mcp.Session // session of the server foreign
 }
 
 func newWhole(t *testing.T) *whole {
 	t.Helper()
-	bench := boxes(t, "") // for its needs, and its workspace
+	bench := boxes(t, "") // checks the test's needs, and makes the workspace
 	policy, err := policies.Parse("p.yaml", []byte(wholePolicy))
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func (w *whole) open(server *mcp.Server) *mcp.Session {
 	return s
 }
 
-// furnish gives the first session something to lose.
+// furnish makes data in the first session that the calls could destroy.
 func (w *whole) furnish(workspace string) {
 	w.t.Helper()
 	outside := w.t.TempDir()
@@ -176,7 +176,7 @@ func (w *whole) call(server *mcp.Server, s *mcp.Session, tool, args string) *mcp
 	return r
 }
 
-// kept is all that the first session has, in words.
+// kept returns all that the first session keeps, as text.
 func (w *whole) kept() string {
 	var b strings.Builder
 	for _, c := range []struct{ tool, args string }{
@@ -193,10 +193,9 @@ func (w *whole) kept() string {
 
 var callIDs = regexp.MustCompile(`c-[A-Z2-7]{8}`)
 
-// TestBadInput has the answer of each tool to input that cannot be meant: what was
-// wrong, that nothing came of it, and what to do instead. Nothing is lost by it. The
-// session plans, so that it has more to lose. G2: where nobody can be asked, a
-// question ends at once.
+// TestBadInput checks the answer of each tool to invalid input: what was wrong, that
+// nothing was done, and what to do instead. No data is lost. The session is in plan mode,
+// so that it has more to lose. G2: if nobody can be asked, a question ends immediately.
 func TestBadInput(t *testing.T) {
 	w := newWhole(t)
 	before := w.kept()
@@ -213,7 +212,7 @@ func TestBadInput(t *testing.T) {
 		fmt.Fprintf(&b, "> %s %.120s%s\n%s\n\n", tool, args, mark, callIDs.ReplaceAllString(words(r), "c-XXXXXXXX"))
 	}
 	long := strings.Repeat("x", 3000)
-	of := toolkitTools(t) // they are tried in tests of their own
+	of := toolkitTools(t) // the tools of the toolkit have tests of their own
 	untried := slices.DeleteFunc(policies.KnownTools(), func(name string) bool { return slices.Contains(of, name) })
 	for _, tool := range []struct {
 		name string

@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	// bashTimeout is a command's time where the call names none.
+	// bashTimeout is a command's timeout if the call does not set one.
 	bashTimeout = 30 * time.Second
-	// outputShown is how much of an output a result shows where the call names
-	// no size: what common clients show of a command.
+	// outputShown is how many bytes of an output a result shows if the call does not set a
+	// size. Common clients show that much of a command.
 	outputShown = 30_000
-	// outputMost is the largest max_output_bytes: a result holds the text
-	// twice, and JSON may write a byte as six, within a response of 10 MiB.
+	// outputMost is the largest max_output_bytes: a result contains the text twice, and
+	// JSON may need six bytes for one, within a response of 10 MiB.
 	outputMost = 256 << 10
-	// stdinMost is what a box takes as the input of a command.
+	// stdinMost is the largest input of a command that a box accepts, in bytes.
 	stdinMost = 1 << 20
-	// beat is the interval of progress reports, and beatBytes how much new output
-	// one report shows.
+	// beat is the interval of progress reports, and beatBytes is how much new output one
+	// report shows.
 	beat      = 250 * time.Millisecond
 	beatBytes = 4 << 10
 	// lead is how long before the grant's limit a command is moved to the
@@ -51,19 +51,19 @@ type bashInput struct {
 	OnTimeout      string            `json:"on_timeout,omitempty" jsonschema:"kill (default) or background: go on as a task"`
 }
 
-// Facts shows the policy the script and where it starts.
+// Facts returns the script and the directory where it starts.
 func (in bashInput) Facts() policies.Facts { return commandFacts(in.Command, in.Cwd, in.Env, in.Stdin) }
 
-// commandFacts is what any tool that runs a script shows the policy.
+// commandFacts returns the facts of any tool that runs a script.
 func commandFacts(command, cwd string, env map[string]string, stdin string) policies.Facts {
 	f := policies.Facts{Command: command, Env: slices.Sorted(maps.Keys(env)), Values: env, Stdin: stdin}
 	switch {
 	case path.IsAbs(cwd):
 		f.Paths = []string{cwd}
 	case cwd != "":
-		// The session's directory is not known here: the workspace is the
-		// likeliest, and the sandbox is the wall in any case. The path is not
-		// cleaned, so that the policy sees a ".." and doubts it.
+		// The session's directory is not known here. The workspace is the most likely one,
+		// and the sandbox holds in any case. The path is not cleaned, so that the policy
+		// sees a ".." and can judge it.
 		f.Paths = []string{sandbox.WorkspaceDir + "/" + cwd}
 	}
 	return f
@@ -87,7 +87,7 @@ type bashOutput struct {
 	starts starts
 }
 
-// commandEnd says how a command ended, or that it still runs.
+// commandEnd describes how a command ended, or that it still runs.
 type commandEnd struct {
 	Status          string            `json:"status" jsonschema:"exited, timed_out, oom, killed, or running if it went to the background"`
 	ExitCode        *int              `json:"exit_code,omitempty" jsonschema:"absent while the command runs"`
@@ -100,7 +100,7 @@ type commandEnd struct {
 	Limits          map[string]string `json:"limits" jsonschema:"how this host holds each limit: enforced, partly, watchdog or none"`
 }
 
-// commandText is what a command wrote.
+// commandText contains the output of a command.
 type commandText struct {
 	Stdout      string `json:"stdout"`
 	Stderr      string `json:"stderr"`
@@ -108,7 +108,7 @@ type commandText struct {
 	OutputURI   string `json:"output_uri" jsonschema:"resource with the full output; takes ?offset=&length="`
 }
 
-// commandFiles says what became of the workspace while a command ran.
+// commandFiles describes how the workspace changed while a command ran.
 type commandFiles struct {
 	Changes        []sandbox.Changed `json:"changes,omitempty" jsonschema:"asked for by changes: files of the workspace that changed while the command ran, at most 200"`
 	ChangesMore    int               `json:"changes_more,omitempty" jsonschema:"changed files beyond those"`
@@ -118,7 +118,7 @@ type commandFiles struct {
 	Set            string            `json:"workspace_set,omitempty" jsonschema:"set that holds what is written to the workspace, until a person applies it"`
 }
 
-// Usage tells the audit log how the command ended.
+// Usage returns for the audit log how the command ended.
 func (out bashOutput) Usage() mcp.Usage {
 	return out.starts.add(mcp.Usage{
 		Exit: out.ExitCode, Signal: out.Signal, OOM: out.OOM, TimedOut: out.TimedOut, TaskID: out.TaskID,
@@ -129,15 +129,15 @@ func (out bashOutput) Usage() mcp.Usage {
 
 // bashPlan is a checked bashInput.
 type bashPlan struct {
-	timeout    time.Duration // after which the command is ended, or goes to the background
-	limit      time.Duration // after which the box ends it
-	task       time.Duration // after which it is ended as a task
-	background bool          // it goes to the background after timeout
-	show       int           // bytes
+	timeout    time.Duration // time until the command is ended or moved to the background
+	limit      time.Duration // time until the box ends the command
+	task       time.Duration // time until the command is ended as a background task
+	background bool          // the command goes to the background after timeout
+	show       int           // most bytes of output to show
 	lines      int
 }
 
-// check refuses arguments that make no sense, before anything runs.
+// check refuses invalid arguments, before anything runs.
 func (in bashInput) check(g policies.Grant) (bashPlan, error) {
 	var p bashPlan
 	if err := checkCommand(in.Command, in.Env, in.Stdin); err != nil {
@@ -156,7 +156,7 @@ func (in bashInput) check(g policies.Grant) (bashPlan, error) {
 	p.limit, p.task = p.timeout, p.timeout
 	switch in.OnTimeout {
 	case "", "kill":
-	case "background": // our own timer moves it; the box's must not end it first
+	case "background": // our own timer moves the command; the box's timer must not end it before that
 		p.background, p.limit, p.task = true, g.Limits().Wall, g.Limits().Background
 		p.timeout = min(p.timeout, max(p.limit-lead, p.limit/2))
 	default:
@@ -165,7 +165,8 @@ func (in bashInput) check(g policies.Grant) (bashPlan, error) {
 	return p, nil
 }
 
-// checkCommand refuses what cannot be passed to a shell.
+// checkCommand refuses a script, an environment or an input that cannot be passed to a
+// shell.
 func checkCommand(command string, env map[string]string, stdin string) error {
 	switch {
 	case strings.TrimSpace(command) == "":
@@ -221,7 +222,7 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 	return sh.answer(call, box, started, end, plan, notice, watch)
 }
 
-// command is what a call has run in the shell's box.
+// command returns the command that a call runs in the shell's box.
 func (sh *shell) command(call mcp.Call, f policies.Facts, cwd string, timeout time.Duration) sandbox.Cmd {
 	cmd := sandbox.Cmd{Grant: call.Grant, Shell: f.Command, Dir: sh.begins(call, cwd), Env: f.Values, Stdin: []byte(f.Stdin), Timeout: timeout}
 	if sh.backends.Record != nil {
@@ -231,12 +232,12 @@ func (sh *shell) command(call mcp.Call, f policies.Facts, cwd string, timeout ti
 }
 
 // settle returns the record of a command that has become a task, or nil. If the command has
-// ended, the next one begins in the directory where it ended. The error is that of a call
-// that was cancelled, or whose task cannot be kept.
+// ended, the session's next command begins in the directory where this one ended. settle
+// fails if the call was cancelled, or if its task cannot be kept.
 func (sh *shell) settle(ctx context.Context, call mcp.Call, it *command, end ending, plan bashPlan) (*job.Job, error) {
 	task := sh.all.tasks.jobOf(call, it)
 	if task != nil && end.job == 0 {
-		<-task.over // from now on the task's record says the same as this result
+		<-task.over // after this the task's record agrees with this result
 	}
 	var err error
 	switch {
@@ -253,14 +254,14 @@ func (sh *shell) settle(ctx context.Context, call mcp.Call, it *command, end end
 	return &task.kept, nil
 }
 
-// interrupted returns the error of a call that was cancelled, with the output of its
-// command so far.
+// interrupted returns the error of a call that was cancelled. It contains the output of the
+// command until then.
 func interrupted(ctx context.Context, cmd *sandbox.Job, plan bashPlan) error {
 	cause := context.Cause(ctx)
 	o := cmd.Output()
 	both, err := o.Cut(plan.show)
 	if err != nil || both.Total == 0 {
-		return cause // nothing can be shown beside it
+		return cause // there is no output to show
 	}
 	var t text
 	t.body(shorten(both, o))
@@ -274,15 +275,15 @@ func unrecorded(cmd sandbox.Cmd) {
 	}
 }
 
-// move says when a command goes to the background.
+// move determines when a command goes to the background.
 type move struct {
-	after time.Duration // from its start; zero: never
-	most  time.Duration // how long it may run in all
-	// timeout says that the call asked for this with its timeout. Otherwise the reason
-	// is that the client will not wait longer; then the command stays in the foreground
-	// if the background is full.
+	after time.Duration // time from the command's start; zero: never
+	most  time.Duration // how long the command may run in total
+	// timeout reports that the call set this time with its timeout. Otherwise the time is
+	// how long the client waits; the command then stays in the foreground if the background
+	// is full.
 	timeout bool
-	// lost is how long it may run in all if nobody waits for it any more.
+	// lost is how long the command may run in total if nobody waits for it any more.
 	lost time.Duration
 }
 
@@ -301,15 +302,15 @@ func movesTo(call mcp.Call, plan bashPlan) move {
 	return move{lost: min(timeout, most)}
 }
 
-// ending is how the following of a command ended.
+// ending describes how following a command ended.
 type ending struct {
 	result   sandbox.Result
-	job      int64         // its number in the box, if it went to the background, which ends the following
-	task     *job.Job      // its record; nil for one that never was in the background
+	job      int64         // its number in the box if it went to the background; otherwise zero
+	task     *job.Job      // its record; nil if it never was in the background
 	after    time.Duration // how long it had run when it went to the background
-	most     time.Duration // how long it may run in all, in the background
+	most     time.Duration // how long it may run in total, in the background
 	timedOut bool
-	crowded  bool // the background was full when it should have gone there
+	crowded  bool // it could not go to the background, because that was full
 }
 
 // follow waits for a command and reports its new output as progress. If the context is
@@ -336,7 +337,7 @@ func follow(ctx context.Context, call mcp.Call, cmd *sandbox.Job, move move) end
 			detached = nil
 			if cmd.ID() != 0 || cmd.Promote(move.lost) == nil {
 				return ending{job: cmd.ID(), after: time.Since(cmd.Started()), most: move.lost}
-			} // else it stays in the foreground, whose limits apply
+			} // otherwise it stays in the foreground, with the limits there
 		case <-due:
 			due = nil
 			if end, over := move.now(cmd); over {
@@ -348,15 +349,15 @@ func follow(ctx context.Context, call mcp.Call, cmd *sandbox.Job, move move) end
 	}
 }
 
-// now moves a command to the background, or ends it where there is no room. over is false for
-// one that stays in the foreground.
+// now moves a command to the background. If there is no room, it ends a command whose call
+// has set the time; any other command stays in the foreground, and over is false.
 func (m move) now(cmd *sandbox.Job) (end ending, over bool) {
 	// A command whose client has a handle is in the background already.
 	if cmd.ID() != 0 || cmd.Promote(m.most) == nil {
 		return ending{job: cmd.ID(), after: m.after, most: m.most, timedOut: m.timeout}, true
 	}
 	select {
-	case <-cmd.Done(): // it ended in this very moment
+	case <-cmd.Done(): // it has just ended
 	default:
 		if m.timeout {
 			return ending{result: cmd.TimeOut(), timedOut: true, crowded: true}, true
@@ -365,7 +366,7 @@ func (m move) now(cmd *sandbox.Job) (end ending, over bool) {
 	return ending{}, false
 }
 
-// notStarted is the result for a command that did not start.
+// notStarted returns the result for a command that did not start.
 func (sh *shell) notStarted(ctx context.Context, cwd string, err error) (*mcp.Result, error) {
 	if cwd == "" {
 		if dir, gone := sh.lost(err); gone {
@@ -378,8 +379,8 @@ func (sh *shell) notStarted(ctx context.Context, cwd string, err error) (*mcp.Re
 	return sh.all.blocked(ctx, sh.id, err)
 }
 
-// tell sends the output from offset on as a progress message, or its last part if
-// there is much. It returns the offset to go on from.
+// tell reports the output from offset on as progress. If that is more than beatBytes, it
+// reports the last part. It returns the offset for the next report.
 func tell(call mcp.Call, o *sandbox.Output, offset int64) int64 {
 	size := o.Size()
 	if size == offset {
@@ -393,12 +394,12 @@ func tell(call mcp.Call, o *sandbox.Output, offset int64) int64 {
 	if missed := next - int64(len(news)) - offset; missed > 0 {
 		message = fmt.Sprintf("[... %d bytes not shown ...]\n%s", missed, message)
 	}
-	// Progress must grow from message to message: bytes do.
+	// The number must grow from report to report, as the bytes of output do.
 	call.Progress(float64(next), 0, message)
 	return next
 }
 
-// answer is the result of a command in words and as a structure.
+// answer returns the result of a command as text and as a structure.
 func (sh *shell) answer(call mcp.Call, box *sandbox.Box, cmd *sandbox.Job, end ending, plan bashPlan, notice string, watch *watched) (*mcp.Result, error) {
 	o := cmd.Output()
 	both, err := o.Cut(plan.show)
@@ -444,8 +445,8 @@ func (sh *shell) answer(call mcp.Call, box *sandbox.Box, cmd *sandbox.Job, end e
 	return &mcp.Result{Content: []mcp.Content{{Text: t.status(out.pairs(end)...)}}, Structured: out, Task: handle}, nil
 }
 
-// endOf says how a command ended in a box. tellRunning overwrites the status and the usage of one
-// that still runs.
+// endOf returns how a command ended in a box. For a command that still runs, tellRunning
+// overwrites the status and the usage.
 func endOf(end ending, box *sandbox.Box) commandEnd {
 	r := end.result
 	return commandEnd{
@@ -460,7 +461,7 @@ func endOf(end ending, box *sandbox.Box) commandEnd {
 	}
 }
 
-// tellRunning adds what there is to say of a command that went to the background.
+// tellRunning adds the state of a command that went to the background.
 func (out *bashOutput) tellRunning(t *text, cmd *sandbox.Job, end ending) {
 	usage := cmd.Usage()
 	out.Status = sandbox.Running.String()
@@ -469,7 +470,7 @@ func (out *bashOutput) tellRunning(t *text, cmd *sandbox.Job, end ending) {
 	t.line("[still running after %s; it goes on as background task %d, for at most %s in all: ReadBgOutput shows the rest, KillBgTask ends it]", end.after, out.TaskID, end.most)
 }
 
-// tellEnded adds what there is to say of a command that has ended.
+// tellEnded adds how a command has ended.
 func (out *bashOutput) tellEnded(t *text, g policies.Grant, end ending, timeout time.Duration) {
 	code := end.result.Code
 	out.ExitCode = &code
@@ -482,7 +483,7 @@ func (out *bashOutput) tellEnded(t *text, g policies.Grant, end ending, timeout 
 	}
 }
 
-// pairs returns the names and values of the text's last line, in turns.
+// pairs returns the names and values for the last line of the text, alternating.
 func (out *bashOutput) pairs(end ending) []string {
 	var pairs []string
 	if end.job != 0 {
@@ -509,7 +510,7 @@ func (out *bashOutput) pairs(end ending) []string {
 	return pairs
 }
 
-// epitaph says what ended a command, unless the command ended by itself.
+// epitaph returns what ended a command; empty if it ended by itself.
 func epitaph(end ending, limits policies.Limits, timeout time.Duration) string {
 	switch {
 	case end.crowded:
@@ -524,7 +525,7 @@ func epitaph(end ending, limits policies.Limits, timeout time.Duration) string {
 	return ""
 }
 
-// firstRefusal is the first thing that the network refused, or nil.
+// firstRefusal returns the first refusal of the network, or nil.
 func firstRefusal(r sandbox.Result, call mcp.Call) *policies.Refusal {
 	if len(r.Blocked) == 0 {
 		return nil

@@ -31,7 +31,7 @@ func addBrowsers(s *mcp.Server, b *browsers) {
 	}, b.prepare, b.act)
 }
 
-// prepare finds out what the first step of a call does.
+// prepare finds out the facts of the first step of a call.
 func (b *browsers) prepare(ctx context.Context, call mcp.Call, in browserInput) (policies.Facts, error) {
 	if err := in.check(); err != nil {
 		return policies.Facts{}, err

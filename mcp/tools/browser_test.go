@@ -17,10 +17,10 @@ import (
 	"belljar.dev/policies"
 )
 
-// callID finds the ids of calls in a text.
+// callID matches the ids of calls in a text.
 var callID = regexp.MustCompile(`\bc-[0-9A-Za-z]{6,}\b`)
 
-// surfing is a policy under which sessions have a browser.
+// surfing is a policy that gives sessions a browser.
 const surfing = `version: 1
 secrets: {pw: {env: PW}}
 defaults: {decision: deny, profile: work}
@@ -34,15 +34,15 @@ rules:
   - {id: bank, match: {act: [navigate, follow], url: "https://bank.example/**"}, decision: deny}
 `
 
-// page1 is a Chrome without a Chrome: a page whose controls have facts.
+// page1 is a test double of Chrome: a page whose controls have facts.
 type page1 struct {
 	mu       sync.Mutex
-	facts    map[int]act.Facts // by ref
+	facts    map[int]act.Facts // facts of the controls by ref
 	outcomes map[int]act.Outcome
 	seen     map[string]bool
 	prepared int
 	looks    int
-	swap     func(p *page1) // called before the second and each further read of facts
+	swap     func(p *page1) // called before the second and each later read of facts
 	done     []string
 	opts     act.Options
 	closed   bool
@@ -111,7 +111,7 @@ func (p *page1) Show(context.Context) (*act.Look, error) {
 	return &act.Look{URL: fmt.Sprintf("https://shop.example/%d", len(p.done)), Picture: []byte("jpeg")}, nil
 }
 
-// reel1 notes what is recorded.
+// reel1 keeps what is recorded.
 type reel1 struct {
 	steps  []string
 	closed int
@@ -144,8 +144,8 @@ func (p *page1) Close() error {
 type surfer struct {
 	*mcp.Server
 	made    []*page1
-	failing error  // of each browser that is opened; nil for none
-	reel    *reel1 // of the next call; nil records none
+	failing error  // error of opening a browser; nil if it succeeds
+	reel    *reel1 // reel of the next call; nil records none
 }
 
 func newSurfer(t *testing.T, policy string, change ...func(*mcp.Config)) *surfer {
@@ -187,7 +187,7 @@ func newSurfer(t *testing.T, policy string, change ...func(*mcp.Config)) *surfer
 	return s
 }
 
-// session opens a session with a page that is open.
+// session opens a session with an open page.
 func (s *surfer) session(t *testing.T) (*mcp.Session, *page1) {
 	t.Helper()
 	session, err := s.Open(t.Context())
@@ -201,7 +201,7 @@ func (s *surfer) session(t *testing.T) (*mcp.Session, *page1) {
 	return session, page
 }
 
-// text is the text of an answer, with the kinds of its other blocks.
+// text returns the text of an answer, with the kinds of its other blocks.
 func (s *surfer) text(t *testing.T, session *mcp.Session, tool, args string) string {
 	t.Helper()
 	res, err := s.Call(t.Context(), session, tool, []byte(args))
@@ -219,7 +219,8 @@ func (s *surfer) text(t *testing.T, session *mcp.Session, tool, args string) str
 	return strings.Join(all, "\n")
 }
 
-// Each step is decided about before it is done, and the first that is not ends the call (BR15).
+// Each step is decided about before it is done. The first step that is not allowed ends the
+// call (BR15).
 func TestBrowserSteps(t *testing.T) {
 	var out strings.Builder
 	for _, tt := range []struct {
@@ -271,8 +272,8 @@ func TestBrowserSteps(t *testing.T) {
 	golden.Equal(t, "browser.golden", out.String())
 }
 
-// Each step that was begun is recorded with what the browser shows then, without secrets; a step that
-// the policy has refused is in the log alone (BR41).
+// Each step that was begun is recorded with what the browser shows after it, without
+// secrets. A step that the policy has refused is only in the audit log (BR41).
 func TestBrowserReel(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args   string
@@ -302,7 +303,7 @@ func TestBrowserReel(t *testing.T) {
 	}
 }
 
-// An act is not done if anything has changed since it was decided about, whatever that is (BR24).
+// An act is not done if any of its facts has changed since the decision about it (BR24).
 func TestBrowserReadsFactsAgain(t *testing.T) {
 	changes := map[string]func(f *act.Facts){
 		"kind":    func(f *act.Facts) { f.Kind = act.KindSubmit; f.To, f.Method = f.On, "POST" },
@@ -326,7 +327,7 @@ func TestBrowserReadsFactsAgain(t *testing.T) {
 			change(&is)
 			got := s.text(t, session, policies.ActTool, fmt.Sprintf(`{"steps":[{"do":"click","ref":%d},{"do":"click","ref":1}]}`, ref+1))
 			if ref+1 == 3 {
-				continue // nobody is there to be asked
+				continue // the policy asks about this act, and nobody can be asked
 			}
 			if is != was && (len(page.done) > 0 || !strings.Contains(got, "the page has changed since this step was decided about")) {
 				t.Errorf("%s of %d: %q was done; %s", what, ref+1, page.done, got)
@@ -335,8 +336,9 @@ func TestBrowserReadsFactsAgain(t *testing.T) {
 	}
 }
 
-// A browser is one session's: it is opened with the first call that the policy allows, looked at
-// by its own session alone, and closed with it; a tenant has as many as its policy says (BR17, BR20).
+// A browser belongs to one session: the first call that the policy allows opens it, only
+// its own session can look at it, and it is closed with the session. A tenant has at most
+// as many browsers as its policy says (BR17, BR20).
 func TestBrowserOfASession(t *testing.T) {
 	s := newSurfer(t, surfing)
 	first, err := s.Open(t.Context())
@@ -379,7 +381,8 @@ func TestBrowserOfASession(t *testing.T) {
 	}
 }
 
-// Documents are judged by the step that runs, and by the last one when none does (BR25).
+// Documents are judged by the grant of the step that runs, or, if none runs, by that of the
+// last step (BR25).
 func TestBrowserJudgesDocuments(t *testing.T) {
 	s := newSurfer(t, surfing)
 	_, page := s.session(t)
@@ -408,15 +411,15 @@ func TestBrowserJudgesDocuments(t *testing.T) {
 	}
 }
 
-// swapped is a gate whose policy is another one from some time on.
+// swapped is a gate whose policy can be replaced.
 type swapped struct {
 	now atomic.Pointer[policies.Policy]
 }
 
 func (g *swapped) Decide(f policies.Facts) policies.Decision { return g.now.Load().Decide(f) }
 
-// Documents that a page asks for after the last step, and the rest of a call, are judged by the
-// policy that holds by then (BR-A40).
+// Documents that a page requests after the last step, and the rest of a call, are judged by
+// the policy that is then in force (BR-A40).
 func TestBrowserJudgesByTheLaterPolicy(t *testing.T) {
 	parse := func(text string) *policies.Policy {
 		p, err := policies.Parse("policy.yaml", []byte(text))
@@ -447,7 +450,7 @@ func TestBrowserJudgesByTheLaterPolicy(t *testing.T) {
 	}
 }
 
-// A session that fails to open a browser as often as it likes keeps nothing of that.
+// A session that fails to open a browser many times keeps no data about the attempts.
 func TestFailedBrowsersAreForgotten(t *testing.T) {
 	s := newSurfer(t, surfing)
 	s.failing = &act.Refusal{Reason: act.ReasonFull, Message: "all browsers are in use", Next: "wait"}
@@ -478,7 +481,7 @@ func TestFailedBrowsersAreForgotten(t *testing.T) {
 	}
 }
 
-// A look shows the following.
+// TestBrowserLook checks what a look shows.
 func TestBrowserLook(t *testing.T) {
 	s := newSurfer(t, surfing)
 	session, _ := s.session(t)
@@ -496,8 +499,8 @@ func TestBrowserLook(t *testing.T) {
 	}
 }
 
-// Where no profile lets a browser act, or no rule lets an act through, the tools are not listed,
-// and their calls are denied by name (BR1).
+// If no profile lets a browser act, or no rule allows an act, the tools are not listed, and
+// calls of them by name are denied (BR1).
 func TestBrowserToolsAreOff(t *testing.T) {
 	for name, policy := range map[string]string{
 		"no profile": strings.Replace(surfing, "act: true, secrets: [{secret: pw, origin: \"https://shop.example\", field: password}]", "act: false", 1),

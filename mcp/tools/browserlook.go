@@ -24,10 +24,10 @@ type lookInput struct {
 	MaxChars int    `json:"max_chars,omitempty"`
 }
 
-// Facts are empty: a look shows what the session's browser shows, and changes nothing.
+// Facts returns no facts: a look only reads the session's browser, and changes nothing.
 func (lookInput) Facts() policies.Facts { return policies.Facts{} }
 
-// errNoBrowser is for the agent of a session without a browser.
+// errNoBrowser is the error for the agent of a session without a browser.
 var errNoBrowser = errors.New(`this session has no browser yet; nothing was done; open a page with Browser, for example {"steps":[{"do":"open","url":"https://example.org/"}]}`)
 
 func (b *browsers) look(ctx context.Context, call mcp.Call, in lookInput) (*mcp.Result, error) {
@@ -49,7 +49,7 @@ func (b *browsers) look(ctx context.Context, call mcp.Call, in lookInput) (*mcp.
 	return res, b.said(s, c, err)
 }
 
-// shownBy looks, and makes content of what is seen.
+// shownBy looks at the page, and returns what it sees as content.
 func shownBy(ctx context.Context, c Chrome, q act.LookRequest) (*mcp.Result, error) {
 	l, err := c.Look(ctx, q)
 	if err != nil {
@@ -69,10 +69,11 @@ func shownBy(ctx context.Context, c Chrome, q act.LookRequest) (*mcp.Result, err
 	return mcp.Text("%s", strings.Join(append([]string{l.Text}, more...), "\n")), nil
 }
 
-// articleOf is the text of a document in the form of ReadDocs: from offset on, as many
-// characters as asked for.
+// articleOf returns the text of a document in the form of ReadDocs: at most q.MaxChars
+// characters, from q.Offset on.
 func articleOf(ctx context.Context, c Chrome, l *act.Look, q act.LookRequest) (*mcp.Result, error) {
-	// Before as well: Markdown puts a backslash before some letters of a secret.
+	// The HTML is masked before the conversion too: Markdown puts a backslash before some
+	// letters of a secret.
 	p, err := page.Convert(ctx, []byte(c.Mask(l.HTML)), page.Options{URL: l.URL, ContentType: "text/html", Decoded: true})
 	if err != nil {
 		return nil, fmt.Errorf("the text of %s cannot be read: %w; look at the page instead", policies.Clip(fmt.Sprintf("%q", l.URL), 200), err)

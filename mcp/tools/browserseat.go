@@ -13,13 +13,13 @@ import (
 	"belljar.dev/policies"
 )
 
-// browsers holds the browser of each session.
+// browsers contains the browser of each session.
 type browsers struct {
 	backends Backends
-	shells   *shells // whose boxes files are read from and written to
+	shells   *shells // the boxes whose files are read and written
 
 	mu   sync.Mutex
-	open map[string]*browserSeat // guarded by mu: by session id
+	open map[string]*browserSeat // guarded by mu: seats by session id
 }
 
 // Chrome is a seat of browser/act.
@@ -36,51 +36,52 @@ type Chrome interface {
 // browserSeat is the browser of one session.
 type browserSeat struct {
 	tenant, profile string
-	turn            chan struct{}          // held by the call that uses the browser
-	secrets         []policies.FieldSecret // that it was opened with
+	turn            chan struct{}          // contains a token of the call that uses the browser
+	secrets         []policies.FieldSecret // secrets that the browser was opened with
 
 	mu     sync.Mutex
-	chrome Chrome   // nil until it is open, and after the session
-	call   mcp.Call // guarded by mu: of the step that runs or ran last; documents are parts of it
+	chrome Chrome   // guarded by mu: nil until the browser is open, and after the session
+	call   mcp.Call // guarded by mu: call of the step that runs or ran last; documents belong to it
 	last   *looked  // guarded by mu: the step that the policy judged last
 }
 
-// looked is a step, in a tab, and what the browser said that it does.
+// looked is a step in a tab, with the browser's facts about it.
 type looked struct {
 	tab  string
 	step browserStep
 	is   *act.Prepared
 }
 
-// prepare keeps what the policy learns of a step.
+// prepare keeps the facts of a step that the policy judges.
 func (s *browserSeat) prepare(tab string, step browserStep, is *act.Prepared) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = &looked{tab, step, is}
 }
 
-// prepared returns what the policy was told of a step, once, or nil if that was another step.
+// prepared returns the facts that the policy judged for a step, once. It returns nil if the
+// policy judged another step last.
 func (s *browserSeat) prepared(tab string, step browserStep) *act.Prepared {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := s.last
 	s.last = nil
-	// An address is opened without asking the page anything.
+	// The facts of opening an address do not come from the page.
 	if last == nil || last.tab != tab || step.Do == string(act.DoOpen) || !reflect.DeepEqual(last.step, step) {
 		return nil
 	}
 	return last.is
 }
 
-// current returns the browser of a session, or nil for none.
+// current returns the browser of a session, or nil if it has none.
 func (b *browsers) current(session *mcp.Session) *browserSeat {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.open[session.ID()]
 }
 
-// seat returns the browser of a session for a call, which it opens if necessary. It ends with the
-// session.
+// seat returns the session's browser for a call, and opens it if necessary. The browser
+// ends with the session.
 func (b *browsers) seat(ctx context.Context, call mcp.Call) (*browserSeat, error) {
 	g, id := call.Grant, call.Session.ID()
 	b.mu.Lock()
@@ -114,8 +115,9 @@ func (b *browsers) seat(ctx context.Context, call mcp.Call) (*browserSeat, error
 	s.mu.Lock()
 	s.chrome = c
 	s.mu.Unlock()
-	// Of a browser that was opened alone: a call can fail to open one as often as it likes.
-	// Outside the locks: a session that has ended meanwhile calls back at once.
+	// OnEnd is called only for a browser that was opened: a call can fail to open one any
+	// number of times. It is called without the locks, because it calls the function
+	// immediately if the session has ended meanwhile.
 	call.Session.OnEnd(func() {
 		b.mu.Lock()
 		if b.open[id] == s {
@@ -127,7 +129,7 @@ func (b *browsers) seat(ctx context.Context, call mcp.Call) (*browserSeat, error
 	return s, nil
 }
 
-// options are those of the browser for a grant.
+// options returns the browser's options for a grant.
 func (s *browserSeat) options(b *browsers, g policies.Grant) act.Options {
 	a := g.Acting()
 	o := act.Options{
@@ -142,8 +144,8 @@ func (s *browserSeat) options(b *browsers, g policies.Grant) act.Options {
 	return o
 }
 
-// judge decides about a document that a page asks for, by the policy that holds now: a page
-// may ask long after the last step.
+// judge decides about a document that a page requests, by the policy that is in force now:
+// a page may request it long after the last step.
 func (s *browserSeat) judge(ctx context.Context, n act.Navigation) error {
 	s.mu.Lock()
 	c := s.call
@@ -159,7 +161,7 @@ func (s *browserSeat) judge(ctx context.Context, n act.Navigation) error {
 	return nil
 }
 
-// decided sets the call whose parts documents are.
+// decided sets the call that later documents belong to.
 func (s *browserSeat) decided(c mcp.Call) {
 	s.mu.Lock()
 	s.call = c
@@ -183,8 +185,9 @@ func (s *browserSeat) take(ctx context.Context) (Chrome, func(), error) {
 	return c, func() { <-s.turn }, nil
 }
 
-// said is an error of the browser for the agent: what a page wrote in it is masked. A browser
-// that was closed, as one that is too old is, makes room for another.
+// said returns an error of the browser for the agent, with secrets masked. A browser that
+// has closed itself, for example because it was too old, is removed, so that the session
+// can open another.
 func (b *browsers) said(s *browserSeat, c Chrome, err error) error {
 	if err == nil {
 		return nil
@@ -197,7 +200,7 @@ func (b *browsers) said(s *browserSeat, c Chrome, err error) error {
 	return errors.New(c.Mask(err.Error()))
 }
 
-// end closes the browser. Calls that wait in it fail.
+// end closes the browser. Calls that wait for the browser fail.
 func (s *browserSeat) end(b *browsers) {
 	s.mu.Lock()
 	c := s.chrome

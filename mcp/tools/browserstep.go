@@ -36,13 +36,13 @@ type browserInput struct {
 	Then  string        `json:"then,omitempty" jsonschema:"what to show: changes, page, picture or nothing"`
 }
 
-// Facts are those of a call that nobody has looked at: it is denied.
+// Facts returns the facts of a call that no browser has prepared: the policy denies it.
 func (browserInput) Facts() policies.Facts { return policies.Facts{Acts: []policies.Act{{}}} }
 
-// thens are the values of then; the first is that of a call without it.
+// thens contains the values of then; the first is the default.
 var thens = []string{"changes", "page", "picture", "nothing"}
 
-// check says what of the arguments cannot be, before anything runs.
+// check refuses invalid arguments before anything runs.
 func (in browserInput) check() error {
 	switch {
 	case len(in.Steps) == 0:
@@ -60,7 +60,7 @@ func (in browserInput) check() error {
 	return nil
 }
 
-// step is the step as the browser takes it.
+// step returns the step in the form of package act.
 func (s browserStep) step() (act.Step, error) {
 	to := act.Step{
 		Do: act.Verb(s.Do), Ref: s.Ref, URL: s.URL, Text: s.Text, Secret: s.Secret, Clear: s.Clear, Path: s.Path,
@@ -90,18 +90,18 @@ func (s browserStep) step() (act.Step, error) {
 	return to, to.Check()
 }
 
-// alone are the arguments of a call that has this step and no other: what the policy, a
-// person and the audit log see of it.
+// alone returns the arguments of a call with only this step. The policy, a person and the
+// audit log see these.
 func (s browserStep) alone(tab string) map[string]any {
 	args := make(map[string]any)
 	if text, err := json.Marshal(browserInput{Tab: tab, Steps: []browserStep{s}}); err == nil {
-		_ = json.Unmarshal(text, &args) // of what was just written
+		_ = json.Unmarshal(text, &args) // cannot fail: the text was just marshalled
 	}
 	return args
 }
 
-// kindsOf are the kinds of act that the verbs can be. A verb none of whose kinds can pass is
-// not offered.
+// kindsOf returns the kinds of act that each verb can be. A verb is not offered if none of
+// its kinds can pass.
 var kindsOf = sync.OnceValue(func() map[act.Verb][]policies.ActKind {
 	return map[act.Verb][]policies.ActKind{
 		act.DoOpen:    {policies.ActNavigate},
@@ -127,7 +127,7 @@ var kindsOf = sync.OnceValue(func() map[act.Verb][]policies.ActKind {
 	}
 })
 
-// offered returns the verbs that have a kind which can pass.
+// offered returns the verbs with at least one kind that can pass.
 func offered(kinds []policies.ActKind) []string {
 	var all []string
 	for _, v := range act.Verbs() {

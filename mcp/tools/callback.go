@@ -13,7 +13,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// callbackURI is the resource with the callbacks that have fired.
+// callbackURI is the URI of the resource with the callbacks that have fired.
 const callbackURI = "callback://pending"
 
 // callbackInput is the arguments of SetCallback.
@@ -26,8 +26,8 @@ type callbackInput struct {
 	WaitMS       *int64 `json:"wait_ms,omitempty" jsonschema:"wait: milliseconds (default 30000, at most 600000)"`
 }
 
-// Facts are empty: the policy gets the arguments anyway. A callback reports to
-// its own session only.
+// Facts returns no facts: the policy gets the arguments anyway. A callback reports to its
+// own session only.
 func (callbackInput) Facts() policies.Facts { return policies.Facts{} }
 
 // callbackOutput is the structured result of SetCallback.
@@ -39,7 +39,7 @@ type callbackOutput struct {
 	Messages  []deliveryOutput `json:"messages,omitempty" jsonschema:"what fired, for wait"`
 }
 
-// armedOutput is a callback that is armed.
+// armedOutput is an armed callback in a structured result.
 type armedOutput struct {
 	ID           int    `json:"callback_id"`
 	Message      string `json:"message"`
@@ -60,7 +60,7 @@ func armedOuts(all []callback.Callback, now time.Time) []armedOutput {
 	return out
 }
 
-// deliveryOutput is a callback that has fired.
+// deliveryOutput is a callback that has fired, in a structured result.
 type deliveryOutput struct {
 	ID      int       `json:"callback_id"`
 	Message string    `json:"message"`
@@ -77,7 +77,7 @@ func deliveryOuts(all []callback.Delivery) []deliveryOutput {
 	return out
 }
 
-// callbacks is SetCallback.
+// callbacks implements the tool SetCallback.
 type callbacks struct {
 	server   *mcp.Server
 	backends Backends
@@ -104,7 +104,7 @@ func addCallbacks(s *mcp.Server, c *callbacks) {
 	}
 }
 
-// call is one call of SetCallback.
+// call runs one call of SetCallback.
 func (c *callbacks) call(ctx context.Context, call mcp.Call, in callbackInput) (*mcp.Result, error) {
 	if c.backends.Callbacks == nil {
 		return mcp.Failed("Error: this server keeps no callbacks. Nothing was scheduled."), nil
@@ -135,7 +135,8 @@ func (c *callbacks) set(ctx context.Context, call mcp.Call, in callbackInput) (*
 	if in.DelaySeconds == nil {
 		return nil, errors.New("delay_seconds: it is missing; say after how many seconds you want to be told, 1 to 3600")
 	}
-	// Beyond what a Duration holds is beyond what is allowed as well.
+	// The value is bounded so that a Duration can contain it; a value beyond the bound is
+	// refused below as well.
 	r.Delay = time.Duration(max(-1, min(*in.DelaySeconds, 1<<31))) * time.Second
 	if in.RepeatCount != nil {
 		if *in.RepeatCount == 0 {
@@ -146,7 +147,7 @@ func (c *callbacks) set(ctx context.Context, call mcp.Call, in callbackInput) (*
 	r.Slot = slotOf(in.CallbackID)
 	set, err := c.backends.Callbacks.Set(ctx, owner(call.Session), r)
 	if errors.Is(err, callback.ErrFull) {
-		// The first line is the published text.
+		// The first line is the text that the specification prescribes.
 		return mcp.Failed("Error: %s\nNothing was changed. Cancel one first; action list shows them.", err), nil
 	} else if err != nil {
 		return nil, err

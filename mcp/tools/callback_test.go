@@ -20,7 +20,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// beside lets results bring along what an Aside has.
+// beside adds the messages of an Aside to results.
 type beside struct{ aside *Aside }
 
 func (b beside) Before(_ context.Context, c mcp.Call, _ policies.Facts) *policies.Refusal {
@@ -32,12 +32,12 @@ func (b beside) After(ctx context.Context, c mcp.Call, _ policies.Facts, o mcp.O
 	return b.aside.Ended(ctx, c, o.Err == nil)
 }
 
-// later is a server with callbacks and skills whose clock stands still.
+// later is a server with callbacks and skills. Its clock moves only when the test moves it.
 type later struct {
 	server *mcp.Server
 	book   *callback.Book
 	clock  time.Time
-	ended  chan struct{} // a session has
+	ended  chan struct{} // gets a value when a session has ended
 }
 
 func newLater(t *testing.T, state, folder string) *later {
@@ -62,7 +62,7 @@ func newLater(t *testing.T, state, folder string) *later {
 	return l
 }
 
-// say is the texts of a call's result.
+// say returns the texts of a call's result.
 func say(t *testing.T, c *sdk.ClientSession, tool string, args map[string]any) string {
 	t.Helper()
 	res, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
@@ -78,9 +78,9 @@ func say(t *testing.T, c *sdk.ClientSession, tool string, args map[string]any) s
 	return strings.Join(texts, "\n| ")
 }
 
-// TestCallbacksOfAClient: a callback that fires comes with the next result, once,
-// and stands in the resource; a restart keeps it. L7: 1 to 3600 s. L9: 8 slots,
-// 2048 characters, 20 times.
+// TestCallbacksOfAClient checks that a fired callback is delivered once, in the next
+// result, that the resource contains it, and that it survives a restart. L7: 1 to 3600 s.
+// L9: 8 slots, 2048 characters, 20 times.
 func TestCallbacksOfAClient(t *testing.T) {
 	state, folder := filepath.Join(t.TempDir(), "st"), t.TempDir()
 	l := newLater(t, state, folder)
@@ -126,8 +126,9 @@ func TestCallbacksOfAClient(t *testing.T) {
 	}
 }
 
-// TestCallbackWhoseResultIsLost: a callback is delivered again until a call shows
-// that the result with it arrived: to the next session, and after a restart.
+// TestCallbackWhoseResultIsLost checks that a callback is delivered again until a call
+// shows that the result with the callback arrived: to the next session, and after a
+// restart.
 func TestCallbackWhoseResultIsLost(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "st")
 	list := map[string]any{"action": "list"}
@@ -170,8 +171,8 @@ func TestCallbackWhoseResultIsLost(t *testing.T) {
 	}
 }
 
-// TestCallbackIsTold: a client that subscribed to the resource is notified when
-// something fires.
+// TestCallbackIsTold checks that a client that subscribed to the resource is notified when
+// a callback fires.
 func TestCallbackIsTold(t *testing.T) {
 	l := newLater(t, "", t.TempDir())
 	told := make(chan string, 16)
@@ -195,8 +196,8 @@ func TestCallbackIsTold(t *testing.T) {
 	}
 }
 
-// TestSkillsOfAClient: skills are tools, prompts and resources, the list in the
-// description follows the folders, and a session is reminded once.
+// TestSkillsOfAClient checks that skills are tools, prompts and resources, that the list in
+// the description follows the folders, and that a session is reminded once.
 func TestSkillsOfAClient(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) {

@@ -12,8 +12,8 @@ import (
 // changesShown is how many changed files a result lists.
 const changesShown = 200
 
-// watched is what a call asked to know about changes of the workspace, and the
-// checkpoint that was made after the call.
+// watched contains what a call asked for about changes of the workspace, and the checkpoint
+// that was made after the call.
 type watched struct {
 	asked bool
 	watch *sandbox.Watch
@@ -22,7 +22,7 @@ type watched struct {
 	checkpoint, note string // the call's checkpoint, or why it has no checkpoint
 }
 
-// watching begins to watch the workspace, if the call asks for it.
+// watching starts to watch the workspace, if the call asks for that.
 func watching(box *sandbox.Box, asked bool) *watched {
 	if !asked {
 		return &watched{}
@@ -52,7 +52,7 @@ func (w *watched) keep(ctx context.Context, box *sandbox.Box, in bashInput) {
 	}
 }
 
-// tell adds to a result what changed, and the checkpoint.
+// tell adds the changes and the checkpoint to a result.
 func (w *watched) tell(out *bashOutput, t *text) {
 	out.Checkpoint, out.CheckpointNote = w.checkpoint, w.note
 	t.line("%s", bracket(w.note))

@@ -70,7 +70,7 @@ func TestBashMakesCheckpoints(t *testing.T) {
 		t.Errorf("nobody asked for %q", out.Checkpoint)
 	}
 	b.shells.backends.Checkpoints = true
-	other := boxes(t, "") // without an overlay there is nothing to say
+	other := boxes(t, "") // without an overlay there are no checkpoints
 	other.shells.backends.Checkpoints = true
 	if text, out := other.run("echo x >x"); out.Checkpoint+out.CheckpointNote != "" || strings.Contains(text, "checkpoint") {
 		t.Errorf("got %q, %q", out.Checkpoint, text)

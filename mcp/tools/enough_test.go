@@ -12,9 +12,8 @@ import (
 	"belljar.dev/mcp"
 )
 
-// derived are the members of structured results that the text need not have, and
-// why. All others stand in the text of a result too, for that is all that a model
-// reads.
+// derived lists the members of structured results that the text need not contain, and why.
+// The text of a result contains all other members too, since a model reads only the text.
 var derived = []struct{ tool, member, why string }{
 	{"*", "limits.*", "how a host holds its limits is the operator's to know"},
 	{"*", "cpu_ms", "a model does nothing with it"},
@@ -61,7 +60,7 @@ var derived = []struct{ tool, member, why string }{
 	{"WebSearch", "status", "where no engine answered, the error names them"},
 }
 
-// enough fails the test where a structured result says what its text does not.
+// enough fails the test if a structured result contains a value that its text does not.
 func enough(t testing.TB, tool string, r *mcp.Result) {
 	t.Helper()
 	if r == nil || r.Structured == nil {
@@ -89,18 +88,19 @@ func enough(t testing.TB, tool string, r *mcp.Result) {
 	})
 }
 
-// pattern matches members as derived writes them.
+// pattern returns a regular expression for members as derived writes them.
 func pattern(member string) *regexp.Regexp {
 	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(member), `\*`, ".*") + "$")
 }
 
-// squeeze is a text without what a tool may write otherwise: spaces and quotes.
+// squeeze returns a text without spaces, quotes and backslashes, which a tool may write
+// differently.
 func squeeze(s string) string {
 	return strings.NewReplacer(" ", "", "\n", "", "\t", "", `"`, "", `\`, "").Replace(s)
 }
 
-// leaves calls see for each text and number of a JSON value. A boolean says how the
-// others are to be read.
+// leaves calls see for each string and number of a JSON value. Booleans are left out: they
+// only say how other members are to be read.
 func leaves(v any, member string, see func(member, value string)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -120,8 +120,8 @@ func leaves(v any, member string, see func(member, value string)) {
 	}
 }
 
-// A background task that ends at once, and one that is killed, say what the network
-// refused them, and where the output is that has no room in the text.
+// A background task that ends immediately, and one that is killed, report what the network
+// refused, and where the output is that did not fit in the text.
 func TestTasksTellAllThatTheyKnow(t *testing.T) {
 	b := boxes(t, "")
 	const command = "getent hosts a.example; seq 100000"

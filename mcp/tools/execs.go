@@ -6,8 +6,8 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// starts are the programs that a job started since it was last asked, for the audit
-// log, and the refusals of those that were stopped, for the agent.
+// starts contains the programs that a job started since the last call of startsOf, for the
+// audit log, and the refusals of stopped programs, for the agent.
 type starts struct {
 	execs   []mcp.Exec
 	more    int
@@ -15,7 +15,7 @@ type starts struct {
 	first   *policies.Refusal // the first refusal of stopped, or nil
 }
 
-// startsOf collects a job's programs. Each program is reported by one call only.
+// startsOf collects the programs of a job. Only one call reports each program.
 func startsOf(job *sandbox.Job) starts {
 	all := job.Execs()
 	s := starts{more: all.More}
@@ -34,7 +34,7 @@ func startsOf(job *sandbox.Job) starts {
 	return s
 }
 
-// add adds them to the usage of a command.
+// add adds the programs to the usage of a command.
 func (s starts) add(u mcp.Usage) mcp.Usage {
 	u.Execs, u.ExecsMore = s.execs, s.more
 	return u

@@ -12,8 +12,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// unseen are the texts among the arguments that no fact shows, with the reason why no rule
-// has to see them. Each is TOOL.ARGUMENT, or toolkit.ARGUMENT for all tools of the toolkit.
+// unseen lists the string arguments that no fact shows, with the reason why no rule has to
+// see them. Each is TOOL.ARGUMENT, or toolkit.ARGUMENT for all tools of the toolkit.
 var unseen = []struct {
 	why  string
 	args []string
@@ -48,18 +48,18 @@ var unseen = []struct {
 	}},
 }
 
-// actSteps are steps of Browser that take an argument which the facts show.
+// actSteps contains steps of Browser that have an argument which the facts show.
 var actSteps = map[string]string{
 	"Browser.steps[].url":    `{"do":"open","url":%q}`,
 	"Browser.steps[].secret": `{"do":"fill","ref":5,"secret":%q}`,
 	"Browser.steps[].path":   `{"do":"upload","ref":1,"path":%q}`,
 }
 
-// canaries are values that an argument may have if it names a file or a host. Each has the
-// word canary in it.
+// canaries are values for an argument that names a file or a host. Each contains the word
+// canary.
 var canaries = []string{"/workspace/canary", "/etc/canary", "canary/file", "canary", "../canary", "https://canary.example/"}
 
-// witness is a gate that remembers what it was asked about.
+// witness is a gate that keeps the facts that it decided about.
 type witness struct {
 	mcp.Gate
 	facts []policies.Facts
@@ -70,7 +70,7 @@ func (w *witness) Decide(f policies.Facts) policies.Decision {
 	return w.Gate.Decide(f)
 }
 
-// inputSchema is what a schema of arguments says of their form.
+// inputSchema is the part of an input schema that describes the arguments' form.
 type inputSchema struct {
 	Type       string
 	Enum       []string
@@ -79,12 +79,12 @@ type inputSchema struct {
 	Required   []string
 }
 
-// texts returns where the schema takes a text of the caller's choice.
+// texts returns the places where the schema accepts any string.
 func (s inputSchema) texts(at string) (all []string) {
 	switch {
 	case len(s.Enum) > 0:
-	// An object without properties is a map of the caller's names. The arguments of a tool without any
-	// look the same, but have no dot.
+	// An object without properties is a map with names of the caller's choice. The
+	// arguments of a tool without arguments look the same, but their place has no dot.
 	case s.Type == "string", s.Type == "object" && len(s.Properties) == 0 && strings.Contains(at, "."):
 		all = append(all, at)
 	case s.Type == "array":
@@ -96,8 +96,9 @@ func (s inputSchema) texts(at string) (all []string) {
 	return all
 }
 
-// with returns arguments with the text at place, and otherwise only the required ones. A list of texts
-// gets "x" before the text, so that the facts must show more than its first element.
+// with returns arguments with the text at place, and otherwise only the required arguments.
+// A list of strings gets "x" before the text, so that the facts must show more than its
+// first element.
 func (s inputSchema) with(at, place, text string) any {
 	switch {
 	case s.Type == "array" && s.Items.Type == "string" && strings.HasPrefix(place, at):
@@ -125,9 +126,9 @@ func (s inputSchema) with(at, place, text string) any {
 	return 1
 }
 
-// Rules judge the facts of a call. An argument that names a file or a host and is not among
-// them would pass every rule about it. So the facts show each text of the arguments, or the
-// table above has it with a reason.
+// Rules judge the facts of a call. An argument that names a file or a host and is not in
+// the facts would pass every rule about it. So the facts must show each string argument, or
+// the table unseen must contain it with a reason.
 func TestFactsShowEveryArgument(t *testing.T) {
 	policy, err := policies.Parse("p.yaml", []byte("version: 1\ndefaults: {decision: deny, profile: p}\nprofiles: {p: {}}\n"))
 	if err != nil {
@@ -187,7 +188,7 @@ func TestFactsShowEveryArgument(t *testing.T) {
 					t.Fatalf("%s: %s: %v", place, raw, err)
 				}
 				if len(gate.facts) == 0 && strings.Contains(words(r), "canary") {
-					continue // it was refused before anybody was asked
+					continue // the call was refused before the policy saw it
 				}
 				for _, f := range gate.facts {
 					asked++
