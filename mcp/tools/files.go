@@ -16,19 +16,20 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// The files of the workspace are resources, file:///workspace/PATH. They are
-// read in the session's box, and by the rule for a command that reads them. So a
-// client sees the files that the agent sees, and no more: no other way leads to
-// the disk.
+// The files of the workspace are resources, file:///workspace/PATH. They are read in the
+// session's box, under the policy rule for a command that reads them. So a client sees
+// exactly the files that the agent sees: the server does not read the disk in any other
+// way.
 
 const (
 	filesRoot = "file://" + sandbox.WorkspaceDir + "/"
-	// fileMost is the most that one read returns, in bytes: JSON may write a byte as six,
-	// and base64 three as four, within a response of 10 MiB.
+	// fileMost is the largest result of one read, in bytes: JSON may need six bytes for
+	// one, and base64 needs four for three, within a response of 10 MiB.
 	fileMost = 4 << 20
-	// pathVariable is the environment variable that gives the scripts below their path.
+	// pathVariable is the environment variable through which the scripts below get their
+	// path.
 	pathVariable = "BELLJAR_PATH"
-	// uriShown bounds an address in a message, in characters.
+	// uriShown bounds a URI in a message, in characters.
 	uriShown = 300
 )
 
@@ -39,8 +40,8 @@ const (
 	exitOdd     = 46 // it is neither a file nor a directory
 )
 
-// readScript prints a file, or the names in a directory. Each name ends with a NUL, and
-// that of a directory has a slash before it. It is for any POSIX shell.
+// readScript prints a file, or the names in a directory. Each name ends with a NUL, and the
+// name of a directory has a slash before the NUL. It runs in any POSIX shell.
 var readScript = fmt.Sprintf(`p=$(realpath -- "$%s") && [ -e "$p" ] || exit %d
 case $p/ in %s/*) ;; *) exit %d ;; esac
 if [ -f "$p" ]; then exec head -c %d -- "$p"; fi
@@ -50,13 +51,13 @@ for f in .* *; do
   if [ -d "$f" ]; then printf '%%s/\0' "$f"; elif [ -e "$f" ] || [ -L "$f" ]; then printf '%%s\0' "$f"; fi
 done`, pathVariable, exitNone, sandbox.WorkspaceDir, exitOutside, fileMost+1, exitOdd)
 
-// findScript prints the names that contain a text, each ended by a NUL.
+// findScript prints the names that contain a text, each followed by a NUL.
 var findScript = fmt.Sprintf(`find . -name .git -prune -o -iname "*$%s*" -print0 | head -c %d`, pathVariable, 64<<10)
 
-// files are those of the workspace, each as the box of the session that asks sees it.
+// files are the files of the workspace, as the box of the calling session sees them.
 type files struct{ shells *shells }
 
-// resource is the files.
+// resource returns the resource family of the files.
 func (f *files) resource() mcp.Resource {
 	return mcp.Resource{
 		Template:    filesRoot + "{+path}",
@@ -74,7 +75,7 @@ func (f *files) resource() mcp.Resource {
 	}
 }
 
-// root is the workspace itself: the one that clients find in a list.
+// root returns the resource of the workspace's directory, which clients find in a list.
 func (f *files) root() mcp.Resource {
 	r := f.resource()
 	r.Template, r.Name, r.Title = filesRoot, "workspace", "The workspace"
@@ -87,9 +88,8 @@ func (f *files) root() mcp.Resource {
 	return r
 }
 
-// parseFile returns the path that a uri names, relative to the workspace. A path that
-// leads out of the workspace is refused here with an explanation; the box is what
-// enforces it.
+// parseFile returns the path that a uri names, relative to the workspace. It refuses a path
+// out of the workspace with an explanation; the box is what enforces the bound.
 func parseFile(uri string) (string, error) {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "file" || u.Host != "" || u.RawQuery != "" || u.Fragment != "" {
@@ -106,7 +106,7 @@ func parseFile(uri string) (string, error) {
 	return name, nil
 }
 
-// fileFacts are the facts of the command that would show the same.
+// fileFacts returns the facts of the command that would show the same file or directory.
 func fileFacts(uri string) (policies.Facts, error) {
 	name, err := parseFile(uri)
 	if err != nil {
@@ -147,8 +147,7 @@ func (f *files) read(ctx context.Context, call mcp.Call, uri string) (data []byt
 	return text, kindOf(name, text), nil
 }
 
-// kindOf returns the MIME type of a file: by its name if that says more than its
-// bytes do.
+// kindOf returns the MIME type of a file, from its bytes or, for text, from its name.
 func kindOf(name string, text []byte) string {
 	if !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 {
 		kind := http.DetectContentType(text)
@@ -174,9 +173,9 @@ func kindOf(name string, text []byte) string {
 	return "text/plain"
 }
 
-// find returns the files with a text in their names.
+// find returns the files whose names contain a text.
 func (f *files) find(ctx context.Context, call mcp.Call, query string) ([]mcp.Entry, error) {
-	// Characters with a meaning in a pattern stand for themselves.
+	// Characters with a meaning in a pattern are escaped.
 	plain := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(query)
 	text, code, err := f.inside(ctx, call, findScript, plain)
 	if err != nil || code != 0 {
@@ -192,8 +191,8 @@ func (f *files) find(ctx context.Context, call mcp.Call, query string) ([]mcp.En
 	return found, nil
 }
 
-// inside runs a script of ours in the session's box. It returns the output, at most
-// fileMost and a byte, and the exit status.
+// inside runs one of the scripts in the session's box. It returns the output, at most
+// fileMost+1 bytes, and the exit status.
 func (f *files) inside(ctx context.Context, call mcp.Call, script, about string) ([]byte, int, error) {
 	if strings.ContainsRune(about, 0) {
 		return nil, exitNone, nil
@@ -224,22 +223,22 @@ type bounded struct {
 	left int
 }
 
-// Write takes all and keeps what there is room for.
+// Write keeps as many bytes as there is room for, and reports all of them as written.
 func (b *bounded) Write(p []byte) (int, error) {
 	n := min(len(p), b.left)
 	b.text, b.left = append(b.text, p[:n]...), b.left-n
 	return len(p), nil
 }
 
-// The paths of files are completed in the session's box, where files are read too,
-// and only where the policy would let `ls` show the directory without asking anybody.
+// Completions of file paths are made in the session's box, where files are read too, and
+// only if the policy would let `ls` show the directory without asking a person.
 
-// pathsMost bounds the names that one completion looks at.
+// pathsMost bounds the number of names that one completion examines.
 const pathsMost = 1000
 
-// pathScript prints the names of a directory that begin with the text behind the
-// last slash; readScript takes its path in the same way. Hidden names are printed
-// only where that text begins with a dot, which is how a shell completes too.
+// pathScript prints the names of a directory that begin with the text after the last slash.
+// It gets its path like readScript. Hidden names are printed only if that text begins with
+// a dot, which is how a shell completes too.
 var pathScript = fmt.Sprintf(`d=$(realpath -- "${%[1]s%%/*}/") || exit %[2]d
 case $d/ in %[3]s/*) ;; *) exit %[4]d ;; esac
 cd -- "$d" || exit %[2]d
@@ -250,7 +249,7 @@ for f in "${%[1]s##*/}"*; do
   [ "$n" -lt %[5]d ] || break
 done`, pathVariable, exitNone, sandbox.WorkspaceDir, exitOutside, pathsMost)
 
-// pathFacts are the facts of the command that would show the same.
+// pathFacts returns the facts of the command that would show the same directory.
 func pathFacts(variable, typed string) (policies.Facts, bool) {
 	dir, _ := path.Split(typed)
 	if _, err := parseFile(filesRoot + dir); err != nil || variable != "path" || path.IsAbs(typed) || strings.ContainsAny(dir, "%?#") {
@@ -259,9 +258,9 @@ func pathFacts(variable, typed string) (policies.Facts, bool) {
 	return policies.Facts{Tool: "Bash", Command: "ls -- " + quoteWord(sandbox.WorkspaceDir+"/"+dir)}, true
 }
 
-// complete returns the paths that begin with what was typed. Names with a
-// character that has a meaning in an address are left out: the variable's value goes
-// into an address as it is (RFC 6570, section 3.2.3).
+// complete returns the paths that begin with the typed text. Names with a character that
+// has a meaning in a URI are left out: the variable's value is put into a URI unchanged
+// (RFC 6570, section 3.2.3).
 func (f *files) complete(ctx context.Context, call mcp.Call, _, typed string) ([]string, error) {
 	text, code, err := f.inside(ctx, call, pathScript, sandbox.WorkspaceDir+"/"+typed)
 	if err != nil || code != 0 {

@@ -37,8 +37,8 @@ func read(t *testing.T, c *sdk.ClientSession, uri string) (text, mime string, er
 	return got.Text, got.MIMEType, nil
 }
 
-// X1: names are sanitised against traversal, and no link leads out; C23: what
-// leaves the workspace is refused.
+// X1: A path with .. is refused, and no link leads out of the workspace; C23: a path out of
+// the workspace is refused.
 func TestFileResources(t *testing.T) {
 	b := boxes(t, `
 version: 1
@@ -109,7 +109,8 @@ rules:
 	}
 }
 
-// TestFilePathsAreCompleted: by the policy, beneath the workspace, and bounded.
+// TestFilePathsAreCompleted checks that completions follow the policy, stay beneath the
+// workspace, and are bounded.
 func TestFilePathsAreCompleted(t *testing.T) {
 	b := boxes(t, `
 version: 1
@@ -160,7 +161,7 @@ type (
 	}
 )
 
-// found are the addresses that resources/search gives (C19).
+// found returns the URIs in the result of resources/search (C19).
 func found(t *testing.T, c *sdk.ClientSession, query string) string {
 	t.Helper()
 	r, err := sdk.CallCustomMethod[*findParams, *foundResult](t.Context(), c, "resources/search", &findParams{Query: query})
@@ -185,7 +186,8 @@ func TestJobResources(t *testing.T) {
 	if err != nil || res.IsError {
 		t.Fatalf("%v %+v", err, res)
 	}
-	for _, uri := range []string{"job://1", "file:///workspace/pipe"} { // one that nobody ever tells of is no fault
+	// subscribing to a URI that never changes is not an error
+	for _, uri := range []string{"job://1", "file:///workspace/pipe"} {
 		subscriber.Subscribe(t, c, uri)
 	}
 	listed, err := c.ListResources(t.Context(), nil)
@@ -238,7 +240,7 @@ func TestJobResources(t *testing.T) {
 	}
 }
 
-// A client that will not wait gets a task, and the command goes on.
+// If a client does not wait, it gets a task, and the command continues.
 func TestBashOutlivesPatience(t *testing.T) {
 	b := boxes(t, "")
 	b.run("mkfifo pipe")
@@ -258,7 +260,7 @@ func TestBashOutlivesPatience(t *testing.T) {
 	if rest.Output != "end\n" {
 		t.Errorf("its rest: got %+v, want end", rest)
 	}
-	b.session.Close() // Close waits for those who are notified
+	b.session.Close() // Close waits until the ends of tasks are reported
 	if len(b.ended) != 1 || (<-b.ended).ID != 1 {
 		t.Errorf("%d jobs are said to have ended, want task 1", len(b.ended)+1)
 	}

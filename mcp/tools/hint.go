@@ -9,17 +9,17 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// A program that meets a limit of the sandbox reports what it would report of a
-// broken machine: a name that does not resolve, a full disk. An agent then repairs
-// what is not broken. hint names the limit. It is empty where the command
-// succeeded, or where its output does not sound like a limit.
+// hint returns a text that names the limit of the sandbox that a program has probably met.
+// Such a program reports the error of a broken machine, for example a name that cannot be
+// resolved or a full disk, and an agent would try to repair the machine. hint is empty if
+// the command succeeded, or if its output does not look like a limit.
 func hint(g policies.Grant, r sandbox.Result, said string) string {
 	if r.Status != sandbox.Exited || r.Code == 0 {
 		return ""
 	}
 	for _, w := range walls {
 		if w.offline && (g.Network() != policies.NetworkNone || len(r.Blocked) > 0) {
-			continue // what was refused is said with its name
+			continue // the result names what was refused
 		}
 		for _, sound := range w.sounds {
 			if strings.Contains(said, sound) {
@@ -33,14 +33,13 @@ func hint(g policies.Grant, r sandbox.Result, said string) string {
 	return ""
 }
 
-// wall is one limit of a box: the messages of programs that meet it, and the text
-// about it.
+// wall is one limit of a box: the messages of programs that meet it, and the hint about it.
 type wall struct {
 	sounds []string
-	signal syscall.Signal // that the kernel sends at the limit; 0 for none
+	signal syscall.Signal // signal that the kernel sends at the limit; 0 if none
 	says   func(policies.Grant) string
 
-	offline bool // only where the box has no network
+	offline bool // the limit exists only if the box has no network
 }
 
 var walls = []wall{
@@ -111,8 +110,8 @@ var walls = []wall{
 	},
 }
 
-// hint is the text about the limit. Without a network it is worded as a refusal of
-// the egress door, which such a box does not have.
+// hint returns the text about the limit. For a box without a network it is worded like a
+// refusal of the egress door, which such a box does not have.
 func (w wall) hint(g policies.Grant) string {
 	if w.offline {
 		return w.says(g)
@@ -120,7 +119,7 @@ func (w wall) hint(g policies.Grant) string {
 	return "sandbox: " + w.says(g)
 }
 
-// storageHolds says what a box can store outside its workspace.
+// storageHolds returns a text about what a box can store outside its workspace.
 func storageHolds(g policies.Grant) string {
 	l := g.Limits()
 	return fmt.Sprintf("/tmp, /dev/shm and /home/agent together contain at most %d MiB and %d files", l.Tmp>>20, l.TmpFiles)

@@ -38,7 +38,7 @@ func TestHint(t *testing.T) {
 	if got := hint(online, failed, "curl: (6) Could not resolve host: x.example\n"); got != "" {
 		t.Errorf("a box with a network gets the hint %q", got)
 	}
-	// A program that does not ignore the signal dies of it without a word.
+	// A program that does not ignore the signal dies of it without a message.
 	silent := sandbox.Result{Status: sandbox.Exited, Code: 128 + int(syscall.SIGXFSZ)}
 	if got := hint(g, silent, ""); !strings.Contains(got, "at most 7 MiB") {
 		t.Errorf("a program that died of its file's size gets the hint %q", got)

@@ -12,8 +12,8 @@ import (
 	"belljar.dev/mcp"
 )
 
-// jobRecord is a background job as a resource: its entry in ListBgTasks, and the end
-// of its output.
+// jobRecord is a background job in the form of a resource: its entry in ListBgTasks, and
+// the end of its output.
 type jobRecord struct {
 	listEntry
 	Output string `json:"output"`
@@ -37,7 +37,7 @@ type listEntry struct {
 	Reverted []string `json:"reverted,omitempty" jsonschema:"changes to protected paths of the workspace that were taken back"`
 }
 
-// commandShown bounds a command in a list, in characters.
+// commandShown bounds the length of a command in a list, in characters.
 const commandShown = 200
 
 // entry returns a job in the form for lists.
@@ -60,13 +60,13 @@ func (t task) entry() listEntry {
 	}
 }
 
-// jobTail is how much of the output a record shows, in bytes.
+// jobTail is how many bytes of the output a record shows.
 const jobTail = 8 << 10
 
 const jobScheme = "job://"
 
-// jobResource is the session's background jobs. Reading one does not count as
-// reading its output.
+// jobResource returns the resource family of the session's background jobs. Reading a job's
+// resource does not count as reading its output.
 func (s *shells) jobResource() mcp.Resource {
 	return mcp.Resource{
 		Template:    jobScheme + "{task_id}",
@@ -117,7 +117,7 @@ func (s *shells) jobResource() mcp.Resource {
 	}
 }
 
-// entries are the jobs that a session sees, oldest first.
+// entries returns the jobs that a session sees, oldest first.
 func (s *shells) entries(ctx context.Context, session *mcp.Session) ([]listEntry, error) {
 	tasks, _, err := s.jobs(ctx, session)
 	all := make([]listEntry, 0, len(tasks))
@@ -127,7 +127,7 @@ func (s *shells) entries(ctx context.Context, session *mcp.Session) ([]listEntry
 	return all, err
 }
 
-// jobIDs returns the numbers of these jobs, the newest first.
+// jobIDs returns the numbers of the jobs that a session sees, the newest first.
 func (s *shells) jobIDs(ctx context.Context, session *mcp.Session) ([]string, error) {
 	all, err := s.entries(ctx, session)
 	ids := make([]string, 0, len(all))

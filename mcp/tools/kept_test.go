@@ -9,7 +9,7 @@ import (
 	"belljar.dev/mcp"
 )
 
-// TestKeptIsTold: a client that subscribed to the list of todos or to a plan is
+// TestKeptIsTold checks that a client that subscribed to the list of todos or to a plan is
 // notified when it changes, and when there is a new plan.
 func TestKeptIsTold(t *testing.T) {
 	f := newFlow(t, &nod{state: mcp.ApprovalApproved})
@@ -37,7 +37,7 @@ func TestKeptIsTold(t *testing.T) {
 	} {
 		say(t, c, step.tool, step.args)
 		if step.want == "" {
-			continue // what is told without cause is seen in the place of the next
+			continue // a wrong notification would be read in place of the next one
 		}
 		if got := <-told; got != step.want {
 			t.Errorf("after %s %v: told of %s, want %s", step.tool, step.args, got, step.want)

@@ -13,16 +13,17 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// tasks are those of the protocol: the jobs of the shell tools, and calls that go on
-// without their clients, which are jobs too. Either comes first: a call may become a task
-// while its command runs, or wait for a person as a task and start its command then.
+// tasks are the tasks of the protocol: the jobs of the shell tools, and calls that continue
+// without their clients, which are jobs too. The call may become a task before or after its
+// command starts: it may become a task while its command runs, or wait for a person as a
+// task and start its command then.
 type tasks struct {
 	shells *shells
 
 	mu       sync.Mutex
-	sessions map[string]struct{} // guarded by mu: ids of those that may have jobs
-	started  map[string]*command // guarded by mu: of calls whose clients do not wait, by Call.Later
-	calls    map[string]job.Job  // guarded by mu: the tasks that such calls became, by the same
+	sessions map[string]struct{} // guarded by mu: ids of sessions that may have jobs
+	started  map[string]*command // guarded by mu: commands of calls whose clients do not wait, by Call.Later
+	calls    map[string]job.Job  // guarded by mu: tasks that such calls have become, by Call.Later
 }
 
 var _ mcp.Tasks = (*tasks)(nil)
@@ -31,8 +32,8 @@ func newTasks(s *shells) *tasks {
 	return &tasks{shells: s, sessions: make(map[string]struct{}), started: make(map[string]*command), calls: make(map[string]job.Job)}
 }
 
-// keep makes a running command a job, and writes its record to the disk. If that
-// fails, the command is ended.
+// keep makes a running command a job, and writes its record to the disk. If that fails,
+// keep ends the command.
 func (sh *shell) keep(ctx context.Context, call mcp.Call, cmd *sandbox.Job, description string) (*running, error) {
 	if sh.backends.Jobs == nil {
 		cmd.Kill(0)
@@ -49,15 +50,17 @@ func (sh *shell) keep(ctx context.Context, call mcp.Call, cmd *sandbox.Job, desc
 	return nil, fmt.Errorf("note the background task: %w; nothing is left running", err)
 }
 
-// command is the command of a call that runs.
+// command is the command of a running call.
 type command struct {
 	sh          *shell
 	session     *mcp.Session
 	cmd         *sandbox.Job
 	description string
-	most        time.Duration // that it may run in all
-	joined      chan struct{} // guarded by tasks.mu: nil until the call is a task; then closed once task is known
-	task        *running      // nil if the command did not become a task
+	most        time.Duration // how long the command may run in total
+	// guarded by tasks.mu: nil until the call is a task; then closed when task is set or
+	// known to stay nil
+	joined chan struct{}
+	task   *running // nil if the command did not become a task
 }
 
 // begin writes the record of a session's new job.
@@ -104,8 +107,8 @@ func (s *tasks) runs(ctx context.Context, call mcp.Call, c *command) {
 	}
 }
 
-// join makes a command part of the job that its call has become. If there is no room
-// for another background job, the command stays in the foreground, whose limits apply.
+// join makes a command part of the job that its call has become. If there is no room for
+// another background job, the command stays in the foreground, with the limits there.
 func (s *tasks) join(ctx context.Context, kept job.Job, c *command) {
 	defer close(c.joined)
 	_ = c.cmd.Promote(c.most)
@@ -118,14 +121,14 @@ func (s *tasks) join(ctx context.Context, kept job.Job, c *command) {
 	}
 	task, err := c.sh.watch(ctx, c.session, kept, c.cmd)
 	if err != nil {
-		return // its box is being closed, and it is lost
+		return // the command's box is being closed, so the job is lost
 	}
 	c.task = task
 }
 
 // jobOf returns the job that a command and its call have become, or nil. If the call
-// becomes a task after this, that task is without the command. Here is decided which of
-// the two was first, so that no command has two records.
+// becomes a task later, that task does not include the command. jobOf decides which was
+// first, so that no command has two records.
 func (s *tasks) jobOf(call mcp.Call, c *command) *running {
 	s.mu.Lock()
 	delete(s.started, call.Later)
@@ -176,7 +179,7 @@ func (s *tasks) Get(ctx context.Context, session *mcp.Session, id string) (mcp.T
 	return out, err
 }
 
-// summary is the result of a job that no call waits for. It does not contain the
+// summary returns the result of a job that no call waits for. It does not contain the
 // output, for which there are tools and resources.
 func (t task) summary(now state) *mcp.Result {
 	var words text
@@ -204,7 +207,7 @@ func (s *tasks) Cancel(ctx context.Context, session *mcp.Session, id string) err
 	return nil
 }
 
-// Release gives the jobs of a session that has ended to its tenant.
+// Release makes the jobs of a session that has ended visible to its tenant.
 func (s *tasks) Release(ctx context.Context, session *mcp.Session) {
 	s.mu.Lock()
 	_, has := s.sessions[session.ID()]

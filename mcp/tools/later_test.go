@@ -12,7 +12,7 @@ import (
 	"belljar.dev/mcp"
 )
 
-// lineClient is a client of the revision 2026-07-28 that knows tasks, over pipes.
+// lineClient is a client of the revision 2026-07-28 that supports tasks, over pipes.
 type lineClient struct {
 	t     *testing.T
 	in    io.Writer
@@ -39,7 +39,7 @@ func (b *bench) lines() *lineClient {
 	return &lineClient{t: b.t, in: typed, lines: lines}
 }
 
-// message is what a server sends.
+// message is a message of a server.
 type message struct {
 	Method string
 	Params wireTask
@@ -48,7 +48,7 @@ type message struct {
 	raw    string
 }
 
-// wireTask has the fields of a task and of the results that a tool can give.
+// wireTask has the fields of a task and of the results that a tool can return.
 type wireTask struct {
 	ResultType, TaskID, Status, StatusMessage string
 	Result                                    struct{ StructuredContent json.RawMessage }
@@ -94,7 +94,7 @@ func (c *lineClient) call(tool string, args map[string]any) message {
 	return c.ask("tools/call", fmt.Sprintf(`"name":%q,"arguments":%s`, tool, raw))
 }
 
-// becomes asks for a task until it has a state.
+// becomes requests a task until it has the given state.
 func (c *lineClient) becomes(id, state string) message {
 	c.t.Helper()
 	for {
@@ -129,12 +129,12 @@ func (c *lineClient) lists(id int64) (e listEntry) {
 }
 
 func impatient(c *mcp.Config) {
-	c.Patience = 2 * time.Second // the calls that must not become tasks end sooner
+	c.Patience = 2 * time.Second // calls that must not become tasks end before this time
 	c.Limits.Burst, c.Limits.Rate = 1e6, 1e6
 }
 
-// A Bash call that its client does not wait for is a background task and a task
-// of the protocol in one.
+// A Bash call that its client does not wait for is a background task and, at the same time,
+// a task of the protocol.
 func TestACallIsABackgroundTask(t *testing.T) {
 	b := boxes(t, "", impatient)
 	c := b.lines()
@@ -162,7 +162,7 @@ func TestACallIsABackgroundTask(t *testing.T) {
 	}
 }
 
-// A client can end a task by the protocol or by a tool, and either way then shows that it ended.
+// A client can end a task by the protocol or by a tool. Both then report the end.
 func TestTasksAreEndedFromBothSides(t *testing.T) {
 	b := boxes(t, "", impatient)
 	c := b.lines()
@@ -217,8 +217,8 @@ func TestTasksAreEndedFromBothSides(t *testing.T) {
 	}
 }
 
-// A command that outlives its timeout goes on as a background task. The result of the call says
-// so, and the list of tasks shows it.
+// A command that runs beyond its timeout continues as a background task. The result of the
+// call says so, and the list of tasks contains it.
 func TestOnTimeoutBackgroundOfATask(t *testing.T) {
 	b := boxes(t, "", impatient)
 	c := b.lines()
@@ -244,7 +244,7 @@ func TestNoRecordNoTask(t *testing.T) {
 	}
 }
 
-// A server without a book of jobs says that it keeps no background tasks.
+// A server without a book of jobs reports that it keeps no background tasks.
 func TestNoBookNoTask(t *testing.T) {
 	b := boxes(t, "")
 	b.shells.backends.Jobs = nil

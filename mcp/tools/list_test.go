@@ -25,24 +25,22 @@ func (allowAll) Decide(policies.Facts) policies.Decision {
 	return policies.Decision{Verdict: policies.Allow}
 }
 
-// listedTool is what a client gets for tools/list, of which the schemas are kept as
-// they came.
+// listedTool is a tool in the answer to tools/list, with unchanged schemas.
 type listedTool struct {
 	Name, Title, Description  string
 	InputSchema, OutputSchema json.RawMessage
 }
 
-// TestListIsShort holds what a model has to read of the tools, counted on the
-// wire: the characters of the schemas, and the bytes of the whole answer with
-// names, descriptions and annotations. A parameter without a description would be
-// short, and of no use. Output schemas are for clients that ask for structured
-// results.
+// TestListIsShort bounds what a model has to read about the tools, counted on the wire: the
+// characters of the schemas, and the bytes of the whole answer with names, descriptions and
+// annotations. It also checks that each parameter has a description. Output schemas are
+// only for clients that ask for structured results.
 func TestListIsShort(t *testing.T) {
 	c := listClient(t)
 	for _, tt := range []struct {
 		params          string
 		structured      bool
-		most, mostBytes int // for each tool: every client pays for all of them
+		most, mostBytes int // largest average for each tool: every client pays for all tools
 	}{
 		{`{}`, false, 575, 1_075},
 		{`{"_meta":{"belljar.dev/structured":true}}`, true, 860, 1_430},
@@ -67,7 +65,7 @@ func TestListIsShort(t *testing.T) {
 	}
 }
 
-// check fails for a tool without words for people and models.
+// check fails for a tool without a text for people or for models.
 func (tool listedTool) check(t *testing.T, structured bool) {
 	t.Helper()
 	var schema struct {
@@ -86,8 +84,8 @@ func (tool listedTool) check(t *testing.T, structured bool) {
 	}
 }
 
-// TestResultsAreDocumented holds docs/results.md, which tells what structured
-// results hold, also what the output schemas of tools/list leave out.
+// TestResultsAreDocumented checks docs/results.md, which describes all members of
+// structured results, including those that the output schemas of tools/list leave out.
 func TestResultsAreDocumented(t *testing.T) {
 	const file = "../../docs/results.md"
 	server, err := mcp.New(mcp.Config{Gate: allowAll{}})
@@ -132,16 +130,16 @@ one may have nothing but its text.
 This page is made of the source, by a test.
 `
 
-// resultSchema is what a schema says that matters to readers.
+// resultSchema contains the parts of a schema that readers need.
 type resultSchema struct {
-	Type        any // several where it may be null, and none where it may be any
+	Type        any // a list if it may be null, and nil if it may be anything
 	Description string
 	Properties  map[string]resultSchema
 	Items       *resultSchema
 	Required    []string
 }
 
-// UnmarshalJSON reads a schema, also one that is true: any value fits it.
+// UnmarshalJSON reads a schema. The schema true stands for any value.
 func (s *resultSchema) UnmarshalJSON(text []byte) error {
 	if string(text) == "true" {
 		*s = resultSchema{Type: "any"}
@@ -151,7 +149,8 @@ func (s *resultSchema) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(s))
 }
 
-// write has a line for each member, those below others behind their names.
+// write writes a line for each member. The name of a member below another one begins with
+// that member's name.
 func (s resultSchema) write(b *strings.Builder, below string) {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		p := s.Properties[name]
@@ -171,13 +170,13 @@ func (s resultSchema) write(b *strings.Builder, below string) {
 	}
 }
 
-// client is a client of a server over pipes.
+// client is a client that talks to a server over pipes.
 type client struct {
 	in  io.Writer
 	out *bufio.Reader
 }
 
-// listClient is a client of a server that has the tools and nothing behind them.
+// listClient returns a client of a server whose tools have no backends.
 func listClient(t testing.TB) *client {
 	t.Helper()
 	server, err := mcp.New(mcp.Config{Gate: allowAll{}, Limits: mcp.Limits{Burst: 1e9, Rate: 1e9}})
@@ -198,7 +197,7 @@ func listClient(t testing.TB) *client {
 	return c
 }
 
-// ask is the answer to a request.
+// ask returns the answer to a request.
 func (c *client) ask(t testing.TB, line string) string {
 	t.Helper()
 	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
@@ -221,8 +220,8 @@ func BenchmarkToolsList(b *testing.B) {
 	b.ReportMetric(float64(size), "bytes")
 }
 
-// A session ends while its tasks write faster than that is kept. The output that
-// was kept until then is all that there is.
+// A session ends while its tasks write faster than their output can be kept. Exactly the
+// output that was kept before the end can be read.
 func TestASessionEndsWhileItsTasksWrite(t *testing.T) {
 	b := boxes(t, "")
 	for range 8 {
@@ -243,7 +242,7 @@ func TestASessionEndsWhileItsTasksWrite(t *testing.T) {
 	}
 }
 
-// A result that names tasks names the latest ones.
+// A result that names tasks names the latest tasks.
 func TestManyTasksAreNotNamed(t *testing.T) {
 	b := boxes(t, "")
 	for range idsShown + 5 {
@@ -258,7 +257,7 @@ func TestManyTasksAreNotNamed(t *testing.T) {
 	}
 }
 
-// A task whose box is closed before anybody sees to it does not seem to run.
+// A task whose box is closed before its job is watched is not listed as running.
 func TestATaskWithoutABox(t *testing.T) {
 	b := boxes(t, "")
 	b.call("BackgroundBash", map[string]any{"command": "sleep 1000"})

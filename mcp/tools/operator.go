@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Operator shows the operator of a server what its agents run in the background, and
-// ends it. Its methods are safe for concurrent use.
+// Operator shows the operator of a server the background tasks of its agents, and ends
+// tasks. Its methods are safe for concurrent use.
 type Operator struct{ shells *shells }
 
-// JobInfo is a background task that runs.
+// JobInfo describes a background task that runs or has ended.
 type JobInfo struct {
-	ID          int64     `json:"task_id"` // of its tenant, in the server's workspace
+	ID          int64     `json:"task_id"` // unique for its tenant, in the server's workspace
 	Tenant      string    `json:"tenant"`
 	Session     string    `json:"session"`
 	Box         string    `json:"box"`
@@ -24,14 +24,14 @@ type JobInfo struct {
 	Command     string    `json:"command"`
 	Description string    `json:"description,omitempty"`
 	Started     time.Time `json:"started"`
-	Status      string    `json:"status,omitempty"`    // how it ended; empty while it runs
-	Code        *int      `json:"exit_code,omitempty"` // of one that has ended
+	Status      string    `json:"status,omitempty"`    // how the task ended; empty while it runs
+	Code        *int      `json:"exit_code,omitempty"` // exit code of a task that has ended
 }
 
 // theOperator is the name that agents read for the person who ended a task.
 const theOperator = "the operator of this server"
 
-// Jobs are those that run in boxes of this server, the oldest first.
+// Jobs returns the running tasks in boxes of this server, the oldest first.
 func (o *Operator) Jobs() []JobInfo {
 	all := []JobInfo{}
 	for _, r := range o.running() {
@@ -40,8 +40,8 @@ func (o *Operator) Jobs() []JobInfo {
 	return all
 }
 
-// Recent are those that run, and those that have ended in a box that is still there, the
-// oldest first.
+// Recent returns the running tasks, and the ended tasks whose boxes still exist, the oldest
+// first.
 func (o *Operator) Recent() []JobInfo {
 	all := []JobInfo{}
 	for _, r := range o.recent() {
@@ -53,21 +53,21 @@ func (o *Operator) Recent() []JobInfo {
 // OutputPart is a part of the output of a background task.
 type OutputPart struct {
 	Text    []byte
-	Next    int64 // offset behind Text
-	Total   int64 // bytes that the task has written
-	Skipped int64 // bytes before Text that were asked for and are not kept
+	Next    int64 // offset after Text
+	Total   int64 // number of bytes that the task has written
+	Skipped int64 // number of requested bytes before Text that are no longer kept
 	Over    bool  // the task has ended
 }
 
-// Output reads the output of the first task that which chooses, from an offset on, at most
-// that many bytes. found is false if there is no such task.
+// Output reads at most most bytes of output, from the offset from on, of the first task for
+// which the function which returns true. found is false if there is no such task.
 func (o *Operator) Output(which func(JobInfo) bool, from int64, most int) (part OutputPart, found bool, err error) {
 	for _, r := range o.recent() {
 		if !which(r.info()) {
 			continue
 		}
 		out := r.cmd.Output()
-		part.Over = r.ended() // before the size is read: nothing is added behind it
+		part.Over = r.ended() // checked before the size is read: an ended task writes no more
 		part.Total, part.Next = out.Size(), from
 		for len(part.Text) < most {
 			text, next, skipped, err := out.Read(part.Next, most-len(part.Text))
@@ -75,7 +75,7 @@ func (o *Operator) Output(which func(JobInfo) bool, from int64, most int) (part 
 				return part, true, fmt.Errorf("read the output of task %d: %w", r.kept.ID, err)
 			}
 			if part.Skipped += skipped; skipped > 0 {
-				part.Text = nil // it would not go together
+				part.Text = nil // the text before and after the missing bytes must not be joined
 			}
 			part.Text, part.Next = append(part.Text, text...), next
 			if len(text) == 0 {
@@ -87,11 +87,12 @@ func (o *Operator) Output(which func(JobInfo) bool, from int64, most int) (part 
 	return part, false, nil
 }
 
-// End kills the tasks that which chooses, with all they have started, and returns
-// them when their ends are on the disk. grace is the time between SIGTERM and SIGKILL.
+// End kills the tasks for which the function which returns true, with all processes that
+// they have started. It returns these tasks when their ends are on the disk. grace is the
+// time between SIGTERM and SIGKILL.
 func (o *Operator) End(which func(JobInfo) bool, grace time.Duration) []JobInfo {
 	ended := []JobInfo{}
-	var ending sync.WaitGroup // together: each may take the whole grace
+	var ending sync.WaitGroup // the tasks end at the same time, since each may use the whole grace
 	for _, r := range o.running() {
 		if !which(r.info()) {
 			continue
@@ -107,12 +108,12 @@ func (o *Operator) End(which func(JobInfo) bool, grace time.Duration) []JobInfo 
 	return ended
 }
 
-// running are the jobs that have not ended.
+// running returns the jobs that have not ended.
 func (o *Operator) running() []*running {
 	return slices.DeleteFunc(o.recent(), (*running).ended)
 }
 
-// recent are the jobs of all boxes.
+// recent returns the jobs of all boxes, the oldest first.
 func (o *Operator) recent() (all []*running) {
 	for _, sh := range o.shells.every() {
 		sh.mu.Lock()
@@ -125,7 +126,7 @@ func (o *Operator) recent() (all []*running) {
 	return all
 }
 
-// every are the shells of all sessions.
+// every returns the shells of all sessions.
 func (s *shells) every() (all []*shell) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

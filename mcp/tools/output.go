@@ -14,18 +14,18 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// maxRange is the most that one read of output:// returns: JSON may write a
-// byte as six, within a response of 10 MiB.
+// maxRange is the largest result of one read of output://, in bytes: JSON may need six
+// bytes for one, within a response of 10 MiB.
 const maxRange = 1 << 20
 
-// span is the part of an output that a uri asks for.
+// span is the part of an output that a uri requests.
 type span struct {
 	id     string
 	offset int64 // -1: from the first byte that is kept
 	length int
 }
 
-// parseOutput reads output://ID?offset=&length=.
+// parseOutput parses output://ID?offset=&length=.
 func parseOutput(from string) (span, error) {
 	s := span{offset: -1, length: maxRange}
 	u, err := url.Parse(from)
@@ -53,7 +53,8 @@ func parseOutput(from string) (span, error) {
 	return s, nil
 }
 
-// outputResource is the full output of a command, for its session.
+// outputResource returns the resource family of the outputs of commands, for their
+// sessions.
 func (s *shells) outputResource() mcp.Resource {
 	return mcp.Resource{
 		Template:    "output://{id}{?offset,length}",
@@ -102,8 +103,8 @@ func (s *shells) outputResource() mcp.Resource {
 	}
 }
 
-// outputOf returns an output that a session may read: one of its box, or of a job. The
-// caller calls done.
+// outputOf returns an output that a session may read: the output of a command in its box,
+// or of a job. The caller calls done.
 func (s *shells) outputOf(ctx context.Context, session *mcp.Session, id string) (from source, done func(), err error) {
 	for _, sh := range s.all(session) {
 		if box, ok := sh.current(); ok {
@@ -121,13 +122,13 @@ func (s *shells) outputOf(ctx context.Context, session *mcp.Session, id string) 
 			return nil, nil, err
 		}
 	}
-	// The same words for an output of another session: an id that was overheard
-	// tells nothing.
+	// The error is the same for an output of another session, so that it does not reveal
+	// whether the id exists.
 	return nil, nil, fmt.Errorf("output://%s: %w: what can be read is the output of this session's background tasks and last 64 commands", id, mcp.ErrNotFound)
 }
 
-// read returns the bytes of the span. It ends between two characters, so that the
-// next range starts with one.
+// read returns the bytes of the span. They end between two characters, so that the next
+// range begins with a whole character.
 func (s span) read(o source) ([]byte, error) {
 	text, next, lost, err := o.Read(max(s.offset, 0), s.length)
 	if err != nil {

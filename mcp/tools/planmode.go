@@ -24,7 +24,8 @@ type planInput struct {
 	Commands []string `json:"commands,omitempty" jsonschema:"exit: patterns of commands to approve too, such as git push *"`
 }
 
-// Facts are empty: the policy gets the arguments anyway. Plans are belljar's own.
+// Facts returns no facts: the policy gets the arguments anyway, and belljar keeps plans
+// itself.
 func (planInput) Facts() policies.Facts { return policies.Facts{} }
 
 // planOutput is the structured result of PlanMode.
@@ -42,10 +43,10 @@ type planOutput struct {
 // planLayer is the name of the layer below the policy of a session that plans.
 const planLayer = "plan mode"
 
-// plans is the tool PlanMode.
+// plans implements the tool PlanMode.
 type plans struct {
 	backends Backends
-	server   *mcp.Server // whose clients watch plans
+	server   *mcp.Server // notifies clients about plans
 	shells   *shells
 	now      func() time.Time
 }
@@ -62,13 +63,13 @@ func addPlans(s *mcp.Server, p *plans) {
 	s.AddResource(p.resource())
 }
 
-// planRoot is the prefix of a plan's address.
+// planRoot is the prefix of a plan's URI.
 const planRoot = "plan:///"
 
-// planURI is the address of the plan of a name.
+// planURI returns the URI of the plan with a name.
 func planURI(file string) string { return planRoot + (&url.URL{Path: file}).EscapedPath() }
 
-// resource is the plans, which belong to the tenant.
+// resource returns the resource family of the plans, which belong to the tenant.
 func (t *plans) resource() mcp.Resource {
 	return mcp.Resource{
 		Template: planRoot + "{+name}", Name: "plan", Title: "Plan", MIME: "text/markdown",
@@ -98,7 +99,7 @@ func (t *plans) resource() mcp.Resource {
 	}
 }
 
-// mode is one call.
+// mode runs one call.
 func (t *plans) mode(ctx context.Context, call mcp.Call, in planInput) (*mcp.Result, error) {
 	if t.backends.Plans == nil {
 		return mcp.Failed("PlanMode is not set up on this server. Nothing was changed."), nil
@@ -130,7 +131,7 @@ func (t *plans) mode(ctx context.Context, call mcp.Call, in planInput) (*mcp.Res
 	return mcp.Failed("Plan mode cannot be read or written; the log of the server says why. status says how it stands."), nil
 }
 
-// enter begins plan mode: from here on the session's calls are narrowed.
+// enter begins plan mode: from now on the session's calls are narrowed.
 func (t *plans) enter(ctx context.Context, call mcp.Call, o store.Owner, in planInput) (*mcp.Result, error) {
 	m, err := t.backends.Plans.Enter(ctx, o, in.Goal, in.PlanFile)
 	if err != nil {
@@ -143,7 +144,7 @@ func (t *plans) enter(ctx context.Context, call mcp.Call, o store.Owner, in plan
 // narrow stops the calls of a session from changing anything on the host.
 func narrow(session *mcp.Session) { session.Narrow(policies.ReadOnly(planLayer)) }
 
-// planned refuses a call that wants the network in plan mode. It is nil without
+// planned returns the refusal for a call that needs the network in plan mode; nil outside
 // plan mode.
 func planned(call mcp.Call, ran string) *mcp.Result {
 	if call.Session.Narrowed() != planLayer {
@@ -155,15 +156,15 @@ func planned(call mcp.Call, ran string) *mcp.Result {
 	}.Refusal())
 }
 
-// Resume narrows a new session if it goes on with the plan of a session whose process
-// has gone. It is to be called when the session opens.
+// Resume narrows a new session if it continues the plan of a session whose process has
+// ended. It must be called when the session opens.
 func Resume(ctx context.Context, book *plan.Book, session *mcp.Session) error {
 	_, err := book.Adopt(ctx, owner(session))
 	switch {
 	case errors.Is(err, plan.ErrInactive):
 		return nil
 	case err != nil:
-		narrow(session) // it is not known whether it plans; assume so, the stricter case
+		narrow(session) // the session may be planning: assume so, since that is stricter
 		return fmt.Errorf("resume plan mode: %w", err)
 	}
 	narrow(session)
@@ -212,8 +213,8 @@ func (t *plans) status(ctx context.Context, o store.Owner, asJSON bool) (*mcp.Re
 	return planResult(said, out), nil
 }
 
-// last returns the text of the newest plan, or in plan mode that of the plan that is
-// being made. Outside plan mode it sets the name in out as well.
+// last returns the text of the newest plan or, in plan mode, of the current plan. Outside
+// plan mode it sets the plan's name in out as well.
 func (t *plans) last(ctx context.Context, o store.Owner, out *planOutput) (string, error) {
 	file := out.PlanFile
 	if file == "" && !out.Active {
@@ -234,7 +235,7 @@ func (t *plans) last(ctx context.Context, o store.Owner, out *planOutput) (strin
 	return p.Text, err
 }
 
-// spell writes a time in the form "4m 32s".
+// spell returns a duration in the form "4m 32s".
 func spell(d time.Duration) string {
 	s := int64(max(0, d).Seconds())
 	switch {
@@ -273,8 +274,8 @@ func (t *plans) exit(ctx context.Context, call mcp.Call, o store.Owner, in planI
 		said.line("Plan approved.")
 	}
 	if draft.File != "" {
-		// Saved before plan mode ends: a crash between the two leaves one plan too
-		// many, and never loses one.
+		// The plan is saved before plan mode ends: a crash between the two steps leaves one
+		// plan too many, and loses none.
 		if draft, err = t.save(ctx, o, m, draft); err != nil {
 			return nil, err
 		}
@@ -294,8 +295,8 @@ func (t *plans) exit(ctx context.Context, call mcp.Call, o store.Owner, in planI
 	return planResult(strings.TrimSuffix(said.b.String(), "\n"), out), nil
 }
 
-// draft returns the plan of an exit: the text of the call, or else the text that was
-// saved under the name before.
+// draft returns the plan for an exit: the text of the call, or, if the call has none, the
+// text that was saved under the name before.
 func (t *plans) draft(ctx context.Context, o store.Owner, m plan.Mode, in planInput) (plan.Plan, error) {
 	d, err := t.backends.Plans.Draft(m, in.PlanFile, in.Plan)
 	if err != nil || in.Plan != "" {
@@ -323,8 +324,8 @@ func (t *plans) save(ctx context.Context, o store.Owner, m plan.Mode, d plan.Pla
 	return saved, nil
 }
 
-// agreed asks a person whether plan mode may end. Without a yes it returns the
-// result for the agent.
+// agreed asks a person whether plan mode may end. If the person does not agree, it returns
+// the result for the agent.
 func (t *plans) agreed(ctx context.Context, call mcp.Call, w mcp.Wish, m plan.Mode) (mcp.Confirmed, *mcp.Result, error) {
 	w.Rule = "plan-mode"
 	got, err := call.Confirm(ctx, w)
@@ -355,7 +356,7 @@ func feedback(note string) string {
 	return note
 }
 
-// leave ends plan mode, and the box that was opened for it.
+// leave ends plan mode, and closes the boxes that were opened for it.
 func (t *plans) leave(ctx context.Context, call mcp.Call, o store.Owner) error {
 	if err := t.backends.Plans.Leave(ctx, o); err != nil {
 		return err
@@ -365,8 +366,8 @@ func (t *plans) leave(ctx context.Context, call mcp.Call, o store.Owner) error {
 	return nil
 }
 
-// reset ends plan mode without a plan. A person is asked, as for exit: otherwise reset
-// would be a way around the question.
+// reset ends plan mode without a plan. A person is asked, as in exit: otherwise the agent
+// could avoid the question with reset.
 func (t *plans) reset(ctx context.Context, call mcp.Call, o store.Owner) (*mcp.Result, error) {
 	m, err := t.backends.Plans.Mode(ctx, o)
 	if errors.Is(err, plan.ErrInactive) {

@@ -15,7 +15,7 @@ import (
 	"belljar.dev/mcp"
 )
 
-// probe reports on the box in which it runs, and remembers there that it has run.
+// probe reports on the box in which it runs, and notes in /tmp of the box that it has run.
 const probe = `#!/bin/bash
 cd /tmp
 ( exec 3<>/dev/tcp/host.belljar.internal/PORT && printf 'GET / HTTP/1.0\r\nHost: host.belljar.internal:PORT\r\n\r\n' >&3 && grep -q REACHED <&3 ) 2>/dev/null && echo reached
@@ -24,7 +24,7 @@ cat /workspace/shared /tmp/ran 2>/dev/null
 echo "in $1" >>/tmp/ran
 `
 
-// manyProfiles grants commands a profile by their word.
+// manyProfiles grants a command the profile that its argument names.
 const manyProfiles = `version: 1
 defaults: {decision: allow, profile: offline}
 profiles:
@@ -38,7 +38,8 @@ rules:
   - {id: reader, match: {tool: "*Bash", command: "/workspace/probe reader"}, decision: allow, profile: reader}
 `
 
-// profileBench is a bench with these profiles, and a server that one of them reaches.
+// profileBench returns a bench with a policy, and starts a server that the profile online
+// reaches.
 func profileBench(t *testing.T, policy string) *bench {
 	t.Helper()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "REACHED") }))
@@ -53,16 +54,16 @@ func profileBench(t *testing.T, policy string) *bench {
 			t.Fatal(err)
 		}
 	}
-	// The user of a box may be another one.
+	// The box's user may have another id than the test's.
 	if err := os.Chmod(b.workspace, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-// Whatever profiles a session's calls are granted, and in which order, each runs
-// in a box of its own profile: it reaches and writes what that profile may, finds
-// what earlier calls of the profile left in /tmp, and nothing of the others.
+// Whatever profiles a session's calls are granted, and in whatever order, each call runs in
+// a box of its own profile. It reaches and writes only what that profile allows, and finds
+// in /tmp what earlier calls of the same profile left, but nothing of other profiles.
 func TestProfilesHaveBoxes(t *testing.T) {
 	n, r := testenv.Cases(t, 40)
 	b := profileBench(t, manyProfiles)
@@ -72,7 +73,7 @@ func TestProfilesHaveBoxes(t *testing.T) {
 		if i%25 == 24 {
 			session.Close()
 			session, before, first = b.open(), map[string]int{}, ""
-			for len(b.ended) > 0 { // the channel holds a few only
+			for len(b.ended) > 0 { // the channel has room for a few jobs only
 				<-b.ended
 			}
 		}
@@ -118,8 +119,8 @@ func TestProfilesHaveBoxes(t *testing.T) {
 	}
 }
 
-// The working directory is each box's own, and its background tasks are seen from
-// all calls of the session.
+// Each box has its own working directory, and all calls of the session see its background
+// tasks.
 func TestProfilesShareJobs(t *testing.T) {
 	b := profileBench(t, manyProfiles)
 	online := map[string]any{"command": "/workspace/probe online"}
@@ -140,10 +141,10 @@ func TestProfilesShareJobs(t *testing.T) {
 	}
 }
 
-// Where a session can have no further box, the refusal says what its agent can do.
+// If a session cannot have a further box, the refusal says what its agent can do.
 func TestNoFurtherBox(t *testing.T) {
 	const oneOverlay = "A session with an overlay workspace has one box"
-	one := func(profile string) string { // of them alone has an overlay
+	one := func(profile string) string { // only this profile has an overlay
 		const fs = ": {fs: {system: true, workspace: "
 		return strings.Replace(manyProfiles, profile+fs+"rw", profile+fs+"overlay", 1)
 	}

@@ -8,8 +8,8 @@ import (
 	"belljar.dev/mcp"
 )
 
-// addPrompts registers the prompts that are belljar's own. Each asks for work
-// that the tools make short, in words that a person would have to type.
+// addPrompts registers belljar's own prompts. Each contains the words that a person would
+// otherwise have to type to ask for work that the tools make short.
 func addPrompts(s *mcp.Server, sh *shells) {
 	s.AddPrompt(mcp.Prompt{
 		Name: "review-changes", Title: "Review what changed in the workspace",

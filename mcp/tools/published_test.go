@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// published are the texts that agents know from elsewhere, word for word, and
-// the golden file of ours that holds each. Other known facts about the tools
-// are behaviour and no text, and stand in the tests of the tools.
+// published contains texts that agents already know from other programs, word for word, and
+// the golden file that contains each. Other known facts about the tools are behaviour and
+// not text; the tests of the tools check them.
 var published = []struct{ tool, text, file string }{
 	{"ListBgTasks", "No background processes found.", "../../cmd/belljar/testdata/call.txtar"},
 	{"TaskManager", "Created task 1: Ship the release.", "testdata/taskmanager.golden"},
@@ -36,14 +36,14 @@ var published = []struct{ tool, text, file string }{
 	{"SetCallback", "Cancelled 2 callbacks.", "../../internal/callback/testdata/texts.golden"},
 }
 
-// TestPublishedTexts: texts that agents know word for word are the same here.
+// TestPublishedTexts checks that belljar uses the texts that agents know, word for word.
 func TestPublishedTexts(t *testing.T) {
 	for _, p := range published {
 		text, err := os.ReadFile(p.file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		// In a file of Go the lines of a text stand in one.
+		// A Go file contains the lines of a text in one line.
 		if !strings.Contains(strings.ReplaceAll(string(text), `\n`, "\n"), p.text) {
 			t.Errorf("%s: %s does not hold %q", p.tool, p.file, p.text)
 		}

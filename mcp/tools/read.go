@@ -18,8 +18,8 @@ import (
 const (
 	readWaitMost = time.Minute
 	tailMost     = 10_000
-	filterMost   = 1000     // characters of a pattern
-	lineMost     = 16 << 10 // a longer line is taken in pieces of this size
+	filterMost   = 1000     // most characters of a filter's pattern
+	lineMost     = 16 << 10 // bytes; a longer line is read in pieces of this size
 	readPiece    = 64 << 10
 )
 
@@ -33,7 +33,7 @@ type readInput struct {
 	Offset    *int64 `json:"offset,omitempty" jsonschema:"read again from this byte"`
 }
 
-// Facts are empty: the tool names nothing but its own session's tasks.
+// Facts returns no facts: the tool names only tasks of its own session.
 func (readInput) Facts() policies.Facts { return policies.Facts{} }
 
 // readOutput is the structured result of ReadBgOutput.
@@ -59,18 +59,18 @@ type readOutput struct {
 	starts starts
 }
 
-// Usage tells the audit log what the job started since its last report.
+// Usage returns for the audit log what the job started since its last report.
 func (out readOutput) Usage() mcp.Usage {
 	return out.starts.add(mcp.Usage{
 		Exit: out.ExitCode, Signal: out.Signal, OOM: out.OOM, TimedOut: out.TimedOut, TaskID: out.TaskID, Output: int64(len(out.Output)),
 	})
 }
 
-// reading is what to read of a job's output.
+// reading describes what to read of a job's output.
 type reading struct {
 	filter *regexp.Regexp // nil: every line
-	tail   int            // 0: every line
-	show   int            // most bytes of text
+	tail   int            // number of last lines; 0: every line
+	show   int            // most bytes of text to show
 }
 
 func (in readInput) check() (r reading, wait time.Duration, err error) {
@@ -97,7 +97,7 @@ func (in readInput) check() (r reading, wait time.Duration, err error) {
 	return r, time.Duration(in.WaitMS) * time.Millisecond, nil
 }
 
-// readOutput shows what a background job wrote since the session last looked.
+// readOutput shows the output that a background job wrote since the session's last read.
 func (s *shells) readOutput(ctx context.Context, call mcp.Call, in readInput) (*mcp.Result, error) {
 	r, wait, err := in.check()
 	if err != nil {
@@ -128,9 +128,9 @@ func (s *shells) readOutput(ctx context.Context, call mcp.Call, in readInput) (*
 		if p.text != "" || now.ended || patience.Err() != nil || t.live == nil {
 			break
 		}
-		// Nothing to show may mean nothing new, or nothing that matches.
+		// Either there is no new output, or none that matches.
 		if out := t.live.cmd.Output(); out.Wait(patience, p.seen) == nil && out.Size() == p.seen {
-			// The output has ended, and the job is about to.
+			// The output has ended, and the job is about to end.
 			select {
 			case <-t.live.over:
 			case <-patience.Done():
@@ -147,7 +147,7 @@ func (s *shells) readOutput(ctx context.Context, call mcp.Call, in readInput) (*
 	return res, err
 }
 
-// readResult is a part of a job's output in words and as a structure.
+// readResult returns a part of a job's output as text and as a structure.
 func readResult(bg task, now state, p part, skipped, lost int64) *mcp.Result {
 	out := readOutput{
 		TaskID:       bg.ID,
@@ -187,18 +187,18 @@ func readResult(bg task, now state, p part, skipped, lost int64) *mcp.Result {
 	}
 }
 
-// part is a part of an output that was read.
+// part is a part of an output.
 type part struct {
 	text    string
-	next    int64 // offset of the first byte not read
-	seen    int64 // offset up to which bytes were there, next and an unfinished line
-	lost    int64 // bytes before the text that are no longer kept
-	skipped int64 // bytes before next that text does not have, lost ones included
+	next    int64 // offset of the first byte that was not read
+	seen    int64 // end of the output when it was read, including an unfinished line
+	lost    int64 // number of bytes before the text that are no longer kept
+	skipped int64 // number of bytes before next that are not in text, including lost bytes
 	unread  int64
 }
 
-// rest returns the pairs of a status line that say how much of an output a part does
-// not show, and where that is; nil if the part shows all.
+// rest returns pairs for a status line: how many bytes of an output a part does not show,
+// and where to read them. It returns nil if the part shows all.
 func (p part) rest(uri string) []string {
 	if p.unread == 0 {
 		return nil
@@ -206,8 +206,8 @@ func (p part) rest(uri string) []string {
 	return []string{"unread_bytes", strconv.FormatInt(p.unread, 10), "output", uri}
 }
 
-// read takes a part of a job's output. Where lines are chosen, an unfinished last line
-// of a running job is left for the next read, which will know all of it.
+// read reads a part of a job's output. If the reading selects lines, an unfinished last
+// line of a running job is left for the next read, when it may be complete.
 func (s *shells) read(t task, at int64, ended bool, r reading) (part, error) {
 	from, done, err := s.output(t)
 	if err != nil {
@@ -221,9 +221,8 @@ func (s *shells) read(t task, at int64, ended bool, r reading) (part, error) {
 	return p, nil
 }
 
-// shown moves the cursor of those who see a job behind what a result shows. Where that
-// result is lost the cursor goes back: what came after is then shown twice, and nothing
-// never.
+// shown moves the job's cursor behind the part that a result shows. If the result is lost,
+// the cursor goes back: later output may then be shown twice, but no output is missed.
 func (s *shells) shown(ctx context.Context, t task, p part, in *mcp.Result) error {
 	if p.next == t.Cursor {
 		return nil
@@ -244,7 +243,7 @@ func (s *shells) shown(ctx context.Context, t task, p part, in *mcp.Result) erro
 	return nil
 }
 
-// source is an output: one that is written, or what is kept of one.
+// source is an output that is still written, or a kept output.
 type source interface {
 	Size() int64
 	Read(offset int64, limit int) (text []byte, next, skipped int64, err error)
@@ -276,7 +275,7 @@ func takePart(o source, from int64, ended bool, r reading) (part, error) {
 			return part{}, err
 		}
 		if lost > 0 {
-			// A character that was unfinished ends where bytes are missing.
+			// An unfinished line ends where bytes are missing.
 			p.next += int64(len(rest)) + lost
 			l.add(rest)
 			rest = nil
@@ -310,15 +309,16 @@ func takePart(o source, from int64, ended bool, r reading) (part, error) {
 	return p, nil
 }
 
-// lines collects the lines of an output that a reading asks for.
+// lines collects the lines that a reading selects.
 type lines struct {
 	r    reading
 	kept [][]byte
 	size int
-	full bool // a line had no room and is to be read next time
+	full bool // there was no room for a line, which must be read next time
 }
 
-// add takes a line if it is asked for, and reports whether the line needs no other read.
+// add adds a line if the reading selects it. It reports whether the line need not be read
+// again.
 func (l *lines) add(line []byte) bool {
 	if l.r.filter != nil && !l.r.filter.Match(trimBreak(line)) {
 		return true
@@ -344,7 +344,7 @@ func (l *lines) join() []byte {
 	return text
 }
 
-// trimBreak is a line without its end, so that $ matches before it.
+// trimBreak returns a line without its line end, so that $ in a pattern matches there.
 func trimBreak(line []byte) []byte {
 	if n := len(line); n > 0 && line[n-1] == '\n' {
 		line = line[:n-1]

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// written is a source whose bytes before gone are no longer kept.
+// written is a source that no longer keeps the bytes before gone.
 type written struct {
 	text string
 	gone int64
@@ -93,7 +93,7 @@ func TestReadPage(t *testing.T) {
 }
 
 func TestReadPageIsBounded(t *testing.T) {
-	o := written{text: strings.Repeat("x", 1<<20)} // one line, as of a program that writes no line breaks
+	o := written{text: strings.Repeat("x", 1<<20)} // one line, like the output of a program that writes no line breaks
 	got, err := takePart(o, 0, true, reading{filter: regexp.MustCompile("x"), show: outputShown})
 	if err != nil || len(got.text) > outputShown || got.text == "" {
 		t.Errorf("got %d bytes, %v, want 1 to %d", len(got.text), err, outputShown)
@@ -103,8 +103,8 @@ func TestReadPageIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzReadPage reads an output page by page, with lines chosen: every byte is
-// shown or counted as skipped, exactly once.
+// FuzzReadPage reads an output page by page and selects lines: every byte is shown or
+// counted as skipped, exactly once.
 func FuzzReadPage(f *testing.F) {
 	f.Add("one\ntwo\nthree", "t", 3, 0, int64(0))
 	f.Add(strings.Repeat("ab\n", 50), "", 7, 2, int64(9))

@@ -16,15 +16,15 @@ import (
 	"belljar.dev/policies"
 )
 
-// The bounds of what one call shows of a page.
+// The bounds of what one call shows of a page. docsChars is the default in characters.
 const (
 	docsChars     = 30_000
 	docsCharsMost = 200_000
-	docsHeader    = 4 << 10 // bytes of a header's value
-	docsHeadings  = 100     // of a table of contents
+	docsHeader    = 4 << 10 // most bytes of a header's value
+	docsHeadings  = 100     // most headings of a table of contents
 
-	waitMargin   = 10 * time.Second // for a page besides its wait_ms, where the call has no timeout_ms
-	answerMargin = time.Second      // of what a client waits, for the way there and back
+	waitMargin   = 10 * time.Second // added to wait_ms for a page, if the call has no timeout_ms
+	answerMargin = time.Second      // part of the client's patience that is left for sending the answer
 )
 
 // docsInput is the arguments of ReadDocs.
@@ -46,10 +46,11 @@ type docsInput struct {
 	Render        string            `json:"render,omitempty" jsonschema:"in a browser: auto (default), never or always"`
 }
 
-// Facts are the URL. Redirects are judged when they come.
+// Facts returns the URL. Redirects are judged when they happen.
 func (in docsInput) Facts() policies.Facts { return policies.Facts{URLs: []string{in.URL}} }
 
-// query converts the arguments to a reader's query, and says which part is shown.
+// query converts the arguments to a reader's query. offset and chars are the part of the
+// text to show.
 func (in docsInput) query(g policies.Grant) (q reader.Query, offset, chars int, err error) {
 	q = reader.Query{URL: in.URL, Selector: in.Selector, Picture: in.Screenshot}
 	for _, o := range []struct {
@@ -97,9 +98,9 @@ func (in docsInput) query(g policies.Grant) (q reader.Query, offset, chars int, 
 	return q, offset, chars, err
 }
 
-// patient limits the time of a call to the time that its client waits for an answer,
-// and returns a note for the case that the time was not enough. A client that takes its
-// answers later has all of it.
+// patient limits the time of a call to the time that its client waits for an answer, and
+// returns a note for the result if that time was not enough. A patience of zero does not
+// limit the call.
 func patient(q *reader.Query, patience time.Duration) (note string, err error) {
 	most := patience - answerMargin
 	if patience == 0 || q.Timeout <= most {
@@ -112,10 +113,10 @@ func patient(q *reader.Query, patience time.Duration) (note string, err error) {
 	return fmt.Sprintf("this client waits %v for an answer, so timeout_ms was cut to %d", patience, most.Milliseconds()), nil
 }
 
-// no reports whether an option that is on by default is off.
+// no reports whether an option that is on by default was turned off.
 func no(b *bool) bool { return b != nil && !*b }
 
-// allowedHeaders are the headers of a call, if the policy lets it send them.
+// allowedHeaders returns the headers of a call, if the policy allows all of them.
 func allowedHeaders(got map[string]string, may []string) (map[string]string, error) {
 	if len(got) == 0 {
 		return nil, nil //nolint:nilnil // none
@@ -141,7 +142,7 @@ func allowedHeaders(got map[string]string, may []string) (map[string]string, err
 	return all, nil
 }
 
-// docs is the tool that reads pages.
+// docs implements the tool ReadDocs.
 type docs struct {
 	backends Backends
 	images   *images
@@ -190,8 +191,8 @@ func (t *docs) read(ctx context.Context, call mcp.Call, in docsInput) (*mcp.Resu
 	return t.shown(res, part, cut), nil
 }
 
-// stages reports the progress of a call to a client: each number is above the one
-// before it, as the protocol wants.
+// stages reports the progress of a call to a client: each number is greater than the one
+// before it, as the protocol requires.
 type stages struct {
 	tell func(done, total float64, message string)
 
@@ -204,7 +205,7 @@ func (s *stages) at(stage string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	done, known := map[string]float64{"queued": 0, "loading": 1, "converting": 2}[stage]
-	const step = 1.0 / 64 // more than 64 reports between two stages are of no use to anybody
+	const step = 1.0 / 64 // more than 64 reports between two stages would be of no use
 	if !known || s.last > 0 && done <= s.last {
 		done = s.last + step
 	}
@@ -212,7 +213,7 @@ func (s *stages) at(stage string) {
 		return
 	}
 	if s.last = done; done == 0 {
-		s.last = step / 2 // the next one is above it
+		s.last = step / 2 // the next number is greater
 	}
 	s.tell(done, 3, stage)
 }

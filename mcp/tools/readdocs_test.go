@@ -21,7 +21,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// library is a server with ReadDocs, on a network of its own.
+// library is a server with ReadDocs and a network of its own.
 type library struct {
 	*fetchtest.Net
 	server *mcp.Server
@@ -47,7 +47,7 @@ func newLibrary(t testing.TB) *library {
 	return l
 }
 
-// open makes the server, with a browser and with clients of some patience.
+// open makes the server, with a browser and with the patience of its clients.
 func (l *library) open(t testing.TB, b reader.Browser, patience time.Duration) {
 	t.Helper()
 	policy, err := policies.Parse("pages.yaml", []byte(libraryPolicy))
@@ -67,7 +67,7 @@ func (l *library) open(t testing.TB, b reader.Browser, patience time.Duration) {
 	addDocs(l.server, &docs{Backends{Reader: r}, &images{maker: picture.New(1)}})
 }
 
-// call is one call in this process.
+// call makes one call in this process.
 func (l *library) call(t testing.TB, args map[string]any) *mcp.Result {
 	t.Helper()
 	s, err := l.server.Open(t.Context())
@@ -102,7 +102,7 @@ func serving(contentType, body string) http.Handler {
 
 const article = `<html lang=en><head><title>A page</title></head><body><nav><a href=/>Home</a></nav><main><h1>Hello</h1><p>Some words of <a href="two">a page</a> that anybody may read, and some more of them so that it is worth it.</p><h2 id=second>Second</h2><p>And an end.</p></main></body></html>`
 
-// A client sees how far the call is, and gets the page between marks that its
+// A client sees the progress of the call, and gets the page between marks that the page's
 // words cannot forge.
 func TestDocsOverMCP(t *testing.T) {
 	l := newLibrary(t)
@@ -123,7 +123,7 @@ func TestDocsOverMCP(t *testing.T) {
 		}
 	})
 	r, err := client.CallTool(t.Context(), docsCall(map[string]any{"url": "http://a.example/one"}))
-	<-told // the client hands reports on beside the answer
+	<-told // the client passes on reports at the same time as the answer
 	if err != nil || r.IsError {
 		t.Fatalf("got %v, %+v", err, r)
 	}
@@ -163,8 +163,7 @@ func TestDocsOverMCP(t *testing.T) {
 	}
 }
 
-// For each refusal the text says who refused, that nothing was fetched, and
-// what to do.
+// The text of each refusal says who refused, that nothing was fetched, and what to do.
 func TestDocsRefusals(t *testing.T) {
 	l := newLibrary(t)
 	l.Serve(t, "a.example", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -234,7 +233,7 @@ func TestDocsRefusals(t *testing.T) {
 	if r := l.call(t, map[string]any{"url": "http://a.example/private"}); !strings.HasPrefix(words(r), "REDIRECT: ") {
 		t.Errorf("got %q", words(r))
 	}
-	// An offset behind the end says where the end is.
+	// The error for an offset after the end says where the end is.
 	l2 := newLibrary(t)
 	l2.Serve(t, "a.example", serving("text/plain", "short"))
 	if r := l2.call(t, map[string]any{"url": "http://a.example/", "offset": 99}); !r.IsError || !strings.Contains(words(r), "has 5 characters") && !strings.Contains(words(r), "has 6 characters") {

@@ -32,7 +32,7 @@ type docsOutput struct {
 	Notes     []string         `json:"notes,omitempty"`
 }
 
-// docsPage says which page was read, and how.
+// docsPage describes which page was read, and how.
 type docsPage struct {
 	URL       string `json:"url" jsonschema:"where the page is, after redirects"`
 	Status    int    `json:"status,omitempty" jsonschema:"of HTTP"`
@@ -57,7 +57,7 @@ type docsPart struct {
 	Headings  []docsHeading `json:"headings,omitempty" jsonschema:"of the whole page, with the first part"`
 }
 
-// docsHeading is one heading.
+// docsHeading is one heading of the table of contents.
 type docsHeading struct {
 	Level  int    `json:"level"`
 	Text   string `json:"text"`
@@ -73,8 +73,8 @@ type docsRedirect struct {
 	Why    string `json:"why"`
 }
 
-// shown is the result for one part of a page. cut says that the call had less time
-// than it wanted; empty if it had not.
+// shown returns the result for one part of a page. cut is a note that the call had less
+// time than it asked for; empty if it had enough.
 func (t *docs) shown(res *reader.Result, part page.Part, cut string) *mcp.Result {
 	p := res.Page
 	out := docsOutput{
@@ -154,7 +154,7 @@ func tellWay(x *text, res *reader.Result) {
 	}
 }
 
-// led is the result for a page that leads to an address that the call does not follow.
+// led returns the result for a page that leads to an address that the call does not follow.
 func led(res *reader.Result) *mcp.Result {
 	stop := res.Stop
 	var x text
@@ -177,8 +177,8 @@ func led(res *reader.Result) *mcp.Result {
 
 const nothingFetched = "Nothing was fetched."
 
-// unread returns the result where the page could not be read. cut means the same
-// as for shown.
+// unread returns the result for a page that could not be read. cut means the same as for
+// shown.
 func (t *docs) unread(ctx context.Context, call mcp.Call, err error, cut string) (*mcp.Result, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -224,8 +224,8 @@ func (t *docs) unread(ctx context.Context, call mcp.Call, err error, cut string)
 	return mcp.Failed("The page was not read: %s.", policies.Clip(err.Error(), 500)), nil
 }
 
-// failedRead returns the text for a page that could not be read: what failed and
-// why, that nothing was fetched, the redirects so far, and what to do.
+// failedRead returns the result for a page that could not be read: what failed and why,
+// that nothing was fetched, the redirects so far, and what to do.
 func failedRead(message, instead string, way []fetch.Redirect) *mcp.Result {
 	var x text
 	x.line("%s. %s", strings.ToUpper(message[:1])+message[1:], nothingFetched)

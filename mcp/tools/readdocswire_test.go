@@ -28,7 +28,8 @@ import (
 
 func silently(*sdk.ProgressNotificationParams) {}
 
-// readPart is one call over the wire, with its text and its structure.
+// readPart makes one call over the wire, and returns its text, its structure and whether it
+// failed.
 func readPart(t *testing.T, client *sdk.ClientSession, args map[string]any) (string, docsOutput, bool) {
 	t.Helper()
 	r, err := client.CallTool(t.Context(), docsCall(args))
@@ -43,8 +44,8 @@ func readPart(t *testing.T, client *sdk.ClientSession, args map[string]any) (str
 	return text.Text, out, r.IsError
 }
 
-// Paging through a page of 2 MB gives every byte once, whatever the page is by
-// then, and in parts of any size from any place; no part is larger than asked.
+// Paging through a page of 2 MB returns every byte once, even if the page has changed in
+// the meantime, in parts of any size and from any offset. No part is larger than requested.
 func TestDocsPages(t *testing.T) {
 	l := newLibrary(t)
 	var b strings.Builder
@@ -90,7 +91,7 @@ func TestDocsPages(t *testing.T) {
 	if got.String() != string(want) || calls < 8 {
 		t.Errorf("got %d bytes in %d calls, want %d", got.Len(), calls, b.Len())
 	}
-	// Any other offset is as good.
+	// Parts from other offsets are right as well.
 	for _, offset := range []int{1, 7, 20_001, len(want) / 3, len(want) - 1} {
 		_, out, failed := readPart(t, client, map[string]any{"url": "http://a.example/", "format": "text", "offset": offset, "max_chars": 1000})
 		part := []rune(out.Content)
@@ -124,7 +125,7 @@ func TestDocsCancelOverMCP(t *testing.T) {
 	<-ended
 }
 
-// observed tells when a page is begun, and with what its context ends.
+// observed reports when a page is loaded, and with what cause its context ends.
 type observed struct {
 	*browsertest.Fake
 	began chan struct{}
@@ -142,8 +143,8 @@ func (w *observed) Load(ctx context.Context, g policies.Grant, r browser.Request
 
 const drawnByScript = `<html><title>App</title><div id="root"></div><script src="/app.js"></script>`
 
-// The cancel of a client ends what goes on in the browser: the pool closes the
-// page with the context of the call.
+// A client's cancel ends the work in the browser: the pool closes the page with the context
+// of the call.
 func TestDocsCancelReachesTheBrowser(t *testing.T) {
 	l := &library{Net: fetchtest.New(t), fake: &browsertest.Fake{Block: make(chan struct{})}}
 	w := &observed{l.fake, make(chan struct{}, 1), make(chan error, 1)}
@@ -166,8 +167,8 @@ func TestDocsCancelReachesTheBrowser(t *testing.T) {
 	}
 }
 
-// The progress of a page that a browser draws is reported as that of any other:
-// each line says more than the one before, whichever way the call takes.
+// The progress of a page that a browser draws is reported like that of any other page: each
+// number is greater than the one before it, in whatever way the page is read.
 func TestDocsProgressOfTheBrowser(t *testing.T) {
 	l := newLibrary(t)
 	l.fake.Pages = map[string]*browser.Loaded{"http://a.example/": {Status: 200, HTML: "<title>App</title><h1>Drawn</h1><p>Words of the script.</p>"}}
@@ -188,7 +189,8 @@ func TestDocsProgressOfTheBrowser(t *testing.T) {
 	if failed || out.Rendered != "chrome" || !strings.Contains(out.Content, "# Drawn") {
 		t.Errorf("got %+v", out)
 	}
-	// The client hands reports on beside the answer: some can come after it.
+	// The client passes on reports at the same time as the answer, so some can arrive after
+	// it.
 	want := []string{"queued", "loading", "converting", "queued", "loading", "converting", "converting"}
 	var got []string
 	testenv.Until(5*time.Second*testenv.Patience(t), func() bool {
@@ -202,8 +204,8 @@ func TestDocsProgressOfTheBrowser(t *testing.T) {
 	}
 }
 
-// A call that wants more time than its client has is answered in time, and says
-// so where it would have needed more.
+// A call that asks for more time than its client waits is answered in time. The answer says
+// so if the call would have needed more time.
 func TestDocsPatience(t *testing.T) {
 	const patience = 2500 * time.Millisecond
 	l := &library{Net: fetchtest.New(t), fake: &browsertest.Fake{}}
@@ -243,7 +245,7 @@ func TestDocsPatience(t *testing.T) {
 			}
 		}
 	}
-	// A call that waits as long as it takes has all the time that it asks for.
+	// A call whose client waits as long as it takes gets all the time that it asks for.
 	q, _, _, err := docsInput{URL: "http://a.example/", WaitMS: new(int64(60_000))}.query(policies.Grant{})
 	if err != nil {
 		t.Fatal(err)
@@ -256,9 +258,9 @@ func TestDocsPatience(t *testing.T) {
 	}
 }
 
-// Over the wire, with a real Chrome: a page that its script draws, one that the
-// client gives up while its script spins, and the first again: the pool has all
-// of its pages back.
+// TestDocsDrawnOverMCP uses the wire and a real Chrome. It reads a page that a script
+// draws, cancels the read of a page whose script spins, and reads the first page again. In
+// the end the pool has all its pages back.
 func TestDocsDrawnOverMCP(t *testing.T) {
 	spinning := make(chan struct{}, 1)
 	studio := browsertest.NewStudio(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -315,7 +317,7 @@ func TestDocsDrawnOverMCP(t *testing.T) {
 	}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for studio.Pool.Stats().Busy > 0 { // the test's own deadline ends it
+	for studio.Pool.Stats().Busy > 0 { // ends at the latest with the test's deadline
 		<-tick.C
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// imagesAtOnce bounds how many images are decoded at once, for all sessions.
+// imagesAtOnce bounds how many images of all sessions are decoded at the same time.
 const imagesAtOnce = 2
 
 // imageInput is the arguments of ReadImage.
@@ -31,10 +31,10 @@ type imageInput struct {
 	MaxPixels *int64 `json:"max_pixels,omitempty" jsonschema:"pixels to show (default 1500000, at most 8000000)"`
 }
 
-// Facts are the file.
+// Facts returns the file.
 func (in imageInput) Facts() policies.Facts { return policies.Facts{Paths: []string{in.FilePath}} }
 
-// options returns which part of the image is shown, and how.
+// options returns which part of the image to show, and how.
 func (in imageInput) options() (o picture.Options, err error) {
 	if in.MaxPixels != nil {
 		if *in.MaxPixels < picture.MinPixels || *in.MaxPixels > picture.MaxPixels {
@@ -78,17 +78,17 @@ type imageInfo struct {
 	FirstOfSeries bool   `json:"animated,omitempty" jsonschema:"only its first picture counts"`
 }
 
-// drawer draws SVG images. *browser.Pool is one.
+// drawer draws SVG images. *browser.Pool implements it.
 type drawer interface {
 	Draw(ctx context.Context, g policies.Grant, d browser.Drawing) (*browser.Drawn, error)
 }
 
-// images is the tool that shows images of the box. ReadDocs uses it for images of the
-// web.
+// images implements the tool ReadImage, which shows images of the box. ReadDocs uses it for
+// images of the web.
 type images struct {
 	shells *shells
 	maker  *picture.Maker
-	drawer drawer // nil for none
+	drawer drawer // nil: SVG images are refused
 }
 
 // addImages registers ReadImage and its resource.
@@ -115,10 +115,10 @@ func addImages(s *mcp.Server, t *images) {
 	})
 }
 
-// imageScheme begins the URIs of images of the box.
+// imageScheme is the beginning of the URIs of images in the box.
 const imageScheme = "image://"
 
-// imagePath is the file that a URI names.
+// imagePath returns the file that a URI names.
 func imagePath(uri string) (string, error) {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "image" || u.Host != "" || u.RawQuery != "" || u.Fragment != "" || !path.IsAbs(u.Path) {
@@ -170,7 +170,7 @@ func (t *images) resource(ctx context.Context, call mcp.Call, uri string) ([]byt
 	return shown.Data, shown.MIME, nil
 }
 
-// firstText is the text of a result.
+// firstText returns the first text of a result.
 func firstText(r *mcp.Result) string {
 	if len(r.Content) == 0 {
 		return ""
@@ -178,7 +178,8 @@ func firstText(r *mcp.Result) string {
 	return r.Content[0].Text
 }
 
-// file reads a file of the session's box, or returns the result that says why not.
+// file reads a file of the session's box. It returns a result with the reason if that is
+// not possible.
 func (t *images) file(ctx context.Context, call mcp.Call, name string) ([]byte, *mcp.Result, error) {
 	if !path.IsAbs(name) {
 		return nil, mcp.Failed("file_path: got %q, want an absolute path as the sandbox sees it, for example /workspace/plot.png. %s", policies.Clip(name, 200), nothingShown), nil
@@ -188,7 +189,7 @@ func (t *images) file(ctx context.Context, call mcp.Call, name string) ([]byte, 
 		r, err := t.shells.blocked(ctx, call.Session.ID(), err)
 		return nil, r, err
 	}
-	if !box.Grant().Covers(call.Grant) { // opened meanwhile for another call
+	if !box.Grant().Covers(call.Grant) { // the box was opened meanwhile for another call
 		return nil, mcp.Refused(policies.Block{
 			Reason: fmt.Sprintf("the box of this session has profile %q, and this call may only read from a box of profile %q", box.Grant().Profile(), call.Grant.Profile()),
 			Ran:    nothingShown, Instead: "Instead: repeat the call.",
@@ -206,7 +207,7 @@ func (t *images) file(ctx context.Context, call mcp.Call, name string) ([]byte, 
 	return src, nil, nil
 }
 
-// unopened says why a file cannot be read.
+// unopened returns a result with the reason why a file cannot be read.
 func unopened(name string, err error) *mcp.Result {
 	why, instead := "it cannot be read: "+err.Error(), "look at it with Bash (ls -l)"
 	switch {
@@ -226,7 +227,7 @@ func unopened(name string, err error) *mcp.Result {
 	return mcp.Failed("%s: %s. %s Instead: %s.", strconv.Quote(policies.Clip(name, 300)), why, nothingShown, instead)
 }
 
-// readBounded reads at most that many bytes.
+// readBounded reads at most most bytes.
 func readBounded(r io.Reader, most int) ([]byte, error) {
 	var b strings.Builder
 	if _, err := io.Copy(&b, io.LimitReader(r, int64(most))); err != nil {
@@ -235,7 +236,7 @@ func readBounded(r io.Reader, most int) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// make scales an image to fit. A drawing is drawn first.
+// make scales an image to fit. An SVG is drawn first.
 func (t *images) make(ctx context.Context, g policies.Grant, src []byte, o picture.Options) (*picture.Shown, error) {
 	shown, err := t.maker.Make(ctx, src, o)
 	bad, ok := errors.AsType[*picture.Error](err)
@@ -264,7 +265,7 @@ func (t *images) make(ctx context.Context, g policies.Grant, src []byte, o pictu
 	return shown, nil
 }
 
-// unshown says why an image is not shown.
+// unshown returns a result with the reason why an image is not shown.
 func unshown(ctx context.Context, what string, err error) (*mcp.Result, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -279,7 +280,7 @@ func unshown(ctx context.Context, what string, err error) (*mcp.Result, error) {
 	return mcp.Failed("%s: %s. Nothing is shown. Instead: %s.", policies.Clip(what, 500), bad.Message, bad.Instead), nil
 }
 
-// infoOf describes an image that is shown.
+// infoOf describes a shown image.
 func infoOf(s *picture.Shown) imageInfo {
 	i := imageInfo{
 		Format: s.Info.Format, Bytes: s.Info.Bytes, Width: s.Info.Width, Height: s.Info.Height,
@@ -294,7 +295,7 @@ func infoOf(s *picture.Shown) imageInfo {
 	return i
 }
 
-// line says in words what is shown.
+// line describes what is shown, as text.
 func (i imageInfo) line() string {
 	var t text
 	switch {
@@ -310,7 +311,7 @@ func (i imageInfo) line() string {
 		"shown", fmt.Sprintf("%dx%d", i.ShownWidth, i.ShownHeight), "mime", i.ShownMIME)
 }
 
-// image is the result of ReadDocs for an image of the web.
+// image returns the result of ReadDocs for an image of the web.
 func (t *docs) image(ctx context.Context, call mcp.Call, res *reader.Result) (*mcp.Result, error) {
 	shown, err := t.images.make(ctx, call.Grant, res.Image, picture.Options{})
 	if err != nil {

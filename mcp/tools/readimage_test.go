@@ -39,8 +39,8 @@ func gradient(t testing.TB, w, h int) []byte {
 	return b.Bytes()
 }
 
-// An image is the one that the box has at its path, wherever that lies on the
-// host, and never one that a link leads to.
+// ReadImage shows the file that the box has at a path, wherever the file is on the host,
+// and never a file that a link leads to.
 func TestReadImage(t *testing.T) {
 	for _, profile := range []string{"rw", "overlay"} {
 		t.Run(profile, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestReadImage(t *testing.T) {
 	}
 }
 
-// A client gets an image as its SDK knows images, and as a resource.
+// A client gets an image in the form of its SDK, and as a resource.
 func TestReadImageOverMCP(t *testing.T) {
 	b := boxes(t, strings.Replace(imagesPolicy, "%PROFILE%", "rw", 1))
 	addImages(b.server, &images{shells: b.shells, maker: picture.New(1)})

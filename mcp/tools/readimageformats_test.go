@@ -39,7 +39,7 @@ rules:
   - {id: images, match: {tool: ReadImage, path: "/workspace/**"}, decision: allow}
 `
 
-// halves is an image that is red on the left and blue on the right.
+// halves returns an image that is red on the left and blue on the right.
 func halves(w, h int) *image.Paletted {
 	img := image.NewPaletted(image.Rect(0, 0, w, h), color.Palette{color.RGBA{255, 0, 0, 255}, color.RGBA{0, 0, 255, 255}})
 	draw.Draw(img, image.Rect(w/2, 0, w, h), image.NewUniform(color.RGBA{0, 0, 255, 255}), image.Point{}, draw.Src)
@@ -55,7 +55,7 @@ func encoded(t testing.TB, encode func(w io.Writer) error) []byte {
 	return b.Bytes()
 }
 
-// onItsSide is a JPEG whose EXIF says that it was taken with the camera turned.
+// onItsSide returns a JPEG whose EXIF says that the camera was turned.
 func onItsSide(t testing.TB) []byte {
 	t.Helper()
 	b := encoded(t, func(w io.Writer) error { return jpeg.Encode(w, halves(80, 40), &jpeg.Options{Quality: 95}) })
@@ -63,7 +63,7 @@ func onItsSide(t testing.TB) []byte {
 	return []byte(string(b[:2]) + app1 + string(b[2:]))
 }
 
-// claims is a PNG that says how large it is, and has no pixels.
+// claims returns a PNG that states its size, and has no pixels.
 func claims(w, h uint32) []byte {
 	b := []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR")
 	b = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, w), h)
@@ -80,7 +80,7 @@ func fromBase64(t testing.TB, s string) []byte {
 	return b
 }
 
-// imageFiles are files of each kind.
+// imageFiles returns files of each kind by name. The SVG leaks.svg refers to the URL leak.
 func imageFiles(t testing.TB, leak string) map[string][]byte {
 	t.Helper()
 	const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="60" height="30"><rect width="30" height="30" fill="red"/><rect x="30" width="30" height="30" fill="blue"/>`
@@ -106,8 +106,8 @@ func imageFiles(t testing.TB, leak string) map[string][]byte {
 	}
 }
 
-// Each kind of image is shown, or refused by its name; a drawing is drawn by a
-// browser without any network, and only where the profile has one.
+// Each kind of image is shown or refused, and the text names the kind. A browser without a
+// network draws an SVG, if the profile has a browser.
 func TestReadImageFormats(t *testing.T) {
 	testenv.Need(t, testenv.Chromium)
 	var leaks atomic.Int64
@@ -126,13 +126,13 @@ func TestReadImageFormats(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.run("true") // the box's user has the files now
+	b.run("true") // opens the box, so that its user can read the files
 	for _, tt := range []struct {
 		file   string
 		args   map[string]any
-		format string // empty: refused
-		w, h   int    // as shown
-		want   string // in the text
+		format string // empty if the image is refused
+		w, h   int    // shown size in pixels
+		want   string // expected in the text
 	}{
 		{"a.png", nil, "png", 60, 30, "mime=image/png"},
 		{"a.jpg", nil, "jpeg", 60, 30, "mime=image/jpeg"},
@@ -167,14 +167,14 @@ func TestReadImageFormats(t *testing.T) {
 			t.Errorf("%v: got orientation %d", args, out.Orientation)
 		}
 		if strings.HasSuffix(tt.file, ".webp") {
-			continue // of one pixel
+			continue // the image has one pixel only
 		}
 		shown, _, err := image.Decode(bytes.NewReader(r.Content[1].Data))
 		if err != nil {
 			t.Errorf("%v: %v", args, err)
 			continue
 		}
-		x := tt.w - 2 // on the right, where it is blue; what was turned has that below
+		x := tt.w - 2 // the corner on the right, or at the bottom of a turned image, is blue
 		y := tt.h - 2
 		if red, _, blue, _ := shown.At(x, y).RGBA(); blue < 0xc000 || red > 0x4000 {
 			t.Errorf("%v: the corner is %v", args, shown.At(x, y))
@@ -198,7 +198,7 @@ func TestReadImageFormats(t *testing.T) {
 	}
 }
 
-// A profile without a browser has no drawings, and says so.
+// Without a browser in the profile, SVG images are refused, and the text says why.
 func TestReadImageWithoutBrowser(t *testing.T) {
 	b := boxes(t, strings.Replace(drawingPolicy, "%MORE%", "", 1))
 	pool, err := browser.New(browser.Config{Supervisor: b.supervisor})

@@ -17,43 +17,42 @@ import (
 )
 
 const (
-	// newsEvery is the shortest time between two notifications that a job has written.
+	// newsEvery is the shortest time between two notifications about new output of a job.
 	newsEvery = time.Second
-	// spoolPiece is how much output is written to the state at once.
+	// spoolPiece is how many bytes of output are written to the state in one piece.
 	spoolPiece = 64 << 10
-	// liveMost is how many jobs are known by their box; of others only the record is
-	// known. A box keeps 64 that have ended.
+	// liveMost is how many jobs a shell keeps in memory; of other jobs only the records are
+	// known. A box keeps 64 jobs that have ended.
 	liveMost = 128
-	// idsShown is how many tasks an error names for an unknown id.
+	// idsShown is how many tasks the error for an unknown id names.
 	idsShown = 20
 )
 
-// running is a job that this process runs, or has run in a box that is still
-// there.
+// running is a job that this process runs, or has run in a box that still exists.
 type running struct {
-	kept job.Job // as it began
+	kept job.Job // record of the job at its start
 	cmd  *sandbox.Job
-	box  string        // its id
-	over chan struct{} // closed when its end is on the disk
-	last job.Job       // as it ended; to be read once over is closed
+	box  string        // id of the box
+	over chan struct{} // closed when the job's end is on the disk
+	last job.Job       // record of the job at its end; to be read only after over is closed
 
-	byOperator atomic.Bool // the operator wants it ended
+	byOperator atomic.Bool // the operator requested the end of the job
 }
 
-// keepWait bounds the time to write a record.
+// keepWait bounds the time for writing a record.
 const keepWait = 10 * time.Second
 
-// record returns the record of a command.
+// record returns the record of a running command.
 func record(tool string, cmd *sandbox.Job, description string) job.Job {
 	return job.Job{Tool: tool, Command: cmd.Command(), Description: description, Output: cmd.Output().ID(), Started: cmd.Started()}
 }
 
-// watch follows a job with a record to its end. A job whose box is being closed is
+// watch follows a recorded job to its end. A job whose box is being closed is recorded as
 // lost.
 func (sh *shell) watch(ctx context.Context, session *mcp.Session, kept job.Job, cmd *sandbox.Job) (*running, error) {
 	r := &running{kept: kept, cmd: cmd, box: sh.id, over: make(chan struct{})}
 	sh.mu.Lock()
-	if sh.ended || sh.box == nil { // end may have waited for the jobs already
+	if sh.ended || sh.box == nil { // end may have finished its wait for the jobs
 		sh.mu.Unlock()
 		err := fmt.Errorf("start task %d: its box %w", kept.ID, sandbox.ErrClosed)
 		return nil, errors.Join(err, sh.backends.Jobs.End(ctx, kept, job.Lost, job.End{}, 0))
@@ -95,7 +94,7 @@ func (sh *shell) see(ctx context.Context, session *mcp.Session, r *running, box 
 	news := false
 	for over := false; !over; {
 		text, next, lost, err := out.Read(at, spoolPiece)
-		if err != nil { // its box was closed before all was read
+		if err != nil { // the box was closed before all output was read
 			sh.backends.Log.Warn("the last output of a background task is not kept", "task", r.kept.ID, "bytes", out.Size()-at, "err", err)
 			<-r.cmd.Done()
 			break
@@ -129,8 +128,8 @@ func (sh *shell) see(ctx context.Context, session *mcp.Session, r *running, box 
 	sh.over(ctx, session, r, result, box, at)
 }
 
-// waitNews waits until a command has written beyond an offset, until a notification
-// is due, or until the command has ended, which it reports.
+// waitNews waits until a command has written beyond an offset, until a notification is due,
+// or until the command has ended. over reports whether the command has ended.
 func waitNews(ctx context.Context, cmd *sandbox.Job, at int64, news bool, due time.Duration) (over bool) {
 	if news {
 		var cancel context.CancelFunc
@@ -140,16 +139,16 @@ func waitNews(ctx context.Context, cmd *sandbox.Job, at int64, news bool, due ti
 	if cmd.Output().Wait(ctx, at) != nil || cmd.Output().Size() > at {
 		return false
 	}
-	<-cmd.Done() // the output has ended, and the command is about to
+	<-cmd.Done() // the output has ended, and the command is about to end
 	return true
 }
 
-// over records the end of a job; size is how many bytes of its output were seen. Each
-// job of this process ends here.
+// over records the end of a job; size is how many bytes of its output were read. It is
+// called for each job of this process.
 func (sh *shell) over(ctx context.Context, session *mcp.Session, r *running, result sandbox.Result, box *sandbox.Box, size int64) {
 	status := job.Status(result.Status.String())
 	if result.Status == sandbox.Killed && closed(session.Done(), box.Broken()) {
-		status = job.Lost // nobody meant this job
+		status = job.Lost // the job was not killed on purpose
 	}
 	end := job.End{
 		Code: &result.Code, Signal: signalName(result.Signal), Wall: result.Wall, CPU: result.Usage.CPU,
@@ -172,7 +171,7 @@ func (sh *shell) over(ctx context.Context, session *mcp.Session, r *running, res
 	session.TaskChanged(r.kept.Handle)
 }
 
-// closed reports whether one of the channels is.
+// closed reports whether one of the channels is closed.
 func closed(any ...<-chan struct{}) bool {
 	for _, c := range any {
 		select {
@@ -184,17 +183,17 @@ func closed(any ...<-chan struct{}) bool {
 	return false
 }
 
-// tellNews notifies clients that have subscribed to a job or its output.
+// tellNews notifies the clients that have subscribed to a job or its output.
 func tellNews(session *mcp.Session, r *running) {
 	session.Updated(jobURI(r.kept.ID))
 	session.Updated(outputURI(r.kept.Output))
 }
 
-// task is a job in the view of a session: one that runs, one that has run in a box that
-// is still open, or the record of one.
+// task is a job as a session sees it: a job that runs, a job that has run in a box that is
+// still open, or only the record of a job.
 type task struct {
 	job.Job
-	live *running // nil where only the record is there
+	live *running // nil if only the record is known
 }
 
 // jobs returns the jobs that a session sees, oldest first, and the count of older ones.
@@ -210,8 +209,8 @@ func (s *shells) jobs(ctx context.Context, session *mcp.Session) ([]task, job.Fo
 	return tasks, gone, err
 }
 
-// find returns a job that a session sees, or the result that names the jobs that it
-// sees.
+// find returns a job that a session sees. If the job is unknown, it returns a result that
+// names the session's jobs.
 func (s *shells) find(ctx context.Context, session *mcp.Session, id int64) (t task, unknown *mcp.Result, err error) {
 	all, gone, err := s.jobs(ctx, session)
 	if err != nil {
@@ -235,7 +234,7 @@ func (s *shells) find(ctx context.Context, session *mcp.Session, id int64) (t ta
 	return task{}, mcp.Failed("task_id: task %d does not exist. %s of this session are: %s.%s", id, which, strings.Join(ids, ", "), forgotten(gone)), nil
 }
 
-// forgotten is a sentence about jobs whose records were removed.
+// forgotten returns a sentence about jobs whose records were removed.
 func forgotten(gone job.Forgotten) string {
 	if gone.Jobs == 0 {
 		return ""
@@ -244,7 +243,7 @@ func forgotten(gone job.Forgotten) string {
 		gone.Jobs, job.MaxAge/(24*time.Hour), job.MaxEnded, job.MaxBytes>>20)
 }
 
-// live returns a job of a session that this process knows, or nil.
+// live returns the running of a session's job, or nil if only its record is known.
 func (s *shells) live(session *mcp.Session, j job.Job) *running {
 	for _, sh := range s.all(session) {
 		sh.mu.Lock()
@@ -257,8 +256,8 @@ func (s *shells) live(session *mcp.Session, j job.Job) *running {
 	return nil
 }
 
-// look returns the present state of a job. The output must be read after it: then
-// nothing is missing from the output of a job that was seen to have ended.
+// look returns the present state of a job. The output must be read after look: if the job
+// had ended, the output is then complete.
 func (t task) look() state {
 	now := t.Job
 	if t.live != nil {
@@ -270,7 +269,7 @@ func (t task) look() state {
 		}
 		now = t.live.last
 	}
-	if now.Status == job.Running { // in another process, which lives
+	if now.Status == job.Running { // the job runs in another process
 		return state{status: job.Running, runtime: time.Since(now.Started)}
 	}
 	return state{
@@ -280,7 +279,7 @@ func (t task) look() state {
 	}
 }
 
-// starts are the programs that the job has started, if that is known here.
+// starts returns the programs that the job has started, if this process knows them.
 func (t task) starts() starts {
 	if t.live == nil {
 		return starts{}
@@ -288,7 +287,7 @@ func (t task) starts() starts {
 	return startsOf(t.live.cmd)
 }
 
-// size is how much the job has written.
+// size returns how many bytes the job has written.
 func (t task) size() int64 {
 	if t.live != nil {
 		return t.live.cmd.Output().Size()
@@ -296,7 +295,7 @@ func (t task) size() int64 {
 	return t.Size
 }
 
-// output is where to read what a job wrote. The caller calls done.
+// output returns the output of a job. The caller calls done.
 func (s *shells) output(t task) (from source, done func(), err error) {
 	if t.live != nil {
 		out := t.live.cmd.Output()
@@ -314,11 +313,11 @@ func (s *shells) output(t task) (from source, done func(), err error) {
 	return kept, func() { _ = kept.Close() }, nil
 }
 
-// noOutput is the output of a job without a record of what it wrote.
+// noOutput is the output of a job whose output was not recorded.
 type noOutput struct{}
 
-// Size is zero.
+// Size returns zero.
 func (noOutput) Size() int64 { return 0 }
 
-// Read has nothing.
+// Read returns no bytes.
 func (noOutput) Read(offset int64, _ int) ([]byte, int64, int64, error) { return nil, offset, 0, nil }

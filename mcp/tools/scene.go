@@ -22,32 +22,31 @@ import (
 // A question to a person shows the directory in which the command starts and the content of
 // the files that its words name. The answer is valid only for what was shown:
 //
-//  1. Survey looks, and the question is put with what it saw.
-//  2. When there is a yes, Survey looks again before the yes is used. If the scene
-//     has changed, the person is asked again.
-//  3. The handler looks once more when the box is open (moved), and starts the
-//     command in the directory that was shown.
+//  1. Survey makes a scene, and the question shows it.
+//  2. After an approval, Survey makes a scene again before the approval is used. If
+//     the scene has changed, the person is asked again.
+//  3. The handler makes the scene once more when the box is open (moved), and starts
+//     the command in the directory that was shown.
 //
-// A task of the same box can change a file between the last look and the moment
-// in which the program reads it; docs/approvals.md says so.
+// A task of the same box can change a file after the last scene was made and before
+// the program reads the file; docs/approvals.md says so.
 
-// Bounds of one look.
+// Bounds of one scene.
 const (
-	maxSceneFiles = 32       // that are shown and bound
-	maxSceneBytes = 64 << 20 // that are read of them in all
-	maxSceneLinks = 1000     // directories in front of .. that are asked whether they are links
-	maxSceneNames = 4096     // of files that are looked for; a PATH has any number of directories
-	maxName       = 255      // bytes of the name of a file (NAME_MAX)
+	maxSceneFiles = 32       // files that are shown and bound
+	maxSceneBytes = 64 << 20 // bytes that are read of all these files
+	maxSceneLinks = 1000     // directories before .. that are checked for links
+	maxSceneNames = 4096     // names of files that are looked for; a PATH may have any number of directories
+	maxName       = 255      // bytes of a file's name (NAME_MAX)
 )
 
-// systemPath are the directories of the system's programs and libraries. A box
-// can write in them only beneath a mount, so their other files are neither shown
-// nor bound.
+// systemPath contains the directories of the system's programs and libraries. A box can
+// write in them only beneath a mount, so their other files are neither shown nor bound.
 var systemPath = []string{"/usr", "/bin", "/sbin", "/lib"}
 
-// Survey returns the scene of a call: the directory in which its command would
-// begin now, and the files that its words name. It is called when a question is
-// put, and again before a yes is used (mcp.Server.let).
+// Survey returns the scene of a call: the directory in which its command would begin now,
+// and the files that its words name. It is called when a question is asked, and again
+// before an approval is used (mcp.Server.let).
 func (s *shells) Survey(ctx context.Context, c mcp.Call, f policies.Facts) *policies.Scene {
 	var box *sandbox.Box
 	alive, dir := false, home(c.Grant)
@@ -78,7 +77,7 @@ func (s *shells) Survey(ctx context.Context, c mcp.Call, f policies.Facts) *poli
 	return scene
 }
 
-// tasksOf is how many tasks of a box have not ended.
+// tasksOf returns how many tasks of a box have not ended.
 func tasksOf(box *sandbox.Box) (n int) {
 	for _, j := range box.Jobs() {
 		select {
@@ -90,8 +89,8 @@ func tasksOf(box *sandbox.Box) (n int) {
 	return n
 }
 
-// begins returns the directory in which the command of a call starts: if a person
-// was asked, the one that they saw.
+// begins returns the directory in which the command of a call starts: if a person was
+// asked, the directory that the person saw.
 func (sh *shell) begins(c mcp.Call, cwd string) string {
 	if c.Scene != nil {
 		return c.Scene.Dir
@@ -99,9 +98,8 @@ func (sh *shell) begins(c mcp.Call, cwd string) string {
 	return sh.workdir(c.Grant, cwd)
 }
 
-// moved looks at the files of a call for the last time, in the box in which it is
-// about to run. It returns the refusal for a call whose scene is not the one that a
-// person saw, or nil.
+// moved makes the scene of a call for the last time, in the box in which the call is about
+// to run. If a person saw another scene, it returns the refusal; otherwise nil.
 func (s *shells) moved(ctx context.Context, c mcp.Call, box *sandbox.Box, f policies.Facts) *mcp.Result {
 	if c.Scene == nil {
 		return nil
@@ -119,22 +117,22 @@ func (s *shells) moved(ctx context.Context, c mcp.Call, box *sandbox.Box, f poli
 	}.Refusal())
 }
 
-// looking adds to a scene, within its bounds.
+// looking adds files to a scene, within its bounds.
 type looking struct {
 	scene *policies.Scene
 	grant policies.Grant
 	open  func(name string) (*os.File, error)
-	path  []string // directories of PATH; none for those of the system
+	path  []string // directories of PATH; empty if the box has the system's PATH
 
-	left  int64             // bytes that may be read
-	names int               // of files that were looked for
-	seen  map[string]bool   // files
-	links map[string]bool   // whether a directory is one
-	more  int               // doubts that there is no room for
+	left  int64             // number of bytes that may still be read
+	names int               // number of files that were looked for
+	seen  map[string]bool   // files that were looked for
+	links map[string]bool   // whether a directory is a link
+	more  int               // number of doubts that there is no room for
 	rest  [sha256.Size]byte // digest of the doubts that there is no room for
 }
 
-// in looks in an open box.
+// in makes l look in an open box.
 func (l *looking) in(ctx context.Context, box *sandbox.Box) {
 	l.open = func(name string) (*os.File, error) { return box.OpenFile(ctx, name) }
 	l.path = strings.Split(box.Path(), ":")
@@ -176,9 +174,9 @@ func (l *looking) look(ctx context.Context, f policies.Facts) {
 	}
 }
 
-// program adds the files that a bare name may lead to along PATH. All of them,
-// since a shell passes over those that cannot be executed, and which programs the
-// system has is not known before the box is open.
+// program adds all files that a bare name may lead to along PATH. A shell skips files that
+// cannot be executed, and before the box is open it is not known which programs the system
+// has, so the first file is not enough.
 func (l *looking) program(ctx context.Context, name string) {
 	for _, dir := range l.path {
 		if !path.IsAbs(dir) {
@@ -193,16 +191,17 @@ func (l *looking) program(ctx context.Context, name string) {
 	}
 }
 
-// ofSystem reports whether a path is one of the system's that the box cannot write.
+// ofSystem reports whether a path is in a directory of the system that the box cannot
+// write.
 func (l *looking) ofSystem(name string) bool {
 	within := func(dir string) bool { return strings.HasPrefix(name, dir+"/") }
 	return slices.ContainsFunc(systemPath, within) &&
 		!slices.ContainsFunc(l.grant.Mounts(), func(m policies.Mount) bool { return m.Writable && within(m.Target) })
 }
 
-// leaves reports whether a directory of the system is a link or lies behind one,
-// which may lead to where a box can write: /usr/tmp is such a link to /var/tmp on
-// some hosts. The directories of programs and libraries are links to each other.
+// leaves reports whether a directory of the system is a link or lies behind a link, which
+// may lead to a place where a box can write: on some hosts /usr/tmp is such a link to
+// /var/tmp. The directories of programs and libraries may be links to each other.
 func (l *looking) leaves(dir string) bool {
 	for _, merged := range [][2]string{{"/bin", "/usr/bin"}, {"/sbin", "/usr/bin"}, {"/usr/sbin", "/usr/bin"}, {"/lib", "/usr/lib"}} {
 		if rest, ok := strings.CutPrefix(dir+"/", merged[0]+"/"); ok {
@@ -212,8 +211,8 @@ func (l *looking) leaves(dir string) bool {
 	return l.link(dir)
 }
 
-// link reports whether a path is a link or lies behind one, or may for all that
-// is looked at.
+// link reports whether a path is a link or lies behind one. It also returns true for a path
+// that is not checked because there were too many.
 func (l *looking) link(name string) bool {
 	is, known := l.links[name]
 	if !known && len(l.links) < maxSceneLinks {
@@ -232,8 +231,8 @@ func tooLong(err error) bool {
 	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENAMETOOLONG)
 }
 
-// clean is the path that a name leads to, and whether that is certain: behind a
-// link, .. is not the directory that the link lies in (path_resolution(7)).
+// clean returns the path that a name leads to, and whether that is certain: behind a link,
+// .. is not the directory that contains the link (path_resolution(7)).
 func (l *looking) clean(name string) (clean string, certain bool) {
 	clean = "/"
 	for part := range strings.SplitSeq(name, "/") {
@@ -245,7 +244,7 @@ func (l *looking) clean(name string) (clean string, certain bool) {
 	return clean, true
 }
 
-// file adds a file, if there is one.
+// file adds a file if it exists.
 func (l *looking) file(ctx context.Context, name, as string) {
 	name, certain := l.clean(name)
 	if !certain {
@@ -276,11 +275,11 @@ func (l *looking) file(ctx context.Context, name, as string) {
 		l.doubt(name, "is a link, or lies behind one; where it leads is not shown")
 		return
 	case tooLong(err):
-		// A command can still get at it, from a directory that is nearly as deep.
+		// A command can still open the file, from a directory that is nearly as deep.
 		l.doubt(name, "has a path that is too long to be looked at, so what it contains is not shown")
 		return
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, sandbox.ErrNotPlain):
-		return // there is no such file
+		return // no such file exists
 	case err != nil:
 		l.doubt(name, "cannot be read, so what it contains is not shown")
 		return
@@ -304,8 +303,8 @@ func (l *looking) file(ctx context.Context, name, as string) {
 	l.scene.Files = append(l.scene.Files, policies.SceneFile{Path: name, As: as, Size: n, Digest: hex.EncodeToString(h.Sum(nil))})
 }
 
-// doubt notes what is not shown of a file. None is lost: an answer holds for all of
-// them.
+// doubt notes a file whose content is not shown, and why. No doubt is lost: an answer is
+// valid only for the same doubts.
 func (l *looking) doubt(name, why string) {
 	if len(l.scene.Doubts) < maxSceneFiles {
 		l.scene.Doubts = append(l.scene.Doubts, name+" "+why)

@@ -13,8 +13,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// consents is an Approver that says yes to everything, and does something when
-// its yes is used.
+// consents is an Approver that approves everything. It calls use when an approval is used.
 type consents struct {
 	use   func()
 	asked []policies.Facts
@@ -38,8 +37,8 @@ func (c *consents) Use(context.Context, mcp.Question, string) (bool, error) {
 
 func (c *consents) Answer(context.Context, string, mcp.ClientAnswer) error { return nil }
 
-// A script that changes between the use of a yes and the start of the command is not
-// run, nor is the command in another directory.
+// If a script changes after the approval was used and before the command starts, it is not
+// run, and the command does not run in another directory.
 func TestWhatChangesAfterAYesIsNotRun(t *testing.T) {
 	person := &consents{use: func() {}}
 	b := boxes(t, `
@@ -77,7 +76,8 @@ rules: [{id: scripts, match: {command: ["bash *", "git **", "pwd"]}, decision: a
 		}
 	}
 
-	// A program in the place of the system's is shown, and may not appear later.
+	// A program that takes the place of the system's is shown, and must not appear after
+	// the approval.
 	person.use = func() { write("bin/git", "#!/bin/sh\necho evil\n") }
 	if r := b.call("Bash", map[string]any{"command": "git status"}); !r.IsError || strings.Contains(words(r), "evil") {
 		t.Errorf("a git that appeared after the yes: %s", words(r))
@@ -88,7 +88,8 @@ rules: [{id: scripts, match: {command: ["bash *", "git **", "pwd"]}, decision: a
 		t.Errorf("a git of the workspace is shown as %+v", s)
 	}
 
-	// Nor may a link appear where nothing was: what it leads to is not shown at all.
+	// A link must not appear where no file was: the file that it leads to was not shown at
+	// all.
 	for _, c := range []struct{ command, link string }{{"bash new.sh", "new.sh"}, {"git log", "bin/git"}} {
 		b.run("rm -f bin/git; printf '#!/bin/sh\necho evil\n' > evil.sh; chmod +x evil.sh")
 		person.use = func() {
@@ -102,14 +103,15 @@ rules: [{id: scripts, match: {command: ["bash *", "git **", "pwd"]}, decision: a
 	}
 	b.run("rm -f new.sh evil.sh bin/git")
 
-	// The command runs where the person saw that it would.
+	// The command runs in the directory that the person saw.
 	b.run("mkdir -p a b; cd a")
 	person.use = func() { b.run("cd /workspace/b") }
 	if r := b.call("Bash", map[string]any{"command": "pwd"}); !strings.HasPrefix(words(r), "/workspace/a\n") {
 		t.Errorf("approved in /workspace/a it runs in %s", words(r))
 	}
 
-	// A link is not followed, and the scene says so. It also counts the tasks that run.
+	// A link is not followed, and the scene says so. The scene also counts the running
+	// tasks.
 	person.use, person.asked = func() {}, nil
 	b.call("BackgroundBash", map[string]any{"command": "sleep 100"})
 	b.call("Bash", map[string]any{"command": "bash link.sh", "cwd": "/workspace"})
@@ -118,8 +120,8 @@ rules: [{id: scripts, match: {command: ["bash *", "git **", "pwd"]}, decision: a
 	}
 }
 
-// A command that begins in a deep directory names a script by a path that is too long to
-// be opened from elsewhere. The question says so, as a doubt.
+// A command that begins in a deep directory names a script by a path that is too long to be
+// opened from elsewhere. The question shows this as a doubt.
 func TestAScriptTooDeepToLookAtIsADoubt(t *testing.T) {
 	person := &consents{use: func() {}}
 	b := boxes(t, `
@@ -173,8 +175,8 @@ rules: [{id: scripts, match: {command: ["bash **", "tool"]}, decision: ask}]
 	}
 }
 
-// The file that is shown is the one that is run: not another one with a similar
-// name, nor the first of several.
+// The file that is shown is the file that is run. It is not another file with a similar
+// name, and not just the first of several.
 func TestWhatIsShownIsWhatIsRun(t *testing.T) {
 	person := &consents{use: func() {}}
 	b := boxes(t, `
@@ -188,7 +190,7 @@ rules: [{id: scripts, match: {command: ["bash **", "tool", "pwd"]}, decision: as
 	path := func(p string) map[string]any { return map[string]any{"PATH": p + ":/usr/bin:/bin"} }
 	for _, c := range []struct {
 		args   map[string]any
-		prints string // by the command
+		prints string // output of the command
 		files  []string
 		doubt  string
 	}{
@@ -206,7 +208,7 @@ rules: [{id: scripts, match: {command: ["bash **", "tool", "pwd"]}, decision: as
 	} {
 		person.asked = nil
 		if c.args["cwd"] == nil {
-			c.args["cwd"] = "/workspace" // an earlier command went elsewhere
+			c.args["cwd"] = "/workspace" // an earlier command changed the directory
 		}
 		r := b.call("Bash", c.args)
 		if len(person.asked) == 0 {

@@ -16,25 +16,26 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// shells holds the shell of each session.
+// shells contains the shells of each session.
 type shells struct {
 	backends Backends
 	tasks    *tasks
 
 	mu   sync.Mutex
-	open map[string][]*shell // guarded by mu: by session id, oldest first
+	open map[string][]*shell // guarded by mu: shells by session id, oldest first
 }
 
-// planSuffix is behind the id of a session in that of the box in which it plans.
+// planSuffix is appended to the id of a session. The result is the id of the box in which
+// the session plans.
 const planSuffix = "-plan"
 
-// shellsMost is how many boxes a session has at once, and as many while it plans.
+// shellsMost is how many boxes a session can have, and additionally while it plans.
 const shellsMost = 4
 
-// of returns the session's shell for a call with grant g, which ends with the
-// session: the oldest whose box can serve the call, or a new one. A box cannot be
-// narrowed or widened once it is open, so calls of two profiles have a box each,
-// and so has a session while it plans.
+// of returns the session's shell for a call with grant g: the oldest shell whose box can
+// serve the call, or a new one. The shell ends with the session. An open box cannot be
+// narrowed or widened, so calls of two profiles have a box each, and a session that plans
+// has another box.
 func (s *shells) of(session *mcp.Session, g policies.Grant) (*shell, error) {
 	id := idOf(session, g)
 	s.mu.Lock()
@@ -48,7 +49,8 @@ func (s *shells) of(session *mcp.Session, g policies.Grant) (*shell, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Outside the lock: a session that has ended already calls back at once.
+	// OnEnd is called without the lock, because it calls the function immediately if the
+	// session has already ended.
 	session.OnEnd(func() {
 		s.mu.Lock()
 		if left := slices.DeleteFunc(s.open[id], func(o *shell) bool { return o == sh }); len(left) > 0 {
@@ -62,8 +64,8 @@ func (s *shells) of(session *mcp.Session, g policies.Grant) (*shell, error) {
 	return sh, nil
 }
 
-// idOf returns the key in shells.open of the shells that serve a session's calls
-// with grant g: a session that plans has boxes of its own.
+// idOf returns the key in shells.open for a session's calls with grant g: a session that
+// plans has boxes of its own.
 func idOf(session *mcp.Session, g policies.Grant) string {
 	if session.Narrowed() == planLayer && g.ReadOnly() {
 		return session.ID() + planSuffix
@@ -71,8 +73,8 @@ func idOf(session *mcp.Session, g policies.Grant) string {
 	return session.ID()
 }
 
-// firstServing returns the oldest shell whose box can serve a call, or nil; mu is
-// held.
+// firstServing returns the oldest shell whose box can serve a call, or nil; the caller
+// holds mu.
 func (s *shells) firstServing(id string, g policies.Grant) *shell {
 	for _, sh := range s.open[id] {
 		if sh.serves(g) {
@@ -90,7 +92,7 @@ func (s *shells) serving(session *mcp.Session, g policies.Grant) *shell {
 	return s.firstServing(idOf(session, g), g)
 }
 
-// enter is the session's shell for a call with grant g, and its box (shell.enter).
+// enter returns the session's shell for a call with grant g, and its box (see shell.enter).
 func (s *shells) enter(ctx context.Context, session *mcp.Session, g policies.Grant) (sh *shell, box *sandbox.Box, notice string, err error) {
 	if sh, err = s.of(session, g); err != nil {
 		return nil, nil, "", err
@@ -99,7 +101,7 @@ func (s *shells) enter(ctx context.Context, session *mcp.Session, g policies.Gra
 	return sh, box, notice, err
 }
 
-// add makes one more shell of a session; mu is held.
+// add makes a further shell of a session; the caller holds mu.
 func (s *shells) add(id string, g policies.Grant) (*shell, error) {
 	all := s.open[id]
 	name := id
@@ -120,10 +122,10 @@ func (s *shells) add(id string, g policies.Grant) (*shell, error) {
 	return sh, nil
 }
 
-// oneProfile is what an agent can do where no box serves its call.
+// oneProfile is advice for an agent whose call no box can serve.
 const oneProfile = "Use a command like those that ran before in this session, or ask the person you work for to let the policy grant all of them the same profile"
 
-// all are the session's shells: those of planning as well.
+// all returns the session's shells, including those for planning.
 func (s *shells) all(session *mcp.Session) []*shell {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,33 +142,33 @@ func (s *shells) planned(ctx context.Context, session *mcp.Session) {
 		case sh.turn <- struct{}{}:
 			sh.leave()
 			<-sh.turn
-		case <-ctx.Done(): // it ends with the session
+		case <-ctx.Done(): // the box ends with the session
 			return
 		}
 	}
 }
 
-// shell is what one session has of the shell tools for calls of one profile: a
-// box, its working directory and the jobs that run in the box.
+// shell is the state of the shell tools for one session and one profile: a box, its working
+// directory and the jobs that run in the box.
 type shell struct {
 	id       string
 	backends Backends
 	all      *shells
-	further  bool           // the session has another one
-	turn     chan struct{}  // held while the box is opened or closed, which takes I/O
-	watched  sync.WaitGroup // of what sees jobs through
+	further  bool           // the session already has another shell
+	turn     chan struct{}  // contains a token while the box is opened or closed, since I/O must not run under mu
+	watched  sync.WaitGroup // counts goroutines that follow jobs
 
 	mu    sync.Mutex
-	grant policies.Grant // of the box, or of the first call before it is open
+	grant policies.Grant // grant of the box; before the box is open, grant of the first call
 	box   *sandbox.Box
 	ended bool
-	// introduced says that a command has run, so that the agent knows of the box.
+	// introduced reports that a command has run, so that the agent knows of the box.
 	introduced bool
-	dir        string             // working directory of the next command; empty: the box's own
-	jobs       map[int64]*running // of the box, by task_id
+	dir        string             // working directory of the next command; empty: the box's default
+	jobs       map[int64]*running // jobs of the box, by task_id
 }
 
-// granted is the grant of the shell's box.
+// granted returns the grant of the shell's box.
 func (sh *shell) granted() policies.Grant {
 	box, open := sh.current()
 	sh.mu.Lock()
@@ -177,13 +179,13 @@ func (sh *shell) granted() policies.Grant {
 	return sh.grant
 }
 
-// serves reports whether a call with grant g may run in the shell's box. The box
-// asks again when it starts the command.
+// serves reports whether a call with grant g may run in the shell's box. The box checks
+// this again when it starts the command.
 func (sh *shell) serves(g policies.Grant) bool { return sh.granted().Covers(g) }
 
-// enter is the shell's box for a call with grant g, opened where there is
-// none; whether an open one covers g is the box's to say. The notice is for the
-// agent, where it had a box before and lost it.
+// enter returns the shell's box for a call with grant g. It opens a box if none is open; an
+// open box itself checks whether it covers g. If the session's earlier box was lost, notice
+// is a text about that for the agent.
 func (sh *shell) enter(ctx context.Context, g policies.Grant) (box *sandbox.Box, notice string, err error) {
 	select {
 	case sh.turn <- struct{}{}:
@@ -219,8 +221,8 @@ func (sh *shell) enter(ctx context.Context, g policies.Grant) (box *sandbox.Box,
 	return box, notice, nil
 }
 
-// introduce is the notice for the agent of a command that is about to run: that of
-// enter, or with the first command that the session has a further box.
+// introduce returns the notice for the agent of a command that is about to run: the notice
+// of enter, or, for the first command in a further box, a text about that box.
 func (sh *shell) introduce(notice string) string {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -233,8 +235,8 @@ func (sh *shell) introduce(notice string) string {
 		"They share the workspace; background tasks, files outside the workspace and the working directory are each box's own.", sh.grant.Profile())
 }
 
-// leave closes the box, if there is one, and forgets all that belonged to it
-// once the ends of its jobs are on the disk. The turn is held.
+// leave closes the box, if there is one. When the ends of the box's jobs are on the disk,
+// it forgets the jobs. The caller holds the turn.
 func (sh *shell) leave() {
 	sh.mu.Lock()
 	box := sh.box
@@ -246,7 +248,7 @@ func (sh *shell) leave() {
 	if err := box.Close(); err != nil {
 		sh.backends.Log.Error("close box", "session", sh.id, "err", err)
 	}
-	sh.watched.Wait() // with the box its jobs have ended, and without one there are no more
+	sh.watched.Wait() // the jobs have ended with the box, and no new job can start without one
 	sh.mu.Lock()
 	sh.jobs = nil
 	sh.mu.Unlock()
@@ -262,7 +264,7 @@ func (sh *shell) end() {
 	sh.leave()
 }
 
-// current is the session's box if it has one that lives.
+// current returns the shell's box, if it has one that is not broken.
 func (sh *shell) current() (*sandbox.Box, bool) {
 	sh.mu.Lock()
 	box := sh.box
@@ -278,7 +280,8 @@ func (sh *shell) current() (*sandbox.Box, bool) {
 	}
 }
 
-// workdir is where a command starts: cwd against the session's directory.
+// workdir returns the directory where a command starts: cwd relative to the session's
+// directory.
 func (sh *shell) workdir(g policies.Grant, cwd string) string {
 	sh.mu.Lock()
 	dir := sh.dir
@@ -295,7 +298,7 @@ func (sh *shell) workdir(g policies.Grant, cwd string) string {
 	return path.Join(dir, cwd)
 }
 
-// home is where the first command of a session starts.
+// home returns the directory where the first command of a session starts.
 func home(g policies.Grant) string {
 	if g.Workspace() == policies.AccessNone {
 		return "/tmp"
@@ -303,7 +306,7 @@ func home(g policies.Grant) string {
 	return "/workspace"
 }
 
-// move remembers where a command ended, for the next one.
+// move keeps the directory where a command ended, for the next command.
 func (sh *shell) move(dir string) {
 	if dir == "" {
 		return
@@ -313,9 +316,10 @@ func (sh *shell) move(dir string) {
 	sh.dir = dir
 }
 
-// lost says that a command could not start because the session's directory is
-// gone. It must not run anywhere else: what is right in one directory may
-// destroy another. The next one starts in the box's own directory.
+// lost reports whether a command could not start because the session's directory is gone,
+// and returns that directory. The command must not run anywhere else: a command that is
+// right in one directory may destroy another. The next command starts in the box's default
+// directory.
 func (sh *shell) lost(err error) (dir string, gone bool) {
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, fs.ErrPermission) {
 		return "", false

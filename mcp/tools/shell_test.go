@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
-// bench is a server with the shell tools, and a session with it.
+// bench is a server with the shell tools, and a session of it.
 type bench struct {
 	supervisor *sandbox.Supervisor
 	t          *testing.T
@@ -40,10 +40,10 @@ type bench struct {
 	state      string
 	store      *store.Store
 	jobs       *job.Book
-	ended      chan job.Job // jobs that have ended
+	ended      chan job.Job // gets the jobs that have ended
 }
 
-// boxes starts a bench on a policy, the default one where the text is empty.
+// boxes starts a bench with a policy; an empty text stands for the default policy.
 func boxes(t *testing.T, policy string, change ...func(*mcp.Config)) *bench {
 	t.Helper()
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
@@ -92,7 +92,7 @@ func (b *bench) open() *mcp.Session {
 	return s
 }
 
-// call is a call of a tool in the bench's session.
+// call calls a tool in the bench's session.
 func (b *bench) call(tool string, args map[string]any) *mcp.Result {
 	b.t.Helper()
 	return b.callIn(b.session, tool, args)
@@ -112,7 +112,7 @@ func (b *bench) callIn(s *mcp.Session, tool string, args map[string]any) *mcp.Re
 	return r
 }
 
-// run is Bash with a command, and its structured result.
+// run calls Bash with a command, and returns the text and the structured result.
 func (b *bench) run(command string, more ...any) (string, bashOutput) {
 	b.t.Helper()
 	args := map[string]any{"command": command}
@@ -126,7 +126,7 @@ func (b *bench) run(command string, more ...any) (string, bashOutput) {
 	return words(r), structure[bashOutput](b.t, r)
 }
 
-// words is the text of a result.
+// words returns the text of a result.
 func words(r *mcp.Result) string {
 	var parts []string
 	for _, c := range r.Content {
@@ -135,7 +135,7 @@ func words(r *mcp.Result) string {
 	return strings.Join(parts, "\n")
 }
 
-// structure is the structured result as a client reads it.
+// structure returns the structured result as a client reads it.
 func structure[T any](t *testing.T, r *mcp.Result) T {
 	t.Helper()
 	var v T
@@ -164,7 +164,7 @@ func TestBash(t *testing.T) {
 	if out.Status != "exited" || out.ExitCode == nil || *out.ExitCode != 3 || out.Stdout != "out\n" || out.Stderr != "err\n" {
 		t.Errorf("got %+v, want exit code 3 and both streams", out)
 	}
-	want := map[string]string{"disk": "enforced"} // this profile's storage is memory
+	want := map[string]string{"disk": "enforced"} // this profile's storage is in memory
 	for limit, how := range b.supervisor.Limits() {
 		if limit != policies.LimitDisk {
 			want[string(limit)] = string(how)
@@ -174,7 +174,7 @@ func TestBash(t *testing.T) {
 		t.Errorf("the limits are not as this host holds them (-want +got):\n%s", diff)
 	}
 
-	// The directory is kept, the environment is not.
+	// The next command keeps the directory, and does not keep the environment.
 	b.run("mkdir -p sub/deep && cd sub && export KEPT=1")
 	if text, _ := b.run(`pwd; echo "kept=$KEPT"`); !strings.HasPrefix(text, "/workspace/sub\nkept=\n") {
 		t.Errorf("second call: got %q, want the first one's directory without its environment", text)
@@ -262,7 +262,7 @@ func TestBashToBackground(t *testing.T) {
 	}
 }
 
-// Output of a task is unread until a call shows that the result with it arrived.
+// Output of a task is unread until a call shows that the result with the output arrived.
 func TestOutputWhoseResultIsLost(t *testing.T) {
 	ended := make(chan struct{}, 16)
 	b := boxes(t, "", func(c *mcp.Config) { c.OnSessionEnd = func(*mcp.Session) { ended <- struct{}{} } })
@@ -297,7 +297,7 @@ func TestOutputWhoseResultIsLost(t *testing.T) {
 	}
 }
 
-// pipe makes a named pipe in the workspace and is its directory in the box.
+// pipe makes a named pipe in the workspace, and returns its directory in the box.
 func (b *bench) pipe() string {
 	b.t.Helper()
 	b.run("mkfifo pipe")
@@ -324,7 +324,7 @@ func TestBashLongOutput(t *testing.T) {
 		t.Errorf("%s: got %d bytes, %v, want %d", out.OutputURI, len(whole), err, out.OutputBytes)
 	}
 
-	// Another session cannot read it, with or without a box of its own.
+	// Another session cannot read the output, whether it has a box of its own or not.
 	other := b.open()
 	for range 2 {
 		if _, _, err := res.Read(t.Context(), other, out.OutputURI); !errors.Is(err, mcp.ErrNotFound) {
@@ -385,7 +385,7 @@ func TestBackground(t *testing.T) {
 	if !strings.HasSuffix(first, "up\n") {
 		t.Errorf("first output: got %q, want up", first)
 	}
-	read(map[string]any{}) // moves past it, if the start did not
+	read(map[string]any{}) // moves the cursor past the output, if the start did not
 	if got := read(map[string]any{"wait_ms": 50}); got.Output != "" || got.Status != "running" || got.UnreadBytes != 0 {
 		t.Errorf("nothing new: got %+v", got)
 	}
@@ -423,7 +423,7 @@ func TestBackground(t *testing.T) {
 		t.Errorf("unknown task: got %q", words(r))
 	}
 
-	// Tasks are a session's own.
+	// A session sees its own tasks only.
 	r = b.callIn(b.open(), "ReadBgOutput", map[string]any{"task_id": 1})
 	if !r.IsError || !strings.Contains(words(r), "no background task was started in this session") {
 		t.Errorf("from another session: got %q", words(r))
@@ -521,8 +521,8 @@ func TestBrokenBoxIsReplaced(t *testing.T) {
 	}
 }
 
-// A box that is open gets no more than it was opened with: a call that needs
-// more has a box of its own, and the first one stays as it is.
+// An open box does not get more rights than it was opened with: a call that needs more has
+// a box of its own, and the first box stays as it is.
 func TestWiderGrantHasItsOwnBox(t *testing.T) {
 	b := boxes(t, `
 version: 1
