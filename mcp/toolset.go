@@ -10,18 +10,18 @@ import (
 	"belljar.dev/policies"
 )
 
-// toolset is the tools of a server, and which of them each tenant does not see.
+// toolset contains the tools of a server, and which of them are hidden from each tenant.
 type toolset struct {
 	gate    Gate
-	tenants func() []string // those that have sessions; it may be called with mu held
-	offer   func(Tool)      // makes the go-sdk know a tool, and notify clients
-	news    *announcer      // of changes of the tools of upstreams
-	changes *listChanges    // for whom an announcement is news
+	tenants func() []string // returns the tenants with sessions; may be called with mu held
+	offer   func(Tool)      // adds a tool to the go-sdk, which notifies clients
+	news    *announcer      // announces changes of the tools of upstreams
+	changes *listChanges    // clients that must get the next announcement
 
 	mu     sync.Mutex
-	byName map[string]*tool        // guarded by mu: the server's own
+	byName map[string]*tool        // guarded by mu: the server's own tools
 	remote map[string]*remoteTable // guarded by mu: the tools of upstreams, by tenant
-	hidden map[string]string       // guarded by mu: what was hidden from each tenant when clients were last notified
+	hidden map[string]string       // guarded by mu: hidden tools of each tenant at the clients' last notification
 }
 
 func newToolset(gate Gate, tenants func() []string) *toolset {
@@ -55,7 +55,7 @@ func (ts *toolset) add(t *tool) {
 	ts.offer(t.info)
 }
 
-// setRemotes is Server.SetRemotes, for an upstream that has been checked.
+// setRemotes implements Server.SetRemotes for an upstream that has been checked.
 func (ts *toolset) setRemotes(tenant string, u *upstream) (refused []error) {
 	ts.mu.Lock()
 	before := ts.remote[tenant]
@@ -74,8 +74,8 @@ func (ts *toolset) setRemotes(tenant string, u *upstream) (refused []error) {
 	return refused
 }
 
-// find returns the tool that a tenant calls by a name. The server's own tools come before
-// those of upstreams.
+// find returns the tool that a tenant calls by a name. The server's own tools take
+// precedence over the tools of upstreams.
 func (ts *toolset) find(tenant, name string) (*tool, bool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -85,7 +85,7 @@ func (ts *toolset) find(tenant, name string) (*tool, bool) {
 	return ts.remote[tenant].find(name)
 }
 
-// method returns the tool of this server that is also a method of the protocol by a name.
+// method returns the tool of this server whose name is also a method of the protocol.
 func (ts *toolset) method(name string) (*tool, bool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -107,8 +107,8 @@ func (ts *toolset) calledBy(method string, params []byte) string {
 // knownMost is how many names the error about an unknown tool lists.
 const knownMost = 64
 
-// unknown is the error for a name by which a tenant can call no tool. It does not mention
-// hidden tools.
+// unknown returns the error for a name by which a tenant can call no tool. The error does
+// not mention hidden tools.
 func (ts *toolset) unknown(tenant, name string, hides func(t *tool) bool) *wire.Error {
 	ts.mu.Lock()
 	tools, table := ts.tools(tenant), ts.remote[tenant]
@@ -134,14 +134,15 @@ func (ts *toolset) unknown(tenant, name string, hides func(t *tool) bool) *wire.
 	return wire.Errorf(wire.InvalidParams, "unknown tool %.80q; %s", name, hint)
 }
 
-// awayMost is how many upstreams the error about an unknown tool has notes of.
+// awayMost is how many notes of upstreams the error about an unknown tool contains.
 const awayMost = 3
 
-// nearMost is how many names are compared with an unknown one: each takes some
-// microseconds, and clients choose how often they are wrong.
+// nearMost is how many known names are compared with an unknown name. Each comparison takes
+// some microseconds, and clients can send any number of unknown names.
 const nearMost = 512
 
-// tools are all that a tenant has, by name, the server's own first; mu is held.
+// tools returns all tools that a tenant has, by name, the server's own first; the caller
+// holds mu.
 func (ts *toolset) tools(tenant string) []*tool {
 	all := make([]*tool, 0, len(ts.byName))
 	for _, name := range sortedKeys(ts.byName) {
@@ -153,7 +154,7 @@ func (ts *toolset) tools(tenant string) []*tool {
 	return all
 }
 
-// namesOf are the names of tools.
+// namesOf returns the names of tools.
 func namesOf(tools []*tool) []string {
 	names := make([]string, 0, len(tools))
 	for _, t := range tools {
@@ -170,7 +171,7 @@ func (ts *toolset) describe(name, description string) (changed bool) {
 	if t == nil || t.info.Description == description {
 		return false
 	}
-	other := *t // calls that run hold on to the one before
+	other := *t // a copy, since running calls still use the old one
 	other.info.Description = description
 	other.listed = ownListing(other.info, other.schemas)
 	ts.byName[name] = &other
@@ -220,25 +221,26 @@ func (ts *toolset) relist() {
 	}
 }
 
-// hiddenFrom are the tools that are hidden from a tenant; mu is held.
+// hiddenFrom returns the names of the tools that are hidden from a tenant; the caller holds
+// mu.
 func (ts *toolset) hiddenFrom(tenant string) string {
 	hidden := slices.DeleteFunc(ts.tools(tenant), func(t *tool) bool { return !ts.hidesFrom(tenant, t) })
 	return strings.Join(namesOf(hidden), " ")
 }
 
-// announce makes the sdk send notifications/tools/list_changed to each client that
-// wants it and for whom it is news (listChanges). The caller holds mu. The sdk sends it when a tool is added; adding a
-// tool that it has already changes nothing else.
+// announce makes the sdk send notifications/tools/list_changed to each client that wants it
+// and whose list has changed (listChanges). The sdk sends the notification when a tool is
+// added; adding a tool that the sdk already has changes nothing else. The caller holds mu.
 func (ts *toolset) announce() { ts.offer(Tool{Name: stubTool}) }
 
-// announceChange is announce for the announcer, which does not hold mu.
+// announceChange calls announce for the announcer, which does not hold mu.
 func (ts *toolset) announceChange() {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ts.announce()
 }
 
-// announceIf announces if any tool of a tenant meets the condition.
+// announceIf calls announce if changed is true for any tool of a tenant.
 func (ts *toolset) announceIf(tenant string, changed func(t *tool) bool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// gate is a policy for tests: it allows all calls but those whose command
-// holds "forbidden" or "ask". It counts what it was shown.
+// gate is a policy for tests: it allows all calls except those whose command contains
+// "forbidden" or "ask". It counts its decisions.
 type gate struct{ calls atomic.Int64 }
 
 func (g *gate) Decide(f policies.Facts) policies.Decision {
@@ -63,14 +63,14 @@ type bytesInput struct {
 
 func (bytesInput) Facts() policies.Facts { return policies.Facts{} }
 
-// toy is a server with tools that try the front end.
+// toy is a server with tools that exercise the front end.
 type toy struct {
 	*mcp.Server
 	gate      *gate
-	running   chan string   // a hang has started: its call id
-	cancelled chan error    // a hang has ended: the cause
-	free      chan struct{} // lets hangs return
-	ended     chan string   // a session has ended: its id
+	running   chan string   // gets the call id of each hang that has started
+	cancelled chan error    // gets the cause of each hang that has ended
+	free      chan struct{} // lets hangs return when it is closed
+	ended     chan string   // gets the id of each session that has ended
 }
 
 func newToy(t testing.TB, change ...func(*mcp.Config)) *toy {
@@ -156,12 +156,12 @@ type client struct {
 	t    testing.TB
 	in   *io.PipeWriter
 	out  *io.PipeReader
-	line chan string // what the server wrote; closed at its end
-	done chan error  // what ServeStdio returned
+	line chan string // lines that the server wrote; closed when the server has stopped writing
+	done chan error  // gets the error of ServeStdio
 	stop context.CancelFunc
 }
 
-// connect starts a conversation over pipes. The test ends it.
+// connect starts a conversation over pipes. The test's cleanup ends it.
 func (ty *toy) connect(t testing.TB) *client {
 	t.Helper()
 	inR, inW := io.Pipe()
@@ -188,8 +188,8 @@ func (ty *toy) connect(t testing.TB) *client {
 	return c
 }
 
-// close ends the conversation and waits for it. A test in a bubble must call it
-// itself: its cleanups run outside.
+// close ends the conversation and waits for its end. A test in a synctest bubble must call
+// close itself, since its cleanups run outside of the bubble.
 func (c *client) close() {
 	c.stop()
 	c.in.Close()
@@ -207,7 +207,7 @@ func (c *client) send(lines ...string) {
 	}
 }
 
-// answer is a line the server wrote.
+// answer is a line that the server wrote.
 type answer struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -221,7 +221,7 @@ type answer struct {
 	raw string
 }
 
-// short is the answer as the tables write it.
+// short returns the answer in the form of the test tables.
 func (a answer) short() string {
 	if a.Error != nil {
 		return fmt.Sprintf("%s: %d", a.ID, a.Error.Code)
@@ -276,7 +276,7 @@ func call(id, tool, args string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, id, tool, args)
 }
 
-// text is the first text of a tools/call result.
+// text returns the first text of a tools/call result.
 func (a answer) text() string {
 	var r struct {
 		Content []struct {
@@ -289,7 +289,7 @@ func (a answer) text() string {
 	return r.Content[0].Text
 }
 
-// split is the answers of a batch.
+// split returns the answers of a batch.
 func split(t testing.TB, line string) (all []answer) {
 	t.Helper()
 	var raws []json.RawMessage

@@ -20,16 +20,16 @@ type Tracer interface {
 	Traced(t Traced)
 }
 
-// Traced is a call from its first moment to its last.
+// Traced is a complete call, from its beginning to its end.
 type Traced struct {
 	Call       Call
 	Decision   policies.Decision
-	Result     *Result // nil where there is an error
+	Result     *Result // nil if Err is not nil
 	Err        error
-	Code       int // of the JSON-RPC error that is the answer; 0 for a result
+	Code       int // code of the JSON-RPC error that is the answer; 0 for a result
 	Start, End time.Time
-	Parent     TraceParent // of the call; zero where the client sent none
-	Phases     []Phase     // in the order in which they ended, at most maxPhases
+	Parent     TraceParent // parent span of the call; zero if the client sent none
+	Phases     []Phase     // phases in the order of their ends, at most maxPhases
 }
 
 // Phase is a part of a call.
@@ -49,21 +49,21 @@ const (
 // maxPhases bounds the phases of a call.
 const maxPhases = 32
 
-// TraceParent is the span that a request belongs to: from the request's _meta
-// (SEP-414, W3C Trace Context), or else the span of the HTTP request itself.
+// TraceParent is the span that a request belongs to: the span in the request's _meta
+// (SEP-414, W3C Trace Context), or otherwise the span of the HTTP request itself.
 type TraceParent struct {
-	TraceID, SpanID string // in lower-case hexadecimal digits; empty for none
+	TraceID, SpanID string // lower-case hexadecimal digits; empty if there is no span
 	Sampled         bool
-	State           string // tracestate, unread
+	State           string // tracestate, which belljar does not interpret
 	Local           bool   // the span is of this process
 }
 
-// maxTraceState bounds what is taken of a tracestate: the 512 bytes that all
-// must be able to carry (W3C Trace Context, section 3.3.1.5).
+// maxTraceState bounds the accepted length of a tracestate: the 512 bytes that every
+// implementation must be able to propagate (W3C Trace Context, section 3.3.1.5).
 const maxTraceState = 512
 
-// readTraceParent reads a traceparent (W3C Trace Context, section 3.2). The
-// result is zero for one that is not valid.
+// readTraceParent parses a traceparent (W3C Trace Context, section 3.2). The result is zero
+// if it is not valid.
 func readTraceParent(text, state string) TraceParent {
 	const short = len("00-") + 32 + len("-") + 16 + len("-00")
 	if len(text) < short || text[2] != '-' || text[35] != '-' || text[52] != '-' {
@@ -75,7 +75,7 @@ func readTraceParent(text, state string) TraceParent {
 			return TraceParent{}
 		}
 	}
-	// Later versions may have more behind a hyphen; version ff is not valid.
+	// Later versions may have further fields after a hyphen; version ff is not valid.
 	odd := version == "ff" || version == "00" && len(text) != short || len(text) > short && text[short] != '-'
 	if odd || strings.Trim(trace, "0") == "" || strings.Trim(span, "0") == "" {
 		return TraceParent{}
@@ -90,24 +90,25 @@ func readTraceParent(text, state string) TraceParent {
 	return TraceParent{TraceID: trace, SpanID: span, Sampled: bits[0]&1 != 0, State: state}
 }
 
-// Span is the span of an HTTP request that brought a call. It contains no part of the request but
-// the trace context.
+// Span is the span of an HTTP request that made a call. It contains no part of the request
+// except the trace context.
 type Span struct {
 	TraceID, SpanID string
-	Parent          TraceParent // zero for a client that sent none
+	Parent          TraceParent // zero if the client sent none
 }
 
-// servedSpan is the span of an HTTP request, before it is known whether it brings a call.
+// servedSpan is the span of an HTTP request, before it is known whether the request makes a
+// call.
 type servedSpan struct {
-	id, trace string      // trace is that of the parent, or a new one
-	parent    TraceParent // from the headers
+	id, trace string      // trace is the parent's trace, or a new one
+	parent    TraceParent // parent from the headers
 	used      bool        // guarded by Served.mu: a call belongs to it
 	over      bool        // guarded by Served.mu: the answer has ended
 }
 
-// StartSpan has the calls of a POST belong to a span of the request, whose parent is in its headers
-// (W3C Trace Context, section 3). A call with a parent in its _meta belongs to that instead.
-// StartSpan is called before the handler is.
+// StartSpan makes the calls of a POST belong to a span of the request. The span's parent is
+// in the request's headers (W3C Trace Context, section 3). A call with a parent in its
+// _meta belongs to that parent instead. StartSpan must be called before the handler.
 func (s *Served) StartSpan(r *http.Request) {
 	if r.Method != http.MethodPost {
 		return // streams and WebSockets outlive their calls
@@ -116,8 +117,9 @@ func (s *Served) StartSpan(r *http.Request) {
 	s.span = &servedSpan{id: newID(8), trace: cmp.Or(parent.TraceID, newID(16)), parent: parent}
 }
 
-// EndSpan returns the span of a request whose answer has ended. ok is false if it brought no call,
-// or if the beginner of the trace did not sample it. A call that begins later does not belong to it.
+// EndSpan returns the span of a request whose answer has ended. ok is false if the request
+// made no call, or if the trace was begun without sampling. A call that begins later does
+// not belong to the span.
 func (s *Served) EndSpan() (_ Span, ok bool) {
 	if s.span == nil {
 		return Span{}, false
@@ -129,14 +131,15 @@ func (s *Served) EndSpan() (_ Span, ok bool) {
 	switch {
 	case c == nil && !s.span.used:
 		return Span{}, false
-	case !s.span.used && span.Parent.TraceID == "": // only its calls have a parent: it is that of the request, too
+	case !s.span.used && span.Parent.TraceID == "": // only the call has a parent, which is then the request's parent too
 		span.TraceID, span.Parent = c.trace, c.parent
 	}
 	return span, span.Parent.TraceID == "" || span.Parent.Sampled
 }
 
-// parentOf returns the span that a call belongs to whose _meta has parent. A call that begins
-// when its request is over, since its client went away, belongs where the request did.
+// parentOf returns the span that a call with parent in its _meta belongs to. A call may
+// begin after its request is over, because its client went away; it then belongs to the
+// request's parent.
 func (s *Served) parentOf(parent TraceParent) TraceParent {
 	if parent.TraceID != "" || s == nil || s.span == nil {
 		return parent
@@ -151,7 +154,7 @@ func (s *Served) parentOf(parent TraceParent) TraceParent {
 	return TraceParent{TraceID: s.span.trace, SpanID: s.span.id, Sampled: from.TraceID == "" || from.Sampled, State: from.State, Local: true}
 }
 
-// trace gathers the phases of a call. A nil one gathers none.
+// trace gathers the phases of a call. A nil trace gathers none.
 type trace struct {
 	mu     sync.Mutex
 	phases []Phase // guarded by mu
@@ -165,15 +168,15 @@ func startTrace(c *Call) {
 	}
 }
 
-// newID returns n random bytes: 16 for a trace, 8 for a span.
+// newID returns n random bytes in hexadecimal digits. n is 16 for a trace, 8 for a span.
 func newID(n int) string {
 	id := make([]byte, n)
 	rand.Read(id)
 	return hex.EncodeToString(id)
 }
 
-// Phase begins a part of the call, for whoever traces it, and returns what ends
-// it. Without a tracer it does nothing.
+// Phase begins a phase of the call, and returns the function that ends it. If the call is
+// not traced it does nothing.
 func (c Call) Phase(name string) (end func()) {
 	return c.trace.phase(name)
 }
@@ -192,7 +195,7 @@ func (t *trace) phase(name string) (end func()) {
 	}
 }
 
-// endTrace tells the tracer of a call that is over.
+// endTrace passes a call that is over to the tracer.
 func (g *callGate) endTrace(t Traced) {
 	t.End = time.Now()
 	t.Call.trace.mu.Lock()

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// A request with several calls keeps the trace that one of them has from it, whatever the others say;
-// and a call that begins when its request is over belongs where the request did.
+// If one call of a request got its trace from the request, the request keeps that trace,
+// whatever other calls have in their _meta. A call that begins after its request is over
+// belongs to the request's parent.
 func TestSpanOfSeveralCalls(t *testing.T) {
 	_, served := WithServed(t.Context())
 	served.StartSpan(httptest.NewRequest(http.MethodPost, "/mcp", nil))

@@ -13,7 +13,7 @@ import (
 	"belljar.dev/mcp"
 )
 
-// tracer remembers.
+// tracer keeps the calls that it gets.
 type tracer struct {
 	mu  sync.Mutex
 	got []mcp.Traced
@@ -25,8 +25,8 @@ func (t *tracer) Traced(c mcp.Traced) {
 	t.got = append(t.got, c)
 }
 
-// A call belongs to the span that its _meta names, whichever way it came; a
-// text that is not a traceparent counts as missing.
+// A call belongs to the span that its _meta names, over every transport. A text that is not
+// a valid traceparent counts as missing.
 func TestTraceParent(t *testing.T) {
 	const trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	tr := &tracer{}
@@ -63,8 +63,8 @@ func TestTraceParent(t *testing.T) {
 	}
 }
 
-// A call over HTTP belongs to the span of its request, and that to the span in its headers, in both
-// eras. What a client puts into _meta comes first.
+// A call over HTTP belongs to the span of its request, and that span belongs to the span in
+// the request's headers, in both eras. A span in _meta takes precedence.
 func TestSpanOfTheRequest(t *testing.T) {
 	const trace, other, span, far = "4bf92f3577b34da6a3ce929d0e0e4736", "0af7651916cd43dd8448eb211c80319c", "00f067aa0ba902b7", "b7ad6b7169203331"
 	header, meta := "00-"+trace+"-"+span+"-01", "00-"+other+"-"+far+"-01"
@@ -72,7 +72,7 @@ func TestSpanOfTheRequest(t *testing.T) {
 	tr := &tracer{}
 	var mu sync.Mutex
 	var spans []mcp.Span
-	over := make(chan struct{}, 4) // gets one for each request whose handler has returned
+	over := make(chan struct{}, 4) // gets a value for each request whose handler has returned
 	ty := newToy(t, func(cfg *mcp.Config) { cfg.Trace = tr })
 	h := ty.Handler()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -88,15 +88,15 @@ func TestSpanOfTheRequest(t *testing.T) {
 	}))
 	defer func() {
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // at once
+		cancel() // cancelled, so that Shutdown does not wait
 		_ = ty.Shutdown(ctx)
 		server.Close()
 		http.DefaultClient.CloseIdleConnections()
 	}()
 	at := &site{toy: ty, t: t, url: server.URL}
 	legacy := at.greet()
-	<-over // of initialize
-	<-over // and of what follows it
+	<-over // the request initialize
+	<-over // the notification that follows initialize
 	for era, headers := range map[string][]string{"legacy": legacy, "modern": modernHeaders("tools/call", "echo")} {
 		message := call("1", "echo", `{"text":"hi"}`)
 		if era == "modern" {
@@ -104,8 +104,8 @@ func TestSpanOfTheRequest(t *testing.T) {
 		}
 		for name, tt := range map[string]struct {
 			header, meta string
-			parent       mcp.TraceParent // of the span of the request
-			nested       bool            // the call belongs to that span
+			parent       mcp.TraceParent // parent of the request's span
+			nested       bool            // the call belongs to the request's span
 			spans        int
 		}{
 			"nothing":           {"", "", mcp.TraceParent{}, true, 1},
@@ -152,7 +152,7 @@ func TestSpanOfTheRequest(t *testing.T) {
 	}
 }
 
-// Every call has one, however it ends.
+// Every call is traced, however it ends.
 func TestTraceOfEveryEnd(t *testing.T) {
 	tr := &tracer{}
 	c := newToy(t, func(cfg *mcp.Config) { cfg.Trace = tr }).connect(t)

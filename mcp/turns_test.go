@@ -15,8 +15,9 @@ import (
 	"belljar.dev/mcp"
 )
 
-// A session may end while its requests wait for their turn among those of its tenant. None
-// of them keeps a turn that others of the tenant, and in the end of all tenants, wait for.
+// A session may end while its requests wait for their turn among the requests of its
+// tenant. None of these requests keeps its turn: the tenant's other requests, and finally
+// those of all tenants, would wait for it.
 func TestEndedSessionsKeepNoTurns(t *testing.T) {
 	for name, waiting := range map[string]string{
 		"a call":               call("1", "echo", `{"text":"hi"}`),
@@ -46,7 +47,7 @@ func TestEndedSessionsKeepNoTurns(t *testing.T) {
 			ask(busy, req("2", "tools/list"))
 			select {
 			case <-answers:
-			case <-time.After(time.Hour): // of the bubble
+			case <-time.After(time.Hour): // an hour on the bubble's clock
 				t.Errorf("%s that waited when its session ended keeps its turn", name)
 				h.End(func(mcp.SessionInfo) bool { return true }, "")
 				<-answers
@@ -55,8 +56,8 @@ func TestEndedSessionsKeepNoTurns(t *testing.T) {
 	}
 }
 
-// crowd is clients of a tenant, over every transport, that do at random what clients do,
-// and go away at any moment.
+// crowd contains clients of a tenant, over every transport. They do random things that
+// clients do, and may disconnect at any time.
 type crowd struct {
 	*handled
 	r        *rand.Rand
@@ -67,10 +68,10 @@ type crowd struct {
 	asking   sync.WaitGroup
 }
 
-// body is a message that is answered at once, or waits, or is not valid.
+// body returns a message that is answered immediately, or waits, or is not valid.
 func (c *crowd) body() string {
 	id := c.id()
-	if c.r.IntN(8) == 0 { // of an earlier message
+	if c.r.IntN(8) == 0 { // the request to cancel is an earlier one
 		return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, c.r.IntN(c.asked+1))
 	}
 	return pick(c.r, []string{
@@ -88,7 +89,7 @@ func pick[T any](r *rand.Rand, all []T) (one T) {
 	return one
 }
 
-// request sends a request that may be cut at any time.
+// request sends a request that may be cancelled at any time.
 func (c *crowd) request(method, path, session, body string) *page {
 	ctx, cut := context.WithCancel(context.Background())
 	c.ends = append(c.ends, cut)
@@ -107,7 +108,7 @@ func (c *crowd) request(method, path, session, body string) *page {
 	return w
 }
 
-// step does something that one of the clients may do, at random.
+// step does one random thing that a client may do.
 func (c *crowd) step() {
 	switch c.r.IntN(16) {
 	case 0, 1:
@@ -163,12 +164,12 @@ func (c *crowd) step() {
 		synctest.Wait()
 	}
 	if c.r.IntN(10) == 0 {
-		time.Sleep(time.Duration(c.r.IntN(300)) * time.Second) // of the bubble
+		time.Sleep(time.Duration(c.r.IntN(300)) * time.Second) // on the bubble's clock
 	}
 }
 
-// Whatever the clients of a tenant do, and however they go away: at the end the tenant uses
-// nothing of its quotas, and every request that runs at once in all can run again.
+// Whatever the clients of a tenant do, and however they disconnect: in the end the tenant
+// uses none of its quotas, and as many requests as before can run at the same time.
 func TestNothingOfATenantIsLeft(t *testing.T) {
 	n, r := testenv.Cases(t, 40)
 	for range n {
@@ -187,7 +188,7 @@ func TestNothingOfATenantIsLeft(t *testing.T) {
 			}
 			h.End(func(mcp.SessionInfo) bool { return true }, "")
 			c.asking.Wait()
-			h.End(func(mcp.SessionInfo) bool { return true }, "") // those that came back meanwhile
+			h.End(func(mcp.SessionInfo) bool { return true }, "") // ends sessions that clients resumed meanwhile
 			time.Sleep(time.Hour)
 			synctest.Wait()
 			if used := shared.Used("a"); used != (mcp.TenantUsage{}) {
@@ -207,7 +208,7 @@ func TestNothingOfATenantIsLeft(t *testing.T) {
 			c.asking.Wait()
 		}, with, withSSE, func(c *mcp.Config) {
 			c.Shared, c.Limits.Idle = shared, 5*time.Minute
-			if r.IntN(2) == 0 { // sessions come back
+			if r.IntN(2) == 0 { // in half of the cases, sessions are kept and can be resumed
 				c.Kept = &shelf{kept: make(map[string]mcp.KeptSession)}
 			}
 		})

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// stall has a client leave more unread than waits for it without holding others up.
+// stall makes a client leave more unread bytes than the server queues for it.
 func (c *sock) stall() {
 	for i := range 4 {
 		c.send(call(fmt.Sprint(100+i), "big", `{"bytes":400000}`))
@@ -18,7 +18,7 @@ func (c *sock) stall() {
 	synctest.Wait()
 }
 
-// A client that does not read costs others nothing: their notifications do not wait for
+// A client that does not read does not delay others: their notifications do not wait for
 // it, and are not lost.
 func TestUnreadWebSocketStallsNobody(t *testing.T) {
 	const other = "Authorization: Bearer token-b"
@@ -27,7 +27,7 @@ func TestUnreadWebSocketStallsNobody(t *testing.T) {
 	for name, tell := range map[string]func(h *handled){
 		"notifications/resources/updated": func(h *handled) {
 			h.Updated("a", "note://7")
-			synctest.Wait() // that of a is on its way
+			synctest.Wait() // the notification of a is being sent
 			h.Updated("b", "note://7")
 		},
 		"notifications/prompts/list_changed": func(h *handled) { h.PromptsChanged() },
@@ -39,7 +39,7 @@ func TestUnreadWebSocketStallsNobody(t *testing.T) {
 				c.next()
 				return c
 			}
-			// It is not known which client is notified first.
+			// The order in which clients are notified is not known.
 			unread := []*sock{subscribed()}
 			reads := subscribed(offersMCP, other)
 			unread = append(unread, subscribed())
@@ -59,7 +59,7 @@ func TestUnreadWebSocketStallsNobody(t *testing.T) {
 	}
 }
 
-// Nor does a stream of the modern era that is not read.
+// An unread stream of the modern era does not delay other clients either.
 func TestUnreadListenerStallsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, with := newOffice(t, "tenants: {a: {}, b: {}}\n")
@@ -101,8 +101,8 @@ func TestUnreadListenerStallsNobody(t *testing.T) {
 	})
 }
 
-// A handshake that a message of the modern era asks for again and again counts like any
-// other request: only the one of a legacy client needs no turn.
+// A modern message that sends the handshake repeatedly counts like any other request: only
+// the handshake of a legacy client needs no turn.
 func TestModernInitializeHasARate(t *testing.T) {
 	_, with := newOffice(t, "tenants: {a: {limit: {calls: 1/h, burst: 4}}}\n")
 	s := newSite(t, with, withSockets)

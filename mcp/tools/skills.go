@@ -19,8 +19,8 @@ type invokeInput struct {
 	Arguments string `json:"arguments,omitempty" jsonschema:"replaces $ARGUMENTS"`
 }
 
-// Facts are empty: the policy gets the arguments anyway. A skill is read, and
-// nothing of it is run.
+// Facts returns no facts: the policy gets the arguments anyway. A skill is read, and no
+// part of it is run.
 func (invokeInput) Facts() policies.Facts { return policies.Facts{} }
 
 // invokeOutput is the structured result of InvokeSkill.
@@ -40,10 +40,10 @@ type searchSkillsInput struct {
 	Flags   string `json:"flags,omitempty" jsonschema:"any of -i (ignore case), -E (regular expression), -w (whole words)"`
 }
 
-// Facts are empty: the policy gets the arguments anyway.
+// Facts returns no facts: the policy gets the arguments anyway.
 func (searchSkillsInput) Facts() policies.Facts { return policies.Facts{} }
 
-// skillTools are InvokeSkill and SearchSkills.
+// skillTools implements the tools InvokeSkill and SearchSkills.
 type skillTools struct {
 	server   *mcp.Server
 	backends Backends
@@ -71,7 +71,7 @@ func addSkills(s *mcp.Server, sk *skillTools) {
 	s.AddPrompts(sk.prompts())
 }
 
-// skillsText is the description of InvokeSkill.
+// skillsText returns the description of InvokeSkill.
 func skillsText(c *skills.Catalog) string {
 	text := "Loads a skill: a workflow that somebody wrote down for you. The result has its instructions, and the files that belong to it."
 	if c == nil {
@@ -83,8 +83,8 @@ func skillsText(c *skills.Catalog) string {
 	return text
 }
 
-// DescribeSkills has clients told what skills there are now, if that has changed
-// since they were last told.
+// DescribeSkills updates the description of InvokeSkill. If the list of skills has changed
+// since the last call, it notifies clients.
 func DescribeSkills(s *mcp.Server, c *skills.Catalog) {
 	if s.Describe(invokeSkill, skillsText(c)) {
 		s.PromptsChanged()
@@ -141,10 +141,10 @@ func (sk *skillTools) search(ctx context.Context, _ mcp.Call, in searchSkillsInp
 	return &mcp.Result{Content: []mcp.Content{{Text: string(text)}}, Structured: found}, nil
 }
 
-// skillScheme begins the addresses of skills as resources.
+// skillScheme is the beginning of the URIs of skills.
 const skillScheme = "skill://"
 
-// resource is the skills and their files as resources.
+// resource returns the resource family of the skills and their files.
 func (sk *skillTools) resource() mcp.Resource {
 	return mcp.Resource{
 		Template: "skill://{name}/{+path}", Name: "skills", Title: "Skills", MIME: "text/markdown",
@@ -171,8 +171,8 @@ func (sk *skillTools) resource() mcp.Resource {
 	}
 }
 
-// described is the description of a skill for a person. People choose the skill
-// themselves, so they also see the description of an untrusted one, with its source.
+// described returns the description of a skill for a person. People choose the skill
+// themselves, so they also see the description of an untrusted skill, with its source.
 func described(s skills.Skill) string {
 	if s.Trusted {
 		return s.Description
@@ -180,7 +180,7 @@ func described(s skills.Skill) string {
 	return "(of the " + s.Source + ", which agents can write) " + s.Description
 }
 
-// read is one file of a skill.
+// read returns one file of a skill.
 func (sk *skillTools) read(_ context.Context, _ *mcp.Session, uri string) (data []byte, kind string, err error) {
 	name, file, ok := strings.Cut(strings.TrimPrefix(uri, skillScheme), "/")
 	if file, err = url.PathUnescape(file); err != nil || !ok {
@@ -196,7 +196,7 @@ func (sk *skillTools) read(_ context.Context, _ *mcp.Session, uri string) (data 
 	return data, kindOf(file, data), nil
 }
 
-// prompts are the skills as prompts: a person chooses one at the client.
+// prompts returns the skills as prompts: a person chooses one in the client.
 func (sk *skillTools) prompts() mcp.PromptSource {
 	return mcp.PromptSource{
 		List: func(context.Context, *mcp.Session) ([]mcp.Prompt, error) {

@@ -10,24 +10,24 @@ import (
 	"belljar.dev/sandbox/protect"
 )
 
-// state is the state of a job at one moment.
+// state is the state of a job at one point in time.
 type state struct {
 	status  job.Status
 	ended   bool
-	code    *int // nil where it is not known
+	code    *int // exit code; nil if it is not known
 	signal  string
 	runtime time.Duration
 	usage   limit.Usage
 
 	reverted []string // changes to protected paths that were taken back
-	blocked  []string // what of the network was refused
-	by       string   // the person who ended it; empty for its agent
+	blocked  []string // refused uses of the network, as sentences
+	by       string   // person who ended the job; empty if its agent did
 }
 
 // is reports whether the job ended with a status.
 func (s state) is(status sandbox.Status) bool { return string(s.status) == status.String() }
 
-// tell adds what the agent should know of the sandbox's own actions.
+// tell adds the sandbox's own actions that the agent should know.
 func (s state) tell(t *text) {
 	s.tellLost(t)
 	if s.by != "" {
@@ -48,7 +48,7 @@ func (s state) tellLost(t *text) {
 	}
 }
 
-// pairs returns the state as the pairs of a status line.
+// pairs returns the state in the form of pairs for a status line.
 func (s state) pairs(id int64) []string {
 	p := []string{"task_id", strconv.FormatInt(id, 10), "status", string(s.status)}
 	if s.code != nil {
@@ -65,7 +65,7 @@ func outcome(cmd *sandbox.Job) sandbox.Result {
 	return cmd.Kill(0) // does nothing to a command that has ended
 }
 
-// reverted returns the sentences about changes that were taken back.
+// reverted returns sentences about changes that were taken back.
 func reverted(all []protect.Reverted) []string {
 	var said []string
 	for _, v := range all {
@@ -74,7 +74,7 @@ func reverted(all []protect.Reverted) []string {
 	return said
 }
 
-// refused returns the sentences about refused connections.
+// refused returns sentences about refused connections.
 func refused(r sandbox.Result) []string {
 	var said []string
 	for _, b := range r.Blocked {

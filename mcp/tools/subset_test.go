@@ -9,19 +9,19 @@ import (
 	"belljar.dev/mcp"
 )
 
-// The input schemas hold no more than all of these take: OpenAI's function calling in
-// strict mode (https://platform.openai.com/docs/guides/structured-outputs, "Supported
-// schemas"), Gemini's function declarations (https://ai.google.dev/api/caching#Schema)
-// and Claude's tools.
+// The input schemas use only features that all of these accept: OpenAI's function calling
+// in strict mode (https://platform.openai.com/docs/guides/structured-outputs, "Supported
+// schemas"), Gemini's function declarations (https://ai.google.dev/api/caching#Schema) and
+// Claude's tools.
 //
-// Strict mode wants every object closed and every member of it required. SDKs bring
-// other schemas into that form: ensure_strict_json_schema of openai-agents-python
-// (src/agents/strict_schema.py) requires all members and refuses an object with
-// additionalProperties, and toOpenAIStrictToolSchema of openai-agents-js
-// (packages/agents-core/src/utils/strictToolSchema.ts) makes an optional member "null
-// or its type" as well, for which its type must be known, and refuses allOf, oneOf,
-// not, if, patternProperties and their like. So members stay optional here; what is
-// null was left out.
+// Strict mode requires that every object is closed and that each of its members is
+// required. SDKs convert other schemas to that form: ensure_strict_json_schema of
+// openai-agents-python (src/agents/strict_schema.py) makes all members required and refuses
+// an object with additionalProperties. toOpenAIStrictToolSchema of openai-agents-js
+// (packages/agents-core/src/utils/strictToolSchema.ts) also makes an optional member "null
+// or its type", for which the type must be known, and refuses allOf, oneOf, not, if,
+// patternProperties and similar keywords. So members stay optional in our schemas, and null
+// means that a member was left out.
 func TestSchemasAreOfTheSubsetOfModels(t *testing.T) {
 	server, err := mcp.New(mcp.Config{Gate: allowAll{}})
 	if err != nil {
@@ -43,14 +43,14 @@ func TestSchemasAreOfTheSubsetOfModels(t *testing.T) {
 	}
 }
 
-// The keywords and the types that all know, and the names of members.
+// The keywords and types that all models accept, and the form of members' names.
 var (
 	keywords = []string{"type", "description", "properties", "required", "items", "additionalProperties"}
 	types    = []any{"object", "array", "string", "integer", "number", "boolean"}
 	memberOf = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]{0,63}$`)
 )
 
-// subset fails the test for what one of the models does not know.
+// subset fails the test for a part of a schema that one of the models does not accept.
 func subset(t *testing.T, at string, schema map[string]any, depth int) {
 	t.Helper()
 	for key := range schema {

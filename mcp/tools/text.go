@@ -22,7 +22,7 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// text is a result's one text block, put together line by line.
+// text is the text block of a result, built line by line.
 type text struct{ b strings.Builder }
 
 // line adds one line; an empty one adds nothing.
@@ -32,7 +32,7 @@ func (t *text) line(format string, args ...any) {
 	}
 }
 
-// body adds the output of a command, and ends it so that a line may follow.
+// body adds the output of a command, and a line break at its end if it has none.
 func (t *text) body(s string) {
 	t.b.WriteString(s)
 	if s != "" && !strings.HasSuffix(s, "\n") {
@@ -40,8 +40,8 @@ func (t *text) body(s string) {
 	}
 }
 
-// status ends the text with the line that programs read: pairs of a name and
-// a value. A command can print such a line too, so only the last one counts.
+// status ends the text with a line for programs: pairs of a name and a value. A command can
+// print such a line too, so only the last one counts.
 func (t *text) status(pairs ...string) string {
 	t.b.WriteString("[belljar")
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -51,7 +51,7 @@ func (t *text) status(pairs ...string) string {
 	return t.b.String()
 }
 
-// bracket marks a line as belljar's, not the command's.
+// bracket marks a line as belljar's own, in contrast to a command's.
 func bracket(s string) string {
 	if s == "" {
 		return ""
@@ -59,7 +59,7 @@ func bracket(s string) string {
 	return "[" + s + "]"
 }
 
-// plain are the values that need no quotes in a status line.
+// plain matches the values that need no quotes in a status line.
 var plain = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_./:@%+,-]+$`) })
 
 func word(s string) string {
@@ -69,7 +69,7 @@ func word(s string) string {
 	return strconv.Quote(s)
 }
 
-// clip is the first n characters of s.
+// clip returns the first n characters of s, and "..." if there are more.
 func clip(s string, n int) string {
 	for i := range s {
 		if n--; n < 0 {
@@ -79,27 +79,27 @@ func clip(s string, n int) string {
 	return s
 }
 
-// oneLine is s with its line breaks made visible.
+// oneLine returns s with visible line breaks.
 func oneLine(s string) string {
 	return strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(strings.TrimSpace(s))
 }
 
-// valid is p as text: JSON strings hold nothing else.
+// valid returns p as valid UTF-8, which JSON strings must be.
 func valid(p []byte) string { return strings.ToValidUTF8(string(p), "\uFFFD") }
 
-// uri names an output as a resource.
+// uri returns the URI of an output.
 func uri(o *sandbox.Output) string { return outputURI(o.ID()) }
 
 func outputURI(id string) string { return "output://" + id }
 
 func jobURI(id int64) string { return jobScheme + strconv.FormatInt(id, 10) }
 
-// linesShown is how many lines of an output a result shows where the call names
-// no bytes. opencode 1.18 gives its model the first 2,000 lines of a result, and
-// would drop what stands at the end: how the command ended, and callbacks.
+// linesShown is how many lines of an output a result shows if the call sets no number of
+// bytes. opencode 1.18 gives its model the first 2,000 lines of a result, and would drop
+// the last lines: how the command ended, and callbacks.
 const linesShown = 1900
 
-// fewLines takes lines out of the middle of a cut that has more than most of them.
+// fewLines removes lines from the middle of a cut that has more than most lines.
 func fewLines(c sandbox.Cut, most int) sandbox.Cut {
 	if bytes.Count(c.Text, []byte("\n")) <= most {
 		return c
@@ -114,7 +114,7 @@ func fewLines(c sandbox.Cut, most int) sandbox.Cut {
 	return sandbox.Cut{Text: all, Total: c.Total, Dropped: c.Total - int64(len(all)), At: len(head)}
 }
 
-// linesEnd is where the first n lines of a text end.
+// linesEnd returns the offset after the first n lines of a text.
 func linesEnd(text []byte, n int) int {
 	at := 0
 	for ; n > 0; n-- {
@@ -127,7 +127,7 @@ func linesEnd(text []byte, n int) int {
 	return at
 }
 
-// shorten is a cut as text, with a line where bytes are missing.
+// shorten returns a cut as text, with a line in place of the missing bytes.
 func shorten(c sandbox.Cut, o *sandbox.Output) string {
 	if c.Dropped == 0 {
 		return valid(c.Text)
@@ -140,8 +140,8 @@ func shorten(c sandbox.Cut, o *sandbox.Output) string {
 		head, c.Dropped, c.Total, uri(o), c.At, min(c.Dropped, maxRange), tail)
 }
 
-// stream is a cut of one stream: like shorten, without a place to read on,
-// since output:// counts both streams together.
+// stream returns a cut of one stream like shorten, but without a URI of the missing bytes:
+// output:// counts both streams together.
 func stream(c sandbox.Cut) string {
 	if c.Dropped == 0 {
 		return valid(c.Text)
@@ -149,7 +149,7 @@ func stream(c sandbox.Cut) string {
 	return fmt.Sprintf("%s\n[... %d of %d bytes left out here ...]\n%s", valid(c.Text[:c.At]), c.Dropped, c.Total, valid(c.Text[c.At:]))
 }
 
-// signalName is a signal as kill -l spells it, or nothing.
+// signalName returns a signal's name as kill -l spells it; empty for no signal.
 func signalName(s syscall.Signal) string {
 	if s == 0 {
 		return ""
@@ -160,11 +160,11 @@ func signalName(s syscall.Signal) string {
 	return "SIG" + strconv.Itoa(int(s))
 }
 
-// milliseconds is d as tools report it.
+// milliseconds returns d in the unit of the tools' results.
 func milliseconds(d time.Duration) int64 { return d.Milliseconds() }
 
-// within reads a number of milliseconds: absent gives the default, which never
-// is above the limit.
+// within converts a number of milliseconds. If got is nil, it returns the default, at most
+// the limit.
 func within(name string, got *int64, normal, low, high time.Duration, above string) (time.Duration, error) {
 	if got == nil {
 		return min(normal, high), nil
@@ -180,7 +180,7 @@ func within(name string, got *int64, normal, low, high time.Duration, above stri
 	return time.Duration(*got) * time.Millisecond, nil
 }
 
-// bytesWithin reads a number of bytes in the same way.
+// bytesWithin converts a number of bytes in the same way.
 func bytesWithin(name string, got *int64, normal, high int64) (int, error) {
 	if got == nil {
 		return int(normal), nil
@@ -193,9 +193,9 @@ func bytesWithin(name string, got *int64, normal, high int64) (int, error) {
 
 const nothingRan = "Nothing was run."
 
-// blocked is the result for a call that the sandbox did not take, in words
-// for the agent; the cause goes to the log. A call that was cancelled is
-// nobody's to read any more, so its error passes through.
+// blocked returns the result for a call that the sandbox refused, with a text for the
+// agent; the cause goes to the log. For a cancelled call it returns the cause of the cancel
+// as the error, since nobody reads a result.
 func (s *shells) blocked(ctx context.Context, id string, err error) (*mcp.Result, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

@@ -23,7 +23,8 @@ func TestStatusLine(t *testing.T) {
 	}
 }
 
-// An output of many lines keeps both its ends, and says what is missing between.
+// An output of many lines keeps its beginning and its end, and a line says how much is
+// missing between them.
 func TestFewLines(t *testing.T) {
 	var all strings.Builder
 	for i := range 5000 {
@@ -129,7 +130,7 @@ func FuzzParseOutput(f *testing.F) {
 }
 
 func TestSpanEndsBetweenCharacters(t *testing.T) {
-	o := written{text: "aé€b"} // 1, 2, 3 and 1 bytes
+	o := written{text: "aé€b"} // its characters have 1, 2, 3 and 1 bytes
 	for length, want := range map[int]string{1: "a", 2: "a", 3: "aé", 5: "aé", 6: "aé€", 9: "aé€b"} {
 		got, err := span{offset: 0, length: length}.read(o)
 		if err != nil || string(got) != want {
@@ -165,7 +166,7 @@ func TestCheckCommand(t *testing.T) {
 	}
 }
 
-// L6: a command has 30 s unless the call says otherwise.
+// L6: A command has 30 s unless the call sets a timeout.
 func TestBashDefaultTimeout(t *testing.T) {
 	grant := policies.Default().Decide(policies.Facts{Tool: "Bash", Command: "true"}).Grant
 	plan, err := bashInput{Command: "true"}.check(grant)

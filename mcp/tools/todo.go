@@ -22,7 +22,8 @@ type todoInput struct {
 	Status string `json:"status,omitempty" jsonschema:"complete: completed (default), cancelled, blocked, in_progress or pending"`
 }
 
-// Facts are empty: the policy gets the arguments anyway. Todos are belljar's own.
+// Facts returns no facts: the policy gets the arguments anyway, and belljar keeps todos
+// itself.
 func (todoInput) Facts() policies.Facts { return policies.Facts{} }
 
 // todoOutput is the structured result of TaskManager.
@@ -51,13 +52,13 @@ type todoStep struct {
 	Done   bool   `json:"done"`
 }
 
-// shownTodos bounds what a list has.
+// shownTodos bounds the number of todos in a list.
 const shownTodos = 50
 
-// todos is the tool TaskManager.
+// todos implements the tool TaskManager.
 type todos struct {
 	backends Backends
-	server   *mcp.Server // whose clients watch the list
+	server   *mcp.Server // notifies clients that watch the list
 }
 
 func addTodos(s *mcp.Server, t *todos) {
@@ -75,7 +76,7 @@ func addTodos(s *mcp.Server, t *todos) {
 // todoList is the URI of the list of todos.
 const todoList = "todo://list"
 
-// resource is the list of todos, which belongs to the tenant.
+// resource returns the resource with the list of todos, which belongs to the tenant.
 func (t *todos) resource() mcp.Resource {
 	return mcp.Resource{
 		Template: "todo://{list}", Name: "tasks", Title: "Tasks", MIME: "text/plain",
@@ -99,7 +100,7 @@ func (t *todos) resource() mcp.Resource {
 	}
 }
 
-// manage is one call.
+// manage runs one call.
 func (t *todos) manage(ctx context.Context, call mcp.Call, in todoInput) (*mcp.Result, error) {
 	if t.backends.Todos == nil {
 		return mcp.Failed("TaskManager is not set up on this server. Nothing was changed."), nil
@@ -121,7 +122,7 @@ func (t *todos) manage(ctx context.Context, call mcp.Call, in todoInput) (*mcp.R
 	return mcp.Failed("The task list cannot be read or written; the log of the server says why. Nothing was changed."), nil
 }
 
-// act does what the action says.
+// act runs the action of a call.
 func (t *todos) act(ctx context.Context, o store.Owner, in todoInput) (*mcp.Result, error) {
 	book := t.backends.Todos
 	id, step := int64(0), int64(0)
@@ -175,7 +176,7 @@ func (t *todos) act(ctx context.Context, o store.Owner, in todoInput) (*mcp.Resu
 	return mcp.Failed("action: got %q, want create, add, complete, list, pending or switch. Nothing was changed.", policies.Clip(in.Action, 40)), nil
 }
 
-// complete gives a step or a task the status that is asked for.
+// complete sets the status of a step or a todo.
 func (t *todos) complete(ctx context.Context, o store.Owner, id, step int64, status string) (*mcp.Result, error) {
 	s := todo.Status(status)
 	if s == "" {
@@ -215,7 +216,7 @@ func (t *todos) complete(ctx context.Context, o store.Owner, id, step int64, sta
 	return t.one(ctx, o, after, &before, 0, said)
 }
 
-// progressed is how far a todo is, in words.
+// progressed returns as text how many steps of a todo are done.
 func progressed(t todo.Todo) string {
 	if len(t.Steps) == 0 {
 		return "It has no steps"
@@ -223,7 +224,7 @@ func progressed(t todo.Todo) string {
 	return fmt.Sprintf("%d of %d steps done", len(t.Steps)-t.Left(), len(t.Steps))
 }
 
-// one is the result about a single todo.
+// one returns the result for a single todo.
 func (t *todos) one(ctx context.Context, o store.Owner, now todo.Todo, before *todo.Todo, step int64, said string) (*mcp.Result, error) {
 	out := todoOutput{Tasks: []todoTask{taskOf(now)}, StepID: step}
 	if before != nil {
@@ -234,7 +235,7 @@ func (t *todos) one(ctx context.Context, o store.Owner, now todo.Todo, before *t
 	if out.Open, out.Done, out.Current, err = t.backends.Todos.Count(ctx, o); err != nil {
 		return nil, err
 	}
-	if before != nil && before.Current && step == 0 { // the next step would go to the todo that was current
+	if before != nil && before.Current && step == 0 { // the todo is not current any more, so the text names the one that is
 		said += currentText(out.Current)
 	}
 	return &mcp.Result{Content: []mcp.Content{{Text: said}}, Structured: out}, nil
@@ -248,12 +249,12 @@ func taskOf(t todo.Todo) todoTask {
 	return out
 }
 
-// marks are how a list shows statuses.
+// marks contains the mark of each status in a list.
 var marks = map[todo.Status]string{
 	todo.Pending: "[ ]", todo.InProgress: "[>]", todo.Completed: "[x]", todo.Blocked: "[!]", todo.Cancelled: "[-]",
 }
 
-// listed is a list of todos, the newest last.
+// listed returns the result with a list of todos, the newest last.
 func listed(all []todo.Todo, openOnly bool, query string) *mcp.Result {
 	out := todoOutput{Tasks: []todoTask{}}
 	var found []todo.Todo
@@ -312,7 +313,7 @@ func currentText(id int64) string {
 	return fmt.Sprintf(" Current: %d.", id)
 }
 
-// unusual names a status that its mark may not tell.
+// unusual returns the name of a status whose mark may not be understood.
 func unusual(s todo.Status) string {
 	if s == todo.Blocked || s == todo.Cancelled || s == todo.InProgress {
 		return " (" + string(s) + ")"
@@ -320,7 +321,7 @@ func unusual(s todo.Status) string {
 	return ""
 }
 
-// holds reports whether a todo or one of its steps holds a text, in any case.
+// holds reports whether a todo or one of its steps contains a text, ignoring case.
 func holds(t todo.Todo, query string) bool {
 	query = strings.ToLower(strings.TrimSpace(query))
 	return strings.Contains(strings.ToLower(t.Name), query) ||

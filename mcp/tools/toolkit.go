@@ -21,8 +21,8 @@ const (
 	qualityGate              = "quality_gate"
 )
 
-// ToolkitNames returns the names of the tools of the toolkit, which a server has where it is
-// asked to: with serve --toolkit, or by a policy that names one of them.
+// ToolkitNames returns the names of the tools of the toolkit. A server has them with serve
+// --toolkit, or if its policy names one of them.
 func ToolkitNames() []string {
 	return []string{
 		generateTemplate, listTemplates, validateTemplate, scaffoldProject, searchTemplates,

@@ -19,7 +19,8 @@ type templateInput struct {
 	Parameters  map[string]any `json:"parameters" jsonschema:"by name; list_templates has those of each template"`
 }
 
-// Facts are empty: the policy gets the arguments anyway. Templates are part of the program.
+// Facts returns no facts: the policy gets the arguments anyway. Templates are part of the
+// program.
 func (templateInput) Facts() policies.Facts { return policies.Facts{} }
 
 // listTemplatesInput is the arguments of list_templates.
@@ -28,7 +29,7 @@ type listTemplatesInput struct {
 	Category  string `json:"category,omitempty" jsonschema:"makefile, readme, gitignore or agents; default all"`
 }
 
-// Facts are empty, as above.
+// Facts returns no facts, for the same reason as above.
 func (listTemplatesInput) Facts() policies.Facts { return policies.Facts{} }
 
 // scaffoldInput is the arguments of scaffold_project.
@@ -38,7 +39,7 @@ type scaffoldInput struct {
 	Parameters map[string]any `json:"parameters,omitempty" jsonschema:"by name; each template takes those that it has"`
 }
 
-// Facts are empty, as above.
+// Facts returns no facts, for the same reason as above.
 func (scaffoldInput) Facts() policies.Facts { return policies.Facts{} }
 
 // searchTemplatesInput is the arguments of search_templates.
@@ -47,7 +48,7 @@ type searchTemplatesInput struct {
 	Toolchain string `json:"toolchain,omitempty" jsonschema:"default all"`
 }
 
-// Facts are empty, as above.
+// Facts returns no facts, for the same reason as above.
 func (searchTemplatesInput) Facts() policies.Facts { return policies.Facts{} }
 
 // templateEntry is a template in a list. Its first four members are those of a resource.
@@ -132,7 +133,8 @@ func addTemplates(s *mcp.Server) {
 	s.AddResource(templateResource())
 }
 
-// templateError returns an error of the templates with the code of the client's era.
+// templateError converts an error of the templates to an error with the code of the
+// client's era.
 func templateError(err error) error {
 	bad := &wire.Error{Text: err.Error()}
 	data := map[string]any{}
@@ -168,8 +170,8 @@ func generateFile(_ context.Context, _ mcp.Call, in templateInput) (*mcp.Result,
 	}, nil
 }
 
-// describedTemplates is how many templates a list describes with their parameters. The text of
-// all would be ten times as long.
+// describedTemplates is the longest list that describes the parameters of its templates.
+// The text for all templates would be ten times as long.
 const describedTemplates = 4
 
 func listAllTemplates(_ context.Context, _ mcp.Call, in listTemplatesInput) (*mcp.Result, error) {
@@ -197,7 +199,7 @@ func listAllTemplates(_ context.Context, _ mcp.Call, in listTemplatesInput) (*mc
 	return &mcp.Result{Content: []mcp.Content{{Text: strings.TrimSuffix(t.b.String(), "\n")}}, Structured: out}, nil
 }
 
-// parameterNames are the names of parameters, with a star behind those that are required.
+// parameterNames returns the names of parameters, with a star after each required one.
 func parameterNames(all []template.Parameter) string {
 	names := make([]string, len(all))
 	for i, p := range all {
@@ -208,7 +210,7 @@ func parameterNames(all []template.Parameter) string {
 	return strings.Join(names, ", ")
 }
 
-// parameterLine is a parameter in one line.
+// parameterLine returns the description of a parameter in one line.
 func parameterLine(p template.Parameter) string {
 	line := fmt.Sprintf("%s %s", p.Name, p.Type)
 	switch {
@@ -273,8 +275,9 @@ func findTemplates(_ context.Context, _ mcp.Call, in searchTemplatesInput) (*mcp
 	return &mcp.Result{Content: []mcp.Content{{Text: strings.TrimSuffix(t.b.String(), "\n")}}, Structured: out}, nil
 }
 
-// templateResource is the templates as resources. A read returns what comes out with the
-// defaults and the example of each required parameter, which is what the MIME type says.
+// templateResource returns the resource family of the templates. A read returns the
+// generated file, made with the defaults and with the example of each required parameter;
+// the MIME type is that of the file.
 func templateResource() mcp.Resource {
 	return mcp.Resource{
 		Template: "template://{category}/{toolchain}/{variant}", Name: "templates", Title: "Templates of project files", MIME: "text/plain",

@@ -13,7 +13,7 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// The tools for templates, with what they say and what their results hold.
+// TestTemplateTools checks the texts and the structured results of the tools for templates.
 func TestTemplateTools(t *testing.T) {
 	server, session := toolkitServer(t)
 	var b strings.Builder
@@ -42,7 +42,8 @@ func TestTemplateTools(t *testing.T) {
 		for _, part := range r.Content {
 			b.WriteString(part.Text + "\n")
 		}
-		if c.tool != scaffoldProject && c.args != "{}" { // the members of the others are the texts, or too many
+		// the structure of scaffold_project repeats the texts, and that of {} is too long
+		if c.tool != scaffoldProject && c.args != "{}" {
 			fmt.Fprintf(&b, "%s\n", structured)
 		}
 		b.WriteByte('\n')
@@ -50,7 +51,7 @@ func TestTemplateTools(t *testing.T) {
 	golden.Equal(t, "templates.golden", b.String())
 }
 
-// Bad input has an error of the kind that says what was wrong, whatever it is.
+// Each kind of bad input has an error that says what was wrong.
 func TestBadTemplates(t *testing.T) {
 	server, session := toolkitServer(t)
 	quoted := func(s string) string { raw, _ := json.Marshal(s); return string(raw) }
@@ -89,8 +90,8 @@ func TestBadTemplates(t *testing.T) {
 			t.Errorf("%s %.100s: got the kind %d, %s: %s", tt.tool, tt.args, bad.Kind, data, bad.Text)
 		}
 	}
-	// A member that is not an argument of the tool, or is deeper than any call, is refused
-	// as for each tool.
+	// Missing arguments, arguments of a wrong type, and arguments that are too deep are
+	// refused as for every other tool.
 	for args, want := range map[string]string{
 		`{` + makefile + `}`:                  `argument "parameters" is missing`,
 		`{` + makefile + `,"parameters":"x"}`: `argument "parameters" is the string "x"; it must be an object`,
@@ -103,8 +104,8 @@ func TestBadTemplates(t *testing.T) {
 	}
 }
 
-// The codes are those that are published for the legacy era, and one with a reason in the
-// modern one (C8, C9).
+// The codes in the legacy era are the published ones. The modern era has one code, with a
+// reason (C8, C9).
 func TestTemplateCodes(t *testing.T) {
 	for kind, want := range map[wire.Kind]int64{wire.TemplateNotFound: -32000, wire.TemplateURI: -32001, wire.TemplateParameter: -32002, wire.RateLimited: -32003} {
 		if got := kind.Code(wire.Legacy); got != want {
@@ -116,7 +117,7 @@ func TestTemplateCodes(t *testing.T) {
 	}
 }
 
-// toolkitServer is a server with the toolkit and nothing else that works.
+// toolkitServer returns a server with the toolkit. Its other tools have no backends.
 func toolkitServer(t *testing.T) (*mcp.Server, *mcp.Session) {
 	t.Helper()
 	server, err := mcp.New(mcp.Config{Gate: allowAll{}})
@@ -132,8 +133,8 @@ func toolkitServer(t *testing.T) (*mcp.Server, *mcp.Session) {
 	return server, session
 }
 
-// A server has the tools of the toolkit with it only, each read-only and also a method, and
-// all have names of the list.
+// A server has the tools of the toolkit only if the toolkit is on. Each is read-only and
+// also a method, and its name is in the list.
 func TestToolkitNames(t *testing.T) {
 	all := ToolkitNames()
 	if slices.Sort(all); len(slices.Compact(slices.Clone(all))) != 14 {

@@ -10,7 +10,7 @@ import (
 	"belljar.dev/mcp"
 )
 
-// toolkitTools returns the names of the tools that a server has with the toolkit only.
+// toolkitTools returns the names of the tools that a server has only if the toolkit is on.
 func toolkitTools(t testing.TB) []string {
 	t.Helper()
 	names := func(b Backends) (all []string) {
@@ -28,8 +28,8 @@ func toolkitTools(t testing.TB) []string {
 	return slices.DeleteFunc(names(Backends{Toolkit: true}), func(name string) bool { return slices.Contains(without, name) })
 }
 
-// A reader of docs/results.md learns of each member of each analysis what it is: the tag
-// jsonschema of its field says so.
+// docs/results.md explains each member of each analysis, from the tag jsonschema of the
+// member's field.
 func TestEachMemberOfAnAnalysisIsExplained(t *testing.T) {
 	s, err := mcp.New(mcp.Config{Gate: allowAll{}})
 	if err != nil {
@@ -55,7 +55,7 @@ func TestEachMemberOfAnAnalysisIsExplained(t *testing.T) {
 	}
 }
 
-// unexplained returns the members without a description, those below others too.
+// unexplained returns the members without a description, including nested members.
 func (s resultSchema) unexplained(below string) (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		p := s.Properties[name]

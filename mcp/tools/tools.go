@@ -8,9 +8,9 @@ import (
 	"belljar.dev/mcp"
 )
 
-// Add registers the tools and their resources, and returns what the operator of the
-// server can do with what they run. Like mcp.AddTool it panics where two tools have one
-// name.
+// Add registers the tools and their resources. It returns an Operator, with which the
+// operator of the server sees and ends background tasks. Like mcp.AddTool it panics if two
+// tools have the same name.
 func Add(s *mcp.Server, b Backends) *Operator {
 	if b.Log == nil {
 		b.Log = slog.New(slog.DiscardHandler)

@@ -36,7 +36,7 @@ func newFront(t *testing.T, handler http.Handler) *front {
 	return f
 }
 
-// post returns the message that a POST is answered with, and the headers.
+// post returns the message with which a POST is answered, and the headers.
 func (f *front) post(body string, headers map[string]string) (message string, _ http.Header) {
 	f.t.Helper()
 	req, err := http.NewRequestWithContext(f.t.Context(), http.MethodPost, f.url, strings.NewReader(body))
@@ -65,11 +65,11 @@ func (f *front) post(body string, headers map[string]string) (message string, _ 
 	return string(bytes.TrimSpace(raw)), res.Header
 }
 
-// chance is what differs between two calls that are the same.
+// chance matches the parts that differ between the answers to two equal calls.
 var chance = regexp.MustCompile(`c-[A-Z2-7]{8}|[0-9.]+ ?(ms|s|µs)\b|duration_ms=[0-9]+`)
 
-// call makes a call as a client of an era does. throughSDK adds a member to its
-// parameters that only the go-sdk reads.
+// call makes a call as a client of an era does. throughSDK adds a member to the call's
+// parameters that only the go-sdk reads. plain reports whether the answer was plain JSON.
 func (f *front) call(modern, throughSDK bool, tool, args string) (answer any, plain bool) {
 	f.t.Helper()
 	odd := ""
@@ -90,9 +90,9 @@ func (f *front) call(modern, throughSDK bool, tool, args string) (answer any, pl
 	return answer, header.Get("Content-Type") == "application/json"
 }
 
-// TestHTTPAnswersAsTheSDK has each tool called with arguments that cannot be meant and
-// with some that can, in both eras, by the way past the go-sdk and by the way through
-// it. The answers are the same but for the order of keys.
+// TestHTTPAnswersAsTheSDK calls each tool with invalid arguments, and some tools with valid
+// ones, in both eras, once past the go-sdk and once through it. The answers are equal
+// except for the order of keys.
 func TestHTTPAnswersAsTheSDK(t *testing.T) {
 	w := newWhole(t)
 	f := newFront(t, w.own.Handler())

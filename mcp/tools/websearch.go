@@ -28,11 +28,11 @@ type searchInput struct {
 	TimeoutMS      *int64   `json:"timeout_ms,omitempty" jsonschema:"milliseconds (default 2500, at most 10000)"`
 }
 
-// Facts are empty: the policy gets the arguments anyway. A search reaches the
-// engines that the grant's network allows, and nothing that the call names.
+// Facts returns no facts: the policy gets the arguments anyway. A search reaches only the
+// engines that the grant's network allows, and no host that the call names.
 func (searchInput) Facts() policies.Facts { return policies.Facts{} }
 
-// query is the arguments as the fan takes them, which checks what they say.
+// query returns the arguments in the form for the fan, which checks them.
 func (in searchInput) query() (search.Query, error) {
 	q := search.Query{
 		Text: in.Query, Engines: in.Engines, Category: in.Category, Language: in.Language, Region: in.Region,
@@ -98,7 +98,7 @@ type searchAnswer struct {
 	Text   string `json:"text"`
 }
 
-// searchEngine is what became of one engine.
+// searchEngine is the outcome of one engine.
 type searchEngine struct {
 	Name    string `json:"name"`
 	Outcome string `json:"outcome" jsonschema:"OK, EMPTY, BLOCKED_CAPTCHA, BLOCKED_SOFT, RATE_LIMITED, TIMEOUT, HTTP_ERROR, DRIFT, DISABLED_BY_POLICY, SKIPPED_OPEN, or NONE while it is pending"`
@@ -110,7 +110,7 @@ type searchEngine struct {
 	Lane    string `json:"lane,omitempty" jsonschema:"browser, where a Chrome read the engine's page"`
 }
 
-// searches is the tool that asks search engines.
+// searches implements the tool WebSearch.
 type searches struct{ backends Backends }
 
 // addSearch registers WebSearch.
@@ -143,7 +143,7 @@ func (t *searches) search(ctx context.Context, call mcp.Call, in searchInput) (*
 	return &mcp.Result{Content: []mcp.Content{{Text: report.Text()}}, Structured: outputOf(report)}, nil
 }
 
-// progressOf is one engine's answer as a line of progress.
+// progressOf returns a line of progress about one engine's answer.
 func progressOf(p search.Progress) string {
 	if p.Outcome == engine.OK {
 		return fmt.Sprintf("%s: %d results after %d ms", p.Engine, p.Results, milliseconds(p.Took))
@@ -151,7 +151,7 @@ func progressOf(p search.Progress) string {
 	return fmt.Sprintf("%s: %s after %d ms", p.Engine, p.Outcome, milliseconds(p.Took))
 }
 
-// unanswered is the result of a search without a report. The fan's errors do not
+// unanswered returns the result of a search without a report. The fan's errors do not
 // contain the query.
 func (t *searches) unanswered(ctx context.Context, call mcp.Call, err error) (*mcp.Result, error) {
 	if ctx.Err() != nil {
@@ -182,7 +182,7 @@ func (t *searches) unanswered(ctx context.Context, call mcp.Call, err error) (*m
 	return mcp.Failed("The search could not be made; the log of the server says why. This does not show that nothing exists."), nil
 }
 
-// outputOf is a report as a client gets it.
+// outputOf returns a report in the form for clients.
 func outputOf(r *search.Report) searchOutput {
 	out := searchOutput{
 		Results: []searchResult{}, Engines: []searchEngine{}, Suggestion: r.Suggestion, Status: r.Status(),

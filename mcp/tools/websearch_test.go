@@ -58,7 +58,7 @@ rules: [{id: all, match: {tool: WebSearch}, decision: allow}]
 		t.Fatal(err)
 	}
 	for _, k := range known.All() {
-		k.Rate = engine.Rate{} // a test asks more often than anybody may
+		k.Rate = engine.Rate{} // tests send more requests than the rates allow
 	}
 	fan, err := search.New(search.Config{Engines: func() *engine.Set { return known }, Door: e.mocks.Door(nil)})
 	if err != nil {
@@ -73,7 +73,7 @@ rules: [{id: all, match: {tool: WebSearch}, decision: allow}]
 	return e
 }
 
-// call is one call in this process.
+// call makes one call in this process.
 func (e *engines) call(t *testing.T, args string) *mcp.Result {
 	t.Helper()
 	s, err := e.server.Open(t.Context())
@@ -94,7 +94,7 @@ func (e *engines) client(t testing.TB, progress func(*sdk.ProgressNotificationPa
 	return clientOf(t, e.server, progress)
 }
 
-// clientOf is a client of the official SDK, over standard input and output.
+// clientOf returns a client of the official SDK, over standard input and output.
 func clientOf(t testing.TB, server *mcp.Server, progress func(*sdk.ProgressNotificationParams)) *sdk.ClientSession {
 	t.Helper()
 	return connected(t, server, &sdk.ClientOptions{
@@ -102,14 +102,14 @@ func clientOf(t testing.TB, server *mcp.Server, progress func(*sdk.ProgressNotif
 	})
 }
 
-// connected is a client with options.
+// connected returns a client with options.
 func connected(t testing.TB, server *mcp.Server, o *sdk.ClientOptions) *sdk.ClientSession {
 	t.Helper()
 	session, _ := following(t, server, o)
 	return session
 }
 
-// following is one that subscribes.
+// following returns a client with options, and a subscriber for it.
 func following(t testing.TB, server *mcp.Server, o *sdk.ClientOptions) (*sdk.ClientSession, mcptest.Subscriber) {
 	t.Helper()
 	fromClient, toServer := io.Pipe()
@@ -142,8 +142,8 @@ func searchCall(args map[string]any) *sdk.CallToolParams {
 	return p
 }
 
-// A client sees each engine as it answers, and then the results in text and
-// structure, which its SDK holds against the output schema.
+// A client is notified of each engine as it answers. It then gets the results as text and
+// as a structure, and its SDK checks the structure against the output schema.
 func TestSearchOverMCP(t *testing.T) {
 	e := newEngines(t, "search")
 	var mu sync.Mutex
@@ -152,7 +152,7 @@ func TestSearchOverMCP(t *testing.T) {
 	arxiv := e.all[len(e.all)-1]
 	page := searchtest.Good(arxiv.Write(searchtest.Made("arxiv", 10)))
 	e.mocks.Set(arxiv, func(w http.ResponseWriter, r *http.Request) {
-		<-held // until ten others were told of
+		<-held // until ten other engines were reported
 		page(w, r)
 	})
 	client := e.client(t, func(p *sdk.ProgressNotificationParams) {
@@ -187,7 +187,7 @@ func TestSearchOverMCP(t *testing.T) {
 	}
 }
 
-// A client that cancels ends all requests.
+// If a client cancels a search, all requests to engines end.
 func TestSearchCancelOverMCP(t *testing.T) {
 	e := newEngines(t, "search")
 	started, ended := make(chan struct{}, 64), make(chan struct{}, 64)
@@ -219,7 +219,8 @@ func TestSearchCancelOverMCP(t *testing.T) {
 	t.Logf("all %d requests had ended %v after the cancel", len(e.all), time.Since(at))
 }
 
-// Words of results can neither end the part that is theirs nor hide.
+// The words of a result can neither end the part of the text that contains it, nor hide
+// text.
 func TestSearchResultsStayInTheirPlace(t *testing.T) {
 	e := newEngines(t, "search")
 	brave := e.all[1]
@@ -287,8 +288,8 @@ func TestSearchRefusals(t *testing.T) {
 	}
 }
 
-// BenchmarkSearchCancel measures the time from a client's cancel until all eleven
-// requests have ended.
+// BenchmarkSearchCancel measures the time from a client's cancel until all eleven requests
+// to engines have ended.
 func BenchmarkSearchCancel(b *testing.B) {
 	e := newEngines(b, "search")
 	started, ended := make(chan struct{}, 64), make(chan struct{}, 64)

@@ -22,7 +22,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// desk is where questions wait, with the ways that a test says are open.
+// desk contains waiting questions. The test sets the ways in which people can be asked.
 type desk struct {
 	*question.Desk
 	ways    []string
@@ -41,7 +41,7 @@ func (d *desk) Command(id string) string {
 
 func (d *desk) Ways(string) ([]string, bool) { return d.ways, d.may }
 
-// nod is an Approver whose person says the same to everything.
+// nod is an Approver whose person gives the same answer to every question.
 type nod struct {
 	state, note string
 	asked       []mcp.Question
@@ -60,7 +60,7 @@ func (n *nod) Wait(context.Context, string, time.Duration) (mcp.Approval, error)
 func (*nod) Use(context.Context, mcp.Question, string) (bool, error) { return true, nil }
 func (*nod) Answer(context.Context, string, mcp.ClientAnswer) error  { return nil }
 
-// flow is a server with the tools of this file over one state.
+// flow is a server with todos, plans and questions over one state.
 type flow struct {
 	t       *testing.T
 	desk    *desk
@@ -100,7 +100,7 @@ func newFlow(t *testing.T, person *nod) *flow {
 	return f
 }
 
-// say is a call with the text and the structure of its answer.
+// say makes a call, and returns the text and the structure of its answer.
 func (f *flow) say(tool, args string) string {
 	f.t.Helper()
 	res, err := f.server.Call(f.t.Context(), f.session, tool, []byte(args))
@@ -124,7 +124,7 @@ func (f *flow) say(tool, args string) string {
 
 var ids = regexp.MustCompile(`q-[a-z0-9]{8}`)
 
-// C12: query is taken, and not required.
+// C12: The argument query is accepted, and not required.
 func TestTaskManagerTexts(t *testing.T) {
 	f := newFlow(t, nil)
 	var b strings.Builder
@@ -219,7 +219,7 @@ func TestPlanModeTexts(t *testing.T) {
 	}
 }
 
-// C13: AskUserQuestion is always there, and says honestly that nobody was asked.
+// C13: AskUserQuestion is always listed, and its result says if nobody was asked.
 func TestAskUserQuestionTexts(t *testing.T) {
 	f := newFlow(t, nil)
 	var b strings.Builder
@@ -271,8 +271,8 @@ func TestAskUserQuestionTexts(t *testing.T) {
 	golden.Equal(t, "askuserquestion.golden", b.String())
 }
 
-// While a session plans its commands can write nothing, and what ran before
-// goes on.
+// In plan mode a session's commands can write nothing to the workspace. Commands that ran
+// before continue.
 func TestPlanModeIsReadOnly(t *testing.T) {
 	b := boxes(t, "")
 	f := newFlow(t, nil)

@@ -9,13 +9,14 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// addKeys are the keys of a file below which Add looks for its servers.
+// addKeys are the keys of a file below which Add looks for the object of servers.
 var addKeys = []string{"mcpServers", "servers"}
 
-// Add returns the content of a file of servers with the drafts as further entries. data is the
-// content before: JSON, with or without comments, in which the servers are an object. An empty
-// file gets the shape of Claude Desktop's. Comments and all other entries are kept; only the
-// white space is made regular. A draft whose name the file already has is an error.
+// Add returns the content of a file of servers with the drafts as further entries. data is
+// the present content: JSON, with or without comments, in which the servers are an object.
+// An empty file gets the shape of Claude Desktop's file. Comments and all other entries are
+// kept; only the white space is normalized. A draft whose name the file already has is an
+// error.
 func Add(data []byte, drafts ...Draft) ([]byte, error) {
 	if len(strings.TrimSpace(string(data))) == 0 {
 		data = []byte(`{"mcpServers": {}}`)
@@ -46,7 +47,7 @@ func Add(data []byte, drafts ...Draft) ([]byte, error) {
 		if bad := badName(d.Name); bad != "" {
 			return nil, errors.New(bad)
 		}
-		path := "/" + key + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(d.Name) // RFC 6901
+		path := "/" + key + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(d.Name) // a JSON Pointer (RFC 6901)
 		if v.Find(path) != nil {
 			return nil, fmt.Errorf("it has an entry %s already: remove that first, or choose another name", quoted(d.Name))
 		}

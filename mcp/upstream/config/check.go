@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// checkVariableName checks the name of a variable of the environment.
+// checkVariableName checks the name of an environment variable.
 func (r *report) checkVariableName(at place, name string) {
 	switch {
 	case name == "" || strings.ContainsAny(name, "=\x00"):
@@ -19,8 +19,9 @@ func (r *report) checkVariableName(at place, name string) {
 }
 
 // Headers that belong to the connection and its protocol (RFC 9110, section 7.2 and 7.6.1;
-// MCP, Streamable HTTP). A file that set them could reach another host of the same server
-// or another session. The idle ones do no harm: the transport replaces their values.
+// MCP, Streamable HTTP). A file that could set the refused headers could reach another host
+// of the same server, or another session. The idle headers are harmless: the transport
+// replaces their values.
 var (
 	refusedHeaders = []string{
 		"Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Last-Event-Id", "Mcp-Method", "Mcp-Name",
@@ -29,7 +30,7 @@ var (
 	idleHeaders = []string{"Accept", "Content-Type"}
 )
 
-// header adds a header, if it may be sent.
+// header adds a header if it is allowed.
 func (r *report) header(e *Entry, at place, name string, value Text) {
 	canonical := textproto.CanonicalMIMEHeaderKey(name)
 	switch {
@@ -55,8 +56,8 @@ func token(s string) bool {
 	})
 }
 
-// checkHeaderValue checks what is known of a header's value. A line break in it would
-// begin a header of the file's choice, or a second request.
+// checkHeaderValue checks the known parts of a header's value. A line break in it would let
+// the file add another header or a second request.
 func (r *report) checkHeaderValue(v Variable) {
 	shown := v.Value.render(func(p piece) string { return p.text })
 	if strings.ContainsFunc(shown, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) {
@@ -64,15 +65,15 @@ func (r *report) checkHeaderValue(v Variable) {
 	}
 }
 
-// Characters that no URL contains, which stand for the parts of a URL that are not known:
-// for a secret, and for a value that Expand will fill in.
+// Characters that no URL contains. They stand for unknown parts of a URL: unseen for a
+// secret, and unset for a value that Expand will fill in.
 const (
 	unseen = "\uffff"
 	unset  = "\ufffe"
 )
 
-// checkURL checks what is known of a URL. Expand checks it again with the values of
-// variables, so at the latest then everything but secrets has been looked at.
+// checkURL checks the known parts of a URL. Expand calls it again with the values of
+// variables, so finally every part except secrets has been checked.
 func (r *report) checkURL(t Text, headers bool) {
 	const hint = "write https://HOST/PATH"
 	whole := t.render(func(p piece) string { return p.text })
@@ -106,7 +107,7 @@ func (r *report) checkURL(t Text, headers bool) {
 		r.wrong(t.at, "put the login into a header, as a secret", "the URL contains a login")
 	case strings.Contains(shown, "#"):
 		r.wrong(t.at, "remove it", "the URL contains a fragment, which is never sent")
-	case strings.Contains(host, unset): // nor the host
+	case strings.Contains(host, unset): // the host is not known yet
 	case err != nil || u.Hostname() == "" || u.Opaque != "":
 		r.wrong(t.at, hint, "this is not a valid URL with a host")
 	case u.Scheme == "http" && headers && !loopback(u.Hostname()):

@@ -11,7 +11,8 @@ import (
 	"belljar.dev/internal/golden"
 )
 
-// dump is an entry as golden files have it, less what is at its default.
+// dump returns an entry in the form of golden files, without members that have their
+// default.
 func dump(e Entry) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format+"\n", args...) }
@@ -80,7 +81,7 @@ func load(t *testing.T, name string) []byte {
 	return data
 }
 
-// C14: files in the formats that other clients document. All of them load.
+// C14: All files in the formats that other clients document are loaded.
 func TestCorpus(t *testing.T) {
 	var b strings.Builder
 	names := files(t)
@@ -107,7 +108,7 @@ func TestCorpus(t *testing.T) {
 	golden.Equal(t, "corpus.golden", b.String())
 }
 
-// The name of a file says nothing: each is read alike under the name of another.
+// The name of a file has no effect: each file is read in the same way under another name.
 func TestNameOfTheFileSaysNothing(t *testing.T) {
 	for _, name := range files(t) {
 		data := load(t, name)
@@ -121,7 +122,7 @@ func TestNameOfTheFileSaysNothing(t *testing.T) {
 	}
 }
 
-// Keys that have no effect are kept as they stand in the file.
+// Keys without effect are kept exactly as they are in the file.
 func TestUnknownKeysAreKeptByteForByte(t *testing.T) {
 	count := 0
 	for _, name := range files(t) {

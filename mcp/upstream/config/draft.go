@@ -11,7 +11,7 @@ import (
 // Draft is an entry as Add writes it into a file, with the keys that Read knows.
 type Draft struct {
 	Name     string            `json:"-"`
-	Type     Kind              `json:"type,omitempty"` // of a remote server
+	Type     Kind              `json:"type,omitempty"` // kind of a remote server
 	Command  string            `json:"command,omitempty"`
 	Args     []string          `json:"args,omitempty"`
 	Env      map[string]string `json:"env,omitempty"`
@@ -25,16 +25,17 @@ type Draft struct {
 	Deny     []string          `json:"disabled_tools,omitempty"`
 }
 
-// Secret is a value that NewDraft has taken out of an entry: the Draft refers to it by its name.
+// Secret is a value that NewDraft has taken out of an entry. The Draft refers to the Secret
+// by its name.
 type Secret struct {
 	Name  string
 	Of    string // the part of the entry that it was in, for example "the variable TOKEN"
-	Value string // empty for an input that a person was to be asked for
+	Value string // empty for an input that VS Code would have asked a person for
 }
 
-// NewDraft returns an entry of another file as it is to be written, and the secrets that it had in
-// it. Keys that belljar does not know are left out; notes name them, and also anything that may be a
-// secret and cannot be taken out.
+// NewDraft converts an entry of another file to a draft, and returns the secrets that the
+// entry contained. Keys that belljar does not know are left out. notes names these keys,
+// and texts that may be a secret and cannot be taken out.
 func NewDraft(e Entry) (d Draft, secrets []Secret, notes []string) {
 	m := &mover{entry: e}
 	d = Draft{
@@ -82,7 +83,7 @@ func (m *mover) note(format string, args ...any) {
 	m.notes = append(m.notes, fmt.Sprintf(format, args...))
 }
 
-// text is a text as it is written.
+// text returns a text in the form for the new file.
 func (m *mover) text(t Text) string {
 	var b strings.Builder
 	for _, p := range t.pieces {
@@ -110,7 +111,7 @@ func (m *mover) input(id string) string {
 	return m.move("the input "+quoted(id), id, "")
 }
 
-// move notes a secret, and returns the reference to it.
+// move keeps a secret, and returns the reference to it.
 func (m *mover) move(of, name, value string) string {
 	name = strings.Trim(odd().ReplaceAllString(m.entry.Name+"-"+name, "-"), "-")
 	s := Secret{Name: strings.ToLower(name), Of: of, Value: value}
@@ -123,7 +124,7 @@ func (m *mover) move(of, name, value string) string {
 	return "${secret:" + s.Name + "}"
 }
 
-// variables are variables or headers as they are written.
+// variables returns variables or headers in the form for the new file.
 func (m *mover) variables(what string, all []Variable) map[string]string {
 	to := make(map[string]string, len(all))
 	for _, v := range all {
@@ -131,7 +132,8 @@ func (m *mover) variables(what string, all []Variable) map[string]string {
 		plain := !slices.ContainsFunc(v.Value.pieces, func(p piece) bool { return p.ref != literal })
 		if plain && text != "" && (namesSecret(v.Name) || looksSecret(text)) {
 			scheme := ""
-			if at := strings.IndexByte(text, ' '); at > 0 && what == "the header" { // Bearer, Basic and the like
+			// a scheme such as Bearer or Basic stays
+			if at := strings.IndexByte(text, ' '); at > 0 && what == "the header" {
 				scheme, text = text[:at+1], text[at+1:]
 			}
 			text = scheme + m.move(what+" "+v.Name, v.Name, text)
@@ -141,7 +143,7 @@ func (m *mover) variables(what string, all []Variable) map[string]string {
 	return to
 }
 
-// Signs of a secret: the name of a variable, of an option, or how a value begins.
+// Signs of a secret: the name of a variable or of an option, or the beginning of a value.
 var (
 	odd        = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9_-]+`) })
 	secretName = sync.OnceValue(func() *regexp.Regexp {
@@ -156,8 +158,8 @@ func namesSecret(name string) bool { return secretName().MatchString(name) }
 
 func looksSecret(value string) bool { return secretValue().MatchString(value) }
 
-// optionOfSecret reports whether an argument is an option whose value, the next argument, may be a
-// secret.
+// optionOfSecret reports whether an argument is an option whose value is the next argument
+// and may be a secret.
 func optionOfSecret(arg string) bool {
 	return strings.HasPrefix(arg, "-") && !strings.Contains(arg, "=") && namesSecret(strings.TrimLeft(arg, "-"))
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// GW48: each entry of the corpus is written and read again: it is the same but for its secrets, which the
-// new file does not have.
+// GW48: Each entry of the corpus is written and read again. The result is the same except
+// for the secrets, which the new file does not contain.
 func TestDraftsOfTheCorpus(t *testing.T) {
 	moved := 0
 	for _, name := range files(t) {
@@ -56,7 +56,8 @@ func TestDraftsOfTheCorpus(t *testing.T) {
 	}
 }
 
-// essence is what a draft keeps of an entry, with values in place of references to secrets.
+// essence returns the parts of an entry that a draft keeps, with values in place of
+// references to secrets.
 func essence(e Entry, secrets []Secret) string {
 	m := &mover{entry: e}
 	var b strings.Builder
@@ -76,13 +77,13 @@ func essence(e Entry, secrets []Secret) string {
 			out = strings.ReplaceAll(out, "${secret:"+s.Name+"}", quoted[1:len(quoted)-1])
 		}
 	}
-	words := strings.Split(out, " the ") // files of one object have their variables in any order
+	words := strings.Split(out, " the ") // the variables of a file that is an object may have any order
 	slices.Sort(words)
 	return strings.Join(words, " the ")
 }
 
-// A value that looks like a secret is taken out, and nothing else is; where that is not possible, a note
-// says so.
+// A value that looks like a secret is taken out, and no other value is. If a secret cannot
+// be taken out, a note says so.
 func TestSecretsAreTakenOut(t *testing.T) {
 	entries, faults := Read("x", []byte(`{"servers": {"s": {
 		"command": "x", "args": ["--token", "t0", "--api-key=k0", "--verbose", "--auth-key", "${KEY}", "ghp_arg"],
@@ -125,7 +126,8 @@ func TestSecretsAreTakenOut(t *testing.T) {
 	}
 }
 
-// A file is written only where that takes nothing away, and a name means no other place of it.
+// A file is written only if nothing in it is lost, and a name with special characters does
+// not address another place of the file.
 func TestAdd(t *testing.T) {
 	for name, of := range map[string]struct{ file, entry, want string }{
 		"a new file":   {"", "a", "{\"mcpServers\": {\"a\": {\"command\": \"x\"}}}\n"},

@@ -2,49 +2,49 @@ package config
 
 import "slices"
 
-// Kind is how a server is reached.
+// Kind is the way in which a server is reached.
 type Kind string
 
 // The kinds of servers.
 const (
-	Stdio Kind = "stdio" // a command that is started, and speaks over its standard streams
-	HTTP  Kind = "http"  // a URL that speaks Streamable HTTP
-	SSE   Kind = "sse"   // a URL that speaks the older transport of two addresses
+	Stdio Kind = "stdio" // a command that is started, and communicates over its standard streams
+	HTTP  Kind = "http"  // a URL that serves Streamable HTTP
+	SSE   Kind = "sse"   // a URL that serves the older transport with two addresses
 )
 
-// Entry is one server of a file, in one shape whatever the file looked like. Texts are
-// as the file has them until Expand has filled in what they refer to.
+// Entry is one server of a file, in the same shape for all kinds of files. Texts are as in
+// the file until Expand has filled in the values that they refer to.
 type Entry struct {
 	Name    string
-	Kind    Kind // empty where the entry is switched off and names neither a command nor a URL
+	Kind    Kind // empty if the entry is disabled and has neither a command nor a URL
 	Command Text
 	Args    []Text
-	Env     []Variable // in the order of the file
-	EnvFile Text       // a file of further variables; empty for none
+	Env     []Variable // variables in the order of the file
+	EnvFile Text       // path of a file with further variables; may be empty
 	Cwd     Text
 	URL     Text
 	Headers []Variable
 	Enabled bool
-	Prefix  string // of the names of its tools: letters, digits, "_" and "-"
+	Prefix  string // prefix of the names of its tools: letters, digits, "_" and "-"
 	Tools   Tools
-	Sandbox *Sandbox // nil where the file has no such keys
-	Inputs  []Input  // those that its texts refer to
+	Sandbox *Sandbox // nil if the file has no such keys
+	Inputs  []Input  // inputs that its texts refer to
 	Extra   []Extra  // keys without effect, byte for byte
 	Source  Source
 }
 
-// Variable is a variable of the environment, or a header.
+// Variable is an environment variable, or a header.
 type Variable struct {
 	Name  string
 	Value Text
 }
 
-// Tools says which tools of a server are wanted, by their own names. It only narrows:
-// what the policy does not allow stays away.
+// Tools lists the wanted tools of a server, by their own names. It can only narrow what the
+// policy allows.
 type Tools struct {
-	All   bool     // no list of wanted tools was given
-	Allow []string // the wanted ones, unless All
-	Deny  []string // never these
+	All   bool     // the file has no list of wanted tools
+	Allow []string // wanted tools, unless All
+	Deny  []string // tools that are never wanted
 }
 
 // Has reports whether a tool is wanted.
@@ -52,13 +52,13 @@ func (t Tools) Has(name string) bool {
 	return (t.All || slices.Contains(t.Allow, name)) && !slices.Contains(t.Deny, name)
 }
 
-// Sandbox is what VS Code's keys sandboxEnabled and sandbox say. Belljar's box is always
-// there, so all of it can only narrow what the policy gives; unlike in VS Code, calls of
-// such a server are not approved by it.
+// Sandbox contains the values of VS Code's keys sandboxEnabled and sandbox. Belljar always
+// uses a box, so these values can only narrow what the policy allows. Unlike in VS Code,
+// they do not approve calls of the server.
 type Sandbox struct {
-	Enabled bool // false: the lists have no effect in VS Code, and deny here all the same
+	Enabled bool // if false, VS Code ignores the lists; belljar uses them to deny all the same
 
-	AllowedDomains []string // nil where the file does not say
+	AllowedDomains []string // nil if the file has no such list
 	DeniedDomains  []string
 	AllowWrite     []Text
 	DenyRead       []Text
@@ -71,22 +71,22 @@ type Input struct {
 	Description string
 	Default     string
 	HasDefault  bool
-	Password    bool // the answer is a secret: the one of the name ID
+	Password    bool // the answer is the secret with the name ID
 }
 
-// Extra is a key of an entry without an effect here.
+// Extra is a key of an entry that has no effect in belljar.
 type Extra struct {
 	Key   string
-	Text  string // the value, or in TOML and YAML the key with its value, as the file has it
-	Known bool   // a key of some client, and not a mistake
+	Text  string // the value as in the file; in TOML and YAML the key with its value
+	Known bool   // some client has this key, so it is not a mistake
 }
 
-// Source is where an entry comes from.
+// Source is the origin of an entry.
 type Source struct {
 	File    string
-	Digest  string // of the whole file: Digest
+	Digest  string // digest of the whole file, see Digest
 	Line    int
 	Col     int
-	Trusted bool     // false: agents can write the file, so a person has to agree to Digest
-	Hides   []Source // of entries of the same name in layers below, the nearest first
+	Trusted bool     // false if agents can write the file, so that a person must agree to Digest
+	Hides   []Source // sources of entries with the same name in lower layers, the nearest first
 }

@@ -2,12 +2,13 @@ package config
 
 import "strings"
 
-// ReadEnvFile reads the variables of an entry's EnvFile. A line NAME=VALUE is one, with an
-// optional export and quotes around the value; lines with # are comments. Nothing is filled
-// in: a value is what the file has.
+// ReadEnvFile reads the variables of an entry's EnvFile. A variable is a line NAME=VALUE,
+// with an optional export and quotes around the value. Lines that begin with # are
+// comments. References in values are not expanded.
 //
-// Of two variables of one name the later holds, and a caller puts those of the entry above
-// all. With an error among the faults there are no variables.
+// If two variables have the same name, the later one is used. The caller gives the entry's
+// own variables precedence over these. If there is an error among the faults, no variables
+// are returned.
 func ReadEnvFile(file string, data []byte) ([]Variable, []Fault) {
 	r := &report{file: file, data: data}
 	if !r.readable(data) {
@@ -44,7 +45,7 @@ func ReadEnvFile(file string, data []byte) ([]Variable, []Fault) {
 	return all, r.sorted()
 }
 
-// unquoted is a value without its quotes, or without a comment behind it.
+// unquoted returns a value without its quotes, or without a comment after it.
 func unquoted(value string) string {
 	if len(value) > 0 && (value[0] == '"' || value[0] == '\'') {
 		if end := strings.IndexByte(value[1:], value[0]); end >= 0 {

@@ -7,7 +7,7 @@ import (
 	"belljar.dev/mcp/upstream/config"
 )
 
-// A file of Claude Code, as a project has it.
+// A project's file of Claude Code.
 const file = `{"mcpServers": {
   "board": {"type": "http", "url": "https://board.example/mcp", "headers": {"Authorization": "Bearer ${secret:board}"}},
   "files": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "${DATA_DIR:-/srv}"], "trust": true},

@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// Lookup is what texts of a file may refer to. A nil function knows nothing, and an empty
-// directory does not exist.
+// Lookup finds the values that the texts of a file may refer to. A nil function finds no
+// value, and an empty directory does not exist.
 //
-// The caller decides what an entry may see: for a file that agents can write, Variable
-// returns only what a person has agreed to (see References).
+// The caller decides which values an entry may get: for a file that agents can write,
+// Variable must return only variables that a person has agreed to (see References).
 type Lookup struct {
-	Variable  func(name string) (string, bool) // of the environment of the operator
-	Input     func(id string) (string, bool)   // an answer that was given; not asked for passwords
-	Secret    func(name string) bool           // whether there is such a secret
-	Workspace string                           // ${workspaceFolder}
-	Home      string                           // ~, %USERPROFILE% and ${userHome}
+	Variable  func(name string) (string, bool) // value of a variable in the operator's environment
+	Input     func(id string) (string, bool)   // answer to an input; not called for passwords
+	Secret    func(name string) bool           // reports whether a secret exists
+	Workspace string                           // value of ${workspaceFolder}
+	Home      string                           // value of ~, %USERPROFILE% and ${userHome}
 }
 
-// Expand fills in what the texts of an entry refer to, and checks what comes of it.
-// Secrets stay references. With an error among the faults the entry must not be used,
-// and is empty.
+// Expand fills in the values that the texts of an entry refer to, and checks the result.
+// Secrets stay references. If there is an error among the faults, the returned entry is
+// empty and must not be used.
 func Expand(e Entry, l Lookup) (Entry, []Fault) {
 	x := &expander{report{file: e.Source.File, entry: e.Name}, l, e.Inputs}
 	e.Args = slices.Clone(e.Args)
@@ -50,9 +50,9 @@ func Expand(e Entry, l Lookup) (Entry, []Fault) {
 	return e, x.sorted()
 }
 
-// References returns what an entry refers to beyond its file, sorted and as files write it:
-// ${VAR}, ${input:ID}, ${secret:NAME}. It is what a person should see who is asked about
-// the entry, since a server gets the values.
+// References returns the references of an entry to values outside its file, sorted, as
+// files write them: ${VAR}, ${input:ID}, ${secret:NAME}. A person who is asked about the
+// entry should see them, since the server gets their values.
 func References(e Entry) []string {
 	found := map[string]bool{}
 	for _, t := range e.texts() {
@@ -63,7 +63,7 @@ func References(e Entry) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// texts are all texts of an entry with what faults call them.
+// texts returns all texts of an entry, each with its name in faults.
 func (e *Entry) texts() iter.Seq2[string, *Text] {
 	return func(yield func(string, *Text) bool) {
 		type named struct {
@@ -101,7 +101,7 @@ type expander struct {
 	inputs []Input
 }
 
-// text fills in what one text refers to.
+// text fills in the values that a text refers to.
 func (x *expander) text(t Text, what string) Text {
 	t.pieces = slices.Clone(t.pieces)
 	for i := range t.pieces {
@@ -185,7 +185,7 @@ func (x *expander) folder(p *piece, at place, what string) {
 	}
 }
 
-// home fills in the home directory with which a path begins: ~ or %USERPROFILE%.
+// home fills in the home directory if a path begins with ~ or %USERPROFILE%.
 func (x *expander) home(t Text) Text {
 	if t.Empty() || t.pieces[0].ref != literal {
 		return t
@@ -208,7 +208,8 @@ func (x *expander) home(t Text) Text {
 	return t
 }
 
-// checkExpanded checks what texts became: a variable or an answer may contain anything.
+// checkExpanded checks the expanded texts: the value of a variable or an input may contain
+// anything.
 func (x *expander) checkExpanded(e *Entry) {
 	for what, t := range e.texts() {
 		for _, p := range t.pieces {

@@ -39,8 +39,8 @@ func one(t *testing.T, entry string) Entry {
 	return entries[0]
 }
 
-// The syntax of Claude Code and VS Code. Text of neither syntax stays as it is. An empty
-// want is a fault; the texts of those are in a golden file.
+// The references of Claude Code and VS Code are expanded. Other text stays unchanged. An
+// empty want stands for a fault; the texts of the faults are in a golden file.
 func TestExpansions(t *testing.T) {
 	var b strings.Builder
 	for _, test := range []struct{ text, want string }{
@@ -140,7 +140,7 @@ func TestHomesOfPaths(t *testing.T) {
 	}
 }
 
-// The value of a variable is checked like the text of the file.
+// The value of a variable is checked in the same way as the text of the file.
 func TestExpandedTextsAreChecked(t *testing.T) {
 	for _, entry := range []string{
 		`{"url": "https://a.example/", "headers": {"X-A": "${BREAK}"}}`,
@@ -168,7 +168,7 @@ func TestExpandedTextsAreChecked(t *testing.T) {
 	}
 }
 
-// Without a lookup nothing is set, and nothing of belljar's own is ever filled in.
+// Without a lookup no variable is set. A variable of belljar's own is never filled in.
 func TestAnEmptyLookupKnowsNothing(t *testing.T) {
 	for _, text := range []string{"${TOKEN}", "${input:region}", "${secret:vault}", "${workspaceFolder}", "${userHome}", "${workspaceFolderBasename}"} {
 		if got, faults := Expand(one(t, `{"command": "x", "args": ["`+text+`"]}`), Lookup{}); len(faults) != 1 || got.Name != "" {
@@ -183,7 +183,7 @@ func TestAnEmptyLookupKnowsNothing(t *testing.T) {
 	}
 }
 
-// Values and secrets do not get into what people and programs print of an entry.
+// No printed or marshalled form of an entry contains values or secrets.
 func TestTextsDoNotShowValues(t *testing.T) {
 	e, faults := Expand(one(t, `{"command": "x", "env": {"A": "pre-${TOKEN}-${secret:vault}-${input:region}"}}`), testLookup)
 	if len(faults) > 0 {
@@ -215,7 +215,7 @@ func TestTextsDoNotShowValues(t *testing.T) {
 	}
 }
 
-// A pin sees another value of a variable, and not another one of a secret.
+// A pin changes with the value of a variable, and not with the value of a secret.
 func TestPinnedTextsFollowVariables(t *testing.T) {
 	pinned := func(value string) string {
 		l := testLookup
@@ -250,7 +250,7 @@ func TestTextsAreCut(t *testing.T) {
 	}
 }
 
-// The example of two files: one for all, one of a workspace.
+// The example has two files: one for all workspaces, and one of a workspace.
 func TestLaterLayersReplaceWhatTheyName(t *testing.T) {
 	read := func(file, data string) []Entry {
 		entries, faults := Read(file, []byte(data))

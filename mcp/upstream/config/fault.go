@@ -9,20 +9,21 @@ import (
 	"belljar.dev/internal/order"
 )
 
-// maxFaults bounds the faults of one file: a reader fixes the first ones first, and a
-// hostile file must not cause a report larger than itself.
+// maxFaults bounds the faults of one file: a reader fixes the first faults first, and a
+// hostile file must not cause a report that is larger than the file.
 const maxFaults = 50
 
-// Level is how bad a fault is.
+// Level is the severity of a fault.
 type Level int
 
-// The levels of faults. An error keeps something from being loaded, a warning does not.
+// The levels of faults. An error prevents an entry or a file from being loaded, a warning
+// does not.
 const (
 	Error Level = iota
 	Warning
 )
 
-// String is the level as reports show it.
+// String returns the level as reports show it.
 func (l Level) String() string {
 	if l == Warning {
 		return "warning"
@@ -30,19 +31,19 @@ func (l Level) String() string {
 	return "error"
 }
 
-// Fault is one thing that is wrong with a file. It names keys and never shows a value or
-// a line of the file: these files contain people's tokens, and faults go to logs.
+// Fault is one mistake in a file. It names keys and never shows a value or a line of the
+// file: these files contain people's tokens, and faults go to logs.
 type Fault struct {
 	File    string
 	Line    int // from 1
 	Col     int // from 1, in characters
 	Level   Level
-	Entry   string // the server that is not loaded because of it; empty: the whole file, or a warning
+	Entry   string // server that is not loaded because of the fault; empty for a fault of the whole file, and for a warning
 	Message string
-	Hint    string // what to do about it; may be empty
+	Hint    string // what to do about the fault; may be empty
 }
 
-// String is the fault as a reader of a terminal wants it.
+// String returns the fault in the form for a terminal.
 func (f Fault) String() string {
 	text := fmt.Sprintf("%s:%d:%d: %s: %s", f.File, f.Line, f.Col, f.Level, f.Message)
 	if f.Hint != "" {
@@ -56,21 +57,22 @@ func Failed(faults []Fault) bool {
 	return slices.ContainsFunc(faults, func(f Fault) bool { return f.Level == Error && f.Entry == "" })
 }
 
-// place is a position in a text, both parts from 1.
+// place is a position in a text. Both numbers begin at 1.
 type place struct{ line, col int }
 
 // report gathers the faults of one file.
 type report struct {
 	file   string
 	data   []byte
-	entry  string // the entry that is being read
+	entry  string // name of the entry that is being read
 	faults []Fault
-	bad    bool // the file has an error
-	worse  bool // the entry has an error
-	more   int  // faults beyond maxFaults
+	bad    bool // the file as a whole has an error
+	worse  bool // the entry, or the file, has an error
+	more   int  // number of faults beyond maxFaults
 }
 
-// wrong notes an error: of the entry that is being read, else of the file.
+// wrong adds an error of the entry that is being read, or of the file if no entry is being
+// read.
 func (r *report) wrong(at place, hint, format string, args ...any) {
 	if r.entry == "" {
 		r.bad = true
@@ -79,7 +81,7 @@ func (r *report) wrong(at place, hint, format string, args ...any) {
 	r.add(Fault{Level: Error, Entry: r.entry}, at, hint, format, args...)
 }
 
-// warn notes a warning.
+// warn adds a warning.
 func (r *report) warn(at place, hint, format string, args ...any) {
 	r.add(Fault{Level: Warning}, at, hint, format, args...)
 }
@@ -97,7 +99,7 @@ func (r *report) add(f Fault, at place, hint, format string, args ...any) {
 	r.faults = append(r.faults, f)
 }
 
-// raw is a value as the file has it.
+// raw returns a value as it is written in the file.
 func (r *report) raw(n *node) string {
 	var b strings.Builder
 	for _, s := range n.spans {
@@ -106,7 +108,7 @@ func (r *report) raw(n *node) string {
 	return strings.TrimSpace(b.String())
 }
 
-// sorted returns the faults in the order of the text.
+// sorted returns the faults in the order of their places.
 func (r *report) sorted() []Fault {
 	order.By(r.faults, func(a, b *Fault) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
@@ -120,7 +122,7 @@ func (r *report) sorted() []Fault {
 	return r.faults
 }
 
-// quoted is a name as a fault shows it: short, and without effect on a terminal.
+// quoted returns a name as a fault shows it: shortened, and without effect on a terminal.
 func quoted(name string) string {
 	if runes := []rune(name); len(runes) > 64 {
 		name = string(runes[:64]) + "..."
@@ -128,7 +130,7 @@ func quoted(name string) string {
 	return fmt.Sprintf("%+q", name)
 }
 
-// listed is a list of names as a fault shows it.
+// listed returns a list of names as a fault shows it.
 func listed(names []string) string {
 	shown := make([]string, 0, len(names))
 	for i, n := range names {

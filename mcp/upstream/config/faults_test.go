@@ -10,7 +10,7 @@ import (
 	"belljar.dev/internal/golden"
 )
 
-// canary stands for a token in files that are wrong. No report may show it.
+// canary stands for a token in invalid files. No report may show it.
 const canary = "sk_live_CANARY"
 
 func wide(s string, order binary.AppendByteOrder, mark bool) string {
@@ -24,7 +24,7 @@ func wide(s string, order binary.AppendByteOrder, mark bool) string {
 	return string(b)
 }
 
-// Files that are wrong as a whole: nothing of them is loaded.
+// wrongFiles are files that are invalid as a whole: no entry of them is loaded.
 var wrongFiles = []struct{ name, data string }{
 	{"empty", ""},
 	{"only comments", "# nothing\n\n# here\n"},
@@ -90,7 +90,7 @@ func servers(n int) string {
 	return strings.Join(all, ",")
 }
 
-// Entries that are wrong. The server beside each is loaded.
+// wrongEntries are invalid entries. The valid server in the same file is loaded.
 var wrongEntries = []struct{ name, entry string }{
 	{"a list", `["x"]`},
 	{"a text", `"` + canary + `"`},
@@ -203,7 +203,7 @@ func TestFaultsOfEntries(t *testing.T) {
 	golden.Equal(t, "entries.golden", b.String())
 }
 
-// mute checks that a report does not show a token of a file.
+// mute checks that a report does not show a token of the file.
 func mute(t *testing.T, report string) {
 	t.Helper()
 	if at := strings.Index(report, "CANARY"); at >= 0 {
@@ -211,7 +211,8 @@ func mute(t *testing.T, report string) {
 	}
 }
 
-// Names of servers and keys are people's too, and must do nothing on a terminal.
+// People also choose the names of servers and keys, which must have no effect on a
+// terminal.
 func TestFaultsAreHarmlessOnATerminal(t *testing.T) {
 	for _, name := range []string{`\u001b[31m`, `\u202eevil`, `\u0007`, strings.Repeat("n", 5000), ""} {
 		_, faults := Read("servers", []byte(`{"mcpServers": {"`+name+`": {"`+name+`": 1}}}`))

@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// ReadFile reads a file below a directory, without ever waiting for it and never more
-// than MaxFile bytes. Agents may have put something else into its place: a symbolic link
-// is not followed where it is the last part, nor anywhere out of the directory; a pipe,
-// device or directory is refused.
+// ReadFile reads a file below a directory. It never waits for the file, and reads at most
+// MaxFile bytes. Agents may have put something else in the file's place: a symbolic link as
+// the last part of the path is not followed, and a link that leads out of the directory is
+// not followed either; a pipe, a device and a directory are refused.
 func ReadFile(dir *os.Root, name string) ([]byte, error) {
-	// An os.Root follows links below it, also with O_NOFOLLOW. So what was opened must be
-	// what had the name, and that must not have been a link.
+	// An os.Root follows links below it, also with O_NOFOLLOW. So the opened file must be
+	// the file that Lstat saw, and that must not have been a link.
 	named, err := dir.Lstat(name)
 	if err != nil {
 		return nil, err

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Read takes any bytes: it does not fail, does not load a part of what is wrong, and
-// what it loads is within bounds and can be expanded.
+// FuzzRead checks that Read accepts any bytes: it does not crash and does not load a part
+// of an invalid entry, and the loaded entries are within the bounds and can be expanded.
 func FuzzRead(f *testing.F) {
 	names, err := filepath.Glob("testdata/corpus/*")
 	if err != nil || len(names) == 0 {

@@ -6,13 +6,15 @@ import (
 	"testing"
 )
 
-// filled repeats a text up to the size of a file.
+// filled returns head and tail with as many repetitions of a text between them as a file
+// may have.
 func filled(head, with, tail string) []byte {
 	n := (MaxFile - len(head) - len(tail)) / len(with)
 	return []byte(head + strings.Repeat(with, n) + tail)
 }
 
-// numbered is filled with a number in each text, where that has a verb.
+// numbered is like filled, with the number of the repetition in place of a verb in the
+// text.
 func numbered(head, with, tail string) []byte {
 	var b strings.Builder
 	b.WriteString(head)
@@ -23,9 +25,9 @@ func numbered(head, with, tail string) []byte {
 	return []byte(b.String())
 }
 
-// Files of the largest size that ask for much work with each byte, as agents may write them.
-// Each is read in about the time of a file of that size without tricks. A reader that
-// compares each key with all others takes minutes for some, and this test does not end.
+// Files of the largest size, in which each byte causes much work, as agents may write them.
+// Each is read in about the time of a normal file of that size. A reader that compares each
+// key with all others takes minutes for some of them, and this test would not end.
 func TestHostileFilesAreReadInTime(t *testing.T) {
 	for name, data := range map[string][]byte{
 		"one long line":                 numbered(`{"mcpServers":{"a":{"command":"x"`, `,"k%d":1`, `}}}`),

@@ -11,10 +11,10 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// readJSON reads JSON, also with the comments and trailing commas of JSONC. It returns
-// where the first of those stands, or the zero place.
+// readJSON reads JSON, also with the comments and trailing commas of JSONC. It returns the
+// place of the first comment or trailing comma, or the zero place.
 func (r *report) readJSON(data []byte) (top *node, extra place) {
-	// hujson wants a line break behind a comment, also at the end.
+	// hujson requires a line break after a comment, also at the end of the file.
 	value, err := hujson.Parse(append(slices.Clone(data), '\n'))
 	if err != nil {
 		at, message := jsonError(err, data)
@@ -33,8 +33,8 @@ var jsonPlace = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^hujson: line (\d+), column (\d+): (?s:(.*))$`)
 })
 
-// jsonError takes an error of hujson apart. Its text about literals is not repeated: a
-// broken string may be a token.
+// jsonError returns the place and the message of an error of hujson. It does not repeat
+// hujson's text about literals: a broken string may be a token.
 func jsonError(err error, data []byte) (place, string) {
 	m := jsonPlace().FindStringSubmatch(err.Error())
 	if m == nil {
@@ -83,7 +83,7 @@ func firstExtra(v *hujson.Value) int {
 		}
 		inner = is.AfterExtra
 	}
-	if last != nil && last.AfterExtra != nil { // how hujson marks a comma behind the last one
+	if last != nil && last.AfterExtra != nil { // hujson's mark of a comma after the last element
 		return last.EndOffset
 	}
 	if at := bytes.IndexByte(inner, '/'); at >= 0 {

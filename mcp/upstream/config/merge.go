@@ -6,25 +6,25 @@ import (
 	"slices"
 )
 
-// Digest identifies what a file says, for example "sha256:9f86d0...". A person who agrees
-// to a file agrees to its digest.
+// Digest returns a digest of a file's content, for example "sha256:9f86d0...". A person who
+// agrees to a file agrees to its digest.
 func Digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Layer is the entries of one file, and who can write it.
+// Layer contains the entries of one file, and says who can write that file.
 type Layer struct {
 	Trusted bool // only the operator can write the file; false for files of a workspace
 	Entries []Entry
 }
 
-// Merge puts layers on each other, the operator's first. An entry replaces one of the same
-// name as a whole and takes its place in the order: no key of the one below shines
-// through, so what a person reads in one file is what runs.
+// Merge combines layers, the operator's first. A later entry replaces an earlier entry of
+// the same name as a whole, and takes its place in the order: no key of the earlier entry
+// remains, so a person reads in one file exactly what runs.
 //
-// It does not decide who may replace what. Source.Hides of an entry names those below, for
-// a question to a person or a refusal.
+// Merge does not decide which layer may replace which. Source.Hides of an entry names the
+// replaced entries, for a question to a person or a refusal.
 func Merge(layers ...Layer) []Entry {
 	var all []Entry
 	for _, l := range layers {
