@@ -17,22 +17,22 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// act is what a server does after one start.
+// act describes what a server does after one start.
 type act struct {
-	start   error         // the program does not start, after "after"
-	dial    error         // the handshake fails, after "after"
-	hang    string        // "start" or "dial" waits until its time is over
-	dies    time.Duration // the program ends after so long of being ready; 0 for never
-	drops   time.Duration // the connection ends after so long; 0 for never
-	exit    error         // how the program ends
+	start   error         // the program fails to start with this error, after the duration after
+	dial    error         // the handshake fails with this error, after the duration after
+	hang    string        // "start" or "dial": this step waits until its time is over
+	dies    time.Duration // the program ends after it was ready for so long; 0: never
+	drops   time.Duration // the connection ends after so long; 0: never
+	exit    error         // error with which the program ends
 	after   time.Duration // how long the start or the handshake takes
 	dead    bool          // the program has ended before the handshake is over
 	closing time.Duration // how long it takes to end the program
 }
 
-// world has fake servers, and knows what runs in it.
+// world contains fake servers, and knows which of them run.
 type world struct {
-	script func(n int, s upstream.Spec) act // of the start number n of a key, from 0
+	script func(n int, s upstream.Spec) act // act of the start number n of a key, counted from 0
 
 	mu      sync.Mutex
 	spawned map[upstream.Key][]time.Time
@@ -46,7 +46,7 @@ func newWorld(script func(n int, s upstream.Spec) act) *world {
 	return &world{script: script, spawned: make(map[upstream.Key][]time.Time), alive: make(map[upstream.Key]int)}
 }
 
-// always is a script of one act.
+// always returns a script that repeats one act.
 func always(a act) func(int, upstream.Spec) act { return func(int, upstream.Spec) act { return a } }
 
 func (w *world) fault(format string, args ...any) {
@@ -55,7 +55,7 @@ func (w *world) fault(format string, args ...any) {
 	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
 }
 
-// check fails the test if something runs, or ran that must not.
+// check fails the test if something still runs, or if something was wrong before.
 func (w *world) check(t *testing.T) {
 	t.Helper()
 	w.mu.Lock()
@@ -73,7 +73,7 @@ func (w *world) check(t *testing.T) {
 	}
 }
 
-// starts is how often programs were started.
+// starts returns how often programs were started.
 func (w *world) starts() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -84,7 +84,7 @@ func (w *world) starts() int {
 	return n
 }
 
-// running is how many programs run.
+// running returns how many programs run.
 func (w *world) running() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +106,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// next is what the script has for one more start.
+// next returns the script's act for one more start.
 func (w *world) next(s upstream.Spec) act {
 	w.mu.Lock()
 	n := len(w.spawned[s.Key])
@@ -115,7 +115,7 @@ func (w *world) next(s upstream.Spec) act {
 	return w.script(n, s)
 }
 
-// Start is the Starter.
+// Start implements Starter.
 func (w *world) Start(ctx context.Context, s upstream.Spec) (upstream.Process, error) {
 	a := w.next(s)
 	if box := s.Grant.OfUpstream(); box.Server != s.Server.Name || s.Grant.Tenant() != s.Key.Tenant {
@@ -216,7 +216,7 @@ func (c *conn) Close() {
 	})
 }
 
-// call is a call that takes so long.
+// call is a call that takes the duration d.
 func (c *conn) call(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -230,7 +230,7 @@ func (c *conn) call(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Dial is the Dialer.
+// Dial implements Dialer.
 func (w *world) Dial(ctx context.Context, s upstream.Spec, p upstream.Process) (*conn, error) {
 	var a act
 	own, _ := p.(*process)
@@ -288,13 +288,13 @@ func policy(t testing.TB) *policies.Policy {
 	return p
 }
 
-// grant is that of a call of a tenant.
+// grant returns the grant of a tenant's call.
 func grant(t testing.TB, tenant string) policies.Grant {
 	t.Helper()
 	return policy(t).Decide(policies.Facts{Tenant: tenant, Tool: "mcp_x_y", Upstream: "x"}).Grant
 }
 
-// server is an entry with the settings of a policy that says nothing.
+// server returns an entry with the settings of a policy that sets none.
 func server(t testing.TB, name string, change ...func(s *upstream.Server)) upstream.Server {
 	t.Helper()
 	s := upstream.Server{Name: name, ID: name, Trusted: true, Settings: policy(t).Upstreams().Of(name, true)}
@@ -308,7 +308,7 @@ func share(how policies.Share) func(s *upstream.Server) {
 	return func(s *upstream.Server) { s.Settings.Share = how }
 }
 
-// open is a pool over the world, without jitter.
+// open returns a pool with the servers of a world, without jitter.
 func open(t testing.TB, w *world, cfg upstream.Config[*conn], servers ...upstream.Server) *upstream.Pool[*conn] {
 	t.Helper()
 	p := policy(t)
@@ -328,19 +328,20 @@ func open(t testing.TB, w *world, cfg upstream.Config[*conn], servers ...upstrea
 
 var ann = upstream.Caller{Tenant: "t", Principal: "ann", Session: "s1"}
 
-// bubble runs a test with a clock of its own, and checks that nothing is left of its world.
+// bubble runs a test with its own clock, and checks that no server of its world is left
+// running.
 func bubble(t *testing.T, w *world, cfg upstream.Config[*conn], servers []upstream.Server, f func(t *testing.T, pool *upstream.Pool[*conn])) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		pool := open(t, w, cfg, servers...)
 		f(t, pool)
 		pool.Close()
-		pool.Close() // twice is fine
+		pool.Close() // Close may be called twice
 		w.check(t)
 	})
 }
 
-// states are those of a pool, as texts.
+// states returns the states of a pool's instances as texts.
 func states(pool *upstream.Pool[*conn]) (all []string) {
 	for _, s := range pool.Status() {
 		all = append(all, s.Server+" "+string(s.State))

@@ -14,22 +14,22 @@ import (
 	"belljar.dev/policies"
 )
 
-// maxCalls bounds the calls of one instance that run at once.
+// maxCalls bounds the calls of one instance that run at the same time.
 const maxCalls = 128
 
-// errGone is the error of a call whose instance is at rest. Another instance may have
-// taken its place.
+// errGone is the error of a call whose instance has ended. Another instance may have taken
+// its place.
 var errGone = errors.New("the instance has ended")
 
 // instance is one server for one key, from the first call or list that needs it until
-// nothing runs any more. run is its life, and the only code that starts or ends the server.
-// A server that is needed after that has another instance, which begins when this one is
-// gone.
+// nothing of it runs any more. Its goroutine is run, the only code that starts or ends the
+// server. If the server is needed later, another instance is made, which begins when this
+// one is gone.
 type instance[C Conn] struct {
 	spec   Spec
 	cfg    *Config[C]
-	before <-chan struct{} // closed when the instance before it is gone; nil for none
-	gone   chan struct{}   // closed when nothing of it is left
+	before <-chan struct{} // closed when the previous instance is gone; nil if there is none
+	gone   chan struct{}   // closed when no part of the instance is left
 	end    context.CancelCauseFunc
 	ended  bool // guarded by Pool.mu: end was called
 
@@ -40,19 +40,19 @@ type instance[C Conn] struct {
 	calls   map[*running]struct{}   // guarded by mu
 	used    time.Time               // guarded by mu: when a call last began or ended
 	step    string                  // guarded by mu: the step of the current start, such as the handshake
-	stderr  func(most int) []string // guarded by mu: the last lines of the latest process; nil for none
+	stderr  func(most int) []string // guarded by mu: returns the last lines of the latest process; nil if there was none
 }
 
 // running is a call that uses an instance.
 type running struct{ cancel context.CancelCauseFunc }
 
-// ending is the cause for which a call ends with its instance.
+// ending is the cause with which a call ends together with its instance.
 type ending struct{ why error }
 
-// Error returns the reason.
+// Error returns the reason for the end.
 func (e *ending) Error() string { return e.why.Error() }
 
-// newInstance returns an instance that begins where another one has left off.
+// newInstance returns an instance that continues with the state of an earlier one.
 func newInstance[C Conn](spec Spec, cfg *Config[C], m machine, before <-chan struct{}) *instance[C] {
 	now := time.Now()
 	m.to(Starting, now)
@@ -62,14 +62,15 @@ func newInstance[C Conn](spec Spec, cfg *Config[C], m machine, before <-chan str
 	}
 }
 
-// run is the life of the instance: it starts the server, serves until that ends, and starts it
-// again while the machine allows that. ctx ends it, and its cause is the reason.
+// run is the goroutine of the instance: it starts the server, serves until the server ends,
+// and starts it again while the machine allows that. When ctx ends, run ends the server;
+// the cause of ctx is the reason.
 func (i *instance[C]) run(ctx context.Context) {
 	defer close(i.gone)
 	if i.before != nil {
 		<-i.before
 	}
-	worked := true // false if nobody has used the server since it failed
+	worked := true // false if nobody has used the server since its failure
 	for ctx.Err() == nil {
 		i.change(i.start)
 		conn, p, err := i.open(ctx)
@@ -81,7 +82,7 @@ func (i *instance[C]) run(ctx context.Context) {
 			break
 		}
 		if !i.failed(err) {
-			return // held or failed
+			return // the machine is held or has failed
 		}
 		if !i.wait(ctx) {
 			break
@@ -94,7 +95,7 @@ func (i *instance[C]) run(ctx context.Context) {
 	i.change(func(m *machine, now time.Time) { m.stop(now, worked) })
 }
 
-// start notes that an attempt begins: no step of it runs yet. The caller holds mu.
+// start notes that an attempt begins, before its first step. The caller holds mu.
 func (i *instance[C]) start(m *machine, now time.Time) {
 	i.step = ""
 	m.start(now)
@@ -130,8 +131,8 @@ func (i *instance[C]) open(ctx context.Context) (conn C, p Process, err error) {
 	return conn, p, err
 }
 
-// within runs a step of the start: it notes the name of the step, and calls f with a bounded
-// time. If f fails because that time is over, the error names the step.
+// within runs a step of the start: it notes the name of the step, and calls f with a
+// deadline. If f fails because of that deadline, the error names the step.
 func (i *instance[C]) within(ctx context.Context, what string, most time.Duration, f func(ctx context.Context) error) error {
 	i.mu.Lock()
 	i.step = what
@@ -149,7 +150,7 @@ func (i *instance[C]) within(ctx context.Context, what string, most time.Duratio
 	return fmt.Errorf("%w: %w", late, err)
 }
 
-// because adds how a process ended to the error that its end has caused.
+// because adds how a process ended to an error that this end has caused.
 func because(err, ended error) error {
 	if ended == nil || strings.Contains(err.Error(), ended.Error()) {
 		return err
@@ -157,8 +158,9 @@ func because(err, ended error) error {
 	return fmt.Errorf("%w: %w", err, ended)
 }
 
-// serve lets calls use the server until it ends by itself, with an error that says why, or
-// until ctx ends or the server is idle.
+// serve lets calls use the server until the server ends by itself, ctx ends or the server
+// is idle. It returns an error with the reason if the server ended by itself; otherwise
+// nil.
 func (i *instance[C]) serve(ctx context.Context, conn C, p Process) error {
 	var exited <-chan struct{} // nil for a remote server, which has no process
 	if p != nil {
@@ -166,7 +168,7 @@ func (i *instance[C]) serve(ctx context.Context, conn C, p Process) error {
 	}
 	i.change(func(m *machine, now time.Time) {
 		m.ready(now)
-		i.conn, i.used = conn, now // it counts as used, however long the start took
+		i.conn, i.used = conn, now // the server counts as used now, however long the start took
 	})
 	idle := time.NewTimer(i.spec.Server.Settings.Timeouts.Idle)
 	defer idle.Stop()
@@ -187,8 +189,8 @@ func (i *instance[C]) serve(ctx context.Context, conn C, p Process) error {
 	}
 }
 
-// retire reports whether nobody has used the server for its idle timeout. If so, no call can
-// use it any more.
+// retire reports whether nobody has used the server for its idle timeout. If so, no call
+// can use the server any more.
 func (i *instance[C]) retire() bool {
 	i.mu.Lock()
 	settings := &i.spec.Server.Settings
@@ -202,7 +204,7 @@ func (i *instance[C]) retire() bool {
 	return true
 }
 
-// untilIdle is the time until the server may be idle.
+// untilIdle returns the time after which the server may be idle.
 func (i *instance[C]) untilIdle() time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -213,12 +215,12 @@ func (i *instance[C]) untilIdle() time.Duration {
 	return idle
 }
 
-// shut ends the server after serve has returned err. Calls that run end first, with the
-// reason. The error also says how the process ended, if it ended by itself.
+// shut ends the server after serve has returned err. Running calls end first, with the
+// reason. The returned error also contains how the process ended, if it ended by itself.
 func (i *instance[C]) shut(ctx context.Context, conn C, p Process, err error) error {
 	why := cmp.Or(context.Cause(ctx), err, errGone)
 	i.change(func(m *machine, now time.Time) {
-		if m.state == Ready { // and not retired
+		if m.state == Ready { // if it was not retired
 			m.drain(now)
 		}
 		var none C
@@ -238,9 +240,9 @@ func (i *instance[C]) shut(ctx context.Context, conn C, p Process, err error) er
 	return because(err, p.Err())
 }
 
-// failed notes a failure, and reports whether the server is to be started again.
+// failed records a failure, and reports whether the server must be started again.
 func (i *instance[C]) failed(err error) (again bool) {
-	// A server chooses what much of this text says, and how long it is.
+	// The server chooses most of this text, and its length.
 	reason := printable.Line(err.Error(), maxReason)
 	i.mu.Lock()
 	s := i.changeLocked(func(m *machine, now time.Time) {
@@ -254,13 +256,13 @@ func (i *instance[C]) failed(err error) (again bool) {
 	stderr := i.stderr
 	i.mu.Unlock()
 	if stderr != nil && s.State != Held {
-		s.Stderr = stderr(shownStderr) // whole: the process has ended
+		s.Stderr = stderr(shownStderr) // complete, since the process has ended
 	}
 	i.tell(s)
 	return again
 }
 
-// wait waits for the time of the next start, and reports whether it has come.
+// wait waits until the time of the next start. It returns false if ctx ends before that.
 func (i *instance[C]) wait(ctx context.Context) bool {
 	i.mu.Lock()
 	until := i.machine.until
@@ -268,8 +270,9 @@ func (i *instance[C]) wait(ctx context.Context) bool {
 	return pause.For(ctx, time.Until(until)) == nil
 }
 
-// do calls f with the connection. It waits while the server starts or is being ended, and
-// fails at once in the other states but Ready. The context of f ends with the instance.
+// do calls f with the connection. It waits while the server is being started or ended. In
+// the other states except Ready it fails immediately. The context of f ends with the
+// instance.
 func (i *instance[C]) do(ctx context.Context, f func(ctx context.Context, conn C) error) error {
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -292,14 +295,14 @@ func (i *instance[C]) do(ctx context.Context, f func(ctx context.Context, conn C
 	return i.broken(ctx, changed, e)
 }
 
-// enter adds a call as soon as the server is ready. changed is closed when the state changes
-// next.
+// enter adds a call when the server is ready. changed is closed at the next change of the
+// state.
 func (i *instance[C]) enter(ctx context.Context, call *running) (conn C, changed <-chan struct{}, err error) {
 	state := i.settle(ctx, nil)
 	for state == Ready {
 		i.mu.Lock()
 		switch {
-		case i.machine.state != Ready: // meanwhile
+		case i.machine.state != Ready: // the state has changed meanwhile
 			i.mu.Unlock()
 			state = i.settle(ctx, nil)
 			continue
@@ -321,8 +324,9 @@ func (i *instance[C]) enter(ctx context.Context, call *running) (conn C, changed
 	return conn, nil, i.unavailable()
 }
 
-// unavailable returns the error for a call that the server cannot take or has not answered, with
-// the status of the instance now. Where principals share the instance, it has no line of stderr.
+// unavailable returns the error for a call that the server cannot accept or has not
+// answered, with the present status of the instance. If the principals of a tenant share
+// the instance, the error contains no lines of stderr.
 func (i *instance[C]) unavailable() *Unavailable {
 	u := &Unavailable{Status: i.status()}
 	if u.State == Waiting {
@@ -334,7 +338,7 @@ func (i *instance[C]) unavailable() *Unavailable {
 	return u
 }
 
-// settle waits for changed, if it is not nil, and then while the server is being started
+// settle waits for changed, if that is not nil, and then while the server is being started
 // or ended, at most until ctx ends. It returns the state.
 func (i *instance[C]) settle(ctx context.Context, changed <-chan struct{}) State {
 	for {
@@ -355,7 +359,7 @@ func (i *instance[C]) settle(ctx context.Context, changed <-chan struct{}) State
 }
 
 // broken returns the error of a call whose server has gone. It waits until the server has
-// ended, so that the error has the state that follows.
+// ended, so that the error contains the state after that.
 func (i *instance[C]) broken(ctx context.Context, changed <-chan struct{}, e *ending) error {
 	i.settle(ctx, changed)
 	u := i.unavailable()
@@ -365,7 +369,7 @@ func (i *instance[C]) broken(ctx context.Context, changed <-chan struct{}, e *en
 	return u
 }
 
-// change changes the state, and tells the owner of the pool.
+// change changes the state, and reports the change to the owner of the pool.
 func (i *instance[C]) change(f func(m *machine, now time.Time)) {
 	i.mu.Lock()
 	s := i.changeLocked(f)
@@ -381,14 +385,14 @@ func (i *instance[C]) changeLocked(f func(m *machine, now time.Time)) Status {
 	return i.snapshot()
 }
 
-// tell gives a change to the owner of the pool. The caller does not hold mu.
+// tell reports a change to the owner of the pool. The caller does not hold mu.
 func (i *instance[C]) tell(s Status) {
 	if i.cfg.Changed != nil {
 		i.cfg.Changed(s)
 	}
 }
 
-// snapshot is the status without stderr. The caller holds mu.
+// snapshot returns the status without stderr. The caller holds mu.
 func (i *instance[C]) snapshot() Status {
 	m := &i.machine
 	s := Status{Key: i.spec.Key, State: m.state, Since: m.since, Reason: m.reason, Attempt: len(m.starts), Until: m.until, Calls: len(i.calls), NeedsLogin: m.login}
@@ -398,7 +402,7 @@ func (i *instance[C]) snapshot() Status {
 	return s
 }
 
-// status is how the instance is.
+// status returns the status of the instance.
 func (i *instance[C]) status() Status {
 	i.mu.Lock()
 	s, stderr := i.snapshot(), i.stderr
@@ -420,7 +424,7 @@ func (i *instance[C]) log(most int) Log {
 	return l
 }
 
-// record returns the state, and the record for a successor.
+// record returns the state, and the machine for a successor.
 func (i *instance[C]) record() (State, machine) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -438,7 +442,7 @@ func (i *instance[C]) atRest() bool {
 	}
 }
 
-// clean reports whether the instance is off and has no failures to remember.
+// clean reports whether the instance is off and has no failures to keep.
 func (i *instance[C]) clean() bool {
 	state, m := i.record()
 	return state == Off && m.failures == 0

@@ -5,35 +5,35 @@ import (
 	"unicode/utf8"
 )
 
-// sort is what a value of a file is, in any of its languages.
+// sort is the type of a value in a file, in any of the languages.
 type sort int
 
 const (
 	null sort = iota
 	boolean
-	number // and dates of TOML
+	number // also dates of TOML
 	text
 	list
 	object
 )
 
-// String names a sort for people.
+// String returns the name of a sort for people.
 func (s sort) String() string {
 	return [...]string{"null", "true or false", "a number", "a text", "a list", "an object"}[s]
 }
 
-// node is a value of a file. The readers of JSON, TOML and YAML all make these, so one
+// node is a value in a file. The readers of JSON, TOML and YAML all return nodes, so one
 // function recognises the shapes of files.
 type node struct {
 	sort   sort
-	text   string // of a text; of a boolean or number as it is written
+	text   string // text of a string; a boolean or number as it is written
 	items  []*node
-	fields []field // in the order of the file
+	fields []field // fields in the order of the file
 	at     place
-	spans  []span // where the file has it
+	spans  []span // parts of the file that contain the value
 }
 
-// span is a part of a file, by offsets.
+// span is a part of a file: the offsets of its beginning and its end.
 type span struct{ from, to int }
 
 // field is a key with its value.
@@ -71,7 +71,8 @@ func (n *node) texts() (all []string, ok bool) {
 	return all, true
 }
 
-// deep notes an error where values are nested too deep.
+// deep reports whether the depth is allowed. It adds an error for a value that is nested
+// too deeply.
 func (r *report) deep(at place, depth int) bool {
 	if depth > maxDepth {
 		r.wrong(at, "", "values are nested more than %d levels deep", maxDepth)
@@ -80,8 +81,9 @@ func (r *report) deep(at place, depth int) bool {
 	return true
 }
 
-// once notes keys that an object has twice: which of them counts differs from reader
-// to reader, so a person who checks the file may see another one than the client does.
+// once adds an error for each key that an object has twice. Which of the two values counts
+// differs between readers, so a person who checks the file may see another value than the
+// client uses.
 func (r *report) once(n *node) {
 	seen := make(map[string]bool, len(n.fields))
 	for _, f := range n.fields {
@@ -92,8 +94,8 @@ func (r *report) once(n *node) {
 	}
 }
 
-// cursor turns offsets into places. Offsets that ascend cost one walk through the text,
-// also where it is one long line.
+// cursor converts offsets to places. Ascending offsets cost one pass over the text in
+// total, even if it is one long line.
 type cursor struct {
 	data   []byte
 	offset int
@@ -102,10 +104,10 @@ type cursor struct {
 
 func newCursor(data []byte) *cursor { return &cursor{data: data, place: place{1, 1}} }
 
-// at returns the place of an offset, in characters.
+// at returns the place of an offset. The column counts characters.
 func (c *cursor) at(offset int) place {
 	offset = min(max(offset, 0), len(c.data))
-	if offset < c.offset { // one step back: to the start of its line
+	if offset < c.offset { // the offset is before the last one: go back to the start of its line
 		line := 1 + bytes.Count(c.data[:offset], []byte("\n"))
 		c.offset, c.place = bytes.LastIndexByte(c.data[:offset], '\n')+1, place{line, 1}
 	}

@@ -10,25 +10,25 @@ import (
 const (
 	MaxFile = 1 << 20 // bytes of a file
 
-	maxDepth     = 32       // of values in values
-	maxBrackets  = 1000     // open at once, before a parser sees them
-	maxEntries   = 256      // servers of a file
-	maxKeys      = 512      // of a server, and of each object in it
-	maxArgs      = 1024     // of a command
-	maxText      = 64 << 10 // bytes of one text
-	maxTOMLKeys  = 5000     // of a file, with those of tables
-	maxName      = 128      // bytes of a server's name
-	maxPrefix    = 50       // characters of a prefix
-	maxReference = 4 << 10  // bytes between the braces of a reference
+	maxDepth     = 32       // most levels of nested values
+	maxBrackets  = 1000     // most brackets that are open at the same place, checked before parsing
+	maxEntries   = 256      // most servers of a file
+	maxKeys      = 512      // most keys of a server, and of each object in it
+	maxArgs      = 1024     // most arguments of a command
+	maxText      = 64 << 10 // most bytes of one text
+	maxTOMLKeys  = 5000     // most keys of a TOML file, including keys of tables
+	maxName      = 128      // most bytes of a server's name
+	maxPrefix    = 50       // most characters of a prefix
+	maxReference = 4 << 10  // most bytes between the braces of a reference
 )
 
 const emptyHint = `write {"mcpServers": {"NAME": {"command": "PROGRAM", "args": []}}}`
 
-// Read reads the servers of a file, whatever client it was made for. File is how faults
-// and sources name it; the content alone decides how it is read.
+// Read reads the servers of a file, whatever client it was made for. file is the name of
+// the file in faults and sources; only the content decides how it is read.
 //
-// Where Failed(faults), there are no entries. A fault that names an entry keeps only that
-// one out: a server with a mistake does not take the others with it.
+// If Failed(faults), no entries are returned. A fault that names an entry excludes only
+// that entry: the other servers are loaded.
 func Read(file string, data []byte) ([]Entry, []Fault) {
 	r := &report{file: file, data: data}
 	if !r.readable(data) {
@@ -90,8 +90,9 @@ func (r *report) readable(data []byte) bool {
 	return false
 }
 
-// tooDeep returns the offset where too many brackets are open, or -1. The parsers call
-// themselves for each, and no file of a person comes near. It also counts in texts.
+// tooDeep returns the offset where too many brackets are open, or -1. The parsers are
+// recursive, and no file that a person writes has so many brackets. Brackets in texts count
+// too.
 func tooDeep(data []byte) int {
 	open := 0
 	for i, b := range data {
@@ -124,7 +125,7 @@ func (r *report) parse(data []byte) (top *node, extra place) {
 	}
 }
 
-// language returns json, toml, yaml, or nothing for a file without content.
+// language returns "json", "toml" or "yaml"; empty for a file without content.
 func language(data []byte) string {
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimSpace(line)

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Keys that some client knows and that have no effect here, with the reason. Those with
-// an empty one describe, and are not worth a warning.
+// withoutEffect contains keys that some client knows and that have no effect here, with the
+// reason. A key with an empty reason only describes the server, and causes no warning.
 var withoutEffect = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"alwaysAllow":                 approvals,
@@ -48,7 +48,7 @@ const (
 	logins    = "a login is a token in headers, as ${secret:NAME}"
 )
 
-// server reads one entry. It returns false where that has an error.
+// server reads one entry. It returns false if the entry has an error.
 func (r *report) server(name string, at place, n *node) (Entry, bool) {
 	r.entry, r.worse = cmp.Or(name, fmt.Sprintf("of line %d", at.line)), false
 	defer func() { r.entry = "" }()
@@ -83,14 +83,14 @@ func badName(name string) string {
 	return ""
 }
 
-// server is one entry while it is read.
+// server is an entry that is being read.
 type server struct {
 	*report
 	at     place
 	entry  Entry
-	stated Kind   // by the key type
-	from   string // the key that gave the URL
-	prefix bool   // a prefix was given
+	stated Kind   // kind in the key type
+	from   string // key that contained the URL
+	prefix bool   // the entry has a prefix
 }
 
 // key reads one key.
@@ -134,7 +134,7 @@ func (s *server) key(f field) {
 	case "excludeTools", "disabled_tools", "disabledTools":
 		e.Tools.Deny = append(e.Tools.Deny, s.names(v, f.key)...)
 	case "tools":
-		if v.sort == object { // Codex: how each is approved
+		if v.sort == object { // Codex: how calls of each tool are approved
 			s.extra(f, approvals, true)
 		} else {
 			s.allow(v, f.key)
@@ -143,14 +143,14 @@ func (s *server) key(f field) {
 		s.sandbox().Enabled = s.truth(v, f.key)
 	case "sandbox":
 		s.sandboxRules(v)
-	case "name": // of an array; elsewhere for people
+	case "name": // the name of a server in an array; in other files a text for people
 	default:
 		reason, known := withoutEffect()[f.key]
 		s.extra(f, reason, known)
 	}
 }
 
-// extra keeps a key without an effect.
+// extra keeps a key that has no effect.
 func (s *server) extra(f field, reason string, known bool) {
 	switch {
 	case !known:
@@ -161,7 +161,7 @@ func (s *server) extra(f field, reason string, known bool) {
 	s.entry.Extra = append(s.entry.Extra, Extra{Key: f.key, Text: s.raw(f.value), Known: known})
 }
 
-// command reads a program, also in the older form of Zed, an object.
+// command reads a program. The value may also be an object, which is Zed's older form.
 func (s *server) command(v *node) {
 	switch v.sort {
 	case object:
@@ -210,7 +210,7 @@ func (s *server) env(v *node, what string) {
 	}
 }
 
-// forwarded reads Codex's list of variables of the environment that the server gets.
+// forwarded reads Codex's list of environment variables that the server gets.
 func (s *server) forwarded(v *node) {
 	if v.sort != list {
 		s.wrong(v.at, "", "env_vars must be a list of names, not %s", v.sort)
@@ -278,14 +278,14 @@ func (s *server) kind(f field) {
 
 func (s *server) allow(v *node, what string) {
 	names := s.names(v, what)
-	if slices.Contains(names, "*") { // Copilot: all of them
+	if slices.Contains(names, "*") { // Copilot's form for all tools
 		return
 	}
 	s.entry.Tools.All = false
 	s.entry.Tools.Allow = append(s.entry.Tools.Allow, names...)
 }
 
-// givenPrefix reads the prefix of the names of the tools.
+// givenPrefix reads the prefix of the tools' names.
 func (s *server) givenPrefix(v *node) {
 	prefix, ok := s.plain(v, "tools_prefix")
 	if !ok {
@@ -305,7 +305,7 @@ func (s *server) givenPrefix(v *node) {
 	s.entry.Prefix, s.prefix = clean, true
 }
 
-// safe is a text of those characters that names of tools may have.
+// safe returns a text with _ in place of each character that names of tools cannot have.
 func safe(s string) string {
 	return strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' {
@@ -348,12 +348,12 @@ func (s *server) sandboxRules(v *node) {
 	}
 }
 
-// finish decides what the keys make together.
+// finish decides what kind of server the keys describe together, and checks that they fit.
 func (s *server) finish() {
 	e := &s.entry
 	if !s.prefix {
 		e.Prefix = safe(e.Name)
-		if strings.EqualFold(e.Prefix, "mcp") { // names of tools would begin with it twice
+		if strings.EqualFold(e.Prefix, "mcp") { // names of tools would begin with mcp twice
 			e.Prefix = "mcp-server"
 			s.warn(s.at, "set tools_prefix", "the names of its tools begin with mcp-server, since mcp alone begins all names")
 		}
@@ -388,7 +388,8 @@ func (s *server) finish() {
 	}
 }
 
-// remoteKind is the stated one; else the path tells, as in other clients.
+// remoteKind returns the kind in the key type. If there is none, the URL's path decides, as
+// in other clients.
 func (s *server) remoteKind() Kind {
 	if s.stated != "" && s.stated != Stdio {
 		return s.stated
@@ -415,7 +416,7 @@ func (s *server) object(v *node, what string) []field {
 	return v.fields
 }
 
-// text reads a text that may refer to something.
+// text reads a text that may contain references.
 func (s *server) text(v *node, what string) Text {
 	if v.sort == null {
 		return Text{}
@@ -431,8 +432,8 @@ func (s *server) text(v *node, what string) Text {
 	return s.template(v, what)
 }
 
-// scalar is text, and takes numbers and truth values as they are written: people write
-// "PORT": 3000, and other clients take it.
+// scalar is like text, and also accepts numbers and booleans as they are written: people
+// write "PORT": 3000, and other clients accept it.
 func (s *server) scalar(v *node, what string) Text {
 	if v.sort == number || v.sort == boolean {
 		return s.template(v, what)
@@ -444,7 +445,7 @@ func (s *server) scalar(v *node, what string) Text {
 	return s.text(v, what)
 }
 
-// plain reads a text that refers to nothing.
+// plain reads a text in which references are not expanded.
 func (s *server) plain(v *node, what string) (string, bool) {
 	if v.sort != text {
 		s.wrong(v.at, "put it in quotes", "%s must be a text, not %s", what, v.sort)
@@ -460,7 +461,7 @@ func (s *server) truth(v *node, what string) bool {
 	return v.text == "true"
 }
 
-// names reads a list of texts that refer to nothing.
+// names reads a list of texts in which references are not expanded.
 func (s *server) names(v *node, what string) []string {
 	names, ok := v.texts()
 	switch {

@@ -4,22 +4,23 @@ import (
 	"slices"
 )
 
-// heads are the keys below which files have their servers: Claude Desktop, Claude Code,
-// Cursor, Gemini CLI, Copilot, Windsurf and others; VS Code; Zed; Codex.
+// heads are the keys below which files contain their servers: "mcpServers" in Claude
+// Desktop, Claude Code, Cursor, Gemini CLI, Copilot, Windsurf and others; "servers" in VS
+// Code; "context_servers" in Zed; "mcp_servers" in Codex.
 var heads = []string{"mcpServers", "servers", "context_servers", "mcp_servers"}
 
-// inline are the keys by which a value is itself a server, and not a collection of them.
+// inline are the keys that make an object a server, and not a collection of servers.
 var inline = []string{"command", "url", "serverUrl", "httpUrl"}
 
-// found are the servers of a file, and what stands beside them.
+// found contains the servers of a file, and the other keys that concern them.
 type found struct {
 	servers *node
 	inputs  *node
-	plain   bool // the shape is read as plain JSON by those who defined it
+	plain   bool // the client that defined this shape reads it as plain JSON
 	narrow  *node
 }
 
-// shape tells the shape of a file by its top value.
+// shape finds the servers in the top value of a file.
 func (r *report) shape(top *node) (found, bool) {
 	switch top.sort {
 	case list:
@@ -33,7 +34,7 @@ func (r *report) shape(top *node) (found, bool) {
 	var head string
 	var beside []field
 	for _, f := range top.fields {
-		settings := f.key == "mcp" && f.value.sort == object // in VS Code's settings
+		settings := f.key == "mcp" && f.value.sort == object // a key of VS Code's settings
 		switch {
 		case slices.Contains(heads, f.key) && collection(f.value), settings && collection(f.value.get("servers")):
 			if head != "" {
@@ -46,7 +47,7 @@ func (r *report) shape(top *node) (found, bool) {
 			}
 		case f.key == "inputs" && f.value.sort == list:
 			is.inputs = f.value
-		case settings: // of Gemini CLI, where they name servers
+		case settings: // the key mcp of Gemini CLI's settings, which allows or excludes servers by name
 			is.narrow = f.value
 		default:
 			beside = append(beside, f)
@@ -65,7 +66,7 @@ func (r *report) shape(top *node) (found, bool) {
 	return is, true
 }
 
-// bare reads a file that is an object of servers, without a head.
+// bare reads a file that is an object of servers, without one of the heads.
 func (r *report) bare(top *node) (found, bool) {
 	for _, f := range top.fields {
 		if !entry(f.value) {
@@ -81,8 +82,8 @@ func entry(n *node) bool {
 	return n.sort == object && slices.ContainsFunc(inline, func(key string) bool { return n.get(key) != nil })
 }
 
-// collection reports whether a value is a collection of servers. One named "servers" in an
-// object of servers is not.
+// collection reports whether a value is a collection of servers. In an object of servers, a
+// server named "servers" is not one.
 func collection(n *node) bool {
 	if n == nil {
 		return false
@@ -124,7 +125,7 @@ func (r *report) entries(n *node) (all []Entry) {
 	return all
 }
 
-// questions reads VS Code's inputs, and gives each entry those that it refers to.
+// questions reads VS Code's inputs, and gives each entry the inputs that it refers to.
 func (r *report) questions(n *node, entries []Entry) {
 	if n == nil || n.sort != list {
 		return
@@ -169,7 +170,7 @@ func (r *report) questions(n *node, entries []Entry) {
 	}
 }
 
-// narrowed switches off the servers that Gemini CLI's settings leave out.
+// narrowed disables the servers that Gemini CLI's settings exclude.
 func narrowed(n *node, entries []Entry) {
 	allowed, listed := n.get("allowed").texts()
 	excluded, _ := n.get("excluded").texts()

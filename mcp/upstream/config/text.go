@@ -10,38 +10,38 @@ import (
 	"sync"
 )
 
-// Text is a value of a file with what it refers to, for example "Bearer ${TOKEN}".
-// Expand fills in everything but secrets, which stay references until the last moment.
+// Text is a value of a file that may contain references, for example "Bearer ${TOKEN}".
+// Expand fills in all references except secrets, which stay references until Reveal.
 //
-// A Text prints, logs and marshals without what it refers to: neither the values of
-// variables nor secrets are shown.
+// The printed, logged and marshalled forms of a Text show neither the values of variables
+// nor secrets.
 type Text struct {
 	pieces []piece
 	at     place
 }
 
-// ref is what a piece of a text refers to.
+// ref is the kind of value that a piece of a text refers to.
 type ref int
 
 const (
 	literal  ref = iota
-	variable     // of the environment
-	input        // an answer of a person
-	secret       // by its name
-	folder       // a place of this machine: the workspace, the home directory, "/"
+	variable     // an environment variable
+	input        // a person's answer to an input
+	secret       // a secret, by its name
+	folder       // a directory of this machine: the workspace, the home directory, "/"
 )
 
 // piece is a part of a Text.
 type piece struct {
 	ref        ref
 	name       string
-	text       string // of a literal, or what Expand found
+	text       string // text of a literal, or the value from Expand
 	fallback   string
 	hasDefault bool
-	known      bool // Expand has been here
+	known      bool // Expand has processed the piece
 }
 
-// Literal returns a Text that refers to nothing.
+// Literal returns a Text without references.
 func Literal(s string) Text {
 	if s == "" {
 		return Text{}
@@ -52,19 +52,20 @@ func Literal(s string) Text {
 // Empty reports whether t is the empty text.
 func (t Text) Empty() bool { return len(t.pieces) == 0 }
 
-// String is t as it may be shown: what it refers to by name, and not by value.
+// String returns t in a form that may be shown: with references by name, and without
+// values.
 func (t Text) String() string {
 	return t.render(func(p piece) string { return p.written() })
 }
 
-// GoString is String, so that no way of printing shows more.
+// GoString returns the same as String, so that no way of printing shows more.
 func (t Text) GoString() string { return t.String() }
 
-// MarshalText makes encoders show no more than String.
+// MarshalText returns the same as String, so that encoders show no more.
 func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// Pinned is t as a pin compares it. It changes when the value of a variable does, and not
-// when a secret does; it shows neither.
+// Pinned returns t in the form that a pin compares. It changes with the value of a
+// variable, and not with a secret; it shows neither.
 func (t Text) Pinned() string {
 	return t.render(func(p piece) string {
 		if !p.known || p.ref == secret {
@@ -75,7 +76,8 @@ func (t Text) Pinned() string {
 	})
 }
 
-// Plain returns the value of t, if that needs no secret and Expand has filled it in.
+// Plain returns the value of t. ok is false if t needs a secret, or if Expand has not
+// filled it in.
 func (t Text) Plain() (value string, ok bool) {
 	ok = true
 	value = t.render(func(p piece) string {
@@ -90,8 +92,9 @@ func (t Text) Plain() (value string, ok bool) {
 	return value, true
 }
 
-// Reveal returns the value of t with its secrets, which reveal returns by name. The
-// caller hands it to the one process or request that it is for, and keeps it nowhere.
+// Reveal returns the value of t with its secrets. reveal returns a secret by its name. The
+// caller passes the value to the one process or request that needs it, and stores it
+// nowhere.
 func (t Text) Reveal(reveal func(name string) (string, error)) (string, error) {
 	var failed error
 	value := t.render(func(p piece) string {
@@ -115,7 +118,8 @@ func (t Text) Reveal(reveal func(name string) (string, error)) (string, error) {
 	return value, nil
 }
 
-// References returns what t refers to outside its file, as the file has it but without defaults.
+// References returns the references of t to values outside its file, as the file writes
+// them but without defaults.
 func (t Text) References() (all []string) {
 	for _, p := range t.pieces {
 		if p.ref != literal && p.ref != folder {
@@ -135,7 +139,7 @@ func (t Text) Secrets() (names []string) {
 	return names
 }
 
-// Variables returns the names of the variables that t takes values of.
+// Variables returns the names of the variables that t refers to.
 func (t Text) Variables() (names []string) {
 	for _, p := range t.pieces {
 		if p.ref == variable && !slices.Contains(names, p.name) {
@@ -171,7 +175,7 @@ func (t Text) Cut(separator string) (before string, after Text, found bool) {
 	return "", Text{}, false
 }
 
-// Without returns t without a literal beginning.
+// Without returns t without a literal prefix.
 func (t Text) Without(prefix string) (rest Text, ok bool) {
 	if prefix == "" || t.Empty() || t.pieces[0].ref != literal || !strings.HasPrefix(t.pieces[0].text, prefix) {
 		return t, prefix == ""
@@ -184,7 +188,7 @@ func (t Text) Without(prefix string) (rest Text, ok bool) {
 	return rest, true
 }
 
-// With returns t behind a literal beginning.
+// With returns t with a literal prefix before it.
 func (t Text) With(prefix string) Text {
 	return Text{pieces: append([]piece{{text: prefix, known: true}}, t.pieces...), at: t.at}
 }
@@ -201,7 +205,8 @@ func (t Text) render(of func(piece) string) string {
 	return b.String()
 }
 
-// written is a reference as a file has it, less its default: that may be a token.
+// written returns a reference as a file writes it, without its default, which may be a
+// token.
 func (p piece) written() string {
 	switch p.ref {
 	case input:
@@ -213,9 +218,9 @@ func (p piece) written() string {
 	return "${" + p.name + "}"
 }
 
-// reference is what may stand between the braces: a variable with an optional default,
-// one of VS Code's namespaces that we know, or a secret. foreign is what other programs
-// would fill in and we do not.
+// reference matches the text between the braces of a reference: a variable with an optional
+// default, an input, or a secret. foreign matches references that other programs fill in
+// and belljar does not.
 var (
 	reference = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^(?:(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(:-(?s:(.*)))?|input:([^${}]{1,128})|secret:([A-Za-z0-9_./-]{1,128}))$`)
@@ -225,11 +230,11 @@ var (
 	})
 )
 
-// folders are the names of VS Code and Cursor for places of this machine.
+// folders are the names that VS Code and Cursor have for directories of this machine.
 var folders = []string{"workspaceFolder", "workspaceFolderBasename", "userHome", "pathSeparator", "/"}
 
-// template reads what a text refers to. Anything that is not a reference is literal:
-// $VAR, $(command), ${x%y} and the like belong to a shell, if there is one.
+// template finds the references in a text. All other text is literal: $VAR, $(command),
+// ${x%y} and similar forms belong to a shell, if there is one.
 func (r *report) template(n *node, what string) Text {
 	t := Text{at: n.at}
 	if len(n.text) > maxText {
@@ -245,7 +250,7 @@ func (r *report) template(n *node, what string) Text {
 			t.pieces = append(t.pieces, piece{text: s, known: true})
 		}
 	}
-	for from, at := 0, 0; ; { // what is literal begins at from; at is behind what was looked at
+	for from, at := 0, 0; ; { // literal text begins at from; the text before at has been examined
 		next := strings.Index(n.text[at:], "${")
 		if next < 0 {
 			flush(n.text[from:])
@@ -269,7 +274,7 @@ func (r *report) template(n *node, what string) Text {
 	}
 }
 
-// refer reads what stands between braces, and reports whether it is a reference.
+// refer parses the text between braces, and reports whether it is a reference.
 func (r *report) refer(at place, inner, what string) (piece, bool) {
 	if slices.Contains(folders, inner) {
 		return piece{ref: folder, name: inner}, true
@@ -294,6 +299,6 @@ func (r *report) refer(at place, inner, what string) (piece, bool) {
 	return piece{ref: variable, name: m[1], fallback: m[3], hasDefault: m[2] != ""}, true
 }
 
-// Reserved reports whether a variable is one of belljar's own. Those hold its tokens, and no
-// server gets them.
+// Reserved reports whether a variable is one of belljar's own. Such variables contain
+// belljar's tokens, and no server gets them.
 func Reserved(name string) bool { return strings.HasPrefix(strings.ToUpper(name), "BELLJAR_") }

@@ -9,15 +9,15 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// readTOML reads TOML. The tree with its places is made of the library's parser; its decoder
-// checks the rules of the language, above all which tables may be opened twice. That
-// compares each key with those before it, so the keys are counted first.
+// readTOML reads TOML. The library's parser makes the tree with its places; the library's
+// decoder checks the rules of the language, mainly which tables may be opened twice. The
+// decoder compares each key with the earlier ones, so the keys are counted first.
 func (r *report) readTOML(data []byte) *node {
 	t := &tomlReader{report: r, cursor: newCursor(data), inside: map[*node]map[string]*node{}}
 	t.parser.Reset(data)
 	top := &node{sort: object, at: place{1, 1}}
-	in := []*node{top} // the table that is open, and those around it
-	start := 0         // of the header that opened it
+	in := []*node{top} // the open table, with the tables around it before it
+	start := 0         // offset of the header that opened the table
 	leave := func(end int) {
 		for _, n := range in[1:] {
 			n.spans = append(n.spans, span{start, end})
@@ -60,7 +60,7 @@ type tomlReader struct {
 	keys   int
 	cursor *cursor
 	parser unstable.Parser
-	inside map[*node]map[string]*node // the fields of each table by their keys
+	inside map[*node]map[string]*node // fields of each table by their keys
 }
 
 // child returns the value of a key. If the key is new, of makes its value.
@@ -77,7 +77,8 @@ func (t *tomlReader) child(n *node, key *unstable.Node, at place, of func() *nod
 	return is
 }
 
-// table opens the table of a header and returns it with the tables around it.
+// table opens the table that a header names. It returns the table, with the tables around
+// it before it.
 func (t *tomlReader) table(top *node, e *unstable.Node) []*node {
 	in := []*node{top}
 	for key := e.Key(); key.Next(); {
@@ -93,7 +94,7 @@ func (t *tomlReader) table(top *node, e *unstable.Node) []*node {
 			}
 			return &node{sort: object, at: at}
 		})
-		if next.sort == list { // an array of tables: its last one is meant
+		if next.sort == list { // the header means the last table of an array
 			if array || len(next.items) == 0 {
 				next.items = append(next.items, &node{sort: object, at: at})
 			}
@@ -104,7 +105,7 @@ func (t *tomlReader) table(top *node, e *unstable.Node) []*node {
 	return in
 }
 
-// keyValue puts a value below a table, by a key that may have dots.
+// keyValue puts a value into a table, under a key that may have dots.
 func (t *tomlReader) keyValue(into *node, e *unstable.Node, depth int) {
 	whole := span{int(e.Raw.Offset), int(e.Raw.Offset + e.Raw.Length)}
 	for key := e.Key(); key.Next(); depth++ {
@@ -126,7 +127,7 @@ func (t *tomlReader) keyValue(into *node, e *unstable.Node, depth int) {
 	}
 }
 
-// value is a value that begins at or behind a place.
+// value converts a value that begins at or after a place.
 func (t *tomlReader) value(e *unstable.Node, at place, depth int) *node {
 	if e.Raw.Length > 0 {
 		at = t.cursor.at(int(e.Raw.Offset))
@@ -152,7 +153,8 @@ func (t *tomlReader) value(e *unstable.Node, at place, depth int) *node {
 		n.sort = boolean
 	case unstable.Integer, unstable.Float, unstable.LocalDate, unstable.LocalTime, unstable.LocalDateTime, unstable.DateTime:
 		n.sort = number
-	case unstable.Invalid, unstable.Comment, unstable.Key, unstable.Table, unstable.ArrayTable, unstable.KeyValue: // not values
+	// these kinds are not values
+	case unstable.Invalid, unstable.Comment, unstable.Key, unstable.Table, unstable.ArrayTable, unstable.KeyValue:
 	}
 	return n
 }

@@ -39,17 +39,17 @@ func (r *report) readYAML(data []byte) *node {
 
 type yamlReader struct {
 	report *report
-	starts []int // of each line
+	starts []int // offset of each line
 }
 
-// node converts a node, behind which the line end is the first that is not its own.
+// node converts a node. end is the first line after it.
 func (y *yamlReader) node(is *yaml.Node, end, depth int) *node {
 	n := &node{at: place{is.Line, is.Column}, text: is.Value}
 	if !y.report.deep(n.at, depth) {
 		return n
 	}
 	if is.Kind == yaml.AliasNode || is.Anchor != "" || is.Style&yaml.TaggedStyle != 0 {
-		// One edit would change places that a reader does not see.
+		// They are refused: one edit would change places that a person does not see.
 		y.report.wrong(n.at, "write the value out, in quotes if it starts with * & or !", "anchors, aliases and tags are not read")
 		return n
 	}
@@ -79,7 +79,7 @@ func (y *yamlReader) node(is *yaml.Node, end, depth int) *node {
 			}
 			n.items = append(n.items, y.node(item, until, depth+1))
 		}
-	case yaml.DocumentNode, yaml.AliasNode: // the one is not inside another, the other is refused above
+	case yaml.DocumentNode, yaml.AliasNode: // a document is never nested, and an alias was refused above
 	case yaml.ScalarNode:
 		switch is.ShortTag() {
 		case "!!null":
@@ -95,7 +95,7 @@ func (y *yamlReader) node(is *yaml.Node, end, depth int) *node {
 	return n
 }
 
-// lines are the lines from one to before another, at least one.
+// lines returns the span from the line from to the line before to, at least one line.
 func (y *yamlReader) lines(from, to int) span {
 	at := func(line int) int {
 		if line > len(y.starts) {

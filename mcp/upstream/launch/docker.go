@@ -10,8 +10,8 @@ import (
 	"belljar.dev/mcp/upstream/config"
 )
 
-// The options of docker run (docker run --help) by what becomes of them. Every other one
-// is refused, also one that docker may get tomorrow.
+// The hints for options of docker run (docker run --help) that are refused. An option that
+// is not in the table is refused too, so that later options of docker are.
 const (
 	limitsHint  = "remove it, and set the limits of this server in the policy"
 	networkHint = "remove it, and name the hosts in the policy: a box has no network but its door"
@@ -22,21 +22,21 @@ const (
 // dockerOption is an option of docker run.
 type dockerOption struct {
 	takes bool
-	hint  string // of one that is refused
+	hint  string // hint for an option that is refused
 	read  func(*Plan, *container, string, config.Text) error
 }
 
-// container is what is read of a docker run.
+// container contains the options of a docker run that describe the container.
 type container struct {
 	stdin      bool
 	env        []config.Variable
 	entrypoint *config.Text
 }
 
-// harmless options change nothing that a box would not do anyway.
+// harmless reads an option that only sets what a box does anyway.
 func harmless(*Plan, *container, string, config.Text) error { return nil }
 
-// dockerOptions is the table of options.
+// dockerOptions returns the table of docker's options.
 func dockerOptions() map[string]dockerOption {
 	table := map[string]dockerOption{
 		"--interactive": {read: func(_ *Plan, c *container, _ string, v config.Text) error {
@@ -80,21 +80,22 @@ func dockerOptions() map[string]dockerOption {
 	return table
 }
 
-// short are docker's options of one letter.
+// short maps docker's options of one letter to their long names.
 var short = map[byte]string{
 	'a': "--attach", 'c': "--cpu-shares", 'd': "--detach", 'e': "--env", 'h': "--hostname", 'i': "--interactive", 'l': "--label", 'm': "--memory",
 	'p': "--publish", 'P': "--publish-all", 'q': "--quiet", 't': "--tty", 'u': "--user", 'v': "--volume", 'w': "--workdir",
 }
 
-// longer are other names of options.
+// longer maps other names of options to the names in the table.
 var longer = map[string]string{"--net": "--network", "--dns-opt": "--dns-option", "--net-alias": "--network-alias"}
 
-// imageName is how images are named: lower case, with a registry, tag and digest.
+// imageName matches names of images: lower case, with a registry, tag and digest.
 var imageName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*(?::[0-9]+)?(?:/[a-z0-9][a-z0-9._-]*)*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$`)
 })
 
-// docker reads docker run as a box of the image: no client and no socket of docker is used.
+// docker plans a docker run as a box with the image: no client and no socket of docker is
+// used.
 func (p *Plan) docker(args []config.Text, d Dirs) error {
 	args, err := p.dockerRun(args)
 	if err != nil {
@@ -122,14 +123,14 @@ func (p *Plan) docker(args []config.Text, d Dirs) error {
 	p.Run = phase(rest...)
 	p.Run.Entrypoint = c.entrypoint == nil || c.entrypoint.Empty()
 	p.Run.Env = p.environment(d, c.env, offline, nil)
-	if !p.EnvFile.Empty() { // it would be docker's own environment, and not the container's
+	if !p.EnvFile.Empty() { // envFile would set docker's own environment, and not the container's
 		p.note("write the variables into env of the entry", "envFile has no effect on docker run")
 		p.EnvFile = config.Text{}
 	}
 	return nil
 }
 
-// dockerRun returns the arguments behind "run".
+// dockerRun returns the arguments after "run".
 func (p *Plan) dockerRun(args []config.Text) ([]config.Text, error) {
 	for i, t := range args {
 		switch word := value(t); {
@@ -146,7 +147,8 @@ func (p *Plan) dockerRun(args []config.Text) ([]config.Text, error) {
 	return nil, refuse("", "write docker run -i IMAGE", "the entry starts docker without run")
 }
 
-// dockerRead reads options up to the image.
+// dockerRead reads the options before the image. It returns the image and the arguments
+// after it.
 func (p *Plan) dockerRead(c *container, args []config.Text) ([]config.Text, error) {
 	table := dockerOptions()
 	for i := 0; i < len(args); i++ {
@@ -179,16 +181,16 @@ func (p *Plan) dockerRead(c *container, args []config.Text) ([]config.Text, erro
 	return nil, nil
 }
 
-// asked is one option as it stands.
+// asked is one option as the entry writes it.
 type asked struct {
 	option  dockerOption
-	written string // as in the entry
+	written string // name as in the entry
 	value   config.Text
 	wants   bool // the value is the next argument
 }
 
-// dockerFlags reads one argument: a long option, or letters, and the last letter may have
-// a value (-it, -eNAME=VALUE).
+// dockerFlags reads one argument: a long option, or several letters of which the last may
+// have a value (-it, -eNAME=VALUE).
 func (p *Plan) dockerFlags(table map[string]dockerOption, t config.Text) ([]asked, error) {
 	word := value(t)
 	unknown := func(name string) error {
@@ -233,8 +235,8 @@ func (p *Plan) dockerFlags(table map[string]dockerOption, t config.Text) ([]aske
 	return all, nil
 }
 
-// dockerEnv reads NAME=VALUE, or NAME, whose value comes from docker's own environment:
-// that of the entry.
+// dockerEnv reads NAME=VALUE, or NAME. The value of a NAME alone comes from docker's own
+// environment, which is that of the entry.
 func (p *Plan) dockerEnv(c *container, flag string, v config.Text) error {
 	name, given, joined := v.Cut("=")
 	if !joined {
@@ -254,7 +256,8 @@ func (p *Plan) dockerEnv(c *container, flag string, v config.Text) error {
 	return nil
 }
 
-// dockerNetwork takes what a box has anyway: no network, or one of its own behind the door.
+// dockerNetwork accepts the networks that a box has anyway: none, or its own network behind
+// the door.
 func (p *Plan) dockerNetwork(_ *container, flag string, v config.Text) error {
 	switch value(v) {
 	case "none", "bridge", "default":
@@ -310,8 +313,8 @@ func (p *Plan) dockerMount(_ *container, flag string, v config.Text) error {
 	return p.mount(flag, v, m)
 }
 
-// mount notes a mount, unless it would open the host. Whether the rest is allowed is for
-// the grant to say.
+// mount adds a mount. It refuses places that would open the host; the grant decides about
+// the others.
 func (p *Plan) mount(flag string, v config.Text, m Mount) error {
 	if !strings.HasPrefix(m.Source, "/") {
 		return refuse(flag, "write the whole path of a directory", "docker's option %s %s names a volume, which only docker has", flag, v)
@@ -330,8 +333,9 @@ func (p *Plan) mount(flag string, v config.Text, m Mount) error {
 	return nil
 }
 
-// Places of the host that no entry opens, whatever the grant has: the first alone, since
-// they contain everything, the others with what is below them.
+// Places of the host that no entry opens, whatever the grant allows. closedPlaces are
+// refused only as such, because they contain everything; closedTrees are refused with
+// everything below them.
 var (
 	closedPlaces = []string{"/", "/home", "/usr", "/var", "/var/lib"}
 	closedTrees  = []string{"/boot", "/dev", "/etc", "/proc", "/root", "/run", "/sys", "/var/lib/containerd", "/var/lib/docker", "/var/run"}

@@ -9,7 +9,7 @@ import (
 	"belljar.dev/mcp/upstream/config"
 )
 
-// network is what the variables of package managers say of the network.
+// network is what the variables tell package managers about the network.
 type network bool
 
 const (
@@ -17,12 +17,12 @@ const (
 	offline network = false
 )
 
-// ours is the environment of belljar's making. All of it is set for every command, so it
-// reaches the last child also where a script starts the launcher.
+// ours returns the environment variables that belljar sets. All of them are set for every
+// command, so they reach the last child even if a script starts the launcher.
 //
-// Launchers write beside their caches too: npm its logs, uv its tools (and locks them in
-// a plain run as well), pipx its environments, pnpm its store. Whatever of that is left
-// at its default lies in a home directory, which is empty at each start or not writable.
+// Launchers also write outside their caches: npm its logs, uv its tools (and locks them in
+// a plain run as well), pipx its environments, pnpm its store. A directory that is left at
+// its default is in the home directory, which is empty at each start or not writable.
 func ours(d Dirs, n network, more []string) (all []config.Variable) {
 	pairs := []string{
 		"HOME", d.Home,
@@ -72,7 +72,8 @@ func ours(d Dirs, n network, more []string) (all []config.Variable) {
 	return all
 }
 
-// environment is ours with the variables of an entry. Ours hold where both have one.
+// environment returns belljar's variables together with those of an entry. If both set a
+// variable, belljar's value is used.
 func (p *Plan) environment(d Dirs, of []config.Variable, n network, more []string) []config.Variable {
 	all := ours(d, n, more)
 	for _, v := range of {
@@ -85,8 +86,8 @@ func (p *Plan) environment(d Dirs, of []config.Variable, n network, more []strin
 	return all
 }
 
-// sameVariable reports whether two names mean the same to the program that reads them:
-// npm looks at its own without regard to case.
+// sameVariable reports whether two names mean the same variable to the program that reads
+// it: npm ignores the case of its own variables.
 func sameVariable(a, b string) bool {
 	if a == b {
 		return true
@@ -95,10 +96,10 @@ func sameVariable(a, b string) bool {
 	return a == b && (strings.HasPrefix(a, "npm_config_") || strings.HasPrefix(a, "pnpm_config_"))
 }
 
-// installs returns those of an entry's variables that are there while something is installed:
-// settings of package managers, for with others a package may be resolved to something
-// else than the second phase finds. No login is among them, since scripts of packages run
-// then, before anybody has looked at them.
+// installs returns the entry's variables that are set while packages are installed. They
+// are the settings of package managers: with other settings, a package might be resolved
+// differently from the second phase. Variables with a login are excluded, since scripts of
+// packages run in this phase before anybody has reviewed them.
 func installs(env []config.Variable) (all []config.Variable) {
 	for _, v := range env {
 		if _, plain := v.Value.Plain(); plain && setsManager(v.Name) && !login().MatchString(v.Name) {
@@ -115,11 +116,11 @@ func setsManager(name string) bool {
 		strings.HasPrefix(lower, "npm_config_") || strings.HasPrefix(lower, "pnpm_config_")
 }
 
-// namesRegistry reports whether a setting says where packages come from.
+// namesRegistry reports whether a setting determines where packages come from.
 func namesRegistry(name string) bool {
 	return strings.HasSuffix(strings.ToLower(name), "registry") ||
 		slices.Contains([]string{"UV_INDEX", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"}, name)
 }
 
-// login matches the names of variables that hold one.
+// login matches the names of variables that contain a login.
 var login = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)token|secret|passw|username|_key|apikey|auth`) })

@@ -6,43 +6,43 @@ import (
 	"belljar.dev/mcp/upstream/config"
 )
 
-// use is what is done with an option of a launcher.
+// use is how an option of a launcher is treated.
 type use int
 
 const (
-	keep      use = iota // hand it to both phases
-	install              // hand it to the first phase only: it wants the network
-	drop                 // belljar says this itself
+	keep      use = iota // pass it to both phases
+	install              // pass it to the first phase only: it needs the network
+	drop                 // drop it, since belljar sets this itself
 	spec                 // it names the package of the command
 	also                 // it names a further package
 	registry             // it names a registry
 	script               // its value is a script of a shell
 	shellMode            // the first argument is a script of a shell
-	refused              // it cannot be had
+	refused              // the option is refused
 )
 
 // option is an option of a launcher.
 type option struct {
 	use   use
-	takes bool   // a value
-	hint  string // of one that is refused: what to write instead
+	takes bool   // the option has a value
+	hint  string // for a refused option: what to write instead
 }
 
-// parsed are the arguments of a launcher, taken apart.
+// parsed contains the arguments of a launcher by their use.
 type parsed struct {
 	kept     []config.Text // options for both phases
 	first    []config.Text // options for the first phase only
 	named    []config.Text // options that name packages or scripts
-	shell    []config.Text // options that make a script of the first argument
-	packages []config.Text // that are installed, at least one
+	shell    []config.Text // options that make the first argument a script
+	packages []config.Text // packages to install, at least one
 	further  []config.Text
 	scripts  []config.Text
-	rest     []config.Text // the first argument that is not an option, and what follows
+	rest     []config.Text // the first argument that is not an option, and the arguments after it
 }
 
-// parse takes the arguments of a launcher apart up to the first that is not an option.
-// An option that is not in the table is refused: whether it takes a value decides which
-// word is the package.
+// parse sorts the arguments of a launcher by their use, up to the first that is not an
+// option. An option that is not in the table is refused: it is not known whether it takes a
+// value, and therefore which word is the package.
 func (p *Plan) parse(l Launcher, table map[string]option, args []config.Text, hosts *hosts) (parsed, error) {
 	var out parsed
 	for i := 0; i < len(args); i++ {
@@ -79,7 +79,7 @@ func (p *Plan) parse(l Launcher, table map[string]option, args []config.Text, ho
 				return out, refuse(name, "", "the option %s of %s needs a value", name, l)
 			}
 			given, words = args[i+1], args[i:i+2]
-			if strings.HasPrefix(name, "--") { // joined, it means the same wherever it stands
+			if strings.HasPrefix(name, "--") { // joined, the option means the same in any place
 				words = []config.Text{given.With(name + "=")}
 			}
 			i++
@@ -113,7 +113,7 @@ func (p *Plan) parse(l Launcher, table map[string]option, args []config.Text, ho
 	return out, err
 }
 
-// specs are the packages that are installed: those of options, else the first argument.
+// specs returns the packages to install: those of options, or otherwise the first argument.
 func (in parsed) specs(l Launcher) ([]config.Text, error) {
 	switch {
 	case len(in.packages) > 0 && len(in.rest) == 0 && len(in.scripts) == 0:
@@ -126,11 +126,11 @@ func (in parsed) specs(l Launcher) ([]config.Text, error) {
 	return nil, refuse("", "write the package behind the options", "%s names no package", l)
 }
 
-// row is options of one launcher that are treated alike.
+// row contains options of one launcher that are treated in the same way.
 type row struct {
 	use   use
 	takes bool
-	names string // separated by spaces
+	names string // names of the options, separated by spaces
 	hint  string
 }
 

@@ -10,19 +10,20 @@ import (
 	"belljar.dev/mcp/upstream/config"
 )
 
-// Hosts of the usual registries. pypi.org has the index, the other the files.
+// Hosts of the usual registries. pypi.org serves the index, and files.pythonhosted.org the
+// files.
 var (
 	npmHosts  = []string{"registry.npmjs.org"}
 	pypiHosts = []string{"pypi.org", "files.pythonhosted.org"}
 )
 
-// githubHosts serve packages that are named by a repository of GitHub.
+// githubHosts serve packages that are named by a GitHub repository.
 var githubHosts = []string{"github.com", "codeload.github.com"}
 
-// thePackage is what a URL is of that no option gives.
+// thePackage is the name in errors for a package URL, in place of an option's name.
 const thePackage = "the package"
 
-// hosts gathers the hosts that an install needs.
+// hosts gathers the hosts that an installation needs.
 type hosts struct{ all []string }
 
 func (h *hosts) add(names ...string) {
@@ -33,7 +34,7 @@ func (h *hosts) add(names ...string) {
 	}
 }
 
-// url adds the host of a URL that an option or variable gives.
+// url adds the host of a URL in an option or a variable.
 func (h *hosts) url(of, text string) error {
 	u, err := url.Parse(strings.TrimPrefix(text, "git+"))
 	switch {
@@ -64,7 +65,8 @@ var (
 	})
 )
 
-// npm adds the hosts of a package of npm. A registry that was chosen replaces the usual one.
+// npm adds the hosts of an npm package. chosen reports that another registry replaces the
+// usual one.
 func (h *hosts) npm(t config.Text, chosen bool) error {
 	switch spec := value(t); {
 	case localPath(spec):
@@ -76,13 +78,13 @@ func (h *hosts) npm(t config.Text, chosen bool) error {
 	case repository().MatchString(spec):
 		h.add(githubHosts...)
 	}
-	if !chosen { // a repository has dependencies too
+	if !chosen { // a package from a repository has dependencies in the registry too
 		h.add(npmHosts...)
 	}
 	return nil
 }
 
-// python adds the hosts of a package of Python.
+// python adds the hosts of a Python package.
 func (h *hosts) python(t config.Text, chosen bool) error {
 	if at := packageURL().FindString(value(t)); at != "" {
 		if err := h.url(thePackage, at); err != nil {
@@ -95,23 +97,23 @@ func (h *hosts) python(t config.Text, chosen bool) error {
 	return nil
 }
 
-// localPath reports whether a package lies in a directory.
+// localPath reports whether a package is in a directory of the box.
 func localPath(spec string) bool {
 	return strings.HasPrefix(spec, "file:") || strings.HasPrefix(spec, "/") || strings.HasPrefix(spec, "./") || strings.HasPrefix(spec, "../") ||
 		spec == "." || spec == ".." || strings.HasPrefix(spec, "~/")
 }
 
-// Settings of package managers that would have another registry answer in the first phase,
-// or a registry that nobody vouches for: a file that is not there then, and TLS without
-// certificates.
+// Settings of package managers that are refused. fileSettings name a file that does not
+// exist in the first phase, so another registry would be used. bareSettings change which
+// certificates a registry may have.
 var (
 	fileSettings = []string{"npm_config_userconfig", "npm_config_globalconfig", "UV_CONFIG_FILE", "PIP_CONFIG_FILE"}
 	bareSettings = []string{"npm_config_strict_ssl", "npm_config_ca", "npm_config_cafile", "UV_INSECURE_HOST", "PIP_TRUSTED_HOST", "PIP_CERT", "SSL_CERT_FILE"}
 )
 
-// variables adds the hosts that an entry's variables name, and reports whether one of them
-// replaces the usual registry. It refuses a variable that it cannot take over: the usual
-// registry may have a package of the same name by somebody else.
+// variables adds the hosts that an entry's variables name, and reports whether one of the
+// variables replaces the usual registry. It refuses a variable that cannot be used in the
+// first phase: the usual registry may have another person's package under the same name.
 func (p *Plan) variables(h *hosts, replacing ...string) (chosen bool, err error) {
 	for _, v := range p.env {
 		same := func(name string) bool { return sameVariable(name, v.Name) }

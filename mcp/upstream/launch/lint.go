@@ -9,7 +9,7 @@ import (
 	"belljar.dev/mcp/upstream/config"
 )
 
-// shells take a script as an argument; the options are those behind which it stands.
+// shells contains shells and interpreters, with the options whose value is a script.
 var shells = sync.OnceValue(func() map[string][]string {
 	return map[string][]string{
 		"sh": {"c"}, "bash": {"c"}, "dash": {"c"}, "ash": {"c"}, "zsh": {"c"}, "ksh": {"c"}, "fish": {"c"},
@@ -20,7 +20,7 @@ var shells = sync.OnceValue(func() map[string][]string {
 
 var downloads = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(?:curl|wget|fetch|iwr|Invoke-WebRequest)\b`) })
 
-// lint notes what runs in a box all the same, and that a person should look at.
+// lint adds notes about commands that run in a box, but that a person should look at.
 func (p *Plan) lint() {
 	for _, t := range p.args {
 		for _, name := range t.Variables() {
@@ -40,8 +40,8 @@ func (p *Plan) lint() {
 	}
 }
 
-// inlineCode reports whether an option of a shell or interpreter has code for its value.
-// Shells take their letters together (bash -lc).
+// inlineCode reports whether the value of a shell's or interpreter's option is code. Shells
+// allow joined letters (bash -lc).
 func inlineCode(program, option string) bool {
 	options, option := shells()[program], strings.ToLower(option)
 	if len(options) == 1 && len(options[0]) == 1 {
@@ -50,7 +50,7 @@ func inlineCode(program, option string) bool {
 	return slices.Contains(options, option)
 }
 
-// scripts notes the scripts that a launcher runs.
+// scripts adds notes about the scripts that a launcher runs.
 func (p *Plan) scripts(in parsed) {
 	for _, t := range in.scripts {
 		p.script(string(p.Launcher), t)

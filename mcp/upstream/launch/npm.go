@@ -6,20 +6,21 @@ import (
 	"belljar.dev/mcp/upstream/config"
 )
 
-// notOurs is the hint for options that would leave the directories of belljar.
+// notOurs is the hint for options that would use other directories than belljar's.
 const notOurs = "remove it: belljar gives each server directories of its own"
 
 // century is a hundred years in minutes.
 const century = "52560000"
 
-// npx plans npx and npm exec (npm help exec). To install the
-// packages, it has the shell run ":", which does nothing. The server's own start finds them,
-// because npm names a directory of its cache after the list of packages. At that start npm rewrites the index of its cache,
-// and without a place to write takes the cache for empty.
+// npx plans npx and npm exec (npm help exec). To install the packages, it makes npx run the
+// shell command ":", which does nothing. The start of the server then finds the packages,
+// because npm names a directory of its cache after the list of packages. During that start
+// npm rewrites the index of its cache; if it cannot write there, it treats the cache as
+// empty.
 func (p *Plan) npx(args []config.Text, d Dirs) error {
 	var h hosts
 	packageNames := "-p --package"
-	if base(p.program) == "npm" { // where -p means --parseable
+	if base(p.program) == "npm" { // in npm, -p means --parseable
 		packageNames = "--package"
 	}
 	in, err := p.parse(Npx, options(
@@ -41,7 +42,7 @@ func (p *Plan) npx(args []config.Text, d Dirs) error {
 	}
 	p.scripts(in)
 	head, end := []config.Text{p.program}, []config.Text(nil)
-	if base(p.program) == "npm" { // npm takes options of the server for its own
+	if base(p.program) == "npm" { // npm would read the server's options as its own
 		head, end = append(head, literals("exec")...), literals("--")
 	}
 	head = slices.Concat(head, literals("--yes"), in.kept)
@@ -51,9 +52,9 @@ func (p *Plan) npx(args []config.Text, d Dirs) error {
 	return nil
 }
 
-// bunx plans bunx and bun x (bunx --help). With a package named apart, bunx installs that and
-// then finds the command true, which is in no package, among those of the system. Later
-// it finds what it installed for the same package, also without its network.
+// bunx plans bunx and bun x (bunx --help). If the package is a separate option, bunx
+// installs it and then runs the command true, which no package contains, from the system.
+// Later it finds the installed package for the same option, also without a network.
 func (p *Plan) bunx(args []config.Text, d Dirs) error {
 	var h hosts
 	in, err := p.parse(Bunx, options(
@@ -87,9 +88,9 @@ func (p *Plan) bunx(args []config.Text, d Dirs) error {
 	return nil
 }
 
-// pnpm plans pnpm dlx (pnpm help dlx). Its options stand before or behind the word dlx. After
-// a day pnpm takes what it installed for too old, and asks the registry again; so the limit
-// is set to a century, by the names that older and newer versions read.
+// pnpm plans pnpm dlx (pnpm help dlx). Its options may stand before or after the word dlx.
+// After a day pnpm treats an installed package as too old, and asks the registry again; so
+// the limit is set to a century, under the names that older and newer versions read.
 func (p *Plan) pnpm(args []config.Text, d Dirs) error {
 	var h hosts
 	if at := slices.IndexFunc(args, func(t config.Text) bool { return value(t) == "dlx" }); at >= 0 && base(p.program) == "pnpm" {
@@ -121,7 +122,8 @@ func (p *Plan) pnpm(args []config.Text, d Dirs) error {
 	return nil
 }
 
-// fromNpm notes the packages and the hosts that they come from. h has those of options.
+// fromNpm adds the packages and the hosts that they come from. h already contains the hosts
+// of options.
 func (p *Plan) fromNpm(h *hosts, packages []config.Text) error {
 	return p.from(h, packages, h.npm, len(h.all) > 0, "npm_config_registry", "pnpm_config_registry", "BUN_CONFIG_REGISTRY")
 }

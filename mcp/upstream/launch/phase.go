@@ -9,10 +9,10 @@ import (
 	"belljar.dev/mcp/upstream/config"
 )
 
-// Launcher is a program that gets a package and runs it.
+// Launcher is a program that fetches a package and runs it.
 type Launcher string
 
-// The launchers. Direct is the absence of one: the command is the server.
+// The launchers. Direct stands for no launcher: the command is the server.
 const (
 	Direct Launcher = ""
 	Npx    Launcher = "npx"
@@ -23,53 +23,53 @@ const (
 	Docker Launcher = "docker run"
 )
 
-// Cache is what a phase may do with the directory of caches.
+// Cache is the access of a phase to the directory of caches.
 type Cache int
 
-// The ways in which a phase has the caches.
+// The kinds of access to the caches.
 const (
 	CacheReadOnly Cache = iota
-	CacheScratch        // it may write there, and what it writes is thrown away at its end
-	CacheKept           // it may write there, and that stays
+	CacheScratch        // the phase may write; its changes are discarded at its end
+	CacheKept           // the phase may write; its changes are kept
 )
 
-// Dirs are directories as the box sees them. All are absolute and exist before a phase
-// begins; what is below them need not.
+// Dirs contains directories as the box sees them. All are absolute and exist before a phase
+// begins; their subdirectories need not exist.
 type Dirs struct {
-	Home  string // of this server alone, writable
-	Cache string // of this tenant and server; each Phase says how it may be used
-	Temp  string // where programs can be written and executed; launchers need that
+	Home  string // home directory of this server alone, writable
+	Cache string // caches of this tenant and server; Phase.Cache is the access to it
+	Temp  string // directory where programs can be written and executed, as launchers need
 }
 
-// Plan is how a server is started.
+// Plan describes how a server is started.
 type Plan struct {
 	Launcher Launcher
-	Install  *Phase // nil: there is nothing to install; runs in Dirs.Home, never among files of agents
+	Install  *Phase // nil if there is nothing to install. It runs in Dirs.Home, never among files of agents.
 	Run      Phase
-	Image    string  // the root of the box; empty: the usual one
-	Mounts   []Mount // what docker would have mounted
+	Image    string  // image for the root of the box; empty for the usual root
+	Mounts   []Mount // mounts of a docker run
 	Packages []string
 	Cwd      config.Text
-	EnvFile  config.Text // to be read by the caller, below the variables of Run; never for Install
+	EnvFile  config.Text // file that the caller reads. Variables of Run take precedence over it. Install never gets it.
 	Notes    []Note
 	program  config.Text
 	args     []config.Text
 	env      []config.Variable
 }
 
-// Phase is one start of a program in a box.
+// Phase is one run of a program in a box.
 type Phase struct {
-	Argv  []string // with the values of variables; Shown is for logs and people
+	Argv  []string // arguments with the values of variables; for logs and people use Shown
 	Shown []string
-	Env   []config.Variable // all of it: nothing is inherited
-	Hosts []string          // registries; nil: only hosts that the policy gives the server
+	Env   []config.Variable // the complete environment: nothing is inherited
+	Hosts []string          // registries to reach; nil: only hosts that the policy gives the server
 	Cache Cache
 
-	// Entrypoint says that Argv lacks the program: the image's entry point comes first,
-	// and where Argv is empty, its command behind that.
+	// Entrypoint reports that Argv does not contain the program: the image's entry point
+	// comes before Argv. If Argv is empty, the image's command comes after the entry point.
 	Entrypoint bool
 
-	texts []config.Text // Argv with what its words refer to
+	texts []config.Text // Argv with its references
 }
 
 // Secrets returns the names of the secrets in the environment of a phase.
@@ -85,23 +85,23 @@ func (p Phase) Secrets() (names []string) {
 }
 
 // Mount is a directory or file of the host that an entry wants to see in its box. The
-// caller compares Source with what the grant has.
+// caller checks Source against the grant.
 type Mount struct {
 	Source, Target string
 	ReadOnly       bool
 }
 
-// Note is something that a person should know of an entry that runs all the same.
+// Note is something that a person should know about an entry that runs in spite of it.
 type Note struct{ Message, Hint string }
 
-// Refusal is why an entry cannot be started as it is written.
+// Refusal is the error for an entry that cannot be started as it is written.
 type Refusal struct {
-	Flag    string // the option it is about; may be empty
+	Flag    string // option that is refused; may be empty
 	Message string
 	Hint    string // what to write instead
 }
 
-// Error is the refusal in one line.
+// Error returns the refusal in one line.
 func (r *Refusal) Error() string {
 	if r.Hint == "" {
 		return r.Message
@@ -113,14 +113,16 @@ func refuse(flag, hint, format string, args ...any) *Refusal {
 	return &Refusal{Flag: inLine(flag), Message: inLine(fmt.Sprintf(format, args...)), Hint: hint}
 }
 
-// inLine is a text that may have words of an entry in it, as a line on a terminal.
+// inLine returns a text that may contain words of an entry as one line, safe for a
+// terminal.
 func inLine(s string) string { return printable.Line(s, 300) }
 
 func (p *Plan) note(hint, format string, args ...any) {
 	p.Notes = append(p.Notes, Note{inLine(fmt.Sprintf(format, args...)), hint})
 }
 
-// base is the name of a program without its directory and what Windows adds.
+// base returns the name of a program without its directory and without the suffixes of
+// Windows.
 func base(t config.Text) string {
 	name := value(t)
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
@@ -132,13 +134,14 @@ func base(t config.Text) string {
 	return name
 }
 
-// beside is another program of the directory of one.
+// beside returns another program in the directory of a program.
 func beside(program config.Text, name string) config.Text {
 	path := value(program)
 	return config.Literal(path[:strings.LastIndexByte(path, '/')+1] + name)
 }
 
-// value is the value of a text without secrets, and its shown form of others.
+// value returns the value of a text without secrets, and the shown form of a text with
+// secrets.
 func value(t config.Text) string {
 	if v, ok := t.Plain(); ok {
 		return v
@@ -146,7 +149,7 @@ func value(t config.Text) string {
 	return t.String()
 }
 
-// phase makes a phase of a command.
+// phase returns a phase that runs a command.
 func phase(argv ...config.Text) Phase {
 	p := Phase{texts: argv}
 	for _, t := range argv {

@@ -7,33 +7,34 @@ import (
 	"belljar.dev/mcp/upstream/config"
 )
 
-// Pinned is what runs, as a pin compares it: with another value anywhere, something else
-// would run under the name that a person agreed to.
+// Pinned contains what a pin compares: if any value differs, something else would run under
+// the name that a person agreed to.
 //
-// Its texts show no values of variables or secrets. A secret stands as a placeholder, so
-// a new token changes nothing; a variable stands with a digest of its value.
+// Its texts contain no values of variables or secrets. A secret is a placeholder, so a new
+// token changes nothing; a variable is a digest of its value.
 type Pinned struct {
-	Argv     []string // of the entry; for a URL that alone
-	Env      []string // sorted: NAME=VALUE of variables that choose code, else NAME
+	Argv     []string // command and arguments of the entry; only the URL for a remote server
+	Env      []string // sorted: NAME=VALUE for variables that choose code, otherwise NAME
 	Packages []string
 	Image    string
 	Mounts   []string
 
-	// Files are what the caller digests, as the box sees them, relative ones below the
-	// entry's directory. The first is the program, which may be a name to look up in PATH.
+	// Files are the files that the caller digests, as the box sees them; relative ones are
+	// below the entry's directory. The first is the program, which may be a name to look up
+	// in PATH.
 	Files []string
 
-	// Locks are patterns below the directory of caches that match the files in which the
-	// launcher keeps what it resolved, with the digests of all packages.
+	// Locks are patterns below the directory of caches. They match the files in which the
+	// launcher records the resolved packages, with their digests.
 	Locks []string
 }
 
-// Pin returns what is to be pinned of an entry and its plan. The plan is nil for an entry
-// with a URL.
+// Pin returns the pinned values of an entry and its plan. The plan is nil for an entry with
+// a URL.
 func Pin(e config.Entry, p *Plan) Pinned {
 	if p == nil {
 		is := Pinned{Argv: []string{e.URL.Pinned()}}
-		for _, v := range e.Headers { // the values are logins
+		for _, v := range e.Headers { // only names, since the values are logins
 			is.Env = append(is.Env, "header "+v.Name)
 		}
 		slices.Sort(is.Env)
@@ -72,7 +73,8 @@ func Pin(e config.Entry, p *Plan) Pinned {
 	return is
 }
 
-// locksOf are the patterns of the files in which a launcher keeps what it resolved.
+// locksOf returns the patterns of the files in which a launcher records the resolved
+// packages.
 func locksOf(l Launcher) []string {
 	switch l {
 	case Npx:
@@ -90,8 +92,8 @@ func locksOf(l Launcher) []string {
 	return nil
 }
 
-// choosesCode reports whether a variable decides which code runs: the loader's, those of
-// interpreters and package managers, and the search paths.
+// choosesCode reports whether a variable affects which code runs: variables of the loader,
+// of interpreters and package managers, and search paths.
 func choosesCode(name string) bool {
 	name = strings.ToUpper(name)
 	for _, prefix := range []string{"LD_", "DYLD_", "NODE_", "NPM_CONFIG_", "PYTHON", "PERL5", "RUBY", "GEM_", "BUNDLE_", "UV_", "PIP_", "PIPX_", "BUN_", "DENO_", "GIT_", "JAVA_", "BASH_FUNC_", "PNPM_", "VIRTUAL_ENV", "DOTNET_", "COREHOST_", "GCONV_"} {
@@ -102,7 +104,7 @@ func choosesCode(name string) bool {
 	return slices.Contains([]string{"PATH", "ENV", "BASH_ENV", "SHELLOPTS", "PS4", "IFS", "CLASSPATH", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "GOFLAGS", "EDITOR", "PAGER", "SHELL", "TMPDIR", "HOME"}, name)
 }
 
-// scriptFile returns the file that an interpreter runs, or "".
+// scriptFile returns the file that an interpreter runs; empty if there is none.
 func scriptFile(program string, args []config.Text) string {
 	takes := map[string]string{
 		"node": "-r --require --import --loader -C --conditions", "python": "-W -X", "python3": "-W -X", "deno": "", "bun": "", "ruby": "-I -r -C", "perl": "",
@@ -124,7 +126,7 @@ func scriptFile(program string, args []config.Text) string {
 		case (program == "deno" || program == "bun") && word == "run":
 		case word == "" || word[0] == '-':
 		case program == "java":
-			return "" // the name of a class
+			return "" // the argument is the name of a class
 		default:
 			return word
 		}

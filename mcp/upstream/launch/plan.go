@@ -44,7 +44,7 @@ func New(e config.Entry, d Dirs) (*Plan, error) {
 	return p, nil
 }
 
-// public checks that no secret became an argument or a path: every process of the box can
+// public checks that no secret is in an argument or a path: every process of the box can
 // read those.
 func (p *Plan) public() error {
 	const hint = "put it into env, where only the server reads it"
@@ -60,8 +60,8 @@ func (p *Plan) public() error {
 	return nil
 }
 
-// unwrap takes off what files from Windows have around a launcher: its shell, paths with
-// backslashes and npx.cmd.
+// unwrap removes the parts of a Windows command around a launcher: the shell cmd, paths
+// with backslashes and suffixes such as .cmd.
 func (p *Plan) unwrap() {
 	if base(p.program) == "cmd" && len(p.args) > 1 && strings.EqualFold(value(p.args[0]), "/c") {
 		p.program, p.args = p.args[1], p.args[2:]
@@ -71,7 +71,7 @@ func (p *Plan) unwrap() {
 	}
 }
 
-// launcher tells the launcher of a command, and the arguments behind it.
+// launcher returns the launcher of a command, and the launcher's arguments.
 func launcher(program config.Text, args []config.Text) (Launcher, []config.Text) {
 	first, rest := "", args
 	if len(args) > 0 {
@@ -112,7 +112,7 @@ func launcher(program config.Text, args []config.Text) (Launcher, []config.Text)
 	return Direct, args
 }
 
-// direct plans a command that is the server itself.
+// direct plans a command that is itself the server.
 func (p *Plan) direct(d Dirs) {
 	p.Run = phase(slices.Concat([]config.Text{p.program}, p.args)...)
 	p.Run.Env = p.environment(d, p.env, offline, nil)

@@ -24,7 +24,7 @@ var lookup = config.Lookup{
 	Home:      "/srv/ada",
 }
 
-// entry is an expanded entry of a command line. A "·" in a word is a space.
+// entry returns the expanded entry of a command line. A "·" in a word stands for a space.
 func entry(t *testing.T, line, env string) config.Entry {
 	t.Helper()
 	words := strings.Fields(line)
@@ -171,7 +171,7 @@ func TestPlans(t *testing.T) {
 	golden.Equal(t, "plans.golden", b.String())
 }
 
-// These rules must hold for every plan, whatever the launcher.
+// These rules hold for every plan, whatever the launcher.
 func TestEveryPlanKeepsThePhasesApart(t *testing.T) {
 	for _, l := range lines {
 		p, err := New(entry(t, l.line, `{"KEY":"${secret:key}","TOK":"${TOKEN}","npm_config_registry":"https://r.example/"}`), dirs)
@@ -337,8 +337,8 @@ func TestRefusals(t *testing.T) {
 	golden.Equal(t, "refusals.golden", b.String())
 }
 
-// A program that installs must see the registries that the entry names, or nothing: the
-// usual ones may have a package of the same name by somebody else.
+// The phase that installs must use the registries that the entry names, or be refused: the
+// usual registries may have another person's package under the same name.
 func TestRegistriesOfVariablesAreKeptOrRefused(t *testing.T) {
 	for _, test := range []struct{ line, env, hosts string }{
 		{"npx x", `{"npm_config_registry":"https://r.example/"}`, "r.example"},
@@ -380,7 +380,7 @@ func TestRegistriesOfVariablesAreKeptOrRefused(t *testing.T) {
 	}
 }
 
-// Wherever a variable stands in a command line, nothing that goes to logs shows its value.
+// Wherever a variable is in a command line, no text that goes to logs shows its value.
 func TestNothingShownHasValuesOfVariables(t *testing.T) {
 	var all []string
 	for _, l := range lines {
@@ -448,7 +448,7 @@ func TestPins(t *testing.T) {
 	golden.Equal(t, "pins.golden", b.String())
 }
 
-// A pin changes with what runs, and not with a token.
+// A pin changes with the code that runs, and not with a token.
 func TestPinsSeeWhatRuns(t *testing.T) {
 	of := func(line, env string) string {
 		e := entry(t, line, env)

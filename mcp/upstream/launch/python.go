@@ -8,9 +8,9 @@ import (
 	"belljar.dev/mcp/upstream/config"
 )
 
-// uvx plans uvx and uv tool run (uv help tool run). The first phase runs a Python that does
-// nothing in the environment of the package, which fills the cache. A run locks the cache
-// and makes environments in it, so it needs a place to write even offline.
+// uvx plans uvx and uv tool run (uv help tool run). The first phase runs a Python program
+// that does nothing, in the environment of the package; this fills the cache. A run locks
+// the cache and makes environments in it, so it must be able to write there even offline.
 func (p *Plan) uvx(args []config.Text, d Dirs) error {
 	var h hosts
 	in, err := p.parse(Uvx, options(
@@ -31,7 +31,7 @@ func (p *Plan) uvx(args []config.Text, d Dirs) error {
 	if err != nil {
 		return err
 	}
-	// --extra-index-url, --index and --find-links add to the usual index.
+	// --extra-index-url, --index and --find-links only add to the usual index.
 	if err := p.from(&h, slices.Concat(in.packages, in.further), h.python, replaces(args, "--default-index", "-i", "--index-url"), "UV_INDEX_URL", "UV_DEFAULT_INDEX"); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (p *Plan) uvx(args []config.Text, d Dirs) error {
 	return nil
 }
 
-// replaces reports whether an option is given.
+// replaces reports whether one of the options is given.
 func replaces(args []config.Text, names ...string) bool {
 	return slices.ContainsFunc(args, func(t config.Text) bool {
 		name, _, joined := t.Cut("=")
@@ -59,8 +59,9 @@ func replaces(args []config.Text, names ...string) bool {
 
 var appName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._-]+`) })
 
-// pipx plans pipx run (pipx run --help). That throws away what it installed after two weeks,
-// so the package is installed, and the server started, by the command that this makes.
+// pipx plans pipx run (pipx run --help). pipx run deletes what it installed after two
+// weeks. So pipx install installs the package, and the server is started by the command
+// that this makes.
 func (p *Plan) pipx(args []config.Text, d Dirs) error {
 	var h hosts
 	at := slices.IndexFunc(args, func(t config.Text) bool { return value(t) == "run" })
@@ -88,7 +89,7 @@ func (p *Plan) pipx(args []config.Text, d Dirs) error {
 		return err
 	}
 	app := in.rest[0]
-	if name := appName().FindString(value(app)); name != value(app) { // NAME==VERSION and the like
+	if name := appName().FindString(value(app)); name != value(app) { // NAME==VERSION and similar forms
 		if name == "" || len(app.Variables()) > 0 {
 			return refuse("", "write pipx run --spec PACKAGE COMMAND", "the package %s does not say which command it has", app)
 		}

@@ -11,17 +11,17 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// maxAddress bounds a URL, in bytes.
+// maxAddress bounds the length of a URL, in bytes.
 const maxAddress = 2 << 10
 
-// remote is a server's address, which decides where its documents may lead.
+// remote is a server's URL. It decides which URLs the server's documents may name.
 type remote struct {
 	*url.URL
-	local bool // its host is this machine
+	local bool // the host is this machine
 }
 
-// parseServer returns the address of a server. A server of plain HTTP is one of this machine:
-// anybody on the way could read its tokens.
+// parseServer parses the URL of a server. Plain HTTP is allowed only for a server on this
+// machine: otherwise others could read its tokens on the way.
 func parseServer(text string) (remote, error) {
 	u, err := parse(text)
 	if err != nil {
@@ -34,10 +34,10 @@ func parseServer(text string) (remote, error) {
 	return r, nil
 }
 
-// endpoint returns an address that a document of a server names. It is one of https, and not
-// on this machine. Only where the server itself is on this machine may it be here too, and of
-// plain HTTP: else a stranger's document would send requests and the person's browser to
-// services that trust this machine.
+// endpoint parses a URL that a document of a server names. It must be https, and not on
+// this machine. Only if the server itself is on this machine may the URL be on it too, and
+// then with plain HTTP. Otherwise a foreign document could send requests and the person's
+// browser to services that trust this machine.
 func (r remote) endpoint(what, text string) (*url.URL, error) {
 	u, err := parse(text)
 	switch {
@@ -51,7 +51,8 @@ func (r remote) endpoint(what, text string) (*url.URL, error) {
 	return u, nil
 }
 
-// parse reads a URL of http or https that has a host and nothing that hides or leaks.
+// parse parses a URL of http or https with a host. It refuses a user, a password, a
+// fragment, and hosts in an unusual form.
 func parse(text string) (*url.URL, error) {
 	if len(text) > maxAddress {
 		return nil, fmt.Errorf("is longer than %d bytes", maxAddress)
@@ -70,8 +71,8 @@ func parse(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// canonical is the one form of an address of a server (RFC 8707, section 2; MCP, "Canonical
-// Server URI"): lower case, no default port, no slash for an empty path.
+// canonical returns the canonical form of a server's URL (RFC 8707, section 2; MCP,
+// "Canonical Server URI"): lower case, no default port, no slash for an empty path.
 func canonical(u *url.URL) *url.URL {
 	c := *u
 	c.Host = strings.ToLower(u.Hostname())
@@ -88,7 +89,7 @@ func canonical(u *url.URL) *url.URL {
 	return &c
 }
 
-// loopback reports whether the host of an address is this machine, by its name alone.
+// loopback reports whether the host of a URL is this machine, by its name or address alone.
 func loopback(u *url.URL) bool {
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
@@ -98,9 +99,9 @@ func loopback(u *url.URL) bool {
 	return err == nil && (addr.Unmap().IsLoopback() || addr.IsUnspecified())
 }
 
-// oddNumber reports whether a host is an address in a form that browsers and resolvers read as
-// one, such as 127.1 or 0x7f000001, and that no check here would recognize (URL Standard,
-// "ends in a number").
+// oddNumber reports whether a host is an IP address in an unusual form, such as 127.1 or
+// 0x7f000001. Browsers and resolvers accept these forms, and the checks here would not
+// recognize them (URL Standard, "ends in a number").
 func oddNumber(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return false
@@ -113,16 +114,16 @@ func oddNumber(host string) bool {
 	return strings.Trim(last, "0123456789") == ""
 }
 
-// origin is the scheme and the host of an address.
+// origin returns the scheme and the host of a URL.
 func origin(u *url.URL) string {
 	c := canonical(u)
 	return c.Scheme + "://" + c.Host
 }
 
-// covers reports whether the resource that metadata name is the server, or a part of its
-// host with the server in it, whole segments of the path compared (RFC 9728, section 3.3).
-// A token for only a part of the server, or for something beside it, is a token for another
-// resource.
+// covers reports whether the resource in metadata is the server itself, or a part of its
+// host that contains the server. Whole segments of the path are compared (RFC 9728, section
+// 3.3). A token for only a part of the server, or for another part of its host, is a token
+// for another resource.
 func (r remote) covers(resource *url.URL) bool {
 	c := canonical(resource)
 	if origin(c) != origin(r.URL) || c.RawQuery != "" && c.RawQuery != r.RawQuery {
@@ -132,14 +133,14 @@ func (r remote) covers(resource *url.URL) bool {
 	return strings.TrimSuffix(server, "/") == part || strings.HasPrefix(server, part+"/")
 }
 
-// port is the port of an address of a listener.
+// port returns the port of a listener's address.
 func port(a net.Addr) string {
 	_, p, _ := net.SplitHostPort(a.String())
 	return p
 }
 
-// mostShown is how many characters of a foreign text an error shows.
+// mostShown is how many characters of a foreign text an error contains.
 const mostShown = 120
 
-// show is a foreign text as an error quotes it: its beginning, in one line.
+// show returns the beginning of a foreign text for an error, quoted and in one line.
 func show(text string) string { return `"` + printable.Line(text, mostShown) + `"` }

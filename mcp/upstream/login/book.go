@@ -18,28 +18,29 @@ import (
 
 // Bounds of a Book.
 const (
-	maxOfTenant = 256 // logins
+	maxOfTenant = 256 // most logins of a tenant
 	maxLogins   = 4096
-	maxName     = 512 // bytes of the name of a tenant or a server
+	maxName     = 512 // most bytes of the name of a tenant or a server
 )
 
-// keyFile is the file in the state directory with the key of the logins.
+// keyFile is the file in the state directory that contains the key of the logins.
 const keyFile = "upstream.key"
 
-// claimFor is how long a process may renew a login alone: longer than a renewal takes. A
-// refresh token is good once, and an authorization server that sees one twice ends the login
-// (RFC 9700, section 4.14.2). So there is one renewal at a time, of all processes.
+// claimFor is how long a process has the exclusive right to renew a login; a renewal takes
+// less time. A refresh token can be used once, and an authorization server that sees one
+// twice ends the login (RFC 9700, section 4.14.2). So only one of all processes renews at a
+// time.
 const claimFor = 2 * fetchTime
 
-// Server is whose login is meant: a tenant's, at a server. Another tenant, another name and
-// another URL have a login of their own.
+// Server identifies a login: a tenant's login at a server. A login for another tenant, name
+// or URL is separate.
 type Server struct {
 	Tenant string
-	Name   string // of the server's entry
+	Name   string // name of the server's entry
 	URL    string
 }
 
-// normal returns the server with the one form of its URL.
+// normal returns the server with its URL in canonical form.
 func (s Server) normal() (Server, error) {
 	for _, text := range []string{s.Tenant, s.Name} {
 		if len(text) > maxName || !utf8.ValidString(text) {
@@ -57,8 +58,8 @@ func (s Server) normal() (Server, error) {
 	return s, nil
 }
 
-// schema is the table of logins. Times are milliseconds since 1970, 0 for none. claimed is
-// until when a process may renew the tokens alone.
+// schema is the table of logins. Times are milliseconds since 1970; 0 means no time.
+// claimed is the end of a process's exclusive right to renew the tokens.
 var schema = store.Schema{Name: "logins", Steps: []string{`
 	CREATE TABLE logins_all (
 		tenant TEXT NOT NULL, server TEXT NOT NULL, url TEXT NOT NULL,
@@ -67,29 +68,29 @@ var schema = store.Schema{Name: "logins", Steps: []string{`
 	) STRICT, WITHOUT ROWID;
 `}}
 
-// Book is the logins of a state directory. Several processes may have one over the same
-// directory. Its methods are safe for concurrent use; it has nothing to close. Its rows are
-// encrypted with a key that is not in the database.
+// Book contains the logins of a state directory. Several processes may have a Book of the
+// same directory. Its methods are safe for concurrent use, and it needs no Close. Its rows
+// are encrypted with a key that is not in the database.
 type Book struct {
 	state string // directory; empty for a store in memory
 	kept  store.Book
 
-	watch store.Watch // of logins that are renewed, by the name of their row
+	watch store.Watch // wakes callers that wait for a renewal, by the name of the row
 
 	mu     sync.Mutex
 	memory []byte // guarded by mu: key of a store in memory; nil before its first use
 }
 
-// NewBook returns the book of a state directory and its store. Nothing is opened. The
-// directory is empty for a store in memory.
+// NewBook returns the book of a state directory and its store. It opens no file. state is
+// empty for a store in memory.
 func NewBook(state string, cfg store.Config) *Book {
 	return &Book{state: state, kept: store.NewBook(cfg, schema)}
 }
 
-// ErrNone is the error of a server at which nobody has logged in. Errors wrap it.
+// ErrNone is the error for a server at which nobody has logged in. Errors wrap it.
 var ErrNone = errors.New("nobody has logged in")
 
-// Forget removes a login. To forget a login that does not exist is not an error.
+// Forget removes a login. If the login does not exist, that is not an error.
 func (b *Book) Forget(ctx context.Context, s Server) error {
 	s, err := s.normal()
 	if err != nil {
@@ -103,11 +104,12 @@ func remove(ctx context.Context, tx *sql.Tx, s Server) error {
 	return err
 }
 
-// keep puts a login in the place of the one before.
+// keep stores a login in place of the earlier one.
 func (b *Book) keep(ctx context.Context, s Server, g *grant) error {
 	err := b.kept.Write(ctx, func(tx *sql.Tx) error {
-		// Within the transaction, so that of two processes none makes a key anew. Logins that
-		// were sealed with a key that is gone cannot be opened, and are made again.
+		// The key is made within the transaction, so that only one of two processes makes
+		// it. Logins that were sealed with a lost key cannot be opened, and the person must
+		// log in again.
 		key, err := b.key(true)
 		if err != nil {
 			return err
@@ -123,7 +125,7 @@ func (b *Book) keep(ctx context.Context, s Server, g *grant) error {
 	return nil
 }
 
-// put writes a row, which nobody claims.
+// put writes a row without a claim.
 func put(ctx context.Context, tx *sql.Tx, key []byte, s Server, g *grant, now time.Time) error {
 	text, err := seal(key, s, g)
 	if err != nil {
@@ -134,7 +136,7 @@ func put(ctx context.Context, tx *sql.Tx, key []byte, s Server, g *grant, now ti
 	return err
 }
 
-// room returns an error if there are more logins than are kept.
+// room returns an error if there are more logins than the bounds allow.
 func room(ctx context.Context, tx *sql.Tx, tenant string) error {
 	var all, own int
 	err := tx.QueryRowContext(ctx, "SELECT count(*), coalesce(sum(tenant = ?), 0) FROM logins_all", tenant).Scan(&all, &own)
@@ -149,10 +151,10 @@ func room(ctx context.Context, tx *sql.Tx, tenant string) error {
 	return nil
 }
 
-// row is a login as it is kept.
+// row is a stored login.
 type row struct {
 	*grant
-	claimed int64 // until when somebody renews it, as in the table
+	claimed int64 // end of the claim, as in the table
 }
 
 // find returns the login of a server.
@@ -184,8 +186,8 @@ func (b *Book) load(ctx context.Context, tx *sql.Tx, s Server) (r row, err error
 	return r, err
 }
 
-// claim returns the login of a server as it is now. It is the caller's to renew, by settle,
-// unless it is good or claimed by another.
+// claim returns the present login of a server. If ours is true, the caller must renew the
+// login and call settle. ours is false if the login is good or claimed by another caller.
 func (b *Book) claim(ctx context.Context, s Server, good func(row) bool) (r row, ours bool, err error) {
 	err = b.kept.Write(ctx, func(tx *sql.Tx) (err error) {
 		now := b.kept.Now()
@@ -199,8 +201,9 @@ func (b *Book) claim(ctx context.Context, s Server, good func(row) bool) (r row,
 	return r, ours && err == nil, err
 }
 
-// settle ends a claim. next is what the login has become: r.grant if it could not be renewed,
-// nil if it has ended. Nothing is written if the person has logged in or out meanwhile.
+// settle ends a claim. next is the new state of the login: r.grant if it could not be
+// renewed, and nil if it has ended. Nothing is written if the person has logged in or out
+// meanwhile.
 func (b *Book) settle(ctx context.Context, s Server, r row, next *grant) error {
 	defer b.watch.Wake(s.row())
 	return b.kept.Write(ctx, func(tx *sql.Tx) error {
@@ -222,7 +225,8 @@ func (b *Book) settle(ctx context.Context, s Server, r row, next *grant) error {
 	})
 }
 
-// drop removes a login whose token the server refuses, unless there is another one meanwhile.
+// drop removes a login whose token the server refuses, unless the login has another token
+// meanwhile.
 func (b *Book) drop(ctx context.Context, s Server, refused Token) error {
 	return b.kept.Write(ctx, func(tx *sql.Tx) error {
 		r, err := b.load(ctx, tx, s)
@@ -238,10 +242,10 @@ func (b *Book) drop(ctx context.Context, s Server, refused Token) error {
 	})
 }
 
-// row names the row of a server.
+// row returns the name of a server's row.
 func (s Server) row() string { return fmt.Sprintf("%q %q %q", s.Tenant, s.Name, s.URL) }
 
-// key returns the key of the logins. create makes it if it does not exist.
+// key returns the key of the logins. If create is set, it makes a key that does not exist.
 func (b *Book) key(create bool) ([]byte, error) {
 	if b.state == "" {
 		return b.inMemory(), nil
@@ -260,7 +264,7 @@ func (b *Book) key(create bool) ([]byte, error) {
 	return key, nil
 }
 
-// inMemory is the key of a store that ends with the program.
+// inMemory returns the key of a store in memory, which ends with the program.
 func (b *Book) inMemory() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()

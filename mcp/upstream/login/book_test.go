@@ -17,7 +17,7 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// encoded is a value as JSON and in a log.
+// encoded returns a value as JSON and as log lines.
 func encoded(t *testing.T, value any) string {
 	t.Helper()
 	text, err := json.Marshal(value)
@@ -30,7 +30,7 @@ func encoded(t *testing.T, value any) string {
 	return string(text) + b.String()
 }
 
-// someGrant is a login.
+// someGrant returns a login.
 func someGrant() *grant {
 	return &grant{
 		issuer: issuerURL, token: issuerURL + "/token", resource: serverURL, client: identity{"id", NewToken("SECRET-x"), true},
@@ -38,8 +38,8 @@ func someGrant() *grant {
 	}
 }
 
-// A login is found as it was kept, by another process too, and no file of the state directory
-// has a token.
+// A login is found as it was stored, also by another process, and no file of the state
+// directory contains a token.
 func TestBook(t *testing.T) {
 	dir, c := t.TempDir(), newClock()
 	b := openBook(t, dir, c)
@@ -80,8 +80,8 @@ func TestBook(t *testing.T) {
 	}
 }
 
-// Whatever is kept and forgotten for whom, nobody ever gets the token of another tenant, server
-// or URL: neither by the book, nor where somebody moves rows of the database.
+// Whatever logins are kept and forgotten, nobody gets the token of another tenant, server
+// or URL: neither from the book, nor after somebody has moved rows of the database.
 func TestNobodyGetsTheTokenOfAnother(t *testing.T) {
 	cases, r := testenv.Cases(t, 30)
 	b := openBook(t, t.TempDir(), newClock())
@@ -110,12 +110,12 @@ func TestNobodyGetsTheTokenOfAnother(t *testing.T) {
 				t.Fatal(err)
 			}
 			delete(model, s)
-		case 1: // as somebody does who can write the database
+		case 1: // copies a row, as somebody can who can write the database
 			from := pick()
 			if _, kept := model[from]; !kept {
 				continue
 			}
-			if r.IntN(2) == 0 { // where two of the three are the same
+			if r.IntN(2) == 0 { // only the tenant differs
 				s, from.Tenant = from, s.Tenant
 			}
 			if s == from || model[from] == "" {
@@ -150,7 +150,7 @@ func TestNobodyGetsTheTokenOfAnother(t *testing.T) {
 	}
 }
 
-// The URL of a server is one, however it is written; and another one has no login.
+// The URL of a server may be written in several forms. Another URL has no login.
 func TestURLsOfABook(t *testing.T) {
 	b := openBook(t, "", newClock())
 	w := newWorld()
@@ -179,7 +179,7 @@ func TestURLsOfABook(t *testing.T) {
 	}
 }
 
-// A row that was changed in any byte opens for nobody.
+// A row in which any byte was changed cannot be opened.
 func TestSealed(t *testing.T) {
 	key := bytes.Repeat([]byte{1}, 32)
 	text, err := seal(key, github, someGrant())
@@ -215,7 +215,7 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// A login is dropped for the token that was refused, and not for one before it.
+// A login is dropped for the token that was refused, and not for an older token.
 func TestDrop(t *testing.T) {
 	b := openBook(t, "", newClock())
 	if err := b.keep(t.Context(), github, someGrant()); err != nil {
@@ -234,7 +234,8 @@ func TestDrop(t *testing.T) {
 	}
 }
 
-// With its key gone a login is made again. A key that others could read is not used.
+// If the key is lost, the person must log in again. A key that others could read is not
+// used.
 func TestKeyOfLogins(t *testing.T) {
 	dir, c := t.TempDir(), newClock()
 	b := openBook(t, dir, c)
@@ -262,7 +263,7 @@ func TestKeyOfLogins(t *testing.T) {
 	}
 }
 
-// A tenant has room for so many logins, which others cannot take.
+// A tenant has room for a number of logins, and other tenants cannot use that room.
 func TestRoom(t *testing.T) {
 	b := openBook(t, "", newClock())
 	err := b.kept.Write(t.Context(), func(tx *sql.Tx) error {

@@ -6,33 +6,34 @@ import (
 	"net/http"
 )
 
-// HTTPClient returns a client for the requests to the server: the one of the configuration,
-// which puts the token into each. A request that the server refuses with status 401 is made once
-// more with a new token. The error is a *NeededError if that token is refused too, or if a new
-// one cannot be had.
+// HTTPClient returns the configuration's client with a transport that puts the token into
+// each request to the server. If the server refuses a request with status 401, the request
+// is made once more with a new token. The error is a *NeededError if that token is refused
+// too, or if no new token can be obtained.
 func (s *Source) HTTPClient() *http.Client {
 	c := s.client
 	c.Transport = authorized{s, c.Transport}
 	return &c
 }
 
-// authorized is the transport of such a client.
+// authorized is the transport of the client that HTTPClient returns.
 type authorized struct {
 	source *Source
 	base   http.RoundTripper
 }
 
-// RoundTrip makes a request. It returns an error for a response that says 401, which the
-// interface does not ask for: so callers need not know by which of many requests a login ended.
+// RoundTrip makes a request. For a response with status 401 it returns an error, which
+// http.RoundTripper does not require: so callers need not find out which of many requests
+// ended a login.
 func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	s := a.source
-	// The token is for this server, and for no host to which it leads.
+	// The token is only for this server, and not for a host that it redirects to.
 	if origin(r.URL) != origin(s.remote.URL) || r.Header.Get("Authorization") != "" {
 		return a.base.RoundTrip(r)
 	}
 	ctx := r.Context()
 	token, err := s.Token(ctx)
-	if err != nil && !errors.Is(err, ErrNone) { // without a login: it may need none
+	if err != nil && !errors.Is(err, ErrNone) { // without a login the request is made as it is: the server may need none
 		closeBody(r)
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode != http.StatusUnauthorized {
 		return resp, err
 	}
-	// Forgotten: else each call would make a new token.
+	// The login is forgotten; otherwise each call would renew the token.
 	challenge = finish(resp)
 	if err := s.book.drop(ctx, s.server, next); err != nil {
 		return nil, err
@@ -75,7 +76,7 @@ func (a authorized) send(r *http.Request, t Token) (*http.Response, error) {
 	return a.base.RoundTrip(r)
 }
 
-// withChallenge is an error with what the server says about a login.
+// withChallenge adds the challenge of the server to an error.
 func withChallenge(err error, challenge []string) error {
 	if needed, ok := errors.AsType[*NeededError](err); ok {
 		return &NeededError{needed.Name, challenge, needed.cause}
@@ -83,9 +84,9 @@ func withChallenge(err error, challenge []string) error {
 	return err
 }
 
-// finish ends a response that says 401, and returns its challenge.
+// finish ends a response with status 401, and returns its challenge.
 func finish(resp *http.Response) []string {
-	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that its connection can be used again
+	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection can be used again
 	resp.Body.Close()
 	return resp.Header.Values("Www-Authenticate")
 }

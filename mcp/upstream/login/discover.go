@@ -12,33 +12,33 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// Bounds of what is asked for.
+// Bounds of the data of servers. maxScopes bounds the number of scopes.
 const (
-	maxChallenge = 8 << 10 // bytes of one header
+	maxChallenge = 8 << 10 // most bytes of one header
 	maxScopes    = 64
-	maxScope     = 256 // bytes
+	maxScope     = 256 // most bytes of a scope
 )
 
-// Endpoints are what an authorization server and the server behind it say of themselves.
-// Everything in them was checked by Discover.
+// Endpoints contains what a server and its authorization server state in their metadata.
+// Discover has checked all of it.
 type Endpoints struct {
-	Resource  string // what tokens are for: the server, or what covers it
-	Issuer    string // names the authorization server
-	Authorize string // where the person logs in
-	Token     string // where tokens are made
-	Register  string // where clients register themselves; empty for nowhere
+	Resource  string // the resource that tokens are for: the server, or a resource that covers it
+	Issuer    string // identifier of the authorization server
+	Authorize string // endpoint where the person logs in
+	Token     string // endpoint that issues tokens
+	Register  string // endpoint where clients register themselves; may be empty
 	Methods   []string
-	Scopes    []string // to be asked for
-	Documents bool     // a client may be the URL of its metadata
-	NamesSelf bool     // responses say who the issuer is (RFC 9207)
+	Scopes    []string // scopes to request
+	Documents bool     // a client id may be the URL of the client's metadata
+	NamesSelf bool     // responses name the issuer (RFC 9207)
 }
 
-// wellKnown begins the path of the metadata of a server (RFC 9728, section 3).
+// wellKnown is the beginning of the path of a server's metadata (RFC 9728, section 3).
 const wellKnown = "/.well-known/oauth-protected-resource"
 
-// Discover finds out where one logs in for a server. challenge is the headers
-// WWW-Authenticate of its status 401; without one that names metadata, these are looked for
-// where they usually are. All requests are made by client.
+// Discover finds out where to log in for a server. challenge contains the headers
+// WWW-Authenticate of the server's response with status 401. If it names no metadata,
+// Discover looks for the metadata at their usual places. The client makes all requests.
 func Discover(ctx context.Context, client *http.Client, server string, challenge []string) (*Endpoints, error) {
 	f, err := newFetcher(client)
 	if err != nil {
@@ -55,9 +55,9 @@ func Discover(ctx context.Context, client *http.Client, server string, challenge
 	return found, nil
 }
 
-// challenge returns the headers WWW-Authenticate with which a server refuses a request without
-// a token; nil if it does not refuse it. Which request does not matter: a server looks for a
-// token first.
+// challenge returns the headers WWW-Authenticate of a server's refusal of a request without
+// a token; nil if the server does not refuse it. The kind of request does not matter: a
+// server checks the token first.
 func (f *fetcher) challenge(ctx context.Context, server string) ([]string, error) {
 	ctx, stop := context.WithTimeout(ctx, fetchTime)
 	defer stop()
@@ -92,13 +92,14 @@ func (f *fetcher) discover(ctx context.Context, s remote, challenge []string) (*
 		scopes = valid(about.Scopes)
 	}
 	if slices.Contains(e.Scopes, "offline_access") && !slices.Contains(scopes, "offline_access") {
-		scopes = append(scopes, "offline_access") // else some make no refresh tokens (MCP 2026-07-28, "Refresh Tokens")
+		// otherwise some servers issue no refresh tokens (MCP 2026-07-28, "Refresh Tokens")
+		scopes = append(scopes, "offline_access")
 	}
 	e.Resource, e.Scopes = about.Resource, scopes
 	return e, nil
 }
 
-// readChallenge returns the address of the metadata and the scopes that a server asks for.
+// readChallenge returns the URL of the metadata, and the scopes that a server requires.
 func readChallenge(headers []string) (address string, scopes []string) {
 	for _, header := range headers {
 		if len(header) > maxChallenge {
@@ -106,7 +107,7 @@ func readChallenge(headers []string) (address string, scopes []string) {
 		}
 		all, err := oauthex.ParseWWWAuthenticate([]string{header})
 		if err != nil {
-			continue // of a scheme that is not ours, or as if there were none
+			continue // the header is ignored: it may be of another scheme
 		}
 		for _, c := range all {
 			if c.Scheme != "bearer" {
@@ -123,7 +124,7 @@ func readChallenge(headers []string) (address string, scopes []string) {
 	return address, scopes
 }
 
-// valid returns the scopes that have the form of one (RFC 6749, section 3.3).
+// valid returns the valid scopes of a list (RFC 6749, section 3.3).
 func valid(all []string) (scopes []string) {
 	for _, s := range all {
 		bad := func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '"' || r == '\\' }
@@ -141,8 +142,8 @@ type resourceMetadata struct {
 	Scopes   []string `json:"scopes_supported"`
 }
 
-// resource reads the metadata of a server: at the address that its challenge names, and only
-// there, or at the two places that are known without one.
+// resource reads the metadata of a server: only at the URL that the challenge names or, if
+// it names none, at the two well-known places.
 func (f *fetcher) resource(ctx context.Context, s remote, address string) (*resourceMetadata, error) {
 	if address != "" {
 		from, err := s.endpoint("resource_metadata of the server's challenge", address)
@@ -167,8 +168,8 @@ func (f *fetcher) resource(ctx context.Context, s remote, address string) (*reso
 }
 
 func (f *fetcher) resourceAt(ctx context.Context, s remote, from *url.URL) (*resourceMetadata, error) {
-	// Only the server speaks for itself: metadata of another host could name an authorization
-	// server that collects logins.
+	// The metadata must come from the server itself: metadata on another host could name an
+	// authorization server that collects logins.
 	if origin(from) != origin(s.URL) {
 		return nil, fmt.Errorf("the server's metadata are on another host, %s", show(from.Host))
 	}
@@ -242,9 +243,10 @@ func (f *fetcher) issuer(ctx context.Context, s remote, issuer string) (*Endpoin
 	return nil, fmt.Errorf("the authorization server %s has no metadata: %w", show(issuer), absent)
 }
 
-// check returns what the metadata say, if they are those of the issuer and can be used.
+// check returns the endpoints in the metadata, if the metadata belong to the issuer and can
+// be used.
 func (m *issuerMetadata) check(s remote, issuer string) (*Endpoints, error) {
-	if m.Issuer != issuer { // RFC 8414, section 3.3: else one could speak for another
+	if m.Issuer != issuer { // RFC 8414, section 3.3: otherwise one issuer could speak for another
 		return nil, fmt.Errorf("the metadata are those of another issuer, %s", show(m.Issuer))
 	}
 	if !slices.Contains(m.Challenges, "S256") { // MCP, "Authorization Code Protection"

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The places of metadata, in the order of the specification.
+// TestDiscoverFinds checks the places of metadata, in the order of the specification.
 func TestDiscoverFinds(t *testing.T) {
 	const (
 		atPath = "https://mcp.example/.well-known/oauth-protected-resource/team/mcp"
@@ -67,7 +67,8 @@ func TestDiscoverFinds(t *testing.T) {
 	}
 }
 
-// redirects leads to the metadata of the authorization server over so many hops.
+// redirects puts the given number of redirects before the metadata of the authorization
+// server.
 func (w *world) redirects(hops int) {
 	at := issuerURL + "/.well-known/oauth-authorization-server"
 	for n := range hops {
@@ -78,7 +79,7 @@ func (w *world) redirects(hops int) {
 	}
 }
 
-// Discovery does not believe these. Each row changes one thing.
+// Discover refuses these metadata. Each row changes one value.
 func TestDiscoverRefuses(t *testing.T) {
 	const evil = "https://evil.example"
 	meta := func(name string, value any) func(*world) {
@@ -157,8 +158,8 @@ func TestDiscoverRefuses(t *testing.T) {
 	}
 }
 
-// The URLs of servers at which nobody can log in safely, and those on this machine, where plain
-// HTTP is fine.
+// TestServers checks URLs of servers: nobody can log in safely at some of them, and plain
+// HTTP is accepted for servers on this machine.
 func TestServers(t *testing.T) {
 	for text, want := range map[string]string{
 		"https://h.example/mcp":        "https://h.example/mcp",
@@ -187,8 +188,8 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// A server on this machine may have its authorization server here, without TLS; other hosts
-// need it still.
+// A server on this machine may have its authorization server on this machine, without TLS.
+// Endpoints on other hosts still need TLS.
 func TestLocalServer(t *testing.T) {
 	const local, issuer = "http://localhost:3000/mcp", "http://127.0.0.1:4000"
 	for endpoint, want := range map[string]bool{issuer + "/token": true, "https://login.example/token": true, "http://login.example/token": false} {
@@ -203,7 +204,7 @@ func TestLocalServer(t *testing.T) {
 	}
 }
 
-// There is no request without the client that the caller gives.
+// Without a client from the caller no request is made.
 func TestNoOtherClient(t *testing.T) {
 	b := openBook(t, "", newClock())
 	for what, client := range map[string]*http.Client{"none": nil, "one with the transport of the process": {}} {

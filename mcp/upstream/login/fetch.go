@@ -16,7 +16,7 @@ import (
 
 // Bounds of a document.
 const (
-	maxDocument  = 64 << 10 // bytes
+	maxDocument  = 64 << 10 // most bytes of a document
 	maxDepth     = 16
 	maxRedirects = 3
 	fetchTime    = 15 * time.Second
@@ -24,15 +24,16 @@ const (
 
 var errLarge = fmt.Errorf("it has more than %d bytes", maxDocument)
 
-// errNoClient is a mistake of this program. Without it a request would be made by a client
-// that may dial any address.
+// errNoClient is a mistake of this program: the request would be made by a client that may
+// dial any address.
 var errNoClient = errors.New("a login needs the client that makes its requests")
 
-// fetcher makes all requests that belong to a login, with the client that it was given.
+// fetcher makes all requests of a login, with the client of the caller.
 type fetcher struct{ reads, sends http.Client }
 
-// newFetcher returns the fetcher of a client. Documents are read after at most three
-// redirects, within one origin; what is sent is not sent on, since it has secrets in it.
+// newFetcher returns a fetcher that uses a client. For documents it follows at most three
+// redirects, within one origin. Requests that are sent are not redirected, since they
+// contain secrets.
 func newFetcher(client *http.Client) (*fetcher, error) {
 	if client == nil || client.Transport == nil {
 		return nil, errNoClient
@@ -52,10 +53,10 @@ func newFetcher(client *http.Client) (*fetcher, error) {
 	}, nil
 }
 
-// errAbsent is wrapped by the error of a document that a server does not have.
+// errAbsent is wrapped by the error for a document that a server does not have.
 var errAbsent = errors.New("there is no such document")
 
-// document reads a JSON document into a value.
+// document reads a JSON document from a URL into a value.
 func (f *fetcher) document(ctx context.Context, from *url.URL, into any) error {
 	ctx, stop := context.WithTimeout(ctx, fetchTime)
 	defer stop()
@@ -81,8 +82,8 @@ func (f *fetcher) document(ctx context.Context, from *url.URL, into any) error {
 	return nil
 }
 
-// send sends a request, and returns the response without following where it leads. The
-// caller closes its body.
+// send sends a request, and returns the response without following a redirect. The caller
+// closes the response's body.
 func (f *fetcher) send(r *http.Request) (*http.Response, error) {
 	resp, err := f.sends.Do(r)
 	if err != nil {
@@ -103,7 +104,8 @@ func decode(body io.Reader, into any) error {
 	return nil
 }
 
-// withoutURL is an error of package http without the URL, whose query may be a secret.
+// withoutURL returns an error of package http without its URL, whose query may contain a
+// secret.
 func withoutURL(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
@@ -123,7 +125,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// limited is a body that fails behind its bound.
+// limited is a body that fails after its bound.
 type limited struct {
 	io.ReadCloser
 	left int

@@ -15,28 +15,30 @@ import (
 	"time"
 )
 
-// flowTime is how long a person has for a login.
+// flowTime is how long a person has to log in.
 const flowTime = 10 * time.Minute
 
-// errLate is the error of a person who did not log in.
+// errLate is the error of a login if the person does not log in in time.
 var errLate = fmt.Errorf("nobody has logged in within %v", flowTime)
 
-// Config is what a login needs.
+// Config is the configuration of a login.
 type Config struct {
 	Client *http.Client // required: makes all requests, to the server and to the authorization server
 	Book   *Book        // required
 	Server Server
-	// Open shows a person the URL where to log in. It returns at once. StartFlow does without.
+	// Open shows a person the URL where to log in. It returns immediately. StartFlow does
+	// not need it.
 	Open func(url string)
-	// Redirect is the URL at which the caller receives the answer for Flow.Receive: one of https, or
-	// on this machine. If it is empty, a listener on this machine receives it for Flow.Finish.
+	// Redirect is the URL at which the caller receives the answer for Flow.Receive. It must
+	// be https, or on this machine. If it is empty, a listener on this machine receives the
+	// answer for Flow.Finish.
 	Redirect string
-	// Registered is the client that the operator has registered, Document the URL of the metadata
-	// of belljar as a client. With neither, or where the authorization server does not know
-	// documents, belljar registers itself.
+	// Registered is a client that the operator has registered. Document is the URL of the
+	// metadata of belljar as a client. If both are empty, or if the authorization server
+	// does not support documents, belljar registers itself.
 	Registered *Registered
 	Document   string
-	Scopes     []string // to ask for beside those that the server names
+	Scopes     []string // scopes to request in addition to those that the server names
 }
 
 // Flow is one login: the authorization code flow with PKCE (RFC 6749, section 4.1; RFC 7636).
@@ -47,15 +49,15 @@ type Flow struct {
 	fetch    *fetcher
 	expect   *Endpoints
 	listener *listener // nil if the caller receives the answer
-	redirect string    // URL to which the browser is sent back
+	redirect string    // URL to which the browser is redirected with the answer
 	client   identity
 	scopes   []string
 	state    string
 	verifier string
 }
 
-// StartFlow finds the authorization server of a server, opens the listener for its answer unless the
-// caller receives that, and registers a client if that is needed.
+// StartFlow finds the authorization server of a server, and registers a client if that is
+// needed. Unless the caller receives the answer, it opens a listener for the answer.
 func StartFlow(ctx context.Context, cfg Config) (*Flow, error) {
 	s, err := cfg.Server.normal()
 	if err != nil {
@@ -78,7 +80,7 @@ func StartFlow(ctx context.Context, cfg Config) (*Flow, error) {
 	}
 	fl := &Flow{
 		book: cfg.Book, server: s, fetch: f, expect: e, scopes: valid(slices.Concat(e.Scopes, cfg.Scopes)),
-		state: rand.Text(), verifier: rand.Text() + rand.Text(), // 260 bits; RFC 7636 asks for at least 43 characters
+		state: rand.Text(), verifier: rand.Text() + rand.Text(), // 260 bits; RFC 7636 requires at least 43 characters
 	}
 	if fl.redirect = cfg.Redirect; fl.redirect == "" {
 		if fl.listener, err = listen(ctx, fl.state); err != nil {
@@ -94,14 +96,15 @@ func StartFlow(ctx context.Context, cfg Config) (*Flow, error) {
 }
 
 // Close stops waiting for the answer. It waits at most a second for a page that is being
-// written. Twice is fine.
+// written. It may be called twice.
 func (fl *Flow) Close(ctx context.Context) {
 	if fl.listener != nil {
 		fl.listener.close(ctx)
 	}
 }
 
-// checkRedirect returns an error for the URL of a caller at which others could read the code.
+// checkRedirect returns an error if others could read the code on its way to the caller's
+// URL.
 func checkRedirect(redirect string) error {
 	if redirect == "" {
 		return nil
@@ -116,13 +119,13 @@ func checkRedirect(redirect string) error {
 	return nil
 }
 
-// Issuer is the authorization server, as it calls itself.
+// Issuer returns the identifier of the authorization server.
 func (fl *Flow) Issuer() string { return fl.expect.Issuer }
 
-// Resource is the URL of the server, in the spelling of its metadata.
+// Resource returns the URL of the server, as its metadata spell it.
 func (fl *Flow) Resource() string { return fl.expect.Resource }
 
-// URL is where the person logs in.
+// URL returns the URL where the person logs in.
 func (fl *Flow) URL() string {
 	challenge := sha256.Sum256([]byte(fl.verifier))
 	query := url.Values{
@@ -140,7 +143,7 @@ func (fl *Flow) URL() string {
 	return fl.expect.Authorize + between + query.Encode()
 }
 
-// Finish waits for the answer, and keeps the login that comes of it.
+// Finish waits for the answer, and keeps the login that follows from it.
 func (fl *Flow) Finish(ctx context.Context) error {
 	g, err := fl.grant(ctx)
 	if err != nil {
@@ -163,14 +166,15 @@ func (fl *Flow) grant(ctx context.Context) (*grant, error) {
 	return fl.exchange(ctx, query)
 }
 
-// Answers reports whether a query has the state of this flow, once: whether it is for Receive.
+// Answers reports whether a query has the state of this flow exactly once, and is therefore
+// the answer for Receive.
 func (fl *Flow) Answers(query url.Values) bool {
 	states := query["state"]
 	return len(states) == 1 && subtle.ConstantTimeCompare([]byte(states[0]), []byte(fl.state)) == 1
 }
 
-// Receive keeps the login that comes of an answer that the caller has received at Config.Redirect.
-// An answer without the state of this flow is not used, whatever it says.
+// Receive keeps the login that follows from an answer that the caller has received at
+// Config.Redirect. An answer without the state of this flow is not used.
 func (fl *Flow) Receive(ctx context.Context, answer url.Values) error {
 	if !fl.Answers(answer) {
 		return errors.New("the answer does not belong to this login, and was not used")
@@ -182,7 +186,7 @@ func (fl *Flow) Receive(ctx context.Context, answer url.Values) error {
 	return fl.book.keep(ctx, fl.server, g)
 }
 
-// exchange makes a login out of an answer that has the right state.
+// exchange exchanges an answer with the right state for a login.
 func (fl *Flow) exchange(ctx context.Context, query url.Values) (*grant, error) {
 	code, err := fl.code(query)
 	if err != nil {
@@ -192,15 +196,16 @@ func (fl *Flow) exchange(ctx context.Context, query url.Values) (*grant, error) 
 	return fl.fetch.exchange(ctx, g, code, fl.verifier, fl.redirect, fl.book.kept.Now())
 }
 
-// code returns the code of an answer that has the right state.
+// code returns the code of an answer with the right state.
 func (fl *Flow) code(query url.Values) (string, error) {
 	for _, name := range []string{"iss", "code", "error"} {
 		if len(query[name]) > 1 {
 			return "", fmt.Errorf("the answer of the authorization server has more than one %s", name)
 		}
 	}
-	// First of all, and for errors too: the answer may be that of another authorization server,
-	// which must not get this code, nor we its text (RFC 9207, section 2.4).
+	// The issuer is checked first, also for errors: the answer may come from another
+	// authorization server, which must not get this code, and whose text must not be used
+	// (RFC 9207, section 2.4).
 	issuer, named := query.Get("iss"), query.Has("iss")
 	switch {
 	case named && issuer != fl.expect.Issuer:

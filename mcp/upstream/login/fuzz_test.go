@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A challenge of any form yields only scopes that can stand in a request.
+// Any challenge yields only scopes that can be put into a request.
 func FuzzChallenge(f *testing.F) {
 	for _, seed := range []string{
 		`Bearer realm="x", resource_metadata="https://h.example/meta", scope="a b"`, `Basic realm="a, b", Bearer scope="x\"y"`,
@@ -26,8 +26,8 @@ func FuzzChallenge(f *testing.F) {
 	})
 }
 
-// An endpoint that is accepted is one of https, not on this machine, and the same when it is
-// read again.
+// An accepted endpoint is https and not on this machine, and is the same when it is parsed
+// again.
 func FuzzEndpoint(f *testing.F) {
 	for _, seed := range []string{"https://h.example/a?b", "https://127.0.0.1", "http://h.example", "https://[::1]/", "https://localhost.", "https://0x7f.1", "https://u@h", "https://h:443#", "https:///x"} {
 		f.Add(seed)

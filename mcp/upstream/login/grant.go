@@ -12,35 +12,35 @@ import (
 	"time"
 )
 
-// renewEarly is how long before its end a token is renewed, or a quarter of its life if that is
-// shorter.
+// renewEarly is how long before its end a token is renewed. A quarter of the token's life
+// is used if that is shorter.
 const renewEarly = time.Minute
 
-// identity is how belljar is known to an authorization server.
+// identity is the client that belljar is for an authorization server.
 type identity struct {
 	id     string
 	secret Token
-	basic  bool // the secret goes into a header, and not into the form
+	basic  bool // the secret is sent in a header, and not in the form
 }
 
-// grant is a login: the tokens, and what renews them.
+// grant is a login: the tokens, and the data to renew them.
 type grant struct {
 	issuer   string
-	token    string // endpoint
+	token    string // URL of the token endpoint
 	resource string
 	client   identity
 	access   Token
 	refresh  Token
-	expires  time.Time // of access; zero if nobody knows
-	renew    time.Time // when access is renewed; zero for when the server refuses it
+	expires  time.Time // end of access; zero if it is not known
+	renew    time.Time // time to renew access; zero if it is only renewed after a refusal
 }
 
-// refusal is what an authorization server says instead of making tokens (RFC 6749, section
+// refusal is the error of an authorization server that issues no tokens (RFC 6749, section
 // 5.2).
 type refusal struct{ code string }
 
-// codes are the errors that a refusal names. Any other text of the server would be shown to
-// people and agents as ours.
+// codes are the errors that a refusal shows. Any other text of the server would look to
+// people and agents like a text of belljar.
 var codes = []string{
 	"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope", "invalid_target",
 	"access_denied", "unsupported_response_type", "server_error", "temporarily_unavailable",
@@ -60,19 +60,20 @@ func (r *refusal) lasting() bool {
 	return slices.Contains([]string{"invalid_client", "invalid_grant", "unauthorized_client", "invalid_scope", "invalid_target"}, r.code)
 }
 
-// exchange makes a login out of a code. g has all but the tokens.
+// exchange exchanges a code for a login. g is the login without its tokens.
 func (f *fetcher) exchange(ctx context.Context, g grant, code, verifier, redirect string, now time.Time) (*grant, error) {
 	return f.tokens(ctx, g, url.Values{
 		"grant_type": {"authorization_code"}, "code": {code}, "code_verifier": {verifier}, "redirect_uri": {redirect},
 	}, now)
 }
 
-// refreshed is a login with new tokens.
+// refreshed returns a login with new tokens.
 func (f *fetcher) refreshed(ctx context.Context, g grant, now time.Time) (*grant, error) {
 	return f.tokens(ctx, g, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {g.refresh.reveal()}}, now)
 }
 
-// tokens asks the token endpoint (RFC 6749, sections 4.1.3 and 6; RFC 8707, section 2.2).
+// tokens requests tokens from the token endpoint (RFC 6749, sections 4.1.3 and 6; RFC 8707,
+// section 2.2).
 func (f *fetcher) tokens(ctx context.Context, g grant, form url.Values, now time.Time) (*grant, error) {
 	ctx, stop := context.WithTimeout(ctx, fetchTime)
 	defer stop()
@@ -89,7 +90,7 @@ func (f *fetcher) tokens(ctx context.Context, g grant, form url.Values, now time
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Accept", "application/json")
-	if g.client.basic { // each encoded before it is joined (RFC 6749, section 2.3.1)
+	if g.client.basic { // each part is encoded before they are joined (RFC 6749, section 2.3.1)
 		r.SetBasicAuth(url.QueryEscape(g.client.id), url.QueryEscape(g.client.secret.reveal()))
 	}
 	resp, err := f.send(r)
@@ -103,7 +104,7 @@ func (f *fetcher) tokens(ctx context.Context, g grant, form url.Values, now time
 	return &g, nil
 }
 
-// response is what a token endpoint answers (RFC 6749, sections 5.1 and 5.2).
+// response is the response of a token endpoint (RFC 6749, sections 5.1 and 5.2).
 type response struct {
 	Access  string  `json:"access_token"`
 	Type    string  `json:"token_type"`
@@ -123,7 +124,7 @@ func (s *seconds) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// read takes over the tokens of a response.
+// read sets the tokens of a login from a response.
 func (g *grant) read(resp *http.Response, now time.Time) error {
 	var a response
 	err := decode(resp.Body, &a)
@@ -134,11 +135,12 @@ func (g *grant) read(resp *http.Response, now time.Time) error {
 		return fmt.Errorf("HTTP status %d", resp.StatusCode)
 	case err != nil:
 		return err
-	case a.Access == "" || !strings.EqualFold(a.Type, "Bearer"): // section 7.1: a token of another type must not be sent
+	// RFC 6749, section 7.1: a token of another type must not be used
+	case a.Access == "" || !strings.EqualFold(a.Type, "Bearer"):
 		return errors.New("the response has no token of the type Bearer")
 	}
 	g.access = NewToken(a.Access)
-	if a.Refresh != "" { // else the old one stays (section 6)
+	if a.Refresh != "" { // otherwise the old refresh token stays (RFC 6749, section 6)
 		g.refresh = NewToken(a.Refresh)
 	}
 	g.expires, g.renew = time.Time{}, time.Time{}

@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// Login logs in at a server: it finds the authorization server, has the person log in there,
-// and keeps the tokens. It returns when that is done, has failed, or after ten minutes.
+// Login logs in at a server: it finds the authorization server, lets the person log in
+// there, and keeps the tokens. It returns after the login has succeeded or failed, or after
+// ten minutes.
 func Login(ctx context.Context, cfg Config) error {
 	fl, err := StartFlow(ctx, cfg)
 	if err == nil {

@@ -11,13 +11,12 @@ import (
 	"time"
 )
 
-// Each way of being known to an authorization server leads to a login with which calls are
-// accepted.
+// Each kind of client identity leads to a login whose calls are accepted.
 func TestLogin(t *testing.T) {
 	for what, row := range map[string]struct {
 		world  func(*world)
 		config func(*Config)
-		id     string // of the client
+		id     string // client id
 		scope  string
 	}{
 		"it registers itself": {func(*world) {}, func(*Config) {}, "dynamic", "files:read"},
@@ -87,7 +86,8 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// Each row changes an answer as an attacker may, and says what becomes of the login.
+// Each row changes the answer as an attacker could, and contains the expected outcome of
+// the login.
 func TestAnswers(t *testing.T) {
 	set := func(pairs ...string) func(*url.URL) {
 		return func(u *url.URL) {
@@ -108,7 +108,7 @@ func TestAnswers(t *testing.T) {
 	for what, row := range map[string]struct {
 		change func(*url.URL)
 		want   string // part of the error; empty for a login
-		never  string // never part of it
+		never  string // text that the error must not contain
 	}{
 		"as it was":                        {nil, "", "-"},
 		"mix-up: another issuer":           {set("iss", "https://evil.example"), "another authorization server", "-"},
@@ -142,8 +142,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A code that was made for another client, and for another login of this client, is of no use
-// here: the authorization server sees that it was not asked for with this verifier.
+// A code that was issued for another client, or for another login of this client, cannot be
+// used: the authorization server sees that its verifier is a different one.
 func TestCodeOfAnother(t *testing.T) {
 	for what, client := range map[string]string{"another client": "other", "another login of the same client": "dynamic"} {
 		w := newWorld()
@@ -154,7 +154,8 @@ func TestCodeOfAnother(t *testing.T) {
 				asked, _ := url.Parse(to)
 				q := asked.Query()
 				q.Set("client_id", client)
-				q.Set("code_challenge", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM") // of RFC 7636, appendix B
+				// the example of RFC 7636, appendix B
+				q.Set("code_challenge", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM")
 				back := u.Query()
 				back.Set("code", w.issuer.code(q))
 				u.RawQuery = back.Encode()
@@ -169,7 +170,8 @@ func TestCodeOfAnother(t *testing.T) {
 	}
 }
 
-// Requests to the listener that are not the answer change nothing, and the answer counts once.
+// Requests to the listener that are not the answer have no effect, and the answer counts
+// once.
 func TestListener(t *testing.T) {
 	w := newWorld()
 	fl, err := StartFlow(t.Context(), w.config(t, openBook(t, "", newClock())))
@@ -245,7 +247,7 @@ func TestGuesses(t *testing.T) {
 	}
 }
 
-// A person who does not log in is waited for ten minutes, or as long as the caller waits.
+// Login waits ten minutes for a person to log in, or until the caller's context ends.
 func TestNobodyLogsIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fl := &Flow{listener: &listener{answers: make(chan answer, 1)}}
@@ -263,7 +265,8 @@ func TestNobodyLogsIn(t *testing.T) {
 	}
 }
 
-// A client that was registered at one authorization server is never shown to another.
+// The secret of a client that was registered at one authorization server is never sent to
+// another.
 func TestSecretGoesToItsIssuer(t *testing.T) {
 	w := newWorld()
 	cfg := w.config(t, openBook(t, "", newClock()))
@@ -274,7 +277,8 @@ func TestSecretGoesToItsIssuer(t *testing.T) {
 	}
 }
 
-// A token endpoint that leads elsewhere does not get the code and the verifier sent there.
+// A redirect of the token endpoint is not followed, so the code and the verifier are not
+// sent elsewhere.
 func TestTokenRequestIsNotRedirected(t *testing.T) {
 	for _, status := range []int{http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
 		w := newWorld()
@@ -288,7 +292,7 @@ func TestTokenRequestIsNotRedirected(t *testing.T) {
 	}
 }
 
-// The answers that a token endpoint may give.
+// TestTokenResponses checks responses of a token endpoint that must be refused.
 func TestTokenResponses(t *testing.T) {
 	for what, answer := range map[string]string{
 		"no token":            `{"token_type":"Bearer"}`,
@@ -314,8 +318,8 @@ func TestTokenResponses(t *testing.T) {
 	}
 }
 
-// A caller that receives the answer itself gets a login by the answer to its own flow, and by no other
-// one. Nothing listens on this machine for it.
+// A caller that receives the answer itself gets a login only by the answer to its own flow.
+// Nothing listens on this machine then.
 func TestReceive(t *testing.T) {
 	const redirect = "https://belljar.example/upstream-login"
 	for what, row := range map[string]struct {

@@ -7,7 +7,8 @@ import (
 	"belljar.dev/mcp/upstream/peer"
 )
 
-// A connection to a server fails with the error that names the command, in each transport.
+// If a connection to a server needs a login, its error names the command to run, in each
+// transport.
 func TestPeerGetsTheError(t *testing.T) {
 	for what, transport := range map[string]peer.HTTP{
 		"Streamable HTTP": {},

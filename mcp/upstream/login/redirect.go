@@ -16,34 +16,34 @@ import (
 
 const (
 	redirectPath = "/callback"
-	maxStrays    = 64 // requests that are not the answer
+	maxStrays    = 64 // most requests that are not the answer
 )
 
-// page is what the person's browser shows. Nothing of a request is in it, and it is the same
-// for all answers.
+// page is the text that the person's browser shows. It contains no part of a request, and
+// is the same for all answers.
 const page = "belljar has received the answer of the authorization server.\nYou can close this page. The program in your terminal says whether you are logged in.\n"
 
-// listener waits on this machine for the one request with the answer of an authorization
-// server (RFC 8252, section 7.3).
+// listener waits on this machine for the one request that contains the answer of an
+// authorization server (RFC 8252, section 7.3).
 type listener struct {
 	at      net.Listener
 	server  *http.Server
 	state   string
-	answers chan answer // room for one
+	answers chan answer // has room for one answer
 	wg      sync.WaitGroup
 
 	mu     sync.Mutex
-	over   bool // guarded by mu: the answer was received
+	over   bool // guarded by mu: the answer was received, or the listener gave up
 	strays int  // guarded by mu
 }
 
-// answer is what the redirect brought.
+// answer is the answer in the redirect, or the error for which there is none.
 type answer struct {
 	query url.Values
 	err   error
 }
 
-// listen opens a listener for the answer with a state.
+// listen opens a listener for the answer that has a state.
 func listen(ctx context.Context, state string) (*listener, error) {
 	var cfg net.ListenConfig
 	at, err := cfg.Listen(ctx, "tcp", "127.0.0.1:0")
@@ -53,14 +53,15 @@ func listen(ctx context.Context, state string) (*listener, error) {
 	l := &listener{at: at, state: state, answers: make(chan answer, 1)}
 	l.server = &http.Server{
 		Handler: l, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // strangers write what would be logged
+		// nothing is logged, since any program could put text into the log
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
 	l.server.SetKeepAlivesEnabled(false)
 	l.wg.Go(func() { _ = l.server.Serve(at) }) // until close
 	return l, nil
 }
 
-// url is where the authorization server sends the person's browser.
+// url returns the URL to which the authorization server redirects the person's browser.
 func (l *listener) url() string { return "http://127.0.0.1:" + port(l.at.Addr()) + redirectPath }
 
 // close ends the listener. It waits for a page that is being written.
@@ -73,15 +74,15 @@ func (l *listener) close(ctx context.Context) {
 	l.wg.Wait()
 }
 
-// ServeHTTP receives the answer. Any page and any program of this machine can make requests
-// here; what shows that one is the answer is the state, which only the authorization server has
-// been told, and which is good once.
+// ServeHTTP receives the answer. Any page and any program on this machine can send requests
+// to it. The answer is recognized by its state, which only the authorization server has
+// been told, and which is accepted once.
 func (l *listener) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	h := rw.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer") // the code stands in the URL
+	h.Set("Referrer-Policy", "no-referrer") // the URL contains the code
 	h.Set("Cache-Control", "no-store")
 	if status := l.receive(r); status != http.StatusOK {
 		rw.WriteHeader(status)
@@ -91,7 +92,7 @@ func (l *listener) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(rw, page)
 }
 
-// receive takes over a request, and returns the status of its response.
+// receive handles a request, and returns the status of its response.
 func (l *listener) receive(r *http.Request) int {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	right := err == nil && r.Method == http.MethodGet && r.URL.Path == redirectPath && r.Host == "127.0.0.1:"+port(l.at.Addr())

@@ -13,14 +13,14 @@ import (
 
 // Registered is a client that an operator has registered at an authorization server.
 type Registered struct {
-	Issuer string // the authorization server; no other one gets the secret
+	Issuer string // the authorization server; no other server gets the secret
 	ID     string
 	Secret Token // zero for a public client
 }
 
-// identify returns how belljar is known to an authorization server (MCP 2026-07-28, "Client
-// Registration"): as what the operator has registered, else by the URL of its metadata, else as
-// a client that registers itself now.
+// identify returns belljar's identity at an authorization server (MCP 2026-07-28, "Client
+// Registration"): the client that the operator has registered; otherwise the URL of
+// belljar's metadata; otherwise a client that is registered now.
 func (f *fetcher) identify(ctx context.Context, e *Endpoints, registered *Registered, document, redirect string) (identity, error) {
 	switch {
 	case registered != nil && registered.Issuer != e.Issuer:
@@ -40,20 +40,20 @@ func (f *fetcher) identify(ctx context.Context, e *Endpoints, registered *Regist
 	return identity{}, fmt.Errorf("the authorization server %s registers no clients by itself: register one there, for the redirect http://127.0.0.1%s, and name it in the configuration", show(e.Issuer), redirectPath)
 }
 
-// basic reports whether a secret goes into a header. That is what servers support that do not
-// say otherwise (RFC 8414, section 2).
+// basic reports whether a secret is sent in a header. A server that does not state its
+// methods supports that (RFC 8414, section 2).
 func basic(secret Token, methods []string) bool {
 	return !secret.IsZero() && (len(methods) == 0 || slices.Contains(methods, "client_secret_basic"))
 }
 
-// register makes a client at the authorization server (RFC 7591). A registration lasts as long
-// as a login: the next login has another redirect.
+// register registers a client at the authorization server (RFC 7591). A registration is
+// used for one login: the next login has another redirect.
 func (f *fetcher) register(ctx context.Context, e *Endpoints, redirect string) (identity, error) {
 	ctx, stop := context.WithTimeout(ctx, fetchTime)
 	defer stop()
 	client, kind := f.sends, "web"
 	if strings.HasPrefix(redirect, "http://") {
-		kind = "native" // else some refuse a redirect to this machine
+		kind = "native" // otherwise some servers refuse a redirect to this machine
 	}
 	made, err := oauthex.RegisterClient(ctx, e.Register, &oauthex.ClientRegistrationMetadata{
 		RedirectURIs:            []string{redirect},
@@ -77,8 +77,8 @@ func (f *fetcher) register(ctx context.Context, e *Endpoints, redirect string) (
 	return id, id.secret.check()
 }
 
-// cut is an error of a registration without the answer of the server, which may contain a
-// secret.
+// cut returns an error of a registration without the response of the server, which may
+// contain a secret.
 func cut(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err

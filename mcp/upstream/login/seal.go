@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// sealed is a grant as it is encrypted. The names of its members are those in databases.
+// sealed is the encrypted form of a grant. Its JSON members are stored in databases, so
+// their names must not change.
 type sealed struct {
 	Issuer   string    `json:"issuer"`
 	Token    string    `json:"token"`
@@ -23,12 +24,12 @@ type sealed struct {
 	Renew    time.Time `json:"renew,omitzero"`
 }
 
-// errSealed is the error of a login that cannot be read: it was moved, changed, or sealed with
-// another key.
+// errSealed is the error of a login that cannot be decrypted: it was moved, changed, or
+// sealed with another key.
 var errSealed = errors.New("what is kept of the login cannot be opened with the key of this state directory")
 
-// seal encrypts a login for its owner: AES-256-GCM with a random nonce as its first
-// bytes. A key may be used 2^32 times so (NIST SP 800-38D, section 8.3).
+// seal encrypts a login for its owner with AES-256-GCM. The result begins with a random
+// nonce. A key may be used 2^32 times in this way (NIST SP 800-38D, section 8.3).
 func seal(key []byte, owner Server, g *grant) ([]byte, error) {
 	text, err := json.Marshal(sealed{
 		Issuer: g.issuer, Token: g.token, Resource: g.resource, Client: g.client.id, Secret: g.client.secret.reveal(), Basic: g.client.basic,
@@ -69,8 +70,9 @@ func open(key []byte, owner Server, text []byte) (*grant, error) {
 	}, nil
 }
 
-// boxFor returns the cipher, and the name of the owner, without which nothing can be opened: a row
-// that somebody moves to another tenant, server or URL is worthless there.
+// boxFor returns the cipher, and the name of the owner as additional data. Without that
+// name a login cannot be opened, so a row that somebody moves to another tenant, server or
+// URL is worthless there.
 func boxFor(key []byte, owner Server) (cipher.AEAD, []byte, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {

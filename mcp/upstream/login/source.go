@@ -9,37 +9,38 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// NeededError is the error of a request for which a person has to log in.
+// NeededError is the error of a request if a person must log in first.
 type NeededError struct {
-	Name string // of the server
-	// Challenge is the headers WWW-Authenticate of the server's refusal; nil if it was not asked.
+	Name string // name of the server
+	// Challenge contains the headers WWW-Authenticate of the server's refusal; nil if no
+	// request was sent.
 	Challenge []string
 	cause     error
 }
 
-// Error says what to do.
+// Error says which command to run.
 func (e *NeededError) Error() string {
 	return fmt.Sprintf("the server %s wants a login (%v): run `belljar upstream login %s`", show(e.Name), e.cause, printable.Operand(e.Name))
 }
 
-// Unwrap returns why.
+// Unwrap returns the reason.
 func (e *NeededError) Unwrap() error { return e.cause }
 
-// Reasons for a login.
+// Reasons why a login is needed.
 var (
 	errRefused = errors.New("it does not accept the token of the last login")
 	errEnded   = errors.New("the last login has ended")
 )
 
-// SourceConfig is what a Source needs.
+// SourceConfig is the configuration of a Source.
 type SourceConfig struct {
 	Client *http.Client // required: makes the requests to the server and to the authorization server
 	Book   *Book        // required
 	Server Server
 }
 
-// Source gives the access tokens of one login, and renews them. Its methods are safe for
-// concurrent use; it has nothing to close, and several may be for the same login.
+// Source returns the access tokens of one login, and renews them. Its methods are safe for
+// concurrent use, and it needs no Close. Several Sources may use the same login.
 type Source struct {
 	book   *Book
 	fetch  *fetcher
@@ -48,7 +49,7 @@ type Source struct {
 	remote remote
 }
 
-// NewSource returns the source of a server. Nothing is read.
+// NewSource returns a Source for a server. It reads nothing.
 func NewSource(cfg SourceConfig) (*Source, error) {
 	f, err := newFetcher(cfg.Client)
 	if err != nil {
@@ -65,14 +66,14 @@ func NewSource(cfg SourceConfig) (*Source, error) {
 	return &Source{book: cfg.Book, fetch: f, client: *cfg.Client, server: s, remote: at}, nil
 }
 
-// Token returns the access token for a request that is made now. The error is a *NeededError
-// if a person has to log in. A renewal is completed and written although ctx ends meanwhile,
-// for which Token takes at most 15 seconds longer: what was renewed and not written could
-// never be renewed again.
+// Token returns the access token for a request that is made now. The error is a
+// *NeededError if a person must log in. If ctx ends during a renewal, Token still completes
+// and writes the renewal, for at most 15 seconds: a renewal that was not written could
+// never be repeated.
 func (s *Source) Token(ctx context.Context) (Token, error) { return s.tokenExcept(ctx, Token{}) }
 
-// Refused returns a token in the place of one that the server does not accept. It forgets the
-// login if that cannot be renewed.
+// Refused returns a token in place of the token t, which the server does not accept. If the
+// login cannot be renewed, it is removed.
 func (s *Source) Refused(ctx context.Context, t Token) (Token, error) { return s.tokenExcept(ctx, t) }
 
 // tokenExcept returns an access token that is not the refused one.
@@ -80,7 +81,7 @@ func (s *Source) tokenExcept(ctx context.Context, refused Token) (t Token, err e
 	good := func(r row) bool {
 		return !r.access.is(refused) && (r.renew.IsZero() || s.book.kept.Now().Before(r.renew))
 	}
-	// A token that is about to end is good while another caller renews it.
+	// A token that ends soon may be used while another caller renews it.
 	usable := func(r row) bool {
 		return !r.access.is(refused) && (r.expires.IsZero() || s.book.kept.Now().Before(r.expires))
 	}
@@ -124,7 +125,8 @@ func (s *Source) tokenExcept(ctx context.Context, refused Token) (t Token, err e
 	return t, nil
 }
 
-// renewed renews a login that is ours to renew. usable says that its token can be used still.
+// renewed renews a login that the caller has claimed. usable reports whether the old token
+// can still be used.
 func (s *Source) renewed(ctx context.Context, r row, usable bool) (Token, error) {
 	next, err := s.fetch.refreshed(ctx, *r.grant, s.book.kept.Now())
 	if refused, ok := errors.AsType[*refusal](err); ok && refused.lasting() {

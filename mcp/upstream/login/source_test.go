@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// wantsLogin checks that an error tells its reader what to do.
+// wantsLogin checks that an error says which command to run.
 func wantsLogin(t *testing.T, err error) {
 	t.Helper()
 	needed, ok := errors.AsType[*NeededError](err)
@@ -23,7 +23,8 @@ func wantsLogin(t *testing.T, err error) {
 	}
 }
 
-// A token is renewed before its end, and each renewal uses the refresh token of the one before.
+// A token is renewed before its end, and each renewal uses the refresh token of the
+// previous renewal.
 func TestRenewal(t *testing.T) {
 	for what, change := range map[string]func(*world){
 		"refresh tokens are good once": nil,
@@ -48,13 +49,13 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// However many callers, Sources and processes need a new token, there is one renewal. Two would
-// use a refresh token twice, by which the login would end.
+// However many callers, Sources and processes need a new token, only one renewal is made. A
+// second renewal would use the refresh token again, which would end the login.
 func TestOneRenewal(t *testing.T) {
 	for what, refused := range map[string]bool{"near its end": false, "refused": true} {
 		dir, c := t.TempDir(), newClock()
 		w, one := loggedIn(t, openBook(t, dir, c), nil)
-		two := w.source(t, openBook(t, dir, c)) // as another process has it
+		two := w.source(t, openBook(t, dir, c)) // opens the book like another process
 		if refused {
 			w.issuer.revoke()
 		} else {
@@ -75,7 +76,8 @@ func TestOneRenewal(t *testing.T) {
 	}
 }
 
-// While a token is renewed that is good for some time, nobody waits for the new one.
+// If a token that is still valid for some time is being renewed, callers do not wait for
+// the new token.
 func TestNobodyWaitsForARenewal(t *testing.T) {
 	c := newClock()
 	w, s := loggedIn(t, openBook(t, "", c), func(w *world) {
@@ -96,7 +98,8 @@ func TestNobodyWaitsForARenewal(t *testing.T) {
 	renewing.Wait()
 }
 
-// A renewal whose caller has gone is completed: its refresh token is spent.
+// A renewal is completed even if its caller has gone: the old refresh token cannot be used
+// again.
 func TestRenewalOutlivesItsCaller(t *testing.T) {
 	c := newClock()
 	w, s := loggedIn(t, openBook(t, "", c), func(w *world) {
@@ -115,8 +118,8 @@ func TestRenewalOutlivesItsCaller(t *testing.T) {
 	}
 }
 
-// A token that is refused in the middle of a session is renewed, and the call made again with
-// the same body, once.
+// A token that is refused in the middle of a session is renewed, and the call is made again
+// once, with the same body.
 func TestRefusedInTheMiddle(t *testing.T) {
 	w, s := loggedIn(t, openBook(t, "", newClock()), nil)
 	if got, err := call(t.Context(), s); got != "200 hello" || err != nil {
@@ -133,7 +136,8 @@ func TestRefusedInTheMiddle(t *testing.T) {
 	}
 }
 
-// A server that refuses each token makes neither an endless loop nor a renewal for each call.
+// A server that refuses every token causes neither an endless loop nor a renewal for each
+// call.
 func TestServerThatRefusesAll(t *testing.T) {
 	w, s := loggedIn(t, openBook(t, "", newClock()), nil)
 	w.server.never = true
@@ -149,7 +153,7 @@ func TestServerThatRefusesAll(t *testing.T) {
 	}
 }
 
-// How a login ends, and that it is forgotten then.
+// TestEnds checks the ways in which a login ends, and that it is removed then.
 func TestEnds(t *testing.T) {
 	for what, end := range map[string]func(*world, *clock){
 		"the server refuses its token, and it cannot be renewed": func(w *world, _ *clock) {
@@ -193,7 +197,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// Without a refresh token, a login lasts as long as its token.
+// Without a refresh token, a login ends with its access token.
 func TestWithoutRefreshToken(t *testing.T) {
 	c := newClock()
 	b := openBook(t, "", c)
@@ -231,7 +235,7 @@ func TestWithoutRefreshToken(t *testing.T) {
 	}
 }
 
-// An authorization server that fails for a while ends no login.
+// A temporary failure of an authorization server does not end a login.
 func TestRenewalFails(t *testing.T) {
 	c := newClock()
 	w, s := loggedIn(t, openBook(t, "", c), nil)
@@ -251,7 +255,7 @@ func TestRenewalFails(t *testing.T) {
 	}
 }
 
-// A process that was killed while it renewed a login keeps nobody else from it for long.
+// A process that was killed while it renewed a login does not block others for long.
 func TestClaimOfAKilledProcess(t *testing.T) {
 	c := newClock()
 	b := openBook(t, "", c)
@@ -275,7 +279,7 @@ func TestClaimOfAKilledProcess(t *testing.T) {
 	}
 }
 
-// A renewal that ends after a logout, or after another login, changes nothing of that.
+// A renewal that ends after a logout, or after another login, does not change their result.
 func TestLogoutWhileRenewing(t *testing.T) {
 	c := newClock()
 	b := openBook(t, "", c)
@@ -313,7 +317,8 @@ func TestLogoutWhileRenewing(t *testing.T) {
 	}
 }
 
-// Without a login calls go as they are: a server may need none. One that does says so.
+// Without a login, calls are made without a token: a server may need none. A server that
+// needs a login refuses them.
 func TestWithoutLogin(t *testing.T) {
 	w := newWorld()
 	s := w.source(t, openBook(t, "", newClock()))
@@ -331,8 +336,8 @@ func TestWithoutLogin(t *testing.T) {
 	}
 }
 
-// The token goes to the server's origin, and not where it leads. A header of the operator
-// comes first.
+// The token is sent only to the server's origin, and not to the target of a redirect. An
+// Authorization header of the operator takes precedence.
 func TestTokenStaysAtItsServer(t *testing.T) {
 	w, s := loggedIn(t, openBook(t, "", newClock()), nil)
 	seen := make(map[string]string)
@@ -362,7 +367,8 @@ func TestTokenStaysAtItsServer(t *testing.T) {
 	}
 }
 
-// A body that cannot be read twice is not sent twice; the token is renewed for the next call.
+// A request whose body cannot be read twice is not sent twice; the token is renewed for the
+// next call.
 func TestBodyThatIsReadOnce(t *testing.T) {
 	w, s := loggedIn(t, openBook(t, "", newClock()), nil)
 	w.issuer.revoke()
@@ -382,7 +388,8 @@ func TestBodyThatIsReadOnce(t *testing.T) {
 	}
 }
 
-// A name that a shell would read as more than a name is not part of the command.
+// If a shell could read a server's name as more than one word, the error does not put the
+// name into the command.
 func TestCommandInErrors(t *testing.T) {
 	err := &NeededError{Name: "a;rm -rf ~\x1b[2J", cause: ErrNone}
 	if got := err.Error(); !strings.Contains(got, "run `belljar upstream login NAME`") || strings.Contains(got, "\x1b") {
@@ -390,7 +397,7 @@ func TestCommandInErrors(t *testing.T) {
 	}
 }
 
-// Nothing that prints or encodes values shows a token.
+// No function that prints or encodes values shows a token.
 func TestTokenIsNotPrinted(t *testing.T) {
 	const secret = "SECRET-TOKEN"
 	tok := NewToken(secret)

@@ -19,9 +19,9 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// network is hosts that are handlers. Requests that are made by another client than its own
-// reach none of them.
-type network map[string]http.Handler // by scheme and host
+// network is a transport with a handler for each host. Only its own client reaches the
+// handlers.
+type network map[string]http.Handler // handlers by scheme and host
 
 func (n network) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
@@ -55,15 +55,15 @@ const (
 // object is a JSON object.
 type object = map[string]any
 
-// world is a server, its authorization server, and a person with a browser. Tests change it
-// before they use it.
+// world contains a server, its authorization server, and a person with a browser. Tests
+// change it before they use it.
 type world struct {
 	network
 	server    *stubServer
 	issuer    *stubIssuer
-	challenge string // of the server
-	resource  object // its metadata
-	metadata  object // of the authorization server
+	challenge string // challenge of the server
+	resource  object // metadata of the server
+	metadata  object // metadata of the authorization server
 	documents map[string]http.HandlerFunc
 }
 
@@ -90,7 +90,7 @@ func newWorld() *world {
 	return w
 }
 
-// serve answers with a document as it is then.
+// serve returns a handler that answers with the document as it is at that time.
 func (w *world) serve(what *object) http.HandlerFunc {
 	return func(rw http.ResponseWriter, _ *http.Request) { reply(rw, http.StatusOK, *what) }
 }
@@ -101,7 +101,8 @@ func reply(rw http.ResponseWriter, status int, what object) {
 	_ = json.NewEncoder(rw).Encode(what)
 }
 
-// document serves one of the documents of a host.
+// document serves one of the documents of a host. It returns false if the host has no such
+// document.
 func (w *world) document(rw http.ResponseWriter, r *http.Request) bool {
 	h := w.documents[r.URL.Scheme+"://"+r.URL.Host+r.URL.Path]
 	if h != nil {
@@ -124,14 +125,15 @@ func (w *world) login(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stubServer is the MCP server: it takes tokens that the authorization server has made.
+// stubServer is the MCP server. It accepts the tokens that the authorization server has
+// issued.
 type stubServer struct {
 	world *world
-	open  bool // it wants no login
-	never bool // it refuses all tokens
+	open  bool // the server needs no login
+	never bool // the server refuses all tokens
 
 	mu   sync.Mutex
-	seen []string // headers Authorization
+	seen []string // Authorization headers of the requests
 	body []string
 }
 
@@ -164,27 +166,28 @@ func (s *stubServer) tokens() []string {
 	return append([]string(nil), s.seen...)
 }
 
-// stubIssuer is an authorization server as the specifications describe it: codes and refresh
-// tokens are good once, for one client, and the reuse of a refresh token ends the login.
+// stubIssuer is an authorization server that follows the specifications: a code or a
+// refresh token can be used once, by one client, and the reuse of a refresh token ends the
+// login.
 type stubIssuer struct {
-	iss      []string // in answers
+	iss      []string // values of iss in answers
 	extra    url.Values
-	life     int // of tokens, in seconds; 0 says none
+	life     int // life of tokens in seconds; 0: not stated
 	noRotate bool
 	basic    bool
-	hold     chan struct{} // unless nil, refreshing waits for it
-	holding  chan struct{} // gets one when it waits
-	status   int           // of /token, unless 0
+	hold     chan struct{} // if not nil, renewals wait for it
+	holding  chan struct{} // gets a value when a renewal waits
+	status   int           // status of responses of /token, unless 0
 
 	mu       sync.Mutex
 	n        int
-	codes    map[string]url.Values // the requests that they are for
-	refresh  map[string]int        // family
+	codes    map[string]url.Values // authorization requests by their codes
+	refresh  map[string]int        // login of each refresh token; negative once the token was used
 	access   map[string]int
-	families map[int]bool // whether the login goes on
+	families map[int]bool // whether each login is still valid
 	clients  map[string]string
 	forms    []url.Values
-	fresh    int // how often tokens were renewed
+	fresh    int // number of renewals
 }
 
 func (i *stubIssuer) good(token string) bool {
@@ -193,7 +196,7 @@ func (i *stubIssuer) good(token string) bool {
 	return i.families[i.access[token]]
 }
 
-// revoke makes the access tokens that there are worthless.
+// revoke makes the present access tokens invalid.
 func (i *stubIssuer) revoke() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -212,7 +215,7 @@ func (i *stubIssuer) last() url.Values {
 	return i.forms[len(i.forms)-1]
 }
 
-// code makes a code for an authorization request.
+// code issues a code for an authorization request.
 func (i *stubIssuer) code(q url.Values) string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -232,7 +235,7 @@ func (i *stubIssuer) authorize(rw http.ResponseWriter, r *http.Request) {
 func (i *stubIssuer) register(rw http.ResponseWriter, r *http.Request) {
 	var asked object
 	err := json.NewDecoder(r.Body).Decode(&asked)
-	kind := "native" // of a client whose redirect is on this machine (OpenID Connect Registration 1.0, 2)
+	kind := "native" // the redirect is on this machine (OpenID Connect Registration 1.0, 2)
 	if strings.HasPrefix(fmt.Sprint(asked["redirect_uris"]), "[https://") {
 		kind = "web"
 	}
@@ -291,7 +294,7 @@ func (i *stubIssuer) token(rw http.ResponseWriter, r *http.Request) {
 			reply(rw, http.StatusBadRequest, object{"error": "invalid_grant"})
 			return
 		}
-		if old < 0 { // it was used before
+		if old < 0 { // the refresh token was used before
 			i.families[-old] = false
 		}
 		if old < 0 || !i.families[old] {
@@ -318,7 +321,7 @@ func (i *stubIssuer) token(rw http.ResponseWriter, r *http.Request) {
 	reply(rw, http.StatusOK, out)
 }
 
-// clock is a clock that tests move.
+// clock is a clock that tests set.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -338,7 +341,7 @@ func (c *clock) add(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// openBook returns the book of a directory; of one in memory if that is empty.
+// openBook returns the book of a directory, or a book in memory if dir is empty.
 func openBook(t testing.TB, dir string, c *clock) *Book {
 	t.Helper()
 	kept := store.New(dir)
@@ -352,14 +355,14 @@ func openBook(t testing.TB, dir string, c *clock) *Book {
 
 var github = Server{Tenant: "a", Name: "github", URL: serverURL}
 
-// config is a login in a world, with its person: the browser goes where the authorization
-// server sends it.
+// config returns the configuration of a login in a world. Its person follows the
+// authorization server's redirect.
 func (w *world) config(t *testing.T, b *Book) Config {
 	return Config{Client: w.client(), Book: b, Server: github, Open: func(to string) { w.person(t, to, nil) }}
 }
 
-// person logs in, and returns the status of the page at the end. change is what an attacker
-// makes of the answer; nil for nothing.
+// person logs in, and returns the status of the last page. change changes the answer as an
+// attacker could; it may be nil.
 func (w *world) person(t *testing.T, to string, change func(answer *url.URL)) int {
 	t.Helper()
 	answer := w.answer(t, to)
@@ -373,8 +376,8 @@ func (w *world) person(t *testing.T, to string, change func(answer *url.URL)) in
 	return status
 }
 
-// answer is the address to which the authorization server sends the browser of a person who has
-// logged in; nil after an error of the test.
+// answer returns the URL to which the authorization server redirects the browser of a
+// person who has logged in; nil after an error of the test.
 func (w *world) answer(t *testing.T, to string) *url.URL {
 	t.Helper()
 	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, to, nil)
@@ -415,7 +418,7 @@ func visit(t *testing.T, method string, to *url.URL, host string) (status int, s
 	return resp.StatusCode, fmt.Sprint(resp.Header, string(text))
 }
 
-// loggedIn is a world in which the person has logged in, and the source of that.
+// loggedIn returns a world in which the person has logged in, and a Source of that login.
 func loggedIn(t *testing.T, b *Book, change func(*world)) (*world, *Source) {
 	t.Helper()
 	w := newWorld()

@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxToken bounds a token and a secret of a client, in bytes.
+// maxToken bounds a token or a client's secret, in bytes.
 const maxToken = 16 << 10
 
-// Token is an access token, a refresh token or the secret of a client. Nothing that prints or
-// encodes values gets its text, also where it is a field of another value: it stands behind a
-// pointer, at which package fmt stops.
+// Token is an access token, a refresh token or a client's secret. No function that prints
+// or encodes values gets its text, even if the Token is a field of another value: the text
+// is behind a pointer, which package fmt does not follow.
 type Token struct{ text *string }
 
 // NewToken returns a text as a Token.
@@ -25,25 +25,25 @@ func NewToken(text string) Token {
 	return Token{&text}
 }
 
-// hidden stands for a token in print.
+// hidden is printed in place of a token.
 const hidden = "[hidden]"
 
-// String does not return the token.
+// String returns a placeholder, and not the token.
 func (Token) String() string { return hidden }
 
-// GoString does not return the token.
+// GoString returns a placeholder, and not the token.
 func (Token) GoString() string { return hidden }
 
-// LogValue does not return the token.
+// LogValue returns a placeholder, and not the token.
 func (Token) LogValue() slog.Value { return slog.StringValue(hidden) }
 
-// MarshalText does not return the token.
+// MarshalText returns a placeholder, and not the token.
 func (Token) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
-// IsZero reports whether the token is absent.
+// IsZero reports whether the token is empty.
 func (t Token) IsZero() bool { return t.text == nil }
 
-// reveal is the token.
+// reveal returns the text of the token.
 func (t Token) reveal() string {
 	if t.text == nil {
 		return ""
@@ -51,16 +51,16 @@ func (t Token) reveal() string {
 	return *t.text
 }
 
-// is reports whether two tokens are the same one.
+// is reports whether two tokens are equal. Two empty tokens are not.
 func (t Token) is(other Token) bool {
 	return !t.IsZero() && subtle.ConstantTimeCompare([]byte(t.reveal()), []byte(other.reveal())) == 1
 }
 
-// SetHeader makes a request one of the token's owner.
+// SetHeader adds the token to the headers of a request.
 func (t Token) SetHeader(h http.Header) { h.Set("Authorization", "Bearer "+t.reveal()) }
 
-// check returns an error if the token cannot be sent: it could end the header that it stands
-// in.
+// check returns an error if the token cannot be sent: it could end the header that contains
+// it.
 func (t Token) check() error {
 	text := t.reveal()
 	if len(text) > maxToken || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {

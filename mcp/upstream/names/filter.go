@@ -1,10 +1,11 @@
 package names
 
-// Filter says which names of a server are offered: tools, prompts and resources alike. In a
-// pattern, * stands for any characters and ? for one. The zero value offers everything.
+// Filter decides which names of a server are offered: of tools, prompts and resources. In a
+// pattern, * stands for any number of characters and ? for one character. The zero value
+// offers every name.
 type Filter struct {
 	Allow []string // patterns of native names; empty allows every name
-	Deny  []string // patterns of native names that are not offered, whatever Allow says
+	Deny  []string // patterns of native names that are not offered, even if Allow allows them
 }
 
 // Passes reports whether a native name is offered.
@@ -22,11 +23,11 @@ func (f Filter) Passes(native string) bool {
 	return len(f.Allow) == 0
 }
 
-// match reports whether a pattern describes all of a text. It goes back to the last star
-// only, so it takes at most the product of both lengths.
+// match reports whether a pattern matches a whole text. It goes back to the last star only,
+// so its time is at most the product of both lengths.
 func match(pattern, text string) bool {
 	p, t := []rune(pattern), []rune(text)
-	star, from := -1, 0 // the last star, and where the text behind what it stands for begins
+	star, from := -1, 0 // position of the last star, and of the text that comes after the star's match
 	i, j := 0, 0
 	for j < len(t) {
 		switch {

@@ -13,38 +13,38 @@ import (
 
 // Bounds of a table, and of its names.
 const (
-	// DefaultBudget is how long a primary name may be, in characters. Models' APIs take 64,
-	// and clients put their own prefix before it: mcp__belljar__ has 14.
+	// DefaultBudget is the largest length of a primary name, in characters. The APIs of
+	// models accept 64, and clients put their own prefix before the name: mcp__belljar__
+	// has 14.
 	DefaultBudget = 50
 	minBudget     = 32
 	maxBudget     = 128
 
 	maxServers = 1000
-	maxTools   = 10_000 // of one server
+	maxTools   = 10_000 // tools of one server
 	maxAll     = 50_000 // tools of all servers
 	maxNative  = 1024   // bytes of a name that a server uses
-	maxPrefix  = 24     // characters of a prefix; half of the budget is the tool's
-	maxFormer  = 4      // names of one tool that have changed
+	maxPrefix  = 24     // characters of a prefix; half of the budget remains for the tool's name
+	maxFormer  = 4      // former names of one tool
 )
 
-// reserved begins every name that says which server is meant. No short name may: a server
-// whose tool is named mcp_files_read would get calls that are meant for the server files
-// while that one is away.
+// reserved is the beginning of every name that includes its server. No short name may begin
+// with it: a server with a tool named mcp_files_read would get calls for the server files
+// while that server is away.
 const reserved = "mcp"
 
-// base is the primary name of a tool before collisions and the budget change it.
+// base returns the primary name of a tool, before collisions and the budget change it.
 func base(prefix, native string) string { return "mcp_" + prefix + "_" + sanitised(native) }
 
-// digits are the numbers of hexadecimal digits that a name may end in, from the first
-// attempt to the last.
+// digits contains, for each attempt, the number of hexadecimal digits at the end of a name.
 var digits = [...]int{0, 4, 8, 16, 24}
 
-// cutDigits is the least number of digits of a name that is cut. Names that differ only
-// behind the cut are common in generated tools, so 4 digits would collide soon.
+// cutDigits is the least number of digits at the end of a name that is cut. Generated tools
+// often have names that differ only after the cut, so 4 digits would soon collide.
 const cutDigits = 6
 
-// candidate is the primary name of a tool at an attempt: the base, cut to the budget, with
-// digits of the digest where the attempt or the cut demands them.
+// candidate returns the primary name of a tool at an attempt: the base, cut to the budget,
+// with digits of the digest if the attempt or the cut requires them.
 func candidate(name, server, native string, attempt, budget int) string {
 	n := digits[attempt]
 	if len(name) > budget {
@@ -56,13 +56,14 @@ func candidate(name, server, native string, attempt, budget int) string {
 	return name[:min(len(name), budget-1-n)] + "_" + digest(server, native)[:n]
 }
 
-// digest stands for a tool. The length before the server's name keeps the two texts apart.
+// digest returns the digest of a tool. The length before the server's name separates the
+// two texts unambiguously.
 func digest(server, native string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(server), server, native))
 	return hex.EncodeToString(sum[:])
 }
 
-// sanitised is a text in the characters that every client and model accepts in names.
+// sanitised replaces each character that not every client and model accepts in names by _.
 func sanitised(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -73,10 +74,10 @@ func sanitised(text string) string {
 	}, text)
 }
 
-// sanitisedPrefix is the part of a prefix that names contain. It neither begins nor ends with
-// _, so no primary name begins with mcp__, which another form of name begins with. It is not
-// "mcp", which would read like the beginning of another server's name. It is empty if the
-// prefix has no other characters.
+// sanitisedPrefix returns a prefix in the form that names contain. It neither begins nor
+// ends with _, so no primary name begins with mcp__, the beginning of another form of name.
+// It is not "mcp", which would look like the beginning of another server's name. It is
+// empty if no character of the prefix can be used.
 func sanitisedPrefix(prefix string) string {
 	clean := strings.Trim(sanitised(prefix), "_-")
 	switch {
@@ -89,7 +90,7 @@ func sanitisedPrefix(prefix string) string {
 	return clean
 }
 
-// unusable says why a tool of that native name cannot be offered; empty if it can.
+// unusable returns why a tool with a native name cannot be offered; empty if it can.
 func unusable(native string) string {
 	switch {
 	case native == "":
@@ -102,8 +103,8 @@ func unusable(native string) string {
 	return ""
 }
 
-// aliases are the further names that a tool claims: the two long forms, with the prefix as
-// written and as sanitised, the name of the base, and the short name.
+// aliases returns the further names that a tool claims: the two long forms, with the prefix
+// as written and as sanitised, the base, and the short name.
 func aliases(written, prefix, native string) []string {
 	all := []string{base(prefix, native), "mcp__" + prefix + "__" + sanitised(native)}
 	if plain(native) {
@@ -119,8 +120,8 @@ func aliases(written, prefix, native string) []string {
 	return slices.Compact(all)
 }
 
-// plain reports whether a text shows as what it is: no space, no control character, and
-// nothing that hides or turns around what stands beside it.
+// plain reports whether a text looks like what it is: it has no space, no control
+// character, and no character that hides or reverses the text next to it.
 func plain(text string) bool {
 	return text != "" && !strings.ContainsFunc(text, func(r rune) bool { return r == ' ' || r == utf8.RuneError || !printable.InLine(r) })
 }

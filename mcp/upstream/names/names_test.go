@@ -22,7 +22,7 @@ func built(t *testing.T, cfg Config) *Table {
 	return table
 }
 
-// leads checks that a name leads to a tool: "server/native", "own", "unknown", or the
+// leads checks what a name leads to: "server/native" for a tool, "own", "unknown", or the
 // candidates of an ambiguous name.
 func leads(t *testing.T, table *Table, name, want string) {
 	t.Helper()
@@ -95,8 +95,8 @@ func TestNamesOfATool(t *testing.T) {
 	}
 }
 
-// Two servers of one prefix have one tool each of the same name: both are there under names
-// of their own, and nobody has the names that both would answer to.
+// If two servers with the same prefix have tools of the same name, both tools are listed
+// under names of their own, and the names that both claim lead to neither.
 func TestTwoServersOfOnePrefix(t *testing.T) {
 	table := built(t, Config{Servers: []Server{
 		{Name: "a", Prefix: "p", Tools: []string{"navigate", "only"}},
@@ -123,8 +123,9 @@ func TestTwoServersOfOnePrefix(t *testing.T) {
 	}
 }
 
-// The meaning of a name does not change silently when a second server claims it: the name that
-// the first tool had becomes ambiguous, and a name that only one server has goes on.
+// The meaning of a name does not change silently when a second server claims it: the former
+// name of the first tool becomes ambiguous, and a name that only one server has stays
+// valid.
 func TestFormerNames(t *testing.T) {
 	one := []Server{{Name: "a", Prefix: "p", Tools: []string{"navigate", "t"}}}
 	first := built(t, Config{Servers: one})
@@ -141,17 +142,18 @@ func TestFormerNames(t *testing.T) {
 	fourth := built(t, Config{Servers: renamed, Former: third.Former()})
 	leads(t, fourth, "mcp_p_t", "a/t")
 	leads(t, fourth, "mcp_q_t", "a/t")
-	// A name that another tool has now is that tool's, whoever had it before.
+	// A name that is a tool's present primary name leads to that tool, whichever tool had
+	// it before.
 	fifth := built(t, Config{Servers: append(renamed, Server{Name: "c", Prefix: "p", Tools: []string{"t"}}), Former: fourth.Former()})
 	leads(t, fifth, "mcp_p_t", "c/t")
-	// Nor does a former name take what is our own.
+	// A former name does not take one of our own names either.
 	sixth := built(t, Config{Own: []string{"mcp_p_t"}, Servers: renamed, Former: fourth.Former()})
 	leads(t, sixth, "mcp_p_t", "own")
 }
 
-// A server whose tools are away, for example because it does not run, keeps their names: no
-// other server takes them over meanwhile, by a tool of the same name, a prefix that reads like
-// the beginning of a name, or a dot.
+// A server whose tools are away, for example because it does not run, keeps their names. No
+// other server takes them over meanwhile: not with a tool of the same name, not with a
+// prefix that looks like the beginning of a name, and not with a dot.
 func TestNamesOfToolsThatAreAway(t *testing.T) {
 	with := func(bank ...string) []Server {
 		return []Server{
@@ -176,7 +178,7 @@ func TestNamesOfToolsThatAreAway(t *testing.T) {
 	back := built(t, Config{Servers: with("pay")[:2], Former: table.Former()})
 	leads(t, back, "mcp_p_pay", "bank/pay")
 	leads(t, back, "mcp_my_bank_pay", "my.bank/pay")
-	// A server that was removed keeps nothing.
+	// A server that was removed keeps no names.
 	gone := built(t, Config{Servers: with()[2:], Former: former})
 	leads(t, gone, "mcp_p_pay", "x/pay")
 }
@@ -197,7 +199,8 @@ func TestFormerNamesAreBounded(t *testing.T) {
 	leads(t, table, "mcp_old", "a/t")
 }
 
-// Names that are made to look like others: none shadows a tool of another server or of ours.
+// Some tools have names that imitate others. None of them takes a name of another server's
+// tool or of our own tools.
 func TestHostileToolNames(t *testing.T) {
 	long := strings.Repeat("long", 125)
 	hostile := []string{
@@ -211,9 +214,9 @@ func TestHostileToolNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"Bash": "own", "Read": "own", "bash": "unknown", "READ": "unknown",
 		"mcp_files_read": "files/read", "mcp:files.read": "files/read", "mcp__files__read": "files/read", "MCP_files_read": "unknown", "mcp": "unknown",
-		"read": "unknown", // our own Read in small letters
+		"read": "unknown", // our own tool Read, in lower case
 		"list": "files/list",
-		// The tools of the hostile server are reached under the server's prefix only.
+		// The tools of the hostile server have names with that server's prefix only.
 		"mcp_evil_Bash": "evil/Bash", "mcp_evil_MCP_files_read": "evil/MCP_files_read", "mcp:evil.mcp:files.read": "evil/mcp:files.read",
 		"a\x00b": "unknown", "a\u200bb": "unknown",
 		"../x": "evil/../x", "mcp_evil____x": "evil/../x",
@@ -291,8 +294,8 @@ func TestHostilePrefixes(t *testing.T) {
 	}
 }
 
-// A tool that is named like the digest of another one does not take its name: the other one
-// gets more digits, and what it was called before is refused.
+// A tool that is named like the digest of another tool does not take that tool's name: the
+// other tool gets more digits, and its former name is refused as ambiguous.
 func TestAToolNamedLikeADigest(t *testing.T) {
 	sham := "t_" + digest("a", "t")[:4]
 	servers := []Server{{Name: "a", Prefix: "p", Tools: []string{"t"}}, {Name: "b", Prefix: "p", Tools: []string{"t"}}}
@@ -313,8 +316,9 @@ func TestAToolNamedLikeADigest(t *testing.T) {
 	}
 }
 
-// A name that a tool lost is still known as one of its names, whichever server took it away
-// and however often: the plain one, the one with digits, and one that it had earlier.
+// A name that a tool lost is still listed as one of its lost names, whichever server took
+// it away and however often: the name without digits, the name with digits, and an earlier
+// name.
 func TestLostNamesAreKnown(t *testing.T) {
 	long := strings.Repeat("x", 60)
 	cut := strings.TrimPrefix(candidate(base("p", long), "a", long, 0, DefaultBudget), "mcp_p_")
@@ -327,9 +331,9 @@ func TestLostNamesAreKnown(t *testing.T) {
 		Former: []Former{{"mcp_p_old", "a", "mine"}, {"mcp_q_mine", "a", "mine"}, {"mcp_q_mine", "c", "old"}},
 	})
 	for native, want := range map[string][]string{
-		"send_mail": {"mcp__p__send_mail", "mcp_p_send_mail"}, // send.mail has these names as well
+		"send_mail": {"mcp__p__send_mail", "mcp_p_send_mail"}, // send.mail claims these names as well
 		"t":         {"mcp:p.t", "mcp__p__t", "mcp_p_t", "mcp_p_t_" + digest("a", "t")[:4], "t"},
-		"mine":      {"mcp_q_mine"}, // mcp_p_old is another tool's now
+		"mine":      {"mcp_q_mine"}, // mcp_p_old is now the name of another tool
 		long:        {"mcp_p_" + cut},
 	} {
 		for _, tool := range table.List() {
@@ -348,8 +352,8 @@ func TestLostNamesAreKnown(t *testing.T) {
 	}
 }
 
-// Nor does a tool get digits that make it what two others are named: they had to leave that
-// name because both wanted it, and it stays nobody's.
+// A tool does not get digits that make its name equal to the name that two other tools
+// claim: both had to give up that name, and it stays unused.
 func TestADigestThatOthersAreNamedLike(t *testing.T) {
 	sham := "t_" + digest("a", "t")[:4]
 	table := built(t, Config{Servers: []Server{
@@ -419,7 +423,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// longNames are 200 tools whose names are too long, many alike up to their ends.
+// longNames returns servers with 200 tools whose names are too long; many are equal up to
+// their ends.
 func longNames() []Server {
 	servers := []Server{{Name: "cloud", Tools: nil}, {Name: "a-server-with-a-name-that-is-itself-rather-long", Tools: nil}}
 	for i := range 100 {
@@ -441,7 +446,7 @@ func TestLongNames(t *testing.T) {
 	golden.Equal(t, "long_names.txt", out.String())
 }
 
-// random are a few servers whose names collide often, with names that are made to collide.
+// random returns a few servers whose names often collide, some of them on purpose.
 func random(r *rand.Rand) Config {
 	words := []string{"a", "b", "a_b", "b_c", "a.b", "x:y", "read", "Read", "mcp", "mcp_a_b", "t", "_", "", "é", "a b", "bash", strings.Repeat("w", 60)}
 	word := func() string {
@@ -470,7 +475,7 @@ func random(r *rand.Rand) Config {
 	return cfg
 }
 
-// shuffled is a configuration with servers and tools in another order.
+// shuffled returns a configuration with servers and tools in another order.
 func shuffled(r *rand.Rand, cfg Config) Config {
 	cfg.Servers = slices.Clone(cfg.Servers)
 	r.Shuffle(len(cfg.Servers), func(i, j int) { cfg.Servers[i], cfg.Servers[j] = cfg.Servers[j], cfg.Servers[i] })
@@ -484,9 +489,9 @@ func shuffled(r *rand.Rand, cfg Config) Config {
 	return cfg
 }
 
-// In every table, each tool has a name of its own that leads to it and that every client
-// accepts; no name leads to a tool that does not claim it; our own names stay ours; and the
-// order of servers and tools changes nothing.
+// In every table, each tool has a name of its own, which leads to the tool and which every
+// client accepts. No name leads to a tool that does not claim it. Our own names stay our
+// own. The order of servers and tools has no effect.
 func TestRandomSets(t *testing.T) {
 	n, r := testenv.Cases(t, 1000)
 	for range n {
@@ -534,12 +539,12 @@ func TestRandomSets(t *testing.T) {
 				if hidden == there[s.Name+"/"+native] {
 					t.Errorf("%s/%q is in the table: %v, want %v; %+v", s.Name, native, !hidden, there[s.Name+"/"+native], cfg)
 				}
-				// A short name leads to a tool of that name or to none.
+				// A short name leads to a tool of that name or to no tool.
 				tool, err := table.Find(native)
 				if err == nil && tool.Native != native && tool.Primary != native && !slices.Contains(tool.Aliases, native) {
 					t.Errorf("%q leads to %s/%s: %+v", native, tool.Server, tool.Native, cfg)
 				}
-				// It leads to none if two answer to it.
+				// A short name that two tools have leads to no tool.
 				if err == nil && tool.Native == native && tool.Primary != native {
 					for _, other := range table.List() {
 						if other.Native == native && other.Server != tool.Server {
@@ -562,7 +567,7 @@ func TestRandomSets(t *testing.T) {
 	}
 }
 
-// prefix is the prefix that a server is written with.
+// prefix returns the prefix of a server before it is sanitised.
 func (s Server) prefix() string {
 	if s.Prefix == "" {
 		return s.Name

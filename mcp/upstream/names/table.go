@@ -11,19 +11,20 @@ import (
 	"belljar.dev/internal/order"
 )
 
-// The errors of a name that does not lead to one tool. An *AmbiguousError is the third.
+// The errors for a name that does not lead to exactly one tool. The third is an
+// *AmbiguousError.
 var (
 	ErrUnknown = errors.New("no such tool")
 	ErrOwn     = errors.New("the name is that of one of belljar's own tools")
 )
 
-// AmbiguousError is a name to which several tools answer.
+// AmbiguousError is the error for a name that several tools claim.
 type AmbiguousError struct {
 	Name       string
 	Candidates []string // primary names of the tools, sorted
 }
 
-// Error names the tools, so that the caller can choose one.
+// Error lists the primary names of the tools, so that the caller can choose one.
 func (e *AmbiguousError) Error() string {
 	const shown = 8
 	names, more := e.Candidates, ""
@@ -35,18 +36,18 @@ func (e *AmbiguousError) Error() string {
 
 // Server is a server with the names that it uses.
 type Server struct {
-	Name   string   // of its entry; two servers of one name are both left out
-	Prefix string   // of the names of its tools; empty is Name
+	Name   string   // name of its entry; servers with the same name are all left out
+	Prefix string   // prefix of the names of its tools; empty stands for Name
 	Tools  []string // native names, in any order
 	Filter Filter
 }
 
-// Config is what a table is built of.
+// Config contains what a table is built from.
 type Config struct {
-	Own     []string // names of our own tools
-	Servers []Server // in any order
-	Former  []Former // of the table before, so that names which clients know stay good
-	Budget  int      // characters of a primary name, 32 to 128; 0 is DefaultBudget
+	Own     []string // names of belljar's own tools
+	Servers []Server // servers in any order
+	Former  []Former // former names from the previous table, so that names which clients know stay valid
+	Budget  int      // most characters of a primary name, 32 to 128; 0 is DefaultBudget
 }
 
 // Former is a primary name that a tool has or had.
@@ -58,45 +59,46 @@ type Former struct {
 
 // Tool is a tool in a table.
 type Tool struct {
-	Primary string   // the name in lists, in policies and in the audit log
-	Server  string   // the name of its server's entry
-	Native  string   // the name that its server uses, byte for byte
+	Primary string   // name in lists, in policies and in the audit log
+	Server  string   // name of its server's entry
+	Native  string   // name that its server uses, byte for byte
 	Aliases []string // further names that lead to this tool alone, sorted
-	// Shared are names that this tool lost because others claim them, sorted: they lead to
-	// none. A rule that was written for such a name still has to stop the tool.
+	// Shared are names that this tool lost because other tools claim them, sorted. They do
+	// not lead to this tool. A rule that was written for such a name must still apply to
+	// the tool.
 	Shared []string
 }
 
-// Notice is something that a table leaves out or changes, for the operator.
+// Notice reports to the operator what a table leaves out or changes.
 type Notice struct {
 	Server string
-	Tool   string // native name; empty if it is about the server
+	Tool   string // native name; empty if the notice is about the server
 	Text   string
 }
 
-// Table is the names of all tools at one time. It does not change, so its methods are safe
-// for concurrent use.
+// Table contains the names of all tools at one time. It does not change, so its methods are
+// safe for concurrent use.
 type Table struct {
 	tools   []Tool
-	at      map[string][]int // names, to the tools in tools that claim them
+	at      map[string][]int // indexes in tools of the tools that claim a name, by name
 	own     map[string]struct{}
-	folded  map[string]struct{} // of own, in small letters
-	away    map[string]string   // names of tools that servers do not have now, to those servers
+	folded  map[string]struct{} // names of own in lower case
+	away    map[string]string   // servers by the names of their tools that are away
 	former  []Former
 	notices []Notice
 }
 
-// entry is a tool while the table is built.
+// entry is a tool in a table that is being built.
 type entry struct {
 	server, native string
-	written        string // the prefix of the entry
-	prefix         string // the prefix in names
+	written        string // prefix of the server's entry, as written
+	prefix         string // prefix in the form that names contain
 	base           string
-	attempt        int // of digits
+	attempt        int // index in digits
 	primary        string
 }
 
-// left are the primary names that a tool had to leave while the table was built.
+// left returns the primary names that a tool had to give up while the table was built.
 func (e *entry) left(budget int) (all []string) {
 	for attempt := range e.attempt {
 		all = append(all, candidate(e.base, e.server, e.native, attempt, budget))
@@ -104,8 +106,8 @@ func (e *entry) left(budget int) (all []string) {
 	return slices.DeleteFunc(all, func(name string) bool { return name == e.primary })
 }
 
-// Build returns the table of a configuration. A server or tool that cannot be offered is
-// left out, which Notices says. The error is a budget that is out of bounds.
+// Build returns the table of a configuration. A server or a tool that cannot be offered is
+// left out; Notices reports it. Build fails if the budget is out of bounds.
 func Build(cfg Config) (*Table, error) {
 	budget := cmp.Or(cfg.Budget, DefaultBudget)
 	if budget < minBudget || budget > maxBudget {
@@ -141,15 +143,15 @@ func Build(cfg Config) (*Table, error) {
 	return t, nil
 }
 
-// notice records what is left out or changed.
+// notice records that something is left out or changed.
 func (t *Table) notice(server, tool, format string, args ...any) {
 	t.notices = append(t.notices, Notice{server, tool, fmt.Sprintf(format, args...)})
 }
 
-// away are the names that say which server is meant, of tools that servers of the configuration
-// had and do not have now, for example because they do not run. Each leads to its server, or to
-// nothing if several had the name. Such a name is kept free: a server could take it over
-// otherwise, and get the calls of those who know it.
+// away returns the names, including their server, of tools that configured servers had and
+// do not have now, for example because they do not run. Each name is mapped to its server,
+// or to "" if several servers had it. Such a name stays reserved: otherwise another server
+// could take it over, and get the calls of clients that know the name.
 func away(servers []Server, former []Former, now []entry) map[string]string {
 	prefixes := make(map[string]string, len(servers))
 	for _, s := range servers {
@@ -167,7 +169,7 @@ func away(servers []Server, former []Former, now []entry) map[string]string {
 		}
 		for _, name := range append(aliases(written, sanitisedPrefix(written), f.Native), f.Name) {
 			if !strings.HasPrefix(name, reserved) {
-				continue // a short name does not say which server is meant
+				continue // a short name does not include its server
 			}
 			if server, taken := names[name]; taken && server != f.Server {
 				names[name] = ""
@@ -179,7 +181,7 @@ func away(servers []Server, former []Former, now []entry) map[string]string {
 	return names
 }
 
-// entries are the tools that may be offered, sorted by server and native name.
+// entries returns the tools that may be offered, sorted by server and native name.
 func (t *Table) entries(servers []Server) (all []entry) {
 	servers = slices.Clone(servers)
 	order.By(servers, func(a, b *Server) int { return strings.Compare(a.Name, b.Name) })
@@ -212,7 +214,7 @@ func (t *Table) entries(servers []Server) (all []entry) {
 	return all
 }
 
-// ofServer are the tools of one server that may be offered.
+// ofServer returns the tools of one server that may be offered.
 func (t *Table) ofServer(s Server, written, prefix string) (all []entry) {
 	tools := slices.Sorted(slices.Values(s.Tools))
 	if len(tools) > maxTools {
@@ -236,9 +238,9 @@ func (t *Table) ofServer(s Server, written, prefix string) (all []entry) {
 }
 
 // choose gives each tool a primary name that no other tool claims. All tools that want the
-// same name get more digits at once, so the outcome does not depend on their order. A base
-// name counts as claimed even if its tool had to leave it: it must not become the name of a
-// third tool that is named like a digest.
+// same name get more digits in the same attempt, so the result does not depend on their
+// order. A base name counts as claimed even if its tool had to give it up: otherwise it
+// could become the name of a third tool that is named like a digest.
 func (t *Table) choose(all []entry, budget int) []entry {
 	for {
 		bases := make(map[string]int, len(all))
@@ -277,7 +279,7 @@ func (t *Table) choose(all []entry, budget int) []entry {
 // claims fills the index of names, and returns the further names that each tool claims.
 func (t *Table) claims(all []entry, former []Former) [][]string {
 	claims := make([][]string, len(all))
-	where := make(map[Former]int, len(all)) // tools, without their names
+	where := make(map[Former]int, len(all)) // indexes of the tools; Former.Name is empty in the keys
 	for i, e := range all {
 		claims[i] = aliases(e.written, e.prefix, e.native)
 		where[Former{Server: e.server, Native: e.native}] = i
@@ -294,7 +296,8 @@ func (t *Table) claims(all []entry, former []Former) [][]string {
 	for i, e := range all {
 		claims[i] = slices.DeleteFunc(claims[i], func(name string) bool {
 			at := t.at[name]
-			return t.isOwn(name) || t.isAway(name, all[i].server) || len(at) == 1 && all[at[0]].primary == name && at[0] != i // the name leads to that tool
+			// the name leads to that tool
+			return t.isOwn(name) || t.isAway(name, all[i].server) || len(at) == 1 && all[at[0]].primary == name && at[0] != i
 		})
 		slices.Sort(claims[i])
 		claims[i] = slices.Compact(claims[i])
@@ -307,8 +310,8 @@ func (t *Table) claims(all []entry, former []Former) [][]string {
 	return claims
 }
 
-// remembered are the primary names that tools had, and those that they have now, the newest
-// last. A tool that is away for a while keeps its names, within bounds.
+// remembered returns the primary names that tools had and those that they have now, the
+// newest last. A tool that is away keeps its names, within bounds.
 func remembered(before []Former, now []entry) []Former {
 	all := make([]Former, 0, len(before)+len(now))
 	seen := make(map[Former]struct{}, len(before)+len(now))
@@ -339,13 +342,13 @@ func (t *Table) isOwn(name string) bool {
 	return own
 }
 
-// isAway reports whether a name is that of a tool that another server does not have now.
+// isAway reports whether a name is reserved for a tool of another server that is away.
 func (t *Table) isAway(name, server string) bool {
 	owner, there := t.away[name]
 	return there && owner != server
 }
 
-// Find returns the tool to which a name leads. The error is ErrUnknown, ErrOwn or an
+// Find returns the tool that a name leads to. The error is ErrUnknown, ErrOwn or an
 // *AmbiguousError.
 func (t *Table) Find(name string) (Tool, error) {
 	if _, own := t.own[name]; own {
@@ -373,7 +376,7 @@ func (t *Table) List() []Tool {
 	return all
 }
 
-// Former returns the primary names to give to the next table, and to keep over a restart.
+// Former returns the primary names to pass to the next table, and to keep over a restart.
 func (t *Table) Former() []Former { return slices.Clone(t.former) }
 
 // Notices returns what the table leaves out or changes, sorted by server and tool.

@@ -9,30 +9,30 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// Request is a request of the server to the client.
+// Request is a request from the server to the client.
 type Request struct {
 	Method string          // elicitation/create, sampling/createMessage or roots/list
-	Params json.RawMessage // nil for none
-	// Owner is whose call the request belongs to. It is empty only for roots/list, where no
-	// call is open, or calls of several owners are.
+	Params json.RawMessage // nil if the request has no params
+	// Owner is the owner of the call that the request belongs to. It is empty only for
+	// roots/list, if no call is open, or if calls of several owners are.
 	Owner string
 }
 
-// asked is a request of the server that waits for its answer.
+// asked is a request of the server that has not been answered yet.
 type asked struct {
 	owner  string
-	alone  bool // it belongs to no call
+	alone  bool // the request belongs to no call
 	cancel context.CancelCauseFunc
 }
 
-// Why the context of a request ended.
+// The causes with which the context of a request ends.
 var (
 	errWithdrawn = errors.New("the server has withdrawn its request")
 	errCallOver  = errors.New("the call that the request belonged to is over")
 )
 
-// capabilityOf is the member of a client's capabilities that allows a request; empty for
-// requests that no client takes.
+// capabilityOf returns the member of a client's capabilities that allows a request; empty
+// for requests that no client accepts.
 func capabilityOf(method string) string {
 	switch method {
 	case "elicitation/create":
@@ -45,7 +45,7 @@ func capabilityOf(method string) string {
 	return ""
 }
 
-// offered says whether a server may ask what it asks.
+// offered returns an error if the client's capabilities do not allow a request.
 func offered(method string, capabilities json.RawMessage) error {
 	name := capabilityOf(method)
 	if name == "" {
@@ -57,8 +57,8 @@ func offered(method string, capabilities json.RawMessage) error {
 	return nil
 }
 
-// request handles a request of the server. from is the call with which it came, nil where
-// the transport does not say.
+// request handles a request of the server. from is the call in whose response the request
+// came; nil if the transport does not tell.
 func (g guard) request(ctx context.Context, m *wire.Message, from *call) {
 	if m.Method == "ping" {
 		g.way.offer(ctx, wire.ResultFrame(m.ID, []byte("{}")))
@@ -81,7 +81,7 @@ func (g guard) request(ctx context.Context, m *wire.Message, from *call) {
 		err = wire.Errorf(wire.InternalError, "%d requests wait for their answers already", len(g.asked))
 	case !known && m.Method != "roots/list" && len(g.open) == g.streams:
 		err = wire.Errorf(wire.InvalidRequest, "%s: no call is open that it could belong to", m.Method)
-	case owner == "" && known && m.Method != "roots/list": // a list that was read for everybody
+	case owner == "" && known && m.Method != "roots/list": // the open call is a list that no session owns
 		err = wire.Errorf(wire.InvalidRequest, "%s: no call of a session is open that it could belong to", m.Method)
 	case !known && m.Method != "roots/list":
 		err = wire.Errorf(wire.InvalidRequest, "%s: calls of several sessions are open, and nothing says to which of them it belongs", m.Method)
@@ -92,7 +92,8 @@ func (g guard) request(ctx context.Context, m *wire.Message, from *call) {
 		g.way.offer(ctx, wire.AsError(err).Frame(m.ID, wire.Legacy))
 		return
 	}
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx)) // the response with which it came may end first
+	// the response in which the request came may end first
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	g.asked[m.Key] = &asked{owner: owner, alone: !known, cancel: cancel}
 	g.wg.Add(1)
 	g.mu.Unlock()
@@ -109,8 +110,8 @@ func (g guard) reply(ctx context.Context, m *wire.Message, owner string, result 
 	g.mu.Lock()
 	delete(g.asked, m.Key)
 	for _, cl := range g.open {
-		// Some requests are answered without a person: a server could keep a call open with
-		// them for ever.
+		// The bound is needed because some requests are answered without a person: a server
+		// could keep a call open with them for ever.
 		if cl.owner == owner && cl.activity.rounds < g.cfg.Limits.Rounds {
 			cl.activity.since = time.Now()
 			cl.activity.rounds++
@@ -136,7 +137,8 @@ func (g guard) reply(ctx context.Context, m *wire.Message, owner string, result 
 	}
 }
 
-// cancelled handles a cancel by the server: of one of its requests, or of a subscription.
+// cancelled handles a cancel by the server, of one of the server's requests or of a
+// subscription.
 func (g guard) cancelled(params []byte) {
 	raw := wire.Member(params, "requestId")
 	if len(raw) == 0 {

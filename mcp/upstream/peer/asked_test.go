@@ -15,8 +15,8 @@ import (
 
 const asks = `{"elicitation":{},"sampling":{},"roots":{}}`
 
-// A request of the server reaches the handler with the owner of the only open call; one that
-// belongs to nobody for certain is refused.
+// A request of the server reaches the handler with the owner of the only open call. A
+// request whose owner is not certain is refused.
 func TestRequestsOfTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []Request
@@ -49,7 +49,7 @@ func TestRequestsOfTheServer(t *testing.T) {
 		if m := ask(`2`, "ping"); string(m.Result) != "{}" {
 			t.Errorf("ping was answered %s", m.raw)
 		}
-		nobody := list(t, c) // for no session
+		nobody := list(t, c) // the list belongs to no session
 		ml := s.want("tools/list")
 		refused(ask(`"a"`, "elicitation/create"), -32600, "no call of a session is open")
 		s.result(ml, `{"tools":[]}`)
@@ -91,8 +91,8 @@ func TestRequestsOfTheServer(t *testing.T) {
 	})
 }
 
-// A request for which the client did not offer anything is refused, whatever the handler
-// could do.
+// A request for which the client did not offer a capability is refused, even if the handler
+// could answer it.
 func TestOnlyWhatIsOffered(t *testing.T) {
 	for _, cfg := range []Config{
 		{OnRequest: func(context.Context, Request) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }},
@@ -115,7 +115,8 @@ func TestOnlyWhatIsOffered(t *testing.T) {
 	}
 }
 
-// A request ends with the server's cancel, with its call, and with the connection.
+// A request ends when the server cancels it, when its call ends, and when the connection
+// ends.
 func TestRequestsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		causes := make(chan error, 32)
@@ -133,7 +134,8 @@ func TestRequestsEnd(t *testing.T) {
 		ask(1)
 		s.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`)
 		s.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"1"}}`)
-		s.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, ma.ID) // the id is not one of the server's
+		// this id is not an id of the server's request
+		s.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, ma.ID)
 		s.say(`{"jsonrpc":"2.0","method":"notifications/cancelled"}`)
 		synctest.Wait()
 		if len(causes) != 0 {
@@ -174,7 +176,7 @@ func TestRequestsEnd(t *testing.T) {
 	})
 }
 
-// The time in which a person thinks is not the server's.
+// The timeout of a call does not run while a person thinks.
 func TestTimeoutWaitsForAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := connect(t, wire.Legacy, Config{Capabilities: json.RawMessage(asks), OnRequest: func(context.Context, Request) (json.RawMessage, error) {
@@ -201,7 +203,8 @@ func TestTimeoutWaitsForAnswers(t *testing.T) {
 	})
 }
 
-// A server that asks again and again for what is answered at once gets no time without end.
+// A server that repeats requests which are answered immediately does not extend its timeout
+// for ever.
 func TestTimeoutOfAServerThatAsksForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := connect(t, wire.Legacy, Config{Capabilities: json.RawMessage(asks), OnRequest: func(context.Context, Request) (json.RawMessage, error) {
@@ -225,8 +228,8 @@ func TestTimeoutOfAServerThatAsksForEver(t *testing.T) {
 	})
 }
 
-// A modern server asks by its result; the call is made again with the answers and the state,
-// byte for byte.
+// A modern server asks in its result. The call is made again with the answers and the
+// state, byte for byte.
 func TestInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
@@ -249,13 +252,14 @@ func TestInput(t *testing.T) {
 		if !strings.HasPrefix(second.raw, want) {
 			t.Errorf("the server got\n%s, want\n%s…", second.raw, want)
 		}
-		// Another round without a state: that of before must not come again.
+		// The next round has no state: the state of the previous round must not be sent
+		// again.
 		s.result(second, `{"resultType":"input_required","inputRequests":{"q2":{"method":"elicitation/create"}}}`)
 		third := s.want("tools/call")
 		if third.Params.RequestState != nil || string(third.Params.InputResponses) != `{"q2":{"action":"accept","n":3}}` {
 			t.Errorf("the server got %s", third.raw)
 		}
-		// And one with a state only.
+		// The round after that has only a state.
 		began := time.Now()
 		s.result(third, `{"resultType":"input_required","requestState":"later"}`)
 		fourth := s.want("tools/call")
@@ -312,7 +316,7 @@ func TestInputIsBounded(t *testing.T) {
 			c.Close()
 		})
 	}
-	// Other methods cannot ask, and neither can a legacy server; without a handler the
+	// Other methods cannot ask, and a legacy server cannot either. Without a handler, the
 	// caller gets the result.
 	handler := func(context.Context, Request) (json.RawMessage, error) { return nil, broken }
 	for _, tt := range []struct {
@@ -329,7 +333,7 @@ func TestInputIsBounded(t *testing.T) {
 			}
 		})
 	}
-	// Close ends a call whose question is open.
+	// Close ends a call that waits for the answer to a question.
 	synctest.Test(t, func(t *testing.T) {
 		cause := make(chan error, 1)
 		c, s := connect(t, wire.Modern, Config{Capabilities: json.RawMessage(asks), OnRequest: func(ctx context.Context, _ Request) (json.RawMessage, error) {

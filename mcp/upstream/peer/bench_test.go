@@ -12,8 +12,8 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// echoLines answers each request of a stream with the same result, as little as a server can
-// do.
+// echoLines answers each request of a stream with the same result. It does as little work
+// as a server can.
 func echoLines(in io.Reader, out io.Writer, result string) {
 	lines := bufio.NewReader(in)
 	answer := make([]byte, 0, 256)
@@ -35,7 +35,7 @@ func echoLines(in io.Reader, out io.Writer, result string) {
 	}
 }
 
-// streams are the two pairs of a server's streams.
+// streams contains both ends of a server's two streams.
 type streams struct {
 	in      io.WriteCloser
 	serverR io.ReadCloser
@@ -43,7 +43,8 @@ type streams struct {
 	serverW io.WriteCloser
 }
 
-// echo begins to answer each request with a result. The channel is closed at the end of that.
+// echo starts to answer each request with a result. The returned channel is closed when
+// that has ended.
 func (s streams) echo(result string) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -73,8 +74,8 @@ func files(b testing.TB) streams {
 
 const benchParams = `{"name":"add","arguments":{"a":2,"b":3}}`
 
-// BenchmarkCall measures a call through a Conn, beside the same round trip without one: written,
-// read and decoded by package encoding/json in one goroutine.
+// BenchmarkCall measures a call through a Conn. For comparison it measures the same round
+// trip without a Conn: written, read and decoded by package encoding/json in one goroutine.
 func BenchmarkCall(b *testing.B) {
 	results := map[string]string{"small": `{"content":[{"type":"text","text":"5"}]}`}
 	results["64KiB"] = `{"content":[{"type":"text","text":"` + strings.Repeat("x", 64<<10) + `"}]}`
