@@ -10,76 +10,79 @@ import (
 )
 
 const (
-	deepestAnswer = 4096            // nesting of params, and of an answer whose parts are looked at one by one
-	replyTime     = 5 * time.Second // for an answer to the server to be sent
+	deepestAnswer = 4096            // most levels of nesting of params, and of an answer whose parts are checked one by one
+	replyTime     = 5 * time.Second // time for sending an answer to the server
 )
 
-// CallOptions say how a call is made. The zero value is good.
+// CallOptions are the options of a call. The zero value is valid.
 type CallOptions struct {
-	// Timeout is how long the server may take; Limits.Timeout where it is zero, and without
-	// an end where it is negative. While a request of the server waits for its answer, the
-	// time does not run, and it begins anew with the answer, at most Limits.Rounds times.
+	// Timeout is how long the server may take. Zero stands for Limits.Timeout; a negative
+	// value sets no limit. The time does not run while a request of the server waits for
+	// its answer. It begins anew with that answer, at most Limits.Rounds times.
 	Timeout time.Duration
-	// Owner is whose call it is, such as the session of a client. Requests of the server
-	// reach OnRequest with it.
+	// Owner is the owner of the call, such as the session of a client. OnRequest gets it
+	// with requests of the server.
 	Owner string
-	// Session is the session of a client that the call is for. See Notification.Session.
+	// Session is the session of the client that the call is for. See Notification.Session.
 	Session string
 	// Progress gets the params of the server's progress notifications, without their token,
-	// at most four in any second. It runs in the goroutine of Call. Nil asks for none.
+	// at most four per second. It runs in the goroutine of Call. If it is nil, no progress
+	// is requested.
 	Progress func(params json.RawMessage)
-	// Log gets the params of the log messages that the server sends while no other call is
-	// open, or on the stream of the answer, at most four in any second. lost is how many were
-	// left out before it: too fast or too large. The last report may have no params, and lost
-	// alone. It runs in the goroutine of Call. With nil, OnNotification gets them.
+	// Log gets the params of log messages, at most four per second: those that the server
+	// sends while no other call is open, or on the stream of the answer. lost is how many
+	// messages before it were dropped, because they were too many or too large. The last
+	// report may have no params, but only lost. Log runs in the goroutine of Call. If it is
+	// nil, OnNotification gets the messages.
 	Log func(params json.RawMessage, lost int)
-	// Level is the least level of the log messages that are wanted. A modern server gets it
-	// with the request; empty wants none.
+	// Level is the lowest level of the wanted log messages. A modern server gets it with
+	// the request; empty means that no messages are wanted.
 	Level string
-	// Capabilities is what the client offers for this call, where the era has requests for
-	// that; Config.Capabilities where it is nil.
+	// Capabilities are the client's capabilities for this call, if the era sends them with
+	// each request. Nil stands for Config.Capabilities.
 	Capabilities json.RawMessage
-	// Depth is how many servers such as this one the call has passed, if _meta of its params
-	// does not say it.
+	// Depth is how many belljar servers the call has passed, if _meta of its params does
+	// not contain that.
 	Depth int
-	// Tool is the definition of the tool that tools/call names. Over HTTP it says which
-	// arguments are sent as headers too. Nil for none.
+	// Tool is the definition of the tool that tools/call names. Over HTTP it determines
+	// which arguments are also sent as headers. It may be nil.
 	Tool json.RawMessage
 }
 
-// activity is what happened while a call was open.
+// activity records the events while a call was open.
 type activity struct {
-	heard  int       // messages that had come from the server when the request was written
-	since  time.Time // when the time began anew, since a request of the server was answered
-	rounds int       // how often that happened
+	heard  int       // number of the server's messages when the request was written
+	since  time.Time // when the time last began anew, because a request of the server was answered
+	rounds int       // how often the time began anew
 }
 
-// call is a request that is open.
+// call is an open request.
 type call struct {
 	id       int64
 	method   string
 	owner    string
 	progress func(json.RawMessage)
-	timeout  time.Duration // not above zero for none
+	timeout  time.Duration // zero or negative: no timeout
 	tool     json.RawMessage
-	proof    string        // a member that only the result of this method has; empty for unknown
-	stream   bool          // it stays open and does not count as a call: a subscription
-	list     bool          // as of the request
-	stop     func()        // ends what the transport does for it; nil for nothing
-	sent     chan struct{} // closed when the transport has sent the request; nil where the order is certain
+	proof    string        // a member that only a result of this method has; empty if there is none
+	stream   bool          // the request is a subscription: it stays open and does not count as a call
+	list     bool          // the same as request.list
+	stop     func()        // ends the transport's work for the call; may be nil
+	sent     chan struct{} // closed when the transport has sent the request; nil if the transport keeps the order
 
-	ended  chan struct{} // has a token when result and err are set
+	ended  chan struct{} // has a token after result and err are set
 	result json.RawMessage
 	err    error
-	wake   chan struct{} // has a token when steps may have grown
-	pace   pace          // of steps; belongs to the goroutine of the call
+	wake   chan struct{} // has a token if steps may have grown
+	pace   pace          // pace of steps; used only by the goroutine of the call
 
-	steps    []json.RawMessage // guarded by Conn.mu: progress that was not shown
+	steps    []json.RawMessage // guarded by Conn.mu: progress that has not been shown
 	activity activity          // guarded by Conn.mu
-	logs     logs              // guarded by Conn.mu but for to and session, which do not change
+	logs     logs              // guarded by Conn.mu, except for to and session, which do not change
 }
 
-// end wakes the caller. It is called once, by whoever has taken the call out of Conn.open.
+// end wakes the caller. It is called once, by the goroutine that has removed the call from
+// Conn.open.
 func (cl *call) end() {
 	cl.ended <- struct{}{}
 	if cl.stop != nil && cl.err != nil {
@@ -87,12 +90,11 @@ func (cl *call) end() {
 	}
 }
 
-// Call makes a request and returns the result as the server wrote it. params is an object, or
-// nil. The error is an *Error for one that the server answered with. When ctx ends, or the
-// time of the call, the server gets a cancel and Call returns at once.
+// Call makes a request and returns the result as the server wrote it. params is an object,
+// or nil. If the server answers with an error, Call returns an *Error. When ctx ends, or
+// the timeout is over, Call sends the server a cancel and returns immediately.
 //
-// Where a modern server asks for input, OnRequest answers that, and the request is made
-// again.
+// If a modern server asks for input, OnRequest answers, and the request is made again.
 func (c *Conn) Call(ctx context.Context, method string, params json.RawMessage, o CallOptions) (json.RawMessage, error) {
 	r, err := newRequest(method, params, o.Depth)
 	if err != nil {
@@ -165,10 +167,11 @@ func (c *Conn) send(ctx context.Context, cl *call, r *request, capabilities json
 	if err != nil && c.take(cl) {
 		return err
 	}
-	return nil // what took the call has ended it too
+	return nil // the goroutine that removed the call has ended it too
 }
 
-// modern is what a request says of its client, nil in the legacy era.
+// modern returns the members of _meta that describe the client in a modern request; nil in
+// the legacy era.
 func (c *Conn) modern(r *request, capabilities json.RawMessage) []byte {
 	info := c.info.Load()
 	switch {
@@ -186,7 +189,7 @@ func (c *Conn) modern(r *request, capabilities json.RawMessage) []byte {
 	return meta
 }
 
-// wait waits until a call is answered, or gives it up.
+// wait waits until a call is answered, or abandons it.
 func (c *Conn) wait(ctx context.Context, cl *call) (json.RawMessage, error) {
 	var timeout, next <-chan time.Time
 	var clock *time.Timer
@@ -216,7 +219,7 @@ func (c *Conn) wait(ctx context.Context, cl *call) (json.RawMessage, error) {
 			if c.abandon(ctx, cl, "the caller gave up") {
 				return nil, fmt.Errorf("%s was cancelled: %w", cl.method, context.Cause(ctx))
 			}
-			<-cl.ended // at the same moment
+			<-cl.ended // the call was answered at the same time
 			return cl.result, cl.err
 		case <-timeout:
 			if left := c.left(cl); left > 0 {
@@ -226,17 +229,17 @@ func (c *Conn) wait(ctx context.Context, cl *call) (json.RawMessage, error) {
 			if c.abandon(ctx, cl, "timeout") {
 				return nil, c.timedOut(cl)
 			}
-			<-cl.ended // at the same moment
+			<-cl.ended // the call was answered at the same time
 			return cl.result, cl.err
 		}
 	}
 }
 
-// showNext passes on progress, and returns what says when to do so again. next is what said
-// so until now.
+// showNext passes on progress. It returns a channel that receives when it must be called
+// again. next is the channel of the previous call.
 func (c *Conn) showNext(cl *call, next <-chan time.Time) <-chan time.Time {
 	if next != nil {
-		return next // the pace is used up until then
+		return next // no progress may pass until then
 	}
 	if wait := c.show(cl); wait > 0 {
 		return time.After(wait)
@@ -244,7 +247,8 @@ func (c *Conn) showNext(cl *call, next <-chan time.Time) <-chan time.Time {
 	return nil
 }
 
-// abandon gives a call up and tells the server. It reports false if the call has ended.
+// abandon ends a call and sends the server a cancel. It returns false if the call has
+// already ended.
 func (c *Conn) abandon(ctx context.Context, cl *call, reason string) bool {
 	c.mu.Lock()
 	if c.open[cl.id] != cl {
@@ -262,7 +266,7 @@ func (c *Conn) abandon(ctx context.Context, cl *call, reason string) bool {
 	return true
 }
 
-// timedOut is the error of a call that was not answered.
+// timedOut returns the error of a call that was not answered in time.
 func (c *Conn) timedOut(cl *call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// Params and results pass as they were written: members that nobody here knows, numbers that
-// no float holds, escapes and the order of keys.
+// Params and results are passed on as they were written: unknown members, numbers that no
+// float can represent, escapes and the order of keys.
 func TestCallChangesNothing(t *testing.T) {
 	for era, trio := range map[wire.Era]string{
 		wire.Legacy: "",
@@ -35,7 +35,7 @@ func TestCallChangesNothing(t *testing.T) {
 				t.Errorf("got %s, want %s", got, result)
 			}
 
-			// A line break between values would end the message.
+			// A line break between values would end the message, so it is replaced.
 			done = invoke(t.Context(), c, "x/y", "{\n\"a\":{\r\n\"b\": 1}}", CallOptions{})
 			m = s.want("x/y")
 			if !strings.Contains(m.raw, `"a":{  "b": 1}`) {
@@ -91,13 +91,13 @@ func TestBadParamsAreNotSent(t *testing.T) {
 	})
 }
 
-// A call that has passed four servers such as this one is not passed on: a server may be its
-// own upstream.
+// A call that has passed four belljar servers is not passed on: a server may be its own
+// upstream.
 func TestLoopEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := connect(t, wire.Legacy, Config{})
 		params, hops := `{"name":"x"}`, 0
-		for ; hops < 10; hops++ { // each hop gets what the one before has sent
+		for ; hops < 10; hops++ { // each hop gets what the previous hop has sent
 			done := invoke(t.Context(), c, "tools/call", params, CallOptions{})
 			synctest.Wait()
 			if len(s.got) == 0 {
@@ -123,7 +123,8 @@ func TestLoopEnds(t *testing.T) {
 	})
 }
 
-// The server hears of a cancel at once, by its own id, and only while the call is open.
+// The server gets a cancel immediately, with the server's own id of the call, and only
+// while the call is open.
 func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := connect(t, wire.Legacy, Config{})
@@ -141,7 +142,7 @@ func TestCancel(t *testing.T) {
 		if took := time.Since(began); took != 0 {
 			t.Errorf("the cancel took %v", took)
 		}
-		// The answer that comes all the same goes to nobody, and is not a fault.
+		// An answer that still arrives is dropped, and does not count as a fault.
 		other := invoke(t.Context(), c, "tools/call", `{"name":"other"}`, CallOptions{})
 		o := s.want("tools/call")
 		s.result(m, `{"late":true}`)
@@ -153,7 +154,7 @@ func TestCancel(t *testing.T) {
 		if st := c.Stats(); st.Late != 1 || st.Unasked != 1 {
 			t.Errorf("%+v, want one late answer and one to nothing", st)
 		}
-		// A cancel after the answer says nothing to the server.
+		// After the answer, no cancel is sent to the server.
 		ctx, cancel = context.WithCancelCause(t.Context())
 		done = invoke(ctx, c, "tools/call", `{}`, CallOptions{})
 		s.result(s.want("tools/call"), `{}`)
@@ -164,7 +165,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// A call that the server does not answer is cancelled and gives its place back.
+// A call that the server does not answer is cancelled, and no longer counts as open.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := connect(t, wire.Legacy, Config{Limits: Limits{Open: 1}})
@@ -203,8 +204,8 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// A server that does not read its input keeps no caller longer than the call's time, and
-// Close does not wait for it.
+// A server that does not read its input does not block a caller longer than the call's
+// timeout, and Close does not wait for the server.
 func TestServerThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, pipes := newServer(t)
@@ -245,7 +246,7 @@ func TestServerThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// deafWriter takes nothing until it is closed.
+// deafWriter is a writer that blocks until it is closed.
 type deafWriter struct{ closed chan struct{} }
 
 func (d *deafWriter) Write([]byte) (int, error) {
@@ -285,8 +286,8 @@ func TestEndOfTheServer(t *testing.T) {
 	})
 }
 
-// Progress reaches the call that it belongs to, at most four messages in any second, and none
-// after the call.
+// Progress reaches the call that it belongs to, at most four messages per second, and no
+// message after the call.
 func TestProgress(t *testing.T) {
 	for _, era := range []wire.Era{wire.Legacy, wire.Modern} {
 		synctest.Test(t, func(t *testing.T) {
@@ -305,12 +306,12 @@ func TestProgress(t *testing.T) {
 			if string(m.Params.Meta["progressToken"]) == string(o.Params.Meta["progressToken"]) {
 				t.Fatal("two calls have the same token")
 			}
-			for i := range 1000 { // a hundred a second
+			for i := range 1000 { // a hundred messages per second
 				s.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d,"message":"x","new":[1]}}`, m.Params.Meta["progressToken"], i)
 				s.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"nobody","progress":%d}}`, i)
 				time.Sleep(10 * time.Millisecond)
 			}
-			time.Sleep(2 * time.Second) // what waits is shown
+			time.Sleep(2 * time.Second) // so that the waiting progress is shown
 			synctest.Wait()
 			if last != `{"progress":999,"message":"x","new":[1]}` {
 				t.Errorf("the last was %s", last)
@@ -338,7 +339,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// A few steps in a row all arrive, since they are not more than may pass.
+// A few quick steps all arrive, since they are not more than the pace allows.
 func TestProgressInABurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := connect(t, wire.Legacy, Config{})
@@ -356,7 +357,7 @@ func TestProgressInABurst(t *testing.T) {
 	})
 }
 
-// Progress that nobody takes keeps no more than the next few steps.
+// If the caller does not read progress, only the next few steps are kept.
 func TestProgressKeepsLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := connect(t, wire.Legacy, Config{})

@@ -12,35 +12,35 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// Errors that callers tell apart.
+// Errors that callers distinguish.
 var (
-	// ErrClosed is what calls get after Close.
+	// ErrClosed is returned for calls after Close.
 	ErrClosed = errors.New("the connection to the server is closed")
-	// ErrEnded is what calls get after the server has ended the connection.
+	// ErrEnded is returned for calls after the server has ended the connection.
 	ErrEnded = errors.New("the server has ended the connection")
-	// ErrProbe is what Open returns if the server ended when it was asked for
-	// server/discover. Such a server may work if Config.Era is Legacy.
+	// ErrProbe is returned by Open if the server ended after the request server/discover.
+	// Such a server may work if Config.Era is Legacy.
 	ErrProbe = errors.New("the server ended when it was asked for server/discover")
-	// ErrSession is what calls get after a server over HTTP has forgotten the session.
+	// ErrSession is returned for calls after a server over HTTP has forgotten the session.
 	ErrSession = errors.New("the server does not know the session any more")
-	// ErrBusy is returned for a call where too many are open already.
+	// ErrBusy is returned for a call if too many calls are open.
 	ErrBusy = errors.New("too many calls to the server are open")
-	// ErrTimeout is what a *TimeoutError wraps.
+	// ErrTimeout is wrapped by a *TimeoutError.
 	ErrTimeout = errors.New("the server did not answer in time")
-	// ErrLoop is returned for a call that has passed too many servers such as this one.
+	// ErrLoop is returned for a call that has passed too many belljar servers.
 	ErrLoop = errors.New("the call has passed through too many servers: a server seems to be its own upstream")
 )
 
-// TimeoutError is the error of a call that the server did not answer in time, with what the server
-// did meanwhile.
+// TimeoutError is the error of a call that the server did not answer in time. It contains
+// how active the server was meanwhile.
 type TimeoutError struct {
 	Method  string
 	After   time.Duration
-	Heard   int // other messages of the server since the request, such as answers to other calls
-	Unasked int // answers to no open request since the connection was opened; they were dropped
+	Heard   int // number of other messages of the server since the request, such as answers to other calls
+	Unasked int // number of answers to no open request since the connection was opened; they were dropped
 }
 
-// Error says what did not come, and what came.
+// Error names the method that was not answered, and says what the server sent instead.
 func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("%s: %v, within %v: %s", e.Method, ErrTimeout, e.After, e.Meanwhile())
 }
@@ -48,7 +48,7 @@ func (e *TimeoutError) Error() string {
 // Unwrap returns ErrTimeout.
 func (e *TimeoutError) Unwrap() error { return ErrTimeout }
 
-// Meanwhile says what the server did instead of answering.
+// Meanwhile returns a text about what the server sent instead of the answer.
 func (e *TimeoutError) Meanwhile() string {
 	text := "it sent nothing that could be used meanwhile"
 	switch {
@@ -67,7 +67,7 @@ func (e *TimeoutError) Meanwhile() string {
 type Error struct {
 	Code    int64
 	Message string
-	Data    json.RawMessage // nil for none
+	Data    json.RawMessage // nil if the error has no data
 }
 
 // Error returns the server's message.
@@ -77,15 +77,15 @@ func (e *Error) Error() string { return e.Message }
 const (
 	codeHeaderMismatch    = -32020
 	codeMissingCapability = -32021
-	codeUnsupported       = -32022 // revision
+	codeUnsupported       = -32022 // unsupported revision
 )
 
-// isModern reports whether only a server of the modern era answers so.
+// isModern reports whether only servers of the modern era answer with this error.
 func (e *Error) isModern() bool {
 	return e.Code == codeHeaderMismatch || e.Code == codeMissingCapability || e.Code == codeUnsupported
 }
 
-// readError reads the member "error" of an answer.
+// readError parses the member "error" of an answer.
 func readError(raw []byte) *Error {
 	e := &Error{Code: wire.InternalError.Code(wire.Legacy)}
 	if !wire.IsObject(raw) {
@@ -111,14 +111,14 @@ func readError(raw []byte) *Error {
 	return e
 }
 
-// StatusError is an HTTP response that is not an answer.
+// StatusError is the error for an HTTP response that is not an answer.
 type StatusError struct {
-	Status    int      // such as 401
+	Status    int      // HTTP status, such as 401
 	Challenge []string // the headers WWW-Authenticate
 	Text      string   // the beginning of the body, without control characters
 }
 
-// Error names the status.
+// Error contains the status and the text.
 func (e *StatusError) Error() string {
 	if e.Text == "" {
 		return fmt.Sprintf("the server answered with HTTP status %d", e.Status)
@@ -126,14 +126,14 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("the server answered with HTTP status %d: %s", e.Status, e.Text)
 }
 
-// mostShown is how many bytes of a foreign text an error shows.
+// mostShown is how many bytes of a foreign text an error contains.
 const mostShown = 200
 
-// Shown is how Tail.Lines shows a text that is not cut.
+// Shown returns a text in the form in which Tail.Lines shows it, without cutting it.
 func Shown(text string) string { return excerpt([]byte(text), len(text)) }
 
-// excerpt is the beginning of what a server wrote, at most so many bytes, in a
-// form that fits in one line of a terminal. It ends before a character that was cut.
+// excerpt returns at most the first most bytes of a server's text, in a form that fits in
+// one line of a terminal. It does not end within a character.
 func excerpt(text []byte, most int) string {
 	cut := len(text) > most
 	if cut {
@@ -141,7 +141,7 @@ func excerpt(text []byte, most int) string {
 	}
 	var b strings.Builder
 	w := printable.NewWriter(&b)
-	_, _ = w.Write(text) // a builder takes all
+	_, _ = w.Write(text) // a strings.Builder never fails
 	_ = w.Flush()
 	line := strings.NewReplacer("\n", "^J", "\t", " ").Replace(b.String())
 	if cut {

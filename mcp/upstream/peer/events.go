@@ -11,7 +11,7 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// mostID is how many bytes of an event's id are kept; one that is longer counts as none.
+// mostID is the largest length of an event's id, in bytes; a longer id is ignored.
 const mostID = 1 << 10
 
 // event is one event of a stream (WHATWG HTML, "Server-sent events").
@@ -23,19 +23,19 @@ type event struct {
 // events reads a stream of events.
 type events struct {
 	lines *wire.LineReader
-	most  int           // bytes of the data of one event
-	id    string        // of the latest event that had one
-	retry time.Duration // what the server wants to pass before the client comes back; 0 for unknown
+	most  int           // most bytes of the data of one event
+	id    string        // id of the latest event that had one
+	retry time.Duration // how long the client must wait before it reconnects; 0 if the server did not say
 }
 
 func newEvents(r io.Reader, most int) *events {
-	// A line is a little longer than the data in it.
+	// A line is a little longer than the data that it contains.
 	return &events{lines: wire.NewLineReader(&lineMeter{r: r, most: mostSkipped}, most+64), most: most}
 }
 
-// next returns the next event that has data. An event that is too large is a
-// *wire.LongLineError, and the stream goes on behind it. The end of the stream is io.EOF: what
-// it cuts off is not an event.
+// next returns the next event that has data. For an event that is too large it returns a
+// *wire.LongLineError, and the next call continues after that event. At the end of the
+// stream it returns io.EOF: an incomplete event is dropped.
 func (e *events) next() (event, error) {
 	var ev event
 	large := false
@@ -69,7 +69,7 @@ func (e *events) next() (event, error) {
 			case large || len(ev.data)+len(value) > e.most:
 				large, ev.data = true, nil
 			case ev.data == nil:
-				ev.data = value // the usual case: one line, which is memory of its own
+				ev.data = value // the usual case: one line, which has its own memory
 			default:
 				ev.data = append(append(ev.data, '\n'), value...)
 			}
@@ -85,7 +85,8 @@ func (e *events) next() (event, error) {
 	}
 }
 
-// readBody reads a body to its end, if it is not larger than most bytes.
+// readBody reads a body to its end. It returns an error if the body is larger than most
+// bytes.
 func readBody(r io.Reader, most int) ([]byte, error) {
 	var b bytes.Buffer
 	if _, err := b.ReadFrom(io.LimitReader(r, int64(most)+1)); err != nil {

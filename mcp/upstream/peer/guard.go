@@ -13,11 +13,12 @@ import (
 // mostBlank is how many empty lines in a row a server may send.
 const mostBlank = 4096
 
-// guard handles what the server sends. Its methods may be called from many goroutines.
+// guard handles the messages that the server sends. Its methods may be called from many
+// goroutines.
 type guard struct{ *Conn }
 
-// receive handles what the server has sent: a message, a batch, or something else. from is
-// the call whose response it came with, nil where the transport does not say.
+// receive handles a text that the server has sent: a message, a batch, or something else.
+// from is the call in whose response the text came; nil if the transport does not tell.
 func (g guard) receive(ctx context.Context, text []byte, from *call) {
 	text = wire.TrimLine(text)
 	if len(text) == 0 {
@@ -37,7 +38,7 @@ func (g guard) receive(ctx context.Context, text []byte, from *call) {
 	}
 	err := wire.CheckJSON(text, g.cfg.Limits.Depth)
 	deep := errors.Is(err, wire.ErrDeep)
-	if deep { // one item of a list must not take the others away
+	if deep { // one deep item of a list must not remove the other items
 		err = wire.CheckJSON(text, deepestAnswer)
 	}
 	if err != nil {
@@ -54,8 +55,8 @@ func (g guard) batches() bool {
 	return info != nil && info.Revision == wire.BatchRevision
 }
 
-// message handles one message that is JSON. deep says that it is nested deeper than it may
-// be.
+// message handles one JSON message. deep reports that it is nested more deeply than
+// Limits.Depth allows.
 func (g guard) message(ctx context.Context, raw []byte, from *call, deep bool) {
 	m, bad := wire.ParseMessage(raw)
 	switch {
@@ -79,8 +80,8 @@ func (g guard) message(ctx context.Context, raw []byte, from *call, deep bool) {
 	}
 }
 
-// tooLong handles a message that was longer than any may be. id is that of the request that
-// it answers, nil where that is not known.
+// tooLong handles a message that was longer than Limits.Answer. id is the id of the request
+// that it answers; nil if that is not known.
 func (g guard) tooLong(id []byte, from *call) {
 	why := fmt.Sprintf("the answer has more than %d bytes", g.cfg.Limits.Answer)
 	g.spoiled(id, from, why)
@@ -90,7 +91,7 @@ func (g guard) tooLong(id []byte, from *call) {
 	g.bad(nil, fmt.Sprintf("a message of more than %d bytes", g.cfg.Limits.Answer))
 }
 
-// spoiled ends the call whose answer cannot be used, if it is known.
+// spoiled ends the call whose answer cannot be used, if that call is known.
 func (g guard) spoiled(id []byte, from *call, why string) {
 	n, ok := number(id)
 	g.mu.Lock()
@@ -104,8 +105,7 @@ func (g guard) spoiled(id []byte, from *call, why string) {
 	}
 }
 
-// bad counts a message that cannot be used, and ends the connection where these are too
-// many.
+// bad counts a message that cannot be used, and ends the connection if there are too many.
 func (g guard) bad(text []byte, why string) {
 	sample := why
 	if len(text) > 0 {
@@ -210,7 +210,8 @@ func (g guard) notified(m *wire.Message, from *call) {
 	}
 }
 
-// queue adds a notification to those that are handled one after the other.
+// queue adds a notification to the inbox, whose notifications are handled one after the
+// other.
 func (g guard) queue(n Notification) {
 	dropped, merged := g.inbox.add(n)
 	if !dropped && !merged {
@@ -228,7 +229,7 @@ func (g guard) queue(n Notification) {
 	}
 }
 
-// progressed takes a progress notification. The goroutine of the call shows it, so that
+// progressed queues a progress notification. The goroutine of the call shows it, so that
 // none is shown after the call.
 func (g guard) progressed(params []byte) {
 	id, ok := number(wire.Member(params, progressKey))
@@ -239,10 +240,10 @@ func (g guard) progressed(params []byte) {
 		g.stats.Dropped++
 		return
 	}
-	params = bytes.Clone(params) // they must not keep their message
+	params = bytes.Clone(params) // a copy, so that the params do not keep the whole message in memory
 	if len(cl.steps) < perSecond {
 		cl.steps = append(cl.steps, params)
-	} else { // the newest says most
+	} else { // the newest step replaces the last one
 		cl.steps[perSecond-1] = params
 		g.stats.Dropped++
 	}

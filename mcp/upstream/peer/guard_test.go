@@ -18,13 +18,13 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// C5: a wrong id is taken while exactly one request is open, and no cancelled one may still be
-// answered.
+// C5: An answer with a wrong id is accepted while exactly one request is open and no
+// cancelled request may still be answered.
 func TestWrongID(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		id    string // that the server answers with; %d is the right one
-		fault string // "error" for an answer that is one
+		id    string // id of the server's answer; %d stands for the right one
+		fault string // "error" if the answer is an error
 		taken bool
 	}{
 		{"zero", `0`, "", true},
@@ -79,7 +79,7 @@ func TestWrongID(t *testing.T) {
 			s.want("notifications/cancelled")
 			done = invoke(t.Context(), c, "tools/call", `{"name":"other"}`, CallOptions{Timeout: time.Second})
 			s.want("tools/call")
-			s.say(`{"jsonrpc":"2.0","id":0,"result":{"secret":1}}`) // the first answer, late
+			s.say(`{"jsonrpc":"2.0","id":0,"result":{"secret":1}}`) // the answer to the first call, too late
 			is(t, "the second call", (<-done).err, ErrTimeout)
 		})
 	})
@@ -106,8 +106,8 @@ func TestWrongID(t *testing.T) {
 	})
 }
 
-// The messages of a server that cannot be used are skipped and counted, and too many in a row
-// end the connection.
+// Messages of a server that cannot be used are skipped and counted. Too many of them in a
+// row end the connection.
 func TestBadMessages(t *testing.T) {
 	deep := strings.Repeat("[", 1000) + strings.Repeat("]", 1000)
 	for name, bad := range map[string]string{
@@ -133,7 +133,7 @@ func TestBadMessages(t *testing.T) {
 			for range 15 {
 				s.say("%s", bad)
 			}
-			synctest.Wait() // or the last could be taken for the answer with a wrong id
+			synctest.Wait() // otherwise the last bad message could be taken for the answer with a wrong id
 			done := invoke(t.Context(), c, "tools/call", `{}`, CallOptions{})
 			s.result(s.want("tools/call"), `{"ok":1}`)
 			good(t, done)
@@ -168,7 +168,7 @@ func TestFraming(t *testing.T) {
 		<-c.Done()
 		contains(t, "blank lines", c.Err(), "empty lines in a row")
 	})
-	// Before the first message there may be some noise, such as a banner.
+	// Before the first message the server may write some noise, such as a banner.
 	synctest.Test(t, func(t *testing.T) {
 		c, _, err := dial(t, Config{}, func(s *server) {
 			for range 60 {
@@ -197,7 +197,7 @@ func TestFraming(t *testing.T) {
 	}
 }
 
-// Revision 2025-03-26 has batches.
+// In revision 2025-03-26 a server may send batches.
 func TestBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
@@ -223,7 +223,7 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// A call whose answer cannot be used ends at once.
+// A call whose answer cannot be used ends immediately.
 func TestSpoiledAnswers(t *testing.T) {
 	deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
 	for answer, want := range map[string]string{
@@ -242,7 +242,7 @@ func TestSpoiledAnswers(t *testing.T) {
 			go s.say("%s", strings.Replace(answer, "%d", string(m.ID), 1))
 			if got := failed(t, done); !strings.Contains(got, want) {
 				if strings.Contains(answer, "}} }") && time.Since(began) > 0 {
-					return // too broken for its id to be certain
+					return // the answer is too broken for its id to be certain
 				}
 				t.Errorf("%.60s: got %q, want %q", answer, got, want)
 			}
@@ -264,7 +264,7 @@ func TestNotifications(t *testing.T) {
 			got = append(got, n)
 		}})
 		s.say(`{"jsonrpc":"2.0","method":"notifications/first"}`)
-		synctest.Wait() // it is being delivered
+		synctest.Wait() // the first notification is being delivered
 		for range 10_000 {
 			s.say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 			s.say(`{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}`)
@@ -282,14 +282,14 @@ func TestNotifications(t *testing.T) {
 			string(got[3].Params) != `{"uri":"x:0","more":[1]}` || string(got[256].Params) != `{"uri":"x:253","more":[1]}` {
 			t.Errorf("got %d, %v", len(got), got)
 		}
-		// A notification that was delivered does not count any more.
+		// A notification that was delivered is not merged with a later one.
 		s.say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		synctest.Wait()
 		if len(got) != 258 {
 			t.Errorf("got %d, want one more", len(got))
 		}
 	})
-	// Large ones are bounded by their bytes.
+	// Large notifications are bounded by their bytes.
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
 		c, s := connect(t, wire.Legacy, Config{OnNotification: func(Notification) { <-hold }})
@@ -304,7 +304,8 @@ func TestNotifications(t *testing.T) {
 	})
 }
 
-// Log messages pass at most four times in any second for a call, and name whose call is open.
+// At most four log messages per second pass for a call. They have the owner of the open
+// call.
 func TestLogMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []Notification
@@ -346,7 +347,8 @@ func TestLogMessages(t *testing.T) {
 	})
 }
 
-// garbage is a server's output without an end: of it, so many bytes were read.
+// garbage is an endless output of a server. most bounds the bytes that can be read, and
+// read counts them.
 type garbage struct {
 	chunk []byte
 	read  int
@@ -366,7 +368,7 @@ func (g *garbage) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// heap is the memory in use that the latest collection has found, in bytes.
+// heap returns how many bytes of memory were in use after the latest garbage collection.
 func heap() uint64 {
 	runtime.GC()
 	found := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
@@ -374,13 +376,13 @@ func heap() uint64 {
 	return found[0].Value.Uint64() + found[1].Value.Uint64()
 }
 
-// nowhere takes all that is written.
+// nowhere is a writer that discards everything.
 type nowhere struct{}
 
 func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
 func (nowhere) Close() error                { return nil }
 
-// A server that writes and writes is cut off, and memory does not grow meanwhile.
+// A server that writes without end is cut off, and memory does not grow meanwhile.
 func TestFlood(t *testing.T) {
 	const flood = 1 << 30
 	note := `{"jsonrpc":"2.0","method":"notifications/x","params":{"a":"` + strings.Repeat("x", 4000) + `"}}` + "\n"
@@ -399,7 +401,7 @@ func TestFlood(t *testing.T) {
 	} {
 		most := flood
 		if tt.want == "ended" {
-			most = 4 << 20 // good messages cost more time, and are not cut off
+			most = 4 << 20 // good messages take more time to handle, and do not end the connection
 		}
 		hold := make(chan struct{})
 		before := heap()
@@ -409,7 +411,7 @@ func TestFlood(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.mu.Lock()
-		c.heard.any = true // so that it is not the noise before the first message
+		c.heard.any = true // so that the output does not count as noise before the first message
 		c.mu.Unlock()
 		var worst uint64
 		look := time.NewTicker(20 * time.Millisecond)
@@ -434,7 +436,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// held is a reader that begins when play is closed.
+// held is a reader whose reads block until play is closed.
 type held struct {
 	io.Reader
 	play chan struct{}
@@ -446,7 +448,7 @@ func (h *held) Read(b []byte) (int, error) {
 }
 
 // FuzzGuard lets a server write anything, cut anywhere, while calls are open: nothing may
-// panic, hang, or reach a call that it is not for.
+// panic or hang, and no answer may reach the wrong call.
 func FuzzGuard(f *testing.F) {
 	for _, s := range []string{
 		`{"jsonrpc":"2.0","id":1,"result":{"a":[1,{}]}}`, `{"jsonrpc":"2.0","id":2,"error":{"code":-1,"message":"x","data":[]}}`,
@@ -515,8 +517,8 @@ func FuzzGuard(f *testing.F) {
 	})
 }
 
-// The error of an answer that has a member twice names the member, and not all of a name that
-// is as long as an answer: agents read it.
+// The error for an answer that has a member twice contains the member's name, but not all
+// of a name that is as long as an answer: agents read the error.
 func TestAnErrorNamesNoLongMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := connect(t, wire.Legacy, Config{})
@@ -529,8 +531,8 @@ func TestAnErrorNamesNoLongMembers(t *testing.T) {
 	})
 }
 
-// Notifications that wait, and progress that was not shown, keep their params alone: other
-// members of the message do not count.
+// Waiting notifications, and progress that was not shown, keep only their params in memory,
+// and not the rest of their messages.
 func TestWhatWaitsKeepsNoMessages(t *testing.T) {
 	line := []byte(`{"jsonrpc":"2.0","x":"` + strings.Repeat("x", 1000) + `","method":"notifications/message","params":{"data":1}}`)
 	params := line[bytes.LastIndexByte(line, '{') : len(line)-1]

@@ -18,8 +18,8 @@ const (
 	initializeMethod = "initialize"
 )
 
-// sameForAll are HTTP statuses that say nothing about the era: initialize would get them
-// too.
+// sameForAll contains HTTP statuses that do not depend on the era: initialize would get the
+// same status.
 var sameForAll = []int{
 	http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests,
 	http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
@@ -27,9 +27,9 @@ var sameForAll = []int{
 
 // greet finds out the era of a server and agrees with it on a revision.
 //
-// A modern server answers server/discover, or refuses its revision by an error that only
-// modern servers have. Everything else means a legacy server, and so does silence
-// (MCP 2026-07-28, "Backward Compatibility"). A server that is silent may just start slowly, so
+// A modern server answers server/discover, or refuses its revision with an error that only
+// modern servers return. Any other answer means a legacy server, and so does silence (MCP
+// 2026-07-28, "Backward Compatibility"). A silent server may just start slowly, so
 // initialize is then sent while server/discover stays open, and the first result decides.
 func greet(ctx context.Context, c *Conn) (*Info, error) {
 	var probe *call
@@ -47,8 +47,8 @@ func greet(ctx context.Context, c *Conn) (*Info, error) {
 	return info, err
 }
 
-// discover asks for server/discover. It returns the call if the server is silent, and
-// nothing at all if the server belongs to the legacy era.
+// discover sends server/discover. It returns the call if the server is silent, and three
+// nil values if the server belongs to the legacy era.
 func discover(ctx context.Context, c *Conn) (*Info, *call, error) {
 	cl, err := open(ctx, c, discoverMethod, nil, "supportedVersions")
 	if err != nil {
@@ -84,7 +84,7 @@ func discover(ctx context.Context, c *Conn) (*Info, *call, error) {
 // fatalError is an error after which initialize must not be tried.
 type fatalError struct{ error }
 
-// Unwrap returns the error itself.
+// Unwrap returns the wrapped error.
 func (e *fatalError) Unwrap() error { return e.error }
 
 // discovered reads the answer to server/discover.
@@ -97,7 +97,7 @@ func discovered(cl *call) (*Info, error) {
 		return nil, &fatalError{fmt.Errorf("the server refuses revision %s: %w%s", wire.ModernRevision, e, offers(supported))}
 	}
 	if s, ok := errors.AsType[*StatusError](cl.err); ok && slices.Contains(sameForAll, s.Status) {
-		return nil, &fatalError{s} // initialize would fare no better
+		return nil, &fatalError{s} // initialize would get the same status
 	}
 	if cl.err != nil {
 		return nil, cl.err
@@ -115,8 +115,8 @@ func discovered(cl *call) (*Info, error) {
 	return info, nil
 }
 
-// initialize makes the handshake of the legacy era. probe is server/discover if it is still
-// open; its result decides if it comes first.
+// initialize makes the handshake of the legacy era. probe is the call of server/discover if
+// it is still open; if its result arrives first, it decides.
 func initialize(ctx context.Context, c *Conn, probe *call) (*Info, error) {
 	params := fmt.Appendf(nil, `{"protocolVersion":%q,"capabilities":%s,"clientInfo":%s}`,
 		wire.LegacyRevisions[0], c.cfg.Capabilities, c.cfg.Client)
@@ -173,8 +173,8 @@ func initialized(cl *call) (*Info, error) {
 	return info, nil
 }
 
-// open sends a request of the handshake. proof is the member that shows that a result is
-// one of this method.
+// open sends a request of the handshake. proof is a member that only a result of this
+// method has.
 func open(ctx context.Context, c *Conn, method string, params []byte, proof string) (*call, error) {
 	r, err := newRequest(method, params, 0)
 	if err != nil {
@@ -197,7 +197,7 @@ func newInfo(result json.RawMessage, era wire.Era, revision string) *Info {
 	}
 }
 
-// objectOf is a value if it is an object, and else nil.
+// objectOf returns a value if it is an object, and otherwise nil.
 func objectOf(value []byte) json.RawMessage {
 	if !wire.IsObject(value) {
 		return nil
@@ -205,7 +205,7 @@ func objectOf(value []byte) json.RawMessage {
 	return value
 }
 
-// texts are the strings of an array, at most 64.
+// texts returns the strings of an array, at most 64.
 func texts(array []byte) (all []string) {
 	if len(array) == 0 || array[0] != '[' {
 		return nil
@@ -223,7 +223,7 @@ func speaksLegacy(revisions []string) bool {
 	return slices.ContainsFunc(revisions, func(r string) bool { return slices.Contains(wire.LegacyRevisions, r) })
 }
 
-// offers says which revisions a server has, for an error.
+// offers returns a text for an error that lists the revisions of a server.
 func offers(revisions []string) string {
 	if len(revisions) == 0 {
 		return ""

@@ -19,7 +19,7 @@ func TestHandshake(t *testing.T) {
 		name string
 		cfg  Config
 		play func(s *server)
-		want string // the revision, or what the error contains
+		want string // the revision, or a part of the error
 		took time.Duration
 	}{
 		{"modern", Config{}, func(s *server) { s.greet(wire.Modern) }, "2026-07-28", 0},
@@ -73,7 +73,7 @@ func TestHandshake(t *testing.T) {
 			s.fail(d, -32601, "not this")
 			s.fail(i, -32000, "nor that")
 		}, "nor that", 2 * time.Second},
-		// As the first transcript of an MCP server that many have seen: the id is 0.
+		// Some public MCP server answers with the id 0, as in the first transcript of it.
 		{"always answers id 0", Config{}, func(s *server) {
 			s.want("server/discover")
 			s.say(`{"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"no"}}`)
@@ -125,7 +125,7 @@ func TestHandshake(t *testing.T) {
 	}
 }
 
-// Open gives up with its context, and leaves nothing behind.
+// Open ends with its context, and leaves nothing behind.
 func TestHandshakeWithoutAnEnd(t *testing.T) {
 	for name, play := range map[string]func(s *server){
 		"silent":        func(s *server) { s.want("server/discover") },
@@ -176,7 +176,7 @@ func TestInfo(t *testing.T) {
 	})
 }
 
-// A modern server notifies of changes only where the client listens.
+// A modern server notifies of changes only if the client listens.
 func TestSubscription(t *testing.T) {
 	hello := strings.Replace(helloModern, `"tools":{}`, `"tools":{"listChanged":true},"prompts":{"listChanged":false},"resources":{"listChanged":true}`, 1)
 	synctest.Test(t, func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestSubscription(t *testing.T) {
 		if len(got) != 2 {
 			t.Errorf("got %v", got)
 		}
-		// This notification is not a call: an answer with a wrong id is still for
+		// The subscription does not count as a call: an answer with a wrong id is still for
 		// the only call.
 		done := invoke(t.Context(), c, "x", `{}`, CallOptions{})
 		s.want("x")
@@ -205,7 +205,7 @@ func TestSubscription(t *testing.T) {
 		if r := good(t, done); r != `{"x":1}` {
 			t.Errorf("got %s", r)
 		}
-		// It is opened again when the server ends it, at a bounded rate.
+		// When the server ends the subscription, it is opened again, at a bounded rate.
 		began := time.Now()
 		s.result(m, `{}`)
 		m = s.want("subscriptions/listen")
@@ -221,7 +221,7 @@ func TestSubscription(t *testing.T) {
 			t.Errorf("the reason is %q", why)
 		}
 	})
-	// Close ends one that is open.
+	// Close ends an open subscription.
 	synctest.Test(t, func(t *testing.T) {
 		c, s, err := dial(t, Config{OnNotification: func(Notification) {}}, func(s *server) { s.result(s.want("server/discover"), hello) })
 		if err != nil {

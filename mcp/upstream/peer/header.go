@@ -6,11 +6,11 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// mostMirrored is how many headers a request has.
+// mostMirrored is how many headers of a request may repeat parts of it.
 const mostMirrored = 64
 
-// mirrored are the headers in which the modern era repeats parts of a request
-// (MCP 2026-07-28, "Request Metadata"); nil in the legacy era.
+// mirrored returns the headers in which the modern era repeats parts of a request (MCP
+// 2026-07-28, "Request Metadata"); nil in the legacy era.
 func (w *web) mirrored(cl *call, line []byte) http.Header {
 	info := w.agreement()
 	if cl.method != discoverMethod && (info == nil || info.Era != wire.Modern) {

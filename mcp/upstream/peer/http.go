@@ -16,32 +16,32 @@ import (
 
 const (
 	mostRedirects = 5
-	mostSession   = 1 << 10 // bytes of a session's id
-	mostOffers    = 16      // messages that may be lost and are being sent
-	mostRetries   = 5       // attempts to take up a stream without a new event
+	mostSession   = 1 << 10 // most bytes of a session's id
+	mostOffers    = 16      // most messages that are being sent and may be lost
+	mostRetries   = 5       // most attempts to resume a stream without a new event
 	offerTime     = 10 * time.Second
 	deleteTime    = 2 * time.Second
 	longestRetry  = 30 * time.Second
 )
 
 // HTTP is a Transport to a remote server: Streamable HTTP in both eras, or the HTTP+SSE of
-// revision 2024-11-05, which is also tried where the server does not take a POST.
+// revision 2024-11-05, which is also tried if the server does not accept a POST.
 type HTTP struct {
 	URL string // http or https, without user information and fragment
 	// Client makes all requests. It decides which addresses may be dialled, and has the TLS
 	// configuration and the credentials. Its Timeout must be zero, since streams stay open.
-	// Redirects are followed within the host of URL only: another host would get the headers
-	// and the arguments of calls.
+	// Redirects are followed only within the host of URL: another host would get the
+	// headers and the arguments of calls.
 	Client *http.Client
-	Header http.Header // goes with each request
-	SSE    bool        // the server speaks HTTP+SSE
+	Header http.Header // headers of each request
+	SSE    bool        // the server uses HTTP+SSE
 }
 
 func (h HTTP) connect(g guard) (carrier, error) {
 	u, err := url.Parse(h.URL)
 	switch {
 	case err != nil:
-		return nil, errors.New("the URL of the server is not a valid one") // the error has the whole of it
+		return nil, errors.New("the URL of the server is not a valid one") // err is not used: it contains the whole URL
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, errors.New("the URL of the server must begin with https:// or http:// and a host")
 	case u.User != nil:
@@ -69,23 +69,23 @@ func (h HTTP) connect(g guard) (carrier, error) {
 
 func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
-// web is the carrier of HTTP. Each request is a POST with a goroutine of its own, which
-// reads what comes back until the answer.
+// web is the carrier of HTTP. Each request is a POST with its own goroutine, which reads
+// the response until the answer.
 type web struct {
 	HTTP
 	conn   guard
 	url    *url.URL
 	client *http.Client
 	offers chan struct{}  // has a token for each offer that is being sent
-	wg     sync.WaitGroup // all goroutines of the carrier
+	wg     sync.WaitGroup // counts all goroutines of the carrier
 
 	mu      sync.Mutex
 	session string         // guarded by mu
-	info    *Info          // guarded by mu: nil before the handshake is over
-	old     *oldStream     // guarded by mu: nil unless the server speaks HTTP+SSE
+	info    *Info          // guarded by mu: nil until the handshake is over
+	old     *oldStream     // guarded by mu: nil unless the server uses HTTP+SSE
 	closed  bool           // guarded by mu
-	last    int            // guarded by mu: newest key of running
-	running map[int]func() // guarded by mu: ends exchanges with the server
+	last    int            // guarded by mu: newest key in running
+	running map[int]func() // guarded by mu: functions that end exchanges with the server
 }
 
 func (w *web) start(ctx context.Context) {
@@ -98,7 +98,8 @@ func (w *web) start(ctx context.Context) {
 	})
 }
 
-// begin notes an exchange with the server, which close ends. done must be called at its end.
+// begin notes an exchange with the server; close ends the exchange. The caller calls done
+// at its end. ok is false if the carrier is closed.
 func (w *web) begin(ctx context.Context) (_ context.Context, done func(), ok bool) {
 	ctx, stop := context.WithCancel(ctx)
 	w.mu.Lock()
@@ -121,7 +122,7 @@ func (w *web) begin(ctx context.Context) (_ context.Context, done func(), ok boo
 }
 
 func (w *web) send(ctx context.Context, cl *call, line []byte) error {
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the end of the call ends it
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // it ends with the call, and not with the caller's context
 	cl.sent = make(chan struct{})
 	if !w.conn.hold(cl, stop) {
 		stop()
@@ -173,8 +174,9 @@ func (w *web) offer(ctx context.Context, line []byte) {
 	}()
 }
 
-// cancel tells a legacy server; for a modern one the end of the response is the cancel.
-// A cancel that overtook its request would be lost.
+// cancel sends a cancel to a legacy server, after the request was sent: a cancel that
+// overtakes its request would be lost. For a modern server, ending the response is the
+// cancel.
 func (w *web) cancel(ctx context.Context, cl *call, reason string) {
 	if info := w.agreement(); info == nil || info.Era == wire.Modern {
 		cl.stop()
@@ -192,7 +194,7 @@ func (w *web) cancel(ctx context.Context, cl *call, reason string) {
 		select {
 		case <-cl.sent:
 		case <-ctx.Done():
-			return // what was not sent needs no cancel
+			return // the request was not sent, so no cancel is needed
 		}
 		if err := w.post(ctx, cancelLine(cl.id, reason)); err != nil {
 			w.conn.cfg.Log.Debug("a cancel to an upstream server was not sent", "error", err)
@@ -206,22 +208,22 @@ func (w *web) agreed(info *Info) {
 	w.info = info
 }
 
-// agreement is what the handshake has found, nil before its end.
+// agreement returns the result of the handshake; nil before its end.
 func (w *web) agreement() *Info {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.info
 }
 
-// listen reads the stream of messages that belong to no call, which legacy servers have.
+// listen reads the stream of messages that belong to no call. Only legacy servers have it.
 func (w *web) listen(ctx context.Context) {
 	if w.agreement().Era == wire.Legacy && w.oldStream() == nil {
 		w.wg.Go(func() { w.listenLegacy(ctx) })
 	}
 }
 
-// fallback goes over to HTTP+SSE where the server takes no POST (MCP 2026-07-28, "HTTP+SSE
-// Transport").
+// fallback switches to HTTP+SSE if the server does not accept a POST (MCP 2026-07-28,
+// "HTTP+SSE Transport").
 func (w *web) fallback(ctx context.Context, err error) bool {
 	s, ok := errors.AsType[*StatusError](err)
 	if !ok || w.oldStream() != nil {
@@ -235,7 +237,7 @@ func (w *web) fallback(ctx context.Context, err error) bool {
 	o := w.openOld(ctx)
 	if _, err := o.wait(ctx); err != nil {
 		w.mu.Lock()
-		w.old = nil // the first error says more
+		w.old = nil // the first error is the more useful one
 		w.mu.Unlock()
 		return false
 	}
@@ -252,7 +254,7 @@ func (w *web) close() {
 	w.wg.Wait()
 }
 
-// endSession tells a legacy server that its session is over.
+// endSession asks a legacy server to end its session.
 func (w *web) endSession(ctx context.Context) {
 	w.mu.Lock()
 	session := w.session
@@ -270,7 +272,7 @@ func (w *web) endSession(ctx context.Context) {
 	resp.Body.Close()
 }
 
-// keepSession notes the id that a server gives to a session.
+// keepSession stores the id that a server gives to a session.
 func (w *web) keepSession(id string) error {
 	if len(id) > mostSession {
 		return fmt.Errorf("the id of the server's session has more than %d bytes", mostSession)
@@ -286,10 +288,10 @@ func (w *web) keepSession(id string) error {
 	return nil
 }
 
-// oldStream is the stream of a server of HTTP+SSE: all that it says comes on it.
+// oldStream is the stream of an HTTP+SSE server, which carries all messages of the server.
 type oldStream struct {
-	ready    chan struct{} // closed when endpoint or err is set
-	endpoint *url.URL      // where messages are posted
+	ready    chan struct{} // closed after endpoint or err is set
+	endpoint *url.URL      // URL to which messages are posted
 	err      error
 }
 
@@ -309,7 +311,7 @@ func (w *web) oldStream() *oldStream {
 	return w.old
 }
 
-// openOld begins to read the stream of a server of HTTP+SSE.
+// openOld starts to read the stream of an HTTP+SSE server.
 func (w *web) openOld(ctx context.Context) *oldStream {
 	o := &oldStream{ready: make(chan struct{})}
 	w.mu.Lock()
@@ -335,7 +337,7 @@ func (w *web) openOld(ctx context.Context) *oldStream {
 	return o
 }
 
-// mediaType is what a response contains, such as application/json.
+// mediaType returns the media type of a response, such as application/json.
 func mediaType(resp *http.Response) string {
 	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// site is a server over HTTP whose part a function plays.
+// site is a server over HTTP. A function of the test plays its part.
 type site struct {
 	*httptest.Server
 
@@ -29,14 +29,14 @@ type site struct {
 	seen []seen // guarded by mu
 }
 
-// seen is a request that a site got.
+// seen is a request that a site received.
 type seen struct {
 	what   string // HTTP method, and the JSON-RPC method if it has one
 	header http.Header
 	body   string
 }
 
-// newSite serves with play, which gets each request with its message.
+// newSite starts a site. play gets each request with its message.
 func newSite(t *testing.T, play func(w http.ResponseWriter, r *http.Request, m message)) *site {
 	t.Helper()
 	s := &site{}
@@ -64,7 +64,7 @@ func newSite(t *testing.T, play func(w http.ResponseWriter, r *http.Request, m m
 	return s
 }
 
-// requests are those of the kind that the site got.
+// requests returns the requests of a kind that the site received.
 func (s *site) requests(what string) (all []seen) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *site) requests(what string) (all []seen) {
 	return all
 }
 
-// client is an HTTP client of a test, which keeps no connection open behind it.
+// client returns an HTTP client for a test, which leaves no connection open.
 func client(t *testing.T) *http.Client {
 	tr := &http.Transport{}
 	t.Cleanup(tr.CloseIdleConnections)
@@ -109,7 +109,8 @@ func sayEvent(w http.ResponseWriter, event string) {
 	_ = http.NewResponseController(w).Flush()
 }
 
-// legacySite answers the handshake of the legacy era, with a session; play gets the rest.
+// legacySite returns a site that answers the handshake of the legacy era, with a session.
+// play gets the other requests.
 func legacySite(t *testing.T, play func(w http.ResponseWriter, r *http.Request, m message)) *site {
 	return newSite(t, func(w http.ResponseWriter, r *http.Request, m message) {
 		switch {
@@ -229,8 +230,8 @@ func TestHTTPLegacy(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-note
-	// The question comes with the response to its call, so its owner is known while others
-	// are open.
+	// The question comes in the response to its call, so its owner is known even while
+	// other calls are open.
 	ctx, cancel := context.WithCancel(t.Context())
 	slow := invoke(ctx, c, "tools/call", `{"name":"slow"}`, CallOptions{Owner: "bob"})
 	if r := good(t, invoke(t.Context(), c, "tools/call", `{"name":"ask"}`, CallOptions{Owner: "ann"})); r != `{"got":{"jsonrpc":"2.0","id":"q","result":{"owner":"ann"}}}` {
@@ -253,7 +254,8 @@ func TestHTTPLegacy(t *testing.T) {
 	}
 }
 
-// Each answer that is not one ends its call with what it was.
+// A response that is not an answer ends its call, with an error that describes the
+// response.
 func TestHTTPRefusals(t *testing.T) {
 	var elsewhere sync.Map
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { elsewhere.Store(r.Method, r.Header.Get("X-Key")) }))
@@ -338,8 +340,8 @@ func TestHTTPRefusals(t *testing.T) {
 	}
 }
 
-// The response to one call does not answer another, and one with a wrong id can only answer
-// its own.
+// The response to one call cannot answer another call. An answer with a wrong id can only
+// answer the call in whose response it came.
 func TestHTTPAnswersForOthers(t *testing.T) {
 	victim := make(chan message, 1)
 	release := make(chan struct{})
@@ -373,7 +375,8 @@ func TestHTTPAnswersForOthers(t *testing.T) {
 	}
 }
 
-// inMemory is a RoundTripper that needs no network, so that a test's clock can be used.
+// inMemory is a RoundTripper without a network, so that the clock of a synctest bubble can
+// be used.
 type inMemory func(r *http.Request, m message) (status int, kind, body string)
 
 func (f inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -387,8 +390,8 @@ func (f inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
-// The stream that belongs to no call is opened again where the last one was cut, at a bounded
-// rate, and not for ever where nothing comes.
+// The stream that belongs to no call is opened again after the last event, at a bounded
+// rate. If no events come, that ends after some attempts.
 func TestHTTPStreamIsOpenedAgain(t *testing.T) {
 	for _, events := range []int{0, 3} {
 		synctest.Test(t, func(t *testing.T) {
@@ -427,7 +430,7 @@ func TestHTTPStreamIsOpenedAgain(t *testing.T) {
 	}
 }
 
-// A session that the server has forgotten ends the connection, so that its owner opens
+// If the server has forgotten the session, the connection ends, so that its owner opens
 // another.
 func TestHTTPSessionIsForgotten(t *testing.T) {
 	s := legacySite(t, func(w http.ResponseWriter, r *http.Request, m message) {
@@ -469,7 +472,7 @@ func TestHTTPSessionID(t *testing.T) {
 	}
 }
 
-// HTTP+SSE of revision 2024-11-05, where the configuration names it, and where a POST is
+// HTTP+SSE of revision 2024-11-05 is used if the configuration says so, or if a POST is
 // refused.
 func TestHTTPSSE(t *testing.T) {
 	for _, named := range []bool{true, false} {
@@ -523,7 +526,8 @@ func TestHTTPSSE(t *testing.T) {
 	}
 }
 
-// The endpoint of an old server is on its own host: another would get the calls.
+// The endpoint of an HTTP+SSE server must be on the server's own host: another host would
+// get the calls.
 func TestHTTPSSEEndpoint(t *testing.T) {
 	for event, want := range map[string]string{
 		"event: endpoint\ndata: http://other.example/messages\n\n":       "not on the server's own host",
@@ -543,7 +547,7 @@ func TestHTTPSSEEndpoint(t *testing.T) {
 	}
 }
 
-// Close waits for nothing that a server holds on to.
+// Close does not wait for requests that a server does not answer.
 func TestHTTPClose(t *testing.T) {
 	release := make(chan struct{})
 	entered := make(chan struct{}, 8)
@@ -571,7 +575,7 @@ func TestHTTPClose(t *testing.T) {
 	close(release)
 }
 
-// A server that streams without an end holds no memory, and its call ends in time.
+// A response that streams without end does not use much memory, and its call ends in time.
 func TestHTTPFlood(t *testing.T) {
 	s := modernSite(t, func(w http.ResponseWriter, r *http.Request, m message) {
 		w.Header().Set("Content-Type", m.Params.Name)
@@ -628,7 +632,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// FuzzEvents reads any stream of events: no event may be larger than it may be, and the stream
+// FuzzEvents reads any stream of events: no event is larger than the bound, and the stream
 // ends.
 func FuzzEvents(f *testing.F) {
 	f.Add([]byte("event: message\nid: 1\nretry: 5\ndata: {}\ndata: x\n\n:c\r\ndata\n\n"))

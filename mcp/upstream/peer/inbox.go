@@ -8,35 +8,36 @@ import (
 	"sync"
 )
 
-// mostQueued is how many bytes of notifications wait for their handler.
+// mostQueued is how many bytes of notifications may wait for their handler.
 const mostQueued = 4 << 20
 
 // Notification is a notification of the server.
 type Notification struct {
 	Method string
 	Params json.RawMessage // an object, or nil
-	// Owner is whose calls are open, if all that are open have the same owner, or whose call
-	// the notification came with; empty where that is not certain.
+	// Owner is the owner of the call in whose response the notification came, or of all
+	// open calls if they have the same owner; empty if that is not certain.
 	Owner string
-	// Session is whose calls were open when a log message came, if all were of the same session.
+	// Session is the session of all calls that were open when a log message came; empty if
+	// they had several sessions.
 	Session string
 	Shared  bool // calls of several sessions were open when a log message came
-	Lost    int  // log messages that were left out before this one: too fast or too large
+	Lost    int  // number of log messages before this one that were dropped: too many or too large
 }
 
-// inbox holds the notifications that wait for their handler.
+// inbox contains the notifications that wait for their handler.
 type inbox struct {
 	most int
 	more chan struct{} // has a token if items is not empty
 
 	mu      sync.Mutex
 	items   []Notification // guarded by mu
-	bytes   int            // guarded by mu: of their params
-	changes int            // guarded by mu: notifications that a list has changed, until now
+	bytes   int            // guarded by mu: total bytes of the items
+	changes int            // guarded by mu: number of notifications of a changed list since the start
 }
 
-// add queues a notification. dropped says that the queue was full; merged that one like it
-// waits already, which says the same.
+// add queues a notification. dropped reports that the queue was full. merged reports that
+// an equal notification of a changed list waits already.
 func (b *inbox) add(n Notification) (dropped, merged bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -52,7 +53,7 @@ func (b *inbox) add(n Notification) (dropped, merged bool) {
 	if len(b.items) >= b.most || b.bytes+size > mostQueued {
 		return true, false
 	}
-	n.Params = bytes.Clone(n.Params) // they must not keep their message, whose other bytes are not counted
+	n.Params = bytes.Clone(n.Params) // a copy, so that the params do not keep the whole message in memory
 	b.items = append(b.items, n)
 	b.bytes += size
 	select {
@@ -62,7 +63,7 @@ func (b *inbox) add(n Notification) (dropped, merged bool) {
 	return false, false
 }
 
-// changed returns how many notifications of a changed list have come.
+// changed returns how many notifications of a changed list have arrived.
 func (b *inbox) changed() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,7 +75,7 @@ func (b *inbox) take() (n Notification, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.items) == 0 {
-		b.items = nil // one flood must not hold its memory for ever
+		b.items = nil // so that the memory of a flood is released
 		return n, false
 	}
 	n = b.items[0]
@@ -84,7 +85,7 @@ func (b *inbox) take() (n Notification, ok bool) {
 	return n, true
 }
 
-// deliver hands the notifications over, one after the other, until ctx ends.
+// deliver passes the notifications to a function, one after the other, until ctx ends.
 func (b *inbox) deliver(ctx context.Context, to func(Notification)) {
 	for {
 		select {

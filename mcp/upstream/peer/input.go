@@ -11,16 +11,17 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// In the modern era a server asks by its result: the client answers the questions in it and
-// makes the same call again, with the answers and the server's state, which it may not read
-// (MCP 2026-07-28, "Multi Round-Trip Requests").
+// In the modern era a server asks in its result: the client answers the questions and makes
+// the same call again, with the answers and the server's state, which the client must not
+// interpret (MCP 2026-07-28, "Multi Round-Trip Requests").
 
 const (
-	mostInputs = 16        // questions of one result
-	mostState  = 256 << 10 // bytes of a server's state
+	mostInputs = 16        // most questions of one result
+	mostState  = 256 << 10 // most bytes of a server's state
 )
 
-// wantsInput reports whether a result asks for input, and may.
+// wantsInput reports whether a result asks for input, and whether results of the method
+// may.
 func wantsInput(era wire.Era, method string, result json.RawMessage) bool {
 	switch method {
 	case "tools/call", "prompts/get", "resources/read":
@@ -29,8 +30,8 @@ func wantsInput(era wire.Era, method string, result json.RawMessage) bool {
 	return false
 }
 
-// input answers what a result asks for, one question after the other, since a person
-// answers most. It returns the members that the next request gets for that.
+// input answers the questions of a result, one after the other, since most answers come
+// from a person. It returns the members with the answers for the next request.
 func (c *Conn) input(ctx context.Context, result json.RawMessage, o CallOptions) ([]byte, error) {
 	questions, state := wire.Member(result, "inputRequests"), wire.Member(result, "requestState")
 	if questions == nil && state == nil {
@@ -39,7 +40,7 @@ func (c *Conn) input(ctx context.Context, result json.RawMessage, o CallOptions)
 	if state != nil && (state[0] != '"' || len(state) > mostState) {
 		return nil, fmt.Errorf("its requestState must be a string of at most %d bytes", mostState)
 	}
-	if questions == nil { // the server wants the call again, not at once
+	if questions == nil { // the server wants the call to be repeated, but not immediately
 		return members("requestState", state), pause.For(ctx, time.Second)
 	}
 	if !wire.IsObject(questions) {
@@ -83,7 +84,7 @@ func (c *Conn) input(ctx context.Context, result json.RawMessage, o CallOptions)
 	return b, nil
 }
 
-// whileOpen is ctx that ends with the connection too, until done is called.
+// whileOpen returns a context that also ends with the connection, until done is called.
 func (c *Conn) whileOpen(ctx context.Context) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	over := make(chan struct{})

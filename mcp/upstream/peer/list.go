@@ -14,29 +14,31 @@ import (
 
 const (
 	mostPages  = 256
-	mostList   = 32 << 20 // bytes of the items of one list
-	mostReason = 8        // reasons why items are missing
+	mostList   = 32 << 20 // most bytes of all items of a list
+	mostReason = 8        // most reasons for missing items
 )
 
 // Listing is a list of a server.
 type Listing struct {
-	Items []json.RawMessage // as the server wrote them, in its order
-	// Missing says why items of the server's list are not in Items: one reason for each, or
-	// for all behind the last.
+	Items []json.RawMessage // items as the server wrote them, in its order
+	// Missing contains the reasons why items of the server's list are not in Items. A
+	// reason is about one item, or about all items after the last one.
 	Missing []string
-	TTL     time.Duration // how long the list is good, as the server says; zero where it does not, negative for not at all
+	// how long the list is valid according to the server; zero if the server does not say,
+	// negative if it must not be cached
+	TTL time.Duration
 }
 
-// miss notes why an item is missing.
+// miss records why an item is missing.
 func (l *Listing) miss(format string, args ...any) {
 	if len(l.Missing) < mostReason {
 		l.Missing = append(l.Missing, fmt.Sprintf(format, args...))
 	}
 }
 
-// List reads a list to its end, such as List(ctx, "tools/list", "tools", CallOptions{}). An
-// item that is too large or nested too deeply is left out alone; a list that is too long is
-// cut.
+// List reads a list to its end, for example List(ctx, "tools/list", "tools",
+// CallOptions{}). An item that is too large or nested too deeply is left out; a list that
+// is too long is cut.
 func (c *Conn) List(ctx context.Context, method, member string, o CallOptions) (Listing, error) {
 	var l Listing
 	var params json.RawMessage
@@ -70,7 +72,7 @@ func (c *Conn) List(ctx context.Context, method, member string, o CallOptions) (
 	}
 }
 
-// page takes the items of one page. next is the cursor of the next one, or nil.
+// page adds the items of one page. next is the cursor of the next page, or nil.
 func (l *Listing) page(result json.RawMessage, member string, limits Limits, size *int) (next json.RawMessage, _ error) {
 	items := wire.Member(result, member)
 	if len(items) == 0 || items[0] != '[' {
@@ -88,7 +90,7 @@ func (l *Listing) page(result json.RawMessage, member string, limits Limits, siz
 		case errors.Is(wire.CheckJSON(item, limits.Depth), wire.ErrDeep):
 			l.miss("%s is nested deeper than %d levels", nameOf(item), limits.Depth)
 		default:
-			// A copy: an item must not keep its page, whose other bytes are not counted.
+			// a copy, so that the item does not keep the whole page in memory
 			l.Items = append(l.Items, bytes.Clone(item))
 			*size += len(item)
 		}
@@ -109,7 +111,7 @@ func (l *Listing) page(result json.RawMessage, member string, limits Limits, siz
 	return next, nil
 }
 
-// nameOf is how people find an item of a list.
+// nameOf returns a name by which people can find an item of a list.
 func nameOf(item []byte) string {
 	for _, member := range []string{"name", "uri", "uriTemplate"} {
 		if wire.IsObject(item) {

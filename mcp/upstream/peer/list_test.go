@@ -11,7 +11,7 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// listing is what List has returned.
+// listing is the result of List.
 type listing struct {
 	l   Listing
 	err error
@@ -26,8 +26,8 @@ func list(t *testing.T, c *Conn) <-chan listing {
 	return done
 }
 
-// A page has a small item and much beside it. Only the item is kept of it: 256 such pages
-// would be 2.5 GiB.
+// A page has a small item and much other data. Only the item is kept: 256 such pages would
+// be 2.5 GiB.
 func TestListKeepsNoPages(t *testing.T) {
 	result := []byte(`{"x":"` + strings.Repeat("x", 1000) + `","tools":[{"name":"a"}]}`)
 	var l Listing

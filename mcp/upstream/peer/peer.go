@@ -15,51 +15,55 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// Era is which half of the protocol's history Open may use.
+// Era is the era of the protocol that Open may use.
 type Era int
 
-// The eras. A server keeps its era, so a caller may remember Info.Era for the next Open.
+// The eras. A server does not change its era, so a caller may store Info.Era for the next
+// Open.
 const (
-	Auto   Era = iota // ask the server: server/discover, and initialize where that fails
+	Auto   Era = iota // send server/discover, and initialize if that fails
 	Legacy            // initialize, revisions up to 2025-11-25
 	Modern            // server/discover, revision 2026-07-28
 )
 
-// Config is what a connection needs besides its transport. A zero field has the default that
-// its comment names.
+// Config is the configuration of a connection. The comment of a field names the default for
+// its zero value.
 type Config struct {
-	Client json.RawMessage // what this client says of itself: an object with name and version; {"name":"belljar","version":"0"}
-	// Capabilities is what the client offers to the server, an object; {}. Requests of the
-	// server for anything else are refused, whatever OnRequest could do.
+	Client json.RawMessage // the client's name and version, as an object; default {"name":"belljar","version":"0"}
+	// Capabilities are the client's capabilities, an object; default {}. Requests of the
+	// server that need other capabilities are refused, even if OnRequest could answer them.
 	Capabilities json.RawMessage
 	Era          Era
-	// OnRequest answers requests of the server, each in a goroutine of its own: elicitation/create,
-	// sampling/createMessage and roots/list. Its context ends when the server or the end of
-	// the call withdraws the request. A *wire.Error that it returns goes to the server as it is.
-	// Nil refuses all, and Call then returns a result that asks for input as it is.
+	// OnRequest answers the server's requests elicitation/create, sampling/createMessage
+	// and roots/list, each in a goroutine of its own. Its ctx ends when the server
+	// withdraws the request, or when the call of the request ends. If it returns a
+	// *wire.Error, the server gets that error. If OnRequest is nil, requests are refused,
+	// and Call returns a result that asks for input unchanged.
 	OnRequest func(ctx context.Context, r Request) (json.RawMessage, error)
-	// OnNotification gets the notifications of the server but progress and cancels, one after
-	// the other. It must return. Nil drops them.
+	// OnNotification gets the notifications of the server, except progress and cancels, one
+	// after the other. It must not block for ever. Nil drops them.
 	OnNotification func(n Notification)
 	Limits         Limits
-	Log            *slog.Logger // nothing is logged where it is nil
+	Log            *slog.Logger // nil logs nothing
 }
 
-// Limits bound what a server can make this side keep or wait for. A zero field has the
-// default that its comment names.
+// Limits bound what a server can make the client keep or wait for. The comment of a field
+// contains the default for its zero value.
 type Limits struct {
-	Answer   int           // bytes of one message that answers a call; 10 MiB
-	Message  int           // bytes of any other message, and of one item of a list; 1 MiB
-	Depth    int           // nesting of one message, and of one item of a list; 128
-	Open     int           // calls that are open at once; 128
-	Requests int           // requests of the server that are open at once; 16
-	Queue    int           // notifications that wait for OnNotification; 256
-	Bad      int           // messages in a row that cannot be used, before the connection ends; 16
-	Noise    int           // bytes that are not messages before the first message; 64 KiB
-	Rounds   int           // times that a server may ask for input during one call, or get its time anew by asking; 8
-	Items    int           // items of one list; 4096
-	Probe    time.Duration // for server/discover, before initialize is tried as well; 2 s
-	Timeout  time.Duration // of a call that names none; 120 s
+	Answer   int // bytes of one message that answers a call; default 10 MiB
+	Message  int // bytes of any other message, and of one item of a list; default 1 MiB
+	Depth    int // nesting of one message, and of one item of a list; default 128
+	Open     int // calls that are open at the same time; default 128
+	Requests int // requests of the server that are open at the same time; default 16
+	Queue    int // notifications that wait for OnNotification; default 256
+	Bad      int // consecutive messages that cannot be used, before the connection ends; default 16
+	Noise    int // bytes before the first message that are not a message; default 64 KiB
+	// times that a server may ask for input during one call, or get its time anew by
+	// asking; default 8
+	Rounds  int
+	Items   int           // items of one list; default 4096
+	Probe   time.Duration // wait for server/discover before initialize is tried as well; default 2 s
+	Timeout time.Duration // timeout of a call that sets none; default 120 s
 }
 
 func (l Limits) withDefaults() Limits {
@@ -86,7 +90,7 @@ func orElse[T int | time.Duration](v, other T) T {
 	return v
 }
 
-// withDefaults fills cfg, or says what is wrong in it.
+// withDefaults returns cfg with its defaults, or an error for an invalid field.
 func (cfg Config) withDefaults() (Config, error) {
 	cfg.Limits = cfg.Limits.withDefaults()
 	if cfg.Client == nil {
@@ -109,47 +113,48 @@ func (cfg Config) withDefaults() (Config, error) {
 	return cfg, nil
 }
 
-// Transport is a way to a server: Pipes or HTTP.
+// Transport is a transport to a server: Pipes or HTTP.
 type Transport interface {
-	// connect makes the carrier of one connection.
+	// connect returns the carrier of one connection.
 	connect(g guard) (carrier, error)
 }
 
-// carrier moves the messages of one connection. It gives the messages that it reads to
-// guard.receive, and calls Conn.fail when the server has ended the connection.
+// carrier moves the messages of one connection. It passes the messages that it reads to
+// guard.receive, and calls Conn.fail after the server has ended the connection.
 type carrier interface {
-	// start begins to read. ctx lives as long as the connection.
+	// start starts to read. ctx lasts as long as the connection.
 	start(ctx context.Context)
-	// send sends the request of a call. It waits while the server reads nothing, until ctx or the
-	// time of the call ends. A later failure is reported by Conn.finish.
+	// send sends the request of a call. While the server does not read, send waits, until
+	// ctx or the timeout of the call ends. It reports a later failure with Conn.finish.
 	send(ctx context.Context, cl *call, line []byte) error
-	// put sends an answer or a notification. It waits while the server reads nothing, until
-	// ctx ends.
+	// put sends an answer or a notification. While the server does not read, put waits,
+	// until ctx ends.
 	put(ctx context.Context, line []byte) error
-	// offer sends a message that may be lost, and never waits.
+	// offer sends a message that may be lost. It never waits.
 	offer(ctx context.Context, line []byte)
-	// cancel withdraws a request that was sent, and ends what send has begun for it. It never
-	// waits.
+	// cancel withdraws a request that was sent, and ends the work that send has begun for
+	// it. It never waits.
 	cancel(ctx context.Context, cl *call, reason string)
-	// agreed notes what the handshake has found.
+	// agreed stores the result of the handshake.
 	agreed(info *Info)
-	// listen begins to read what belongs to no call. ctx lives as long as the connection.
+	// listen starts to read messages that belong to no call. ctx lasts as long as the
+	// connection.
 	listen(ctx context.Context)
-	// fallback reports whether initialize, which failed so, may be tried again in another
-	// way.
+	// fallback reports whether initialize, which failed with err, may be tried again over
+	// another form of the transport.
 	fallback(ctx context.Context, err error) bool
 	// close ends the connection and waits for what start began.
 	close()
 }
 
-// Info is what a server says of itself.
+// Info contains what a server states about itself.
 type Info struct {
 	Era          wire.Era
-	Revision     string          // the agreed one
-	Server       json.RawMessage // its name and version, an object; nil if it does not say
+	Revision     string          // revision that both sides agreed on
+	Server       json.RawMessage // the server's name and version, an object; nil if the server does not state them
 	Capabilities json.RawMessage // an object
 	Instructions string
-	Result       json.RawMessage // the whole answer to initialize or server/discover
+	Result       json.RawMessage // the whole result of initialize or server/discover
 }
 
 // Conn is one connection to one server. Its methods are safe for concurrent use.
@@ -158,15 +163,14 @@ type Conn struct {
 	way   carrier
 	inbox *inbox
 	table
-	info atomic.Pointer[Info] // nil before the handshake is over
+	info atomic.Pointer[Info] // nil until the handshake is over
 	over chan struct{}        // closed by fail
 	stop context.CancelCauseFunc
-	wg   sync.WaitGroup // goroutines of the connection but the carrier's
+	wg   sync.WaitGroup // counts goroutines of the connection, without the carrier's
 }
 
-// Open connects to a server and agrees with it on a revision, at most until ctx ends. It
-// closes the transport if it fails. The connection itself does not end with ctx; Close ends
-// it.
+// Open connects to a server and agrees with it on a revision. It gives up when ctx ends. If
+// it fails, it closes the transport. The connection does not end with ctx, but with Close.
 func Open(ctx context.Context, t Transport, cfg Config) (*Conn, error) {
 	c, life, err := begin(ctx, t, cfg)
 	if err != nil {
@@ -195,7 +199,7 @@ func Open(ctx context.Context, t Transport, cfg Config) (*Conn, error) {
 	return c, nil
 }
 
-// begin starts a connection without its handshake. life ends when the connection does.
+// begin starts a connection without its handshake. life ends when the connection ends.
 func begin(ctx context.Context, t Transport, cfg Config) (c *Conn, life context.Context, err error) {
 	if cfg, err = cfg.withDefaults(); err != nil {
 		return nil, nil, fmt.Errorf("the configuration of a connection: %w", err)
@@ -216,19 +220,19 @@ func begin(ctx context.Context, t Transport, cfg Config) (c *Conn, life context.
 	return c, life, nil
 }
 
-// Info returns what the server says of itself.
+// Info returns what the server states about itself.
 func (c *Conn) Info() Info { return *c.info.Load() }
 
-// Changes returns how many notifications of a changed list the server has sent until now. When
-// Call returns, those are among them that came before its answer, at least over Pipes.
+// Changes returns how many notifications of a changed list the server has sent. When Call
+// returns, Changes includes those that came before Call's answer, at least over Pipes.
 func (c *Conn) Changes() int { return c.inbox.changed() }
 
-// Done is closed when the connection is over.
+// Done returns a channel that is closed when the connection is over.
 func (c *Conn) Done() <-chan struct{} { return c.over }
 
-// Close ends the connection and waits for all of its goroutines, so for OnRequest and
-// OnNotification too, which must not call it. Open calls get ErrClosed. It may be called
-// twice and by many.
+// Close ends the connection and waits for all of its goroutines, including calls of
+// OnRequest and OnNotification. These must therefore not call Close. Open calls get
+// ErrClosed. Close may be called several times, also concurrently.
 func (c *Conn) Close() {
 	c.fail(ErrClosed)
 	c.way.close()
@@ -260,8 +264,8 @@ func (c *Conn) fail(err error) {
 	}
 }
 
-// enter lets one goroutine more begin, which must call wg.Done; false if the connection is
-// over.
+// enter registers one more goroutine, which must call wg.Done. It returns false if the
+// connection is over.
 func (c *Conn) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

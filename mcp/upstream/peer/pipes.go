@@ -11,8 +11,8 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// mostSkipped is how long a line may be that is skipped: a server that writes without an end
-// would keep a processor busy for ever.
+// mostSkipped is the largest length of a line that is skipped. A server that writes without
+// end would otherwise keep a processor busy for ever.
 const mostSkipped = 32 << 20
 
 var (
@@ -24,9 +24,10 @@ var (
 type Pipes struct {
 	In  io.WriteCloser // the server's standard input
 	Out io.Reader      // the server's standard output
-	// Stop ends the server, so that Write to In and Read from Out return, if closing In has not
-	// done so yet. Conn.Close calls it once and waits until both have returned. Nil for streams
-	// that end when In is closed, and Out too if it has a method Close.
+	// Stop ends the server, so that Write to In and Read from Out return, if closing In has
+	// not done so yet. Conn.Close calls it once and waits until both have returned. It may
+	// be nil if the streams end when In is closed, and when Out is closed, if Out has a
+	// method Close.
 	Stop func()
 }
 
@@ -42,7 +43,7 @@ type pipes struct {
 	Pipes
 	conn   guard
 	out    *wire.LineWriter
-	wg     sync.WaitGroup // the goroutine that reads
+	wg     sync.WaitGroup // counts the goroutine that reads
 	closed sync.Once
 }
 
@@ -86,7 +87,7 @@ func (p *pipes) put(ctx context.Context, line []byte) error {
 	return p.unwritten(p.out.SendContext(ctx, line))
 }
 
-// unwritten is the error of a line that was not queued.
+// unwritten returns the error of a line that was not queued.
 func (p *pipes) unwritten(err error) error {
 	if err == nil {
 		return nil
@@ -103,7 +104,7 @@ func (p *pipes) offer(_ context.Context, line []byte) {
 	}
 }
 
-// cancel queues the cancel whatever waits: there is at most one for each request.
+// cancel queues a cancel even if the queue is full: each request has at most one.
 func (p *pipes) cancel(_ context.Context, cl *call, reason string) {
 	if err := p.out.Insist(cancelLine(cl.id, reason)); err != nil {
 		p.conn.cfg.Log.Debug("a cancel to an upstream server was not sent", "error", err)

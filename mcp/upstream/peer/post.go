@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	mostRefusal = 64 << 10 // bytes of the body of a response that is not an answer
-	mostRest    = 4 << 10  // bytes behind an answer that are read, so that the connection can be used again
+	mostRefusal = 64 << 10 // most bytes that are read of the body of a response that is not an answer
+	mostRest    = 4 << 10  // most bytes that are read after an answer, so that the connection can be used again
 	restTime    = time.Second
 
 	eventStream = "text/event-stream"
 )
 
-// do makes an HTTP request. extra is added to what all requests have.
+// do makes an HTTP request. extra is added to the headers of all requests.
 func (w *web) do(ctx context.Context, method string, to *url.URL, body []byte, extra http.Header) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
@@ -63,7 +63,8 @@ func (w *web) do(ctx context.Context, method string, to *url.URL, body []byte, e
 	return resp, nil
 }
 
-// withoutURL is an error of package http without the URL, whose query may be a secret.
+// withoutURL returns an error of package http without its URL, whose query may contain a
+// secret.
 func withoutURL(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
@@ -71,11 +72,11 @@ func withoutURL(err error) error {
 	return err
 }
 
-// exchange sends the request of a call and reads what comes back until the answer.
+// exchange sends the request of a call and reads the response until the answer.
 func (w *web) exchange(ctx context.Context, cl *call, line []byte) error {
 	sent := sync.OnceFunc(func() { close(cl.sent) })
 	if w.oldStream() != nil {
-		err := w.post(ctx, line) // the answer comes on the stream
+		err := w.post(ctx, line) // the answer comes on the old stream
 		sent()
 		return err
 	}
@@ -112,7 +113,8 @@ func (w *web) exchange(ctx context.Context, cl *call, line []byte) error {
 	}
 }
 
-// unanswered is the error of a call whose response is over; nil if its answer was in it.
+// unanswered returns the error of a call whose response has ended; nil if the response
+// contained the answer.
 func (w *web) unanswered(cl *call) error {
 	if !w.conn.isOpen(cl) {
 		return nil
@@ -120,8 +122,8 @@ func (w *web) unanswered(cl *call) error {
 	return fmt.Errorf("%s: the server ended its response without an answer", cl.method)
 }
 
-// follow reads a stream of events until the answer to a call. Legacy servers may end the
-// stream before, and continue it on another.
+// follow reads a stream of events until the answer to a call. A legacy server may end the
+// stream before the answer, and continue it on another stream.
 func (w *web) follow(ctx context.Context, cl *call, resp *http.Response) error {
 	body := resp.Body
 	defer func() { body.Close() }()
@@ -160,8 +162,8 @@ func (w *web) follow(ctx context.Context, cl *call, resp *http.Response) error {
 	}
 }
 
-// readStream hands over the messages of a stream until its end, and that of from if it is not
-// nil. It returns why it has ended.
+// readStream passes on the messages of a stream until its end or, if from is not nil, until
+// the end of that call. It returns why it has ended.
 func (w *web) readStream(ctx context.Context, ev *events, from *call) error {
 	for {
 		e, err := ev.next()
@@ -192,8 +194,8 @@ func (w *web) readStream(ctx context.Context, ev *events, from *call) error {
 	}
 }
 
-// listenLegacy reads the stream of a legacy server that belongs to no call, and opens it
-// again when it ends. A server need not have one.
+// listenLegacy reads a legacy server's stream of messages that belong to no call, and opens
+// it again when it ends. A server need not have such a stream.
 func (w *web) listenLegacy(ctx context.Context) {
 	last := ""
 	for tries := 0; tries < mostRetries; tries++ {
@@ -247,8 +249,8 @@ func (w *web) post(ctx context.Context, line []byte) error {
 	return nil
 }
 
-// refused reads a response that is not an answer, and returns what it says. cl is the call
-// that it refuses; nil for none.
+// refused reads a response that is not an answer, and returns it as an error. cl is the
+// call that the response refuses; it may be nil.
 func (w *web) refused(resp *http.Response, cl *call) error {
 	body, err := readBody(resp.Body, mostRefusal)
 	if err != nil {
@@ -275,12 +277,12 @@ func (w *web) refused(resp *http.Response, cl *call) error {
 	}
 	e := readError(m.Failure)
 	if cl.method == initializeMethod || cl.method == discoverMethod && !e.isModern() {
-		return status // so that the handshake sees the status
+		return status // the handshake needs the status
 	}
 	return e
 }
 
-// readOld reads the stream of a server of HTTP+SSE until its end.
+// readOld reads the stream of an HTTP+SSE server until its end.
 func (w *web) readOld(ctx context.Context, o *oldStream) error {
 	resp, err := w.do(ctx, http.MethodGet, w.url, nil, nil)
 	if err != nil {
@@ -308,10 +310,10 @@ func (w *web) readOld(ctx context.Context, o *oldStream) error {
 	return w.readStream(ctx, ev, nil)
 }
 
-// rest reads what is left of a body, if it is little and comes soon, so that its connection
+// rest reads the rest of a body, if it is short and arrives soon, so that the connection
 // can be used again.
 func rest(body io.ReadCloser) {
 	soon := time.AfterFunc(restTime, func() { body.Close() })
 	defer soon.Stop()
-	_, _ = io.CopyN(io.Discard, body, mostRest) // what fails is not used again
+	_, _ = io.CopyN(io.Discard, body, mostRest) // after an error the connection is not used again
 }

@@ -10,15 +10,14 @@ import (
 )
 
 const (
-	perSecond    = 4        // progress messages of one call in any second, and log messages
-	mostProgress = 64 << 10 // bytes of one progress message
+	perSecond    = 4        // most progress messages of one call per second; the same for log messages
+	mostProgress = 64 << 10 // most bytes of one progress message
 )
 
-// pace lets so many events pass in any second as perSecond says. Its zero value has let none
-// pass.
+// pace lets at most perSecond events pass per second. The zero value is ready to use.
 type pace struct {
-	last [perSecond]time.Time // a ring of the latest
-	n    int                  // where the oldest of those is
+	last [perSecond]time.Time // ring of the times of the latest events
+	n    int                  // index of the oldest time in last
 }
 
 // wait returns how long the next event has to wait; not above zero if it may pass now.
@@ -32,8 +31,8 @@ func (p *pace) pass(now time.Time) {
 	p.n = (p.n + 1) % perSecond
 }
 
-// show passes on the progress that waits. It returns how long the rest must wait; 0 if
-// nothing does. Only the goroutine of the call may use it.
+// show passes on the waiting progress. It returns how long the remaining progress must
+// wait; 0 if none is left. Only the goroutine of the call may use it.
 func (c *Conn) show(cl *call) time.Duration {
 	for {
 		c.mu.Lock()
@@ -54,7 +53,8 @@ func (c *Conn) show(cl *call) time.Duration {
 	}
 }
 
-// withoutToken is an object without its progress token, which is that of this hop.
+// withoutToken returns an object without its progress token, which belongs to this hop
+// only.
 func withoutToken(params []byte) json.RawMessage {
 	b := []byte{'{'}
 	var members []byte
@@ -67,7 +67,7 @@ func withoutToken(params []byte) json.RawMessage {
 	return append(append(b, members...), '}')
 }
 
-// number reads an id or token of ours.
+// number parses an id or a token that this package has issued.
 func number(raw []byte) (int64, bool) {
 	if len(raw) == 0 || len(raw) > 20 || raw[0] == '"' {
 		return 0, false
@@ -78,20 +78,20 @@ func number(raw []byte) (int64, bool) {
 
 const (
 	logMethod = "notifications/message"
-	mostLog   = 16 << 10 // bytes of one log message
-	mostLogs  = 16       // log messages that wait for the goroutine of their call
+	mostLog   = 16 << 10 // most bytes of one log message
+	mostLogs  = 16       // most log messages that wait for the goroutine of their call
 )
 
-// logs is what is kept of log messages: those of one call, or those of no single call.
+// logs contains the log messages of one call, or those that belong to no single call.
 type logs struct {
-	to      func(json.RawMessage, int) // what gets those of the call; nil for nothing
-	session string                     // that the call is for
+	to      func(json.RawMessage, int) // gets the messages of the call; may be nil
+	session string                     // session of the call
 	pace    pace
-	lines   []json.RawMessage // that wait for the goroutine of the call
-	lost    int               // that were left out since the last one that passed
+	lines   []json.RawMessage // messages that wait for the goroutine of the call
+	lost    int               // messages that were dropped since the last one that passed
 }
 
-// passes reports whether a log message may pass now; Conn.mu is held.
+// passes reports whether a log message may pass now; the caller holds Conn.mu.
 func (l *logs) passes(params []byte) bool {
 	now := time.Now()
 	if len(params) > mostLog || len(l.lines) >= mostLogs || l.pace.wait(now) > 0 {
@@ -102,8 +102,8 @@ func (l *logs) passes(params []byte) bool {
 	return true
 }
 
-// loggerOf returns the call that a log message belongs to: the one with whose answer it came,
-// or the only one that is open. It is nil where that is not certain; mu is held.
+// loggerOf returns the call that a log message belongs to: the call in whose response it
+// came, or the only open call. It returns nil if that is not certain; the caller holds mu.
 func (t *table) loggerOf(from *call) *call {
 	if from != nil && !from.stream {
 		return from
@@ -119,8 +119,8 @@ func (t *table) loggerOf(from *call) *call {
 	return nil
 }
 
-// sessionOf returns the session of all open calls; shared says that they are of several; mu is
-// held.
+// sessionOf returns the session of all open calls. shared reports that they have several
+// sessions. The caller holds mu.
 func (t *table) sessionOf() (session string, shared bool) {
 	any := false
 	for _, cl := range t.open {
@@ -135,8 +135,8 @@ func (t *table) sessionOf() (session string, shared bool) {
 	return session, false
 }
 
-// logged handles a log message. The goroutine of its call passes it on, so that none comes
-// after the call.
+// logged handles a log message. The goroutine of its call passes it on, so that no message
+// comes after the call.
 func (g guard) logged(params []byte, from *call) {
 	g.mu.Lock()
 	of, cl := &g.table.logs, g.loggerOf(from)
@@ -153,7 +153,8 @@ func (g guard) logged(params []byte, from *call) {
 		return
 	}
 	if cl != nil && cl.logs.to != nil {
-		of.lines = append(of.lines, bytes.Clone(params)) // they must not keep their message
+		// a copy, so that the params do not keep the whole message in memory
+		of.lines = append(of.lines, bytes.Clone(params))
 		g.mu.Unlock()
 		select {
 		case cl.wake <- struct{}{}:
@@ -166,8 +167,8 @@ func (g guard) logged(params []byte, from *call) {
 	g.queue(n)
 }
 
-// tell passes on the log messages of a call that wait. last says that none will follow. Only
-// the goroutine of the call may use it.
+// tell passes on the waiting log messages of a call. last reports that no more messages
+// will follow. Only the goroutine of the call may use it.
 func (c *Conn) tell(cl *call, last bool) {
 	for {
 		c.mu.Lock()

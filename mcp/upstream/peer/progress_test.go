@@ -11,8 +11,9 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// A log message goes to the only call that is open, before that call's answer, and else to the
-// handler of notifications. Nobody gets one that may be of either of two calls as that of one.
+// A log message is passed to the only open call, before that call's answer, and otherwise
+// to the handler of notifications. If a message may belong to either of two calls, neither
+// call gets it.
 func TestLogsOfACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ofNone []Notification
@@ -48,8 +49,8 @@ func TestLogsOfACall(t *testing.T) {
 	})
 }
 
-// A server that logs too much loses most of it, and the number that it lost is known: with the
-// next message that passes, and else at the end of the call.
+// Most messages of a server that logs too much are dropped. Their number is reported with
+// the next message that passes, or else at the end of the call.
 func TestLogsTooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var idle []Notification
@@ -68,7 +69,7 @@ func TestLogsTooMany(t *testing.T) {
 		}})
 		m := s.want("tools/call")
 		flood(1000)
-		time.Sleep(2 * time.Second) // the pace is free again
+		time.Sleep(2 * time.Second) // new messages may pass again
 		s.say(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":%q}}`, strings.Repeat("x", mostLog))
 		s.result(m, `{}`)
 		good(t, done)
@@ -88,7 +89,7 @@ func TestLogsTooMany(t *testing.T) {
 	})
 }
 
-// Log messages that their call does not take keep little.
+// If a call does not read its log messages, only few of them are kept.
 func TestLogsKeepLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := connect(t, wire.Legacy, Config{})
@@ -113,8 +114,8 @@ func TestLogsKeepLittle(t *testing.T) {
 	})
 }
 
-// A modern server gets the level with the request; a caller's own member of that name is not
-// passed on. A legacy one gets neither.
+// A modern server gets the level with the request; the caller's own member of that name is
+// not passed on. A legacy server gets neither.
 func TestLevelOfACall(t *testing.T) {
 	for era, want := range map[wire.Era]string{wire.Modern: `"warning"`, wire.Legacy: ""} {
 		synctest.Test(t, func(t *testing.T) {

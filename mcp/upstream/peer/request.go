@@ -9,27 +9,29 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// progressKey is a member of _meta that belongs to one hop, besides those of package wire.
+// progressKey is a member of _meta that belongs to one hop, in addition to those of package
+// wire.
 const progressKey = "progressToken"
 
-// deepestLoop is the depth at which a request is not passed on any more.
+// deepestLoop is the depth from which on a request is not passed on.
 const deepestLoop = 4
 
-// request is a request to the server, from which each message that makes it is written.
+// request is a request to the server. Each message that repeats the request is written from
+// it.
 type request struct {
 	method string
 	quoted []byte // the method as JSON
-	body   []byte // the members of params but those below, without braces
-	input  []byte // the members inputResponses and requestState of params, without braces
-	meta   []byte // the members of params._meta that servers get as they are, without braces
-	bare   bool   // it gets no _meta: initialize is older than that
-	level  string // the least level of log messages for a modern server; empty for none
-	list   bool   // items of its result are checked one by one
+	body   []byte // members of params that have no field below, without braces
+	input  []byte // members inputResponses and requestState of params, without braces
+	meta   []byte // members of params._meta that servers get unchanged, without braces
+	bare   bool   // the request has no _meta: initialize is older than _meta
+	level  string // lowest level of log messages for a modern server; empty if none are wanted
+	list   bool   // the items of its result are checked one by one
 	depth  int
 }
 
-// newRequest reads the params of a call. They come from a client, so they are checked. The
-// error is ErrLoop for a call that has passed too many servers.
+// newRequest parses the params of a call. They come from a client, so they are checked. The
+// error is ErrLoop for a call that has passed too many belljar servers.
 func newRequest(method string, params json.RawMessage, depth int) (*request, error) {
 	r := &request{method: method, quoted: wire.AppendQuoted(nil, method), depth: depth}
 	params = bytes.TrimSpace(params)
@@ -68,8 +70,8 @@ func newRequest(method string, params json.RawMessage, depth int) (*request, err
 	return r, nil
 }
 
-// oneLine is a JSON text without line breaks: between two values they are good JSON, and
-// would end the message there.
+// oneLine returns a JSON text without line breaks: they are valid between two values, and
+// would end the message.
 func oneLine(text []byte) []byte {
 	if !bytes.ContainsAny(text, "\n\r") {
 		return text
@@ -82,8 +84,9 @@ func oneLine(text []byte) []byte {
 	}, text)
 }
 
-// line writes the request. modern is what the _meta of a modern request says of its client,
-// without braces; nil in the legacy era. token says that the server may send progress.
+// line returns the request as a line. modern contains the members of _meta that describe
+// the client in a modern request, without braces; nil in the legacy era. token reports
+// whether the server may send progress.
 func (r *request) line(id int64, modern []byte, token bool) []byte {
 	b := make([]byte, 0, len(r.quoted)+len(r.body)+len(r.input)+len(r.meta)+len(modern)+160)
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
@@ -107,14 +110,15 @@ func (r *request) line(id int64, modern []byte, token bool) []byte {
 	return append(b, "}}}"...)
 }
 
-// modernMeta is what the _meta of a modern request says of its client, without braces.
+// modernMeta returns the members of _meta that describe the client in a modern request,
+// without braces.
 func modernMeta(revision string, client, capabilities json.RawMessage) []byte {
 	b := appendMember(nil, []byte(wire.RevisionKey), strconv.AppendQuote(nil, revision))
 	b = appendMember(b, []byte(wire.ClientKey), client)
 	return appendMember(b, []byte(wire.CapabilitiesKey), capabilities)
 }
 
-// join appends members to those of an object that b ends with.
+// join appends members to the unfinished object at the end of b.
 func join(b, members []byte) []byte {
 	if len(members) == 0 {
 		return b
@@ -125,7 +129,7 @@ func join(b, members []byte) []byte {
 	return append(b, members...)
 }
 
-// appendMember appends a member to others. Its name is not quoted.
+// appendMember appends a member to other members. name is not quoted yet.
 func appendMember(b, name, value []byte) []byte {
 	if len(b) > 0 {
 		b = append(b, ',')
@@ -133,7 +137,7 @@ func appendMember(b, name, value []byte) []byte {
 	return append(append(wire.AppendQuoted(b, string(name)), ':'), value...)
 }
 
-// cancelLine writes the cancel of a request. The reason is shown to people at most.
+// cancelLine returns the cancel of a request. The reason is only meant for people.
 func cancelLine(id int64, reason string) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":%s}}`,
 		id, wire.AppendQuoted(nil, reason))

@@ -17,8 +17,8 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// everything is a server of the go-sdk with a tool for each thing that a server may do. The
-// tool that hangs says where it is.
+// everything returns a server of the go-sdk with a tool for each thing that a server may
+// do. The tool hang sends to hanging when it runs.
 func everything(hanging chan<- string) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "everything", Version: "1"}, &sdk.ServerOptions{Instructions: "be kind", PageSize: 2})
 	schema := map[string]any{"type": "object"}
@@ -58,8 +58,8 @@ func everything(hanging chan<- string) *sdk.Server {
 	return s
 }
 
-// Servers of the go-sdk, in both eras and over each transport: list, call, progress,
-// question, cancel, change of a list, and an error.
+// TestServersOfTheSDK tests servers of the go-sdk, in both eras and over each transport:
+// list, call, progress, question, cancel, change of a list, and an error.
 func TestServersOfTheSDK(t *testing.T) {
 	over := map[string]func(t *testing.T, hanging chan<- string) Transport{
 		"pipes": func(t *testing.T, hanging chan<- string) Transport {
@@ -139,7 +139,7 @@ func TestServersOfTheSDK(t *testing.T) {
 						t.Errorf("progress %v", steps)
 					}
 				}
-				if !stateless || info.Era == wire.Modern { // else the SDK's server cannot be told of a cancel
+				if !stateless || info.Era == wire.Modern { // otherwise the SDK's server cannot be notified of a cancel
 					short, cancel := context.WithCancel(ctx)
 					done := invoke(short, c, "tools/call", `{"name":"hang"}`, CallOptions{})
 					<-hanging

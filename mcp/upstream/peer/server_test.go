@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// message is what the server of a test has heard.
+// message is a message that the test's server has received.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -38,7 +38,7 @@ type message struct {
 	raw string
 }
 
-// server is a server whose part the test plays.
+// server is a server that the test plays.
 type server struct {
 	t    testing.TB
 	got  chan message // closed when the client has closed its end
@@ -47,7 +47,7 @@ type server struct {
 	over chan struct{}
 }
 
-// newServer returns a server and the transport to it.
+// newServer returns a server and a transport to it.
 func newServer(t testing.TB) (*server, Pipes) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -77,7 +77,7 @@ func newServer(t testing.TB) (*server, Pipes) {
 	return s, Pipes{In: inW, Out: outR}
 }
 
-// next is the next message of the client.
+// next returns the next message of the client.
 func (s *server) next() message {
 	s.t.Helper()
 	m, ok := <-s.got
@@ -87,7 +87,7 @@ func (s *server) next() message {
 	return m
 }
 
-// want is the next message, which must have the method.
+// want returns the next message of the client, which must have the method.
 func (s *server) want(method string) message {
 	s.t.Helper()
 	m := s.next()
@@ -107,7 +107,7 @@ func (s *server) quiet() {
 	}
 }
 
-// say writes lines. The client may have closed its end.
+// say writes a line. It is no error if the client has closed its end.
 func (s *server) say(format string, args ...any) {
 	fmt.Fprintf(s.out, format+"\n", args...)
 }
@@ -125,7 +125,7 @@ const (
 	helloModern = `{"resultType":"complete","supportedVersions":["2026-07-28","2025-11-25"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"toy","version":"1"}}}`
 )
 
-// greet plays the handshake of a server of an era.
+// greet plays the server's part of the handshake of an era.
 func (s *server) greet(era wire.Era) {
 	s.t.Helper()
 	discover := s.want("server/discover")
@@ -137,20 +137,20 @@ func (s *server) greet(era wire.Era) {
 	s.initialize(helloLegacy)
 }
 
-// initialize plays the rest of the handshake of a legacy server.
+// initialize plays the server's part of initialize.
 func (s *server) initialize(hello string) {
 	s.t.Helper()
 	s.result(s.want("initialize"), hello)
 	s.want("notifications/initialized")
 }
 
-// opened is what Open has returned.
+// opened is the result of Open.
 type opened struct {
 	conn *Conn
 	err  error
 }
 
-// dial runs Open; play is the server's part of it.
+// dial runs Open, while play plays the server's part.
 func dial(t testing.TB, cfg Config, play func(s *server)) (*Conn, *server, error) {
 	t.Helper()
 	s, pipes := newServer(t)
@@ -177,13 +177,13 @@ func connect(t testing.TB, era wire.Era, cfg Config) (*Conn, *server) {
 	return c, s
 }
 
-// reply is what Call has returned.
+// reply is the result of Call.
 type reply struct {
 	result json.RawMessage
 	err    error
 }
 
-// invoke runs Call beside the test.
+// invoke runs Call in its own goroutine.
 func invoke(ctx context.Context, c *Conn, method, params string, o CallOptions) <-chan reply {
 	done := make(chan reply, 1)
 	go func() {
@@ -193,7 +193,7 @@ func invoke(ctx context.Context, c *Conn, method, params string, o CallOptions) 
 	return done
 }
 
-// good is the result of a call that must not fail.
+// good returns the result of a call that must not fail.
 func good(t testing.TB, done <-chan reply) string {
 	t.Helper()
 	r := <-done
@@ -203,7 +203,7 @@ func good(t testing.TB, done <-chan reply) string {
 	return string(r.result)
 }
 
-// failed is the text of the error of a call that must fail.
+// failed returns the text of the error of a call that must fail.
 func failed(t testing.TB, done <-chan reply) string {
 	t.Helper()
 	r := <-done

@@ -10,13 +10,13 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// Modern servers notify of changes only on a stream that the client opens
-// (MCP 2026-07-28, "Subscriptions").
+// A modern server notifies of changes only on a stream that the client opens (MCP
+// 2026-07-28, "Subscriptions").
 
 const listenMethod = "subscriptions/listen"
 
-// subscription returns the params with which to listen to the changes of a server's lists;
-// nil if there is nothing to listen to.
+// subscription returns the params of a request that listens to the changes of a server's
+// lists; nil if there is nothing to listen to.
 func subscription(info *Info) []byte {
 	if info.Era != wire.Modern {
 		return nil
@@ -47,7 +47,7 @@ func subscribe(ctx context.Context, c *Conn, params []byte) {
 			return
 		}
 		if e, ok := errors.AsType[*Error](err); ok && e.Code == wire.MethodNotFound.Code(wire.Modern) {
-			return // it has no such thing, whatever it said
+			return // the server does not have the method, although it declared it
 		}
 		if time.Since(began) > longest {
 			wait = first

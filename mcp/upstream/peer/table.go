@@ -8,69 +8,72 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// mostCancelled is how many cancelled requests are remembered by their ids.
+// mostCancelled is how many ids of cancelled requests are kept.
 const mostCancelled = 1024
 
-// Stats counts what a connection had to do without since it was opened.
+// Stats counts the messages that a connection could not use or had to drop since it was
+// opened.
 type Stats struct {
-	Bad       int    // messages that could not be used, and the noise before the first
-	WrongID   int    // answers with an id that was never given, taken for the only open call
+	Bad       int    // messages that could not be used, including the noise before the first message
+	WrongID   int    // answers with an id that was never given, which were accepted for the only open call
 	Unasked   int    // answers to no open call, which were dropped
 	Late      int    // answers to calls that were cancelled before
-	Dropped   int    // notifications that were lost: too many, too fast or too large
-	Merged    int    // notifications of a changed list that found one like them waiting
+	Dropped   int    // notifications that were dropped: too many, too fast or too large
+	Merged    int    // notifications of a changed list that arrived while an equal one waited
 	Refused   int    // requests of the server that were refused
 	Subscribe string // why the subscription to changes of lists has ended or failed; empty while it is open
-	Last      string // the beginning of the latest message that could not be used, without control characters
+	Last      string // beginning of the latest message that could not be used, without control characters
 }
 
-// heard is what a connection remembers of the messages that it got.
+// heard contains counts of the messages that a connection got.
 type heard struct {
-	any   bool // there was a message
+	any   bool // a message has arrived
 	count int  // messages that could be used
 	noise int  // bytes before the first message
-	bad   int  // in a row
-	blank int  // in a row
+	bad   int  // consecutive messages that could not be used
+	blank int  // consecutive empty lines
 }
 
-// good notes a message that could be used; Conn.mu is held.
+// good counts a message that could be used; the caller holds Conn.mu.
 func (h *heard) good() {
 	h.any, h.bad, h.blank = true, 0, 0
 	h.count++
 }
 
-// table holds what is open between the two sides: calls in one direction, requests of the
-// server in the other.
+// table contains the open requests of both sides: the client's calls, and the server's
+// requests.
 type table struct {
 	mu        sync.Mutex
-	err       error              // guarded by mu: why the connection is over
+	err       error              // guarded by mu: why the connection is over; nil while it is open
 	last      int64              // guarded by mu: newest id
 	open      map[int64]*call    // guarded by mu
-	streams   int                // guarded by mu: those in open that are subscriptions
+	streams   int                // guarded by mu: number of subscriptions in open
 	cancelled map[int64]struct{} // guarded by mu: cancelled requests, whose answers may still come
-	forgotten bool               // guarded by mu: ids of cancelled requests were dropped, since they were more than mostCancelled
-	asked     map[string]*asked  // guarded by mu: requests of the server, by their ids
-	heard     heard              // guarded by mu
-	logs      logs               // guarded by mu: those that belong to no single call
-	stats     Stats              // guarded by mu
+	// guarded by mu: ids of cancelled requests were dropped, because there were
+	// mostCancelled of them
+	forgotten bool
+	asked     map[string]*asked // guarded by mu: requests of the server, by their ids
+	heard     heard             // guarded by mu
+	logs      logs              // guarded by mu: log messages that belong to no single call
+	stats     Stats             // guarded by mu
 }
 
-// Stats returns what the connection had to do without until now.
+// Stats returns the counts since the connection was opened.
 func (t *table) Stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.stats
 }
 
-// Err returns why the connection is over, and nil while it is not.
+// Err returns why the connection is over; nil while it is open.
 func (t *table) Err() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.err
 }
 
-// take takes a call out of the open ones. It reports false if it is not one of them any
-// more: somebody else ends it then.
+// take removes a call from the open calls. It returns false if the call was already
+// removed: another goroutine then ends the call.
 func (t *table) take(cl *call) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,7 +84,7 @@ func (t *table) take(cl *call) bool {
 	return true
 }
 
-// remove takes a call out of the open ones; mu is held.
+// remove removes a call from the open calls; the caller holds mu.
 func (t *table) remove(cl *call) {
 	delete(t.open, cl.id)
 	if cl.stream {
@@ -90,15 +93,15 @@ func (t *table) remove(cl *call) {
 	t.withdraw(cl.owner)
 }
 
-// forget takes a call back without a word to the server.
+// forget removes a call without notifying the server.
 func (t *table) forget(cl *call) {
 	if t.take(cl) && cl.stop != nil {
 		cl.stop()
 	}
 }
 
-// hold notes how to end what the transport does for a call. It reports false if the call is
-// over.
+// hold stores the function that ends the transport's work for a call. It returns false if
+// the call is over.
 func (t *table) hold(cl *call, stop func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,7 +119,7 @@ func (t *table) isOpen(cl *call) bool {
 	return t.open[cl.id] == cl
 }
 
-// finish ends a call from outside its goroutine, if it is open.
+// finish ends a call from outside its goroutine, if the call is open.
 func (t *table) finish(cl *call, result json.RawMessage, err error) {
 	if t.take(cl) {
 		cl.result, cl.err = result, err
@@ -124,8 +127,8 @@ func (t *table) finish(cl *call, result json.RawMessage, err error) {
 	}
 }
 
-// left is how long a call whose time is over may still take, since requests of the server
-// waited for their answers meanwhile.
+// left returns how long a call may still take after its timeout, because requests of the
+// server had to wait for their answers.
 func (t *table) left(cl *call) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,9 +143,9 @@ func (t *table) left(cl *call) time.Duration {
 	return cl.timeout - time.Since(cl.activity.since)
 }
 
-// claim takes the call that an answer is for out of the open ones. It is nil where there is
-// no such call, or where it is not certain which one it is; late says that the call was
-// cancelled before. mu is held.
+// claim removes the call that an answer is for from the open calls. It returns nil if there
+// is no such call, or if it is not certain which call it is. late reports that the call was
+// cancelled before. The caller holds mu.
 func (t *table) claim(m *wire.Message, from *call) (_ *call, late bool) {
 	id, ok := number(m.ID)
 	cl := t.open[id]
@@ -155,10 +158,10 @@ func (t *table) claim(m *wire.Message, from *call) (_ *call, late bool) {
 		delete(t.cancelled, id)
 		t.stats.Late++
 		return nil, true
-	case ok && 0 < id && id <= t.last: // answered before, or by the wrong stream
+	case ok && 0 < id && id <= t.last: // the call was answered before, or the answer came on the wrong stream
 		return nil, false
 	}
-	// An id that was never given. Some servers answer with one of their own, such as 0.
+	// The id was never given. Some servers answer with an id of their own, such as 0.
 	if cl = t.only(m, from); cl == nil {
 		return nil, false
 	}
@@ -167,11 +170,12 @@ func (t *table) claim(m *wire.Message, from *call) (_ *call, late bool) {
 	return cl, false
 }
 
-// only is the one call that an answer with a wrong id can be for; nil if there are several.
-// A request that was cancelled may still be answered, so it counts as open. mu is held.
+// only returns the one call that an answer with a wrong id can be for; nil if there are
+// several. A cancelled request may still be answered, so it counts as open. The caller
+// holds mu.
 func (t *table) only(m *wire.Message, from *call) *call {
 	if m.ID == nil && m.Failure == nil {
-		return nil // JSON-RPC has answers without an id, but only for errors
+		return nil // in JSON-RPC only errors may have no id
 	}
 	if from != nil {
 		if t.open[from.id] == from && !from.stream {
@@ -187,7 +191,7 @@ func (t *table) only(m *wire.Message, from *call) *call {
 		switch {
 		case cl.stream:
 		case cl.proof != "" && wire.Member(m.Result, cl.proof) != nil:
-			return cl // during the handshake two are open, and their results differ
+			return cl // during the handshake two requests are open, and their results differ
 		case found != nil:
 			return nil
 		default:
@@ -197,8 +201,8 @@ func (t *table) only(m *wire.Message, from *call) *call {
 	return found
 }
 
-// ownerOf is whose call a message of the server belongs to: that of from, or of all open
-// calls if it is the same; mu is held.
+// ownerOf returns the owner of the call that a message of the server belongs to: the owner
+// of from, or of all open calls if they have the same owner. The caller holds mu.
 func (t *table) ownerOf(from *call) (owner string, known bool) {
 	if from != nil && !from.stream {
 		return from.owner, true
@@ -215,8 +219,8 @@ func (t *table) ownerOf(from *call) (owner string, known bool) {
 	return owner, known
 }
 
-// withdraw ends the requests that belong to an owner who has no open call any more; mu is
-// held.
+// withdraw ends the server's requests for an owner who has no open call any more; the
+// caller holds mu.
 func (t *table) withdraw(owner string) {
 	if len(t.asked) == 0 {
 		return
@@ -232,5 +236,3 @@ func (t *table) withdraw(owner string) {
 		}
 	}
 }
-
-// logs reports whether one more log message may pass now. Those of the only open call have
