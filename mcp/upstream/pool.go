@@ -17,13 +17,13 @@ import (
 
 // Errors of a Pool.
 var (
-	// ErrClosed is what callers get after Close.
+	// ErrClosed is returned to callers after Close.
 	ErrClosed = errors.New("other people's servers are not available any more: belljar is ending")
 	// ErrUnknown is wrapped by the error for a server that is not in the configuration.
 	ErrUnknown = errors.New("the server is not in the configuration")
 )
 
-// Reasons for which an instance ends.
+// The reasons why an instance ends.
 var (
 	errRemoved  = errors.New("the server was removed from the configuration")
 	errReplaced = errors.New("the entry of the server, or what the policy says of it, was changed")
@@ -37,31 +37,34 @@ const (
 	defaultMost = 64
 )
 
-// Config is what a pool needs.
+// Config is the configuration of a pool.
 type Config[C Conn] struct {
 	Starter Starter
 	Dialer  Dialer[C]
-	// Grant returns the grant of a server's box for a tenant: that of the policy. It is
-	// called with a lock held, and must neither wait nor call the pool.
+	// Grant returns the policy's grant of a server's box for a tenant. It is called with a
+	// lock held, and must neither wait nor call the pool.
 	Grant func(tenant string, s Server) (policies.Grant, error)
-	// Changed gets each change of an instance's state, in the goroutine of the instance. Only
-	// that of a failure has Stderr. It must return soon, and not call the pool. Nil drops them.
+	// Changed gets each change of an instance's state, in the goroutine of the instance.
+	// Only the status of a failure has Stderr. Changed must return quickly, and must not
+	// call the pool. Nil drops the changes.
 	Changed func(s Status)
-	Wait    time.Duration  // of Gather, at most; 2 s
-	Most    int            // instances of one tenant; 64
-	Chance  func() float64 // a random number from 0 to 1, for the jitter of pauses; of math/rand
+	Wait    time.Duration  // longest wait of Gather; default 2 s
+	Most    int            // most instances of one tenant; default 64
+	Chance  func() float64 // returns a random number from 0 to 1, for the jitter of pauses; default rand.Float64
 }
 
-// Pool has the servers of one configuration and their instances. Its methods are safe for
-// concurrent use.
+// Pool contains the servers of one configuration and their instances. Its methods are safe
+// for concurrent use.
 type Pool[C Conn] struct {
 	cfg Config[C]
-	wg  sync.WaitGroup // the goroutines of instances
+	wg  sync.WaitGroup // counts the goroutines of instances
 
-	mu        sync.Mutex
-	servers   map[string]Server    // guarded by mu
-	instances map[Key]*instance[C] // guarded by mu: those that are not at rest, and those that have failed; at most Most of a tenant
-	closed    bool                 // guarded by mu
+	mu      sync.Mutex
+	servers map[string]Server // guarded by mu
+	// guarded by mu: instances that are not at rest, and those that have failed; at most
+	// cfg.Most for each tenant
+	instances map[Key]*instance[C]
+	closed    bool // guarded by mu
 }
 
 // NewPool returns a pool without servers.
@@ -74,9 +77,9 @@ func NewPool[C Conn](cfg Config[C]) *Pool[C] {
 	return &Pool[C]{cfg: cfg, instances: make(map[Key]*instance[C])}
 }
 
-// Set replaces the servers. Instances of a server that is not there any more, or has
-// another ID, end, and with them the calls that use them; the others go on. Set does not
-// wait for what ends.
+// Set replaces the servers. If a server is removed or has another ID, its instances end,
+// together with the calls that use them; other instances continue. Set does not wait for
+// the instances to end.
 func (p *Pool[C]) Set(servers []Server) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,14 +97,13 @@ func (p *Pool[C]) Set(servers []Server) {
 	}
 }
 
-// Do calls f with a connection to the server, as the caller may use it: it starts the
-// server if nothing runs for the caller yet, and waits until the start has succeeded or
-// failed. ctx bounds that, and f. If the server cannot be used, the error is an
-// *Unavailable, whose text is for the agent. If the server ends meanwhile, so does the
-// context of f.
+// Do calls f with a connection to the server that the caller may use. If no instance runs
+// for the caller, Do starts the server, and waits until the start has succeeded or failed.
+// ctx bounds the wait and f. If the server cannot be used, the error is an *Unavailable,
+// whose text is for the agent. If the server ends while f runs, the context of f ends too.
 //
-// g is the grant of the call. A server that may do more than the session is refused, and not
-// started.
+// g is the grant of the call. A server that may do more than the session is refused, and
+// not started.
 func (p *Pool[C]) Do(ctx context.Context, g policies.Grant, who Caller, server string, f func(ctx context.Context, conn C) error) error {
 	for {
 		i, err := p.demand(ctx, who, server, g.MayUse)
@@ -111,14 +113,15 @@ func (p *Pool[C]) Do(ctx context.Context, g policies.Grant, who Caller, server s
 		if err = i.do(ctx, f); !errors.Is(err, errGone) {
 			return err
 		}
-		// It ended before the call could begin. Each further round waits for an end and a start.
+		// The instance ended before the call could begin. Each further round waits for an
+		// end and a start.
 	}
 }
 
-// Gather starts the servers of some names that do not run for the caller, all at once,
-// and those that need no start it leaves as they are; no names are all servers. It waits
-// until each has succeeded or failed, at most for Config.Wait. Config.Changed gets what
-// comes later. The result has one status for each server.
+// Gather starts the named servers that do not run for the caller, all at the same time.
+// Without names it starts all servers. It waits until each start has succeeded or failed,
+// at most for Config.Wait. Config.Changed gets later changes. The result has one status for
+// each server.
 func (p *Pool[C]) Gather(ctx context.Context, who Caller, servers ...string) []Status {
 	if len(servers) == 0 {
 		servers = p.names(func(Server) bool { return true })
@@ -144,40 +147,40 @@ func (p *Pool[C]) Gather(ctx context.Context, who Caller, servers ...string) []S
 	return all
 }
 
-// Begin starts the servers that are to be there from the beginning of a session. It does
+// Begin starts the servers that the policy starts at the beginning of a session. It does
 // not wait for them.
 func (p *Pool[C]) Begin(ctx context.Context, who Caller) {
 	for _, name := range p.names(func(s Server) bool { return s.Settings.Eager }) {
-		// The error is reported where the server is needed.
+		// an error is reported when a call needs the server
 		_, _ = p.demand(ctx, who, name, anyGrant)
 	}
 }
 
-// End ends what runs for one session only.
+// End ends the instances that run for one session only.
 func (p *Pool[C]) End(tenant, session string) {
 	p.endAll(func(i *instance[C]) bool {
 		return session != "" && i.spec.Key.Tenant == tenant && i.spec.Key.Session == session
 	}, errSession)
 }
 
-// Restart ends all instances of a server, forgets that they have failed or were held, and
-// starts those anew that were there. It reports how many there were. It does not wait.
+// Restart ends all instances of a server, forgets their failures and holds, and starts new
+// instances in their place. It returns how many there were. It does not wait.
 func (p *Pool[C]) Restart(ctx context.Context, server string) int {
 	keys := p.endAll(func(i *instance[C]) bool { return i.spec.Key.Server == server }, errRestart)
 	for _, key := range keys {
-		_, _ = p.demand(ctx, key.Caller, server, anyGrant) // the same key again
+		_, _ = p.demand(ctx, key.Caller, server, anyGrant) // the same key as before
 	}
 	return len(keys)
 }
 
-// Stop ends all instances of a server, and forgets that they have failed or were held. It reports
-// how many there were. It does not wait. A later call that needs the server starts it.
+// Stop ends all instances of a server, and forgets their failures and holds. It returns how
+// many there were. It does not wait. A later call that needs the server starts it.
 func (p *Pool[C]) Stop(server string) int {
 	return len(p.endAll(func(i *instance[C]) bool { return i.spec.Key.Server == server }, errStopped))
 }
 
-// Logs returns what the instances of a server have written to standard error, in order, the last
-// lines of each.
+// Logs returns the last lines that the instances of a server have written to standard
+// error, in the order of their keys.
 func (p *Pool[C]) Logs(server string, lines int) (all []Log) {
 	p.mu.Lock()
 	instances := slices.Collect(maps.Values(p.instances))
@@ -191,7 +194,8 @@ func (p *Pool[C]) Logs(server string, lines int) (all []Log) {
 	return all
 }
 
-// Status is how all instances are, and all servers without one, in order.
+// Status returns the status of all instances, and of all servers without an instance, in
+// the order of their keys.
 func (p *Pool[C]) Status() []Status {
 	p.mu.Lock()
 	instances := slices.Collect(maps.Values(p.instances))
@@ -209,8 +213,9 @@ func (p *Pool[C]) Status() []Status {
 	return all
 }
 
-// Close ends all instances and waits until nothing is left of them. Calls that run end with
-// that reason, and those that come later get ErrClosed. It may be called twice and by many.
+// Close ends all instances and waits until nothing is left of them. Running calls end with
+// ErrClosed as the reason, and later calls get ErrClosed. It may be called several times,
+// also concurrently.
 func (p *Pool[C]) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -221,7 +226,7 @@ func (p *Pool[C]) Close() {
 	p.wg.Wait()
 }
 
-// names are the servers of a kind, in order.
+// names returns the names of the servers for which of returns true, sorted.
 func (p *Pool[C]) names(of func(Server) bool) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -235,7 +240,7 @@ func (p *Pool[C]) names(of func(Server) bool) []string {
 	return all
 }
 
-// endAll ends the instances of a kind, and returns their keys.
+// endAll ends the instances for which of returns true, and returns their keys.
 func (p *Pool[C]) endAll(of func(i *instance[C]) bool, why error) (keys []Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -257,19 +262,19 @@ func (p *Pool[C]) dismiss(i *instance[C], why error) {
 	}
 }
 
-// forget takes an instance out of the pool, if it is not another's place by now. The
-// caller holds mu.
+// forget removes an instance from the pool, unless another instance has already taken its
+// place. The caller holds mu.
 func (p *Pool[C]) forget(i *instance[C]) {
 	if p.instances[i.spec.Key] == i {
 		delete(p.instances, i.spec.Key)
 	}
 }
 
-// anyGrant lets demand begin a server whatever it may do: no call uses it yet.
+// anyGrant lets demand start a server with any grant: no call uses the server yet.
 func anyGrant(policies.Grant) error { return nil }
 
-// demand returns the instance that serves a caller. It begins one if it has to. may refuses
-// the grant of the server's box, before anything is begun.
+// demand returns the instance that serves a caller, and starts one if necessary. may can
+// refuse the grant of the server's box, before anything is started.
 func (p *Pool[C]) demand(ctx context.Context, who Caller, server string, may func(policies.Grant) error) (*instance[C], error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -290,7 +295,7 @@ func (p *Pool[C]) demand(ctx context.Context, who Caller, server string, may fun
 			return last, refused(server, may(last.spec.Grant))
 		}
 		if before = last.gone; !last.ended {
-			m = record // it was not needed while it failed
+			m = record // nobody needed the instance while it failed
 		}
 	}
 	grant, err := p.cfg.Grant(who.Tenant, s)
@@ -304,7 +309,7 @@ func (p *Pool[C]) demand(ctx context.Context, who Caller, server string, may fun
 		return nil, fmt.Errorf("start the server %s: %d servers run for tenant %s already. Nothing was called. Retry when one of them is idle", Line(server), p.cfg.Most, who.Tenant)
 	}
 	i := newInstance(Spec{Key: key, Server: s, Grant: grant}, &p.cfg, m, before)
-	// The instance outlives the call that begins it.
+	// The instance outlives the call that starts it.
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	i.end = end
 	p.instances[key] = i
@@ -320,7 +325,8 @@ func (p *Pool[C]) demand(ctx context.Context, who Caller, server string, may fun
 	return i, nil
 }
 
-// refused is the error of a call of a server that may do more than the session; nil for nil.
+// refused returns the error of a call of a server that may do more than the session; nil if
+// err is nil.
 func refused(server string, err error) error {
 	if err == nil {
 		return nil
@@ -328,8 +334,8 @@ func refused(server string, err error) error {
 	return fmt.Errorf("call the server %s: %w. Nothing was called", Line(server), err)
 }
 
-// room reports whether a tenant may have one instance more. The instance that failed the longest
-// ago makes room. The caller holds mu.
+// room reports whether a tenant may have one more instance. If necessary, the instance that
+// failed the longest ago is forgotten. The caller holds mu.
 func (p *Pool[C]) room(tenant string) bool {
 	var oldest *instance[C]
 	var since time.Time

@@ -18,7 +18,7 @@ import (
 
 func nothing(context.Context, *conn) error { return nil }
 
-// Many callers at once start a server once.
+// Many callers at the same time start a server once.
 func TestOneStartForManyCallers(t *testing.T) {
 	w := newWorld(always(act{after: 5 * time.Second}))
 	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
@@ -37,8 +37,8 @@ func TestOneStartForManyCallers(t *testing.T) {
 	})
 }
 
-// A client that calls a server every 60 ms for an hour, and each time finds that it ends
-// before its handshake, causes eight starts.
+// A client calls a server every 60 ms for an hour, and the server always ends before its
+// handshake. That causes eight starts.
 func TestStormOfCallsIsEightStarts(t *testing.T) {
 	w := newWorld(always(act{dead: true, exit: errors.New("exit status 1")}))
 	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
@@ -62,8 +62,8 @@ func TestStormOfCallsIsEightStarts(t *testing.T) {
 	})
 }
 
-// The pauses between starts double, to a minute; a first failure is followed by another
-// start as well.
+// The pauses between starts double, up to a minute. A first failure is also followed by
+// another start.
 func TestPauses(t *testing.T) {
 	for _, tt := range []struct {
 		chance float64
@@ -93,13 +93,13 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// After a minute of being ready a failure counts as the first one. The starts of ten
-// minutes count all the same.
+// After a minute of being ready, a failure counts as the first one for the pause. All
+// starts in ten minutes still count for the budget.
 func TestPauseIsResetBySteadyWork(t *testing.T) {
 	for _, tt := range []struct {
 		lives  time.Duration
 		starts int
-		pause  time.Duration // before the fourth start
+		pause  time.Duration // pause before the fourth start
 	}{
 		{61 * time.Second, 8, time.Second}, {59 * time.Second, 20, 4 * time.Second}, {3 * time.Minute, 20, time.Second},
 	} {
@@ -122,7 +122,8 @@ func TestPauseIsResetBySteadyWork(t *testing.T) {
 	}
 }
 
-// A server that never answers, or whose program never starts, ends with its time.
+// The start of a server that never answers, or whose program never starts, ends with its
+// timeout.
 func TestStartIsBounded(t *testing.T) {
 	for _, tt := range []struct {
 		hang, want string
@@ -166,7 +167,7 @@ func TestStartIsBounded(t *testing.T) {
 	}
 }
 
-// A package that does not exist is looked for three times.
+// If a package does not exist, the server is started three times.
 func TestLastingFailureIsTriedThrice(t *testing.T) {
 	w := newWorld(always(act{start: fmt.Errorf("npm 404: no such package: %w", upstream.ErrLasting)}))
 	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
@@ -184,8 +185,8 @@ func TestLastingFailureIsTriedThrice(t *testing.T) {
 	})
 }
 
-// The status of a server says that a person has to log in while that is why the server does not
-// run, and not after another failure or a start that succeeds.
+// The status of a server has NeedsLogin while a missing login is the reason that the server
+// does not run, and not after another failure or a successful start.
 func TestStatusSaysWhetherALoginIsMissing(t *testing.T) {
 	w := newWorld(func(n int, _ upstream.Spec) act {
 		switch n {
@@ -213,7 +214,7 @@ func TestStatusSaysWhetherALoginIsMissing(t *testing.T) {
 	})
 }
 
-// A server that is held is not started again before a person asks for it.
+// A server that is held is not started again until a person restarts it.
 func TestHeldUntilAsked(t *testing.T) {
 	held := fmt.Errorf("the description of read_file has changed: %w", upstream.ErrHeld)
 	w := newWorld(func(n int, _ upstream.Spec) act {
@@ -242,7 +243,7 @@ func TestHeldUntilAsked(t *testing.T) {
 	})
 }
 
-// An instance that failed too often is started again when a person asks for it, with a new
+// An instance that failed too often is started again when a person restarts it, with a new
 // budget.
 func TestFailedUntilAsked(t *testing.T) {
 	w := newWorld(always(act{start: errors.New("no")}))
@@ -260,8 +261,8 @@ func TestFailedUntilAsked(t *testing.T) {
 	})
 }
 
-// A person stops a server: calls that run fail, nothing starts until something needs the server,
-// and what it has written can be read as long as it runs or has failed.
+// A person stops a server: running calls fail, and nothing starts until something needs the
+// server. Its output can be read as long as it runs or has failed.
 func TestStop(t *testing.T) {
 	w := newWorld(always(act{}))
 	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a"), server(t, "b")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
@@ -299,8 +300,8 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// A server that nobody uses is stopped, and started by the next call. A call that runs
-// keeps it, and so does the policy.
+// A server that nobody uses is stopped, and started by the next call. It is not stopped
+// while a call runs, or if the policy keeps it.
 func TestIdle(t *testing.T) {
 	w := newWorld(always(act{}))
 	all := []upstream.Server{server(t, "a"), server(t, "kept", func(s *upstream.Server) { s.Settings.Keep = true })}
@@ -311,7 +312,7 @@ func TestIdle(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for range 10 { // less than ten minutes each
+		for range 10 { // each pause is shorter than the ten minutes of the idle timeout
 			time.Sleep(9 * time.Minute)
 			if err := pool.Do(t.Context(), g, ann, "a", nothing); err != nil || w.starts() != 2 {
 				t.Fatalf("%v, %d starts", err, w.starts())
@@ -337,7 +338,7 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// A server that is idle while it fails does not get a new budget by that.
+// A failing server does not get a new budget by being idle.
 func TestIdleFailureKeepsItsRecord(t *testing.T) {
 	w := newWorld(always(act{start: errors.New("no")}))
 	s := server(t, "a", func(s *upstream.Server) { s.Settings.Timeouts.Idle = 500 * time.Millisecond })
@@ -352,7 +353,8 @@ func TestIdleFailureKeepsItsRecord(t *testing.T) {
 	})
 }
 
-// Each mode shares a server with those that it says, and with no other tenant.
+// Each mode of sharing shares a server between the callers that it names, and never between
+// tenants.
 func TestShare(t *testing.T) {
 	var callers []upstream.Caller
 	for _, tenant := range []string{"t", "u"} {
@@ -390,8 +392,9 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// A call whose grant is of another tenant, or allows less than the server may do, is not
-// served, and starts nothing. Nor does it use what was started for another call.
+// A call whose grant is for another tenant, or allows less than the server may do, is
+// refused, and starts nothing. It does not use a server that was started for another call
+// either.
 func TestDoLooksAtTheGrant(t *testing.T) {
 	w := newWorld(always(act{}))
 	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a"), server(t, "net")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
@@ -425,8 +428,8 @@ func TestDoLooksAtTheGrant(t *testing.T) {
 	})
 }
 
-// Servers start side by side: of twenty, of which nineteen hang, the one is there within the
-// wait, and a later one is reported.
+// Servers start at the same time: of twenty servers, one is ready within the wait, and one
+// that is ready later is reported. The others hang.
 func TestGather(t *testing.T) {
 	w := newWorld(func(_ int, s upstream.Spec) act {
 		switch s.Server.Name {
@@ -473,7 +476,7 @@ func TestGather(t *testing.T) {
 	})
 }
 
-// Gather does not wait for those that fail, and waits no longer than its caller.
+// Gather does not wait for servers that fail, and waits no longer than its context allows.
 func TestGatherEnds(t *testing.T) {
 	w := newWorld(func(_ int, s upstream.Spec) act {
 		if s.Server.Name == "bad" {
@@ -494,7 +497,7 @@ func TestGatherEnds(t *testing.T) {
 	})
 }
 
-// Servers that are to be there from the beginning start with the session.
+// Servers that the policy starts at the beginning of a session start with it.
 func TestBegin(t *testing.T) {
 	w := newWorld(always(act{}))
 	eager := server(t, "eager", func(s *upstream.Server) { s.Settings.Eager = true })
@@ -507,8 +510,8 @@ func TestBegin(t *testing.T) {
 	})
 }
 
-// A new configuration ends what is not in it, with the calls that run and the reason, and
-// leaves alone what is the same.
+// A new configuration ends the servers that are not in it, with the reason for their
+// running calls, and leaves unchanged servers alone.
 func TestSet(t *testing.T) {
 	w := newWorld(always(act{closing: 300 * time.Millisecond}))
 	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "same"), server(t, "gone"), server(t, "new")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
@@ -553,8 +556,7 @@ func TestSet(t *testing.T) {
 	})
 }
 
-// An instance that is replaced is gone before its successor starts, and so is one that is
-// restarted.
+// An instance that is replaced or restarted is gone before its successor starts.
 func TestSuccessorWaits(t *testing.T) {
 	w := newWorld(always(act{closing: 5 * time.Second}))
 	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
@@ -575,7 +577,7 @@ func TestSuccessorWaits(t *testing.T) {
 	})
 }
 
-// The end of a session ends what runs for it alone.
+// The end of a session ends the instances that run for it alone.
 func TestEnd(t *testing.T) {
 	w := newWorld(always(act{}))
 	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "own", share(policies.ShareSession)), server(t, "shared")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
@@ -600,8 +602,8 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// A tenant has so many servers and no more, whatever another one has. A failed instance makes
-// room.
+// A tenant has a bounded number of instances, independent of other tenants. A failed
+// instance makes room.
 func TestRoom(t *testing.T) {
 	w := newWorld(func(_ int, s upstream.Spec) act {
 		if s.Key.Session == "bad" {
@@ -632,7 +634,7 @@ func TestRoom(t *testing.T) {
 	})
 }
 
-// Calls of one server at once are bounded.
+// The number of calls of one server at the same time is bounded.
 func TestCallsAreBounded(t *testing.T) {
 	w := newWorld(always(act{}))
 	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
@@ -653,8 +655,8 @@ func TestCallsAreBounded(t *testing.T) {
 	})
 }
 
-// A server that dies under a call, in whatever way, is named with its reason, its last
-// lines and what becomes of it. The error of a call that is the server's answer stays.
+// If a server dies during a call, in whatever way, the error has its name, the reason, its
+// last lines and what happens next. An error that is the server's answer stays unchanged.
 func TestServerDiesUnderACall(t *testing.T) {
 	answer := errors.New("the server's own error")
 	for _, a := range []act{
@@ -695,8 +697,8 @@ func TestServerDiesUnderACall(t *testing.T) {
 	}
 }
 
-// Where principals share a server, none of them reads what it wrote to stderr: that may be about
-// the call of another one.
+// If principals share a server, none of them gets its lines of stderr: they may be about
+// the call of another principal.
 func TestSharedServerDiesUnderACall(t *testing.T) {
 	w := newWorld(always(act{dies: time.Second, exit: errors.New("exit status 3")}))
 	shared := server(t, "a")
@@ -718,8 +720,8 @@ func TestSharedServerDiesUnderACall(t *testing.T) {
 	})
 }
 
-// A server that exits with status 0 after each answer is started again within its budget,
-// and then has failed with that reason.
+// A server that exits with status 0 after each answer is started again within its budget.
+// Then it has failed, with that reason.
 func TestExitAfterEachAnswer(t *testing.T) {
 	w := newWorld(always(act{exit: errors.New("it exited with status 0")}))
 	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
@@ -744,7 +746,7 @@ func TestExitAfterEachAnswer(t *testing.T) {
 	})
 }
 
-// A caller that goes away is not waited for, and the server starts on for others.
+// If a caller goes away, the server's start continues for others.
 func TestCallerGoesAway(t *testing.T) {
 	w := newWorld(always(act{after: 10 * time.Second}))
 	bubble(t, w, upstream.Config[*conn]{}, []upstream.Server{server(t, "a")}, func(t *testing.T, pool *upstream.Pool[*conn]) {
@@ -759,7 +761,7 @@ func TestCallerGoesAway(t *testing.T) {
 	})
 }
 
-// Close ends starts, calls and pauses, and refuses what comes later.
+// Close ends starts, calls and pauses, and later calls are refused.
 func TestClose(t *testing.T) {
 	w := newWorld(func(_ int, s upstream.Spec) act {
 		return map[string]act{"hangs": {hang: "start"}, "dials": {hang: "dial"}, "waits": {start: errors.New("no")}, "works": {closing: time.Second}}[s.Server.Name]
@@ -791,7 +793,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// A remote server has no process, and lives in the same way.
+// A remote server has no process, and otherwise the same states.
 func TestRemote(t *testing.T) {
 	w := newWorld(always(act{drops: 5 * time.Second}))
 	s := server(t, "a", func(s *upstream.Server) { s.Remote = true })
@@ -824,8 +826,8 @@ func TestGrantRefused(t *testing.T) {
 	})
 }
 
-// A server writes the text of its error, which goes to logs and terminals: the reason is one
-// short line in which nothing acts.
+// A server chooses the text of its error, which goes to logs and terminals: the reason is
+// one short line without effects on a terminal.
 func TestReasonIsOneShortLine(t *testing.T) {
 	for _, is := range []error{upstream.ErrHeld, upstream.ErrLasting} {
 		evil := fmt.Errorf("%w: refused: \x1b]52;c;eA==\x07\n\u202e%s", is, strings.Repeat("x", 1<<20))

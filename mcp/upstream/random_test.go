@@ -17,7 +17,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// follows are the states that may follow a state.
+// follows contains the states that may follow each state.
 var follows = map[upstream.State][]upstream.State{
 	upstream.Off:      {upstream.Starting},
 	upstream.Starting: {upstream.Starting, upstream.Ready, upstream.Waiting, upstream.Held, upstream.Failed, upstream.Off},
@@ -28,7 +28,7 @@ var follows = map[upstream.State][]upstream.State{
 	upstream.Failed:   {upstream.Starting},
 }
 
-// randomAct is what a server may do: to work, or to fail in any of the ways that it can.
+// randomAct returns a random act: the server works, or fails in one of the possible ways.
 func randomAct(r *rand.Rand) act {
 	a := act{after: time.Duration(r.Int64N(int64(3 * time.Second))), closing: time.Duration(r.Int64N(int64(2 * time.Second))), exit: errors.New("exit status 1")}
 	switch r.IntN(12) {
@@ -56,14 +56,14 @@ func randomAct(r *rand.Rand) act {
 	return a
 }
 
-// Whatever servers do and callers want: one program runs for one key, nobody gets a
-// server of somebody else, states follow each other as they may, starts keep to their
+// Whatever servers do and callers request: one program runs for one key, nobody gets
+// another tenant's server, states follow each other as allowed, starts keep to their
 // budget, and nothing is left in the end.
 func TestRandomLives(t *testing.T) {
 	cases, r := testenv.Cases(t, 60)
 	for range cases {
 		seed := [2]uint64{r.Uint64(), r.Uint64()}
-		asked := r.IntN(2) == 0 // by people, who give a new budget
+		asked := r.IntN(2) == 0 // people restart servers, which gives a new budget
 		t.Run(fmt.Sprintf("%x-%x", seed[0], seed[1]), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { randomLife(t, rand.New(rand.NewPCG(seed[0], seed[1])), asked) })
 		})
@@ -71,7 +71,7 @@ func TestRandomLives(t *testing.T) {
 }
 
 func randomLife(t *testing.T, r *rand.Rand, asked bool) {
-	var mu sync.Mutex // guards r, and what follows
+	var mu sync.Mutex // guards r and last
 	last := make(map[upstream.Key]upstream.State)
 	w := newWorld(func(int, upstream.Spec) act {
 		mu.Lock()
@@ -89,7 +89,8 @@ func randomLife(t *testing.T, r *rand.Rand, asked bool) {
 		if !seen {
 			before = upstream.Off
 		}
-		// An instance that is replaced while it waits for its predecessor goes off unseen.
+		// If an instance is replaced while it waits for its predecessor, only its state off
+		// is reported.
 		unseen := s.State == upstream.Off && slices.Contains([]upstream.State{upstream.Off, upstream.Held, upstream.Failed}, before)
 		if !unseen && !slices.Contains(follows[before], s.State) {
 			w.fault("%+v goes from %s to %s", s.Key, before, s.State)
@@ -104,7 +105,7 @@ func randomLife(t *testing.T, r *rand.Rand, asked bool) {
 		for n, id := range ids {
 			all = append(all, server(t, fmt.Sprint(n), share(policies.Share(n%3)), func(s *upstream.Server) {
 				s.ID, s.Remote, s.Installs = id, n == 3, n == 2
-				// A server that was idle after it had worked has a new budget, too.
+				// Being idle after work also gives a server a new budget.
 				s.Settings.Keep, s.Settings.Timeouts.Idle = !asked, time.Duration(1+n)*time.Minute
 			}))
 		}

@@ -14,21 +14,21 @@ import (
 // Server is one entry of a configuration.
 type Server struct {
 	Name string
-	// ID is a digest of all that the server is: its entry, where the entry comes from, and
-	// what the policy says of it. An instance lives on in a new configuration as long as the
-	// ID is the same.
+	// ID is a digest of everything that determines the server: its entry, the source of the
+	// entry, and the policy for it. An instance continues under a new configuration as long
+	// as the ID is the same.
 	ID       string
-	Trusted  bool // no box can write the file of the entry
-	Remote   bool // it is reached over HTTP, without a process
-	Installs bool // the start may fetch the server first
+	Trusted  bool // no box can write the file that contains the entry
+	Remote   bool // the server is reached over HTTP, without a process
+	Installs bool // the start may fetch the server's package first
 	Settings policies.Upstream
 }
 
-// Caller is whose call needs a server.
+// Caller identifies the tenant, the principal and the session whose call needs a server.
 type Caller struct{ Tenant, Principal, Session string }
 
-// Key is what an instance works for. A member is empty if the instance is shared by all of
-// its kind. The tenant never is.
+// Key identifies an instance: the server and the callers that share it. Principal or
+// Session is empty if it is shared by all of them. Tenant is never empty.
 type Key struct {
 	Server string
 	Caller
@@ -39,7 +39,7 @@ func (k Key) compare(o Key) int {
 	return cmp.Or(strings.Compare(k.Server, o.Server), strings.Compare(k.Tenant, o.Tenant), strings.Compare(k.Principal, o.Principal), strings.Compare(k.Session, o.Session))
 }
 
-// keyOf returns the instance that serves a caller.
+// keyOf returns the key of the instance that serves a caller.
 func keyOf(s *Server, c Caller) Key {
 	switch s.Settings.Share {
 	case policies.ShareTenant:
@@ -51,61 +51,63 @@ func keyOf(s *Server, c Caller) Key {
 	return Key{Server: s.Name, Caller: c}
 }
 
-// Spec is what is started, and for whom.
+// Spec describes a server to start, and for whom.
 type Spec struct {
 	Key    Key
 	Server Server
-	Grant  policies.Grant // of the server's box
+	Grant  policies.Grant // grant of the server's box
 }
 
 // Starter starts the programs of servers.
 type Starter interface {
-	// Start starts a server, and returns when it runs. It keeps to ctx, which bounds the
-	// start and not the life of the process. It leaves nothing behind if it fails.
+	// Start starts a server, and returns when it runs. ctx bounds the start, and not the
+	// life of the process. If Start fails, it leaves nothing running.
 	Start(ctx context.Context, s Spec) (Process, error)
 }
 
-// Process is a server that was started, with everything that it started itself.
+// Process is a started server, with all processes that it started itself.
 type Process interface {
 	In() io.WriteCloser
 	Out() io.Reader
-	// Stderr returns the last lines that it wrote there, at most so many, as they may be
-	// shown: without control characters and without secrets.
+	// Stderr returns at most the last most lines of standard error, in a form that may be
+	// shown: without control characters and secrets.
 	Stderr(most int) []string
-	// Done is closed when the server has ended, and Err then says how; Err is nil if Close
-	// ended it.
+	// Done returns a channel that is closed when the server has ended. Err then returns how
+	// it ended; nil if Close ended it.
 	Done() <-chan struct{}
 	Err() error
-	// Close kills all of it and waits until nothing is left. It may be called twice.
+	// Close kills all processes of the server and waits until none is left. It may be
+	// called twice.
 	Close()
 }
 
 // Conn is a connection to a server, such as a *peer.Conn.
 type Conn interface {
-	// Done is closed when the connection is over, and Err then says why.
+	// Done returns a channel that is closed when the connection is over. Err then returns
+	// why.
 	Done() <-chan struct{}
 	Err() error
-	// Close ends the connection and all calls on it, and waits for what belongs to it. It
-	// may be called twice.
+	// Close ends the connection and all calls on it, and waits for its goroutines. It may
+	// be called twice.
 	Close()
 }
 
 // Dialer connects to servers.
 type Dialer[C Conn] interface {
-	// Dial shakes hands with a server, and does whatever else has to be done before calls
-	// may use it. It keeps to ctx, which bounds the handshake and not the connection. p is
-	// nil for a remote server; Dial does not close it.
+	// Dial makes the handshake with a server, and all other steps before calls may use it.
+	// ctx bounds the handshake, and not the connection. p is nil for a remote server; Dial
+	// does not close it.
 	Dial(ctx context.Context, s Spec, p Process) (C, error)
 }
 
-// Errors of a Starter or a Dialer that mean more than that a start failed.
+// Errors of a Starter or a Dialer that have further effects than a failed start.
 var (
 	// ErrHeld is wrapped by the error for a server that must not run until a person has
 	// decided about it. It is not started again before Pool.Restart.
 	ErrHeld = errors.New("a person has to decide about it")
-	// ErrLasting is wrapped by an error that another start hardly cures, such as a package
-	// that does not exist. Such a server is started twice more, and no further.
+	// ErrLasting is wrapped by an error that another start will hardly fix, for example a
+	// package that does not exist. Such a server is started twice more, and then not again.
 	ErrLasting = errors.New("another start does not help")
-	// ErrLogin is ErrLasting for a server at which a person has to log in first.
+	// ErrLogin is ErrLasting for a server at which a person must log in first.
 	ErrLogin = fmt.Errorf("%w before a person has logged in", ErrLasting)
 )

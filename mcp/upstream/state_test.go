@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// The rules of the state machine, one event after the other.
+// TestMachine checks the rules of the state machine, event by event.
 func TestMachine(t *testing.T) {
 	begin := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	type event struct {
 		after time.Duration
 		do    string // start, ready, drain, fail, lasting, hold, worked, idle
 		state State
-		pause time.Duration // of Waiting
+		pause time.Duration // in Waiting: time until the next start
 	}
 	for name, events := range map[string][]event{
 		"a start that fails is followed by others, up to eight": {
@@ -117,7 +117,8 @@ func TestMachine(t *testing.T) {
 			if m.state != e.state || m.since != now || e.state == Waiting && m.until.Sub(now) != e.pause {
 				t.Errorf("%s: event %d, %s: %s until %v, want %s for %v", name, n, e.do, m.state, m.until.Sub(now), e.state, e.pause)
 			}
-			// A start after a failure says why there is one; a server that is ready has no such reason.
+			// A start after a failure keeps the reason of the failure; a server that is
+			// ready has no reason.
 			switch e.do {
 			case "fail", "lasting", "hold":
 				why = true
@@ -134,7 +135,8 @@ func TestMachine(t *testing.T) {
 	}
 }
 
-// A pause is within a fifth of what it is meant to be, and never longer than 72 seconds.
+// A pause differs from its nominal length by at most a fifth, and is never longer than 72
+// seconds.
 func TestPauseIsBounded(t *testing.T) {
 	for failures := 1; failures < 1000; failures++ {
 		m := machine{failures: failures}

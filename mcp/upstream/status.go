@@ -8,50 +8,53 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// Status is how an instance is. A server without an instance has one with the state off.
+// Status is the status of an instance. A server without an instance has a status with the
+// state off.
 type Status struct {
 	Key
-	State   State
-	Since   time.Time // when the state began; zero if nothing has happened
-	Reason  string    // why it is not ready: of the latest failure, or of the hold; empty if it is ready; one short line without control characters
-	Step    string    // of a start: the installation, the start of the program or the handshake; empty before these
-	Attempt int       // starts in ten minutes, with the latest one
-	Until   time.Time // of waiting: the next start
-	Stderr  []string  // the last lines of the latest process, as they may be shown
-	Calls   int       // that are running
-	// NeedsLogin is set if the reason is that a person has to log in.
+	State State
+	Since time.Time // time when the state began; zero if nothing has happened
+	// reason of the latest failure or of the hold, as one short line without control
+	// characters; empty if the server is ready
+	Reason  string
+	Step    string    // step of a start: the installation, the start of the program or the handshake; empty before these
+	Attempt int       // number of starts in ten minutes, including the latest
+	Until   time.Time // in Waiting: time of the next start
+	Stderr  []string  // last lines of the latest process, in a form that may be shown
+	Calls   int       // number of running calls
+	// NeedsLogin is set if the reason is that a person must log in.
 	NeedsLogin bool
 }
 
-// Log is what the latest process of an instance has written to standard error.
+// Log contains the latest process's output on standard error.
 type Log struct {
 	Key
 	State State
-	Lines []string // the last ones, as they may be shown
+	Lines []string // last lines, in a form that may be shown
 }
 
-// shownStderr is how many lines of stderr a status has.
+// shownStderr is how many lines of stderr a status contains.
 const shownStderr = 5
 
-// Bounds of the texts of others in a message.
+// Bounds of foreign texts in a message, in characters.
 const (
-	maxReason = 500 // characters
+	maxReason = 500
 	maxLine   = 300
 )
 
-// Unavailable is the error for a call of a server that is known and cannot take the call.
+// Unavailable is the error for a call of a known server that cannot accept the call.
 type Unavailable struct {
 	Status
 
-	In time.Duration // of waiting: the time until the next start
-	// Ran says that the call had reached the server, which may have done something.
+	In time.Duration // in Waiting: time until the next start
+	// Ran reports that the call had reached the server, which may have acted on it.
 	Ran bool
-	// StderrLeftOut says that Stderr is left out: principals share the instance, and a line may
-	// be about the call of another one.
+	// StderrLeftOut reports that Stderr is left out: principals share the instance, and a
+	// line may be about the call of another principal.
 	StderrLeftOut bool
 }
 
-// Error is the text for the agent: what is wrong with the server, whether anything was
+// Error returns a text for the agent: what is wrong with the server, whether anything was
 // called, and what to do.
 func (u *Unavailable) Error() string {
 	var b strings.Builder
@@ -76,7 +79,7 @@ func (u *Unavailable) Error() string {
 	return b.String()
 }
 
-// is says what the server is doing.
+// is returns a text about the state of the server.
 func (u *Unavailable) is() string {
 	switch u.State {
 	case Held:
@@ -98,7 +101,7 @@ func (u *Unavailable) is() string {
 	return "it has stopped"
 }
 
-// advice says what an agent can do.
+// advice returns what an agent can do.
 func (u *Unavailable) advice() string {
 	switch u.State {
 	case Held:
@@ -112,6 +115,6 @@ func (u *Unavailable) advice() string {
 	return "Retry, or go on without its tools."
 }
 
-// Line is a text of somebody else in the form in which messages have it: one line, cut, and
-// without what acts on a terminal.
+// Line returns a foreign text in the form for messages: one line, cut, and without effects
+// on a terminal.
 func Line(s string) string { return printable.Line(s, maxLine) }

@@ -5,21 +5,21 @@ import (
 	"sync"
 )
 
-// BatchRevision is the one revision that has batches.
+// BatchRevision is the only revision that has batches.
 const BatchRevision = "2025-03-26"
 
 // Batch gathers the answers to the messages of one JSON-RPC batch.
 type Batch struct {
 	mu   sync.Mutex
-	open int        // guarded by mu: answers that are missing
-	out  []byte     // guarded by mu: "[" and the answers so far
-	with []Delivery // guarded by mu: the answers in out that hold results
+	open int        // guarded by mu: number of missing answers
+	out  []byte     // guarded by mu: "[" and the answers until now
+	with []Delivery // guarded by mu: deliveries of the results in out
 }
 
-// NewBatch returns a batch to which so many answers are missing.
+// NewBatch returns a batch that waits for open answers.
 func NewBatch(open int) *Batch { return &Batch{open: open} }
 
-// RequestIDs are the ids of the requests in a batch.
+// RequestIDs returns the ids of the requests in a batch.
 func RequestIDs(batch []byte) (ids [][]byte) {
 	Elements(batch, func(raw []byte) bool {
 		if m, bad := ParseMessage(bytes.TrimSpace(raw)); bad == nil && m.IsRequest() {
@@ -37,9 +37,9 @@ func (b *Batch) Over() bool {
 	return b.open <= 0
 }
 
-// Add adds one answer, or nil for a request that gets none. With the last one it
-// returns the whole line. An answer that would make the line larger than limit is
-// replaced by an error. answers are those in the line that contain results.
+// Add adds one answer, or nil for a request that gets none. With the last answer it returns
+// the whole line. An answer that would make the line larger than limit is replaced by an
+// error. answers contains the deliveries of the results in the line.
 func (b *Batch) Add(frame []byte, o Delivery, limit int) (line []byte, answers []Delivery) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

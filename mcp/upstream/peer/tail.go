@@ -10,7 +10,7 @@ import (
 
 const (
 	tailBytes = 64 << 10
-	tailLine  = 1 << 10 // bytes of one line that are shown
+	tailLine  = 1 << 10 // most bytes of one line that are shown
 )
 
 // Tail is a Writer that keeps the last 64 KiB of what is written to it, such as the stderr
@@ -18,9 +18,9 @@ const (
 type Tail struct {
 	mu   sync.Mutex
 	ring []byte // guarded by mu: nil before the first byte
-	at   int    // guarded by mu: where the next byte goes
-	full bool   // guarded by mu: the ring holds tailBytes
-	lost bool   // guarded by mu: something came before what the ring holds
+	at   int    // guarded by mu: index of the next byte to write
+	full bool   // guarded by mu: the ring contains tailBytes bytes
+	lost bool   // guarded by mu: bytes before those in the ring were lost
 }
 
 // Write keeps the end of p. It does not fail.
@@ -50,22 +50,23 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Lines returns the last lines, at most so many, without control characters. Where a line was
-// cut, since it is long or its beginning is no longer kept, there is a "…"; empty lines are left
+// Lines returns at most the last most lines, without control characters. A "…" marks
+// where a line was cut, because it is long or its beginning was lost. Empty lines are left
 // out.
 func (t *Tail) Lines(most int) []string {
 	text, lost := t.bytes()
 	return lastLines(text, lost, most)
 }
 
-// Ended is Lines without what comes after the last line feed: the rest of that line, which may be
-// one half of a secret, is still to be written.
+// Ended is Lines without the text after the last line feed. The rest of that line has not
+// been written yet, so it may be one half of a secret.
 func (t *Tail) Ended(most int) []string {
 	text, lost := t.bytes()
 	return lastLines(text[:bytes.LastIndexByte(text, '\n')+1], lost, most)
 }
 
-// lastLines are the last lines of a text, before which something may be lost.
+// lastLines returns the last lines of a text. lost reports that the text before it was
+// lost.
 func lastLines(text []byte, lost bool, most int) []string {
 	var lines []string
 	for len(text) > 0 && len(lines) < most {
@@ -85,7 +86,8 @@ func lastLines(text []byte, lost bool, most int) []string {
 	return lines
 }
 
-// bytes is a copy of what is kept, the oldest byte first, and whether something came before it.
+// bytes returns a copy of the kept bytes, the oldest first, and whether bytes before them
+// were lost.
 func (t *Tail) bytes() (text []byte, lost bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,7 +14,7 @@ func TestTail(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		write []string
-		want  []string // of the last three
+		want  []string // the last three lines
 	}{
 		{"empty", nil, nil},
 		{"blank", []string{"\n \r\n\n"}, nil},
@@ -41,7 +41,8 @@ func TestTail(t *testing.T) {
 			t.Errorf("%s: ended are %q, want %q", tt.name, got, want)
 		}
 	}
-	// A line that is cut within a character, at either end, shows none of it.
+	// A line that is cut within a character, at its beginning or its end, shows no part of
+	// the character.
 	for n := range 4 {
 		var tail Tail
 		_, _ = tail.Write([]byte(strings.Repeat("ä€", 20_000) + strings.Repeat("x", n) + "\nend"))
@@ -49,8 +50,7 @@ func TestTail(t *testing.T) {
 			t.Errorf("%d bytes on, a line is %.20q to %q", n, got, got[len(got)-20:])
 		}
 	}
-	// The last bytes, whatever the sizes of the writes are, and no more memory than they
-	// need.
+	// The last bytes are kept for writes of any sizes, and the ring does not grow.
 	var tail Tail
 	var all strings.Builder
 	for i := range 20_000 {

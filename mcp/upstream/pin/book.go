@@ -16,18 +16,18 @@ import (
 
 // Bounds of a Book.
 const (
-	maxCached = 256 // verdicts, and chains
-	maxText   = 512 // bytes of the name of a tenant, workspace or server
+	maxCached = 256 // most verdicts, and most chains
+	maxText   = 512 // most bytes of the name of a tenant, workspace or server
 )
 
-// Server is whose pins are meant.
+// Server identifies a server that has pins.
 type Server struct {
 	Tenant string
-	// Place is the workspace whose file has the server's entry. It is empty for an entry of the
-	// operator: its pins are good in all workspaces of the tenant. So an entry of a workspace
-	// never uses the pins of the operator's entry that it replaces.
+	// Place is the workspace whose file contains the server's entry. It is empty for an
+	// entry of the operator: its pins are valid in all workspaces of the tenant. So an
+	// entry of a workspace never uses the pins of an operator's entry that it replaces.
 	Place string
-	Name  string // of the entry
+	Name  string // name of the entry
 }
 
 // valid returns an error if the names cannot be kept.
@@ -43,48 +43,49 @@ func (s Server) valid() error {
 	return nil
 }
 
-// Rules say how a server's definitions become trusted.
+// Rules determine how a server's definitions become trusted.
 type Rules struct {
 	Mode Mode
-	// Known, in mode Strict, are the pins to judge by. If it is nil, those count that were
-	// imported into the book. Callers parse a file once: a verdict is reused for the same Known.
+	// Known contains the pins to judge by in mode Strict. If it is nil, the pins that were
+	// imported into the book are used. Callers should parse a file once: a verdict is
+	// reused for the same Known.
 	Known *Known
 	// Others are the names of our own tools and of tools of other servers, for the scan.
 	Others []string
 }
 
-// Book is the pins of all servers that a process uses. Several processes may have one over the
-// same store. Its methods are safe for concurrent use; it has nothing to close. A change is on
-// the disk when the method that writes it has returned without an error.
+// Book contains the pins of all servers that a process uses. Several processes may have a
+// Book over the same store. Its methods are safe for concurrent use, and it needs no Close.
+// When a method that changes the Book returns without an error, the change is on the disk.
 type Book struct {
 	kept store.Book
 
 	mu       sync.Mutex
 	verdicts map[Server]cached // guarded by mu
-	chains   map[string]*chain // guarded by mu; by tenant
+	chains   map[string]*chain // guarded by mu: chains by tenant
 }
 
-// cached is a verdict, and what it was made of.
+// cached is a verdict with the values that it depends on.
 type cached struct {
-	raw     Digest // of the offer
-	sum     Digest // of the tenant's log
+	raw     Digest // digest of the offer's bytes
+	sum     Digest // sum of the tenant's log
 	mode    Mode
 	known   *Known
 	verdict *Verdict
 }
 
-// NewBook returns the book in a store. Nothing is opened.
+// NewBook returns the book in a store. It opens nothing.
 func NewBook(cfg store.Config) *Book {
 	return &Book{kept: store.NewBook(cfg, schema), verdicts: make(map[Server]cached), chains: make(map[string]*chain)}
 }
 
-// Judge says what of a server may be started, listed and called, now that it offers this. At
-// first contact in mode TOFU it also records what becomes trusted. Callers ask before they
-// start a server, with a nil Listing, and again when they have read its lists: after each
-// connect, each list and each announced change.
+// Judge returns the verdict on what a server offers now: which parts may be started, listed
+// and called. At first contact in mode TOFU it also records what becomes trusted. Callers
+// call it before they start a server, with a nil Listing, and again after they have read
+// the server's lists: after each connect, each list and each announced change.
 //
-// It never fails open: if the pins cannot be read or written, the verdict holds everything,
-// and its Err says why.
+// It never fails open: if the pins cannot be read or written, everything in the verdict is
+// held, and its Err is the reason.
 func (b *Book) Judge(ctx context.Context, s Server, rules Rules, o Offer) *Verdict {
 	if err := s.valid(); err != nil {
 		return heldBy(rules.Mode, err)
@@ -132,7 +133,7 @@ func (b *Book) judge(ctx context.Context, s Server, rules Rules, o Offer) (*Verd
 	}
 	var sum Digest
 	err = b.write(ctx, s.Tenant, func(tx *sql.Tx, c *chain) (*chain, error) {
-		// Again: another process may have written meanwhile.
+		// load again: another process may have written meanwhile
 		r, err := load(ctx, tx, c, s)
 		if err != nil {
 			return nil, err
@@ -163,7 +164,7 @@ func (b *Book) judge(ctx context.Context, s Server, rules Rules, o Offer) (*Verd
 	return v, nil
 }
 
-// compare judges what is served, and finds what was renamed.
+// compare judges what is served, and finds definitions that were renamed.
 func (b *Book) compare(ctx context.Context, tx *sql.Tx, s Server, rules Rules, r record, all []served, listed bool) (*Verdict, []Pin, error) {
 	v, added := judge(s.Name, rules, r, all, listed, b.now())
 	texts := make(map[Digest][]byte, len(all))
@@ -182,7 +183,8 @@ func (b *Book) compare(ctx context.Context, tx *sql.Tx, s Server, rules Rules, r
 	return v, added, failed
 }
 
-// withCut adds what was left out, to a verdict that nobody else has yet.
+// withCut adds a note about definitions that were left out. Nobody else may have the
+// verdict yet.
 func (v *Verdict) withCut(cut int) *Verdict {
 	if cut > 0 {
 		v.Notes = append(v.Notes, fmt.Sprintf("the server serves %d definitions more than the %d that are compared; those are neither listed nor called", cut, MaxDefinitions))
@@ -190,10 +192,10 @@ func (v *Verdict) withCut(cut int) *Verdict {
 	return v
 }
 
-// now is the time in whole seconds, like the times in files of pins.
+// now returns the time in whole seconds, like the times in files of pins.
 func (b *Book) now() time.Time { return b.kept.Now().UTC().Truncate(time.Second) }
 
-// cachedVerdict is the verdict on the same bytes by the same pins, or nil.
+// cachedVerdict returns the verdict on the same bytes by the same pins, or nil.
 func (b *Book) cachedVerdict(s Server, raw, sum Digest, rules Rules) *Verdict {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -210,7 +212,7 @@ func (b *Book) cache(s Server, c cached) {
 	b.verdicts[s] = c
 }
 
-// bounded makes room in a cache for a key, at the cost of any other.
+// bounded makes room in a cache for a key, by deleting any other keys.
 func bounded[K comparable, V any](m map[K]V, next K) {
 	if _, there := m[next]; there {
 		return
@@ -223,7 +225,7 @@ func bounded[K comparable, V any](m map[K]V, next K) {
 	}
 }
 
-// chain is the verified log of a tenant.
+// chain returns the verified log of a tenant.
 func (b *Book) chain(ctx context.Context, tx *sql.Tx, tenant string) (*chain, error) {
 	b.mu.Lock()
 	known := b.chains[tenant]
@@ -254,7 +256,7 @@ func (b *Book) read(ctx context.Context, tenant string, f func(tx *sql.Tx, c *ch
 }
 
 // write runs f in a transaction with the verified log of a tenant. f returns the log with
-// what it added, which counts once it is on the disk.
+// its additions. The book uses that log once it is on the disk.
 func (b *Book) write(ctx context.Context, tenant string, f func(tx *sql.Tx, c *chain) (*chain, error)) error {
 	var next *chain
 	err := b.kept.Write(ctx, func(tx *sql.Tx) error {
@@ -271,8 +273,8 @@ func (b *Book) write(ctx context.Context, tenant string, f func(tx *sql.Tx, c *c
 	return err
 }
 
-// remedy adds what the operator can do to an error of the pins. Errors of the store say that
-// already.
+// remedy adds what the operator can do to an error of the pins. Errors of the store already
+// contain that.
 func remedy(err error) error {
 	switch {
 	case errors.Is(err, ErrBroken):
@@ -284,7 +286,7 @@ func remedy(err error) error {
 	return err
 }
 
-// servers are the servers that the log of a tenant has records of, in a workspace.
+// servers returns the servers in a workspace that the log of a tenant has records of.
 func (c *chain) servers(at string) []string {
 	var all []string
 	for p := range maps.Keys(c.records) {

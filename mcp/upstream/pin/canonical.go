@@ -12,14 +12,14 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Bounds of a text that is brought into its canonical form.
+// Bounds of a text that has a canonical form.
 const (
 	maxDepth    = 128
 	maxExponent = 100_000
 )
 
-// The reasons why a text has no canonical form. If two readers can read a definition in two
-// ways, a person cannot trust it.
+// The reasons why a text has no canonical form. If two readers could understand a
+// definition differently, a person cannot trust it.
 var (
 	errUTF8      = errors.New("it is not UTF-8")
 	errSyntax    = errors.New("it is not JSON")
@@ -29,28 +29,29 @@ var (
 	errNumber    = errors.New("it has a number with an exponent that is too large")
 )
 
-// canon brings JSON texts into their canonical form: two texts have the same one exactly if
-// they say the same. It is that of RFC 8785 with two differences.
+// canon converts JSON texts to their canonical form: two texts have the same canonical
+// form exactly if they have the same meaning. The form is that of RFC 8785, with two
+// differences.
 //
-//   - Texts are in Unicode's normal form C, so that it does not matter how a server composes
-//     its letters.
-//   - A number is written as RFC 8785 writes it, but of all its digits. That RFC rounds to a
-//     double: 9007199254740993 and 9007199254740992 would be the same.
+//   - Strings are in Unicode's normal form C, so that it does not matter how a server
+//     composes its letters.
+//   - A number is written as RFC 8785 writes it, but with all its digits. The RFC rounds to
+//     a double: 9007199254740993 and 9007199254740992 would be the same.
 //
 // The zero canon is ready for use; it keeps its buffers for the next text.
 type canon struct {
 	in      []byte
-	at      int // of the next byte
+	at      int // index of the next byte of in
 	out     []byte
-	members []member // of the objects that are open
-	names   []byte   // of members, unquoted
-	spare   []byte   // for the members of an object that are put in order
+	members []member // members of the open objects
+	names   []byte   // names of members, unquoted
+	spare   []byte   // buffer for sorting the members of an object
 }
 
 // member is a member of an object. It has no pointers, so that sorting costs little.
 type member struct {
-	name, end int // in names
-	from, to  int // in out
+	name, end int // offsets in names
+	from, to  int // offsets in out
 }
 
 // append appends the canonical form of a text to out.
@@ -89,7 +90,7 @@ func (c *canon) space() {
 	}
 }
 
-// value writes the value that begins here, which depth values surround.
+// value writes the value that begins at c.at. depth is the number of values around it.
 func (c *canon) value(depth int) error {
 	if depth > maxDepth {
 		return errDeep
@@ -136,8 +137,8 @@ func (c *canon) array(depth int) error {
 	}
 }
 
-// more reports whether an array or object that ends with a byte has a further element behind
-// the n that were read, and writes the comma before it.
+// more reports whether an array or object, which ends with the byte end, has a further
+// element after n elements. It writes the comma before that element.
 func (c *canon) more(n int, end byte) (bool, error) {
 	switch b := c.next(); {
 	case b == end:
@@ -188,7 +189,7 @@ func (c *canon) object(depth int) error {
 	}
 }
 
-// order puts the members of an object in order, which begin at start and end the output.
+// order sorts the members of an object. They begin at start and are the end of the output.
 func (c *canon) order(members []member, start int) error {
 	byName := func(a, b member) int { return compare(c.names[a.name:a.end], c.names[b.name:b.end]) }
 	if !slices.IsSortedFunc(members, byName) {
@@ -210,9 +211,10 @@ func (c *canon) order(members []member, start int) error {
 	return nil
 }
 
-// compare orders names as RFC 8785 does, by their UTF-16 code units. Their order is that of
-// their bytes but for one case: a surrogate is less than U+E000 to U+FFFF, which begin with
-// 0xee and 0xef, while what needs surrogates begins with 0xf0 or more.
+// compare orders names as RFC 8785 does, by their UTF-16 code units. That is the order of
+// their bytes, with one exception: a surrogate is less than U+E000 to U+FFFF, which begin
+// with the bytes 0xee and 0xef, while characters that need surrogates begin with 0xf0 or
+// more.
 func compare(a, b []byte) int {
 	for i := range min(len(a), len(b)) {
 		x, y := a[i], b[i]
@@ -228,8 +230,8 @@ func compare(a, b []byte) int {
 }
 
 // text reads and writes a string, and returns it unquoted and in normal form C. A string
-// without escapes is written as it is: it has no character that needs one, and normal form C
-// makes none.
+// without escapes is written without any: it has no character that needs one, and normal
+// form C creates none.
 func (c *canon) text() ([]byte, error) {
 	c.at++
 	from, ascii := c.at, true
@@ -265,7 +267,7 @@ func normal(text []byte, ascii bool) []byte {
 	return norm.NFC.Bytes(text)
 }
 
-// unescaped reads on in a string that has escapes and began at from.
+// unescaped reads the rest of a string that has escapes and began at from.
 func (c *canon) unescaped(from int) ([]byte, error) {
 	text := append([]byte(nil), c.in[from:c.at]...)
 	for c.at < len(c.in) {
@@ -289,7 +291,7 @@ func (c *canon) unescaped(from int) ([]byte, error) {
 	return nil, errSyntax
 }
 
-// escape reads what follows a backslash.
+// escape reads the characters after a backslash.
 func (c *canon) escape() (rune, error) {
 	if c.at == len(c.in) {
 		return 0, errSyntax
@@ -359,7 +361,7 @@ func appendText(out, text []byte) []byte {
 	return append(append(out, text[from:]...), '"')
 }
 
-// number writes the number that begins here.
+// number writes the number that begins at c.at.
 func (c *canon) number() error {
 	negative := false
 	if c.at < len(c.in) && c.in[c.at] == '-' {
@@ -413,7 +415,7 @@ func (c *canon) digits() []byte {
 // (ECMA-262, Number::toString), which RFC 8785 refers to.
 func appendNumber(out []byte, negative bool, digits []byte, point int) []byte {
 	if len(digits) == 0 {
-		return append(out, '0') // and so is -0
+		return append(out, '0') // also for -0
 	}
 	if negative {
 		out = append(out, '-')

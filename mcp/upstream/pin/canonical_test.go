@@ -26,13 +26,15 @@ func TestCanonical(t *testing.T) {
 		{`{}`, `{}`},
 		{`[]`, `[]`},
 		{`""`, `""`},
-		// The example of RFC 8785, section 3.2.2, but for a number that a double cannot have.
+		// The example of RFC 8785, section 3.2.2, except for a number that a double cannot
+		// represent.
 		{
 			`{"numbers":[333333333.3,1E30,4.50,2e-3,0.000000000000000000000000001],"string":"\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/","literals":[null,true,false]}`,
 			`{"literals":[null,true,false],"numbers":[333333333.3,1e+30,4.5,0.002,1e-27],"string":"€$\u000f\nA'B\"\\\\\"/"}`,
 		},
-		// Its section 3.2.3: names in the order of their UTF-16 units. The last one of that
-		// section changes in normal form C, so another one is in its place.
+		// The example of RFC 8785, section 3.2.3: names in the order of their UTF-16 units.
+		// The last name of that section changes in normal form C, so it is replaced by
+		// another one.
 		{
 			`{"\u20ac":1,"\r":2,"\uff5e":3,"1":4,"\ud83d\ude00":5,"\u0080":6,"\u00f6":7}`,
 			"{\"\\r\":2,\"1\":4,\"\u0080\":6,\"ö\":7,\"€\":1,\"😀\":5,\"\uff5e\":3}",
@@ -51,7 +53,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// Numbers are written as ECMAScript writes them, of all their digits.
+// Numbers are written as ECMAScript writes them, with all their digits.
 func TestCanonicalNumbers(t *testing.T) {
 	for in, want := range map[string]string{
 		"0": "0", "-0": "0", "0.0": "0", "-0.00e5": "0", "0e99999": "0", "1": "1", "1.0": "1", "1e0": "1", "100e-2": "1", "10E-1": "1", "0.1e1": "1", "-1.50": "-1.5",
@@ -65,7 +67,8 @@ func TestCanonicalNumbers(t *testing.T) {
 			t.Errorf("canonical(%s) = %s, %v, want %s", in, got, err, want)
 		}
 	}
-	// Each number that is a double is written as encoding/json does, which follows ECMAScript.
+	// A number that a double can represent is written as encoding/json writes it, which
+	// follows ECMAScript.
 	n, r := testenv.Cases(t, 2000)
 	for range n {
 		f := math.Float64frombits(r.Uint64())
@@ -85,8 +88,8 @@ func TestCanonicalNumbers(t *testing.T) {
 	}
 }
 
-// A string without escapes is written as it is, in normal form C. That must not make a
-// character that needs an escape.
+// A string without escapes is written without escapes, in normal form C. The normal form
+// must not create a character that needs an escape.
 func TestNormalFormNeedsNoEscapes(t *testing.T) {
 	for r := rune(utf8.RuneSelf); r <= unicode.MaxRune; r++ {
 		if text := normal(utf8.AppendRune(nil, r), false); bytes.ContainsAny(text, "\"\\") || text[0] < ' ' {
@@ -95,7 +98,7 @@ func TestNormalFormNeedsNoEscapes(t *testing.T) {
 	}
 }
 
-// A text that two readers may read differently has no canonical form.
+// A text that two readers could understand differently has no canonical form.
 func TestNoCanonicalForm(t *testing.T) {
 	for in, want := range map[string]error{
 		"": errSyntax, " ": errSyntax, "{": errSyntax, "[1,]": errSyntax, `{"a":1,}`: errSyntax, `{,}`: errSyntax, "[,1]": errSyntax, "1 2": errSyntax, "tru": errSyntax, "nul": errSyntax, "01": errSyntax,
@@ -118,7 +121,8 @@ func TestNoCanonicalForm(t *testing.T) {
 	}
 }
 
-// FuzzCanonical compares with the checker of the wire, and reads the outcome again.
+// FuzzCanonical compares with the JSON checker of package wire, and reads the canonical
+// form again.
 func FuzzCanonical(f *testing.F) {
 	for _, s := range []string{`{"a":[1,2.5e3,"x\u00e9"],"b":null}`, `[]`, `"\ud83d\ude00"`, `-0.0`, `{"b":1,"a":{"d":[],"c":{}}}`, `{"a":1,"a":2}`, "[1,2", `"e\u0301"`} {
 		f.Add([]byte(s))
@@ -143,12 +147,12 @@ func FuzzCanonical(f *testing.F) {
 	})
 }
 
-// decoded is a JSON text as encoding/json reads it, with its texts in normal form C.
+// decoded returns a JSON text as encoding/json reads it, with its strings in normal form C.
 func decoded(t *testing.T, text []byte) any {
 	t.Helper()
 	var v any
 	if err := json.Unmarshal(text, &v); err != nil {
-		if strings.Contains(err.Error(), "cannot unmarshal number") { // beyond a double
+		if strings.Contains(err.Error(), "cannot unmarshal number") { // the number is too large for a double
 			return nil
 		}
 		t.Fatal(err)
@@ -174,7 +178,7 @@ func normalised(v any) any {
 	return v
 }
 
-// tree makes a random value.
+// tree returns a random value.
 func tree(r *rand.Rand, depth int) any {
 	texts := []string{"", "a", "path", "Read the file é", "名字", "😀 ok", "line\nend\t\"q\"\\", "\u200b", "Ω", "ﬁ", "x\x00"}
 	switch n := r.IntN(9); {
@@ -198,7 +202,7 @@ func tree(r *rand.Rand, depth int) any {
 	return texts[r.IntN(len(texts))]
 }
 
-// spelled writes a value in one of the many ways that mean the same.
+// spelled writes a value in one of the many spellings with the same meaning.
 func spelled(r *rand.Rand, v any) string {
 	space := func() string { return strings.Repeat([]string{"", " ", "\n", "\t", "\r\n"}[r.IntN(5)], r.IntN(3)) }
 	var out strings.Builder
@@ -261,7 +265,8 @@ func spelledText(r *rand.Rand, text string) string {
 	return out.String() + `"`
 }
 
-// Two spellings of a value have one canonical form, and two values have two.
+// Two spellings of a value have the same canonical form, and two values have different
+// ones.
 func TestSpellings(t *testing.T) {
 	n, r := testenv.Cases(t, 500)
 	forms := make(map[string]string)

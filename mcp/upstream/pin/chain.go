@@ -16,19 +16,20 @@ import (
 
 // Bounds of the log of a tenant.
 const (
-	maxLog      = 1024 // entries; then old ones are dropped
+	maxLog      = 1024 // entries; beyond that, old entries are dropped
 	maxLogBytes = 8 << 20
-	maxDetail   = 64 << 10 // bytes of one entry
-	// The entries of a log that stay then, besides the last one of each server.
+	maxDetail   = 64 << 10 // bytes of the details of one entry
+	// Bounds of the entries that are kept then, in addition to the last one of each server.
 	keptLog       = 512
 	keptLogBytes  = 4 << 20
 	keptOldDetail = 1 << 10
 )
 
-// ErrBroken is a log of decisions that is not the one that belljar wrote.
+// ErrBroken is the error for a log of decisions that differs from the one that belljar
+// wrote.
 var ErrBroken = errors.New("the log of what was trusted is broken")
 
-// The subjects of an entry of the log.
+// The events of the entries.
 const (
 	wasFirst     = "first use"
 	wasTrusted   = "trusted"
@@ -39,26 +40,26 @@ const (
 	wasPruned    = "older entries dropped"
 )
 
-// Entry is one entry of the log: something became trusted, or no longer is.
+// Entry is one entry of the log: something became trusted, or is no longer trusted.
 type Entry struct {
 	At     time.Time
-	By     string // the person; empty for first use
+	By     string // name of the person; empty for first use
 	Via    string
 	Place  string
 	Server string
-	What   string // such as "trusted"
-	Detail string // the definitions, one line each
+	What   string // event, such as "trusted"
+	Detail string // definitions, one line each
 }
 
 // entry is an Entry in the chain.
 type entry struct {
 	Entry
 	n      int64
-	record Digest // of the server's record after the entry; zero if the record was removed
-	sum    Digest // of this entry and the one before
+	record Digest // digest of the server's record after the entry; zero if the record was removed
+	sum    Digest // sum of this entry and the previous one
 }
 
-// seal is the sum of an entry, which depends on all entries before it.
+// seal returns the sum of an entry. It depends on all entries before it.
 func (e entry) seal(before Digest, tenant string) Digest {
 	h := sha256.New()
 	h.Write(before[:])
@@ -73,19 +74,19 @@ func (e entry) seal(before Digest, tenant string) Digest {
 	return Digest(h.Sum(nil))
 }
 
-// place is where a tenant has a server.
+// place identifies a server of a tenant: its workspace and its name.
 type place struct{ place, server string }
 
-// chain is the log of one tenant, as it was verified.
+// chain is the verified log of one tenant.
 type chain struct {
-	n       int64 // of the last entry
+	n       int64 // number of the last entry
 	sum     Digest
 	length  int
-	size    int              // bytes of the details
-	records map[place]Digest // the records that the log says are there
+	size    int              // bytes of all details
+	records map[place]Digest // digests of the records that must exist according to the log
 }
 
-// follow takes the next entry, which must follow from those before.
+// follow adds the next entry, after checking that it follows from the previous one.
 func (c *chain) follow(e entry, tenant string) error {
 	if e.sum != e.seal(c.sum, tenant) {
 		return fmt.Errorf("%w: entry %d does not follow from entry %d", ErrBroken, e.n, c.n)
@@ -94,7 +95,7 @@ func (c *chain) follow(e entry, tenant string) error {
 	switch {
 	case e.What == wasReset:
 		c.records = make(map[place]Digest)
-	case e.What == wasPruned: // is about no server
+	case e.What == wasPruned: // is not about a server
 	case e.record == (Digest{}):
 		delete(c.records, at)
 	default:
@@ -108,7 +109,7 @@ func (c *chain) follow(e entry, tenant string) error {
 
 const entryColumns = "n, at, by_whom, via, place, server, what, detail, record, sum"
 
-// entries are those of a tenant behind n.
+// entries returns the entries of a tenant with numbers above n.
 func entries(ctx context.Context, tx *sql.Tx, tenant string, n int64) ([]entry, error) {
 	return store.Rows(ctx, tx, func(row *sql.Rows) (e entry, _ error) {
 		var at int64
@@ -124,8 +125,8 @@ func entries(ctx context.Context, tx *sql.Tx, tenant string, n int64) ([]entry, 
 	}, "SELECT "+entryColumns+" FROM pins_log WHERE tenant = ? AND n > ? ORDER BY n", tenant, n)
 }
 
-// verified is the chain of a tenant. known is what was verified of it before, or nil: then
-// only the entries since are read.
+// verified returns the verified chain of a tenant. known is the part that was verified
+// before; if it is not nil, only later entries are read.
 func verified(ctx context.Context, tx *sql.Tx, tenant string, known *chain) (*chain, error) {
 	before := known
 	if known != nil {
@@ -134,7 +135,7 @@ func verified(ctx context.Context, tx *sql.Tx, tenant string, known *chain) (*ch
 		switch {
 		case errors.Is(err, sql.ErrNoRows) && known.n == 0:
 		case errors.Is(err, sql.ErrNoRows), err == nil && string(sum) != string(known.sum[:]):
-			known = nil // pruned or started over by another process, or broken
+			known = nil // another process has pruned or reset the log, or the log is broken
 		case err != nil:
 			return nil, err
 		}
@@ -162,7 +163,7 @@ func verified(ctx context.Context, tx *sql.Tx, tenant string, known *chain) (*ch
 	return next, nil
 }
 
-// put appends an entry, and returns the chain with it.
+// put appends an entry, and returns the new chain.
 func (c *chain) put(ctx context.Context, tx *sql.Tx, tenant string, e entry) (*chain, error) {
 	e.Detail = cutDetail(e.Detail, maxDetail)
 	next := &chain{n: c.n, sum: c.sum, length: c.length, size: c.size, records: maps.Clone(c.records)}
@@ -175,7 +176,7 @@ func (c *chain) put(ctx context.Context, tx *sql.Tx, tenant string, e entry) (*c
 	return next.prune(ctx, tx, tenant, e.At)
 }
 
-// cutDetail cuts the lines of an entry, and says how many were left out.
+// cutDetail cuts the lines of an entry, and adds how many lines were left out.
 func cutDetail(detail string, most int) string {
 	if len(detail) <= most {
 		return detail
@@ -184,7 +185,7 @@ func cutDetail(detail string, most int) string {
 	return detail[:end] + fmt.Sprintf("and %d more\n", strings.Count(detail[end:], "\n"))
 }
 
-// add makes an entry the last one.
+// add appends an entry to the chain and to the database.
 func (c *chain) add(ctx context.Context, tx *sql.Tx, tenant string, e entry) error {
 	e.n = c.n + 1
 	e.sum = e.seal(c.sum, tenant)
@@ -196,9 +197,9 @@ func (c *chain) add(ctx context.Context, tx *sql.Tx, tenant string, e entry) err
 	return err
 }
 
-// prune drops old entries. It keeps the newest ones and, with their details cut, the last one
-// of each server that still has a record. The rest becomes a chain again, which begins with
-// the sum of the old one.
+// prune drops old entries. It keeps the newest entries and, with shorter details, the last
+// entry of each server that still has a record. The remaining entries become a new chain,
+// which begins with the sum of the old one.
 func (c *chain) prune(ctx context.Context, tx *sql.Tx, tenant string, now time.Time) (*chain, error) {
 	all, err := entries(ctx, tx, tenant, 0)
 	if err != nil {

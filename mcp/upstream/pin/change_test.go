@@ -21,7 +21,7 @@ const (
 	template = `{"uriTemplate":"file:///{path}","name":"files","description":"Any file","mimeType":"text/plain"}`
 )
 
-// base is what the server of these tests offers.
+// base returns the offer of the server of these tests.
 func base() Offer {
 	return Offer{
 		Runs: Runs{Command: []string{"npx", "-y", "@example/files@1.2.3", "/data"}, Env: []string{"LANG=C", "TOKEN=${secret:files}"}, File: "sha256:11", Lock: "sha512-" + strings.Repeat("Zx7Q", 21) + "==", Image: "sha256:22", URL: "https://mcp.example/mcp", SPKI: "sha256:33"},
@@ -32,7 +32,7 @@ func base() Offer {
 	}
 }
 
-// trusted is a record of what an offer has, as first use makes it.
+// trusted returns the record of an offer after first use.
 func trusted(t *testing.T, o Offer) record {
 	t.Helper()
 	all, _ := takeApart(o)
@@ -49,7 +49,7 @@ func trusted(t *testing.T, o Offer) record {
 	return recordOf(added)
 }
 
-// differences are the definitions that are not what the record trusts.
+// differences returns the definitions that differ from what the record trusts.
 func differences(r record, o Offer) (all []string) {
 	parts, _ := takeApart(o)
 	v, _ := judge("s", Rules{Mode: TOFU}, r, parts, o.Listing != nil, someDay)
@@ -58,7 +58,7 @@ func differences(r record, o Offer) (all []string) {
 		switch {
 		case item.State == Pinned && (!ok || offered.Why != ""), item.State != Pinned && ok:
 			all = append(all, fmt.Sprintf("%s %s is %s and offered: %v", item.Kind, item.Name, item.State, ok))
-		case item.State == Held && item.Why == v.Held: // because of the server
+		case item.State == Held && item.Why == v.Held: // held because the whole server is held
 		case item.State != Pinned:
 			all = append(all, string(item.Kind)+" "+item.Name+" "+string(item.State))
 		}
@@ -67,7 +67,7 @@ func differences(r record, o Offer) (all []string) {
 	return all
 }
 
-// edit replaces a part of a text that has it once.
+// edit replaces a part of a text, which must contain that part once.
 func edit(t *testing.T, text *json.RawMessage, old, now string) {
 	t.Helper()
 	if strings.Count(string(*text), old) != 1 {
@@ -76,7 +76,8 @@ func edit(t *testing.T, text *json.RawMessage, old, now string) {
 	*text = json.RawMessage(strings.Replace(string(*text), old, now, 1))
 }
 
-// Each change of what a model reads or of what runs is found, and nothing else is affected.
+// Each change of a text that a model reads, or of what runs, is found, and nothing else is
+// affected.
 func TestChangesAreFound(t *testing.T) {
 	type change struct {
 		what string
@@ -213,7 +214,7 @@ func each(o *Offer, f func(text string) string) {
 	}
 }
 
-// respelled is a definition written by encoding/json, which sorts members.
+// respelled returns a definition as encoding/json writes it, with sorted members.
 func respelled(text string, indent string) string {
 	var v any
 	d := json.NewDecoder(strings.NewReader(text))
@@ -228,7 +229,7 @@ func respelled(text string, indent string) string {
 	return string(raw)
 }
 
-// Two texts of the same meaning are no change.
+// Two texts with the same meaning do not count as a change.
 func TestHarmlessChanges(t *testing.T) {
 	replaced := func(old, now string) func(o *Offer) {
 		return func(o *Offer) {
@@ -278,7 +279,7 @@ func TestHarmlessChanges(t *testing.T) {
 	}
 }
 
-// reversed is an object whose members come the other way round.
+// reversed returns an object with its members in reverse order.
 func reversed(text string) string {
 	var members []string
 	d := json.NewDecoder(strings.NewReader(text))
@@ -300,8 +301,8 @@ func reversed(text string) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// A definition that is spelled otherwise is the same, and one of which any byte of a value
-// changed is not, whatever else it has.
+// A definition in another spelling counts as the same. A definition in which any value was
+// changed does not, whatever else it contains.
 func TestRandomChanges(t *testing.T) {
 	n, r := testenv.Cases(t, 300)
 	offer := func(definition string) Offer {
@@ -311,7 +312,7 @@ func TestRandomChanges(t *testing.T) {
 	}
 	for range n {
 		v := map[string]any{"name": "made", "a": tree(r, 3), "b": tree(r, 3)}
-		// The scan may have questions about a text like "\u200b", so a person trusts all.
+		// The scan may ask about a text like "\u200b", so a person trusts everything first.
 		kept := everything(offer(spelled(r, v)))
 		again := spelled(r, v)
 		if got := differences(kept, offer(again)); got != nil {
@@ -327,7 +328,7 @@ func TestRandomChanges(t *testing.T) {
 	}
 }
 
-// everything is a record that trusts all of an offer.
+// everything returns a record that trusts all of an offer.
 func everything(o Offer) record {
 	all, _ := takeApart(o)
 	return trustedBy(all)
@@ -341,7 +342,7 @@ func trustedBy(all []served) record {
 	return r
 }
 
-// altered is a value that differs from v in one place.
+// altered returns a value that differs from v in one place.
 func altered(r *rand.Rand, v any) any {
 	switch v := v.(type) {
 	case map[string]any:

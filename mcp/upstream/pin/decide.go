@@ -19,20 +19,20 @@ var (
 	ErrStale  = errors.New("the server does not offer this any more; look at the difference again")
 )
 
-// Via is how a person gave a decision. A tool call has no value, because an agent cannot
-// decide.
+// Via is how a person made a decision. There is no value for tool calls, because an agent
+// cannot decide.
 type Via string
 
-// The ways of people.
+// The ways in which a person can decide.
 const (
-	ViaCommand Via = "command" // belljar upstream, on the control socket or in the state directory
+	ViaCommand Via = "command" // the command belljar upstream, over the control socket or in the state directory
 	ViaConsole Via = "console"
 	ViaDesk    Via = "desk" // an answer to a question
 )
 
-// Person is who decides.
+// Person is the person who decides.
 type Person struct {
-	Name string // of the user or the account, never of an agent
+	Name string // name of the user or the account, never of an agent
 	Via  Via
 }
 
@@ -49,11 +49,11 @@ func (p Person) valid() error {
 type Ref struct {
 	Kind   Kind
 	Name   string
-	Digest Digest // of what was shown; zero means that the definition is gone
+	Digest Digest // digest of the shown definition; zero if the definition is gone
 }
 
-// String names the definition in one line, such as "tool read_file". Hidden characters of the
-// name are shown.
+// String names the definition in one line, such as "tool read_file". Hidden characters in
+// the name are made visible.
 func (r Ref) String() string {
 	if r.Kind.whole() {
 		return string(r.Kind)
@@ -61,16 +61,17 @@ func (r Ref) String() string {
 	return string(r.Kind) + " " + word(r.Name)
 }
 
-// Decision is what a person says about definitions of one server.
+// Decision is a person's decision about definitions of one server.
 type Decision struct {
 	By    Person
-	Trust bool // no means that the definitions stay held, and are not asked about again
+	Trust bool // if false, the definitions stay held, and nobody is asked about them again
 	Items []Ref
 }
 
-// Decide records a decision. It is for the digests that the person saw: if the server offers
-// something else by now, nothing is recorded and the error is ErrStale. To trust what is gone
-// removes its pin. The same decision again changes nothing and is not an error.
+// Decide records a decision. It is for the digests that the person saw: if the server now
+// offers something else, nothing is recorded and the error is ErrStale. Trusting a
+// definition that is gone removes its pin. The same decision again changes nothing and is
+// not an error.
 func (b *Book) Decide(ctx context.Context, s Server, d Decision) error {
 	if err := errors.Join(s.valid(), d.By.valid()); err != nil {
 		return fmt.Errorf("decide about the server %s: %w", word(s.Name), err)
@@ -106,8 +107,8 @@ func (b *Book) Decide(ctx context.Context, s Server, d Decision) error {
 	return nil
 }
 
-// decide applies a decision about one definition, and returns the line that it made or removed;
-// nil if the same was decided before.
+// decide applies a decision about one definition. It returns the pin that it has added or
+// removed; nil if the same was decided before.
 func (r record) decide(server string, ref Ref, trust bool, now time.Time) (*Pin, error) {
 	p := Pin{server, ref.Kind, ref.Name, ref.Digest, now, Decided}
 	at := p.key()
@@ -130,7 +131,7 @@ func (r record) decide(server string, ref Ref, trust bool, now time.Time) (*Pin,
 		r.trusted[at] = p
 	case !trust && (isOffered && waits.Digest == ref.Digest || trusted && pin.Digest == ref.Digest):
 		if p.How = Refused; pin.Digest == ref.Digest {
-			delete(r.trusted, at) // the trust is taken back
+			delete(r.trusted, at) // the definition was trusted, and no longer is
 			p.How = offered
 			r.offered[at] = p
 			p.How = Refused
@@ -142,7 +143,7 @@ func (r record) decide(server string, ref Ref, trust bool, now time.Time) (*Pin,
 	return &p, nil
 }
 
-// contact notes that the server's lists have been seen, where pins are about them: from then
+// contact records that the server's lists have been seen, if pins are about them: from now
 // on, nothing is trusted on first use.
 func (r record) contact(server string, pins []Pin) {
 	about := slices.IndexFunc(pins, func(p Pin) bool { return p.Kind != KindRuns })
@@ -157,7 +158,7 @@ func (r record) contact(server string, pins []Pin) {
 	r.trusted[listing] = p
 }
 
-// Forget removes all pins of a server: its next contact is the first one.
+// Forget removes all pins of a server: its next contact counts as the first one.
 func (b *Book) Forget(ctx context.Context, s Server, by Person) error {
 	err := errors.Join(s.valid(), by.valid())
 	if err == nil {
@@ -218,8 +219,8 @@ func (b *Book) Export(ctx context.Context, tenant, at string) (pins []Pin, _ err
 	return pins, nil
 }
 
-// Import makes the pins of a file those of their servers, in place of what was pinned before.
-// Servers that the file does not name keep theirs.
+// Import replaces the pins of the servers in a file by the pins in the file. Servers that
+// the file does not name keep their pins.
 func (b *Book) Import(ctx context.Context, tenant, at string, pins []Pin, by Person) error {
 	byServer := make(map[string][]Pin)
 	err := by.valid()
@@ -274,7 +275,7 @@ func (b *Book) History(ctx context.Context, tenant string) (log []Entry, _ error
 }
 
 // Servers returns the servers of a tenant in a workspace that have pins, or that wait for a
-// person.
+// person's decision.
 func (b *Book) Servers(ctx context.Context, tenant, at string) (names []string, _ error) {
 	err := b.kept.Read(ctx, func(tx *sql.Tx) (err error) {
 		names, err = store.Rows(ctx, tx, store.Text, "SELECT server FROM pins_servers WHERE tenant = ? AND place = ? ORDER BY server", tenant, at)
@@ -287,7 +288,7 @@ func (b *Book) Servers(ctx context.Context, tenant, at string) (names []string, 
 }
 
 // All returns the servers of all tenants and workspaces that have pins, or that wait for a
-// person.
+// person's decision.
 func (b *Book) All(ctx context.Context) (all []Server, _ error) {
 	err := b.kept.Read(ctx, func(tx *sql.Tx) (err error) {
 		all, err = store.Rows(ctx, tx, func(row *sql.Rows) (s Server, err error) {

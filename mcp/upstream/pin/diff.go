@@ -10,14 +10,14 @@ import (
 
 // Bounds of a diff.
 const (
-	maxDiff = 400 // lines
-	maxLine = 300 // characters of one; what is longer takes several
-	maxRun  = 8   // characters that are named by their numbers
+	maxDiff = 400 // most lines
+	maxLine = 300 // characters of one line; longer text takes several lines
+	maxRun  = 8   // most characters that are listed with their numbers
 )
 
-// Diff shows how a definition differs from another one, for people. Each is a canonical text,
-// or nil if it does not exist or was not kept. Every value stands on a line of its own, behind
-// its path, with characters visible that hide or look like others.
+// Diff shows for people how a definition differs from another one. Each definition is a
+// canonical text, or nil if it does not exist or was not kept. Every value is on a line of
+// its own, after its path. Characters that are hidden or look like others are made visible.
 //
 //   - description: "Read a file"
 //   - description: "Read а file"
@@ -27,7 +27,7 @@ func Diff(before, after []byte) string {
 	return text
 }
 
-// diff is Diff, and reports whether that has all of the difference.
+// diff is Diff. whole reports whether the text shows the whole difference.
 func diff(before, after []byte) (text string, whole bool) {
 	old, now := walked(before), walked(after)
 	var d differ
@@ -53,7 +53,7 @@ func diff(before, after []byte) (text string, whole bool) {
 	return d.out.String(), d.left == 0 && !old.cut && !now.cut
 }
 
-// paths are the paths of leaves. Of paths that were cut and look alike now, each later one has
+// paths returns the paths of leaves. If paths that were cut look alike, each later one gets
 // a number.
 func paths(leaves []leaf) []string {
 	all := make([]string, len(leaves))
@@ -79,7 +79,7 @@ func byPath(leaves []leaf) map[string]leaf {
 type differ struct {
 	out     strings.Builder
 	written int
-	left    int // lines that were not written
+	left    int // number of lines that were not written
 }
 
 func (d *differ) say(format string, args ...any) {
@@ -91,22 +91,22 @@ func (d *differ) say(format string, args ...any) {
 	fmt.Fprintf(&d.out, format+"\n", args...)
 }
 
-// lines shows a value that is only on one side.
+// lines shows a value that only one side has.
 func (d *differ) lines(sign rune, l leaf) {
 	for i, line := range linesOf(l.value) {
 		d.lineOf(sign, at(l, i), line)
 	}
 }
 
-// lineOf shows a line that is only on one side.
+// lineOf shows a line that only one side has.
 func (d *differ) lineOf(sign rune, path string, l line) {
 	shown := []rune(l.shown)
 	d.text(sign, path, shown, 0, len(shown))
 }
 
-// text shows the part of a line from one character to another, and some of what is around it.
-// A part that is long takes several lines: a person decides about all of it, and behind a
-// change without harm there may be another one.
+// text shows the part of a line between two characters, and some text around it. A long
+// part takes several lines: a person decides about all of it, and a harmless change may be
+// followed by another one.
 func (d *differ) text(sign rune, path string, all []rune, from, to int) {
 	if len(all) <= maxLine {
 		from, to = 0, len(all)
@@ -128,8 +128,8 @@ func (d *differ) text(sign rune, path string, all []rune, from, to int) {
 	}
 }
 
-// change shows a value that is on both sides, if it differs. Of a text of several lines it
-// shows those between the first and the last that differ.
+// change shows a value that both sides have, if it differs. Of a text with several lines it
+// shows the lines between the first and the last that differ.
 func (d *differ) change(old, now leaf) {
 	before, after := linesOf(old.value), linesOf(now.value)
 	skip, before, after := apart(before, after)
@@ -157,7 +157,8 @@ func (d *differ) change(old, now leaf) {
 	}
 }
 
-// at is the path of a leaf, with the line if the value is a text of several lines.
+// at returns the path of a leaf, with the number of the line if the value is a text with
+// several lines.
 func at(l leaf, line int) string {
 	path := cmp.Or(l.path, "text")
 	if text, ok := l.value.(string); ok && strings.Contains(text, "\n") {
@@ -169,8 +170,8 @@ func at(l leaf, line int) string {
 // line is one line of a value.
 type line struct {
 	raw   string
-	shown string // visible
-	text  bool   // it is of a text, which shows in quotes: so do spaces at its ends
+	shown string // the line with visible hidden characters
+	text  bool   // the value is a string, which is shown in quotes, so that spaces at its ends are visible
 }
 
 func linesOf(value any) (lines []line) {
@@ -188,8 +189,8 @@ func linesOf(value any) (lines []line) {
 	return lines
 }
 
-// apart returns with how many elements x and y begin alike, and what of them is between that
-// and the elements with which they end alike.
+// apart returns the number of equal elements at the beginning of x and y, and the parts of
+// x and y without their equal beginnings and ends.
 func apart[T comparable](x, y []T) (from int, _, _ []T) {
 	for from < min(len(x), len(y)) && x[from] == y[from] {
 		from++
@@ -201,8 +202,8 @@ func apart[T comparable](x, y []T) (from int, _, _ []T) {
 	return from, x, y
 }
 
-// became says what two lines differ in, by the numbers of the characters; empty if the lines
-// themselves show it.
+// became returns a text about how two lines differ, with the numbers of the characters;
+// empty if the lines show that by themselves.
 func became(was, is string) string {
 	from, x, y := apart([]rune(was), []rune(is))
 	if (len(x) > maxRun || len(y) > maxRun) && !slices.ContainsFunc(slices.Concat(x, y), foreignLetter) {
@@ -211,10 +212,11 @@ func became(was, is string) string {
 	return fmt.Sprintf("character %d: %s became %s", from+1, pointed(x), pointed(y))
 }
 
-// foreignLetter reports whether a character may be taken for another one, or for nothing.
+// foreignLetter reports whether a character may look like another one, or be invisible.
 func foreignLetter(r rune) bool { return r < ' ' || r > '~' }
 
-// pointed is characters in quotes, with the numbers of those that may be taken for others.
+// pointed returns characters in quotes, with the numbers of those that may look like
+// others.
 func pointed(runes []rune) string {
 	if len(runes) == 0 {
 		return "nothing"

@@ -9,9 +9,10 @@ import (
 	"belljar.dev/mcp/upstream/pin"
 )
 
-// A caller asks before it starts a server, and again when it has read the server's lists.
+// A caller calls Judge before it starts a server, and again after it has read the server's
+// lists.
 func Example() {
-	s := store.New("") // in memory
+	s := store.New("") // an empty directory: a store in memory
 	defer s.Close()
 	book := pin.NewBook(store.Config{Store: s})
 	ctx := context.Background()
@@ -20,7 +21,7 @@ func Example() {
 	rules := pin.Rules{Mode: pin.TOFU}
 	offer := pin.Offer{Runs: pin.Runs{Command: []string{"npx", "-y", "@example/files@1.2.3"}, Lock: "sha512-…"}}
 	if v := book.Judge(ctx, server, rules, offer); v.Held != "" {
-		fmt.Println(v.Held) // it is not started
+		fmt.Println(v.Held) // if Held is set, the server is not started
 		return
 	}
 
@@ -40,7 +41,7 @@ func Example() {
 		}
 	}
 
-	// A person looks at what changed, in this process or in another one, and decides.
+	// A person reads the question, in this process or in another one, and decides.
 	questions, err := book.Questions(ctx, server, nil)
 	if err != nil {
 		fmt.Println(err)

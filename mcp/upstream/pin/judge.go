@@ -10,20 +10,22 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// Mode says how a definition becomes trusted.
+// Mode determines how a definition becomes trusted.
 type Mode int
 
 // The modes. The zero Mode is the strictest.
 const (
-	Strict Mode = iota // only what was imported
-	Ask                // only what a person has decided
-	TOFU               // what a server serves at first contact, unless the scan found something; a person decides about the rest
-	Off                // everything, and nothing is compared or kept
+	Strict Mode = iota // only imported definitions are trusted
+	Ask                // only definitions about which a person has decided are trusted
+	// definitions at first contact are trusted, unless the scan finds something; a person
+	// decides about the others
+	TOFU
+	Off // all definitions are trusted, and nothing is compared or kept
 )
 
 var modes = []string{"strict", "ask", "tofu", "off"}
 
-// String is the name of a mode in policies.
+// String returns the name of a mode in policies.
 func (m Mode) String() string {
 	if m < 0 || int(m) >= len(modes) {
 		return fmt.Sprintf("mode %d", int(m))
@@ -31,7 +33,7 @@ func (m Mode) String() string {
 	return modes[m]
 }
 
-// ParseMode reads the name of a mode.
+// ParseMode parses the name of a mode.
 func ParseMode(text string) (Mode, error) {
 	if i := slices.Index(modes, text); i >= 0 {
 		return Mode(i), nil
@@ -39,54 +41,54 @@ func ParseMode(text string) (Mode, error) {
 	return Strict, fmt.Errorf("%.40q is not a mode of pins, which are %s", text, strings.Join(modes, ", "))
 }
 
-// State is what became of the comparison of a definition.
+// State is the result of comparing a definition.
 type State string
 
 // The states of a definition.
 const (
-	Pinned  State = "pinned"  // it is what was trusted
-	New     State = "new"     // nothing of its name was trusted before
-	Changed State = "changed" // something else of its name was trusted
-	Removed State = "removed" // it was trusted, and is not served
-	Held    State = "held"    // it cannot be compared, a person refused it, or its server is held
+	Pinned  State = "pinned"  // the definition is the trusted one
+	New     State = "new"     // no definition of this name was trusted before
+	Changed State = "changed" // another definition of this name was trusted
+	Removed State = "removed" // the definition was trusted, and is not served
+	Held    State = "held"    // the definition cannot be compared, a person refused it, or its server is held
 )
 
 // Item is one definition of a verdict.
 type Item struct {
 	Kind   Kind
-	Name   string // in normal form C; the server's own spelling is in the definition
-	At     int    // in its list of the Listing; -1 if it is not served
+	Name   string // name in normal form C; the definition has the server's own spelling
+	At     int    // index in its list of the Listing; -1 if it is not served
 	State  State
-	Digest Digest    // of what is served; zero if it cannot be compared or is not served
-	Was    Digest    // of what was trusted; zero if nothing was
-	Since  time.Time // when Was was trusted
-	// Pair is the other name of a definition that was renamed: the one that is gone of a new
-	// one, the new one of one that is gone.
+	Digest Digest    // digest of the served definition; zero if it cannot be compared or is not served
+	Was    Digest    // digest of the trusted definition; zero if none was trusted
+	Since  time.Time // time when Was was trusted
+	// Pair is the other name of a definition that was renamed: for a new definition the
+	// name that is gone, and for one that is gone the new name.
 	Pair     string
-	Findings []Finding // of the scan at first contact; a Question always has them
-	// Why says why the definition is neither listed nor called; empty if it may be both. A
-	// definition that is not served has no reason.
+	Findings []Finding // findings of the scan at first contact; a Question always has them
+	// Why is the reason why the definition is neither listed nor called; empty if it may be
+	// both. A definition that is not served has no reason.
 	Why string
 }
 
-// Verdict is what may be listed and called of a server at one time. It does not change, so
-// it may be shared. The zero Verdict offers nothing.
+// Verdict is the result of Judge: what of a server may be listed and called at one time. It
+// does not change, so it may be shared. The zero Verdict offers nothing.
 type Verdict struct {
 	Mode  Mode
-	Items []Item // what is served, in its order; then what is not served any more
-	// Held says why nothing of the server may be listed, called or started; empty if the
-	// server is not held.
+	Items []Item // served definitions in their order, then the definitions that are not served any more
+	// Held is the reason why nothing of the server may be listed, called or started; empty
+	// if the server is not held.
 	Held string
-	// Notes are for the operator, for example that pins are off.
+	// Notes are texts for the operator, for example that pins are off.
 	Notes []string
-	// Err is why the pins could not be read; then everything is held.
+	// Err is the error of reading or writing the pins; if it is set, everything is held.
 	Err error
 
 	index map[key]int
 }
 
-// Offered returns the item of a definition that may be listed and called, and false for all
-// others.
+// Offered returns the item of a definition that may be listed and called. It returns false
+// for any other definition.
 func (v *Verdict) Offered(kind Kind, name string) (Item, bool) {
 	i, ok := v.index[key{kind, string(normal([]byte(name), false))}]
 	if !ok || v.Held != "" || v.Items[i].Why != "" || v.Items[i].At < 0 {
@@ -95,8 +97,8 @@ func (v *Verdict) Offered(kind Kind, name string) (Item, bool) {
 	return v.Items[i], true
 }
 
-// Why returns why a definition is neither listed nor called; empty for one that may be both,
-// and for one that is unknown.
+// Why returns why a definition is neither listed nor called; empty for a definition that
+// may be both. For an unknown definition it returns Held.
 func (v *Verdict) Why(kind Kind, name string) string {
 	if i, ok := v.index[key{kind, string(normal([]byte(name), false))}]; ok {
 		return v.Items[i].Why
@@ -104,17 +106,18 @@ func (v *Verdict) Why(kind Kind, name string) string {
 	return v.Held
 }
 
-// record is what is kept of a server.
+// record contains the pins and marks of a server.
 type record struct {
 	trusted map[key]Pin
-	refused map[key]Pin // by a person
-	// The definitions that waited for a person and those that were gone when the server was
-	// judged last. marked says that both are complete: nothing was imported since.
+	refused map[key]Pin // definitions that a person refused
+	// The definitions that waited for a person, and those that were gone, when the server
+	// was last judged. marked reports that both maps are complete: the lists were judged,
+	// and nothing was imported since.
 	offered, gone map[key]Pin
 	marked        bool
 }
 
-// recordOf sorts lines of a file into a record.
+// recordOf sorts the pins and marks of a file into a record.
 func recordOf(lines []Pin) record {
 	r := record{make(map[key]Pin, len(lines)), make(map[key]Pin), make(map[key]Pin), make(map[key]Pin), false}
 	for _, p := range lines {
@@ -132,7 +135,7 @@ func recordOf(lines []Pin) record {
 	return r
 }
 
-// lines are those of several parts of a record.
+// lines returns the pins of several parts of a record, sorted.
 func lines(parts ...map[key]Pin) (all []Pin) {
 	for _, part := range parts {
 		all = slices.AppendSeq(all, maps.Values(part))
@@ -140,14 +143,14 @@ func lines(parts ...map[key]Pin) (all []Pin) {
 	return sorted(all)
 }
 
-// strictly is the record without what was not imported.
+// strictly returns the record with imported pins only.
 func (r record) strictly() record {
 	r.trusted = maps.Clone(r.trusted)
 	maps.DeleteFunc(r.trusted, func(_ key, p Pin) bool { return p.How != Import })
 	return r
 }
 
-// judge compares what is served with a record. It returns the pins that first use adds.
+// judge compares what is served with a record. added contains the pins that first use adds.
 func judge(server string, rules Rules, r record, all []served, listed bool, now time.Time) (v *Verdict, added []Pin) {
 	v = &Verdict{Mode: rules.Mode, Items: make([]Item, 0, len(all)), index: make(map[key]int, len(all))}
 	switch {
@@ -175,7 +178,7 @@ func judge(server string, rules Rules, r record, all []served, listed bool, now 
 			item.State = New
 		case known && pin.Digest == d.digest:
 			item.State = Pinned
-		case d.kind == KindListing: // a listing is not a definition: it marks the first contact
+		case d.kind == KindListing: // not a definition: the pin of this kind marks the first contact
 			if rules.Mode == TOFU {
 				added = append(added, Pin{server, d.kind, "", d.digest, now, First})
 			}
@@ -232,14 +235,15 @@ func judge(server string, rules Rules, r record, all []served, listed bool, now 
 	return v, added
 }
 
-// add appends an item. All items of one name are kept, and the index has the last of them.
+// add appends an item. If several items have the same name, all are kept, and the index
+// contains the last one.
 func (v *Verdict) add(item Item) {
 	v.index[key{item.Kind, item.Name}] = len(v.Items)
 	v.Items = append(v.Items, item)
 }
 
-// close completes the reasons: a server that is held holds all that it serves, and a reason
-// says who can do something about it.
+// close completes the reasons: if the server is held, all its definitions are held, and
+// each reason says what a person can do.
 func (v *Verdict) close(server string) {
 	help := "; " + advice(v.Mode, server)
 	if v.Held != "" {
@@ -257,7 +261,7 @@ func (v *Verdict) close(server string) {
 	}
 }
 
-// advice is what people can do about something that is held.
+// advice returns a text about what people can do about a held definition.
 func advice(mode Mode, server string) string {
 	if mode == Strict {
 		return "its pins are strict: review the change and import it with `belljar upstream pins import FILE`"
@@ -265,7 +269,7 @@ func advice(mode Mode, server string) string {
 	return fmt.Sprintf("a person can see it with `belljar upstream pins diff %s` and decide with `belljar upstream approve %[1]s`", printable.Operand(server))
 }
 
-// spoken is a kind about the whole server, as the subject of a sentence.
+// spoken returns a kind that is about the whole server as the subject of a sentence.
 func (k Kind) spoken() string {
 	switch k {
 	case KindRuns:
@@ -279,19 +283,19 @@ func (k Kind) spoken() string {
 	return "the " + string(k)
 }
 
-// heldBy is the verdict where the pins could not be read.
+// heldBy returns the verdict for pins that could not be read or written.
 func heldBy(mode Mode, err error) *Verdict {
 	return &Verdict{Mode: mode, Err: err, Held: "the pins of what was trusted cannot be used, so everything of other people's servers is held: " + err.Error()}
 }
 
-// pair names what was renamed: definitions that are new and definitions that are gone, with
-// the same text but for the name. text returns the canonical text of a digest, or nil.
+// pair finds definitions that were renamed: a new definition and one that is gone, with the
+// same text except for the name. text returns the canonical text of a digest, or nil.
 func (v *Verdict) pair(text func(Digest) []byte) {
 	type what struct {
 		kind Kind
 		body string
 	}
-	free := make(map[what][]int) // what is new
+	free := make(map[what][]int) // indexes of new definitions
 	bodyOf := func(d Digest) string {
 		if text := text(d); text != nil {
 			return body(text)
@@ -327,8 +331,8 @@ func (v *Verdict) pair(text func(Digest) []byte) {
 }
 
 // mark returns a record with the marks of a verdict, for people in other processes. A mark
-// of before keeps its time. A verdict from before the first list has only
-// KindRuns, and other marks stay.
+// that existed before keeps its time. A verdict from before the first list only has
+// KindRuns, so the other marks stay.
 func (v *Verdict) mark(server string, r record, listed bool, now time.Time) record {
 	before := r
 	r.offered, r.gone = make(map[key]Pin), make(map[key]Pin)

@@ -16,19 +16,19 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// Kind is what a pin is about.
+// Kind is the kind of thing that a pin is about.
 type Kind string
 
 // The kinds of pins, in the order in which they are listed. If one of the first four is not
 // trusted, the server as a whole is held.
 const (
-	KindRuns         Kind = "runs"         // what runs; has no name
-	KindListing      Kind = "listing"      // that the server's lists have been seen; has no name
-	KindServer       Kind = "server"       // the name that the server gives itself; has no name here
-	KindInstructions Kind = "instructions" // has no name
+	KindRuns         Kind = "runs"         // the command, files and URL that run; has no name
+	KindListing      Kind = "listing"      // marks that the server's lists have been seen; has no name
+	KindServer       Kind = "server"       // the server's own name; the pin has no name
+	KindInstructions Kind = "instructions" // the server's instructions; has no name
 	KindTool         Kind = "tool"
 	KindPrompt       Kind = "prompt"
-	KindTemplate     Kind = "template" // of resources; the name is the URI template
+	KindTemplate     Kind = "template" // a resource template; its name is the URI template
 )
 
 var kinds = []Kind{KindRuns, KindListing, KindServer, KindInstructions, KindTool, KindPrompt, KindTemplate}
@@ -36,17 +36,17 @@ var kinds = []Kind{KindRuns, KindListing, KindServer, KindInstructions, KindTool
 // whole reports whether the kind is about the server as a whole.
 func (k Kind) whole() bool { return slices.Index(kinds, k) < 4 }
 
-// How is how a pin came to be.
+// How is how a pin was made.
 type How string
 
-// The ways to become a pin, and the marks of definitions that are not trusted.
+// The ways in which a pin is made, and the marks of definitions that are not trusted.
 const (
 	First   How = "first"   // trusted on first use
-	Decided How = "person"  // a person said yes
-	Import  How = "import"  // from a file
-	Refused How = "refused" // a person said no: a mark and not a pin
-	offered How = "offered" // a mark: waits for a person
-	gone    How = "gone"    // a mark: is pinned, and was not served the last time
+	Decided How = "person"  // a person trusted it
+	Import  How = "import"  // imported from a file
+	Refused How = "refused" // a person refused it: a mark and not a pin
+	offered How = "offered" // a mark: it waits for a person
+	gone    How = "gone"    // a mark: it is pinned, and was not served the last time
 )
 
 var hows = []How{First, Decided, Import, Refused, offered, gone}
@@ -54,10 +54,10 @@ var hows = []How{First, Decided, Import, Refused, offered, gone}
 // Digest is the SHA-256 of a definition in its canonical form.
 type Digest [32]byte
 
-// String is the digest in files: sha256: and 64 hexadecimal digits.
+// String returns the digest as files contain it: sha256: and 64 hexadecimal digits.
 func (d Digest) String() string { return "sha256:" + hex.EncodeToString(d[:]) }
 
-// ParseDigest reads what String wrote.
+// ParseDigest parses the result of String.
 func ParseDigest(text string) (d Digest, err error) {
 	digits, ok := strings.CutPrefix(text, "sha256:")
 	if !ok || len(digits) != 2*len(d) {
@@ -69,17 +69,17 @@ func ParseDigest(text string) (d Digest, err error) {
 	return d, nil
 }
 
-// Pin says that a definition is trusted.
+// Pin records that a definition is trusted.
 type Pin struct {
-	Server string // the name of its entry
+	Server string // name of the server's entry
 	Kind   Kind
 	Name   string
 	Digest Digest
-	Since  time.Time // to the second
+	Since  time.Time // in whole seconds
 	How    How
 }
 
-// key is what a pin is about, within a server.
+// key identifies what a pin is about, within a server.
 type key struct {
 	kind Kind
 	name string
@@ -87,10 +87,10 @@ type key struct {
 
 func (p Pin) key() key { return key{p.Kind, p.Name} }
 
-// Known is a file of pins, to judge by in mode strict without a database.
+// Known is a file of pins, for judging in mode Strict without a database.
 type Known struct{ servers map[string][]Pin }
 
-// NewKnown is the file of those pins.
+// NewKnown returns a Known with the given pins, without marks.
 func NewKnown(pins []Pin) *Known {
 	k := &Known{servers: make(map[string][]Pin)}
 	for _, p := range pins {
@@ -112,21 +112,22 @@ const (
 	maxName = 1024 // bytes of a name
 )
 
-// header begins a file of pins. The number is the version of the format.
+// header is the beginning of the first line of a file of pins. The version of the format
+// follows it.
 const (
 	header  = "# belljar known_upstreams "
 	version = 1
 )
 
-// ErrNewer is a file or record of pins that a newer belljar wrote.
+// ErrNewer is the error for a file or record of pins that a newer belljar wrote.
 var ErrNewer = errors.New("a newer belljar wrote it")
 
 // Format writes pins as text: a line with the version, then one line for each pin, sorted.
 //
 //	SERVER KIND NAME DIGEST SINCE HOW
 //
-// A name that has spaces, or characters without a shape of their own, is quoted like a Go
-// string. A kind without names has - instead.
+// A name with spaces, or with characters that cannot be seen, is quoted like a Go string. A
+// pin whose kind has no name has - instead.
 func Format(pins []Pin) []byte {
 	out := fmt.Appendf(nil, "%s%d\n", header, version)
 	for _, p := range sorted(pins) {
@@ -141,7 +142,7 @@ func Format(pins []Pin) []byte {
 	return out
 }
 
-// sorted are pins in the order of files.
+// sorted returns pins in the order of files.
 func sorted(pins []Pin) []Pin {
 	all := slices.Clone(pins)
 	order.By(all, func(a, b *Pin) int {
@@ -151,7 +152,7 @@ func sorted(pins []Pin) []Pin {
 	return all
 }
 
-// word is a text as one word of a line.
+// word returns a text as one word of a line.
 func word(text string) string {
 	odd := func(r rune) bool {
 		return r == ' ' || r == '"' || r == '#' || r == '\\' || r == utf8.RuneError || !printable.InLine(r)
@@ -162,8 +163,8 @@ func word(text string) string {
 	return text
 }
 
-// Parse reads pins as Format writes them. Empty lines and comments are skipped; the last word
-// of a line may be left out. The error names the line.
+// Parse parses pins in the form of Format. Empty lines and comments are skipped; the last
+// word of a line may be left out. The error contains the number of the line.
 func Parse(text []byte) ([]Pin, error) {
 	if len(text) > maxFile {
 		return nil, fmt.Errorf("pins: the text has %d bytes, and %d are read", len(text), maxFile)
@@ -204,7 +205,7 @@ func Parse(text []byte) ([]Pin, error) {
 	return pins, nil
 }
 
-// mark reports whether a line is a mark of a definition that is not trusted.
+// mark reports whether How is the mark of a definition that is not trusted.
 func (h How) mark() bool { return h == Refused || h == offered || h == gone }
 
 func parseLine(line string) (p Pin, err error) {
@@ -251,7 +252,7 @@ func parseTime(text string) (time.Time, error) {
 	return time.Parse(time.DateOnly, text)
 }
 
-// cutWord returns the first word of a line, unquoted, and what follows it.
+// cutWord returns the first word of a line, unquoted, and the rest of the line.
 func cutWord(line string) (word, rest string, err error) {
 	if line[0] != '"' {
 		word, rest, _ = strings.Cut(line, " ")

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// odd are pins with names that are hard to write on a line.
+// odd returns pins with names that are hard to write on a line.
 func odd() []Pin {
 	var pins []Pin
 	for i, name := range []string{"read_file", "-", "", "with space", "a\"b", "#x", "back\\slash", "line\nend", "hidden\u200bspace", "\u202eleft", "é", "搜索", "a\u00a0b", "\x00", "👍", "'"} {
@@ -102,8 +102,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The pins of one belljar are those of another one after export and import, and
-// strictly so.
+// The pins of one belljar can be exported and imported into another one, where they also
+// hold in mode Strict.
 func TestRoundTrip(t *testing.T) {
 	one, two := opened(t, ""), opened(t, "")
 	judged(t, one, tofu, base(), "")
@@ -137,7 +137,7 @@ func TestRoundTrip(t *testing.T) {
 		judged(t, two, rules, more, "tool late new")
 		judged(t, two, rules, changed, "tool read_file changed")
 	}
-	// The first list after the import brings the texts, so that a change can be shown.
+	// The first list after the import stores the texts, so that a change can be shown.
 	judged(t, two, tofu, changed, "tool read_file changed")
 	questions, err := two.Questions(t.Context(), server, nil)
 	if err != nil || len(questions) != 1 || !strings.Contains(questions[0].Diff, `character 6: nothing became " " (U+0020)`) {
@@ -149,7 +149,7 @@ func TestRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	judged(t, two, tofu, base(), "tool search new")
-	// A file without a word on what runs does not make that trusted on first use.
+	// If the file has no pin about what runs, that is not trusted on first use.
 	short = slices.DeleteFunc(slices.Clone(file), func(p Pin) bool { return p.Kind == KindRuns || p.Kind == KindListing })
 	if err := two.Import(t.Context(), "t", "", short, anna); err != nil {
 		t.Fatal(err)
@@ -158,14 +158,14 @@ func TestRoundTrip(t *testing.T) {
 	if !strings.Contains(v.Held, "none of them is about what runs") {
 		t.Errorf("the reason is %q", v.Held)
 	}
-	// A file alone decides in mode strict: no database is needed, and none is made.
+	// In mode Strict a file alone is enough: no database is needed, and none is made.
 	closed := opened(t, "")
 	judged(t, closed, Rules{Mode: Strict, Known: NewKnown(file)}, base(), "")
 	judged(t, closed, Rules{Mode: Strict, Known: NewKnown(nil)}, named("a=1"), "server held, runs new, server new, instructions new, tool a new")
 	if closed.kept.Store.Made() {
 		t.Error("a database was made")
 	}
-	// A mark in a file trusts nothing.
+	// A mark in a file does not make anything trusted.
 	var marks []Pin
 	for _, p := range file {
 		p.How = Refused

@@ -13,35 +13,35 @@ import (
 	"belljar.dev/mcp/wire"
 )
 
-// Bounds of what a server may serve.
+// Bounds of the definitions of a server.
 const (
-	MaxDefinitions = 10_000    // of all kinds together
-	MaxDefinition  = 512 << 10 // bytes of one
-	maxServed      = 32 << 20  // bytes of all
+	MaxDefinitions = 10_000    // definitions of all kinds together
+	MaxDefinition  = 512 << 10 // bytes of one definition
+	maxServed      = 32 << 20  // bytes of all definitions
 )
 
-// Offer is what a server is about to run, or serves, at one time.
+// Offer contains what a server is about to run, or what it serves, at one time.
 type Offer struct {
 	Runs Runs
-	// Listing is what the server says. It is nil before the server has been started: then
-	// only what runs is judged.
+	// Listing contains what the server serves. It is nil before the server has been
+	// started: then only Runs is judged.
 	Listing *Listing
 }
 
-// Runs is what runs. A member that does not apply is empty. Secrets are placeholders in all
-// of them: a pin must neither keep a secret nor change with it.
+// Runs describes what runs. A member that does not apply is empty. All members have
+// placeholders for secrets: a pin must neither keep a secret nor change with it.
 type Runs struct {
 	Command []string `json:"command,omitempty"` // the program and its arguments, after expansion
 	Env     []string `json:"env,omitempty"`     // NAME=VALUE of the entry, sorted
-	File    string   `json:"file,omitempty"`    // the digest of the program's file
-	Lock    string   `json:"lock,omitempty"`    // the integrity of what the launcher installed
-	Image   string   `json:"image,omitempty"`   // the digest of the image
-	URL     string   `json:"url,omitempty"`     // of a remote server
-	SPKI    string   `json:"spki,omitempty"`    // the digest of its public key, where asked for
+	File    string   `json:"file,omitempty"`    // digest of the program's file
+	Lock    string   `json:"lock,omitempty"`    // integrity of the packages that the launcher installed
+	Image   string   `json:"image,omitempty"`   // digest of the image
+	URL     string   `json:"url,omitempty"`     // URL of a remote server
+	SPKI    string   `json:"spki,omitempty"`    // digest of a remote server's public key, if that is pinned
 }
 
-// Listing is everything that a server says about itself. Tools, prompts and templates are
-// whole: all pages of each list, as they arrived.
+// Listing contains everything that a server states about itself. Tools, prompts and
+// templates contain all pages of each list, unchanged.
 type Listing struct {
 	Server       string // serverInfo.name
 	Instructions string
@@ -50,18 +50,18 @@ type Listing struct {
 	Templates    []json.RawMessage
 }
 
-// served is one definition that is served.
+// served is one definition that a server serves.
 type served struct {
 	key
-	at     int // in its list
+	at     int // index in its list
 	digest Digest
-	text   []byte // canonical: an array of the kind and the definition
-	fault  string // why it cannot be compared; then it has no digest
+	text   []byte // canonical form of an array with the kind and the definition
+	fault  string // why the definition cannot be compared; it then has no digest
 }
 
-// takeApart returns what an offer has, and how many definitions are beyond the bound. Of
-// several definitions that have one name, none can be compared: which one is called would
-// be the server's choice at that time.
+// takeApart returns the definitions of an offer, and how many definitions are beyond the
+// bound. If several definitions have the same name, none of them can be compared: the
+// server would choose at each call which of them is called.
 func takeApart(o Offer) (all []served, cut int) {
 	var c canon
 	if o.Listing == nil {
@@ -127,7 +127,7 @@ func ofText(c *canon, kind Kind, text string) served {
 	return d
 }
 
-// ofDefinition is a definition, which is named by one of its members.
+// ofDefinition returns a definition whose name is in one of its members.
 func ofDefinition(c *canon, kind Kind, member string, raw json.RawMessage) served {
 	d := served{key: key{kind: kind}}
 	d.seal(c, raw)
@@ -139,21 +139,21 @@ func ofDefinition(c *canon, kind Kind, member string, raw json.RawMessage) serve
 		d.fault = "the definition is not an object"
 		return d
 	}
-	// The text as it came has the name first as a rule; the canonical one has it late.
+	// In the original text the name is usually first; in the canonical text it comes late.
 	name := wire.Member(raw, member)
 	if len(name) < 3 || name[0] != '"' {
 		d.fault = fmt.Sprintf("the definition has no %s, or one that is not a text of 1 to %d bytes", member, maxName)
 		return d
 	}
 	d.name = string(normal([]byte(wire.Unquote(name)), false))
-	if len(d.name) > maxName-2 { // with its quotes
+	if len(d.name) > maxName-2 { // minus two bytes for its quotes
 		d.name, d.fault = "", fmt.Sprintf("the definition has no %s, or one that is not a text of 1 to %d bytes", member, maxName)
 	}
 	return d
 }
 
-// nameOf is the name of a definition that cannot be compared, for the text that says so;
-// empty if it cannot be found.
+// nameOf returns the name of a definition that cannot be compared, for the text about it;
+// empty if no name is found.
 func nameOf(raw json.RawMessage, member string) (name string) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil || json.Unmarshal(members[member], &name) != nil || len(name) > maxName {
@@ -179,7 +179,8 @@ func (d *served) seal(c *canon, raw []byte) {
 	d.digest = sha256.Sum256(d.text)
 }
 
-// unwrap returns the definition of a canonical text: without the kind, which has no comma.
+// unwrap returns the definition in a canonical text, without the kind, which contains no
+// comma.
 func unwrap(text []byte) []byte {
 	at := bytes.IndexByte(text, ',')
 	if at < 0 {
@@ -188,8 +189,8 @@ func unwrap(text []byte) []byte {
 	return text[at+1 : len(text)-1]
 }
 
-// body is what a definition says besides its name. Two definitions that have the same body
-// are one that was renamed. It is empty for kinds without names.
+// body returns a definition without its name. Two definitions with the same body count as
+// one that was renamed. It is empty for kinds without names.
 func body(text []byte) string {
 	object := unwrap(text)
 	if !wire.IsObject(object) {
@@ -205,7 +206,7 @@ func body(text []byte) string {
 	return string(rest)
 }
 
-// rawDigest stands for the bytes of an offer.
+// rawDigest returns a digest of the bytes of an offer.
 func rawDigest(o Offer) (Digest, error) {
 	h := sha256.New()
 	var size [8]byte

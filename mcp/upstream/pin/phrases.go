@@ -12,19 +12,19 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// phrase is something that texts say which are made to deceive.
+// phrase is a phrase that is typical of deceptive texts.
 type phrase struct {
 	what string
-	// match can only match a folded text that has a word of each group. The groups make ordinary
-	// texts cheap: most lack the words of some group.
+	// match can only match a folded text that contains a word of each group. The groups
+	// make the scan of ordinary texts cheap: most texts lack the words of some group.
 	words  [][]string
-	match  *regexp.Regexp // of the folded text
-	unless *regexp.Regexp // in the 60 bytes before a match: then it means the opposite
-	also   *regexp.Regexp // which must match too
+	match  *regexp.Regexp // matches a folded text
+	unless *regexp.Regexp // if it matches the 60 bytes before a match, the phrase means the opposite
+	also   *regexp.Regexp // if not nil, it must match the folded text too
 }
 
-// phrases are what was found in poisoned definitions, in English and Chinese. Concealment
-// from the user comes first, because that is what most of those in the wild have in common.
+// phrases are phrases of poisoned definitions, in English and Chinese. Concealment from the
+// user comes first, because most of the known poisoned definitions contain it.
 var phrases = sync.OnceValue(func() []phrase {
 	var all []phrase
 	add := func(what, words, unless, also string, patterns ...string) {
@@ -103,7 +103,7 @@ var phrases = sync.OnceValue(func() []phrase {
 	return all
 })
 
-// may reports whether a folded text has a word of each group.
+// may reports whether a folded text contains a word of each group.
 func (p phrase) may(folded string) bool {
 	for _, group := range p.words {
 		if !slices.ContainsFunc(group, func(word string) bool { return strings.Contains(folded, word) }) {
@@ -113,16 +113,16 @@ func (p phrase) may(folded string) bool {
 	return true
 }
 
-// alike maps letters of other alphabets to those of a to z that they look like.
+// alike maps letters of other alphabets to the letters a to z that they look like.
 var alike = strings.NewReplacer(
 	"а", "a", "е", "e", "о", "o", "р", "p", "с", "c", "у", "y", "х", "x", "і", "i", "ѕ", "s", "ј", "j", "ԁ", "d", "һ", "h", "к", "k", "м", "m", "т", "t", "в", "b", "н", "h",
 	"ο", "o", "α", "a", "ε", "e", "ι", "i", "ν", "v", "ρ", "p", "τ", "t", "υ", "u", "κ", "k", "ѵ", "v", "ɡ", "g", "ⅼ", "l", "ո", "n", "օ", "o",
 	"’", "'", "‘", "'", "`", "'", "！", "!", "？", "?", "．", ".",
 )
 
-// fold is a text without what it may be dressed in: hidden characters, letters of other
-// alphabets and widths, entities, capitals, emphasis, and line ends. Only the phrases are
-// looked for in it.
+// fold returns a text without its disguises: hidden characters, letters of other alphabets
+// and widths, entities, capitals, emphasis, and line ends. The result is only used to look
+// for phrases.
 func fold(text string) string {
 	if strings.Contains(text, "&") {
 		text = html.UnescapeString(text)

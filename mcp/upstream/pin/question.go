@@ -8,24 +8,25 @@ import (
 	"time"
 )
 
-// maxShown is how many bytes of diffs are made at once.
+// maxShown is how many bytes of diffs are made for one call of Questions.
 const maxShown = 1 << 20
 
-// Question is a definition that waits for a person, old beside new.
+// Question is a definition that waits for a person's decision, with the old and the new
+// text.
 type Question struct {
-	Ref            // what a Decision about it names
+	Ref            // definition that a Decision must name
 	State    State // New, Changed or Removed; Held if a person refused it
 	Was      Digest
-	Since    time.Time // when Was was trusted
-	Pair     string    // the other name, if it was renamed
+	Since    time.Time // time when Was was trusted
+	Pair     string    // other name of a renamed definition
 	Findings []Finding
-	Diff     string // for people; every hidden character shows
-	// Cut says that Diff does not show all of it: a person who reads it has not seen the
-	// definition.
+	Diff     string // difference for people; hidden characters are visible
+	// Cut reports that Diff does not show the whole difference: a person who reads it has
+	// not seen the whole definition.
 	Cut bool
 }
 
-// Waiting is Questions, beside the names of all tools that are not the server's.
+// Waiting calls Questions with the names of all tools that belong to other servers.
 func (b *Book) Waiting(ctx context.Context, s Server) ([]Question, error) {
 	var others []string
 	for _, at := range slices.Compact([]string{"", s.Place}) {
@@ -42,8 +43,8 @@ func (b *Book) Waiting(ctx context.Context, s Server) ([]Question, error) {
 	return b.Questions(ctx, s, others)
 }
 
-// Questions returns what of a server waits for a person since it was judged last, and what is
-// gone. Any process may ask. others are as in Rules.
+// Questions returns the definitions of a server that wait for a person since it was last
+// judged, and those that are gone. Any process may call it. others are as in Rules.
 func (b *Book) Questions(ctx context.Context, s Server, others []string) (all []Question, _ error) {
 	err := b.read(ctx, s.Tenant, func(tx *sql.Tx, c *chain) error {
 		r, err := load(ctx, tx, c, s)
@@ -87,7 +88,7 @@ func (b *Book) Questions(ctx context.Context, s Server, others []string) (all []
 	return all, nil
 }
 
-// waiting is the part of a verdict that the marks of a record keep.
+// waiting returns the verdict on the definitions in the marks of a record.
 func (r record) waiting() *Verdict {
 	v := &Verdict{index: make(map[key]int)}
 	for _, m := range lines(r.offered, r.gone) {
@@ -106,7 +107,7 @@ func (r record) waiting() *Verdict {
 	return v
 }
 
-// show fills in what a person sees.
+// show sets the parts of a question that a person sees.
 func (q *Question) show(textOf func(Digest) []byte, v *Verdict, look *looker) {
 	was, is := q.Was, q.Digest
 	switch {

@@ -12,18 +12,18 @@ import (
 	"belljar.dev/internal/store"
 )
 
-// Bounds of what is kept for a tenant. A text that is not kept is missing in diffs, and
-// changes nothing else.
+// Bounds of the data that is kept for a tenant. A text that is not kept is missing in
+// diffs, with no other effect.
 const (
 	maxServers     = 200
-	maxRecord      = 2 << 20  // bytes of the record and marks of one server, which others must have room beside
+	maxRecord      = 2 << 20  // bytes of the record and marks of one server, so that there is room for others
 	maxRecords     = 8 << 20  // bytes of the records and marks of all servers
 	maxTexts       = 4 << 20  // bytes of the texts of one server
 	maxTenantTexts = 16 << 20 // bytes of the texts of all servers
 	maxAllTexts    = 64 << 20 // bytes of the texts of all tenants
 )
 
-// schema is the tables of pins. Times are milliseconds since 1970.
+// schema contains the tables of pins. Times are milliseconds since 1970.
 var schema = store.Schema{Name: "pins", Steps: []string{`
 	CREATE TABLE pins_servers (
 		tenant TEXT NOT NULL, place TEXT NOT NULL, server TEXT NOT NULL,
@@ -43,10 +43,11 @@ var schema = store.Schema{Name: "pins", Steps: []string{`
 	) STRICT;
 `}}
 
-// partial ends marks that an import has made incomplete.
+// partial is the last line of incomplete marks: the server's lists have not been judged
+// since an import, or never.
 const partial = "# to be judged again\n"
 
-// load reads the record of a server, which must be the one that the log says is there.
+// load reads the record of a server, and checks its digest against the log.
 func load(ctx context.Context, tx *sql.Tx, c *chain, s Server) (r record, err error) {
 	var pins, marks string
 	err = tx.QueryRowContext(ctx, "SELECT record, marks FROM pins_servers WHERE tenant = ? AND place = ? AND server = ?", s.Tenant, s.Place, s.Name).
@@ -76,11 +77,11 @@ func load(ctx context.Context, tx *sql.Tx, c *chain, s Server) (r record, err er
 	return r, nil
 }
 
-// recordSum stands for a record in the log.
+// recordSum returns the digest of a record for the log.
 func recordSum(text string) Digest { return sha256.Sum256([]byte(text)) }
 
-// save writes the record of a server, and an entry of the log if what is trusted changed. It
-// returns the chain with the entry.
+// save writes the record of a server, and an entry of the log if the pins changed. It
+// returns the chain with that entry.
 func save(ctx context.Context, tx *sql.Tx, c *chain, s Server, r record, e *Entry, now time.Time) (*chain, error) {
 	pins, marks := "", string(Format(lines(r.offered, r.gone)))
 	if len(r.trusted)+len(r.refused) > 0 {
@@ -118,8 +119,8 @@ func save(ctx context.Context, tx *sql.Tx, c *chain, s Server, r record, e *Entr
 	return c, err
 }
 
-// keepTexts keeps the texts of definitions that are pinned or wait for a person, within
-// bounds, and drops those that are neither.
+// keepTexts stores the texts of definitions that are pinned or wait for a person, within
+// bounds, and deletes other texts.
 func keepTexts(ctx context.Context, tx *sql.Tx, s Server, r record, all []served) error {
 	wanted := make(map[Digest]bool)
 	for _, p := range lines(r.trusted, r.offered, r.gone) {
@@ -161,14 +162,14 @@ func keepTexts(ctx context.Context, tx *sql.Tx, s Server, r record, all []served
 	return nil
 }
 
-// keptText is a text that is kept.
+// keptText is a stored text.
 type keptText struct {
 	digest []byte
 	size   int
 }
 
-// textOf returns the canonical text of a digest, or nil if it is not kept. A text that is not
-// the one of its digest counts as not kept.
+// textOf returns the canonical text that has a digest, or nil if it is not stored. A stored
+// text with another digest is ignored.
 func textOf(ctx context.Context, tx *sql.Tx, s Server, d Digest) ([]byte, error) {
 	var text []byte
 	err := tx.QueryRowContext(ctx, "SELECT text FROM pins_texts WHERE tenant = ? AND place = ? AND server = ? AND digest = ?", s.Tenant, s.Place, s.Name, d[:]).Scan(&text)
@@ -178,7 +179,7 @@ func textOf(ctx context.Context, tx *sql.Tx, s Server, d Digest) ([]byte, error)
 	return text, err
 }
 
-// remove deletes what is kept of servers; an empty name means all of the tenant.
+// remove deletes the data of a server; an empty name stands for all servers of the tenant.
 func remove(ctx context.Context, tx *sql.Tx, s Server) error {
 	for _, table := range []string{"pins_servers", "pins_texts"} {
 		query, args := "DELETE FROM "+table+" WHERE tenant = ?", []any{s.Tenant}
@@ -192,7 +193,7 @@ func remove(ctx context.Context, tx *sql.Tx, s Server) error {
 	return nil
 }
 
-// detail are the lines of the log about pins.
+// detail returns lines for the log about pins.
 func detail(pins []Pin) string {
 	var out strings.Builder
 	for _, p := range pins {

@@ -18,33 +18,33 @@ import (
 // Bounds of the scan.
 const (
 	maxProse      = 8 << 10   // bytes of one text of a definition
-	maxScanned    = 128 << 10 // bytes of one definition; more is a finding
+	maxScanned    = 128 << 10 // bytes of one definition; a larger definition is a finding
 	maxAllScanned = 1 << 20   // bytes of all definitions of a server
-	maxFindings   = 16        // of one definition
-	maxExcerpt    = 80        // characters
-	maxEncoded    = 64        // characters that may look like base64
+	maxFindings   = 16        // findings of one definition
+	maxExcerpt    = 80        // characters of an excerpt
+	maxEncoded    = 64        // characters of a text that may be base64
 )
 
-// Finding is something in a definition that a person should look at before the definition is
-// trusted. The scan is advice: texts without a finding may deceive, and texts with one may be
-// harmless.
+// Finding is a part of a definition that a person should look at before the definition is
+// trusted. The scan only advises: texts without a finding may deceive, and texts with one
+// may be harmless.
 type Finding struct {
-	What  string // the class, such as "hidden character"
-	Where string // the path in the definition
-	Text  string // an excerpt, in quotes and visible
+	What  string // class, such as "hidden character"
+	Where string // path in the definition
+	Text  string // excerpt, in quotes and with visible hidden characters
 }
 
-// String is the finding in one line.
+// String returns the finding in one line.
 func (f Finding) String() string { return fmt.Sprintf("%s in %s: %s", f.What, f.Where, f.Text) }
 
 // looker scans the definitions of one server.
 type looker struct {
-	others []string // names of tools that are not the server's
-	left   int      // bytes that are still looked at
+	others []string // names of tools of other servers and of our own
+	left   int      // bytes that may still be scanned
 }
 
-// looking is the looker for what a server serves. others are as in Rules; tools of one server
-// may name each other.
+// looking returns a looker for the definitions that a server serves. others are as in
+// Rules; tools of the same server may name each other.
 func looking(others []string, all []served) looker {
 	own := make(map[string]struct{}, len(all))
 	for _, d := range all {
@@ -56,8 +56,8 @@ func looking(others []string, all []served) looker {
 	})}
 }
 
-// at returns what the scan finds in a definition. The command that runs is not looked at: the
-// operator wrote it, no model reads it, and the integrity of a lock looks like encoded text.
+// at returns the findings in a definition. What runs is not scanned: the operator wrote it,
+// no model reads it, and the integrity of a lock looks like encoded text.
 func (l *looker) at(d served) []Finding {
 	if d.kind == KindRuns {
 		return nil
@@ -71,10 +71,10 @@ func (l *looker) at(d served) []Finding {
 type scanner struct {
 	others []string
 	found  []Finding
-	left   int // bytes that are still looked at
+	left   int // bytes that may still be scanned
 }
 
-// scan looks through the canonical text of a definition.
+// scan scans the canonical text of a definition.
 func (s *scanner) scan(text []byte) {
 	w := walked(text)
 	if w.cut {
@@ -82,7 +82,7 @@ func (s *scanner) scan(text []byte) {
 	}
 	for _, name := range w.names {
 		s.hidden("a name", name)
-		if len(name) > 12 && s.spend(len(name)) { // as long as the shortest sentence that says anything
+		if len(name) > 12 && s.spend(len(name)) { // shorter names cannot contain a sentence
 			s.phrases("a name", strings.NewReplacer("_", " ", "-", " ").Replace(name))
 		}
 	}
@@ -99,8 +99,7 @@ func (s *scanner) scan(text []byte) {
 	}
 }
 
-// spend reports whether so many bytes may still be looked at. If not, the scan notes a
-// finding.
+// spend reports whether that many bytes may still be scanned. If not, it adds a finding.
 func (s *scanner) spend(bytes int) bool {
 	if s.left -= bytes; s.left < 0 {
 		s.add("more text than is looked at", "the definition", "")
@@ -108,7 +107,7 @@ func (s *scanner) spend(bytes int) bool {
 	return s.left >= 0
 }
 
-// add records a finding, with an excerpt of the text.
+// add adds a finding, with an excerpt of the text.
 func (s *scanner) add(what, where, text string) {
 	if len(s.found) == maxFindings || slices.ContainsFunc(s.found, func(f Finding) bool { return f.What == what && f.Where == where }) {
 		return
@@ -120,7 +119,7 @@ func (s *scanner) add(what, where, text string) {
 	s.found = append(s.found, Finding{what, where, quoted(string(excerpt)) + more})
 }
 
-// prose looks through one text.
+// prose scans one text.
 func (s *scanner) prose(where, text string) {
 	picture := strings.HasPrefix(where, "icons[") && strings.HasPrefix(text, "data:image/")
 	if len(text) > maxProse && !picture {
@@ -135,12 +134,12 @@ func (s *scanner) prose(where, text string) {
 	}
 	s.encoded(where, text)
 	s.phrases(where, text)
-	if where != "name" { // the table of names decides about names
+	if where != "name" { // collisions of names are judged elsewhere (package names)
 		s.names(where, text)
 	}
 }
 
-// hidden looks for characters that a person does not see and a model reads.
+// hidden looks for characters that a person cannot see and a model reads.
 func (s *scanner) hidden(where, text string) {
 	if !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
 		return
@@ -160,27 +159,28 @@ func (s *scanner) hidden(where, text string) {
 	}
 }
 
-// hides says which kind of hidden character r is; empty if it shows, or is where scripts and
-// emoji need it.
+// hides returns the kind of a hidden character r; empty if r is visible, or if a script or
+// an emoji needs it there.
 func hides(r, before, after rune) string {
 	switch {
 	case r == '\n' || r == '\t' || r == '\r' || printable.Rune(r):
 		return ""
-	case 0xe0000 <= r && r <= 0xe007f: // without an exception for flags: any text can be written in tags
+	case 0xe0000 <= r && r <= 0xe007f: // flags are no exception: any text can be written in tags
 		return "tag character"
 	case r == 0x061c || r == 0x200e || r == 0x200f || 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069:
 		return "character that changes the direction of text"
 	case r < ' ' || 0x7f <= r && r < 0xa0:
 		return "control character"
-	case r == 0xfe0e || r == 0xfe0f: // the text or the colour form of the character before
+	case r == 0xfe0e || r == 0xfe0f: // variation selector: text or colour form of the character before
 		if unicode.In(before, unicode.So, unicode.Sm, unicode.Po) || '0' <= before && before <= '9' || before == '#' || before == '*' {
 			return ""
 		}
-	case 0xe0100 <= r && r <= 0xe01ef: // a form of an ideograph
+	case 0xe0100 <= r && r <= 0xe01ef: // variation selector of an ideograph
 		if unicode.Is(unicode.Han, before) {
 			return ""
 		}
-	case r == 0x200d && (unicode.In(before, unicode.So, unicode.Sk) || before == 0xfe0f) && unicode.Is(unicode.So, after): // one emoji of two
+	// joins two emoji to one
+	case r == 0x200d && (unicode.In(before, unicode.So, unicode.Sk) || before == 0xfe0f) && unicode.Is(unicode.So, after):
 		return ""
 	case (r == 0x200c || r == 0x200d) && joined(before) && joined(after):
 		return ""
@@ -188,7 +188,7 @@ func hides(r, before, after rune) string {
 	return "hidden character"
 }
 
-// joined reports whether a character is of a script that writes with joiners.
+// joined reports whether the script of a character uses joiners.
 func joined(r rune) bool {
 	return unicode.In(r, unicode.Arabic, unicode.Devanagari, unicode.Bengali, unicode.Gujarati, unicode.Gurmukhi,
 		unicode.Kannada, unicode.Malayalam, unicode.Oriya, unicode.Sinhala, unicode.Tamil, unicode.Telugu, unicode.Khmer, unicode.Myanmar)
@@ -198,8 +198,8 @@ var encodedRuns = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`[A-Za-z0-9+/_-]{20,}={0,2}(?:\s+[A-Za-z0-9+/_-]{20,}={0,2})*`)
 })
 
-// encoded looks for texts in base64 and in hexadecimal digits: long ones, and short ones that
-// are text again when they are decoded.
+// encoded looks for texts in base64 and in hexadecimal digits: long texts, and short ones
+// that are readable when they are decoded.
 func (s *scanner) encoded(where, text string) {
 	for _, run := range encodedRuns().FindAllString(text, -1) {
 		run = strings.Join(strings.Fields(run), "")
@@ -215,7 +215,7 @@ func (s *scanner) encoded(where, text string) {
 	}
 }
 
-// readable reports whether decoded bytes are text. Other bytes hardly ever decode to UTF-8
+// readable reports whether decoded bytes are text. Random bytes are hardly ever UTF-8
 // without control characters.
 func readable(plain []byte) bool {
 	return len(plain) >= 12 && utf8.Valid(plain) && !strings.ContainsFunc(string(plain), func(r rune) bool {
@@ -223,7 +223,7 @@ func readable(plain []byte) bool {
 	})
 }
 
-// phrases looks for what texts say that are made to deceive, whatever they are dressed in.
+// phrases looks for deceptive phrases, also in disguise.
 func (s *scanner) phrases(where, text string) {
 	folded := fold(text)
 	for _, p := range phrases() {
@@ -240,8 +240,8 @@ func (s *scanner) phrases(where, text string) {
 	}
 }
 
-// names looks for the names of tools that are not this server's. A name that is also a word
-// counts only where it is marked as a name.
+// names looks for the names of tools that are not this server's. A name that is also an
+// ordinary word counts only if it is marked as a name.
 func (s *scanner) names(where, text string) {
 	for _, name := range s.others {
 		for from := 0; len(name) >= 3; {
@@ -263,7 +263,7 @@ func (s *scanner) names(where, text string) {
 	}
 }
 
-// inWord reports whether a word goes on at the end, or at the beginning, of a text.
+// inWord reports whether the end or the beginning of a text is inside a word.
 func inWord(text string, atEnd bool) bool {
 	r, _ := utf8.DecodeRuneInString(text)
 	if atEnd {
@@ -272,7 +272,7 @@ func inWord(text string, atEnd bool) bool {
 	return text != "" && (r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r))
 }
 
-// distinct reports whether a name is hardly a word of a language.
+// distinct reports whether a name is unlikely to be an ordinary word.
 func distinct(name string) bool {
 	return strings.ContainsAny(name[1:], "_:") || strings.ContainsFunc(name[1:], unicode.IsUpper) && strings.ContainsFunc(name, unicode.IsLower)
 }

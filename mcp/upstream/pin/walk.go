@@ -11,28 +11,28 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// Bounds of a walk through a definition. Both are far above what real ones have.
+// Bounds of a walk through a definition. Both are far above those of real definitions.
 const (
 	maxLeaves = 20_000
-	maxPath   = 400 // bytes of a path that is shown
+	maxPath   = 400 // bytes of a shown path
 )
 
-// leaf is a value without further values in it, and its path in the definition.
+// leaf is a value that contains no further values, with its path in the definition.
 type leaf struct {
-	path  string // cut to maxPath
+	path  string // path, cut to maxPath bytes
 	value any    // a string, a json.Number, a bool, nil, or an empty array or object
 }
 
-// walk is a definition taken apart for people.
+// walk contains the values and names of a definition.
 type walk struct {
-	leaves []leaf // in the order of their paths
+	leaves []leaf // leaves in the order of their paths
 	names  []string
-	cut    bool // there are more leaves
+	cut    bool // the definition has more leaves
 
-	seen map[string]struct{} // of names
+	seen map[string]struct{} // names that are in names
 }
 
-// walked takes a canonical text apart, without the kind.
+// walked returns the walk of a canonical text, without the kind.
 func walked(text []byte) walk {
 	w := walk{seen: make(map[string]struct{})}
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -45,7 +45,7 @@ func walked(text []byte) walk {
 }
 
 func (w *walk) value(path string, value any) {
-	if len(path) > maxPath { // the product of deep names and many leaves has no bound
+	if len(path) > maxPath { // otherwise deep names and many leaves together would need unbounded memory
 		path = strings.ToValidUTF8(path[:maxPath], "") + "…"
 	}
 	switch v := value.(type) {
@@ -79,7 +79,7 @@ func (w *walk) value(path string, value any) {
 	}
 }
 
-// step is the name of a member as one step of a path.
+// step returns the name of a member as one step of a path.
 func step(name string) string {
 	odd := func(r rune) bool { return strings.ContainsRune(" .[]:\"\\", r) || !printable.InLine(r) }
 	if name == "" || strings.ContainsFunc(name, odd) {
@@ -88,9 +88,9 @@ func step(name string) string {
 	return name
 }
 
-// quoted is a text in quotes, on one line, with every character visible that does not show as
-// itself. A space shows; other white space, hidden characters and those that change the
-// direction of others stand as \u{200b}.
+// quoted returns a text in quotes, on one line, with visible hidden characters. A space
+// stays; other white space, hidden characters and characters that change the direction of
+// text become escapes such as \u{200b}.
 func quoted(text string) string {
 	out := []byte{'"'}
 	for _, r := range text {
