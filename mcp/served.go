@@ -14,7 +14,7 @@ import (
 // arguments and no token.
 type Served struct {
 	Tenant, Principal string // empty if the caller is not known
-	Method            string // name of the message's method, at most maxServedMethod bytes; empty if there is no message
+	Method            string // name of the message's method, at most maxServedMethod bytes; empty if the request has no message
 	Tool              string // tool that a call names, OtherTool if no such tool exists
 	Limit             string // name of the limit that refused the request; empty if none did
 	Session           string // id of the session, if the request does not have it in a header
@@ -26,7 +26,7 @@ type Served struct {
 
 	mu       sync.Mutex
 	hijacked bool   // guarded by mu: the answer continues after the handler has returned
-	then     func() // guarded by mu: function that WhenOver must call; nil if there is none
+	then     func() // guarded by mu: function that WhenOver must call; nil if not set
 }
 
 // servedCall contains the ids of a call, and the trace parent that its client sent.
@@ -132,7 +132,7 @@ func (id Identity) serves(ctx context.Context) {
 	}
 }
 
-// servedIn returns the Served of the request in ctx; nil if there is none.
+// servedIn returns the Served of the request in ctx; nil if ctx has no Served.
 func servedIn(ctx context.Context) *Served {
 	s, _ := ctx.Value(servedKey{}).(*Served)
 	return s
@@ -160,7 +160,7 @@ func servesSession(ctx context.Context, id string) {
 }
 
 // serves notes the method and the tool of a request. It returns the request's Served; nil
-// if there is none.
+// if the request has no Served.
 func (w *web) serves(ctx context.Context, p posted) *Served {
 	s := servedIn(ctx)
 	if s == nil {

@@ -58,7 +58,7 @@ type connection struct {
 	out       outlet                  // for messages that belong to no request; nil if the client has no connection
 	peer      *peer                   // the client, if it can be asked; otherwise nil
 	hangUp    func()                  // ends the connection; nil if the end of the session does that
-	leave     context.CancelCauseFunc // begins the end of a conversation; nil if there is none
+	leave     context.CancelCauseFunc // begins the end of a conversation; nil if the session has no conversation
 }
 
 // life is how far a session has come towards its end.

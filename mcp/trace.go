@@ -52,7 +52,7 @@ const maxPhases = 32
 // TraceParent is the span that a request belongs to: the span in the request's _meta
 // (SEP-414, W3C Trace Context), or otherwise the span of the HTTP request itself.
 type TraceParent struct {
-	TraceID, SpanID string // lower-case hexadecimal digits; empty if there is no span
+	TraceID, SpanID string // lower-case hexadecimal digits; empty if the request has no span
 	Sampled         bool
 	State           string // tracestate, which belljar does not interpret
 	Local           bool   // the span is of this process

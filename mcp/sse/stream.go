@@ -127,8 +127,8 @@ func (s *Stream) Notify(frame []byte) error {
 }
 
 // Answer sends the answer, which ends the stream. If frame is nil, the stream ends without
-// an answer. The deliveries in with are told whether the answer was written. If nobody
-// reads, it counts as lost.
+// an answer. The deliveries in with get the report whether the answer was written. If nobody
+// reads the stream, the answer counts as lost.
 func (s *Stream) Answer(frame []byte, with ...wire.Delivery) error {
 	s.mu.Lock()
 	nobody := s.reader == nil

@@ -68,8 +68,8 @@ type Browsers struct {
 // Reel records what a call of Browser does, step by step.
 type Reel interface {
 	// Step records a step. what is the act that the policy decided about, and did is its
-	// outcome. shows is what the browser shows after the step; it is nil if why says why
-	// there is no picture.
+	// outcome. shows is what the browser shows after the step. It is nil if the browser gave
+	// no picture; then why is the reason.
 	Step(what, did string, shows *act.Look, why error)
 	Close() error
 }

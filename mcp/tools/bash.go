@@ -261,7 +261,7 @@ func interrupted(ctx context.Context, cmd *sandbox.Job, plan bashPlan) error {
 	o := cmd.Output()
 	both, err := o.Cut(plan.show)
 	if err != nil || both.Total == 0 {
-		return cause // there is no output to show
+		return cause // no output to show
 	}
 	var t text
 	t.body(shorten(both, o))

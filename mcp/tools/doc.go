@@ -1,9 +1,9 @@
-// Package tools is what an agent can call: each tool shows the policy the
-// facts of its arguments, and with the grant it gets back works in the rooms
-// of belljar. The front end (package mcp) decodes, gates and answers; a tool
-// is one method from arguments to a result.
+// Package tools has the tools that an agent can call. Each tool gives the
+// policy the facts of its arguments, and works in the rooms of belljar with
+// the grant that the policy returns. The front end (package mcp) decodes,
+// gates and answers; a tool is one method from arguments to a result.
 //
-// Add registers them. The shell tools (Bash, BackgroundBash, ReadBgOutput,
+// Add registers the tools. The shell tools (Bash, BackgroundBash, ReadBgOutput,
 // ListBgTasks, KillBgTask) share the boxes of the session, one for each profile,
 // opened at the first call that needs it and closed when the session ends.
 //
@@ -12,7 +12,7 @@
 //	tools.go                        registers the tools
 //	analyze.go                      measures of source code
 //	background.go, bash.go          commands, left running or waited for
-//	changes.go, hint.go             what one changed, and why it may have failed
+//	changes.go, hint.go             what a command changed, and why it may have failed
 //	later.go                        how a command or a call becomes a task
 //	websearch.go                    searches
 //	browser.go, browseract.go       the browser that an agent uses: its steps, looks,
@@ -28,7 +28,7 @@
 //	prompts.go, files.go            prompts; the files of the workspace
 //	output.go, jobs.go              the resources of outputs and tasks
 //	operator.go                     tasks, as an operator sees them
-//	read.go, running.go             what a task has written, and how it stands
+//	read.go, running.go             what a task has written, and its state
 //	approval.go, state.go
 //	scene.go, execs.go              what a person was shown; the programs that ran
 //	session.go                      the boxes of a session

@@ -128,7 +128,7 @@ func (s *shells) readOutput(ctx context.Context, call mcp.Call, in readInput) (*
 		if p.text != "" || now.ended || patience.Err() != nil || t.live == nil {
 			break
 		}
-		// Either there is no new output, or none that matches.
+		// No new output came, or no new line matched.
 		if out := t.live.cmd.Output(); out.Wait(patience, p.seen) == nil && out.Size() == p.seen {
 			// The output has ended, and the job is about to end.
 			select {

@@ -295,7 +295,7 @@ func infoOf(s *picture.Shown) imageInfo {
 	return i
 }
 
-// line describes what is shown, as text.
+// line returns a text that describes what is shown.
 func (i imageInfo) line() string {
 	var t text
 	switch {

@@ -20,7 +20,7 @@ type state struct {
 	usage   limit.Usage
 
 	reverted []string // changes to protected paths that were taken back
-	blocked  []string // refused uses of the network, as sentences
+	blocked  []string // sentences about refused uses of the network
 	by       string   // person who ended the job; empty if its agent did
 }
 

@@ -28,7 +28,7 @@ var errGone = errors.New("the instance has ended")
 type instance[C Conn] struct {
 	spec   Spec
 	cfg    *Config[C]
-	before <-chan struct{} // closed when the previous instance is gone; nil if there is none
+	before <-chan struct{} // closed when the previous instance is gone; nil for the first instance
 	gone   chan struct{}   // closed when no part of the instance is left
 	end    context.CancelCauseFunc
 	ended  bool // guarded by Pool.mu: end was called
@@ -40,7 +40,7 @@ type instance[C Conn] struct {
 	calls   map[*running]struct{}   // guarded by mu
 	used    time.Time               // guarded by mu: when a call last began or ended
 	step    string                  // guarded by mu: the step of the current start, such as the handshake
-	stderr  func(most int) []string // guarded by mu: returns the last lines of the latest process; nil if there was none
+	stderr  func(most int) []string // guarded by mu: returns the last lines of the latest process; may be nil
 }
 
 // running is a call that uses an instance.

@@ -1,17 +1,17 @@
-// Package config reads the lists of MCP servers that people have for other clients, as
-// they are, into one shape. It knows nothing of boxes and policies; upstreams are made of
-// what it returns.
+// Package config reads the lists of MCP servers that people have for other clients, as they
+// are, into one shape. It knows nothing of boxes and policies. Its callers make the
+// servers of package upstream from the entries that it returns.
 //
-// The way of a file:
+// The steps from a file to an entry:
 //
-//	data, err := ReadFile(dir, name)       // where agents may have put something else
+//	data, err := ReadFile(dir, name)       // an agent may have replaced the file
 //	entries, faults := Read(name, data)    // any language, any shape
 //	all := Merge(layers...)                // the operator's files, then the workspace's
 //	entry, faults := Expand(all[i], look)  // ${VAR} and the like, just before a start
-//	more, faults := ReadEnvFile(...)       // of the entry's EnvFile, if it names one
+//	more, faults := ReadEnvFile(...)       // the entry's EnvFile, if it names one
 //
-// The content of a file decides what it is, and never its name. Its language is JSON (with comments
-// where the client allows them), TOML or YAML; its shape is one of:
+// The content of a file decides what the file is; its name does not. Its language is JSON
+// (with comments where the client allows them), TOML or YAML; its shape is one of:
 //
 //	[{"name": ..., "command": ...}]           an array; also below each of the keys that follow
 //	{"NAME": {"command": ...}}                an object of servers
@@ -22,20 +22,20 @@
 //
 // Four rules hold for all of them.
 //
-// Nothing is loaded in part. A file with an error has no entries, unless the error is of
-// one entry alone (Fault.Entry): then the others are loaded, since one bad server must not
-// take the rest with it.
+// Nothing is loaded in part. A file with an error has no entries, unless the error is in one
+// entry alone (Fault.Entry). Then the other entries are loaded, since one bad server must not
+// disable the rest.
 //
-// Nothing is dropped in silence. A key without effect is a warning, and is kept byte for
-// byte (Entry.Extra).
+// Nothing is dropped without a report. A key without effect gives a warning, and is kept byte
+// for byte (Entry.Extra).
 //
-// Values stay away from logs. Such files are full of tokens, so a Fault names keys and
-// places and never shows a value or a line, and a Text prints what it refers to by name.
-// Secrets (${secret:NAME}, and inputs that are passwords) stay references even after
-// Expand; Text.Reveal is the one way to a value.
+// Values do not get into logs. Such files are full of tokens, so a Fault names keys and
+// places and never shows a value or a line, and a Text prints the names of what it refers to.
+// Secrets (${secret:NAME}, and inputs that are passwords) stay references even after Expand;
+// only Text.Reveal returns a value.
 //
-// Keys can only narrow. The approvals that a file sets have no effect, and its sandbox rules and
-// lists of tools take away from what the policy gives.
+// Keys can only narrow. The approvals that a file sets have no effect, and its sandbox rules
+// and lists of tools only reduce what the policy gives.
 //
 // The files, each calling only those below it:
 //
@@ -43,11 +43,11 @@
 //	envfile.go                   the variables of an EnvFile
 //	draft.go                     an entry as it is written, without the secrets in it
 //	add.go                       writes entries into a file
-//	read.go                      from the bytes of a file to its entries; in which language it is
+//	read.go                      from the bytes of a file to its entries; finds its language
 //	merge.go                     files on top of each other
 //	shape.go                     where in a file the servers are
 //	server.go                    one server: what each key means
-//	expand.go                    what texts refer to, filled in; what a person should see of it
+//	expand.go                    fills in what texts refer to; what a person should see of it
 //	check.go                     names of variables, headers and URLs
 //	text.go                      texts that refer to something, read and shown
 //	json.go, toml.go, yaml.go    the languages

@@ -74,7 +74,7 @@ type Input struct {
 	Password    bool // the answer is the secret with the name ID
 }
 
-// Extra is a key of an entry that has no effect in belljar.
+// Extra is a key of an entry without effect in belljar.
 type Extra struct {
 	Key   string
 	Text  string // the value as in the file; in TOML and YAML the key with its value

@@ -150,7 +150,7 @@ func (s *server) key(f field) {
 	}
 }
 
-// extra keeps a key that has no effect.
+// extra keeps a key without effect.
 func (s *server) extra(f field, reason string, known bool) {
 	switch {
 	case !known:
@@ -388,8 +388,8 @@ func (s *server) finish() {
 	}
 }
 
-// remoteKind returns the kind in the key type. If there is none, the URL's path decides, as
-// in other clients.
+// remoteKind returns the kind in the key type. If the entry has no such key, the URL's path
+// decides, as in other clients.
 func (s *server) remoteKind() Kind {
 	if s.stated != "" && s.stated != Stdio {
 		return s.stated

@@ -1,25 +1,27 @@
-// Package launch decides how the command of somebody else's MCP server is started in a
-// box: which programs, in which phases, with which environment. It starts nothing itself
-// and reads no file, so a plan is a pure function of an entry.
+// Package launch decides how the command of somebody else's MCP server is started in a box:
+// which programs, in which phases, with which environment. It starts nothing itself and reads
+// no file, so a plan is a pure function of an entry.
 //
-// Most entries are not programs but launchers, for example npx: they fetch a package and
-// run it, in one go, with the network and all tokens at hand. New takes such a start apart:
+// Most entries are not programs but launchers, for example npx: one command fetches a package
+// and runs it, with access to the network and to all tokens. New splits such a start into two
+// phases:
 //
-//   - Install fetches the packages. It reaches the registries of the plan and nothing
-//     else, keeps what it writes to the caches, and gets no variable of the entry but
-//     those that name registries: scripts of packages run in it.
+//   - Install fetches the packages. It reaches the registries of the plan and nothing else,
+//     keeps what it writes to the caches, and gets no variable of the entry except those that
+//     name registries, because scripts of packages run in this phase.
 //   - Run starts the server. It has the entry's environment and the hosts that the policy
 //     gives it, and does not reach a registry.
 //
-// docker run is read, and never run: its image becomes the root of a box. An option of
-// docker or of a launcher that cannot be kept is a Refusal that names it and says what to
-// write instead; none is left out in silence.
+// The command docker run is only read and never executed: its image becomes the root of a
+// box. An option of docker or of a launcher that cannot be kept is a Refusal that names it
+// and says what to write instead; no option is ignored without a report.
 //
 // The environment of both phases is made here: home, caches and temporary files have their
-// own directories in the box, and variables say to package managers whether there is a
+// own directories in the box, and variables show package managers whether the phase has a
 // network. A variable that belljar sets replaces one of the entry.
 //
-// Pin says what of a start is compared with what a person agreed to: argv, packages, files.
+// Pin returns the parts of a start that are compared with what a person agreed to: argv,
+// packages, files.
 //
 // The files, each calling only those below it:
 //

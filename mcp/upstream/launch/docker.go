@@ -189,7 +189,7 @@ type asked struct {
 	wants   bool // the value is the next argument
 }
 
-// dockerFlags reads one argument: a long option, or several letters of which the last may
+// dockerFlags reads one argument: a long option, or several letters, and the last letter may
 // have a value (-it, -eNAME=VALUE).
 func (p *Plan) dockerFlags(table map[string]dockerOption, t config.Text) ([]asked, error) {
 	word := value(t)

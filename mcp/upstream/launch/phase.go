@@ -38,7 +38,7 @@ const (
 type Dirs struct {
 	Home  string // home directory of this server alone, writable
 	Cache string // caches of this tenant and server; Phase.Cache is the access to it
-	Temp  string // directory where programs can be written and executed, as launchers need
+	Temp  string // directory where programs can be written and executed; launchers need it
 }
 
 // Plan describes how a server is started.

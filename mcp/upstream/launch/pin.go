@@ -104,7 +104,7 @@ func choosesCode(name string) bool {
 	return slices.Contains([]string{"PATH", "ENV", "BASH_ENV", "SHELLOPTS", "PS4", "IFS", "CLASSPATH", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "GOFLAGS", "EDITOR", "PAGER", "SHELL", "TMPDIR", "HOME"}, name)
 }
 
-// scriptFile returns the file that an interpreter runs; empty if there is none.
+// scriptFile returns the file that an interpreter runs; empty if it runs no file.
 func scriptFile(program string, args []config.Text) string {
 	takes := map[string]string{
 		"node": "-r --require --import --loader -C --conditions", "python": "-W -X", "python3": "-W -X", "deno": "", "bun": "", "ruby": "-I -r -C", "perl": "",

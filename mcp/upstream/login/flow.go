@@ -122,7 +122,7 @@ func checkRedirect(redirect string) error {
 // Issuer returns the identifier of the authorization server.
 func (fl *Flow) Issuer() string { return fl.expect.Issuer }
 
-// Resource returns the URL of the server, as its metadata spell it.
+// Resource returns the URL of the server in the spelling of its metadata.
 func (fl *Flow) Resource() string { return fl.expect.Resource }
 
 // URL returns the URL where the person logs in.

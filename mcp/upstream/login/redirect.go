@@ -37,7 +37,7 @@ type listener struct {
 	strays int  // guarded by mu
 }
 
-// answer is the answer in the redirect, or the error for which there is none.
+// answer is the answer in the redirect, or the error that prevented an answer.
 type answer struct {
 	query url.Values
 	err   error

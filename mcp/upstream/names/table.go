@@ -91,7 +91,7 @@ type Table struct {
 // entry is a tool in a table that is being built.
 type entry struct {
 	server, native string
-	written        string // prefix of the server's entry, as written
+	written        string // prefix in the spelling of the server's entry
 	prefix         string // prefix in the form that names contain
 	base           string
 	attempt        int // index in digits

@@ -64,7 +64,7 @@ type call struct {
 	progress func(json.RawMessage)
 	timeout  time.Duration // zero or negative: no timeout
 	tool     json.RawMessage
-	proof    string        // a member that only a result of this method has; empty if there is none
+	proof    string        // a member that only a result of this method has; empty if the method has no such member
 	stream   bool          // the request is a subscription: it stays open and does not count as a call
 	list     bool          // the same as request.list
 	stop     func()        // ends the transport's work for the call; may be nil

@@ -19,7 +19,7 @@ var (
 	ErrStale  = errors.New("the server does not offer this any more; look at the difference again")
 )
 
-// Via is how a person made a decision. There is no value for tool calls, because an agent
+// Via is how a person made a decision. Tool calls have no value, because an agent
 // cannot decide.
 type Via string
 
