@@ -1,5 +1,5 @@
-// Package config reads the lists of MCP servers that people have for other clients, as they
-// are, into one shape. It knows nothing of boxes and policies. Its callers make the
+// Package config reads the unchanged lists of MCP servers that people have for other
+// clients into one shape. It knows nothing of boxes and policies. Its callers make the
 // servers of package upstream from the entries that it returns.
 //
 // The steps from a file to an entry:
