@@ -45,10 +45,10 @@ func (s *Served) Call() (id, trace string) {
 	return "", ""
 }
 
-// WhenOver calls f after the answer has ended. WhenOver itself is called after the handler
-// has returned. The answer may then continue: it is a WebSocket, or an answer for which
-// [Hijacked] was called. As long as f is kept, everything that f refers to stays in memory,
-// so f should refer to nothing of the request.
+// WhenOver calls f after the answer has ended. It must be called after the handler has
+// returned. It then calls f immediately, unless the answer continues: an answer over a
+// WebSocket, or an answer for which [Hijacked] was called. As long as f is kept, everything
+// that f refers to stays in memory, so f should refer to nothing of the request.
 func (s *Served) WhenOver(f func()) {
 	s.mu.Lock()
 	if s.hijacked {

@@ -37,7 +37,7 @@ type Config struct {
 	// the texts, not only the clients that ask for them.
 	Structured bool
 	// TrustClients accepts a client's answer that arrived sooner than a person can read the
-	// question. By default nobody's approval follows from such an answer.
+	// question. By default such an answer is ignored: no person can have given it.
 	TrustClients bool
 	// Patience is how long clients are expected to wait for a call; default 45 s. Common
 	// clients give up after 60 s.

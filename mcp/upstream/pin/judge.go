@@ -16,7 +16,7 @@ type Mode int
 // The modes. The zero Mode is the strictest.
 const (
 	Strict Mode = iota // only imported definitions are trusted
-	Ask                // only definitions about which a person has decided are trusted
+	Ask                // only definitions that a person has approved are trusted
 	// definitions at first contact are trusted, unless the scan finds something; a person
 	// decides about the others
 	TOFU

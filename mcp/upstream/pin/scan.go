@@ -179,7 +179,7 @@ func hides(r, before, after rune) string {
 		if unicode.Is(unicode.Han, before) {
 			return ""
 		}
-	// joins two emoji to one
+	// joins two emoji into one
 	case r == 0x200d && (unicode.In(before, unicode.So, unicode.Sk) || before == 0xfe0f) && unicode.Is(unicode.So, after):
 		return ""
 	case (r == 0x200c || r == 0x200d) && joined(before) && joined(after):
