@@ -6,27 +6,28 @@ import (
 	"time"
 )
 
-// Idle goroutines of a connection wait for its next calls: so many, and so long.
+// How many idle goroutines of a connection wait for its next calls, and how long.
 const (
 	maxSpare  = 16
 	spareTime = time.Second
 )
 
-// workers runs the calls of one connection in goroutines. The stack of a new goroutine
-// has to grow several times for a call, which takes a quarter of a small call's CPU. So a
-// goroutine that has run a call takes those that have not begun, and a few goroutines
-// stay a while for later calls. A call never waits for another to end: while calls wait, one
-// goroutine is on its way. It takes the first call, sends the next goroutine on its way, and only
-// then runs the call. So a burst of short calls needs few goroutines.
+// workers runs the calls of one connection in goroutines. The stack of a new goroutine has
+// to grow several times for a call, which takes a quarter of a small call's CPU. So a
+// goroutine that has run a call takes calls that have not begun, and then at most maxSpare
+// goroutines stay for spareTime, for later calls. A call never waits for another to end:
+// while calls wait, one goroutine is on its way to them. It takes the first call, sends the
+// next goroutine on its way, and only then runs the call. So a burst of short calls needs
+// few goroutines.
 type workers struct {
 	over <-chan struct{} // closed when no more calls are expected; then no goroutine stays
-	wake chan struct{}   // gets one for each goroutine that is woken
-	all  sync.WaitGroup  // of the goroutines
+	wake chan struct{}   // gets one value for each goroutine that is woken
+	all  sync.WaitGroup  // counts the goroutines
 
 	mu      sync.Mutex
 	waiting []func() // guarded by mu: calls that have not begun
 	coming  bool     // guarded by mu: a goroutine was started or woken and has looked for no call yet
-	spare   int      // guarded by mu: goroutines that stay, without those that were woken
+	spare   int      // guarded by mu: number of goroutines that stay, without those that were woken
 	ended   bool     // guarded by mu: no call begins any more
 }
 
@@ -50,8 +51,8 @@ func (w *workers) run(f func()) bool {
 	return true
 }
 
-// summon makes sure that a goroutine comes for the calls that wait. If it returns true, its caller
-// must send to w.wake after it has released mu, which is held.
+// summon makes sure that a goroutine comes for the calls that wait. The caller holds mu. If
+// summon returns true, the caller must send to w.wake after it has released mu.
 func (w *workers) summon() (wake bool) {
 	if len(w.waiting) == 0 || w.coming {
 		return false
@@ -61,7 +62,7 @@ func (w *workers) summon() (wake bool) {
 		w.spare--
 		return true
 	}
-	w.all.Go(func() { // with mu held, or end could wait already, see sync.WaitGroup.Add
+	w.all.Go(func() { // mu is held: otherwise end could already wait, see sync.WaitGroup.Add
 		rest := time.NewTimer(spareTime)
 		defer rest.Stop()
 		for {
@@ -102,8 +103,8 @@ func (w *workers) begin() {
 	w.mu.Unlock()
 }
 
-// stay waits until the goroutine is woken; false says that it is not needed any more, or
-// was not until the end of its rest.
+// stay waits until the goroutine is woken, and then returns true. It returns false if no
+// more calls are expected, if rest ends first, or if maxSpare goroutines stay already.
 func (w *workers) stay(rest <-chan time.Time) bool {
 	w.mu.Lock()
 	if w.spare == maxSpare {
@@ -119,7 +120,7 @@ func (w *workers) stay(rest <-chan time.Time) bool {
 	case <-rest:
 	}
 	w.mu.Lock()
-	woken := w.spare == 0 // all that stay were, and this one too
+	woken := w.spare == 0 // all goroutines that stayed were woken, this one too
 	if !woken {
 		w.spare--
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // Calls that wait for each other all begin, whichever goroutines are idle, busy or on their
-// way, and also when no more calls are expected.
+// way. This also holds when no more calls are expected.
 func TestWorkersKeepNoCallWaiting(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

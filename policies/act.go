@@ -12,7 +12,7 @@ type ActKind string
 // The kinds of act.
 const (
 	ActNavigate ActKind = "navigate" // a tab goes to an address that the agent names, or back and forward
-	ActFollow   ActKind = "follow"   // a link is followed, or a page leads on by itself
+	ActFollow   ActKind = "follow"   // a link is followed, or a page goes to another address by itself
 	ActSubmit   ActKind = "submit"   // a form is sent
 	ActDownload ActKind = "download" // a link leads to a file
 	ActPress    ActKind = "press"    // anything else is clicked or dragged, or a key is pressed: what it does is not known
@@ -20,13 +20,13 @@ const (
 	ActSecret   ActKind = "secret"   // a field is filled in with a secret that the agent does not see
 	ActPoint    ActKind = "point"    // the pointer moves, a tab is scrolled, switched to or closed
 	ActUpload   ActKind = "upload"   // a page gets a file
-	ActSave     ActKind = "save"     // a file of the browser is written where commands see it
+	ActSave     ActKind = "save"     // a file of the browser is written to a place that commands see
 	ActConfirm  ActKind = "confirm"  // a dialog of a page is accepted
 	ActEval     ActKind = "eval"     // an expression is evaluated in a page
 )
 
-// actNeeds are the kinds, and which facts each of them must have. Without these no rule
-// can judge the act.
+// actNeeds lists the kinds, and the facts that an act of each kind must have. Without these
+// facts no rule can judge the act.
 var actNeeds = []struct {
 	kind  ActKind
 	needs []actFact
@@ -45,7 +45,8 @@ var actNeeds = []struct {
 	{ActEval, []actFact{actOn}},
 }
 
-// actFact is a fact of an act besides its kind: its name, and where it stands.
+// actFact is a fact of an act in addition to its kind: its name, and a function that
+// returns its value.
 type actFact struct {
 	name string
 	at   func(*Act) string
@@ -78,14 +79,14 @@ func actWords() []string {
 	return all
 }
 
-// Act is one thing that a call does with a browser. Acts are comparable. The zero Act is
-// one that no rule can judge, and is denied.
+// Act is one thing that a call does with a browser. Acts are comparable. No rule can judge
+// the zero Act, so it is denied.
 type Act struct {
 	Kind   ActKind `json:"kind"`
 	On     string  `json:"on,omitempty"`     // URL of the document in which it happens
 	To     string  `json:"to,omitempty"`     // URL that it leads to, or that a file came from
-	Method string  `json:"method,omitempty"` // of the request that a link or form makes, for example POST
-	Field  string  `json:"field,omitempty"`  // text, password, otp, card or file: what is filled in
+	Method string  `json:"method,omitempty"` // method of the request that a link or form makes, for example POST
+	Field  string  `json:"field,omitempty"`  // type of the field that is filled in: text, password, otp, card or file
 	Secret string  `json:"secret,omitempty"` // name of the secret
 	Path   string  `json:"path,omitempty"`   // file that is read or written, absolute as the box sees it
 }
@@ -100,8 +101,8 @@ const (
 // actTools are the tools whose calls need a profile that lets browsers act.
 var actTools = []string{ActTool, LookTool}
 
-// String is the act in words, for people and agents. Where it is cut, the origins are
-// still there.
+// String returns the act in words, for people and agents. It may cut long texts, but keeps
+// the origins.
 func (a Act) String() string {
 	var b strings.Builder
 	kind := string(a.Kind)
@@ -142,8 +143,8 @@ func originOf(s string) string {
 	return Clip(u.Scheme+"://"+u.Host, 100)
 }
 
-// lacks returns the name of a fact that an act of its kind must have and this one has
-// not, or "".
+// lacks returns the name of a fact that an act of this kind must have and that this act
+// does not have, or "".
 func (a Act) lacks() string {
 	i := slices.IndexFunc(actNeeds, func(n struct {
 		kind  ActKind

@@ -9,19 +9,19 @@ import (
 // browsing is what a profile says about browsers.
 type browsing struct {
 	walls  Browser // the sandbox of Chrome
-	acting Acting  // what an agent may do with it
+	acting Acting  // what an agent may do with a browser
 }
 
 // Acting says what agents may do with a browser. It is the same for all calls of a profile;
-// rules decide about each act besides. With the zero value no browser acts.
+// in addition, rules decide about each act. With the zero value no browser acts.
 type Acting struct {
 	Act  bool
 	Eval Eval
 	Open Open
-	// Sites says where a tab may go while a document is there in which a secret was typed.
+	// Sites says where a tab may go after a secret was typed in it.
 	Sites   Sites
 	Limits  ActLimits
-	Secrets []FieldSecret // that may be typed, and where
+	Secrets []FieldSecret // secrets that may be typed, and the fields for them
 }
 
 // Eval says which expressions may be evaluated in pages.
@@ -30,7 +30,7 @@ type Eval int
 // The values, the strictest first.
 const (
 	EvalOff  Eval = iota
-	EvalRead      // those that change nothing
+	EvalRead      // expressions that change nothing
 )
 
 // evals are the words of policies, in the order of the values.
@@ -44,10 +44,10 @@ type Open int
 
 // The values, the strictest first.
 const (
-	// OpenSeen takes URLs that a page has shown, without a change, and those without query and
-	// fragment: an agent then cannot put what it has read into the address of a page.
+	// OpenSeen allows URLs that a page has shown, without a change, and URLs without query
+	// and fragment. So an agent cannot put what it has read into the address of a page.
 	OpenSeen Open = iota
-	OpenAny       // every one that the rules let through
+	OpenAny       // every address that the rules allow
 )
 
 var opens = []string{"seen", "any"}
@@ -61,7 +61,7 @@ type Sites int
 // The values, the strictest first.
 const (
 	SitesOne Sites = iota // documents of the same site
-	SitesAny              // every one that the rules let through
+	SitesAny              // every address that the rules allow
 )
 
 var sites = []string{"one", "any"}
@@ -84,20 +84,20 @@ type ActLimits struct {
 	Idle      time.Duration // the browser ends after this time without a call
 }
 
-// The limits of a profile that does not name them.
+// The limits of a profile that does not state them.
 const (
 	DefaultUploads   = 10 << 20 // bytes of one file
-	DefaultDownloads = 50 << 20 // bytes of the files that wait
+	DefaultDownloads = 50 << 20 // bytes of all files that wait to be saved
 	DefaultActIdle   = 10 * time.Minute
 )
 
 // FieldSecret is a secret that may be typed into fields of one origin. The agent knows its
 // name and never its value.
 type FieldSecret struct {
-	Secret   string // its name under secrets of the policy
+	Secret   string // name of the secret under secrets of the policy
 	Origin   string // scheme, host and port, in the spelling of originOf
 	Field    string // text, password, otp or card: what the field must be
-	Embedded bool   // also into a frame whose ancestors are of other origins
+	Embedded bool   // the field may also be in a frame whose ancestors are of other origins
 }
 
 // Insecure reports whether the origin has no TLS.
@@ -106,7 +106,7 @@ func (s FieldSecret) Insecure() bool { return !strings.HasPrefix(s.Origin, "http
 // secretFields are the fields that may get a secret.
 var secretFields = []string{"password", "otp", "card", "text"}
 
-// Acting is what the call may do with a browser, as far as the profile says it.
+// Acting returns what the profile of the call lets it do with a browser.
 func (g profileGrant) Acting() Acting {
 	a := g.browser.acting
 	a.Secrets = slices.Clone(a.Secrets)

@@ -48,7 +48,8 @@ func TestApproved(t *testing.T) {
 			t.Errorf("%q: the grant is of tenant %q", tt.command, a.Grant.Tenant())
 		}
 	}
-	// Parts that are allowed in different profiles are no matter of asking.
+	// A command whose parts are allowed in different profiles is denied, without a
+	// question.
 	if d := p.Decide(policies.Facts{Tool: "Bash", Command: "make all; git push origin main"}); d.Verdict != policies.Deny {
 		t.Errorf("parts of two profiles: got %v, want deny", d.Verdict)
 	}
@@ -111,8 +112,8 @@ func TestWhereThePartStands(t *testing.T) {
 	}
 }
 
-// An approval lasts for equal calls only where an equal text is an equal thing:
-// not where a variable decides what runs.
+// An approval is remembered for equal calls only if an equal text always does the same: not
+// if a variable decides what runs.
 func TestNoLastingApprovalOfWhatMayDiffer(t *testing.T) {
 	p := parse(t, "version: 1\ndefaults: {decision: ask}\nprofiles: {a: {}}\n")
 	for command, lasts := range map[string]bool{

@@ -21,8 +21,8 @@ type argument struct {
 	is   cond.Type
 }
 
-// knownTools are the tools whose names a rule may misspell: those of this
-// server. A name that is far from all of them may be a proxied tool's.
+// knownTools are the names of this server's tools, which a rule may misspell. A name that
+// is far from all of them may be the name of a proxied tool.
 var knownTools = func() (all []string) {
 	for _, t := range toolTable {
 		all = append(all, t.name)
@@ -43,7 +43,7 @@ var toolArgs = sync.OnceValue(func() map[string]cond.Args {
 	return all
 })
 
-// KnownTools are the names of this server's tools, sorted.
+// KnownTools returns the names of this server's tools, sorted.
 func KnownTools() []string { return slices.Clone(knownTools) }
 
 // TakesText reports whether an argument of a tool of this server is a text.

@@ -2,11 +2,11 @@ package policies
 
 import "time"
 
-// The audit log of a policy that does not say otherwise.
+// The settings of the audit log that a policy has if it does not state them.
 const (
 	DefaultAuditFsync  = 200 * time.Millisecond // longest time until a record is on the disk
 	DefaultAuditRotate = 64 << 20               // bytes of one file
-	DefaultAuditKeep   = 30                     // full files, besides the one that is written
+	DefaultAuditKeep   = 30                     // number of full files that are kept
 )
 
 // AuditLevel says how much of a call the audit log keeps. The zero value is
@@ -31,48 +31,46 @@ func (l AuditLevel) String() string {
 	return auditLevels[l]
 }
 
-// Audit says how the audit log is kept. The zero value keeps none.
+// Audit says how the audit log is kept. With the zero value no log is kept.
 type Audit struct {
 	Level    AuditLevel
 	Required bool          // a call whose decision cannot be written does not run
 	Fsync    time.Duration // longest time until a record is on the disk
 	Rotate   int64         // bytes after which a new file is begun
-	Keep     int           // full files that are kept
-	Path     string        // directory, absolute; empty for the one of the program's state
-	// PlainSecrets leaves known secrets, and texts that look like secrets, in
-	// records. PlainEnv leaves the values of variables that a call sets in records.
-	// Without them these are removed.
+	Keep     int           // number of full files that are kept
+	Path     string        // directory of the log, absolute; empty for the directory in the program's state
+	// PlainSecrets leaves known secrets, and texts that look like secrets, in records.
+	// PlainEnv leaves the values of variables that a call sets in records. Without these
+	// settings, such texts and values are removed.
 	PlainSecrets, PlainEnv bool
 	// Emails removes mail addresses from records. Tokens removes texts that look
 	// like secrets, even if PlainSecrets leaves the known ones in.
 	Emails, Tokens bool
-	// OTLP is the URL of a collector that gets a span for each call; empty for
-	// none, OTLPStandard for what the environment says.
+	// OTLP is the URL of a collector that gets a span for each call. It is empty if no
+	// collector gets spans, and OTLPStandard if the environment names the collector.
 	OTLP string
 }
 
-// OTLPStandard is Audit.OTLP where the environment says where to send spans, as
-// OpenTelemetry defines its variables.
+// OTLPStandard is the value of Audit.OTLP if the environment says where spans go, in the
+// variables that OpenTelemetry defines.
 const OTLPStandard = "environment"
 
-// DefaultAudit is the audit log of a level with everything else as a policy
-// has it that only names the level.
+// DefaultAudit returns the audit log of a policy that states only the level.
 func DefaultAudit(level AuditLevel) Audit {
 	return Audit{Level: level, Fsync: DefaultAuditFsync, Rotate: DefaultAuditRotate, Keep: DefaultAuditKeep}
 }
 
-// Audit is what the policy says about the audit log; false says that it says
-// nothing.
+// Audit returns what the policy says about the audit log, and false if it says nothing.
 func (p *Policy) Audit() (Audit, bool) { return p.audit, p.audited }
 
 // Kept is how much the audit log keeps of a call.
 type Kept struct {
-	Said  bool       // false for as much as the log keeps of any
+	Said  bool       // a level is stated; if not, the level of the log counts
 	Level AuditLevel // meaningless unless Said
 }
 
-// wider returns the Kept that keeps more. A Kept that says nothing stands for the
-// level of the log, which is not known here: then the result says nothing too.
+// wider returns the Kept that keeps more. A Kept without a level stands for the level of
+// the log, which is not known here: then the result has no level either.
 func (k Kept) wider(other Kept) Kept {
 	if !k.Said || !other.Said {
 		return Kept{}
@@ -80,9 +78,9 @@ func (k Kept) wider(other Kept) Kept {
 	return Kept{true, max(k.Level, other.Level)}
 }
 
-// below is what is kept where a lower layer says other: never less than the layers
-// above say. Only the level full is sure to keep more than the log keeps of any
-// call.
+// below returns what is kept if the layers above say k and a lower layer says other: never
+// less than the layers above say. If the layers above say nothing, the level of the log
+// counts, and only the level full is sure to keep no less than that.
 func (k Kept) below(other Kept) Kept {
 	switch {
 	case other.Said && k.Said:

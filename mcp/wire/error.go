@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Era is which half of the protocol's history a request belongs to.
+// Era is the half of the protocol's history that a request belongs to.
 type Era int
 
 // The two eras.
 const (
 	Legacy Era = iota // revisions with initialize, up to 2025-11-25
-	Modern            // 2026-07-28: each request says its revision
+	Modern            // 2026-07-28: each request states its revision
 )
 
-// Kind is the symbolic form of an error; the wire has numbers.
+// Kind is the kind of an error. On the wire each kind is a number.
 type Kind int
 
 // The kinds of errors.
@@ -28,14 +28,14 @@ const (
 	InternalError
 	RateLimited
 	NotFound
-	HeaderMismatch // a header and the body say different things
-	// Of calls about templates.
+	HeaderMismatch // a header and the body do not say the same
+	// Kinds of errors in calls about templates.
 	TemplateNotFound  // no template has the URI or the name
 	TemplateURI       // a text is not the URI of a template
 	TemplateParameter // the parameters do not fit the schema of the template
 )
 
-// The codes of JSON-RPC 2.0, section 5.1, and one of MCP.
+// The codes of JSON-RPC 2.0, section 5.1, and one code of MCP.
 const (
 	codeParseError     = -32700
 	codeInvalidRequest = -32600
@@ -45,9 +45,9 @@ const (
 	codeHeaderMismatch = -32020 // over HTTP in the modern era only
 )
 
-// Code returns the number of a kind in an era. Modern revisions ask servers to keep
-// out of -32000..-32019 and forbid -32002, so our own number is outside the
-// reserved range (MCP 2026-07-28, basic/index, error codes).
+// Code returns the number of a kind in an era. Modern revisions ask servers to keep out of
+// -32000..-32019 and forbid -32002, so the number of RateLimited is outside the reserved
+// range (MCP 2026-07-28, basic/index, error codes).
 func (k Kind) Code(e Era) int64 {
 	switch k {
 	case ParseError:
@@ -94,8 +94,8 @@ func templateCode(e Era, legacy int64) int64 {
 type Error struct {
 	Kind   Kind
 	Text   string
-	Data   any   // marshalled as error.data; nil for none
-	Number int64 // the code of an error of another server; 0 for the code of Kind
+	Data   any   // is marshalled as error.data; nil if there is no data
+	Number int64 // the code of an error of another server; 0 if the code is that of Kind
 }
 
 // Code returns the number of the error in an era.
@@ -122,8 +122,8 @@ func AsError(err error) *Error {
 	return Errorf(InternalError, "%v", err)
 }
 
-// OverLimit refuses a request that is above a limit. limit is the limit's name in
-// Limits, in the wire's spelling.
+// OverLimit returns the error for a request that is above a limit. limit is the limit's
+// name in Limits, as it is spelled on the wire.
 func OverLimit(limit string, retry time.Duration, format string, args ...any) *Error {
 	e := Errorf(RateLimited, format, args...)
 	e.Data = map[string]any{
@@ -132,12 +132,12 @@ func OverLimit(limit string, retry time.Duration, format string, args ...any) *E
 	return e
 }
 
-// RawData returns error.data in JSON; nil for none.
+// RawData returns error.data in JSON, or nil if there is no data.
 func (e *Error) RawData() json.RawMessage {
 	if e.Data == nil {
 		return nil
 	}
-	raw, _ := json.Marshal(e.Data) // maps of strings and numbers, and refusals, which marshal
+	raw, _ := json.Marshal(e.Data) // Data is a map of strings and numbers, or a refusal: both always marshal
 	return raw
 }
 
@@ -147,8 +147,8 @@ func (e *Error) Frame(id []byte, in Era) []byte {
 	return ErrorFrame(id, e.Code(in), e.Text, e.RawData())
 }
 
-// ErrorFrame returns an error as a line of the wire, without its LF. id is nil if it
-// could not be read. data is JSON; nil for none.
+// ErrorFrame returns an error as a line of the wire, without its LF. id is nil if it could
+// not be read. data is JSON, or nil if there is no data.
 func ErrorFrame(id []byte, code int64, text string, data json.RawMessage) []byte {
 	if id == nil {
 		id = []byte("null")
@@ -176,7 +176,7 @@ func answer(id []byte, member string, value []byte) []byte {
 	return append(out, '}')
 }
 
-// TooLarge refuses to send an answer that is above the limit.
+// TooLarge returns the error that a client gets instead of an answer above the limit.
 func TooLarge(size, limit int) *Error {
 	return Errorf(InternalError,
 		"the answer has %d bytes and the limit is %d; ask for less, as by a range or a filter", size, limit)

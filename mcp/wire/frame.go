@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	readBuffer = 64 << 10 // bytes asked of the client's stream at once; no bound on a line
-	writeChunk = 8 << 10  // bytes handed to the client's stream at once
+	readBuffer = 64 << 10 // bytes of one read of the client's stream; no bound on a line
+	writeChunk = 8 << 10  // bytes of one write to the client's stream
 	backlog    = 1 << 20  // bytes of answers that may wait for a slow client before writers wait too
 )
 
-// LongLineError is a line above the limit. It has been read to its end, so the
-// next line is whole.
+// LongLineError is the error for a line above the limit. The line has been read to its end,
+// so the next line is whole.
 type LongLineError struct {
-	ID     []byte // of its request; nil where that is not known
-	Answer []byte // the id of the request that it answers; nil where it is not an answer
+	ID     []byte // id of the request in the line; nil if it is not known
+	Answer []byte // id of the request that the line answers; nil if the line is not an answer
 }
 
 // Error says that the line is too long.
 func (*LongLineError) Error() string { return "the line is too long" }
 
-// LineReader cuts a stream into lines. It keeps one line and one buffer.
+// LineReader cuts a stream into lines. It uses the memory of one line and one buffer.
 type LineReader struct {
 	r     *bufio.Reader
 	limit int
@@ -64,7 +64,8 @@ func (l *LineReader) Next() ([]byte, error) {
 	}
 }
 
-// resync reads to the end of a line that is too long; pieces are what was read of it.
+// resync reads to the end of a line that is too long; pieces are the parts of the line that
+// have been read.
 func (l *LineReader) resync(more bool, pieces ...[]byte) error {
 	var ident identScanner
 	for _, piece := range pieces {
@@ -75,57 +76,58 @@ func (l *LineReader) resync(more bool, pieces ...[]byte) error {
 		ident.write(piece)
 		more = errors.Is(err, bufio.ErrBufferFull)
 	}
-	// An error of the stream shows at the next read.
+	// The next read reports an error of the stream.
 	return &LongLineError{ID: ident.id(), Answer: ident.answer()}
 }
 
-// Delivery gets to know what became of an answer.
+// Delivery is notified of what becomes of an answer.
 type Delivery interface {
 	Writing()          // the answer begins to be written
-	Done(written bool) // it was written, or is lost
+	Done(written bool) // the answer was written, or is lost
 }
 
 // writerStays is how long the goroutine of a LineWriter waits for the next line.
 const writerStays = time.Second
 
-// LineWriter writes lines to a client that may be slow. One goroutine writes; lines
-// that are sent meanwhile are gathered and written at once. While nothing is to be written
-// there is neither the goroutine nor its buffers. It is safe for concurrent use.
+// LineWriter writes lines to a client that may be slow. One goroutine writes; lines that
+// are sent meanwhile are gathered and written together. While there is nothing to write,
+// neither the goroutine nor its buffers exist. It is safe for concurrent use.
 type LineWriter struct {
 	w io.Writer
-	// done is closed when nothing is written any more, gone when a write has failed.
+	// done is closed when nothing more will be written, and gone when a write has failed.
 	done, gone chan struct{}
-	failed     func(error) // called before gone is closed; nil for nothing
+	failed     func(error) // called with the error before gone is closed; may be nil
 
 	mu      sync.Mutex
-	moved   sync.Cond   // over mu: buf, err, closed or stays changed
-	buf     []byte      // guarded by mu: waits to be written
-	queued  []Delivery  // guarded by mu: the answers in buf that hold results
-	err     error       // guarded by mu: why nothing is written any more
+	moved   sync.Cond   // signals, with mu, that buf, err, closed or stays has changed
+	buf     []byte      // guarded by mu: lines that wait to be written
+	queued  []Delivery  // guarded by mu: the answers in buf that contain results
+	err     error       // guarded by mu: why nothing more is written
 	closed  bool        // guarded by mu
-	writing bool        // guarded by mu: there is the goroutine
+	writing bool        // guarded by mu: the goroutine exists
 	stays   bool        // guarded by mu: the goroutine waits for the next line
-	used    bool        // guarded by mu: a line came since the last look
-	look    *time.Timer // guarded by mu: whether the goroutine is used; nil before the first line
+	used    bool        // guarded by mu: a line was sent since the last call of ifUsed
+	look    *time.Timer // guarded by mu: calls ifUsed; nil before the first line
 }
 
-// NewLineWriter returns a LineWriter; Close ends it. failed gets the error of a write that
-// fails, once and from the goroutine that writes. It may be nil.
+// NewLineWriter returns a LineWriter; Close ends it. If a write fails, failed gets the
+// error, once and from the goroutine that writes. failed may be nil.
 func NewLineWriter(w io.Writer, failed func(error)) *LineWriter {
 	l := &LineWriter{w: w, failed: failed, done: make(chan struct{}), gone: make(chan struct{})}
 	l.moved.L = &l.mu
 	return l
 }
 
-// Done is closed when the last line is written, after close or a failed write.
+// Done returns a channel that is closed when the last line is written, after Close or a
+// failed write.
 func (l *LineWriter) Done() <-chan struct{} { return l.done }
 
-// Gone is closed when a write has failed.
+// Gone returns a channel that is closed when a write has failed.
 func (l *LineWriter) Gone() <-chan struct{} { return l.gone }
 
-// Send queues one line, which gets its LF here. While more than backlog bytes
-// wait it blocks; after close or a failed write it fails. answers are those in the
-// line that hold results; their receipts learn when it is written.
+// Send queues one line, which gets its LF here. While more than backlog bytes wait, Send
+// blocks; after Close or a failed write it fails. answers are the answers in the line that
+// contain results; they are notified when the line is written.
 func (l *LineWriter) Send(line []byte, answers ...Delivery) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,8 +141,8 @@ func (l *LineWriter) Send(line []byte, answers ...Delivery) error {
 	return err
 }
 
-// SendContext is Send that stops waiting when ctx ends. Then nothing is queued, and the
-// error is the cause of ctx.
+// SendContext is like Send, but stops waiting when ctx ends. In that case nothing is
+// queued, and the error is the cause of ctx.
 func (l *LineWriter) SendContext(ctx context.Context, line []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,22 +164,22 @@ func (l *LineWriter) SendContext(ctx context.Context, line []byte) error {
 	return l.push(line)
 }
 
-// Insist queues a line however much waits, and never blocks. Its caller bounds how many
-// such lines there are.
+// Insist queues a line regardless of how many bytes wait, and never blocks. Its caller
+// bounds the number of such lines.
 func (l *LineWriter) Insist(line []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.push(line)
 }
 
-// Offer is send for lines that may be lost: it never blocks.
+// Offer is like Send for a line that may be lost, but it never blocks.
 func (l *LineWriter) Offer(line []byte) error {
 	_, err := l.Try(line)
 	return err
 }
 
-// Try is Send that does not wait: where more than backlog bytes wait, it queues nothing and
-// reports false.
+// Try is like Send, but does not wait: if more than backlog bytes wait, it queues nothing
+// and reports false.
 func (l *LineWriter) Try(line []byte) (queued bool, _ error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,7 +189,7 @@ func (l *LineWriter) Try(line []byte) (queued bool, _ error) {
 	return true, l.push(line)
 }
 
-// push appends with mu held.
+// push appends a line to buf. The caller holds mu.
 func (l *LineWriter) push(line []byte) error {
 	if l.err != nil {
 		return l.err
@@ -223,15 +225,15 @@ func (l *LineWriter) Close() {
 	l.moved.Broadcast()
 }
 
-// Err is the error of the write that failed, or nil.
+// Err returns the error of the write that failed, or nil.
 func (l *LineWriter) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
-// run writes until the LineWriter is closed or a write fails, or no line has come for a
-// while.
+// run writes until the LineWriter is closed, a write fails, or no line has been sent for
+// about writerStays.
 func (l *LineWriter) run() {
 	var spare []byte
 	for {
@@ -252,13 +254,13 @@ func (l *LineWriter) run() {
 		}
 		spare = out
 		if cap(spare) > readBuffer {
-			spare = nil // one large answer must not hold its memory for ever
+			spare = nil // so that one large answer does not keep its memory for ever
 		}
 	}
 }
 
-// next waits for lines, which it takes, and leaves spare for those that come meanwhile. It
-// returns nil where the goroutine is to end.
+// next waits for lines and takes them. spare becomes the buffer for the lines that are sent
+// meanwhile. next returns nil if the goroutine must end.
 func (l *LineWriter) next(spare []byte) (out []byte, answers []Delivery) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -279,7 +281,7 @@ func (l *LineWriter) next(spare []byte) (out []byte, answers []Delivery) {
 	return out, answers
 }
 
-// ifUsed lets the goroutine end if no line has come since the look before.
+// ifUsed lets the goroutine end if no line has been sent since the last call of ifUsed.
 func (l *LineWriter) ifUsed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -294,7 +296,7 @@ func (l *LineWriter) ifUsed() {
 	}
 }
 
-// fail notes that a write has failed.
+// fail records that a write has failed.
 func (l *LineWriter) fail(err error) {
 	l.mu.Lock()
 	lost := l.queued

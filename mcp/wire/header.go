@@ -8,30 +8,31 @@ import (
 	"unicode/utf8"
 )
 
-// Headers of the modern era repeat parts of a request, for those that route or judge it on its
-// way and do not read its body (2026-07-28, "Request Metadata"). What they say must be what the
-// body says: otherwise one request is judged, and another one runs.
+// Headers of the modern era repeat parts of a request, for programs on its way that route
+// or judge the request and do not read its body (2026-07-28, "Request Metadata"). A header
+// must say the same as the body: otherwise one request is judged, and another one runs.
 
-// ParamHeader begins the names of the headers that repeat arguments.
+// ParamHeader is the prefix of the names of the headers that repeat arguments.
 const ParamHeader = "Mcp-Param-"
 
 const (
-	mostHeader    = 8 << 10 // bytes of a text in a header: half of what all headers may have
-	deepestHeader = 16      // levels of nested properties in which arguments with a header are looked for
+	mostHeader    = 8 << 10 // most bytes of a text in a header: half of the limit for all headers
+	deepestHeader = 16      // levels of nested properties that are searched for arguments with a header
 	safeInteger   = 1<<53 - 1
 	encodedStart  = "=?base64?"
 	encodedEnd    = "?="
 )
 
-// Repeats are the arguments of a tool that headers repeat, because their properties in its input
-// schema have x-mcp-header. A nil one has none.
+// Repeats are the arguments of a tool that headers repeat, because their properties in its
+// input schema have x-mcp-header. A nil *Repeats contains no arguments.
 type Repeats struct {
-	header string // of this argument; empty for none
+	header string // name of this argument's header; empty if it has none
 	names  []string
-	below  map[string]*Repeats // by the names of the properties of this argument
+	below  map[string]*Repeats // the properties of this argument, by name
 }
 
-// ReadRepeats reads an input schema.
+// ReadRepeats returns the arguments of an input schema that headers repeat, or nil if there
+// are no such arguments.
 func ReadRepeats(schema []byte) *Repeats { return readRepeats(schema, "", deepestHeader) }
 
 func readRepeats(schema []byte, header string, depth int) *Repeats {
@@ -60,9 +61,9 @@ func readRepeats(schema []byte, header string, depth int) *Repeats {
 	return r
 }
 
-// Each calls yield with each argument that a header repeats, until yield says no. The argument
-// is nil if the call does not have it. It reads each byte of the arguments once for each level of
-// properties at most.
+// Each calls yield with each argument that a header repeats, until yield returns false. The
+// argument is nil if the call does not have it. Each reads each byte of the arguments at
+// most once for each level of properties.
 func (r *Repeats) Each(arguments []byte, yield func(header string, argument []byte) bool) (goOn bool) {
 	if r == nil {
 		return true
@@ -85,8 +86,8 @@ func (r *Repeats) Each(arguments []byte, yield func(header string, argument []by
 	return true
 }
 
-// HeaderText returns the text of an argument that a header can repeat: a string that is not too
-// long, a whole number or a truth value. It returns false for another one.
+// HeaderText returns the text of an argument that a header can repeat: a string that is not
+// too long, a whole number or a truth value. It returns false for any other argument.
 func HeaderText(argument []byte) (text string, ok bool) {
 	if len(argument) == 0 {
 		return "", false
@@ -114,8 +115,9 @@ func wholeNumber(text string) (n int64, ok bool) {
 	return int64(f), true
 }
 
-// HeaderSays reports whether the decoded value of a header is what an argument says. A whole number
-// has several forms. No header says what an object, an array, null or another number says.
+// HeaderSays reports whether the decoded value of a header is the same as an argument. A
+// whole number has several forms. For an object, an array, null or any other number
+// HeaderSays returns false.
 func HeaderSays(value string, argument []byte) bool {
 	if len(argument) == 0 {
 		return false
@@ -144,8 +146,8 @@ func isToken(text string) bool {
 	return text != "" && len(text) <= 128
 }
 
-// EncodeHeader returns a text as the value of a header: in base64 if it cannot stand there as
-// it is.
+// EncodeHeader returns a text as the value of a header. A text that a header cannot contain
+// as it is becomes base64.
 func EncodeHeader(text string) string {
 	encoded := strings.HasPrefix(text, encodedStart) && strings.HasSuffix(text, encodedEnd)
 	plain := !encoded && text == strings.Trim(text, " \t")
@@ -158,8 +160,8 @@ func EncodeHeader(text string) string {
 	return encodedStart + base64.StdEncoding.EncodeToString([]byte(text)) + encodedEnd
 }
 
-// DecodeHeader returns the text that the value of a header stands for. It returns false for one
-// that is not valid base64, or not UTF-8.
+// DecodeHeader returns the text that the value of a header stands for. It returns false for
+// a value that is not valid base64, or not UTF-8.
 func DecodeHeader(value string) (text string, ok bool) {
 	encoded, starts := strings.CutPrefix(value, encodedStart)
 	encoded, ends := strings.CutSuffix(encoded, encodedEnd)

@@ -33,7 +33,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// A header says what an argument says in each form of a number, and in no other one.
+// TestHeaderSays checks that a header matches each form of the number in an argument, and
+// no other value.
 func TestHeaderSays(t *testing.T) {
 	for _, tt := range []struct {
 		value, argument string
@@ -73,7 +74,8 @@ func TestHeaderSays(t *testing.T) {
 	}
 }
 
-// Only properties name headers, to a depth, and only headers that there can be.
+// TestRepeats checks that only properties name headers, down to a bounded depth, and only
+// headers with a valid name.
 func TestRepeats(t *testing.T) {
 	deep := `{"x-mcp-header":"Deepest"}`
 	for range deepestHeader {
@@ -108,7 +110,8 @@ func TestRepeats(t *testing.T) {
 			t.Errorf("%.80s with %s: got %q, want %q", tt.schema, tt.arguments, got, want)
 		}
 	}
-	// Many properties and large arguments: one look at the arguments for each would take minutes.
+	// With many properties and large arguments, reading the arguments once for each
+	// property would take minutes.
 	var wide, arguments strings.Builder
 	wide.WriteString(`{"properties":{"x":{"x-mcp-header":"X"}`)
 	for i := range 15_000 {

@@ -2,28 +2,28 @@ package wire
 
 import "bytes"
 
-// A client waits for an answer with the id of its request. Some lines are refused
-// before they are read: they are not JSON, too long, or have a member twice. Most of
-// them still contain that id, and a client that gets null instead waits for ever. So
-// the id is looked for in such lines too, and used only if there is no doubt: one
-// member "id" at the top, well formed, in an object whose strings and brackets match.
-// The line must not be an answer to one of our requests, whose ids are ours.
+// A client waits for an answer with the id of its request. Some lines are refused before
+// they are read: they are not JSON, too long, or have a member twice. Most of them still
+// contain that id, and a client that gets null instead waits for ever. So the id is looked
+// for in such lines too, and used only if there is no doubt: one member "id" at the top,
+// well formed, in an object whose strings and brackets match. The line must not be an
+// answer to one of our requests, whose ids we have chosen.
 
 const (
-	identLevels = 1 << 20       // nesting that is followed
+	identLevels = 1 << 20       // levels of nesting that are followed
 	identMember = 2 * longestID // bytes of one member that are kept
 )
 
-// RequestID is the id of the request in a line that was refused, or nil.
+// RequestID returns the id of the request in a line that was refused, or nil.
 func RequestID(line []byte) []byte {
 	var s identScanner
 	s.write(line)
 	return s.id()
 }
 
-// RequestIDBefore returns the id of the request that begins with text, if the id is in text,
-// behind or in front of the method. This is for a body: its answer can only be the
-// answer to that request.
+// RequestIDBefore returns the id of the request that begins with text, if the id is in
+// text, behind or in front of the method. It is meant for the body of an HTTP request,
+// whose answer can only be the answer to that request.
 func RequestIDBefore(text []byte) []byte {
 	var s identScanner
 	s.write(bytes.TrimPrefix(text, bom))
@@ -33,7 +33,7 @@ func RequestIDBefore(text []byte) []byte {
 	return s.found
 }
 
-// AnswerID is the id of the response in a line that was refused, or nil.
+// AnswerID returns the id of the response in a line that was refused, or nil.
 func AnswerID(line []byte) []byte {
 	var s identScanner
 	s.write(line)
@@ -45,13 +45,13 @@ func AnswerID(line []byte) []byte {
 // text.
 type identScanner struct {
 	open     []byte // the brackets that are open, outermost first
-	quoted   bool   // within a string
-	escaped  bool   // behind a backslash in a string
-	broken   bool   // brackets do not match, or are too many
-	member   []byte // of the outermost object, without space and what it nests
+	quoted   bool   // the scanner is within a string
+	escaped  bool   // the last byte was a backslash in a string
+	broken   bool   // brackets do not match, or too many are open
+	member   []byte // current member of the outermost object, without space and nested values
 	partial  bool   // member is not complete
-	ids      int    // members "id"
-	found    []byte // the value of the last, if it is well formed
+	ids      int    // number of members "id"
+	found    []byte // value of the last member "id", if it is well formed
 	method   bool
 	response bool
 }
@@ -103,14 +103,14 @@ func (s *identScanner) keep(b byte) {
 	}
 }
 
-// gap keeps one space of many: 1 2 is not 12.
+// gap adds one space to the member for many spaces, so that 1 2 does not become 12.
 func (s *identScanner) gap() {
 	if n := len(s.member); n > 0 && s.member[n-1] != ' ' {
 		s.keep(' ')
 	}
 }
 
-// end reads the member that has ended, if it is one of the outermost object.
+// end reads the member that has ended, if it is a member of the outermost object.
 func (s *identScanner) end() {
 	if len(s.open) != 1 {
 		return
@@ -142,7 +142,7 @@ func (s *identScanner) end() {
 	}
 }
 
-// id is the request's id, if that is certain.
+// id returns the id of the request, or nil if it is not certain.
 func (s *identScanner) id() []byte {
 	if s.broken || s.quoted || s.ids != 1 || s.response && !s.method {
 		return nil
@@ -150,7 +150,7 @@ func (s *identScanner) id() []byte {
 	return s.found
 }
 
-// answer is the response's id, if that is certain.
+// answer returns the id of the response, or nil if it is not certain.
 func (s *identScanner) answer() []byte {
 	if s.broken || s.quoted || s.ids != 1 || !s.response || s.method {
 		return nil

@@ -13,7 +13,7 @@ var ErrDeep = errors.New("the message is nested too deeply")
 
 var errUTF8 = errors.New("the text is not UTF-8")
 
-// syntaxError is text that is not JSON.
+// syntaxError is the error for a text that is not JSON.
 type syntaxError struct {
 	at  int // byte offset
 	why string
@@ -21,12 +21,13 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return fmt.Sprintf("at byte %d: %s", e.at, e.why) }
 
-// DuplicateKeyError is a member that is twice in one object. Parsers differ in which
-// of the two they take, so a policy and a tool could read different calls from the
-// same bytes.
+// DuplicateKeyError is the error for a member that occurs twice in one object. Parsers
+// differ in which of the two they take, so a policy and a tool could read different calls
+// from the same bytes.
 type DuplicateKeyError struct{ Key string }
 
-// Error names the member, by its beginning: a name can be as long as a message.
+// Error names the member, but only the beginning of its name: a name can be as long as a
+// message.
 func (e *DuplicateKeyError) Error() string {
 	return fmt.Sprintf("the member %.80q occurs twice in one object", e.Key)
 }
@@ -246,9 +247,9 @@ func (c *checker) digits() (n int) {
 	return n
 }
 
-// keySet is the set of the names in one object. Most objects have few, and a map for
-// each would cost more than the rest of the check. But comparing each name with each
-// would let a client burn the CPU with one large object.
+// keySet is the set of the names in one object. Most objects have few names, and a map for
+// each object would cost more than the rest of the check. But comparing each name with
+// every other name would let a client burn the CPU with one large object.
 type keySet struct {
 	few  [8][]byte
 	n    int
@@ -284,12 +285,12 @@ func (k *keySet) add(quoted []byte) bool {
 	return true
 }
 
-// Unquote is the text of a JSON string that has passed CheckJSON.
+// Unquote returns the text of a JSON string that has passed CheckJSON.
 func Unquote(quoted []byte) string { return string(unquoted(quoted)) }
 
-// unquoted does what Unquote does, and copies a string only if it has escapes.
+// unquoted does the same as Unquote, but copies a string only if it has escapes.
 func unquoted(quoted []byte) []byte {
-	if len(quoted) < 2 { // it ends early
+	if len(quoted) < 2 { // the text ends within the string
 		return nil
 	}
 	if bytes.IndexByte(quoted, '\\') < 0 {
@@ -342,8 +343,8 @@ func AppendQuoted(b []byte, s string) []byte {
 	return append(append(b, s[from:]...), '"')
 }
 
-// Members calls yield with each member of an object that has passed CheckJSON,
-// in order, until yield says no. The name is no longer quoted.
+// Members calls yield with each member of an object that has passed CheckJSON, in order,
+// until yield returns false. The name is without its quotes.
 func Members(object []byte, yield func(name, value []byte) bool) {
 	c := checker{data: object}
 	if c.next() != '{' {
@@ -354,7 +355,7 @@ func Members(object []byte, yield func(name, value []byte) bool) {
 		from := c.at
 		c.skip()
 		name := unquoted(object[from:c.at])
-		if c.next() != ':' { // it ends early
+		if c.next() != ':' { // the text ends early
 			return
 		}
 		c.at++
@@ -371,8 +372,8 @@ func Members(object []byte, yield func(name, value []byte) bool) {
 // IsObject reports whether a value is an object.
 func IsObject(value []byte) bool { return len(value) > 0 && value[0] == '{' }
 
-// Elements calls yield with each element of an array that has passed
-// CheckJSON, in order, until yield says no.
+// Elements calls yield with each element of an array that has passed CheckJSON, in order,
+// until yield returns false.
 func Elements(array []byte, yield func(value []byte) bool) {
 	c := checker{data: array}
 	if c.next() != '[' {
@@ -389,8 +390,8 @@ func Elements(array []byte, yield func(value []byte) bool) {
 	}
 }
 
-// Member is the value of the member name of an object that has passed
-// CheckJSON, or nil.
+// Member returns the value of the member name of an object that has passed CheckJSON, or
+// nil.
 func Member(object []byte, name string) (found []byte) {
 	Members(object, func(n, value []byte) bool {
 		if string(n) == name {
@@ -416,7 +417,7 @@ func (c *checker) skip() {
 			depth++
 		case '}', ']':
 			if depth == 0 {
-				return // the end of what holds this number or word
+				return // the end of the object or array that contains this number or word
 			}
 			depth--
 			if depth == 0 {
@@ -442,5 +443,5 @@ func (c *checker) skipText() {
 			return
 		}
 	}
-	c.at = len(c.data) // it ends early, maybe within an escape
+	c.at = len(c.data) // the text ends early, maybe within an escape
 }

@@ -19,14 +19,14 @@ var LegacyRevisions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-1
 
 // Message is one checked JSON-RPC message. Its slices point into the line.
 type Message struct {
-	ID       []byte // as the client wrote it; nil if it has none
-	Key      string // id in the one spelling under which it is looked up
+	ID       []byte // id as the client wrote it; nil if the message has no id
+	Key      string // ID in the one spelling under which it is looked up
 	Method   string // empty for a response
 	Params   []byte // an object, or nil
-	Result   []byte // of a response; nil if it has none
+	Result   []byte // result of a response; nil if it has none
 	Failure  []byte // the member "error" of a response; nil if it has none
 	Meta     []byte // params._meta, or nil
-	Revision string // what params._meta says, empty in the legacy era
+	Revision string // revision in params._meta; empty in the legacy era
 	Raw      []byte // the whole message
 }
 
@@ -36,7 +36,7 @@ func (m *Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
 // IsNotification reports whether the message is a notification, which gets no answer.
 func (m *Message) IsNotification() bool { return m.Method != "" && m.ID == nil }
 
-// Era is the era the message itself belongs to.
+// Era returns the era that the message itself belongs to.
 func (m *Message) Era() Era {
 	if m.Revision >= ModernRevision {
 		return Modern
@@ -46,10 +46,11 @@ func (m *Message) Era() Era {
 
 var bom = []byte("\ufeff")
 
-// TrimLine returns a line without a byte order mark and the space around it.
+// TrimLine returns a line without a byte order mark and without the space around it.
 func TrimLine(line []byte) []byte { return bytes.TrimSpace(bytes.TrimPrefix(line, bom)) }
 
-// CheckLine reports whether a line is JSON that the guard lets through.
+// CheckLine returns the error for a line that is not valid JSON, has a member twice or is
+// nested too deeply, and nil for any other line.
 func CheckLine(line []byte, depth int) *Error {
 	err := CheckJSON(line, depth)
 	if err == nil {
@@ -65,9 +66,9 @@ func CheckLine(line []byte, depth int) *Error {
 	return Errorf(ParseError, "parse error: %v; each line must hold one JSON object", err)
 }
 
-// ParseMessage reads one message out of JSON that has passed CheckLine. Where it
-// fails, it still returns the members that it has read, so that the answer can
-// carry the id. A method that is not a string is empty.
+// ParseMessage reads one message out of JSON that has passed CheckLine. If it fails, it
+// still returns the members that it has read, so that the answer can contain the id. A
+// method that is not a string is returned as empty.
 func ParseMessage(raw []byte) (*Message, *Error) {
 	m := &Message{Raw: raw}
 	raw = bytes.TrimSpace(raw)
@@ -105,8 +106,8 @@ func ParseMessage(raw []byte) (*Message, *Error) {
 	case version == nil || Text(version) != "2.0":
 		return m, Errorf(InvalidRequest, `invalid request: the member "jsonrpc" must be "2.0"`)
 	case method == nil && (result != nil || failure != nil):
-		// A response with an unreadable id answers nothing we asked, and
-		// JSON-RPC does not answer responses.
+		// A response with an unreadable id answers none of our requests, and JSON-RPC does
+		// not answer responses.
 		m.Result, m.Failure = result, failure
 		return m, nil
 	case method == nil:
@@ -125,9 +126,8 @@ func ParseMessage(raw []byte) (*Message, *Error) {
 	return m, nil
 }
 
-// IDKey returns the one spelling of a request id, or says why it is not valid:
-// MCP allows strings and whole numbers, and neither null nor fractions
-// (basic/index, requests).
+// IDKey returns the one spelling of a request id, or an error if the id is not valid: MCP
+// allows strings and whole numbers, and neither null nor fractions (basic/index, requests).
 func IDKey(id []byte) (string, *Error) {
 	switch {
 	case len(id) > longestID:
@@ -143,7 +143,7 @@ func IDKey(id []byte) (string, *Error) {
 	return "", Errorf(InvalidRequest, "invalid request: the id must be a string or a whole number")
 }
 
-// Text is the text of a JSON string and empty for any other value.
+// Text returns the text of a JSON string, and an empty text for any other value.
 func Text(value []byte) string {
 	if len(value) == 0 || value[0] != '"' {
 		return ""

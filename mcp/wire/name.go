@@ -9,12 +9,13 @@ const (
 	LastHeader     = "Last-Event-Id"
 )
 
-// The members of _meta by which the modern era says who is at the ends of a connection, and
-// what they can do.
+// The members of _meta in which a message of the modern era names the programs at both ends
+// of a connection and states what they can do.
 const (
 	RevisionKey     = "io.modelcontextprotocol/protocolVersion"
 	ClientKey       = "io.modelcontextprotocol/clientInfo"
 	CapabilitiesKey = "io.modelcontextprotocol/clientCapabilities"
 	ServerKey       = "io.modelcontextprotocol/serverInfo"
-	LevelKey        = "io.modelcontextprotocol/logLevel" // of the log messages that are wanted during a request
+	// lowest level of the log messages that are wanted during a request
+	LevelKey = "io.modelcontextprotocol/logLevel"
 )

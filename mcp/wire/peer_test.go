@@ -48,14 +48,14 @@ func TestParseResponse(t *testing.T) {
 	}
 }
 
-// Where a reader is slow, a line waits until its context ends, does not wait at all, or is
-// queued all the same.
+// If a reader is slow, SendContext waits until its context ends, Try does not wait, and
+// Insist queues the line all the same.
 func TestLineWriterIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, out := io.Pipe()
 		w := NewLineWriter(out, nil)
 		line := []byte(strings.Repeat("x", backlog))
-		for _, want := range []bool{true, true, false, false} { // one is being written, one waits
+		for _, want := range []bool{true, true, false, false} { // the first line is being written, the second one waits
 			if queued, err := w.Try(append(line, 'x')); queued != want || err != nil {
 				t.Errorf("Try: %v, %v, want %v", queued, err, want)
 			}

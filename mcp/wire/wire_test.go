@@ -14,13 +14,13 @@ import (
 	"unicode/utf8"
 )
 
-// W1, C3: a message ends with LF; a line above its limit is skipped, whatever
-// the buffer holds.
+// W1, C3: a message ends with LF; a line above its limit is skipped, whatever the size of
+// the buffer is.
 func TestLineReader(t *testing.T) {
 	long := strings.Repeat("x", 200_000)
 	for _, tt := range []struct {
 		name, in string
-		want     []string // "!" for a line too long
+		want     []string // "!" for a line that is too long
 	}{
 		{"empty", "", nil},
 		{"lines", "a\nb\n", []string{"a", "b"}},
@@ -59,7 +59,7 @@ func TestLineReader(t *testing.T) {
 	}
 }
 
-// chunks notes how much is written at once.
+// chunks records the number of bytes of each write.
 type chunks struct {
 	bytes.Buffer
 	largest, writes int
@@ -71,7 +71,7 @@ func (c *chunks) Write(p []byte) (int, error) {
 	return c.Buffer.Write(p)
 }
 
-// W7: answers leave in pieces.
+// W7: answers are written in pieces.
 func TestLineWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out chunks
@@ -98,18 +98,18 @@ func TestLineWriter(t *testing.T) {
 	})
 }
 
-// A LineWriter to which nothing is sent has no goroutine, and writes again when something
-// is.
+// A LineWriter to which nothing is sent has no goroutine, and writes again when a line is
+// sent.
 func TestIdleLineWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out chunks
 		w := NewLineWriter(&out, nil)
 		for i := range 3 {
-			for range 5 { // with pauses that are shorter than its patience
+			for range 5 { // the pauses are shorter than writerStays
 				if err := w.Send([]byte("line")); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(writerStays / 2) // of the bubble
+				time.Sleep(writerStays / 2) // time of the synctest bubble
 				synctest.Wait()
 				if w.mu.Lock(); !w.writing || len(w.buf) > 0 {
 					t.Errorf("in use: writing %v, %d bytes wait", w.writing, len(w.buf))
@@ -135,7 +135,7 @@ func TestIdleLineWriter(t *testing.T) {
 	})
 }
 
-// A write that fails is reported once, and what waits is lost.
+// A write that fails is reported once, and the lines that wait are lost.
 func TestFailedLineWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, out := io.Pipe()
@@ -157,8 +157,8 @@ func TestFailedLineWriter(t *testing.T) {
 	})
 }
 
-// TestSlowClient holds that a client that does not read holds up answers, not
-// progress, and no more than the backlog and one line of memory.
+// TestSlowClient checks that a client that does not read blocks answers but not progress,
+// and uses no more memory than the backlog and one line.
 func TestSlowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, stuck := io.Pipe()
@@ -218,8 +218,8 @@ var seeds = []string{
 	` { "jsonrpc" : "2.0" , "id" : "x" , "method" : "ping" } `,
 }
 
-// compare holds CheckJSON to encoding/json, members to what it decodes, and
-// RequestID to the id that ParseMessage reads.
+// compare checks CheckJSON against encoding/json, Members against the values that
+// encoding/json decodes, and RequestID against the id that ParseMessage reads.
 func compare(t *testing.T, text []byte) {
 	t.Helper()
 	err := CheckJSON(text, 1000)
@@ -252,7 +252,7 @@ func compare(t *testing.T, text []byte) {
 	}
 }
 
-// A quoted text is read by others as it was.
+// encoding/json reads the text that AppendQuoted wrote as it was.
 func TestAppendQuoted(t *testing.T) {
 	for _, text := range []string{"", "a", "a\"\\/\n\r\t\x00\x1f\x7f", "é\u2028\u202e<&>", "a\xffb"} {
 		var got string

@@ -14,7 +14,7 @@ import (
 
 func (w *writer) path(name string) string { return filepath.Join(w.cfg.Dir, name) }
 
-// own puts a record of the log's own at the end of the chain, and writes it.
+// own puts a record of the log about itself at the end of the chain, and writes it.
 func (w *writer) own(kind Kind, rec any) error {
 	line, err := encode(w.from, kind, nil, rec)
 	if err != nil {
@@ -39,7 +39,7 @@ func (w *writer) add(line []byte) {
 	w.buf = append(w.buf, '\n')
 }
 
-// place is where the chain ends, to go back to.
+// place is an end of the chain to which the writer can go back.
 type place struct {
 	seq, signed uint64
 	head        hash
@@ -47,8 +47,7 @@ type place struct {
 
 func (w *writer) place() place { return place{w.seq, w.signed, w.head} }
 
-// put writes the buffer. If that fails, the file and the chain end where they
-// ended before, at the place.
+// put writes the buffer. If that fails, the file and the chain end at before again.
 func (w *writer) put(before place) error {
 	if len(w.buf) == 0 {
 		return nil
@@ -60,7 +59,7 @@ func (w *writer) put(before place) error {
 		w.seq, w.signed, w.head = before.seq, before.signed, before.head
 		if n > 0 {
 			if cut := w.file.Truncate(w.size); cut != nil {
-				w.id = nil // the next write repairs it
+				w.id = nil // the next write repairs the file
 			}
 		}
 		return err
@@ -71,8 +70,8 @@ func (w *writer) put(before place) error {
 }
 
 func (w *writer) syncFile() error {
-	// After an error the kernel forgets what it could not write (fsync(2)), so
-	// another try would succeed without it.
+	// After an error the kernel forgets the data that it could not write (fsync(2)), so a
+	// second try would succeed although that data is lost.
 	w.dirty = false
 	return w.file.Sync()
 }
@@ -80,10 +79,10 @@ func (w *writer) syncFile() error {
 // due reports whether a checkpoint must follow the record that was added last.
 func (w *writer) due() bool { return w.seq-w.signed >= signEvery }
 
-// sign writes the buffer and waits until it is on the disk. Then it signs the
-// log, first in the checkpoint's file and after that as a record. So a crash in
-// between never leaves the file behind the records: a file that is behind them
-// is an old one that somebody put back. The caller holds the lock.
+// sign writes the buffer and waits until it is on the disk. Then it signs the log, first in
+// the checkpoint's file and after that as a record. So a crash in between never leaves the
+// file behind the records: a checkpoint file that is behind the records is an old file that
+// was put back. The caller holds the lock.
 func (w *writer) sign(before place) error {
 	if err := w.put(before); err != nil {
 		return err
@@ -114,7 +113,7 @@ func (w *writer) sign(before place) error {
 	return nil
 }
 
-// sync waits until all that is written is on the disk.
+// sync waits until everything that was written is on the disk.
 func (w *writer) sync() error {
 	if !w.dirty {
 		return nil

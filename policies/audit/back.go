@@ -20,10 +20,10 @@ import (
 // Cursor is the place of a record in a log. The zero value is the place behind the last one.
 type Cursor struct {
 	Seq    uint64
-	Offset int64 // of its line in its file
+	Offset int64 // offset of the record's line in its file, in bytes
 }
 
-// String returns a cursor as ParseCursor reads it.
+// String returns a cursor in the form that ParseCursor reads.
 func (c Cursor) String() string {
 	return strconv.FormatUint(c.Seq, 10) + "-" + strconv.FormatInt(c.Offset, 10)
 }
@@ -46,18 +46,19 @@ func ParseCursor(text string) (c Cursor, err error) {
 // Search says which records ReadBack wants.
 type Search struct {
 	Filter
-	Rule     string // that decided, or would have
-	Upstream string // whose tool was called
-	Text     string // that is somewhere in the record
+	Rule     string // id of the rule that decided, or would have decided
+	Upstream string // server whose tool was called
+	Text     string // text that is somewhere in the record
 }
 
 // ErrNoRecord is the error for a cursor whose record does not exist (any more).
 var ErrNoRecord = errors.New("there is no such record in the log (any more)")
 
 // ReadBack calls use with the records before a place, from the last to the first, until use
-// returns false or ctx ends, which is not an error. It returns the place at which it stopped,
-// from which ReadBack can continue; more says that there are records before that. Lines that
-// are not records are left out. ReadBack checks nothing; Verify does.
+// returns false or ctx ends, which is not an error. It returns the place at which it
+// stopped, from which ReadBack can continue. more reports whether the reading stopped
+// before the beginning of the log. Lines that are not records are left out. ReadBack checks
+// nothing; Verify does.
 func ReadBack(ctx context.Context, dir string, before Cursor, want Search, use func(Entry, Cursor) bool) (at Cursor, more bool, err error) {
 	s, err := snapshot(dir)
 	if err != nil {
@@ -67,7 +68,7 @@ func ReadBack(ctx context.Context, dir string, before Cursor, want Search, use f
 	b := backward{want: want, hints: want.hints(), use: use, at: before}
 	for i, part := range slices.Backward(s.files) {
 		if before.Seq > 0 && i > 0 && part.firstSeq() > before.Seq {
-			continue // all of it comes later
+			continue // every record of this file comes after the place
 		}
 		if stopped, err := b.file(ctx, part); err != nil || stopped {
 			return b.at, true, err
@@ -76,7 +77,7 @@ func ReadBack(ctx context.Context, dir string, before Cursor, want Search, use f
 	return b.at, false, nil
 }
 
-// firstSeq is the number of the first record of a file; zero where it cannot be told.
+// firstSeq returns the number of the first record of a file, or zero if it is not known.
 func (p part) firstSeq() uint64 {
 	if p.file == nil {
 		digits := strings.TrimSuffix(strings.TrimPrefix(p.name, "audit-"), ".jsonl")
@@ -90,15 +91,15 @@ func (p part) firstSeq() uint64 {
 	return l.seq
 }
 
-// backward is a reading from the end.
+// backward is one reading of a log from its end.
 type backward struct {
 	want  Search
 	hints []hint
 	use   func(Entry, Cursor) bool
-	at    Cursor // where it is: records before that come next
+	at    Cursor // place of the reading: the records before it come next
 }
 
-// backBlock is how much is read at once. A line fits into it.
+// backBlock is the number of bytes of one read. A line fits into it.
 const backBlock = maxLine + 64<<10
 
 // file reads a file backward from the place, if that is in it, or from its end.
@@ -136,7 +137,7 @@ func (b *backward) file(ctx context.Context, p part) (stopped bool, err error) {
 	return false, nil
 }
 
-// opened is the file of a part, and how much of it counts.
+// opened returns the file of a part, and the number of its bytes that count.
 func (p part) opened() (*os.File, int64, error) {
 	file, err := p.open()
 	if err != nil || p.size >= 0 {
@@ -158,8 +159,9 @@ func holds(file io.ReaderAt, at Cursor) bool {
 	return err == nil && string(text) == head
 }
 
-// lines takes the lines of a text, which begins at an offset, from the last to the first. It
-// returns how much of the beginning is left, since it may be the rest of a line.
+// lines passes the lines of a text, which begins at an offset, to line, from the last to
+// the first. It returns how many bytes at the beginning are left, since they may be the
+// rest of a line.
 func (b *backward) lines(text []byte, from int64) (rest int, stopped bool) {
 	if from > 0 {
 		rest = bytes.IndexByte(text, '\n') + 1
@@ -167,7 +169,7 @@ func (b *backward) lines(text []byte, from int64) (rest int, stopped bool) {
 			return len(text), false
 		}
 	}
-	whole := text[rest : bytes.LastIndexByte(text, '\n')+1] // what is behind has no end yet
+	whole := text[rest : bytes.LastIndexByte(text, '\n')+1] // the text behind these lines has no LF yet
 	for at := range b.candidates(whole) {
 		if !b.line(whole[at[0]:at[1]], from+int64(rest+at[0])) {
 			return rest, true
@@ -177,8 +179,9 @@ func (b *backward) lines(text []byte, from int64) (rest int, stopped bool) {
 	return rest, false
 }
 
-// candidates are the places of lines of a text that may be wanted, from the last to the first.
-// Lines that cannot be are not looked at one by one: a text is searched much faster as a whole.
+// candidates returns the places of the lines of a text that may be wanted, from the last to
+// the first. The other lines are not looked at one by one: a text is searched much faster
+// as a whole.
 func (b *backward) candidates(text []byte) iter.Seq[[2]int] {
 	if len(b.hints) == 0 {
 		return allLines(text)
@@ -203,10 +206,10 @@ func (b *backward) candidates(text []byte) iter.Seq[[2]int] {
 		}
 	}
 	order.By(found, func(a, b *[2]int) int { return b[0] - a[0] })
-	return slices.Values(slices.Compact(found)) // a line may have several spellings
+	return slices.Values(slices.Compact(found)) // a line may contain several spellings
 }
 
-// allLines are the places of all lines of a text, from the last to the first.
+// allLines returns the places of all lines of a text, from the last to the first.
 func allLines(text []byte) iter.Seq[[2]int] {
 	return func(yield func([2]int) bool) {
 		for end := len(text) - 1; end >= 0; {
@@ -219,7 +222,7 @@ func allLines(text []byte) iter.Seq[[2]int] {
 	}
 }
 
-// passed notes that the records of a text, which begins at an offset, were looked at.
+// passed records that the records of a text, which begins at an offset, were looked at.
 func (b *backward) passed(text []byte, offset int64) {
 	for start := 0; start < len(text); {
 		end := start + bytes.IndexByte(text[start:], '\n')
@@ -233,7 +236,8 @@ func (b *backward) passed(text []byte, offset int64) {
 	}
 }
 
-// line gives a record to use, if it is wanted, and reports whether to go on.
+// line passes the record of a line to use, if the record is wanted, and reports whether to
+// continue.
 func (b *backward) line(text []byte, offset int64) bool {
 	for _, h := range b.hints {
 		if !h.in(text) {
@@ -253,7 +257,8 @@ func (b *backward) line(text []byte, offset int64) bool {
 	return b.use(e, b.at)
 }
 
-// wants reports whether a record passes all that the hints leave open.
+// wants reports whether a record is wanted. It checks everything that a hint alone cannot
+// decide.
 func (s Search) wants(e Entry) bool {
 	if !s.Wants(e) || s.Upstream != "" && e.Facts.Upstream != s.Upstream {
 		return false
@@ -269,8 +274,8 @@ func (s Search) wants(e Entry) bool {
 	return false
 }
 
-// hint is texts; the line of each wanted record has one of them. To look for it takes much
-// less time than to decode the line.
+// hint is a list of texts: the line of each wanted record contains one of them. Searching
+// for a text takes much less time than decoding the line.
 type hint [][]byte
 
 func (h hint) in(line []byte) bool {
@@ -282,7 +287,8 @@ func (h hint) in(line []byte) bool {
 	return false
 }
 
-// hints are those of a search, those first that fewer records are likely to have.
+// hints returns the hints of a search. Hints that fewer records are likely to match come
+// first.
 func (s Search) hints() (all []hint) {
 	field := func(value string, names ...string) {
 		if value == "" {
@@ -301,7 +307,7 @@ func (s Search) hints() (all []hint) {
 	field(s.Rule, "id")
 	field(s.Upstream, "upstream")
 	field(s.Tenant, "tenant")
-	if s.Verdict != "allow" { // an outcome does not say it
+	if s.Verdict != "allow" { // a search for allow also wants outcomes, which contain no verdict
 		field(s.Verdict, "verdict")
 	}
 	field(s.Tool, "tool")
@@ -309,7 +315,7 @@ func (s Search) hints() (all []hint) {
 	return all
 }
 
-// spelled is a value as the encoders of records write it, between other texts.
+// spelled returns a value as the encoders of records write it, between two other texts.
 func spelled(before, value, behind string) hint {
 	own := appendString(nil, value)
 	h := hint{[]byte(before + string(own[1:len(own)-1]) + behind)}

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// backwardsBy reads a log from its end, so many records at a time.
+// backwardsBy reads a log from its end, size records at a time, and returns the numbers of
+// the records.
 func backwardsBy(t testing.TB, dir string, want Search, size int) (seqs []uint64) {
 	t.Helper()
 	var at Cursor
@@ -40,7 +41,8 @@ func backwardsBy(t testing.TB, dir string, want Search, size int) (seqs []uint64
 	}
 }
 
-// ReadBack has what Read has, in the other order, in parts of any size, over all files.
+// TestReadBack checks that ReadBack returns the same records as Read, in the opposite
+// order, in parts of any size, over all files.
 func TestReadBack(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	cfg := config(dir)
@@ -73,7 +75,7 @@ func TestReadBack(t *testing.T) {
 	for _, tt := range []struct {
 		want Search
 		also func(e Entry) bool
-		n    int // at least
+		n    int // least number of records
 	}{
 		{Search{}, func(Entry) bool { return true }, 120},
 		{Search{Filter: Filter{Tenant: `a "b" <c>`}}, func(Entry) bool { return true }, 80},
@@ -118,11 +120,12 @@ func TestReadBack(t *testing.T) {
 			t.Errorf("%v: got %d, %v", c, e.Seq, err)
 		}
 	}
-	seen := 0 // a place that a record had before another one
+	seen := 0 // records before a cursor whose offset is not the offset of record 10
 	if _, _, err := ReadBack(t.Context(), dir, Cursor{10, 3}, Search{}, func(e Entry, _ Cursor) bool { seen++; return e.Seq < 10 }); err != nil || seen != 9 {
 		t.Errorf("before record 10: %d records, %v", seen, err)
 	}
-	// A search that ends without a record goes on where it stopped.
+	// A search whose context ends before it has found a record can continue where it
+	// stopped.
 	at, more, err := ReadBack(&endsLater{t.Context(), 2}, dir, Cursor{}, Search{Text: "nothing has it"}, func(Entry, Cursor) bool { return true })
 	if err != nil || !more || at.Seq == 0 || at.Seq > 120 {
 		t.Errorf("after the end of its time it is at %v, %v, %v", at, more, err)
@@ -134,7 +137,7 @@ func TestReadBack(t *testing.T) {
 	}
 }
 
-// endsLater is a context that ends after it was asked some times.
+// endsLater is a context that ends after asks calls of Err.
 type endsLater struct {
 	context.Context
 	asks int
@@ -147,7 +150,8 @@ func (c *endsLater) Err() error {
 	return nil
 }
 
-// Damage by a crash or by another program is passed over.
+// ReadBack skips damage that a crash or another program has made, but returns an error for
+// a line that is longer than any record.
 func TestReadBackOfDamage(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	fill(t, config(dir), 3)
@@ -179,8 +183,8 @@ func TestReadBackOfDamage(t *testing.T) {
 	}
 }
 
-// BenchmarkReadBack measures the newest page of a log of a million records, a page by what the last
-// record of all has, and one that nothing has.
+// BenchmarkReadBack measures searches in a log of a million records: the newest page, a
+// rare text, a tenant without records, and the denied calls of a tool.
 func BenchmarkReadBack(b *testing.B) {
 	dir := filepath.Join(b.TempDir(), "audit")
 	fill(b, config(dir), 1_000_000)

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// BenchmarkCall measures what a call pays for its records without waiting: the
-// decision, with its arguments, and the outcome. The limit is 5 us for both
-// together. The work of the writer meanwhile counts in the time of the machine,
-// not of the call, and BenchmarkWriter measures it.
+// BenchmarkCall measures what a call pays for its two records without waiting: the
+// decision, with its arguments, and the outcome. The limit is 5 us for both together. The
+// work that the writer does meanwhile counts in the time of the machine, not of the call,
+// and BenchmarkWriter measures it.
 func BenchmarkCall(b *testing.B) {
 	exit := 0
 	o := Outcome{
@@ -23,7 +23,7 @@ func BenchmarkCall(b *testing.B) {
 	appendAll(b, decision(7), o)
 }
 
-// BenchmarkAppend measures one record of those.
+// BenchmarkAppend measures one of these records, the decision.
 func BenchmarkAppend(b *testing.B) { appendAll(b, decision(7)) }
 
 func appendAll(b *testing.B, records ...Record) {
@@ -36,8 +36,8 @@ func appendAll(b *testing.B, records ...Record) {
 	b.ReportMetric(float64(waits), "full")
 }
 
-// appendEach waits, without being measured, where the queue is full, and is
-// how often.
+// appendEach appends records and returns how often the queue was full. The wait for a full
+// queue is not measured.
 func appendEach(b *testing.B, l *Log, records []Record) (waits int) {
 	b.Helper()
 	for _, r := range records {
@@ -58,7 +58,7 @@ func appendEach(b *testing.B, l *Log, records []Record) (waits int) {
 	return waits
 }
 
-// BenchmarkEncode measures the part of Append that is a record's own.
+// BenchmarkEncode measures the part of Append that encodes the record.
 func BenchmarkEncode(b *testing.B) {
 	l := begin(b, config(filepath.Join(b.TempDir(), "audit")))
 	d := decision(7)
@@ -117,8 +117,8 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkVerify goes through a log of 1,000,000 records, which must take less
-// than 10 s, and through the same once one of them is changed.
+// BenchmarkVerify verifies a log of 1,000,000 records, which must take less than 10 s, and
+// verifies the same log after one of the records is changed.
 func BenchmarkVerify(b *testing.B) {
 	dir := filepath.Join(b.TempDir(), "audit")
 	cfg := config(dir)
@@ -145,8 +145,8 @@ func BenchmarkVerify(b *testing.B) {
 	})
 }
 
-// spoil changes a record in the middle of the newest full file, and is that
-// file's name and the record's number.
+// spoil changes a record in the middle of the newest full file. It returns the name of that
+// file and the number of the record.
 func spoil(b *testing.B, dir string) (name string, seq uint64) {
 	b.Helper()
 	full, err := list(dir, isFull)

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxHeld is how many bytes of output wait for the end of their line.
+// maxHeld bounds the bytes of output that wait for the end of their line.
 const maxHeld = 16 << 10
 
 // Screen is the terminal that a shell writes to. The zero value means that the
@@ -34,13 +34,13 @@ type Cast struct {
 	mu sync.Mutex
 	recording
 	held   []byte  // guarded by mu: output that waits for the end of its line
-	pieces []piece // guarded by mu: how it came
+	pieces []piece // guarded by mu: when each part of held came
 }
 
-// piece is output as it came at one time.
+// piece is a part of the output that came at one time.
 type piece struct {
-	at  time.Duration // since the beginning
-	end int           // where it ends in held
+	at  time.Duration // time since the beginning of the recording
+	end int           // offset in held at which the piece ends
 }
 
 // Cast begins the recording of a call. The caller closes it.
@@ -90,7 +90,7 @@ func (c *Cast) Write(p []byte) (int, error) {
 	c.pieces = append(c.pieces, piece{time.Since(c.began), len(c.held)})
 	at := slices.Max([]int{lastByte(c.held, '\n'), lastByte(c.held, '\r')}) + 1
 	if open := strings.LastIndex(string(c.held[:at]), "-----BEGIN "); open >= 0 && !strings.Contains(string(c.held[open:at]), "-----END ") {
-		at = open // a key stands on many lines
+		at = open // a private key has many lines, which wait for the last one
 	}
 	if len(c.held) > maxHeld {
 		at = len(c.held)
@@ -101,7 +101,7 @@ func (c *Cast) Write(p []byte) (int, error) {
 
 func lastByte(b []byte, c byte) int { return strings.LastIndexByte(string(b), c) }
 
-// release writes the first bytes of held. The caller holds c.mu.
+// release writes the first n bytes of held to the recording. The caller holds c.mu.
 func (c *Cast) release(n int) {
 	if n == 0 {
 		return
@@ -116,12 +116,12 @@ func (c *Cast) release(n int) {
 		}
 		c.event(last, clean, n)
 	} else {
-		// As nothing was taken out, it can be shown as it came.
+		// No secret was taken out, so each piece is shown at its own time.
 		from := 0
 		for _, p := range c.pieces {
 			to := min(p.end, n)
 			for to < n && to > from && !utf8.RuneStart(plain[to]) {
-				to-- // a character that came in two
+				to-- // the bytes of this character came in two pieces
 			}
 			if to > from {
 				c.event(p.at, plain[from:to], to-from)
@@ -152,10 +152,11 @@ func (c *Cast) Resize(width, height int) {
 	c.put(fmt.Appendf(nil, "[%.6f, \"r\", \"%dx%d\"]\n", time.Since(c.began).Seconds(), width, height))
 }
 
-// event writes what was shown at a time for so many bytes of the output: text has no secrets, and
-// may be longer or shorter. The caller holds c.mu.
+// event writes the text that was shown at a time. output is the number of bytes of the
+// command's output that the text stands for: text has no secrets, and may be longer or
+// shorter. The caller holds c.mu.
 func (c *Cast) event(at time.Duration, text string, output int) {
-	if !c.terminal { // a terminal would put the carriage returns in
+	if !c.terminal { // a terminal would add the carriage returns
 		text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
 	}
 	b := strconv.AppendFloat([]byte{'['}, at.Seconds(), 'f', 6, 64)
@@ -176,8 +177,7 @@ func (c *Cast) Close() error {
 	return nil
 }
 
-// Recorded returns the result of the recording; false says that the recording
-// goes on.
+// Recorded returns the result of the recording, or false if the recording has not ended.
 func (c *Cast) Recorded() (Recorded, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

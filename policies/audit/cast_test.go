@@ -16,8 +16,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// replayed is the header of a recording and all that it shows, checked against
-// the sum.
+// replayed returns the header of a recording, everything that it shows and the number of
+// its events. It checks the recording against the sum.
 func replayed(t *testing.T, l *Log, c *Cast) (head map[string]any, shows string, events int) {
 	t.Helper()
 	r, ok := c.Recorded()
@@ -64,7 +64,7 @@ func TestCast(t *testing.T) {
 		screen Screen
 		pieces []string
 		want   string
-		events int // 0 for any
+		events int // number of events; 0 if it is not checked
 	}{
 		"as it came":        {Screen{80, 24, "xterm"}, []string{"$ ", "l", "s\r\n", "a b\r\n"}, "$ ls\r\na b\r\n", 4},
 		"no terminal":       {Screen{}, []string{"a\nb", "\nc"}, "a\r\nb\r\nc", 4},
@@ -97,7 +97,7 @@ func TestCast(t *testing.T) {
 			if !strings.HasPrefix(shows, tt.want) || strings.Contains(shows, "horse") || strings.Contains(shows, "MIIabc") || strings.Contains(shows, "ghp_") {
 				t.Errorf("got %.200q, want %.200q", shows, tt.want)
 			}
-			if tt.events != 0 && events != tt.events+1 { // the resize
+			if tt.events != 0 && events != tt.events+1 { // one more event is the resize
 				t.Errorf("got %d events, want %d", events, tt.events)
 			}
 			if head["version"] != 2.0 || head["width"] == 0.0 {
@@ -107,7 +107,7 @@ func TestCast(t *testing.T) {
 	}
 }
 
-// A recording has an end, and says that it is not all.
+// A recording is bounded, and its result says that it is not complete.
 func TestCastBound(t *testing.T) {
 	l := castLog(t)
 	c, err := l.Cast("c-1", Screen{80, 24, ""})
@@ -146,7 +146,8 @@ func TestCastBound(t *testing.T) {
 	}
 }
 
-// tornFile takes writes until its room is used up, and then a part of one, as a full disk does.
+// tornFile accepts writes until its room is used up, and then only a part of a write, as a
+// full disk does.
 type tornFile struct {
 	recordFile
 	room int
@@ -162,12 +163,13 @@ func (f *tornFile) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// uncutFile cannot be made shorter.
+// uncutFile is a file that cannot be truncated.
 type uncutFile struct{ recordFile }
 
 func (uncutFile) Truncate(int64) error { return syscall.EIO }
 
-// A recording lies in the directory of the log: a record that names another file leads to nothing.
+// A recording is in the directory of the log: a record that names a file elsewhere gives an
+// error.
 func TestRecordingsElsewhere(t *testing.T) {
 	l := castLog(t)
 	outside := filepath.Join(filepath.Dir(l.cfg.Dir), "secret")
@@ -185,8 +187,8 @@ func TestRecordingsElsewhere(t *testing.T) {
 	}
 }
 
-// A recording that somebody has made as long as a disk is read up to its bound and refused, also where
-// the log has its SHA-256.
+// A recording that an attacker has made as long as a disk is read up to its bound and
+// refused. This is also so if the log has its SHA-256.
 func TestLargeRecordings(t *testing.T) {
 	l := castLog(t)
 	for id, size := range map[string]int64{"c-1": 1 << 30, "c-2": MaxRecordingText + 1} {
@@ -218,8 +220,9 @@ func TestLargeRecordings(t *testing.T) {
 	}
 }
 
-// A recording on a disk that gets full in the middle of a line has the lines before, all of them
-// whole, can be read, and counts the output that it does not have as the command wrote it.
+// If the disk gets full in the middle of a line, the recording contains only the whole
+// lines before it, and can be read. The missing output is counted in the bytes that the
+// command wrote.
 func TestTornRecordings(t *testing.T) {
 	l := castLog(t)
 	l.Hide("known", "correct-horse")
@@ -266,7 +269,8 @@ func TestTornRecordings(t *testing.T) {
 	}
 }
 
-// A torn line that cannot be taken out again is in the sum: nobody is said to have changed the file.
+// The sum covers a torn line that cannot be removed, so that the file does not count as
+// changed by others.
 func TestTornRecordingThatStays(t *testing.T) {
 	l := castLog(t)
 	c, err := l.Cast("c-1", Screen{})
@@ -284,7 +288,7 @@ func TestTornRecordingThatStays(t *testing.T) {
 	}
 }
 
-// Only so many recordings are kept.
+// The number of recordings that are kept is bounded.
 func TestPruneRecordings(t *testing.T) {
 	dir := t.TempDir()
 	for i := range maxRecordings + 5 {

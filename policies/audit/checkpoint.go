@@ -23,7 +23,7 @@ import (
 	"belljar.dev/internal/diskfile"
 )
 
-// Names of the files beside the records.
+// Names of the files next to the files of records.
 const (
 	keyName        = "audit.key"
 	publicName     = "audit.pub"
@@ -34,7 +34,7 @@ const (
 // origin is the first line of a checkpoint, which says what is signed.
 const origin = "belljar.dev/audit"
 
-// maxSmall bounds the files beside the records, in bytes.
+// maxSmall bounds each of these small files, in bytes.
 const maxSmall = 4 << 10
 
 // Checkpoint is what was signed: the log had Seq records, and Hash was the hash of
@@ -45,9 +45,9 @@ type Checkpoint struct {
 	Time time.Time
 }
 
-// text is what is signed. Its form is that of a checkpoint of a transparency
-// log (C2SP tlog-checkpoint), with the head of the chain in the place of the
-// root of a tree.
+// text returns the text that is signed. Its form is that of a checkpoint of a transparency
+// log (C2SP tlog-checkpoint), with the head of the chain in the place of the root of a
+// tree.
 func (c Checkpoint) text() string {
 	return fmt.Sprintf("%s\n%d\n%s\n%s\n", origin, c.Seq, base64.StdEncoding.EncodeToString(c.Hash[:]), c.Time.UTC().Format(time.RFC3339))
 }
@@ -83,16 +83,16 @@ func parseCheckpoint(text []byte, key note.Verifier) (Checkpoint, error) {
 	return c, nil
 }
 
-// keys are what a writer signs with.
+// keys are the keys with which a writer signs.
 type keys struct {
 	signer func() (note.Signer, error) // made at the first call, see signerOf
 	public note.Verifier
-	text   string // of public
+	text   string // text form of public
 	mac    []byte // key of the HMACs in records
 }
 
-// loadKeys reads the keys of a log, or makes them for one that is new. The
-// caller holds the lock.
+// loadKeys reads the keys of a log, or makes them if the log is new. The caller holds the
+// lock.
 func loadKeys(dir string, isNew bool) (keys, error) {
 	path := filepath.Join(dir, keyName)
 	secret, err := readSecretFile(path)
@@ -142,10 +142,10 @@ func readPrivate(secret string) (name string, id uint32, err error) {
 
 var errNoKey = errors.New("it contains no key")
 
-// signerOf makes the signer of a private key when it is called first. The public key that
-// belongs to it is worked out then: that takes longer than all else in Open, because
-// crypto/ed25519 first makes its table of multiples. Whether the private key is damaged is
-// known then too.
+// signerOf returns a function that makes the signer of a private key at its first call. The
+// public key that belongs to it is computed only then: that takes longer than everything
+// else in Open, because crypto/ed25519 first makes its table of multiples. A damaged
+// private key is also found only then.
 func signerOf(path, secret string) func() (note.Signer, error) {
 	return sync.OnceValues(func() (note.Signer, error) {
 		signer, err := note.NewSigner(secret)
@@ -156,8 +156,8 @@ func signerOf(path, secret string) func() (note.Signer, error) {
 	})
 }
 
-// makeKeys writes a new pair of keys, the public one first: the private one
-// says that both are there.
+// makeKeys writes a new pair of keys. It writes the public key first, so that both keys
+// exist if the private key exists.
 func makeKeys(dir string) (secret string, err error) {
 	id := make([]byte, 4)
 	rand.Read(id)
@@ -173,8 +173,8 @@ func makeKeys(dir string) (secret string, err error) {
 	return secret, nil
 }
 
-// readSecretFile reads a file that only its owner can read or write: others could
-// have put something else into any other file.
+// readSecretFile reads a file that only its owner can read or write. It refuses any other
+// file, since others could have changed the content.
 func readSecretFile(path string) (string, error) {
 	info, err := os.Lstat(path)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// smallDisk is a directory on a file system of so many KiB.
+// smallDisk returns a directory on a file system of kib KiB.
 func smallDisk(t *testing.T, kib string) string {
 	t.Helper()
 	testenv.Need(t, testenv.Root)
@@ -27,9 +27,9 @@ func smallDisk(t *testing.T, kib string) string {
 	return dir
 }
 
-// A real disk that gets full: a call that waits for a record gets an error, lost
-// records are counted, and with room again the log says how many they were and goes
-// on, all of it in one chain.
+// TestFullDisk fills a real disk: a call that waits for its record gets an error, and lost
+// records are counted. When there is room again, the log states how many records were lost
+// and continues in the same chain.
 func TestFullDisk(t *testing.T) {
 	disk := smallDisk(t, "256")
 	cfg := config(filepath.Join(disk, "audit"))
@@ -52,7 +52,7 @@ func TestFullDisk(t *testing.T) {
 	if lost == 0 || lost == all || h.Lost != uint64(lost) || h.Written != uint64(all-lost) || h.Stated || !strings.Contains(h.Why, "no space left") {
 		t.Fatalf("%d of %d lost, and the log says %+v", lost, all, h)
 	}
-	verify(t, cfg.Dir) // also while it is full
+	verify(t, cfg.Dir) // also while the disk is full
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,8 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("with room again the log says %+v", h)
 	}
 	finish(t, l)
-	// A record may find room after a longer one found none: then there are two losses.
+	// A short record may find room after a longer one did not: then the log states two
+	// losses.
 	r := verify(t, cfg.Dir)
 	if len(r.Notes) == 0 {
 		t.Error("no note says what was lost")
@@ -79,8 +80,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// On a full disk a log of one process does not begin, and leaves nothing that
-// keeps the next one from it.
+// On a full disk a process cannot open a log, and the attempt leaves nothing that prevents
+// the next process from opening it.
 func TestOpenOnFullDisk(t *testing.T) {
 	disk := smallDisk(t, "16")
 	ballast := filepath.Join(disk, "ballast")

@@ -3,7 +3,7 @@
 //
 // The log is a directory of files with one JSON object a line:
 //
-//	audit.jsonl                 what is written now
+//	audit.jsonl                 the file that is written now
 //	audit-000000000001.jsonl    full files, named by their first record
 //	audit.checkpoint            the newest signed checkpoint
 //	audit.key, audit.pub        what signs checkpoints, and what checks them
@@ -33,30 +33,30 @@
 //
 //	cast.go        recordings of what commands show
 //	reel.go        recordings of what browsers show
-//	readcast.go    recordings that are looked at later
+//	readcast.go    reads recordings
 //	recording.go   the files of recordings, and how many are kept
-//	replay.go      calls of the past, for policies to be compared by
+//	replay.go      past calls, by which policies are compared
 //	witness.go     checkpoints of other logs
-//	back.go        the log from its end, as far as somebody looks
+//	back.go        the log, read from its end as far as a caller wants
 //	read.go        the log, record by record
-//	verify.go      whether the log is as it was written
-//	sight.go       whether it is as others saw it
+//	verify.go      whether the log is unchanged
+//	sight.go       whether the log is as other machines saw it
 //	log.go         takes records, and writes them in groups
-//	health.go      what could not be written
+//	health.go      how many records were written, and how many were lost
 //	write.go       writes a group of records
 //	rotate.go      begins a new file, and removes old ones
 //	resume.go      finds where the log ends, and opens it there
 //	append.go      puts a record at the end of the chain, and signs it
 //	checkpoint.go  checkpoints and their keys
-//	hold.go        keeps others from writing for a moment
+//	hold.go        keeps other processes from writing while a function runs
 //	file.go        the files of a log and their lines
 //	own.go         the log's records about itself
-//	clean.go       takes out of other texts what a record does not show
-//	record.go      the records of everything else
-//	execs.go       the programs in them
+//	clean.go       removes from other texts what a record does not show
+//	record.go      the records about everything else
+//	execs.go       the programs that a command started
 //	encode.go      writes a record as JSON
 //	redact.go      what no record shows
 //	emails.go, tokens.go
 //	               finds addresses of mail, keys and tokens
-//	mark.go        stands for what was taken out
+//	mark.go        the marks that stand for what was taken out
 package audit

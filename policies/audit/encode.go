@@ -14,7 +14,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// stamp is how records spell the time.
+// stamp is the layout of the time in records.
 const stamp = "2006-01-02T15:04:05.000000Z"
 
 // quick is a Record that writes its own JSON. The records of calls do so, because
@@ -34,8 +34,8 @@ func writerOf(cfg Config) string {
 	return text
 }
 
-// encode returns `"kind":...}` of a record: what follows seq and prev. from is that of
-// writerOf.
+// encode returns `"kind":...}` of a record: the part of its line behind seq and prev. from
+// is the result of writerOf.
 func encode(from string, kind Kind, r *redactor, rec any) ([]byte, error) {
 	b, ok := bodies.Get().(*body)
 	if !ok {
@@ -62,7 +62,7 @@ func encode(from string, kind Kind, r *redactor, rec any) ([]byte, error) {
 		}
 		b.text = append(b.text, text[1:]...)
 	}
-	if len(b.text) > maxLine-512 { // for what stands before it
+	if len(b.text) > maxLine-512 { // 512 bytes are left for seq and prev
 		return nil, fmt.Errorf("audit log: a record of %d bytes is longer than any may be", len(b.text))
 	}
 	return slices.Clone(b.text), nil
@@ -75,11 +75,11 @@ var bodies = sync.Pool{New: func() any { return new(body) }}
 type body struct {
 	r    *redactor
 	text []byte
-	size int      // about the bytes of args, or of facts, so far; bounded by maxArgs
-	keys []string // of the objects that sorted is in
+	size int      // approximate bytes of args, or of facts, so far; bounded by maxArgs
+	keys []string // keys of the objects that sorted is working on
 }
 
-// release gives the buffer back, unless a large record made it large.
+// release returns the buffer to the pool, unless a large record has made it large.
 func (b *body) release() {
 	b.r = nil
 	if cap(b.text) <= 64<<10 {
@@ -139,7 +139,7 @@ func (b *body) boolIfTrue(name string, value bool) {
 func (b *body) anyValue(name string, value any) {
 	text, err := json.Marshal(value)
 	if err != nil {
-		return // its type has no JSON form: a mistake of this program, which a test finds
+		return // a type without a JSON form is a mistake of this program, which a test finds
 	}
 	b.name(name)
 	b.text = append(b.text, text...)
@@ -166,7 +166,7 @@ func (b *body) rules(rules []Rule) {
 
 // sorted calls use for each key of m, in sorted order.
 func (b *body) sorted(m map[string]any, use func(i int, key string)) {
-	others := len(b.keys) // of the objects around this one
+	others := len(b.keys) // number of keys of the objects around this one
 	for key := range m {
 		b.keys = append(b.keys, key)
 	}
@@ -261,7 +261,7 @@ func (b *body) variables(v any) {
 	b.raw(`}`)
 }
 
-// plain writes a value that is neither a text nor made of others.
+// plain writes a value that is neither a text nor made of other values.
 func (b *body) plain(v any) {
 	switch v := v.(type) {
 	case nil:
@@ -271,7 +271,7 @@ func (b *body) plain(v any) {
 	case int:
 		b.text = strconv.AppendInt(b.text, int64(v), 10)
 	case float64:
-		// Most numbers are whole; the others are as encoding/json has them.
+		// Most numbers are whole; encoding/json writes the others.
 		if whole := int64(v); float64(whole) == v && whole > -1e15 && whole < 1e15 {
 			b.text = strconv.AppendInt(b.text, whole, 10)
 			return
@@ -285,7 +285,7 @@ func (b *body) plain(v any) {
 func (b *body) marshal(v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
-		text = []byte(`"[not JSON]"`) // it did not come from JSON
+		text = []byte(`"[not JSON]"`) // the value did not come from JSON
 	}
 	b.size += len(text)
 	b.text = append(b.text, text...)
@@ -338,7 +338,7 @@ func (b *body) args(level policies.AuditLevel, args map[string]any) {
 	}
 	raw, err := json.Marshal(args)
 	if err != nil {
-		return // of values that did not come from JSON
+		return // args contains a value that did not come from JSON
 	}
 	b.str("args_hmac", b.r.mac(raw))
 	b.num("args_bytes", int64(len(raw)))
@@ -368,7 +368,7 @@ func (b *body) facts(f Facts, args map[string]any) {
 	if len(f.Annotations) > 0 {
 		b.anyValue("annotations", f.Annotations)
 	}
-	b.text[at] = '{' // in the place of the first comma
+	b.text[at] = '{' // replaces the first comma
 	b.raw(`}`)
 }
 

@@ -13,14 +13,14 @@ import (
 	"belljar.dev/policies"
 )
 
-// A record of a call writes its fields itself: each field of its type changes
-// the line.
+// Records of calls write their fields themselves. TestEveryFieldIsWritten checks that each
+// field of their types changes the line.
 func TestEveryFieldIsWritten(t *testing.T) {
 	for _, rec := range []quick{Decision{Args: map[string]any{}}, Outcome{}} {
 		was := reflect.ValueOf(rec)
 		for _, field := range reflect.VisibleFields(was.Type()) {
 			if field.Anonymous || field.Type == reflect.TypeFor[policies.AuditLevel]() {
-				continue // its fields follow; or it says how much is written (TestLevels)
+				continue // an embedded struct, whose fields follow, or a level, which TestLevels checks
 			}
 			changed := reflect.New(was.Type()).Elem()
 			changed.Set(was)
@@ -36,7 +36,7 @@ func TestEveryFieldIsWritten(t *testing.T) {
 	}
 }
 
-// body_ is a record's line without what differs by the time.
+// body_ returns the part of a record's line that does not depend on the time.
 func body_(t *testing.T, rec quick) string {
 	t.Helper()
 	line, err := encode("1", "x", newRedactor(policies.AuditFull), rec)
@@ -47,7 +47,7 @@ func body_(t *testing.T, rec quick) string {
 	return rest
 }
 
-// fillValue makes a value one that is not zero.
+// fillValue sets a value to something that is not zero.
 func fillValue(t *testing.T, v reflect.Value) {
 	t.Helper()
 	switch v.Kind() {
@@ -72,7 +72,7 @@ func fillValue(t *testing.T, v reflect.Value) {
 			fillValue(t, e)
 		}
 		v.SetMapIndex(reflect.ValueOf("key"), e)
-	case reflect.Struct: // each field is another text, so that the line tells them apart
+	case reflect.Struct: // every field gets a value
 		for _, field := range v.Fields() {
 			fillValue(t, field)
 		}
@@ -81,7 +81,7 @@ func fillValue(t *testing.T, v reflect.Value) {
 	}
 }
 
-// Each field of what stands within a record is written, too.
+// Each field of the parts of a record is written, too.
 func TestEveryPartIsWritten(t *testing.T) {
 	for name, with := range map[string]func(i int) quick{
 		"rule":   func(i int) quick { return Decision{Rules: []Rule{one[Rule](t, i)}} },
@@ -100,7 +100,7 @@ func TestEveryPartIsWritten(t *testing.T) {
 	}
 }
 
-// one is a value of which the i-th field is not zero.
+// one returns a value whose i-th field is not zero, or the zero value if i is negative.
 func one[T any](t *testing.T, i int) T {
 	var v T
 	if i >= 0 {
@@ -147,5 +147,5 @@ func FuzzAppendString(f *testing.F) {
 	})
 }
 
-// runes is s with each byte that is not UTF-8 replaced by itself.
+// runes returns s with each byte that is not UTF-8 replaced by U+FFFD.
 func runes(s string) string { return string([]rune(s)) }

@@ -10,16 +10,17 @@ import (
 // start.
 type Exec struct {
 	Argv    []string `json:"argv"`
-	Path    string   `json:"path,omitempty"` // the file, where its name is not that of argv[0]
-	Cut     bool     `json:"cut,omitempty"`  // there were more words, or longer ones
+	Path    string   `json:"path,omitempty"` // path of the file, if its name is not that of argv[0]
+	Cut     bool     `json:"cut,omitempty"`  // some words of argv are missing or cut
 	Verdict string   `json:"verdict"`
 	Rule    string   `json:"rule,omitempty"`
 	Stopped bool     `json:"stopped,omitempty"`
-	Count   int      `json:"count"` // how often, with the same words
+	Count   int      `json:"count"` // how often this happened with the same words
 }
 
-// execs writes the programs that a command started, and how many more there were.
-// Words are arguments: below the level request only the number is kept.
+// execs writes the programs that a command started, and the number of further programs. The
+// words of programs are arguments: below the level request only the number of programs is
+// kept.
 func (b *body) execs(level policies.AuditLevel, all []Exec, more int) {
 	if level < policies.AuditRequest {
 		for _, e := range all {
@@ -38,8 +39,8 @@ func (b *body) execs(level policies.AuditLevel, all []Exec, more int) {
 	b.numIfSet("execs_more", int64(more))
 }
 
-// words returns the words of an argv without secrets. An option tells the meaning
-// of the word behind it: --password, and then the password.
+// words returns the words of an argv without secrets. An option can show what the word
+// behind it is: the word behind --password is a password.
 func (r *redactor) words(argv []string) []string {
 	words := make([]string, len(argv))
 	for i, w := range argv {

@@ -18,11 +18,11 @@ import (
 	"time"
 )
 
-// currentName is the file that is written.
+// currentName is the name of the file that is being written.
 const currentName = "audit.jsonl"
 
-// fullName is the name of a full file, made of the number of its first record.
-// Files in the order of their names are in the order of their records.
+// fullName returns the name of a full file, which contains the number of its first record.
+// The order of the names is the order of the records.
 func fullName(first uint64) string { return fmt.Sprintf("audit-%012d.jsonl", first) }
 
 // isFull reports whether a name is that of a full file.
@@ -61,7 +61,7 @@ func list(dir string, is func(name string) bool) ([]string, error) {
 	return all, nil
 }
 
-// patience is how long a process waits for the others that write.
+// patience is how long a process waits for other processes that write.
 const patience = 5 * time.Second
 
 // lockFile takes a lock that ends with the process at the latest. It tries again
@@ -87,7 +87,7 @@ func lockFile(f *os.File, how int) error {
 
 func unlockFile(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) }
 
-// file is what a writer needs of a file; tests have one that gets full.
+// file contains the methods of a file that a writer needs; tests use a file on a full disk.
 type file interface {
 	io.Writer
 	io.ReaderAt
@@ -109,7 +109,7 @@ func appendTo(path string, create bool) (file, error) {
 // hash is the SHA-256 of a line without its LF.
 type hash = [sha256.Size]byte
 
-// head is what every line begins with.
+// The texts with which every line begins.
 const (
 	headSeq  = `{"seq":`
 	headPrev = `,"prev":"`
@@ -126,7 +126,7 @@ type line struct {
 
 var errNoRecord = errors.New("it does not begin as a record")
 
-// parseLine reads the beginning of a record, which has one spelling only.
+// parseLine reads the beginning of a record, which has only one valid spelling.
 func parseLine(text []byte) (line, error) {
 	l := line{text: text}
 	rest, ok := bytes.CutPrefix(text, []byte(headSeq))
@@ -157,7 +157,7 @@ func parseLine(text []byte) (line, error) {
 	return l, nil
 }
 
-// known is a Kind without a copy of its name, for those there are.
+// known returns a name as a Kind. It does not copy the name of a kind in kinds.
 func known(name []byte) Kind {
 	if k, ok := kinds[string(name)]; ok {
 		return k
@@ -176,10 +176,10 @@ var kinds = func() map[string]Kind {
 	return all
 }()
 
-// tail is the end of a file: its last record, and where that record ends. Bytes
-// behind it belong to a record that was cut.
+// tail is the end of a file: its last record, and where that record ends. Bytes behind that
+// place belong to a record that was cut.
 type tail struct {
-	last line // zero for a file without any
+	last line // zero for a file without a record
 	end  int64
 }
 
@@ -195,7 +195,7 @@ func readTail(f file, size int64) (tail, error) {
 		for end := bytes.LastIndexByte(text, '\n'); end >= 0; end = bytes.LastIndexByte(text[:end], '\n') {
 			start := bytes.LastIndexByte(text[:end], '\n') + 1
 			if start == 0 && from > 0 {
-				break // its beginning lies before what was read
+				break // the beginning of this line is before the bytes that were read
 			}
 			if l, err := parseLine(text[start:end]); err == nil && json.Valid(l.text) {
 				return tail{l, from + int64(end) + 1}, nil
@@ -220,7 +220,8 @@ func firstLine(path string) (line, error) {
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
 		return line{}, fmt.Errorf("read %s: %w", path, err)
 	}
-	// Only the beginning counts, and the closing brace may lie behind it.
+	// Only the beginning counts, and the closing brace may be behind the bytes that were
+	// read.
 	l, err := parseLine(append(text[:n], '}'))
 	if err != nil {
 		return line{}, fmt.Errorf("read %s: its first line: %w", filepath.Base(path), err)

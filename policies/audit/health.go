@@ -15,11 +15,11 @@ import (
 
 // Health is the state of a log in this process.
 type Health struct {
-	Written uint64    `json:"written"` // records of its callers
-	Lost    uint64    `json:"lost"`    // that could not be written
+	Written uint64    `json:"written"` // number of callers' records that were written
+	Lost    uint64    `json:"lost"`    // number of records that could not be written
 	Since   time.Time `json:"since,omitzero"`
-	Why     string    `json:"why,omitempty"` // of the last loss
-	Stated  bool      `json:"stated"`        // the log says so itself: it could be written since
+	Why     string    `json:"why,omitempty"` // reason of the last loss
+	Stated  bool      `json:"stated"`        // the log itself states all losses: it could be written since
 	Waiting int       `json:"waiting"`
 }
 
@@ -33,7 +33,7 @@ func (l *Log) Health() Health {
 	return h
 }
 
-// tally counts a batch: n of its records are written, and left are lost. The
+// tally counts a batch: n of its records were written, and left records were lost. The
 // caller holds l.mu.
 func (h *Health) tally(n, left int, err error) {
 	h.Written += uint64(n)
@@ -46,11 +46,11 @@ func (h *Health) tally(n, left int, err error) {
 	}
 }
 
-// Losses are what a log says of records that could not be written.
+// Losses are the losses that a log states: records that could not be written.
 type Losses struct {
 	Count uint64
-	Since time.Time // of the first
-	Last  string    // why the last of them could not be
+	Since time.Time // time of the first loss
+	Last  string    // reason of the last loss
 }
 
 // ReadLosses returns what the current file of a log says about lost records. It

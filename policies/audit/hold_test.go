@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// While a log is held nobody has the lock of those that write, and later they have it.
+// While Hold runs, no process can get the lock for writing; afterwards a process can.
 func TestHold(t *testing.T) {
 	dir := t.TempDir()
 	write := func() error {

@@ -12,7 +12,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// Bounds of what waits to be written.
+// Bounds of the records that wait to be written.
 const (
 	maxQueued      = 16 << 10 // records
 	maxQueuedBytes = 16 << 20
@@ -20,16 +20,18 @@ const (
 	maxLine = 1 << 20
 )
 
-// Records for which nobody waits are gathered: each write to the file takes a lock and four
-// system calls, which is more than the rest of a record. They are gathered for so long that the first
-// write of a process, which also compares the log with its checkpoint, usually comes after the first
-// answer of a server. A process that is killed loses the records that it has gathered.
+// Records for which no caller waits are gathered: each write to the file takes a lock and
+// four system calls, which is more than the rest of a record. The time of gathering is so
+// long that the first write of a process, which also compares the log with its checkpoint,
+// usually comes after the first answer of a server. A process that is killed loses the
+// records that it has gathered.
 const (
 	gather     = 5 * time.Millisecond
 	gatherMost = 256 // records
 )
 
-// signEvery and signAfter are when a checkpoint is due.
+// A checkpoint is due after signEvery records, and signAfter after records that are not
+// signed.
 const (
 	signEvery = 1000 // records
 	signAfter = time.Minute
@@ -40,7 +42,7 @@ var (
 	// ErrClosed is returned by the methods of a closed Log that write: Append, Write, Commit,
 	// Sync and Sign.
 	ErrClosed = errors.New("audit log: closed")
-	// ErrFull is returned at once where too many records wait to be written.
+	// ErrFull is returned immediately if too many records wait to be written.
 	ErrFull = errors.New("audit log: too many records wait to be written")
 )
 
@@ -49,15 +51,16 @@ type Config struct {
 	// Dir is the directory of the log. Open makes it if it does not exist, readable
 	// only by its owner. No box may be able to write to it.
 	Dir string
-	// Audit says what is kept. Fields that are zero have their defaults, except
-	// the level: its zero value is refused.
+	// Audit says what is kept. A field that is zero has its default, except the level: a
+	// zero level is refused.
 	Audit policies.Audit
-	// Node is the name of this machine in every record; empty for none.
+	// Node is the name of this machine in every record. If it is empty, records name no
+	// machine.
 	Node string
 	// Signed is called with each checkpoint that signs more than records about the logs of
-	// other machines. It must not wait for anything. Default none.
+	// other machines. It must not wait for anything. It may be nil.
 	Signed func(Signed)
-	// Log gets what an operator should know; default none.
+	// Log gets messages for the operator. If it is nil, there are no messages.
 	Log *slog.Logger
 }
 
@@ -67,34 +70,34 @@ type Log struct {
 	cfg   Config
 	red   redactor
 	from  string        // see writerOf
-	wake  chan struct{} // of one element: something is to be written now
-	soon  *time.Timer   // fires when something was gathered
+	wake  chan struct{} // capacity 1: records must be written now
+	soon  *time.Timer   // fires when gathered records must be written
 	quit  chan struct{}
 	done  sync.WaitGroup
 	once  sync.Once
-	casts atomic.Uint64 // recordings that were begun
-	w     *writer       // the goroutine's, while it runs
+	casts atomic.Uint64 // number of recordings that were begun
+	w     *writer       // used only by the goroutine while it runs
 
 	mu      sync.Mutex
 	queue   []entry // guarded by mu
-	bytes   int     // guarded by mu: of the queue
-	lost    loss    // guarded by mu: not stated yet
-	stating bool    // guarded by mu: losses that were taken are being written
+	bytes   int     // guarded by mu: bytes of the records in queue
+	lost    loss    // guarded by mu: losses that are not stated yet
+	stating bool    // guarded by mu: losses that take has returned are being written
 	health  Health  // guarded by mu
 	closed  bool    // guarded by mu
 }
 
-// entry is a record that waits, without its place in the chain. One without a
-// line is a wait for those before it.
+// entry is a record that waits, without its place in the chain. An entry without a line
+// waits for the records before it.
 type entry struct {
 	line    []byte
-	witness bool       // it is about the log of another machine
-	durable bool       // to be on the disk before done hears of it
-	sign    bool       // a checkpoint is to follow
-	done    chan error // of one element; nil where nobody waits
+	witness bool       // the record is about the log of another machine
+	durable bool       // the record must be on the disk before done gets a value
+	sign    bool       // a checkpoint must follow the record
+	done    chan error // capacity 1; nil if no caller waits
 }
 
-// loss is what could not be written and has not been stated yet.
+// loss counts the records that could not be written and have not been stated yet.
 type loss struct {
 	count uint64
 	since time.Time
@@ -111,9 +114,9 @@ func (l *loss) add(n int, why error) {
 	l.count += uint64(n)
 }
 
-// Open opens the log of a directory, or begins one. A part of a record that a crash left is
-// cut off and stated; missing records are stated before the next one. The caller closes the
-// Log.
+// Open opens the log of a directory, or begins a new log. If a crash left a part of a
+// record, Open cuts that part off and states it. Missing records are stated before the next
+// record. The caller closes the Log.
 func Open(cfg Config) (*Log, error) {
 	if cfg.Audit.Level == policies.AuditNone {
 		return nil, errors.New("open audit log: the level none keeps no log")
@@ -138,7 +141,7 @@ func Open(cfg Config) (*Log, error) {
 	return start(cfg, w), nil
 }
 
-// start is a Log that writes with w.
+// start returns a Log that writes with w.
 func start(cfg Config, w *writer) *Log {
 	l := &Log{
 		cfg: cfg, w: w, from: writerOf(cfg),
@@ -151,15 +154,16 @@ func start(cfg Config, w *writer) *Log {
 	return l
 }
 
-// Level is how much of a call the log keeps.
+// Level returns how much of a call the log keeps.
 func (l *Log) Level() policies.AuditLevel { return l.cfg.Audit.Level }
 
 // Required reports whether a call must not run if its decision cannot be
 // written.
 func (l *Log) Required() bool { return l.cfg.Audit.Required }
 
-// Check tries the log's private key, which Open only reads: to try it takes longer than all
-// else in Open. An error says that the key is damaged, so that nothing signs the log.
+// Check tries the log's private key, which Open only reads: trying it takes longer than
+// everything else in Open. If the key is damaged, Check returns an error, and nothing signs
+// the log.
 func (l *Log) Check() error {
 	if _, err := l.w.keys.signer(); err != nil {
 		return fmt.Errorf("open audit log: %w", err)
@@ -167,13 +171,12 @@ func (l *Log) Check() error {
 	return nil
 }
 
-// Hide removes a secret from all records from now on. The name takes its place.
+// Hide removes a secret from all records from now on. A mark with the name replaces it.
 func (l *Log) Hide(name, value string) { l.red.add(name, value) }
 
-// Append queues a record and does not wait. It fails with ErrFull or ErrClosed;
-// lost records are counted, and the count is written when records can be written
-// again. An answer of a person goes to the disk at once, together with all
-// records that wait.
+// Append queues a record and does not wait. It fails with ErrFull or ErrClosed; lost
+// records are counted, and the count is written when records can be written again. An
+// answer of a person goes to the disk immediately, together with all records that wait.
 func (l *Log) Append(r Record) error {
 	_, said := r.(Approval)
 	return l.put(r, entry{durable: said})
@@ -184,21 +187,21 @@ func (l *Log) Append(r Record) error {
 // may be lost.
 func (l *Log) Write(ctx context.Context, r Record) error { return l.wait(ctx, r, entry{}) }
 
-// Commit is Write, and the record is on the disk when it returns.
+// Commit is like Write, but the record is on the disk when Commit returns.
 func (l *Log) Commit(ctx context.Context, r Record) error {
 	return l.wait(ctx, r, entry{durable: true})
 }
 
-// Sync waits until all that was appended before is on the disk, or says that
-// something of it is not.
+// Sync waits until all records that were appended before are on the disk. It returns an
+// error if some of them are not.
 func (l *Log) Sync(ctx context.Context) error { return l.wait(ctx, nil, entry{durable: true}) }
 
 // Sign waits until a checkpoint signs all that was appended before.
 func (l *Log) Sign(ctx context.Context) error { return l.wait(ctx, nil, entry{sign: true}) }
 
-// Close writes what waits, signs it and waits for the disk; where the log
-// cannot be written that takes at most five seconds. Close may be called twice,
-// and both calls wait. An Append of others meanwhile fails with ErrClosed.
+// Close writes the records that wait, signs them and waits for the disk. If the log cannot
+// be written, that takes at most five seconds. Close may be called twice, and both calls
+// wait. An Append by another goroutine meanwhile fails with ErrClosed.
 func (l *Log) Close() error {
 	l.once.Do(func() {
 		l.mu.Lock()
@@ -223,7 +226,7 @@ func (l *Log) wait(ctx context.Context, r Record, e entry) error {
 	}
 }
 
-// put queues a record; e says how.
+// put queues a record; e says how it must be written.
 func (l *Log) put(r Record, e entry) error {
 	if r != nil {
 		line, err := l.encode(r)
@@ -264,7 +267,7 @@ func (l *Log) put(r Record, e entry) error {
 	return err
 }
 
-// encode is a record's line without its place in the chain.
+// encode returns a record's line without its place in the chain.
 func (l *Log) encode(r Record) ([]byte, error) {
 	if _, ok := r.(quick); ok {
 		return encode(l.from, r.Kind(), &l.red, r)
@@ -280,17 +283,17 @@ func (l *Log) lose(n int, why error) {
 	l.health.tally(0, n, why)
 }
 
-// take is all that waits.
+// take returns all entries that wait and the losses, and leaves free as the empty queue.
 func (l *Log) take(free []entry) ([]entry, loss) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	batch, lost := l.queue, l.lost
-	clear(free) // of the lines
+	clear(free) // release the lines
 	l.queue, l.bytes, l.lost, l.stating = free[:0], 0, loss{}, lost.count > 0
 	return batch, lost
 }
 
-// run writes what waits, until quit.
+// run writes the records that wait, until quit is closed.
 func (l *Log) run() {
 	var batch []entry
 	var lost loss
@@ -302,7 +305,7 @@ func (l *Log) run() {
 	write := func() {
 		clean := !l.w.dirty
 		if batch, lost = l.take(batch); len(batch) == 0 && lost.count == 0 {
-			return // they were written with others, which did not wait to be gathered
+			return // the records were already written with others, which were not gathered
 		}
 		l.flush(batch, lost)
 		if clean && l.w.dirty {
@@ -374,7 +377,7 @@ func (l *Log) flush(batch []entry, lost loss) {
 	}
 }
 
-// complain reports to the operator once for each series of failures.
+// complain reports an error to the operator, once for each series of failures.
 func (l *Log) complain(err error) {
 	if l.w.failing {
 		return

@@ -32,7 +32,7 @@ func config(dir string) Config {
 	return Config{Dir: dir, Audit: policies.DefaultAudit(policies.AuditRequest)}
 }
 
-// begin opens a log that the test closes at its end at the latest.
+// begin opens a log, which is closed at the latest when the test ends.
 func begin(t testing.TB, cfg Config) *Log {
 	t.Helper()
 	l, err := Open(cfg)
@@ -66,7 +66,7 @@ func fill(t testing.TB, cfg Config, n int) {
 	l := begin(t, cfg)
 	for i := range n {
 		put := l.Append
-		if i%1000 == 0 { // the queue has an end
+		if i%1000 == 0 { // wait, because the queue is bounded
 			put = func(r Record) error { return l.Write(t.Context(), r) }
 		}
 		if err := put(decision(i)); err != nil {
@@ -85,7 +85,7 @@ func verify(t testing.TB, dir string) Report {
 	return r
 }
 
-// lines are the records of a file.
+// lines returns the records of a file.
 func lines(t testing.TB, path string) []string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -95,8 +95,8 @@ func lines(t testing.TB, path string) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// Each record carries its number and the hash of the line before it, and the
-// last one signs the rest.
+// Each record contains its number and the hash of the line before it, and the last record
+// signs the others.
 func TestChain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	fill(t, config(dir), 3)
@@ -132,15 +132,15 @@ func TestChain(t *testing.T) {
 			t.Errorf("%s: got %v %v, want %v", name, info.Mode(), err, want)
 		}
 	}
-	// Another process goes on where the first ended.
+	// Another process continues where the first process ended.
 	fill(t, config(dir), 2)
 	if r := verify(t, dir); r.Records != 9 || r.Checkpoints != 3 {
 		t.Errorf("after the second: got %+v", r)
 	}
 }
 
-// Full files are renamed, the oldest go, and what is left is verified by the
-// statement about them.
+// Full files are renamed and the oldest ones are removed. The rest is verified with the
+// record that states the removal.
 func TestRotation(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o700); err != nil {
@@ -166,7 +166,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// A start after a crash at any step of a rotation goes on.
+// A start after a crash at any step of a rotation continues the log.
 func TestCrashInRotation(t *testing.T) {
 	for name, crash := range map[string]func(t *testing.T, dir string){
 		"renamed": func(t *testing.T, dir string) {
@@ -241,8 +241,8 @@ func TestTornLine(t *testing.T) {
 	}
 }
 
-// Records of goroutines and of other processes, which other Logs stand for,
-// come into one chain.
+// Records of several goroutines and of several processes form one chain. Other Logs stand
+// for the other processes.
 func TestConcurrency(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	cfg := config(dir)
@@ -293,7 +293,7 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
-// After Close nothing is taken, and Close waits whoever calls it.
+// After Close no record is accepted, and every call of Close waits.
 func TestClose(t *testing.T) {
 	l := begin(t, config(filepath.Join(t.TempDir(), "audit")))
 	finish(t, l)
@@ -308,7 +308,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// A full queue answers at once and counts what it lost.
+// A full queue returns an error immediately, and the lost records are counted.
 func TestFullQueue(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	l := begin(t, config(dir))
@@ -317,7 +317,7 @@ func TestFullQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.Close()
-	if err := lockFile(lock, lockExclusive); err != nil { // as another process that writes
+	if err := lockFile(lock, lockExclusive); err != nil { // like another process that writes
 		t.Fatal(err)
 	}
 	refused := 0
@@ -340,7 +340,7 @@ func TestFullQueue(t *testing.T) {
 	}
 }
 
-// A checkpoint follows a minute after a record, without another one.
+// A checkpoint follows a minute after a record, even if no other record follows.
 func TestCheckpointByTime(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	synctest.Test(t, func(t *testing.T) {
@@ -362,7 +362,7 @@ func TestCheckpointByTime(t *testing.T) {
 	})
 }
 
-// The first record of a process is not signed at once where the end of a long log is: each
+// In a long log, the first record of a process is not signed immediately: otherwise each
 // start of a server would wait for the disk.
 func TestLongLogIsNotSignedAtEachStart(t *testing.T) {
 	cfg := config(filepath.Join(t.TempDir(), "audit"))
@@ -381,9 +381,9 @@ func TestLongLogIsNotSignedAtEachStart(t *testing.T) {
 	}
 }
 
-// A kill or a lost machine may leave half a record, where a write is cut: that is
-// taken out, and said. internal/durable tests that a killed process loses nothing
-// that it was told is safe.
+// A kill or a lost machine may cut a write and leave half a record. That half is removed,
+// and a record states this. internal/durable tests that a killed process loses no record
+// that was reported as safe.
 func TestCutRecords(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	cfg := config(dir)
@@ -393,7 +393,7 @@ func TestCutRecords(t *testing.T) {
 		fill(t, cfg, records)
 		tear(t, filepath.Join(dir, currentName))
 	}
-	finish(t, begin(t, cfg)) // mends the last one
+	finish(t, begin(t, cfg)) // repairs the end of the file that was torn last
 	r := verify(t, dir)
 	if len(r.Notes) != cuts {
 		t.Errorf("%d of %d cut records are stated: %q", len(r.Notes), cuts, r.Notes)
@@ -405,8 +405,8 @@ func TestCutRecords(t *testing.T) {
 	}
 }
 
-// tear puts the first half of the last record behind it, as the write of the
-// next one would be if it was cut.
+// tear appends the first half of the last record to the file, like a write of the next
+// record that was cut.
 func tear(t *testing.T, path string) {
 	t.Helper()
 	all := lines(t, path)
@@ -425,7 +425,7 @@ func tear(t *testing.T, path string) {
 type narrow struct {
 	file
 	mu   *sync.Mutex
-	room *int // bytes; below zero for no end
+	room *int // bytes that can still be written; negative if there is no limit
 	sync error
 }
 
@@ -449,7 +449,8 @@ func (n *narrow) Sync() error {
 	return errors.Join(n.sync, n.file.Sync())
 }
 
-// full is a log on a disk with so much room, and the function that makes room.
+// full returns a log on a disk with room for so many bytes, and a function that sets the
+// room and the error of the disk.
 func full(t *testing.T, cfg Config, room int) (*Log, func(room int, broken error)) {
 	t.Helper()
 	w, err := openWriter(cfg)
@@ -474,8 +475,8 @@ func full(t *testing.T, cfg Config, room int) (*Log, func(room int, broken error
 	}
 }
 
-// On a full disk who waits gets an error, what is lost is counted, and the
-// chain goes on as soon as there is room, with the count in it.
+// On a full disk a caller that waits gets an error, and lost records are counted. As soon
+// as there is room, the chain continues, with a record of the count.
 func TestDiskFull(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	var said bytes.Buffer
@@ -496,12 +497,12 @@ func TestDiskFull(t *testing.T) {
 	if written == 0 || written == 20 {
 		t.Fatalf("%d of 20 were written to a disk with room for some", written)
 	}
-	verify(t, dir) // half a record does not stay
+	verify(t, dir) // half a record does not stay in the file
 	set(-1, nil)
 	if err := l.Commit(t.Context(), decision(20)); err != nil {
 		t.Fatal(err)
 	}
-	// An error of the disk itself is one for those who asked about the disk.
+	// Callers that wait for the disk get an error of the disk itself.
 	set(-1, syscall.EIO)
 	if err := l.Commit(t.Context(), decision(21)); !errors.Is(err, syscall.EIO) {
 		t.Errorf("got %v, want EIO", err)
@@ -521,8 +522,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// A directory that others can enter, a key that others can read, and a log
-// whose key is gone are not used.
+// Open refuses a directory that others can enter, a key that others can read, and a log
+// whose key is missing.
 func TestOpenRefuses(t *testing.T) {
 	for name, tt := range map[string]struct {
 		break_ func(dir string) error
@@ -556,7 +557,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// A fault of a private key is known when the key is tried, before it signs.
+// Check finds a damaged private key before the key signs.
 func TestDamagedKeySignsNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	fill(t, config(dir), 1)
@@ -571,7 +572,7 @@ func TestDamagedKeySignsNothing(t *testing.T) {
 	}
 	finish(t, l)
 	damaged := slices.Clone(whole)
-	if i := len(damaged) - 10; damaged[i] == 'A' { // within the seed
+	if i := len(damaged) - 10; damaged[i] == 'A' { // a byte within the seed
 		damaged[i] = 'B'
 	} else {
 		damaged[i] = 'A'
@@ -598,7 +599,7 @@ func TestDamagedKeySignsNothing(t *testing.T) {
 	}
 }
 
-// A private key is read before it is tried in the way in which its signer reads it.
+// readPrivate reads a private key as its signer does.
 func TestPrivateKeysAreReadAsSignersReadThem(t *testing.T) {
 	for range 50 {
 		secret, _, err := note.GenerateKey(rand.Reader, origin+"/"+rand.Text()[:8])
@@ -617,7 +618,7 @@ func TestPrivateKeysAreReadAsSignersReadThem(t *testing.T) {
 
 func logger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
-// Records for which nobody waits are written without another record that follows.
+// Records for which no caller waits are written even if no other record follows.
 func TestGatheredRecordsAreWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := Open(config(filepath.Join(t.TempDir(), "audit")))
@@ -632,7 +633,7 @@ func TestGatheredRecordsAreWritten(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			time.Sleep(2 * gather) // of the bubble's clock
+			time.Sleep(2 * gather) // on the bubble's clock
 			synctest.Wait()
 			if h := l.Health(); h.Written-before != uint64(n) || h.Waiting != 0 {
 				t.Errorf("of %d records %d are written, and %d wait", n, h.Written-before, h.Waiting)
@@ -641,7 +642,8 @@ func TestGatheredRecordsAreWritten(t *testing.T) {
 	})
 }
 
-// watched is a file whose writes are reported first, and fail while they are to.
+// watched is a file that calls write before each write, and fails if write returns an
+// error.
 type watched struct {
 	file
 	write func() error
@@ -654,7 +656,7 @@ func (w watched) Write(b []byte) (int, error) {
 	return w.file.Write(b)
 }
 
-// A loss is stated once the log has it, and not while it is being written.
+// A loss counts as stated once it is written to the log, and not while it is being written.
 func TestALossIsStatedOnceItIsWritten(t *testing.T) {
 	cfg := config(filepath.Join(t.TempDir(), "audit"))
 	cfg.Log = slog.New(slog.DiscardHandler)
@@ -679,7 +681,7 @@ func TestALossIsStatedOnceItIsWritten(t *testing.T) {
 		t.Fatalf("got %v, want no space", err)
 	}
 	var writes, early atomic.Int64
-	to(func() error { // the first has the loss, alone or with the next record
+	to(func() error { // the first write contains the loss, alone or with the next record
 		if l.Health().Stated && writes.Load() == 0 {
 			early.Add(1)
 		}

@@ -21,16 +21,16 @@ import (
 type redactor struct {
 	level        policies.AuditLevel
 	secrets, env bool
-	looks        bool // what looks like a secret is taken out without secrets too
+	looks        bool // texts that look like secrets are removed, even if secrets is false
 	emails       bool
-	key          []byte // of the HMACs
+	key          []byte // key of the HMACs
 	macs         sync.Pool
 
 	mu     sync.Mutex               // serialises add
-	values atomic.Pointer[[]hidden] // longest first
+	values atomic.Pointer[[]hidden] // spellings of the known secrets, longest first
 }
 
-// hidden is a spelling of a secret.
+// hidden is a spelling of a secret, and the secret's name.
 type hidden struct{ text, name string }
 
 // add removes a secret from all records from now on, in its own spelling and in
@@ -66,8 +66,8 @@ func (r *redactor) add(name, value string) {
 	r.values.Store(&all)
 }
 
-// mark stands for a value that was taken out. Equal values have equal marks,
-// and only the key can make them.
+// mark returns the text that replaces a value. Equal values have equal marks, and marks
+// cannot be made without the key.
 func (r *redactor) mark(name, value string) string {
 	return "[redacted " + name + " hmac:" + r.mac([]byte(value))[:16] + "]"
 }

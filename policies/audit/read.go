@@ -26,7 +26,7 @@ type Entry struct {
 	Verdict string    `json:"verdict"`
 	Event   string    `json:"event"`
 	Box     string    `json:"box"`
-	Scope   string    `json:"scope"` // of what a person said
+	Scope   string    `json:"scope"` // scope of a person's answer
 	Profile string    `json:"profile"`
 	Rules   []Rule    `json:"rules"`
 	Facts   Facts     `json:"facts"`
@@ -42,18 +42,18 @@ type Entry struct {
 	Raw []byte `json:"-"` // the line, without its LF
 }
 
-// Filter says which records are wanted. The zero value wants all.
+// Filter says which records are wanted. The zero value wants all records.
 type Filter struct {
 	Tenant  string
 	Session string
 	Tool    string
-	Verdict string // an outcome is of a call that was allowed
+	Verdict string // verdict of the call; an outcome counts as allow
 	Kind    Kind
 	Since   time.Time
 	Calls   bool // decisions and outcomes only
 }
 
-// Wants reports whether a record passes.
+// Wants reports whether the filter wants a record.
 func (f Filter) Wants(e Entry) bool {
 	call := e.Kind == KindDecision || e.Kind == KindOutcome
 	verdict := e.Verdict
@@ -100,7 +100,7 @@ func Read(ctx context.Context, dir string, f Filter, use func(Entry) error) erro
 	return nil
 }
 
-// ReadLog is Read of the directory of a log, or of one of its files.
+// ReadLog is like Read, but path is the directory of a log or one of its files.
 func ReadLog(ctx context.Context, path string, f Filter, use func(Entry) error) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -141,7 +141,7 @@ func entries(ctx context.Context, name string, r io.Reader, f Filter, use func(E
 		}
 		read += int64(len(text))
 		if l, err := parseLine(text[:len(text)-1]); err == nil && f.Kind != "" && l.kind != f.Kind {
-			continue // without the time that the rest takes
+			continue // saves the time that decoding takes
 		}
 		var e Entry
 		if err := json.Unmarshal(text, &e); err != nil {
@@ -157,12 +157,12 @@ func entries(ctx context.Context, name string, r io.Reader, f Filter, use func(E
 	}
 }
 
-// glance is how often Follow looks for new records.
+// glance is the time between two looks of Follow for new records.
 const glance = 200 * time.Millisecond
 
-// Follow passes each record after the record number behind to use, through
-// rotations, until ctx ends, which is not an error. If behind is 0, it begins
-// after the last record that the log has.
+// Follow calls use with each record that follows the record number behind, through
+// rotations, until ctx ends, which is not an error. If behind is 0, Follow begins after the
+// last record that the log has.
 func Follow(ctx context.Context, dir string, behind uint64, f Filter, use func(Entry) error) error {
 	file, err := os.Open(filepath.Join(dir, currentName))
 	if err != nil {
@@ -205,15 +205,15 @@ func Follow(ctx context.Context, dir string, behind uint64, f Filter, use func(E
 		if err == nil && !os.SameFile(now, info) {
 			next, err := os.Open(filepath.Join(dir, currentName))
 			switch {
-			case errors.Is(err, fs.ErrNotExist): // it has just become full
+			case errors.Is(err, fs.ErrNotExist): // the file has just become full and was renamed
 				continue
 			case err != nil:
 				return err
 			}
-			// Records that were written to the old file since we read it, and any file
-			// that came and went between, come first. All files before the one just
-			// opened are full by now; opened later, it could have been followed by
-			// another one meanwhile.
+			// First come the records that were written to the old file after the last read,
+			// and those of files that were begun and filled meanwhile. All files before the
+			// one just opened are full by now. If that file was opened after the call of
+			// follow, yet another file could be missed in between.
 			if err := follow(ctx, dir, last, seen); err != nil {
 				next.Close()
 				return err
@@ -236,15 +236,14 @@ func Follow(ctx context.Context, dir string, behind uint64, f Filter, use func(E
 	}
 }
 
-// follow hands the records of those full files to use that may have some
-// behind a record.
+// follow calls use with the records of the full files that may contain records after last.
 func follow(ctx context.Context, dir string, last uint64, use func(Entry) error) error {
 	full, err := list(dir, isFull)
 	if err != nil {
 		return err
 	}
-	// The file that holds the record after last is the last that begins at or
-	// before it; those before that one are read already.
+	// The file that contains the record after last is the last file that begins at or
+	// before that record; the files before it are read already.
 	from := 0
 	for i, name := range full {
 		if name <= fullName(last+1) {

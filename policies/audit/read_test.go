@@ -45,7 +45,7 @@ func TestFollow(t *testing.T) {
 		t.Error(err)
 	}
 	finish(t, l)
-	// One that nobody writes to is followed until the end of the context.
+	// A log that no process writes to is followed until the context ends.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := Follow(ctx, dir, 0, Filter{}, func(Entry) error { return done }); err != nil {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// MaxRecordingText bounds a recording that is read, in bytes: above what one has.
+// MaxRecordingText bounds the bytes of a recording that is read. Recordings are smaller.
 const MaxRecordingText = maxRecording + 1<<20
 
 // noCast is the error for a call without a recording. It wraps ErrNoRecord.
@@ -27,9 +27,10 @@ func (e *noCast) Error() string {
 
 func (e *noCast) Unwrap() error { return ErrNoRecord }
 
-// ReadCast returns the recording of a call, once it is found to be the file whose SHA-256 the
-// log has. It is in the format asciicast v2. The recordings of a tenant are there only if sees
-// says so; nil for those of all. of is what the log says of it.
+// ReadCast returns the recording of a call in the format asciicast v2, after it has
+// compared the file with the SHA-256 in the log. It finds only recordings of tenants for
+// which sees returns true; if sees is nil, it finds those of all tenants. of is what the
+// log states about the recording.
 func ReadCast(ctx context.Context, dir, callID string, sees func(tenant string) bool) (text []byte, of Recorded, err error) {
 	text, of, err = readRecording(ctx, dir, callID, sees)
 	if err == nil && of.Reel() {
@@ -38,15 +39,15 @@ func ReadCast(ctx context.Context, dir, callID string, sees func(tenant string) 
 	return text, of, err
 }
 
-// Steps are a recording of a call of a browser.
+// Steps is the recording of a call of a browser.
 type Steps struct {
 	Began  time.Time
 	Frames []Frame
-	Cut    string // why it does not have all; empty if it has
+	Cut    string // why steps are missing; empty if no step is missing
 }
 
-// ReadReel returns the recording of a call of a browser, once the file is found to be the one
-// whose SHA-256 the log has.
+// ReadReel returns the recording of a call of a browser, after it has compared the file
+// with the SHA-256 in the log.
 func ReadReel(ctx context.Context, dir, callID string) (r Steps, err error) {
 	text, of, err := readRecording(ctx, dir, callID, nil)
 	if err == nil && !of.Reel() {
@@ -71,8 +72,8 @@ func ReadReel(ctx context.Context, dir, callID string) (r Steps, err error) {
 	return r, nil
 }
 
-// readRecording returns the recording of a call, and what the log says of it. It is there only
-// if sees is nil or says so of its tenant.
+// readRecording returns the recording of a call, and what the log states about it. It finds
+// the recording only if sees is nil or returns true for its tenant.
 func readRecording(ctx context.Context, dir, callID string, sees func(tenant string) bool) ([]byte, Recorded, error) {
 	var of *Recorded
 	_, _, err := ReadBack(ctx, dir, Cursor{}, Search{Text: callID}, func(e Entry, _ Cursor) bool {
@@ -87,7 +88,7 @@ func readRecording(ctx context.Context, dir, callID string, sees func(tenant str
 	case of == nil && ctx.Err() != nil:
 		return nil, Recorded{}, fmt.Errorf("find recording: %w", ctx.Err())
 	case of == nil:
-		// The record of the recording may be damaged.
+		// The record of the recording may be damaged: then Read returns an error.
 		if err := Read(ctx, dir, Filter{}, func(Entry) error { return nil }); err != nil {
 			return nil, Recorded{}, fmt.Errorf("find recording: %w", err)
 		}

@@ -15,30 +15,30 @@ type Kind string
 const (
 	KindDecision Kind = "decision" // what the policy said to a call, before it runs
 	KindOutcome  Kind = "outcome"  // what became of a call that was allowed
-	KindApproval Kind = "approval" // what a person said
-	KindEgress   Kind = "egress"   // what went, or did not go, through the door of a box
-	KindPolicy   Kind = "policy"   // another policy holds, or could not be read
+	KindApproval Kind = "approval" // what happened to a question to a person
+	KindEgress   Kind = "egress"   // a connection or request at the door of a box, let through or not
+	KindPolicy   Kind = "policy"   // another policy is in force, or a policy could not be read
 	KindSession  Kind = "session"  // a session began or ended
 	KindServer   Kind = "server"   // a server began or ended
-	KindLogin    Kind = "login"    // a token was not accepted, was made, or holds no more
+	KindLogin    Kind = "login"    // a token was refused, was made or is no longer valid, or a person logged in
 	KindCast     Kind = "cast"     // the recording of a background job has ended
-	KindUpstream Kind = "upstream" // an operator decided about somebody else's server, or restarted it
+	KindUpstream Kind = "upstream" // an operator decided about an upstream server, or restarted it
 	KindWitness  Kind = "witness"  // the log of another worker of the fleet had a checkpoint
 
-	KindFile       Kind = "file"       // a file begins, after another one
+	KindFile       Kind = "file"       // the beginning of a file that follows another file
 	KindRemoved    Kind = "removed"    // old files are deleted
 	KindTorn       Kind = "torn"       // a crash had cut a record
 	KindDropped    Kind = "dropped"    // records were lost
-	KindMissing    Kind = "missing"    // records are gone that a checkpoint signed
-	KindCheckpoint Kind = "checkpoint" // signs all before it
+	KindMissing    Kind = "missing"    // records that a checkpoint signed are missing
+	KindCheckpoint Kind = "checkpoint" // signs all records before it
 )
 
 // Record is what can be appended to a log: one of the types of this package
 // with a Kind.
 type Record interface {
 	Kind() Kind
-	// prepared is the record as it is written at a level, without what a log must
-	// not contain.
+	// prepared returns the record as it is written at the level of r, without what a log
+	// must not contain.
 	prepared(r *redactor) any
 }
 
@@ -48,21 +48,21 @@ type Client struct {
 	Version string `json:"version,omitempty"`
 }
 
-// Rule is a rule of a policy that decided, or would have, and its place.
+// Rule is a rule of a policy that decided, or would have decided, and its place.
 type Rule struct {
 	ID      string `json:"id"`
 	File    string `json:"file,omitempty"`
 	Line    int    `json:"line,omitempty"`
-	Verdict string `json:"verdict"`        // of the call, by this rule
-	Mode    string `json:"mode,omitempty"` // warn or audit, of a rule that is not enforced and decided nothing
+	Verdict string `json:"verdict"`        // verdict of this rule for the call
+	Mode    string `json:"mode,omitempty"` // warn or audit, if the rule is not enforced and decided nothing
 }
 
 // Facts are what a call showed the policy, so that the same call can be
 // decided again under another policy.
 type Facts struct {
-	Profile  string   `json:"profile,omitempty"` // asked for
+	Profile  string   `json:"profile,omitempty"` // profile that the call asked for
 	Command  string   `json:"command,omitempty"`
-	Env      []string `json:"env,omitempty"` // names
+	Env      []string `json:"env,omitempty"` // names of the variables
 	Paths    []string `json:"paths,omitempty"`
 	Hosts    []string `json:"hosts,omitempty"`
 	URLs     []string `json:"urls,omitempty"`
@@ -85,7 +85,7 @@ type Act struct {
 	Path   string `json:"path,omitempty"`
 }
 
-// ActsOf returns acts as records have them.
+// ActsOf returns acts in the form of records.
 func ActsOf(acts []policies.Act) []Act {
 	var all []Act
 	for _, a := range acts {
@@ -103,38 +103,38 @@ func (f Facts) acts() []policies.Act {
 	return all
 }
 
-// Decision is what the policy said to a call.
+// Decision is what the policy decided about a call.
 type Decision struct {
 	CallID  string
 	Tenant  string
-	Place   string // of a fleet; empty elsewhere
+	Place   string // place of a fleet; empty outside a fleet
 	Session string
 	Client  Client
 	Tool    string
-	Args    map[string]any // as decoded; nil if they could not be
+	Args    map[string]any // arguments as decoded; nil if they could not be decoded
 	Facts   Facts
 
 	Verdict string
-	Rules   []Rule // those that decided, and behind them those that would have
-	Part    string // of the call, that decided
+	Rules   []Rule // rules that decided, and after them those that would have decided
+	Part    string // part of the call that decided
 	PartNo  int
 	Parts   int
 	Reason  string
 	Policy  string // SHA-256 of the policy
-	Profile string // granted
+	Profile string // profile that was granted
 	Took    time.Duration
-	TraceID string // of the trace that the call belongs to, if it is traced
+	TraceID string // id of the trace that the call belongs to; empty if it is not traced
 
-	Approval Answer // of the person who was asked; zero where nobody was
+	Approval Answer // answer of the person who was asked; zero if nobody was asked
 
-	// Level is how much is kept of this call; zero for what the log keeps.
+	// Level is how much is kept of this call. If it is zero, the level of the log counts.
 	Level policies.AuditLevel
 }
 
 // Answer is the approval that a decision rests on, or waits for.
 type Answer struct {
 	ID     string
-	State  string // as pending or used
+	State  string // for example pending or used
 	By     string
 	Via    string
 	Scope  string
@@ -158,7 +158,7 @@ func (d Decision) write(b *body) {
 		at := len(b.text)
 		b.strIfSet("name", clip(b.r.text(d.Client.Name), maxName))
 		b.strIfSet("version", clip(b.r.text(d.Client.Version), maxName))
-		b.text[at] = '{' // in the place of the first comma
+		b.text[at] = '{' // replaces the first comma
 		b.raw(`}`)
 	}
 	b.str("tool", clip(d.Tool, maxName))
@@ -184,7 +184,7 @@ func (d Decision) write(b *body) {
 		b.strIfSet("via", a.Via)
 		b.strIfSet("scope", a.Scope)
 		b.num("waited_ms", a.Waited.Milliseconds())
-		b.text[at] = '{' // in the place of the first comma
+		b.text[at] = '{' // replaces the first comma
 		b.raw(`}`)
 	}
 	b.args(level, d.Args)
@@ -197,7 +197,7 @@ func (d Decision) write(b *body) {
 type Outcome struct {
 	CallID  string
 	Tenant  string
-	Place   string // of a fleet; empty elsewhere
+	Place   string // place of a fleet; empty outside a fleet
 	Session string
 	Tool    string
 
@@ -206,28 +206,28 @@ type Outcome struct {
 	CommandEnd
 	BytesOut  int64
 	Truncated bool
-	SHA256Out string // of the text that was answered
+	SHA256Out string // SHA-256 of the text that was answered
 	DurMS     int64
-	Cast      *Recorded // what was shown of it, at the level full
+	Cast      *Recorded // recording of what the call showed, at the level full
 	Result    string    // text that was answered, at the level full
 
-	// Level is how much is kept of this call; zero for what the log keeps.
+	// Level is how much is kept of this call. If it is zero, the level of the log counts.
 	Level policies.AuditLevel
 }
 
 // CommandEnd is how the command of a call ended, what it used and what it did.
 type CommandEnd struct {
-	Exit      *int // nil where no command ended
+	Exit      *int // exit status; nil if no command ended
 	Signal    string
 	OOM       bool
 	TimedOut  bool
-	TaskID    int64 // of a background job
+	TaskID    int64 // task id of a background job
 	CPUMS     int64
-	MemPeak   int64 // bytes
+	MemPeak   int64 // most memory, in bytes
 	Reverted  int   // changes to protected paths that were taken back
-	Blocked   int   // connections that were refused meanwhile
+	Blocked   int   // connections that were refused while the command ran
 	Execs     []Exec
-	ExecsMore int // started besides those
+	ExecsMore int // number of started programs that are not in Execs
 }
 
 // Kind is KindOutcome.
@@ -243,7 +243,7 @@ func (o Outcome) write(b *body) {
 	b.str("session", o.Session)
 	b.str("tool", clip(o.Tool, maxName))
 	b.boolean("failed", o.Failed)
-	if level >= policies.AuditRequest { // it may repeat an argument
+	if level >= policies.AuditRequest { // the error may repeat an argument
 		b.strIfSet("error", clip(b.r.text(o.Error), maxText))
 	}
 	if o.Exit != nil {
@@ -270,7 +270,7 @@ func (o Outcome) write(b *body) {
 	}
 }
 
-// Approval is what a person said to a question, or that nobody did.
+// Approval is what happened to a question to a person, for example the answer.
 type Approval struct {
 	ID       string `json:"id"`
 	CallID   string `json:"call_id"`
@@ -288,7 +288,7 @@ func (Approval) Kind() Kind { return KindApproval }
 
 func (a Approval) prepared(*redactor) any { return a }
 
-// Egress is one connection or request that met the door of a box.
+// Egress is one connection or request that reached the door of a box.
 type Egress struct {
 	Box      string `json:"box"`
 	Tenant   string `json:"tenant"`
@@ -298,15 +298,15 @@ type Egress struct {
 	Addr     string `json:"addr,omitempty"`
 	Port     uint16 `json:"port,omitempty"`
 	Method   string `json:"method,omitempty"`
-	Path     string `json:"path,omitempty"` // without its query
+	Path     string `json:"path,omitempty"` // path without its query
 	Verdict  string `json:"verdict"`
 	Rule     string `json:"rule,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 	Sent     int64  `json:"bytes_sent"`
 	Received int64  `json:"bytes_received"`
 	DurMS    int64  `json:"dur_ms"`
-	Secret   string `json:"secret,omitempty"` // name of the one that was added
-	Count    int    `json:"count,omitempty"`  // of the same, where above 1
+	Secret   string `json:"secret,omitempty"` // name of the secret that was added to the request
+	Count    int    `json:"count,omitempty"`  // number of equal events, if it is above 1
 }
 
 // Kind is KindEgress.
@@ -318,12 +318,12 @@ func (e Egress) prepared(r *redactor) any {
 	return e
 }
 
-// PolicyChange says that a policy holds from now on, or why one does not.
+// PolicyChange says that a policy is in force from now on, or why a policy is not.
 type PolicyChange struct {
-	Event  string `json:"event"` // read, or refused where the one before holds on
+	Event  string `json:"event"` // read, or refused if the policy before stays in force
 	File   string `json:"file"`
-	SHA256 string `json:"policy_sha256,omitempty"` // of the policy that holds
-	Before string `json:"before_sha256,omitempty"` // of the one that held until now
+	SHA256 string `json:"policy_sha256,omitempty"` // SHA-256 of the policy that is in force
+	Before string `json:"before_sha256,omitempty"` // SHA-256 of the policy that was in force until now
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -335,22 +335,25 @@ func (p PolicyChange) prepared(r *redactor) any {
 	return p
 }
 
-// Session says that a session began or ended.
+// Session says that a session began or ended, or what happened to a job, a box, a browser,
+// changes or a place.
 type Session struct {
-	Event string `json:"event"` // start or end; ended or job-ended or box-ended for what an operator ends;
-	// browser-held or browser-released, a browser that a person stops or lets go on; applied or
-	// discarded, a set of changes; place-frozen, place-thawed, place-left, place-taken or
-	// place-exported, a place that moves, without a session
+	// Event is start or end. It is ended, job-ended or box-ended for what an operator ends;
+	// browser-held or browser-released for a browser that a person stops or lets continue;
+	// applied or discarded for a set of changes; place-frozen, place-thawed, place-left,
+	// place-taken or place-exported for a place that moves, without a session.
+	Event  string `json:"event"`
 	Tenant string `json:"tenant"`
-	// Principal is who of the tenant it belongs to; empty over stdio.
+	// Principal is the principal of the tenant that the session belongs to; empty over
+	// stdio.
 	Principal string `json:"principal,omitempty"`
-	Session   string `json:"session"`             // the box of box-ended and of a browser
-	Workspace string `json:"workspace,omitempty"` // of its place, if that is not the server's own
-	Place     string `json:"place,omitempty"`     // of a fleet; empty elsewhere
-	TaskID    int64  `json:"task_id,omitempty"`   // of job-ended
-	By        string `json:"by,omitempty"`        // the operator, the policy or the token
-	Reason    string `json:"reason,omitempty"`    // of ended: what the session's client is told
-	Client    Client `json:"client,omitzero"`     // as it was known then
+	Session   string `json:"session"`             // name of the session; of the box for box-ended and for a browser
+	Workspace string `json:"workspace,omitempty"` // workspace of the session's place, if it is not the server's own
+	Place     string `json:"place,omitempty"`     // place of a fleet; empty outside a fleet
+	TaskID    int64  `json:"task_id,omitempty"`   // task id of the job that ended with job-ended
+	By        string `json:"by,omitempty"`        // the operator, the policy or the token that caused the event
+	Reason    string `json:"reason,omitempty"`    // for ended: the reason that the session's client gets
+	Client    Client `json:"client,omitzero"`     // client as it was known at that time
 }
 
 // Kind is KindSession.
@@ -362,15 +365,15 @@ func (s Session) prepared(r *redactor) any {
 	return s
 }
 
-// Login says that a token was not accepted, was made, or does not hold any more; or that a
-// person logged in at the console.
+// Login says that a token was refused, was made or is no longer valid, or that a person
+// logged in at the console.
 type Login struct {
 	Event     string `json:"event"` // refused, created, revoked, expired or console
 	Tenant    string `json:"tenant,omitempty"`
-	Principal string `json:"principal,omitempty"` // whose token it is, where that is known
-	Reason    string `json:"reason,omitempty"`    // of refused, in one word; the role of console
+	Principal string `json:"principal,omitempty"` // principal of the token, if it is known
+	Reason    string `json:"reason,omitempty"`    // for refused: the reason in one word; for console: the role
 	Detail    string `json:"detail,omitempty"`    // the reason in full
-	Count     int    `json:"count,omitempty"`     // further ones since the record before
+	Count     int    `json:"count,omitempty"`     // number of further events since the record before
 }
 
 // Kind is KindLogin.
@@ -381,13 +384,15 @@ func (l Login) prepared(r *redactor) any {
 	return l
 }
 
-// Upstream says that an operator decided about pins of somebody else's server, restarted it or logged in at it.
+// Upstream says that an operator decided about pins of an upstream server, restarted the
+// server or logged in at it.
 type Upstream struct {
-	Event     string   `json:"event"`              // trusted, refused, imported, forgotten, restarted, stopped or login
-	Upstream  string   `json:"upstream,omitempty"` // its name; empty for all of the tenant
-	Tenant    string   `json:"tenant,omitempty"`
-	Workspace string   `json:"workspace,omitempty"` // whose file has its entry, if agents can write that
-	Items     []string `json:"items,omitempty"`     // the definitions
+	Event    string `json:"event"`              // trusted, refused, imported, forgotten, restarted, stopped or login
+	Upstream string `json:"upstream,omitempty"` // name of the server; empty for all servers of the tenant
+	Tenant   string `json:"tenant,omitempty"`
+	// workspace whose file configures the server, if agents can write the file
+	Workspace string   `json:"workspace,omitempty"`
+	Items     []string `json:"items,omitempty"` // definitions that the event is about
 	By        string   `json:"by"`
 }
 
@@ -418,12 +423,12 @@ func (w Witness) prepared(*redactor) any { return w }
 type Server struct {
 	Event     string `json:"event"` // start or stop
 	Version   string `json:"version"`
-	Command   string `json:"command"` // as serve
+	Command   string `json:"command"` // subcommand, for example serve
 	Transport string `json:"transport,omitempty"`
 	Workspace string `json:"workspace"`
 	Policy    string `json:"policy"`
 	SHA256    string `json:"policy_sha256"`
-	Level     string `json:"level"` // of the log
+	Level     string `json:"level"` // level of the log
 }
 
 // Kind is KindServer.
@@ -433,7 +438,7 @@ func (s Server) prepared(*redactor) any { return s }
 
 // JobCast says that the recording of a background job has ended.
 type JobCast struct {
-	CallID   string `json:"call_id"` // that started it
+	CallID   string `json:"call_id"` // id of the call that started the job
 	Tenant   string `json:"tenant"`
 	Session  string `json:"session"`
 	Tool     string `json:"tool"`

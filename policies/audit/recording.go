@@ -16,30 +16,30 @@ import (
 
 // Bounds of recordings.
 const (
-	castDir            = "casts"  // in the directory of the log
+	castDir            = "casts"  // directory of the recordings in the directory of the log
 	maxRecording       = 16 << 20 // bytes of one recording
 	maxRecordings      = 1000     // recordings that are kept
-	maxRecordingsBytes = 1 << 30  // of all of them
-	pruneEvery         = 32       // recordings
+	maxRecordingsBytes = 1 << 30  // bytes of all recordings
+	pruneEvery         = 32       // number of new recordings between two calls of pruneRecordings
 )
 
-// The ends of the names of recordings.
+// The suffixes of the names of recordings.
 const (
-	castEnd = ".cast" // of what a command shows
-	reelEnd = ".reel" // of what a browser shows
+	castEnd = ".cast" // recording of what a command shows
+	reelEnd = ".reel" // recording of what a browser shows
 )
 
 // Recorded is the result of a recording.
 type Recorded struct {
-	File   string `json:"file"` // in the directory of the log
+	File   string `json:"file"` // path in the directory of the log
 	SHA256 string `json:"sha256"`
 	Bytes  int64  `json:"bytes"`
-	Cut    string `json:"cut,omitempty"`  // why it does not have all
-	Lost   int64  `json:"lost,omitempty"` // bytes of the output, as the command wrote it, that a Cast does not have, where that is known
+	Cut    string `json:"cut,omitempty"`  // why the recording is not complete
+	Lost   int64  `json:"lost,omitempty"` // output bytes that a Cast does not have, if known; as the command wrote them
 }
 
-// Incomplete says why a recording does not have all, and how much is missing where that is known;
-// empty if it has all.
+// Incomplete returns why a recording is not complete, and how many bytes are missing if
+// that is known. It returns an empty text for a complete recording.
 func (r Recorded) Incomplete() string {
 	if r.Cut == "" || r.Lost == 0 {
 		return r.Cut
@@ -50,17 +50,17 @@ func (r Recorded) Incomplete() string {
 // Reel reports whether it is a Reel, and not a Cast.
 func (r Recorded) Reel() bool { return strings.HasSuffix(r.File, reelEnd) }
 
-// recording is the file of a recording. Its owner guards it.
+// recording is the file of a recording. Its owner guards it with a lock.
 type recording struct {
-	name string     // in the directory of the log
+	name string     // path in the directory of the log
 	file recordFile // nil once it is closed
 	sum  summer
 	size int64
 	cut  string
-	lost int64 // bytes of output, as the command wrote it, that were left out
+	lost int64 // output bytes that were left out, as the command wrote them
 }
 
-// recordFile is what a recording needs of its *os.File.
+// recordFile contains the methods of an *os.File that a recording needs.
 type recordFile interface {
 	Write(p []byte) (int, error)
 	Truncate(size int64) error
@@ -68,7 +68,7 @@ type recordFile interface {
 	Close() error
 }
 
-// summer is what sha256.New returns.
+// summer contains the methods that a recording needs of the result of sha256.New.
 type summer interface {
 	Write(p []byte) (int, error)
 	Sum(to []byte) []byte
@@ -91,8 +91,9 @@ func (l *Log) recording(callID, end string) (recording, error) {
 	return recording{name: name, file: f, sum: sha256.New()}, nil
 }
 
-// put writes a line of the file, and reports whether the file has it. A file that takes a part of
-// it, as on a full disk, is cut back to the lines before, so that readers find whole lines.
+// put writes a line of the file, and reports whether the file has it. If the file takes
+// only a part of the line, for example on a full disk, put cuts the file back to the lines
+// before, so that readers find whole lines.
 func (r *recording) put(line []byte) bool {
 	if r.cut != "" || r.file == nil {
 		return false
@@ -107,7 +108,8 @@ func (r *recording) put(line []byte) bool {
 		if n == 0 || r.file.Truncate(r.size) == nil {
 			return false
 		}
-		// The sum has the part that stays: the file was not changed by others, and is not all.
+		// The sum covers the part that stays: the file is not complete, but was not changed
+		// by others.
 	}
 	_, _ = r.sum.Write(line[:n]) // never fails
 	r.size += int64(n)
@@ -125,7 +127,8 @@ func (r *recording) end() {
 	r.file = nil
 }
 
-// result is what the log says of the file; false says that it is still written.
+// result returns what the log states about the file, or false if the file is still being
+// written.
 func (r *recording) result() (Recorded, bool) {
 	if r.file != nil {
 		return Recorded{}, false
@@ -133,8 +136,8 @@ func (r *recording) result() (Recorded, bool) {
 	return Recorded{File: r.name, SHA256: hex.EncodeToString(r.sum.Sum(nil)), Bytes: r.size, Cut: r.cut, Lost: r.lost}, true
 }
 
-// pruneRecordings deletes the oldest recordings beyond those that are kept. Their records in the
-// log stay.
+// pruneRecordings deletes the oldest recordings if there are too many, or too many bytes.
+// Their records in the log stay.
 func pruneRecordings(dir string) {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -157,7 +160,7 @@ func pruneRecordings(dir string) {
 	order.By(infos, func(a, b *fs.FileInfo) int { return (*a).ModTime().Compare((*b).ModTime()) })
 	for len(infos) > maxRecordings-pruneEvery || bytes > maxRecordingsBytes {
 		bytes -= infos[0].Size()
-		_ = os.Remove(filepath.Join(dir, infos[0].Name())) // the next one tries again
+		_ = os.Remove(filepath.Join(dir, infos[0].Name())) // the next call tries again
 		infos = infos[1:]
 	}
 }

@@ -9,17 +9,17 @@ import (
 
 // Bounds of the content of a record.
 const (
-	maxName    = 200      // bytes of a name that somebody else chose
+	maxName    = 200      // bytes of a name that another party chose
 	maxText    = 4 << 10  // bytes of a reason, an error or a path
 	maxString  = 16 << 10 // bytes of one text among the arguments
 	maxArgs    = 64 << 10 // bytes of all arguments, or of all facts
 	maxResult  = 64 << 10 // bytes of a result
-	maxDepth   = 64       // of the arguments
-	maxValues  = 1024     // secrets that are known
+	maxDepth   = 64       // levels of nesting in the arguments
+	maxValues  = 1024     // number of secrets that are known
 	leastValue = 6        // bytes of a secret that is looked for: a shorter one would be found everywhere
 )
 
-// text is s without secrets.
+// text returns s without secrets.
 func (r *redactor) text(s string) string {
 	if len(s) < leastValue {
 		return s
@@ -40,7 +40,7 @@ func (r *redactor) text(s string) string {
 	return s
 }
 
-// clip cuts s after most bytes, between characters, and says so.
+// clip cuts s after most bytes, between characters, and adds how many bytes were cut.
 func clip(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -13,7 +13,7 @@ func newRedactor(level policies.AuditLevel) *redactor {
 	return &redactor{level: level, secrets: true, env: true, key: []byte("key")}
 }
 
-// No spelling of a secret stands in a record, and what is none stays.
+// No spelling of a secret stays in a text, and texts that are not secrets stay.
 func TestTokens(t *testing.T) {
 	r := newRedactor(policies.AuditRequest)
 	r.add("github", "hunter2-and-more")
@@ -59,7 +59,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// Each level keeps so much of a call, and no more.
+// Each level keeps its own parts of a call, and nothing more.
 func TestLevels(t *testing.T) {
 	d := decision(1)
 	d.Reason, d.Part = "why", "git status"
@@ -68,7 +68,7 @@ func TestLevels(t *testing.T) {
 	d.Args["stdin"] = strings.Repeat("x", maxString+5)
 	o := Outcome{CallID: "c-1", Error: "text-of-error", Result: "text-of-result"}
 	for _, level := range []policies.AuditLevel{policies.AuditMeta, policies.AuditRequest, policies.AuditFull} {
-		// A rule's level counts, whatever the log's is.
+		// The level of a rule counts, whatever the level of the log is.
 		for _, logs := range []policies.AuditLevel{policies.AuditMeta, level, policies.AuditFull} {
 			d.Level, o.Level = level, level
 			testLevel(t, logs, level, d, o)
@@ -78,7 +78,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// testLevel checks what is kept of a call at a level, by a log of another.
+// testLevel checks what a log of one level keeps of a call of another level.
 func testLevel(t *testing.T, logs, level policies.AuditLevel, d Decision, o Outcome) {
 	t.Helper()
 	for of, want := range map[policies.AuditLevel]struct{ has, lacks string }{
@@ -137,7 +137,8 @@ func TestLargeArguments(t *testing.T) {
 	}
 }
 
-// Addresses of mail go where that is asked for, and what only looks so stays.
+// Mail addresses are removed if that is configured, and texts that only look like an
+// address stay.
 func TestEmails(t *testing.T) {
 	r := newRedactor(policies.AuditRequest)
 	text := "git log --author=jane.doe+x@mail.example.org; ssh me@host.example.com; go get example.com/m@v1.2.3; npm i a@1.2.3 @scope/b; git@host:x me@localhost <a@b.co>, "
@@ -156,8 +157,7 @@ func TestEmails(t *testing.T) {
 			t.Errorf("%s is missing in %q", stays, got)
 		}
 	}
-	// A text that looks like a secret is taken out also where the known ones
-	// stay in.
+	// A text that looks like a secret is removed even if the known secrets stay.
 	r = newRedactor(policies.AuditRequest)
 	r.add("known", "correct-horse")
 	r.secrets, r.looks = false, true

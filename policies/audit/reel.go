@@ -13,23 +13,24 @@ const maxFramePicture = 1 << 20
 // Frame is one step of a browser, and what it showed then.
 type Frame struct {
 	At   float64 `json:"at"`             // seconds since the call began; set by Add
-	Act  string  `json:"act"`            // what the policy decided about
-	Did  string  `json:"did,omitempty"`  // what became of it
-	URL  string  `json:"url,omitempty"`  // of the tab then
-	JPEG []byte  `json:"jpeg,omitempty"` // of its window
-	Why  string  `json:"why,omitempty"`  // there is no picture
+	Act  string  `json:"act"`            // act that the policy decided about
+	Did  string  `json:"did,omitempty"`  // what became of the act
+	URL  string  `json:"url,omitempty"`  // URL of the tab at that time
+	JPEG []byte  `json:"jpeg,omitempty"` // picture of the tab's window
+	Why  string  `json:"why,omitempty"`  // why there is no picture
 }
 
-// reelHead is the first line of a reel; each that follows is a Frame.
+// reelHead is the first line of a reel; each line after it is a Frame.
 type reelHead struct {
 	Version int    `json:"version"`
 	Call    string `json:"call"`
 	Began   int64  `json:"began"` // seconds since 1970
 }
 
-// Reel records the steps of a call of a browser, in a file beside the log: a line of JSON for
-// each. Secrets are taken out of its texts; its pictures are those of the caller, which covers
-// them. Its methods are safe for concurrent use; Close ends it.
+// Reel records the steps of a call of a browser in a file next to the log, with a line of
+// JSON for each step. Secrets are taken out of the texts. The pictures stay as they are:
+// the caller covers secrets in them. The methods are safe for concurrent use; Close ends
+// the recording.
 type Reel struct {
 	r     *redactor
 	began time.Time
@@ -69,7 +70,7 @@ func (r *Reel) Add(f Frame) {
 func (r *Reel) line(v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
-		r.cut = err.Error() // of our own types, which can be written
+		r.cut = err.Error() // this does not happen: our own types can be marshalled
 		return
 	}
 	r.put(append(text, '\n'))
@@ -83,7 +84,7 @@ func (r *Reel) Close() error {
 	return nil
 }
 
-// Recorded returns the result of the recording; false says that the recording goes on.
+// Recorded returns the result of the recording, or false if the recording has not ended.
 func (r *Reel) Recorded() (Recorded, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

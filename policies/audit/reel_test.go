@@ -73,7 +73,7 @@ func TestReel(t *testing.T) {
 	}
 }
 
-// However many steps come, a reel has an end and says so (BR-A48).
+// However many steps come, a reel is bounded and says that it is cut (BR-A48).
 func TestReelBound(t *testing.T) {
 	l := castLog(t)
 	r, err := l.Reel("c-1")
@@ -84,7 +84,7 @@ func TestReelBound(t *testing.T) {
 	for range 10000 {
 		r.Add(Frame{Act: "press", JPEG: picture})
 		if r.cut != "" {
-			picture = nil // the rest is nothing
+			picture = nil // the reel is full; the other steps need no picture
 		}
 	}
 	_ = r.Close()

@@ -16,15 +16,15 @@ type Past struct {
 	Time    time.Time
 	CallID  string
 	Verdict policies.Verdict
-	Rules   []Rule // those that decided, and those that would have
+	Rules   []Rule // rules that decided, and rules that would have decided
 	Policy  string // SHA-256 of the policy that decided
-	Profile string // granted
-	// Facts are what the call showed the policy. Its Session is the short name
-	// that records have, and Annotations are there for the tools of upstreams
-	// only: those of our own do not change.
+	Profile string // profile that was granted
+	// Facts are what the call showed the policy. Its Session is the short name that records
+	// contain. Only tools of upstreams have Annotations: those of our own tools do not
+	// change.
 	Facts policies.Facts
-	// Lacks says what of the facts is not in the record, so that the same policy
-	// may decide otherwise; empty where all of it is.
+	// Lacks says which facts are missing in the record, so that the same policy may decide
+	// otherwise. It is empty if no fact is missing.
 	Lacks string
 }
 
@@ -41,7 +41,7 @@ func ReadPast(ctx context.Context, path string, use func(Past) error) error {
 	})
 }
 
-// pastLine is what of a decision's record only a replay reads.
+// pastLine contains the fields of a decision's record that only a replay reads.
 type pastLine struct {
 	ArgsLevel string         `json:"args_level"`
 	Args      map[string]any `json:"args"`
@@ -51,7 +51,7 @@ type pastLine struct {
 	} `json:"approval"`
 }
 
-// Past is the decision of an entry of the kind KindDecision as it was made.
+// Past returns the decision of an entry of the kind KindDecision as it was made.
 func (e Entry) Past() (Past, error) {
 	var l pastLine
 	if err := json.Unmarshal(e.Raw, &l); err != nil {
@@ -75,10 +75,10 @@ func (e Entry) Past() (Past, error) {
 		p.Verdict = policies.Deny
 	}
 	if l.Approval.ID != "" && len(e.Rules) > 0 && e.Rules[0].Verdict == policies.Ask.String() {
-		p.Verdict, p.Profile = policies.Ask, "" // the record says what came of the question; a policy only asks
+		p.Verdict, p.Profile = policies.Ask, "" // the record contains the result of the question; a policy only asks
 	}
 	if command, ok := l.Args["command"].(string); ok && p.Facts.Command == "" && p.Facts.Upstream == "" {
-		p.Facts.Command = command // of our own tools, where it is not said twice
+		p.Facts.Command = command // for our own tools, the record does not repeat the command
 	}
 	if env, ok := l.Args["env"].(map[string]any); ok && p.Facts.Upstream == "" {
 		p.Facts.Values = make(map[string]string, len(env))
@@ -91,13 +91,13 @@ func (e Entry) Past() (Past, error) {
 	return p, nil
 }
 
-// lacks is what a record leaves out of what its call showed.
+// lacks returns what a record leaves out of the facts of its call.
 func (e Entry) lacks(l pastLine) string {
 	if l.ArgsLevel == "" || l.ArgsLevel == policies.AuditMeta.String() {
 		return "its arguments are not kept: the log's level is meta, or they were too large"
 	}
-	// redact and clip put these words in the place of what they take out. If an agent
-	// writes them itself, its call only counts as incomplete.
+	// redact and clip put these words in the place of the texts that they remove. If an
+	// agent writes such words itself, its call only counts as incomplete.
 	switch text := string(e.Raw); {
 	case strings.Contains(text, "[redacted ") && strings.Contains(text, " hmac:"):
 		return "secrets were taken out of it"

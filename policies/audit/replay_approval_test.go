@@ -8,7 +8,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// A call that a person let run was asked about, and is again.
+// The past verdict of a call that a person approved is ask.
 func TestPastOfAnApproval(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
 	log, err := Open(Config{Dir: dir, Audit: policies.DefaultAudit(policies.AuditRequest)})
@@ -21,7 +21,7 @@ func TestPastOfAnApproval(t *testing.T) {
 		{CallID: "c-1", Verdict: "allow", Rules: rules("ask"), Profile: "offline", Approval: answered},
 		{CallID: "c-2", Verdict: "deny", Rules: rules("ask"), Approval: Answer{ID: "ap-2", State: "declined"}},
 		{CallID: "c-3", Verdict: "allow", Rules: rules("allow"), Profile: "offline"},
-		{CallID: "c-4", Verdict: "deny", Rules: rules("deny"), Approval: answered}, // by what came after the yes
+		{CallID: "c-4", Verdict: "deny", Rules: rules("deny"), Approval: answered}, // denied after the approval
 	} {
 		if err := log.Append(d); err != nil {
 			t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// The record of a decision at the level request has enough to decide the call
-// again, and where it has not, that is said.
+// The record of a decision at the level request contains enough to decide the call again.
+// If something is missing, Lacks says so.
 func TestReadPast(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	l := begin(t, config(dir))
@@ -30,7 +30,7 @@ rules:
 		{Tool: "Bash", Command: "git status", Args: map[string]any{"command": "git status", "timeout": 5.0}},
 		{Tool: "Bash", Command: "git push", Args: map[string]any{"command": "git push"}, Profile: "b", Env: []string{"CI"}},
 		{Tool: "Bash", Command: "git status", Paths: []string{"/etc/x"}, Args: map[string]any{"command": "git status", "cwd": "/etc/x"}},
-		{Tool: "Bash", Command: "ls"}, // as of belljar run, without arguments
+		{Tool: "Bash", Command: "ls"}, // a call of belljar run, which has no arguments
 		{Tool: "ext_x", ToolNames: []string{"ext_old"}, Upstream: "x", Args: map[string]any{"command": "no shell's"}, Annotations: map[string]bool{"readOnlyHint": true}},
 		{Tool: "Browser", Acts: []policies.Act{{Kind: policies.ActSubmit, On: "https://a.example/", To: "https://b.example/", Method: "POST"}}, Args: map[string]any{}},
 		{Tool: "Browser", Acts: []policies.Act{{Kind: policies.ActSecret, On: "https://a.example/", Field: "password", Secret: "pw"}, {Kind: policies.ActSave, Path: "/x"}}, Args: map[string]any{}},
@@ -64,7 +64,7 @@ rules:
 		n := 0
 		err := ReadPast(t.Context(), path, func(got Past) error {
 			if n < len(all) {
-				all[n].Now = got.Time // conditions see when the call came
+				all[n].Now = got.Time // conditions see the time of the call
 				if diff := cmp.Diff(all[n], got.Facts); diff != "" || got.Lacks != "" || got.Policy != p.Hash() {
 					t.Errorf("call %d (%s):\n%s", n, got.Lacks, diff)
 				}

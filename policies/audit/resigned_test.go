@@ -13,10 +13,10 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// resign writes a log's records anew as change leaves them, with hashes and signatures
-// that fit, as somebody does who has the log's private key; checkpoints keep their times.
-// change gets each record's place, kind and text, and says whether it stays; sign may
-// change what a checkpoint signs.
+// resign writes a log's records anew in the form that change returns, with matching hashes
+// and signatures. A person who has the log's private key can do that. Checkpoints keep
+// their times. change gets the place, kind and text of each record, and returns its new
+// text and whether it stays; sign may change what a checkpoint signs.
 func resign(t *testing.T, dir string, change func(n int, kind, body string) (string, bool), sign func(*Checkpoint)) {
 	t.Helper()
 	keys, err := loadKeys(dir, false)
@@ -87,8 +87,8 @@ func wantFault(t *testing.T, dir string, against Against, why string) {
 	}
 }
 
-// A person who has the log's key can make all of it anew. Only a checkpoint that was kept
-// elsewhere shows that.
+// A person who has the log's key can write the whole log anew. Only a checkpoint that was
+// kept elsewhere shows that.
 func TestKeptCheckpointShowsWhatTheKeyHides(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	fill(t, config(dir), 10)
@@ -102,7 +102,7 @@ func TestKeptCheckpointShowsWhatTheKeyHides(t *testing.T) {
 		t.Fatalf("nothing was changed: %v", err)
 	}
 	resign(t, dir, func(_ int, _, body string) (string, bool) { return strings.Replace(body, "go test", "go vet", 1), true }, honest)
-	verify(t, dir) // its own files show nothing
+	verify(t, dir) // the log's own files show nothing
 	wantFault(t, dir, Against{Checkpoint: kept}, "a checkpoint in another file signs another hash of it")
 }
 
@@ -121,12 +121,13 @@ func TestCheckpointSignsTheRecordBefore(t *testing.T) {
 	}
 }
 
-// A log without checkpoints for long would be one that nobody could hold to
-// anything, though its last one signs all of it.
+// Verify refuses a log from which checkpoints were removed, although the last checkpoint
+// signs all of it: without checkpoints nobody could have kept one, and compare the log with
+// it later.
 func TestCheckpointsAreNotRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	fill(t, config(dir), 2*signEvery+100)
-	var all []int // the places of checkpoints
+	var all []int // places of the checkpoints
 	resign(t, dir, func(n int, kind, body string) (string, bool) {
 		if kind == string(KindCheckpoint) {
 			all = append(all, n)
@@ -141,8 +142,8 @@ func TestCheckpointsAreNotRemoved(t *testing.T) {
 	wantFault(t, dir, Against{}, "checkpoints were removed")
 }
 
-// A statement that old files were removed names the hash of the last record of
-// them: files that were removed in their place do not fit it.
+// A statement that old files were removed contains the hash of the last removed record: if
+// other files were removed, that hash does not match.
 func TestRemovalNamesWhatWasRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	cfg := config(dir)

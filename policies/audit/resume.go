@@ -13,9 +13,9 @@ import (
 	"belljar.dev/internal/diskfile"
 )
 
-// hold takes the lock and finds the end of the chain, which other processes
-// may have moved. The first time it also compares the log with its checkpoint, which is not
-// done in Open because it takes longer. The caller releases.
+// hold takes the lock and finds the end of the chain, which other processes may have moved.
+// The first time it also compares the log with its checkpoint, which is not done in Open
+// because it takes longer. The caller releases the lock.
 func (w *writer) hold() error {
 	if err := lockFile(w.lock, lockExclusive); err != nil {
 		return err
@@ -34,10 +34,10 @@ func (w *writer) hold() error {
 	return err
 }
 
-// compare compares the log with its newest checkpoint, before anything is written to it.
-// If the log has only its first record and no checkpoint, it makes the first checkpoint. So a
-// log of more records always has a checkpoint, and one without was changed. The caller holds
-// the lock.
+// compare compares the log with its newest checkpoint, before anything is written to it. If
+// the log has only its first record and no checkpoint, compare makes the first checkpoint.
+// So a log of more records always has a checkpoint: if it has none, it was changed. The
+// caller holds the lock.
 func (w *writer) compare() error {
 	if w.seq == 1 {
 		if _, err := os.Lstat(w.path(checkpointName)); errors.Is(err, fs.ErrNotExist) {
@@ -47,8 +47,8 @@ func (w *writer) compare() error {
 	return w.missing()
 }
 
-// missing states, in the log, that records are gone that a checkpoint signed. If none are, it
-// notes which records are signed.
+// missing puts a record in the log if records that a checkpoint signed are missing.
+// Otherwise it notes which records are signed.
 func (w *writer) missing() error {
 	text, err := readSmall(w.path(checkpointName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +66,7 @@ func (w *writer) missing() error {
 	case c.Seq == w.seq && c.Hash != w.head:
 		return w.own(KindMissing, missingLine{string(text), "the last record is not the one that the checkpoint signs"})
 	}
-	w.signed = c.Seq // or a log of many records would be signed at each start
+	w.signed = c.Seq // otherwise a log of many records would be signed at each start
 	return nil
 }
 
@@ -74,7 +74,7 @@ func (w *writer) missing() error {
 // caller holds the lock.
 func (w *writer) resync() error {
 	if err := w.reopen(); err != nil {
-		w.id = nil // the next to hold the lock tries again
+		w.id = nil // the next call that gets the lock tries again
 		return err
 	}
 	return nil
@@ -83,7 +83,8 @@ func (w *writer) resync() error {
 // reopen does the work of resync. It may leave the writer half open if it fails.
 func (w *writer) reopen() error {
 	if w.file != nil {
-		// The records that we wrote to it may be in a full file now, and must not get lost.
+		// The records that we wrote to the file may be in a full file now, and must not get
+		// lost.
 		if err := w.sync(); err != nil {
 			return err
 		}
@@ -177,14 +178,14 @@ func (w *writer) end(t tail) (uint64, hash, error) {
 	return t.last.seq, sha256.Sum256(t.last.text), nil
 }
 
-// isTorn reports whether a file has the name that cut gives to what a crash left.
+// isTorn reports whether a name is that of a file with a record that a crash cut.
 func isTorn(name string) bool {
 	return strings.HasPrefix(name, "torn-") && strings.HasSuffix(name, ".bin")
 }
 
-// cut moves what a crash left behind the last record of the current file into a
-// file of its own, and states it in a record. size is the length of the current
-// file. The caller holds the lock.
+// cut moves the bytes that a crash left behind the last record of the current file into a
+// file of their own, and states this in a record. size is the length of the current file.
+// The caller holds the lock.
 func (w *writer) cut(size int64) error {
 	rest := make([]byte, size-w.size)
 	if _, err := w.file.ReadAt(rest, w.size); err != nil {
@@ -199,7 +200,7 @@ func (w *writer) cut(size int64) error {
 	}
 	if old, err := list(w.cfg.Dir, isTorn); err == nil && len(old) > maxTorn {
 		for _, n := range old[:len(old)-maxTorn] {
-			_ = os.Remove(w.path(n)) // the log has their hashes
+			_ = os.Remove(w.path(n)) // the log contains their hashes
 		}
 	}
 	sum := sha256.Sum256(rest)

@@ -13,20 +13,20 @@ import (
 const lockExclusive, lockShared = syscall.LOCK_EX, syscall.LOCK_SH
 
 // rotate writes the buffer, closes the current file with a checkpoint, gives
-// it its name and begins the next one; then it removes what is too old. The
+// it its name and begins the next one; then it removes files that are too old. The
 // caller holds the lock. After each of these steps the log can be continued:
 //
 //  1. the last records and their checkpoint are on the disk;
 //  2. the file is renamed;
 //  3. a new file begins with the hash that the old one ended with (resync,
 //     which is also what happens when the next writer finds no current file);
-//  4. a record states which files will go, and is on the disk;
-//  5. they go.
+//  4. a record states which files will be removed, and is on the disk;
+//  5. these files are removed.
 func (w *writer) rotate(before place) error {
 	if err := w.sign(before); err != nil {
 		return err
 	}
-	if err := w.syncFile(); err != nil { // the checkpoint's own record
+	if err := w.syncFile(); err != nil { // for the record of the checkpoint
 		return err
 	}
 	old := fullName(w.first)
@@ -42,20 +42,20 @@ func (w *writer) rotate(before place) error {
 		return err
 	}
 	if err := w.remove(); err != nil {
-		// The records are safe; there are more of them than were asked for.
+		// The records are safe; only more files are kept than the configuration says.
 		w.cfg.Log.Error("old files of the audit log cannot be removed", "dir", w.cfg.Dir, "err", err)
 	}
 	return nil
 }
 
-// remove deletes the oldest full files beyond those to keep.
+// remove deletes the oldest full files, so that only Keep full files are left.
 func (w *writer) remove() error {
 	full, err := list(w.cfg.Dir, isFull)
 	if err != nil || len(full) <= w.cfg.Audit.Keep {
 		return err
 	}
 	old, oldest := full[:len(full)-w.cfg.Audit.Keep], full[len(full)-w.cfg.Audit.Keep]
-	// The file that will be the first says how those before it ended.
+	// The oldest file that is left states how the files before it ended.
 	l, err := firstLine(w.path(oldest))
 	if err != nil {
 		return err

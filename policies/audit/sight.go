@@ -11,13 +11,14 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// Signed is a checkpoint of a log, with the public key of that log: what others keep of it.
+// Signed is a checkpoint of a log, with the public key of that log, in the form in which
+// others keep it.
 type Signed struct {
 	Key        string `json:"key"`
 	Checkpoint string `json:"checkpoint"`
 }
 
-// Open checks the signature of a checkpoint.
+// Open checks the signature of a checkpoint and returns the checkpoint.
 func (s Signed) Open() (Checkpoint, error) {
 	if len(s.Key) > maxSmall {
 		return Checkpoint{}, errNoKey
@@ -32,7 +33,7 @@ func (s Signed) Open() (Checkpoint, error) {
 // sighting is a checkpoint of this log that witnesses have kept.
 type sighting struct {
 	Checkpoint
-	by []string // in order
+	by []string // names of the witnesses, sorted
 }
 
 // add notes that a witness has the checkpoint.
@@ -42,7 +43,7 @@ func (s *sighting) add(witness string) {
 	}
 }
 
-// names says who has kept a checkpoint, and of when it is.
+// names returns which witnesses have kept a checkpoint, and the time of the checkpoint.
 func (s *sighting) names() string {
 	who := "worker " + s.by[0]
 	if len(s.by) > 1 {
@@ -51,8 +52,8 @@ func (s *sighting) names() string {
 	return fmt.Sprintf("the log of %s has a checkpoint of %s", who, s.Time.UTC().Format(time.RFC3339))
 }
 
-// witnesses sorts what witnesses have kept. If one of them has a checkpoint by another key,
-// the checkpoints of the others still count: see replaced.
+// witnesses sorts the checkpoints that witnesses have kept. If one of them has a checkpoint
+// by another key, the checkpoints of the others still count: see replaced.
 func (v *verifier) witnesses(key string, against Against) {
 	v.foreign, v.known, v.voices = make(map[string]*sighting), against.Keys, make(map[string]bool)
 	by := make(map[Checkpoint]*sighting)
@@ -65,7 +66,7 @@ func (v *verifier) witnesses(key string, against Against) {
 			continue
 		}
 		v.voices[one.By] = true
-		c.Time = c.Time.UTC() // it is part of the key of by
+		c.Time = c.Time.UTC() // the time is part of the key of by
 		if other := strings.TrimSpace(one.Key); other != key {
 			s := v.foreign[other]
 			if s == nil {
@@ -92,10 +93,11 @@ func (v *verifier) witnesses(key string, against Against) {
 	slices.SortFunc(v.seen, func(a, b *sighting) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), a.Time.Compare(b.Time)) })
 }
 
-// replaced returns why this is not the log that witnesses know, by what they have by other
-// keys: a key is for the life of a log. A key that is known to have been that of the log leaves
-// no doubt. Any other one may be of a witness that lies, unless all have it and nothing is
-// known: then it is a dispute, which the report names.
+// replaced returns an error if this is not the log that witnesses know. It judges that by
+// their checkpoints with other keys, since a log keeps its key for life. If such a key is
+// known to have been the key of the log, the log was replaced without doubt. Any other key
+// may come from a witness that lies, unless all witnesses have it and no key of the log is
+// known. A key that is in doubt is a dispute, which the report names.
 func (v *verifier) replaced() error {
 	var sure *sighting
 	for _, key := range slices.Sorted(maps.Keys(v.foreign)) {
@@ -116,13 +118,13 @@ func (v *verifier) replaced() error {
 	return &Fault{File: publicName, Why: fmt.Sprintf("the log was replaced: %s, which signs record %d with another key", sure.names(), sure.Seq)}
 }
 
-// sight compares a record with what witnesses have kept.
+// sight compares a record with the checkpoints that witnesses have kept.
 func (v *verifier) sight(name string, n int, l line, sum hash) error {
 	for len(v.seen) > 0 && v.seen[0].Seq <= l.seq {
 		s := v.seen[0]
 		v.seen = v.seen[1:]
 		switch {
-		case s.Seq < l.seq: // of a file that was removed as old
+		case s.Seq < l.seq: // the record was in a file that was removed as old
 			v.old++
 		case s.Hash != sum:
 			return &Fault{name, n, l.seq, fmt.Sprintf("the record, or one before it, was changed: %s, which signs another hash of it", s.names())}
@@ -134,7 +136,7 @@ func (v *verifier) sight(name string, n int, l line, sum hash) error {
 	return nil
 }
 
-// unseen returns what is wrong if witnesses have kept more than there is.
+// unseen returns an error if witnesses have checkpoints of more records than the log has.
 func (v *verifier) unseen() error {
 	if v.old > 0 {
 		v.note("%d checkpoints of witnesses sign records that were removed as old: nothing can be compared with them", v.old)
@@ -152,7 +154,7 @@ func (v *verifier) unseen() error {
 // mostNotes is how many notes and disputes a report has.
 const mostNotes = 20
 
-// note keeps what a reader should know.
+// note adds a note to the report, as long as it has fewer than mostNotes.
 func (v *verifier) note(format string, args ...any) {
 	if len(v.report.Notes) < mostNotes {
 		v.report.Notes = append(v.report.Notes, fmt.Sprintf(format, args...))

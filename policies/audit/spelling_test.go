@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A known secret is taken out in each of its spellings, and one that holds
-// another is taken out as a whole: what is left of it would be a part of it.
+// A known secret is removed in each of its spellings. A secret that contains another one is
+// removed as a whole, because the rest would be a part of it.
 func TestSecretsInEverySpelling(t *testing.T) {
 	const short, long = "hunter2", "hunter2?/ \xffand-\xfb\xefmore"
 	r := &redactor{secrets: true, key: []byte("key")}

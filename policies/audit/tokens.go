@@ -2,11 +2,11 @@ package audit
 
 import "strings"
 
-// token is how secrets of one kind begin, and what they are made of.
+// token is how secrets of one kind begin, and which bytes follow.
 type token struct {
 	name, prefix string
-	least        int               // bytes behind the prefix
-	of           func(c byte) bool // what they are made of
+	least        int               // least number of bytes behind the prefix
+	of           func(c byte) bool // reports whether a byte can be behind the prefix
 	keep         bool              // the prefix is not secret and stays
 }
 
@@ -46,10 +46,10 @@ func dashed(c byte) bool     { return word(c) || c == '-' }
 func dotted(c byte) bool     { return dashed(c) || c == '.' }
 func credential(c byte) bool { return dotted(c) || c == '+' || c == '/' || c == '=' || c == '~' }
 
-// unquoted is what a value without quotes is made of.
+// unquoted reports whether a byte can be in a value without quotes.
 func unquoted(c byte) bool { return c > ' ' && strings.IndexByte("\"'`&;|<>()", c) < 0 }
 
-// marks are the beginnings of all that tokens takes out.
+// marks are the beginnings of all texts that the method tokens removes.
 var marks = func() []string {
 	all := append([]string{"-----BEGIN ", "://"}, telling...)
 	for _, t := range tokens {
@@ -58,9 +58,8 @@ var marks = func() []string {
 	return all
 }()
 
-// pairs are the first two bytes of the marks, in both cases. Whole marks are only
-// compared where a pair is found: nearly every text costs one look at each of its
-// bytes.
+// pairs are the first two bytes of the marks, in both cases. Whole marks are only compared
+// where a pair is found: in nearly every text each byte is looked at only once.
 var pairs = func() (p [256][4]uint64) {
 	for _, m := range marks {
 		for _, a := range [2]byte{m[0], m[0] ^ 0x20} {
@@ -72,7 +71,7 @@ var pairs = func() (p [256][4]uint64) {
 	return p
 }()
 
-// suspicious reports whether a text may hold what tokens takes out.
+// suspicious reports whether a text may contain something that the method tokens removes.
 func suspicious(s string) bool {
 	for i := 0; i+1 < len(s); i++ {
 		a, b := s[i], s[i+1]
@@ -88,7 +87,7 @@ func suspicious(s string) bool {
 	return false
 }
 
-// tokens is s without what looks like a secret.
+// tokens returns s without texts that look like secrets.
 func (r *redactor) tokens(s string) string {
 	if !suspicious(s) {
 		return s
@@ -101,7 +100,7 @@ func (r *redactor) tokens(s string) string {
 	return r.assigned(s)
 }
 
-// prefixed takes out the tokens of one kind.
+// prefixed removes the tokens of one kind.
 func (r *redactor) prefixed(s string, t token) string {
 	from := 0
 	for {
@@ -127,8 +126,8 @@ func (r *redactor) prefixed(s string, t token) string {
 	}
 }
 
-// between takes out PEM blocks (RFC 7468) that hold a private key, to the end
-// of the text where the block has none.
+// between removes PEM blocks (RFC 7468) that contain a private key. A block without an end
+// reaches to the end of the text.
 func (r *redactor) between(s, name, begin, label string) string {
 	from := 0
 	for {
@@ -152,7 +151,7 @@ func (r *redactor) between(s, name, begin, label string) string {
 	}
 }
 
-// userinfo takes the passwords out of URLs.
+// userinfo removes the passwords from URLs.
 func (r *redactor) userinfo(s string) string {
 	from := 0
 	for {
@@ -177,8 +176,8 @@ func (r *redactor) userinfo(s string) string {
 	}
 }
 
-// assigned takes out the values of what is called a secret: PASSWORD=x,
-// token: x, --api-key x.
+// assigned removes the values of names that mean a secret: PASSWORD=x, token: x, --api-key
+// x.
 func (r *redactor) assigned(s string) string {
 	for i := 0; i < len(s); i++ {
 		if s[i] != '=' && s[i] != ':' && s[i] != ' ' {
@@ -205,7 +204,7 @@ func (r *redactor) assigned(s string) string {
 			end++
 		}
 		// A variable of a shell is not the secret itself, and a mark in brackets has
-		// replaced one already.
+		// already replaced a secret.
 		if end-from < 3 || s[from] == '$' || s[from] == '[' || s[from] == '-' && s[i] == ' ' {
 			continue
 		}
@@ -216,10 +215,10 @@ func (r *redactor) assigned(s string) string {
 	return s
 }
 
-// telling are the words that names of secrets hold.
+// telling are the words that names of secrets contain.
 var telling = []string{"passw", "secret", "token", "apikey", "api_key", "api-key", "access_key", "private_key", "credential", "authorization"}
 
-// mentions reports whether a name holds a telling word, in any case.
+// mentions reports whether a name contains a word of telling, in upper or lower case.
 func mentions(s string) bool {
 	s = strings.ToLower(s)
 	for _, w := range telling {
