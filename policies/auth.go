@@ -8,31 +8,31 @@ import (
 	"belljar.dev/policies/cond"
 )
 
-// Algorithms are the signatures that a token of an issuer may have. None of them works
-// with a secret that both sides know: belljar could then make tokens, and so could
-// anybody who takes a public key for such a secret.
+// Algorithms are the signature algorithms that a token of an issuer may have. None of them
+// works with a secret that both sides know: belljar could then make tokens, and so could an
+// attacker who uses a public key as that secret.
 var Algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
-// TypeAccess and TypeJWT are what the type in the header of a token may be. An access
-// token has the first (RFC 9068). Many issuers write the second, which their ID tokens
-// have too.
+// TypeAccess and TypeJWT are the values that the type in the header of a token may have. An
+// access token has the first one (RFC 9068). Many issuers write the second one, which their
+// ID tokens have too.
 const (
 	TypeAccess = "at+jwt"
 	TypeJWT    = "JWT"
 )
 
-// Issuer is who makes tokens that a server believes: an authorization server.
+// Issuer is an authorization server whose tokens a server accepts.
 type Issuer struct {
-	URL        string   // as its tokens name it (iss)
-	Audience   []string // its tokens must name one of them; empty for the server's own address
-	Keys       string   // the URL of its key set; empty if its metadata name it
-	Algorithms []string // of its tokens
+	URL        string   // URL of the issuer, as its tokens name it (iss)
+	Audience   []string // each token must name one of these; empty for the server's own address
+	Keys       string   // URL of the issuer's key set; empty if its metadata name it
+	Algorithms []string // signature algorithms of its tokens
 	PlainType  bool     // its tokens may have the type JWT
-	// Addresses are those beyond the public ones at which its hosts may be.
+	// Addresses are the addresses that its hosts may have in addition to public ones.
 	Addresses []netip.Prefix
 
-	tenant string // of all its tokens; empty for none
-	claim  string // names the tenant, by byName
+	tenant string // tenant of all its tokens; may be empty
+	claim  string // claim whose value names the tenant, by byName
 	byName map[string]string
 	chosen []choice
 }
@@ -43,8 +43,8 @@ type choice struct {
 	tenant string
 }
 
-// Tenant returns the tenant that a token belongs to, by its claims. It is empty if the
-// policy has none for them, and why then says more.
+// Tenant returns the tenant that a token belongs to, by the claims of the token. If the
+// policy has no tenant for the claims, tenant is empty, and why is the reason.
 func (i *Issuer) Tenant(claims map[string]any) (tenant, why string) {
 	if i.tenant != "" {
 		return i.tenant, ""
@@ -60,8 +60,9 @@ func (i *Issuer) Tenant(claims map[string]any) (tenant, why string) {
 		return "", fmt.Sprintf("no tenant has the value of its claim %s", i.claim)
 	}
 	for _, c := range i.chosen {
-		// A condition that cannot be worked out does not hold, and none behind it is asked:
-		// a later one may be meant for those for whom this one does not hold.
+		// A condition that cannot be evaluated does not hold, and no condition behind it is
+		// evaluated: a later condition may be meant for tokens for which this one does not
+		// hold.
 		holds, err := c.when.Holds(claims)
 		if err != nil {
 			return "", fmt.Sprintf("the condition %q cannot be worked out: %v", Clip(c.when.String(), 100), err)
@@ -73,31 +74,34 @@ func (i *Issuer) Tenant(claims map[string]any) (tenant, why string) {
 	return "", "no condition of its issuer holds"
 }
 
-// auth is who clients over HTTP are, beside those with the token of a tenant.
+// auth is what a policy says about clients over HTTP, apart from clients with the token of
+// a tenant.
 type auth struct {
 	issuers []Issuer
 	scopes  []tokenScope
 	source  Source
 }
 
-// tokenScope is what a token with it may be used for.
+// tokenScope is what a token with the scope may be used for.
 type tokenScope struct {
 	name     string
-	tools    []string // texts with stars
-	profiles []string // beside the one that the tenant's calls get unasked
+	tools    []string // names of tools, which may contain stars
+	profiles []string // profiles, in addition to the one that the tenant's calls get unasked
 }
 
-// Login is who clients over HTTP are, as a policy has it.
+// Login is what a policy says about clients over HTTP, apart from clients with the token of
+// a tenant.
 type Login struct{ p *Policy }
 
-// Login returns who clients over HTTP are, beside those with the token of a tenant.
+// Login returns what the policy says about clients over HTTP, apart from clients with the
+// token of a tenant.
 func (p *Policy) Login() Login { return Login{p} }
 
-// Issuers are those whose tokens are believed, in the order of the policy.
+// Issuers returns the issuers whose tokens are accepted, in the order of the policy.
 func (l Login) Issuers() []Issuer { return slices.Clone(l.p.auth.issuers) }
 
-// Scopes are the names of the scopes, in the order of the policy. Without any, the
-// scopes of an issuer's tokens do not matter.
+// Scopes returns the names of the scopes, in the order of the policy. If there are none,
+// the scopes of an issuer's tokens do not matter.
 func (l Login) Scopes() []string {
 	all := make([]string, 0, len(l.p.auth.scopes))
 	for _, s := range l.p.auth.scopes {

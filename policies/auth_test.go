@@ -92,8 +92,8 @@ func TestTenantOfIssuer(t *testing.T) {
 		{1, claims{}, ""},
 		{2, claims{"org": "acme", "groups": []any{"ops", "dev"}}, "a"},
 		{2, claims{"org": "acme", "groups": []any{"ops"}}, ""},
-		// The first condition looks at a member that is not there: the second is not
-		// asked.
+		// The first condition looks at a member that is missing: the second one is not
+		// evaluated.
 		{2, claims{"org": "acme"}, ""},
 		{2, claims{"org": "beta"}, "b"},
 		{2, claims{"groups": []any{}}, ""},
@@ -132,8 +132,8 @@ rules:
 	for _, tt := range []struct {
 		tenant, tool, profile string
 		scopes                []string
-		rule                  string // "" is an allowed call
-		missing               string // nil is "-"
+		rule                  string // rule that denies the call; empty if it is allowed
+		missing               string // scopes that the denial names; "-" if it names none
 	}{
 		{"a", "Read", "", nil, "", "-"},
 		{"a", "Read", "wide", nil, "", "-"},
@@ -149,7 +149,8 @@ rules:
 		// A scope does not give what the tenant may not do.
 		{"b", "Bash", "wide", []string{"all"}, "may-request", "-"},
 		{"a", "KillBgTask", "", []string{"all"}, "never", "-"},
-		// A rule that grants a profile grants it only to those whose token is good for it.
+		// A rule that grants a profile grants it only to tokens whose scopes allow that
+		// profile.
 		{"a", "BackgroundBash", "", []string{"run"}, "scope", "-"},
 		{"a", "BackgroundBash", "", []string{"all"}, "", "-"},
 	} {

@@ -10,9 +10,9 @@ import (
 	"belljar.dev/policies"
 )
 
-// realistic is a policy of 50 rules as somebody writes who means it: reads and
-// builds with their options, what asks, what is refused, and some of each kind
-// that patterns cannot say.
+// realistic returns a policy of 50 rules like one in real use: reads and builds with their
+// options, calls that are asked about, calls that are refused, and some rules of each kind
+// that patterns cannot express.
 func realistic() string {
 	var b strings.Builder
 	b.WriteString(`version: 1
@@ -50,8 +50,8 @@ rules:
 	return b.String()
 }
 
-// Deciding one call under 50 rules: the thousand ordinary calls as they are,
-// and joined to scripts of 2 KB.
+// BenchmarkDecideFifty measures the decision about one call under 50 rules, for the
+// thousand ordinary calls as they are, and for scripts of 2 KB that are made of them.
 func BenchmarkDecideFifty(b *testing.B) {
 	p := parse(b, realistic())
 	var ordinary, joined []policies.Facts
@@ -89,7 +89,8 @@ func BenchmarkDecideFifty(b *testing.B) {
 	}
 }
 
-// Reading a policy of 50 rules with 200 tests, which run each time.
+// BenchmarkParseFifty measures how long it takes to read a policy of 50 rules with 200
+// tests, which run each time.
 func BenchmarkParseFifty(b *testing.B) {
 	var text strings.Builder
 	text.WriteString(realistic() + "tests:\n")

@@ -14,19 +14,19 @@ const maxBlock = 1000
 // of its program tries to repair what is not broken; the text of a Block gives
 // the real cause.
 type Block struct {
-	What    string // the action, for example "connect to pypi.example:443"; empty where Reason names it
+	What    string // the action, for example "connect to pypi.example:443"; empty if Reason names it
 	Times   int    // how often it was refused, if more than once
 	Host    bool   // the action was meant for another machine, which is not to blame
 	Reason  string
-	Rule    string // what decided, where that has a name
-	Profile string // of the box; may be empty
-	Ran     string // for example "Nothing was run."; empty where the result shows it
+	Rule    string // name of what decided; empty if it has no name
+	Profile string // profile of the box; may be empty
+	Ran     string // for example "Nothing was run."; empty if the result shows it
 	Instead string // what is allowed, or what to do
 	Retry   string // RetryNever if empty
 }
 
-// Refusal is the one line that the agent reads: the refused action, the reason,
-// that the other machine is not to blame, and what is allowed instead.
+// Refusal returns the refusal, with the one line that the agent reads: the refused action,
+// the reason, that the other machine is not to blame, and what is allowed instead.
 func (b Block) Refusal() Refusal {
 	reason := strings.TrimRight(cmp.Or(b.Reason, "the policy does not allow it"), ". ")
 	r := Refusal{

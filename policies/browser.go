@@ -10,7 +10,9 @@ type Browser int
 const (
 	BrowserOff       Browser = iota // pages are fetched, and never run
 	BrowserSandboxed                // a Chrome in a box with its own sandbox on, or no Chrome
-	BrowserDegraded                 // like sandboxed if the host allows it, else a Chrome in a box without its own sandbox
+	// like sandboxed if the host allows it, otherwise a Chrome in a box without its own
+	// sandbox
+	BrowserDegraded
 )
 
 // String is the value as policies spell it.
@@ -25,37 +27,36 @@ func (b Browser) String() string {
 	return "off"
 }
 
-// Browser is whether pages may be loaded in a Chrome for the call.
+// Browser returns whether pages may be loaded in a Chrome for the call.
 func (g profileGrant) Browser() Browser { return g.browser.walls }
 
-// NestsNamespaces reports whether what runs in the box may make user, pid and
-// network namespaces of its own below the box's: Chrome's own sandbox is made of
-// these. It is true only of the box of a browser (see ForBrowser), never of a box
-// that commands run in.
+// NestsNamespaces reports whether processes in the box may make user, pid and network
+// namespaces of their own below the box's: Chrome's own sandbox is made of these. It is
+// true only of the box of a browser (see ForBrowser), never of a box that commands run in.
 func (g Grant) NestsNamespaces() bool { return g.nests }
 
 // OfBrowser reports whether the grant is that of a browser's box.
 func (g Grant) OfBrowser() bool { return g.browserBox }
 
-// BrowserBox says what the box of a browser is to be like.
+// BrowserBox says how the box of a browser is set up.
 type BrowserBox struct {
 	Nested  bool // the browser's own sandbox is on
-	Offline bool // nothing leaves it, whatever the profile lets through
+	Offline bool // nothing leaves the box, whatever the profile lets through
 	// Downloads is the size in bytes of BrowserDownloads, a file system of its own in
 	// the box. Zero means that the box has no such directory.
 	Downloads int64
 }
 
-// BrowserDownloads is where a browser stores what it downloads, in its box.
+// BrowserDownloads is the directory in its box in which a browser stores downloads.
 const BrowserDownloads = "/tmp/down"
 
-// Downloads is the size of BrowserDownloads in the box of a browser.
+// Downloads returns the size in bytes of BrowserDownloads in the box of a browser.
 func (g Grant) Downloads() int64 { return g.downloads }
 
-// ForBrowser returns the grant of the box that a Chrome runs in for the call. The
-// box has the egress and the limits of the profile, but nothing of the workspace,
-// no mounts, no image, no environment and no ports. ForBrowser fails if the
-// profile has no browser, or requires the browser's own sandbox and b has it off.
+// ForBrowser returns the grant of the box that a Chrome runs in for the call. The box has
+// the egress and the limits of the profile, but nothing of the workspace, no mounts, no
+// image, no environment and no ports. ForBrowser fails if the profile has no browser, or if
+// it requires the browser's own sandbox and b has that sandbox off.
 func (g Grant) ForBrowser(b BrowserBox) (Grant, error) {
 	switch {
 	case g.IsZero():

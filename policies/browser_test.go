@@ -76,8 +76,8 @@ func TestForBrowserRefuses(t *testing.T) {
 	golden.Equal(t, "browser.golden", strings.Join(slices.Compact(out), "\n")+"\n")
 }
 
-// A box keeps its walls under a policy that is read later, and loses its way
-// out where that policy has no browser for it.
+// Under a policy that is read later, the box of a browser keeps its walls. If that policy
+// has no browser for it, Regrant fails.
 func TestRegrantBrowser(t *testing.T) {
 	parse := func(text string) *policies.Policy {
 		p, err := policies.Parse("policy.yaml", []byte(text))

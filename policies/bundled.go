@@ -13,10 +13,10 @@ import (
 //go:embed *.yaml
 var bundled embed.FS
 
-// DefaultName is the name of the bundled policy for those who give none.
+// DefaultName is the name of the bundled policy that applies if no policy is given.
 const DefaultName = "default"
 
-// Bundled are the names of the policies that are part of the program, in order.
+// Bundled returns the names of the policies that are part of the program, in order.
 func Bundled() []string {
 	entries, err := bundled.ReadDir(".")
 	if err != nil {
@@ -30,8 +30,8 @@ func Bundled() []string {
 	return all
 }
 
-// BundledText is the text of a bundled policy, for a file of one's own to begin
-// with. It is empty where no policy has the name.
+// BundledText returns the text of a bundled policy, for example as the beginning of a new
+// policy file. It is empty if no bundled policy has the name.
 func BundledText(name string) string {
 	if !slices.Contains(Bundled(), name) {
 		return ""
@@ -43,16 +43,16 @@ func BundledText(name string) string {
 	return string(text)
 }
 
-// BundledUse says in one line whom a bundled policy is for. It is empty where no
-// policy has the name.
+// BundledUse returns a line that says whom a bundled policy is for. It is empty if no
+// bundled policy has the name.
 func BundledUse(name string) string {
 	line, _, _ := strings.Cut(BundledText(name), "\n")
 	return strings.TrimPrefix(line, "# ")
 }
 
-// OpenBundled is a bundled policy. It parses the text anew at each call, and leaves its
-// tests to Policy.Tests: whether they pass is known before the program is built. An error
-// says that no policy has the name.
+// OpenBundled returns a bundled policy. It parses the text anew at each call, and leaves
+// the tests of the policy to Policy.Tests: whether they pass is known before the program is
+// built. It returns an error if no bundled policy has the name.
 func OpenBundled(name string) (*Policy, error) {
 	text := BundledText(name)
 	if text == "" {
@@ -67,11 +67,11 @@ func OpenBundled(name string) (*Policy, error) {
 	return p, nil
 }
 
-// testsMark begins the tests of a bundled policy, which are the last of it.
+// testsMark begins the tests of a bundled policy, which are at its end.
 const testsMark = "\ntests:\n"
 
-// untested returns the top node of a bundled policy without its tests. That of the default
-// one is in defaultTree: most starts of the program need it.
+// untested returns the top node of a bundled policy without its tests. For the default
+// policy this is defaultTree, because most starts of the program need it.
 func untested(d *decoder, text []byte) *yaml.Node {
 	if d.File == DefaultName+".yaml" {
 		return defaultTree
@@ -80,7 +80,7 @@ func untested(d *decoder, text []byte) *yaml.Node {
 	return d.root(text)
 }
 
-// Tests are the results of the tests that the policy carries, in their order. Those of a
+// Tests returns the results of the tests in the policy, in their order. The tests of a
 // bundled policy are run at each call.
 func (p *Policy) Tests() []TestResult {
 	if p.bundled == "" {
@@ -93,8 +93,8 @@ func (p *Policy) Tests() []TestResult {
 	return whole.tests
 }
 
-// Default is the bundled policy for those who give none: any command in a box
-// without network. It parses the text anew at each call.
+// Default returns the bundled policy that applies if no policy is given: any command in a
+// box without network. It parses the text anew at each call.
 func Default() *Policy {
 	p, err := OpenBundled(DefaultName)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// Every bundled policy parses, so its tests pass, and says whom it is for.
+// Every bundled policy parses, its tests pass, and its first line says whom it is for.
 func TestBundled(t *testing.T) {
 	names := policies.Bundled()
 	if got := strings.Join(names, " "); got != "ci default readonly research workstation" {
@@ -31,7 +31,7 @@ func TestBundled(t *testing.T) {
 		if err != nil || whole.Hash() != p.Hash() {
 			t.Errorf("%s: it has another hash with its tests: %v", name, err)
 		}
-		// OpenBundled reads nothing below the tests.
+		// OpenBundled does not read what is below the line tests:.
 		_, tests, _ := strings.Cut(text, "\ntests:\n")
 		for line := range strings.Lines(tests) {
 			if !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "#") && line != "\n" {
@@ -50,11 +50,11 @@ func TestBundled(t *testing.T) {
 	}
 }
 
-// docs/policy.md shows which rules of each bundled policy name each tool: it is seen what
-// becomes of a tool that is added.
+// docs/policy.md shows which rules of each bundled policy name each tool, so that the
+// effect on a new tool is seen.
 func TestRulesOfBundledPoliciesAreDocumented(t *testing.T) {
 	order := []string{"default", "research", "readonly", "ci", "workstation"}
-	rows := make(map[string][]string) // by tool
+	rows := make(map[string][]string) // by the name of the tool
 	for _, name := range order {
 		var p struct {
 			Defaults struct{ Decision string }
@@ -67,7 +67,7 @@ func TestRulesOfBundledPoliciesAreDocumented(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, tool := range policies.KnownTools() {
-			word := regexp.MustCompile(`\b` + tool + `\b`) // also in {BRACES}
+			word := regexp.MustCompile(`\b` + tool + `\b`) // also finds the tool in {BRACES}
 			var named []string
 			for _, r := range p.Rules {
 				all := r.Match.Tool.Content

@@ -12,8 +12,8 @@ import (
 	"belljar.dev/internal/golden"
 )
 
-// The default policy is read from YAML here, and not at each start: bundled_tree.go has
-// its nodes. To load it leaves them as they are.
+// The default policy is read from YAML here, and not at each start: bundled_tree.go
+// contains its nodes. Loading the policy must not change them.
 func TestDefaultTreeIsTheDefaultPolicy(t *testing.T) {
 	text, _, _ := bytes.Cut([]byte(BundledText(DefaultName)), []byte(testsMark))
 	d := newDecoder(DefaultName, text)
@@ -24,7 +24,7 @@ func TestDefaultTreeIsTheDefaultPolicy(t *testing.T) {
 	code := treeCode(t, root)
 	golden.File(t, "bundled_tree.go", code)
 	if golden.Update() {
-		return // this program has the nodes from before
+		return // the program that runs has the old nodes
 	}
 	Default()
 	if treeCode(t, defaultTree) != code {
@@ -32,7 +32,7 @@ func TestDefaultTreeIsTheDefaultPolicy(t *testing.T) {
 	}
 }
 
-// treeCode returns a file of Go that has a node and all below it.
+// treeCode returns a Go file that contains a node and all nodes below it.
 func treeCode(t *testing.T, root *yaml.Node) string {
 	t.Helper()
 	var b strings.Builder

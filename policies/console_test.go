@@ -50,8 +50,9 @@ console:
       - {when: 'claims.email.endsWith("@a.example") && claims.email_verified', role: viewer, tenants: [a]}
 `
 
-// The first condition that holds says what a person of the provider may do. One that cannot be worked
-// out lets nobody in, also not by a later one. The name has the issuer and the subject.
+// The first condition that holds says what a person of the provider may do. If a condition
+// cannot be evaluated, the person is refused, even if a later condition holds. The name
+// contains the issuer and the subject.
 func TestProvider(t *testing.T) {
 	parse := func(more string) *policies.Provider {
 		p, err := policies.Parse("policy.yaml", []byte(providerHead+more))
@@ -112,8 +113,9 @@ func TestProvider(t *testing.T) {
 `).Error()+"\n"+faults(t, head+"console:\n  provider: {}\n").Error()+"\n")
 }
 
-// The name of a person begins with what is sure, and no log cuts it: with the name that they have
-// chosen at the provider they can neither pass as somebody else nor hide who they are.
+// The name of a person begins with the part that is certain, and no log cuts it. So the
+// name that a person has chosen at the provider can neither make that person look like
+// another one nor hide the person.
 func TestNameOfAPersonOfAProvider(t *testing.T) {
 	p, err := policies.Parse("policy.yaml", []byte(head+`console:
   provider: {url: "https://login.example/realm", client: belljar, name: name, roles: [{when: "true", role: viewer}]}

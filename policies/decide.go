@@ -2,8 +2,8 @@ package policies
 
 import "slices"
 
-// Decide answers one call. It reads nothing but the policy and the facts, so
-// equal calls get equal answers.
+// Decide returns the decision about one call. It reads nothing but the policy and the
+// facts, so equal calls get equal decisions.
 func (p *Policy) Decide(f Facts) Decision {
 	d := p.decide(f)
 	d.Policy = p.hash
@@ -39,7 +39,7 @@ func (p *Policy) decide(f Facts) Decision {
 			return no
 		}
 	}
-	if f.Scopes != nil && d.Verdict != Deny { // a rule may have granted another profile than the one asked for
+	if f.Scopes != nil && d.Verdict != Deny { // a rule may have granted another profile than the call asked for
 		if no, refuse := p.Login().outOfScope(f, d.offered().profile); refuse {
 			no.Parts = d.Parts
 			return no
@@ -51,7 +51,7 @@ func (p *Policy) decide(f Facts) Decision {
 	return d
 }
 
-// alone is Decide without the layers below: the decision of the system's file.
+// alone returns the decision of the system's file, without the layers below.
 func (p *Policy) alone(f Facts, profile string, pieces []piece) Decision {
 	d, grants := p.judge(f, profile, pieces)
 	if d.Verdict == Deny {
@@ -66,8 +66,8 @@ func (p *Policy) alone(f Facts, profile string, pieces []piece) Decision {
 				Instead: "Send the parts as separate calls.",
 			}
 		}
-		// A rule granted another profile than the call asked for: what other
-		// rules refuse in that profile must hold too.
+		// A rule granted another profile than the call asked for: refusals of other rules
+		// in that profile must count too.
 		granted = slices.Min(grants)
 		again, _ := p.judge(f, granted, pieces)
 		if again.Verdict < d.Verdict && again.Rule != ruleDefault {

@@ -4,11 +4,12 @@ import (
 	"slices"
 )
 
-// An act is a part of a call, as a command of a script is. A match with the key act speaks
-// about acts, and all that it names must fit one act: on the document, url what the act
-// leads to, path its file. A match without that key lets no act through, unless it names no
-// kind of part at all. Where it refuses, its urls, hosts and paths count for acts too, so that
-// a rule which kept something from other tools keeps it from a browser.
+// An act is a part of a call, as a command is a part of a script. A match with the key act
+// matches only acts, and all keys of the match must fit one act: on its document, url the
+// URL that it leads to, path its file. A match without the key act lets no act through,
+// unless it names no kind of part at all. If the match refuses, its urls, hosts and paths
+// count for acts too: a rule that kept something from other tools also keeps it from a
+// browser.
 
 // readAct makes a piece of an act.
 func readAct(a Act) piece {
@@ -48,7 +49,7 @@ func readAct(a Act) piece {
 	return pc
 }
 
-// readPlace reads the URL of a document. unread is true for one that patterns cannot be
+// readPlace reads the URL of a document. unread is true for a URL that patterns cannot be
 // compared with, for example about:blank.
 func readPlace(s string) (a address, unread bool) {
 	a, err := readURL(s)
@@ -60,16 +61,16 @@ type actPiece struct {
 	Act
 
 	on, to             address
-	onUnread, toUnread bool   // it has a URL there that cannot be read
-	file               *piece // its path; nil for none
+	onUnread, toUnread bool   // the act has a URL there that cannot be read
+	file               *piece // file of its path; nil if it has no path
 }
 
-// actsLead reports whether a document is asked for at the URL that an act leads to.
+// actsLead reports whether an act makes a browser ask for a document at the act's To.
 func actsLead(a Act) bool {
 	return a.Kind == ActNavigate || a.Kind == ActFollow || a.Kind == ActSubmit
 }
 
-// aboutAct is about for an act.
+// aboutAct does the same as about, for an act.
 func (m *match) aboutAct(pc *piece, trust bool) proof {
 	if len(m.acts) == 0 {
 		return m.minds(pc.act, trust)
@@ -90,8 +91,8 @@ func (m *match) aboutAct(pc *piece, trust bool) proof {
 	return sure
 }
 
-// fits says whether a URL of an act is one of the patterns. A URL that is not there fits
-// none. One that cannot be read may be anything to a rule that refuses.
+// fits returns whether a URL of an act matches one of the patterns. An empty URL matches no
+// pattern. A URL that cannot be read may match any pattern of a rule that refuses.
 func fits(patterns []urlGlob, text string, a address, unread, trust bool) proof {
 	switch {
 	case text == "":
@@ -119,8 +120,8 @@ func (m *match) aboutFile(file *piece) proof {
 	return best
 }
 
-// minds says whether a match that does not name acts refuses one: because of a document, a
-// host or a file that the act has to do with.
+// minds says whether a match that does not name acts refuses an act: because of a document,
+// a host or a file of the act.
 func (m *match) minds(a *actPiece, trust bool) proof {
 	if trust {
 		return no
@@ -140,9 +141,8 @@ func (m *match) minds(a *actPiece, trust bool) proof {
 	return best
 }
 
-// aboutHost says whether one of the hosts is that of a piece. As under net, "*"
-// is every public name to a match that lets through, and everything to one that
-// does not.
+// aboutHost says whether one of the match's hosts is that of a piece. As under net, "*" is
+// every public name if the rule allows, and every host if it refuses.
 func (m *match) aboutHost(pc *piece, trust bool) proof {
 	for _, h := range m.hosts {
 		if trust && h.allows(pc.host) || !trust && h.denies(pc.host) {

@@ -10,7 +10,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// acting is a policy of a shop. Its rules name acts, and some are older ones that name none.
+// acting is a policy of a shop. Some of its rules name acts, and older rules do not.
 const acting = `version: 1
 secrets: {pw: {env: PW}}
 defaults: {decision: deny, profile: web}
@@ -45,7 +45,7 @@ func acts(all ...policies.Act) policies.Facts {
 	return policies.Facts{Tool: policies.ActTool, Acts: all}
 }
 
-// The decisions about acts, with the rule that decides.
+// TestActs checks the decisions about acts, and which rule decides.
 func TestActs(t *testing.T) {
 	p := parse(t, acting)
 	type act = policies.Act
@@ -87,7 +87,7 @@ func TestActs(t *testing.T) {
 		{"a rule for another profile", "allow other", []act{{Kind: policies.ActEval, On: shopURL}}},
 		{"two acts, the stricter", "ask order-paid", []act{{Kind: policies.ActPress, On: shopURL}, {Kind: policies.ActSubmit, On: shopURL, To: payURL, Method: "POST"}}},
 		{"two acts of two profiles", "deny mixed-profiles", []act{{Kind: policies.ActPress, On: shopURL}, {Kind: policies.ActEval, On: shopURL}}},
-		// An act that says too little is not judged.
+		// An act that lacks a fact is denied as unreadable.
 		{"the zero act", "deny unreadable", []act{{}}},
 		{"no such kind", "deny unreadable", []act{{Kind: "click", On: shopURL}}},
 		{"zero beside another", "deny unreadable", []act{{Kind: policies.ActPress, On: shopURL}, {}}},
@@ -109,7 +109,8 @@ func TestActs(t *testing.T) {
 	}
 }
 
-// Acts are nothing to other tools, and other tools have none.
+// Only the tool of browsers may have acts, and a call of another tool with an act is
+// denied.
 func TestActsAreOfOneTool(t *testing.T) {
 	p := parse(t, strings.Replace(acting, "decision: deny, profile: web", "decision: allow, profile: web", 1))
 	press := policies.Act{Kind: policies.ActPress, On: shopURL}
@@ -124,7 +125,8 @@ func TestActsAreOfOneTool(t *testing.T) {
 	}
 }
 
-// Where no profile lets browsers act, or no rule lets an act through, the tools are not there (BR1).
+// If no profile lets browsers act, or no rule lets an act through, the tools are not
+// offered (BR1).
 func TestActsAreOff(t *testing.T) {
 	const rules = "rules:\n  - {id: all, match: {tool: \"*\"}, decision: allow}\n"
 	press := acts(policies.Act{Kind: policies.ActPress, On: shopURL})
@@ -157,7 +159,7 @@ func TestActsAreOff(t *testing.T) {
 	}
 }
 
-// Only the kinds of act are offered that some rule may let through (BR2).
+// Only the kinds of act that some rule may let through are offered (BR2).
 func TestActsThatMayPass(t *testing.T) {
 	const profile = "version: 1\nsecrets: {pw: {env: PW}}\ndefaults: {decision: deny, profile: a}\nprofiles:\n  a: {browser: {walls: sandboxed, act: true%s}}\nrules:\n"
 	const every = "navigate follow submit download press type point upload save confirm"
@@ -185,8 +187,8 @@ func TestActsThatMayPass(t *testing.T) {
 	}
 }
 
-// A document that a page asks for is judged as an act of the same call. The page to which an act
-// leads is decided already, until the act is done.
+// A document that a page asks for is judged as an act of the same call. The page that an
+// act leads to is already decided about, until the act is done.
 func TestDecideDocument(t *testing.T) {
 	p := parse(t, acting)
 	form := policies.Act{Kind: policies.ActSubmit, On: shopURL, To: payURL, Method: "POST"}
@@ -230,8 +232,8 @@ func TestDecideDocument(t *testing.T) {
 	}
 }
 
-// The URL that was decided about is the one that a browser asks for, however an agent has written
-// it.
+// A decision about a URL is valid for the URL that a browser asks for, however an agent has
+// written it.
 func TestApprovedAddressesAsBrowsersWriteThem(t *testing.T) {
 	p := parse(t, `version: 1
 defaults: {decision: deny, profile: web}
@@ -267,7 +269,7 @@ rules: [{id: ask, match: {act: navigate}, decision: ask}]
 	}
 }
 
-// A document can be decided about by a policy that came after the grant.
+// A policy that was loaded after the grant can decide about a document.
 func TestDocumentsByALaterPolicy(t *testing.T) {
 	p := parse(t, acting)
 	later := parse(t, strings.Replace(acting, "rules:\n", "rules:\n  - {id: closed, match: {act: [follow, submit]}, decision: deny}\n", 1))
@@ -278,7 +280,7 @@ func TestDocumentsByALaterPolicy(t *testing.T) {
 	if d := g.DecideDocumentBy(later.Decide, shopURL, payURL, "GET"); d.Verdict != policies.Deny || d.Rule != "closed" {
 		t.Errorf("got %v by %s", d.Verdict, d.Rule)
 	}
-	// A file is another act than a document, even of the same address.
+	// Downloading a file is another act than opening a document, even at the same address.
 	files := parse(t, `version: 1
 defaults: {decision: deny, profile: web}
 profiles: {web: {browser: {walls: sandboxed, act: true}}}
@@ -302,8 +304,8 @@ rules: [{id: files, match: {act: [download, press]}, decision: allow}]
 	}
 }
 
-// A question about an act gives the profile that a rule grants to the act: a call does not ask
-// for the profile of a browser by name.
+// A question about an act offers the profile that a rule grants to the act: a call does not
+// name the profile of a browser.
 func TestAskedActsHaveTheirProfile(t *testing.T) {
 	p := parse(t, "version: 1\ndefaults: {decision: deny, profile: work}\nprofiles:\n  work: {}\n  web: {browser: {walls: sandboxed, act: true}}\nrules:\n"+
 		"  - {id: surf, match: {tool: Browser}, decision: allow, profile: web}\n  - {id: forms, match: {act: submit}, decision: ask}\n  - {id: alone, match: {tool: Bash}, decision: ask}\n")
@@ -316,7 +318,7 @@ func TestAskedActsHaveTheirProfile(t *testing.T) {
 	}
 }
 
-// A layer narrows what browsers do, and never gives an act.
+// A layer narrows what browsers do, and never allows an act that the policy denies.
 func TestActsUnderLayers(t *testing.T) {
 	p := parse(t, acting)
 	layer, err := policies.ParseLayer(policies.LayerSession, "layer.yaml", []byte("version: 1\nrules:\n  - {id: no-pay, match: {act: submit, url: \"https://shop.example/pay\"}, decision: deny}\n  - {id: free, match: {act: upload}, decision: allow}\n"), p)
@@ -338,7 +340,8 @@ func TestActsUnderLayers(t *testing.T) {
 	}
 }
 
-// The texts that agents read of acts that are refused or asked about.
+// TestActRefusals compares the texts that agents get about refused acts and about questions
+// with a golden file.
 func TestActRefusals(t *testing.T) {
 	p := parse(t, acting)
 	var b strings.Builder
@@ -369,7 +372,7 @@ func TestActRefusals(t *testing.T) {
 	golden.Equal(t, "refusal/acts.golden", b.String())
 }
 
-// Which addresses may be opened by name (BR27).
+// TestOpens checks which addresses an agent may open by name (BR27).
 func TestOpens(t *testing.T) {
 	seen := policies.Acting{Act: true}
 	anywhere := policies.Acting{Act: true, Open: policies.OpenAny}
@@ -400,7 +403,7 @@ func TestOpens(t *testing.T) {
 	}
 }
 
-// The kinds are each other's, and what an agent reads of one contains no control character.
+// ActKinds returns all kinds, and the text of an act contains no control character.
 func TestActKinds(t *testing.T) {
 	kinds := policies.ActKinds()
 	if len(kinds) != 12 || slices.Contains(kinds, "") {

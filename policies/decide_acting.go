@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// unacting refuses a call of a tool of browsers if the profile that it gets lets no browser
-// act. granted is that profile.
+// unacting refuses a call of a browser tool if the profile that it gets lets no browser
+// act. granted is the grant with that profile.
 func (s *ruleset) unacting(f *Facts, d Decision, granted Grant) (Decision, bool) {
 	switch {
 	case d.Verdict == Deny:
 		return d, false
 	case len(f.Acts) > 0 && f.Tool != ActTool:
-		// Nothing but the browser's tool acts: facts that say so are mistaken.
+		// Only the tool of browsers may have acts: other calls with acts are denied.
 	case !slices.Contains(actTools, f.Tool) || granted.Acting().Act:
 		return d, false
 	}

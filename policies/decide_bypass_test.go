@@ -18,8 +18,8 @@ func careful(t testing.TB) *policies.Policy {
 	return parse(t, string(text))
 }
 
-// The ordinary ways of writing an ordinary or a forbidden thing. rule is empty
-// where it does not matter which one decides.
+// Ordinary and forbidden actions in their ordinary spellings. rule is empty if it does not
+// matter which rule decides.
 func TestCarefulPolicy(t *testing.T) {
 	p := careful(t)
 	tests := []struct {
@@ -91,8 +91,8 @@ func TestCarefulPolicy(t *testing.T) {
 	}
 }
 
-// Ways round rules about text that were published or found by trying. None may
-// be allowed.
+// Ways around rules about text that were published or found by trying. None of them may be
+// allowed.
 func TestBypasses(t *testing.T) {
 	p := careful(t)
 	for _, command := range []string{
@@ -239,8 +239,8 @@ func TestBypasses(t *testing.T) {
 			t.Errorf("%q is allowed by %s", command, d.Rule)
 		}
 	}
-	// No reading of the command can tell these: which file a name of git means,
-	// and what the code in a directory does. The box holds them.
+	// No reading of the command can show two things: which file a name of git means, and
+	// what the code in a directory does. The box confines both.
 	for _, command := range []string{"git show HEAD:.env", "go test ./..."} {
 		if d := p.Decide(bash(command)); d.Verdict != allow {
 			t.Errorf("%q: got %v by %s; if a rule sees it now, it belongs above", command, d.Verdict, d.Rule)

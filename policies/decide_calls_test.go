@@ -40,7 +40,7 @@ func ordinaryCalls(t testing.TB) []ordinary {
 			switch mark, rest, ok := strings.Cut(line, " "); {
 			case ok && (mark == "$" || mark == "&" || mark == "@"):
 				all = append(all, ordinary{file: file, line: i + 1, text: line, facts: ordinaryFacts(mark, rest)})
-			case len(all) > first: // more of the call above
+			case len(all) > first: // one more line of the call above
 				all[len(all)-1].text += "\n" + line
 				all[len(all)-1].facts.Command += "\n" + line
 			}
@@ -149,8 +149,7 @@ func TestOrdinaryCallsVary(t *testing.T) {
 	}
 }
 
-// subcommand is the program of a command, with the subcommand of those that
-// have many.
+// subcommand returns the program of a command, and its subcommand if the program has many.
 func subcommand(words []shell.Word) string {
 	many := []string{"git", "go", "cargo", "npm", "npx", "pnpm", "docker", "gh", "uv", "pip", "kubectl"}
 	if len(words) > 1 && slices.Contains(many, words[0].Text) && words[1].Certainty == shell.Exact && !strings.HasPrefix(words[1].Text, "-") {

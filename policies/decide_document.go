@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// DecideDocument returns the decision of the policy that made the grant about a document that
-// a page asks for while the grant's call acts on it: on is the document before, to and method
-// are those of the request. It is judged as an act of the same call, unless it is what one of
-// the call's own acts leads to. The Decision has no Grant.
+// DecideDocument returns the decision about a document that a page asks for while the
+// grant's call acts on the page. on is the document before; to and method are those of the
+// request. The policy that made the grant judges it as an act of the same call. But if one
+// of the call's own acts leads to the document, it is already allowed. The Decision has no
+// Grant.
 func (g Grant) DecideDocument(on, to, method string) Decision {
 	return g.DecideDocumentBy(func(f Facts) Decision {
 		d := g.policy.Decide(f)
@@ -19,18 +20,18 @@ func (g Grant) DecideDocument(on, to, method string) Decision {
 	}, on, to, method)
 }
 
-// DecideDocumentBy is DecideDocument with another policy, such as the one that holds by now:
-// decide is asked in the place of the policy that made the grant.
+// DecideDocumentBy is like DecideDocument, but calls decide instead of the policy that made
+// the grant. decide is for example that of the policy that is in force now.
 func (g Grant) DecideDocumentBy(decide func(Facts) Decision, on, to, method string) Decision {
 	return g.decideAsked(decide, Act{Kind: ActFollow, On: on, To: to, Method: method})
 }
 
-// DecideFileBy is DecideDocumentBy for a file that the browser downloads for a page.
+// DecideFileBy is like DecideDocumentBy, for a file that the browser downloads for a page.
 func (g Grant) DecideFileBy(decide func(Facts) Decision, on, to, method string) Decision {
 	return g.decideAsked(decide, Act{Kind: ActDownload, On: on, To: to, Method: method})
 }
 
-// decideAsked decides about what a page asks for.
+// decideAsked decides about a document or a file that a page asks for.
 func (g Grant) decideAsked(decide func(Facts) Decision, a Act) Decision {
 	file := a.Kind == ActDownload
 	if !gets(a.Method) {
@@ -59,18 +60,19 @@ func (g Grant) decideAsked(decide func(Facts) Decision, a Act) Decision {
 	return d
 }
 
-// Acted returns the grant after the acts of its call are done: what they lead to is decided
-// about again from then on.
+// Acted returns the grant after the acts of its call are done: from then on, the documents
+// that they lead to are decided about again.
 func (g Grant) Acted() Grant {
 	g.acts, g.approved = nil, false
 	return g
 }
 
-// gets reports whether a method is that of a link; an act without a method is one.
+// gets reports whether a method is that of a link. An act without a method counts as a
+// link.
 func gets(method string) bool { return method == "" || method == "GET" || method == "HEAD" }
 
-// sameDocument reports whether two URLs are of one document: they may differ in what browsers
-// write in another way, and in the fragment, which no request has.
+// sameDocument reports whether two URLs are those of one document. They may differ in
+// spellings that browsers unify, and in the fragment, which no request contains.
 func sameDocument(a, b string) bool {
 	x, ok := requested(a)
 	if !ok {
@@ -80,8 +82,9 @@ func sameDocument(a, b string) bool {
 	return ok && x == y
 }
 
-// requested is a URL as a browser asks for it (URL Standard, "URL serializing"): without its
-// fragment, and written in one way.
+// requested returns a URL as a browser asks for it (URL Standard, "URL serializing"):
+// without its fragment, and in one spelling. It returns false if the URL is not one of http
+// or https.
 func requested(raw string) (string, bool) {
 	raw, _, _ = strings.Cut(raw, "#")
 	u, err := ParseURL(raw)
@@ -100,8 +103,8 @@ func requested(raw string) (string, bool) {
 	return u.Scheme + "://" + host + undotted("/"+browserEscaped(path, `"<>^`+"`{}")) + query, true
 }
 
-// browserEscaped is a part of a URL with what browsers write as an escape: what is not ASCII,
-// and some signs.
+// browserEscaped returns a part of a URL in which the bytes that browsers escape are
+// escaped: bytes that are not ASCII, and those in signs.
 func browserEscaped(s, signs string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {
@@ -114,7 +117,7 @@ func browserEscaped(s, signs string) string {
 	return b.String()
 }
 
-// undotted is a path without its dots: browsers leave them out.
+// undotted returns a path without its segments . and .., as browsers do.
 func undotted(path string) string {
 	dot := strings.NewReplacer("%2e", ".", "%2E", ".")
 	var kept []string

@@ -7,46 +7,47 @@ import (
 	"time"
 )
 
-// The limits of what leaves a box of a profile that does not name them.
+// The limits of what leaves a box if its profile does not state them.
 const (
-	DefaultConns       = 64              // connections open at once
-	DefaultConnRate    = 100.0           // new ones in a second
-	DefaultEgressBytes = 1 << 30         // both ways, in the life of a box
-	DefaultConnIdle    = 5 * time.Minute // of a silent connection
-	DefaultConnLife    = time.Hour       // of any connection
+	DefaultConns       = 64              // connections that are open at the same time
+	DefaultConnRate    = 100.0           // new connections in a second
+	DefaultEgressBytes = 1 << 30         // bytes in both directions, in the life of a box
+	DefaultConnIdle    = 5 * time.Minute // longest silence of a connection
+	DefaultConnLife    = time.Hour       // longest life of a connection
 )
 
-// Egress says what may leave a box. The zero Egress is nothing: no name, no
+// Egress says what may leave a box. The zero Egress lets nothing leave: no name, no
 // address, no byte. It never changes; its methods are safe for concurrent use.
 //
-// The code that opens connections asks in this order: Names before it resolves a
-// name, Connect before it dials, Denied for each address of the name,
-// AllowsPrivate for each of these that is not public, and Request for each
-// request if the verdict of Connect says so.
+// The code that opens connections calls in this order: Names before it resolves a name,
+// Connect before it dials, Denied for each address of the name, AllowsPrivate for each of
+// these addresses that is not public, and Request for each request if the verdict of
+// Connect says so.
 type Egress struct {
-	Allow     []EgressRule   // what may be reached; nothing else but Private can be
-	Deny      []EgressRule   // what may not, whatever Allow and Private say
-	Private   []PrivateRule  // what may be reached although its address is not a public one
-	Limits    EgressLimits   // each above zero where anything may be reached
-	Secrets   []SecretHeader // what the door adds to requests
+	Allow     []EgressRule   // what may be reached; apart from Private, nothing else may be reached
+	Deny      []EgressRule   // what may not be reached, whatever Allow and Private say
+	Private   []PrivateRule  // what may be reached although its address is not public
+	Limits    EgressLimits   // each is above zero if anything may be reached
+	Secrets   []SecretHeader // headers that the door adds to requests
 	Intercept bool           // TLS is opened at the door, with an authority that only the box trusts
 }
 
-// EgressRule matches connections and, where it names methods or paths, the
-// requests on them.
+// EgressRule matches connections and, if it names methods or paths, the requests on them.
 type EgressRule struct {
-	Host    string   // a name, "*.name" for all names below it, an address, or "*": every public name, and under Deny everything
+	// a name; "*.name" for all names below it; an address; or "*" for every public name,
+	// and under Deny for every host
+	Host    string
 	Ports   []uint16 // never zero; an empty list means no port under Allow and every port under Deny
-	Methods []string // of HTTP, upper case; empty for any
-	Paths   []string // globs as in rules about URLs, "/v1/**"; empty for any
-	Source  Source   // where the policy says so
+	Methods []string // HTTP methods, upper case; empty for any method
+	Paths   []string // globs as in rules about URLs, for example "/v1/**"; empty for any path
+	Source  Source   // place of the rule in the policy
 
-	compiled *egressMatch // of a rule that Parse made; others are compiled when they are asked
+	compiled *egressMatch // set by Parse; other rules are compiled at each use
 }
 
-// PrivateRule lets a connection go to an address that is not public: a
-// person's own server. With a port it allows the connection too; where a rule
-// of Allow speaks about the same host and port, that rule says which requests.
+// PrivateRule lets a connection go to an address that is not public, for example a person's
+// own server. With a port, it also allows the connection. If a rule of Allow speaks about
+// the same host and port, that rule decides which requests are allowed.
 type PrivateRule struct {
 	Host Host
 	Port uint16 // 0 for every port that Allow lets through
@@ -55,38 +56,40 @@ type PrivateRule struct {
 // EgressLimits bound what one box may send and receive. Every field must be
 // above zero.
 type EgressLimits struct {
-	Conns int           // open at once
-	Rate  float64       // new ones in a second; a burst of twice as many is let through
-	Bytes int64         // both ways together, in the life of the box
-	Idle  time.Duration // after which a silent connection is closed
+	Conns int           // connections that are open at the same time
+	Rate  float64       // new connections in a second; a burst of twice as many is let through
+	Bytes int64         // bytes in both directions together, in the life of the box
+	Idle  time.Duration // time after which a silent connection is closed
 	Life  time.Duration // longest life of a connection
 }
 
-// SecretHeader is a header that the door adds to requests: the box never sees
-// its value. Value holds the secret's name as ${secret:NAME}.
+// SecretHeader is a header that the door adds to requests: the box never sees its value.
+// Value contains the secret's name as ${secret:NAME}.
 type SecretHeader struct {
 	Secret  string
 	Host    string   // as in EgressRule, but never "*"
-	Methods []string // empty for any but TRACE, whose answer repeats the header
-	Paths   []string // empty for any
-	Header  string   // in its canonical spelling
+	Methods []string // empty for any method except TRACE, whose answer repeats the header
+	Paths   []string // empty for any path
+	Header  string   // name of the header in its canonical spelling
 	Value   string
 
 	compiled *egressMatch
 }
 
-// EgressVerdict is the answer about one connection or request.
+// EgressVerdict is the decision about one connection or request.
 type EgressVerdict struct {
-	Allowed  bool
-	Requests bool   // of a connection: each request on it must be judged too; one whose requests cannot be seen must be refused
-	Rule     string // what decided, for example "allow api.github.com" or "no rule"
-	Reason   string // why not, for the agent; empty where it is allowed
-	Source   Source // where the policy says so; zero where no rule spoke
+	Allowed bool
+	// for a connection: each request on it must be judged too; if its requests cannot be
+	// seen, it must be refused
+	Requests bool
+	Rule     string // rule that decided, for example "allow api.github.com", or "no rule"
+	Reason   string // why it is refused, for the agent; empty if it is allowed
+	Source   Source // place in the policy; zero if no rule decided
 }
 
-// Connect decides about a connection to a port of a host, before any byte of
-// it is read. Deny beats allow. A rule with methods or paths decides nothing
-// here but that the requests must be seen.
+// Connect decides about a connection to a port of a host, before any byte of it is read.
+// Deny beats allow. A rule with methods or paths only decides here that the requests must
+// be seen.
 func (e *Egress) Connect(h Host, port uint16) EgressVerdict {
 	if h.IsZero() || port == 0 {
 		return EgressVerdict{Rule: noRule, Reason: "it names no host and port"}
@@ -122,11 +125,11 @@ func (e *Egress) Connect(h Host, port uint16) EgressVerdict {
 	return EgressVerdict{Rule: noRule, Reason: e.why(h, port)}
 }
 
-// Request decides about one HTTP request on a connection that Connect allowed.
-// The path is the request's, escaped as it came, without its query.
+// Request decides about one HTTP request on a connection that Connect allowed. The path is
+// that of the request, escaped as it came, without its query.
 //
-// A path that servers read in different ways satisfies no rule of Allow that
-// names paths, and every rule of Deny that does.
+// A path that servers read in different ways satisfies no rule of Allow that names paths,
+// and every rule of Deny that names paths.
 func (e *Egress) Request(h Host, port uint16, method, path string) EgressVerdict {
 	v := e.Connect(h, port)
 	if !v.Allowed || !v.Requests {
@@ -149,7 +152,7 @@ func (e *Egress) Request(h Host, port uint16, method, path string) EgressVerdict
 			others = append(others, m.requests)
 		}
 	}
-	if len(others) == 0 { // only Private has let the connection through
+	if len(others) == 0 { // only Private allowed the connection
 		v.Requests = false
 		return v
 	}
@@ -196,7 +199,7 @@ func (e *Egress) Names(h Host) bool {
 	return slices.ContainsFunc(e.Private, func(r PrivateRule) bool { return r.Host == h && r.Port != 0 && open(r.Port) })
 }
 
-// Ports are the ports that connections may go to, on whatever host, in order.
+// Ports returns the ports that connections may go to, on any host, in order.
 func (e *Egress) Ports() []uint16 {
 	var all []uint16
 	for _, r := range e.Allow {
@@ -211,10 +214,10 @@ func (e *Egress) Ports() []uint16 {
 	return slices.Compact(all)
 }
 
-// Headers are the headers with secrets that the door adds to a request which
-// Request allowed. Of two with one name only the first is added. A path that
-// servers read in different ways gets none that is for some paths only. A header is for
-// requests with all of the methods: a websocket has two.
+// Headers returns the headers with secrets that the door adds to a request that Request
+// allowed. Of two headers with the same name only the first is added. A path that servers
+// read in different ways gets no header that is for some paths only. A header is added only
+// if it is for all of the methods: a websocket has two.
 func (e *Egress) Headers(h Host, path string, methods ...string) []SecretHeader {
 	if len(e.Secrets) == 0 || slices.Contains(methods, "TRACE") {
 		return nil
@@ -233,7 +236,7 @@ func (e *Egress) Headers(h Host, path string, methods ...string) []SecretHeader 
 	return all
 }
 
-// HostSecrets are the headers with secrets that some request to a host may get.
+// HostSecrets returns the headers with secrets that some request to a host may get.
 func (e *Egress) HostSecrets(h Host) []SecretHeader {
 	var all []SecretHeader
 	for i := range e.Secrets {
@@ -247,14 +250,14 @@ func (e *Egress) HostSecrets(h Host) []SecretHeader {
 // IsZero reports whether nothing may leave.
 func (e *Egress) IsZero() bool { return len(e.Allow)+len(e.Private) == 0 }
 
-// noRule is what a verdict names where no rule spoke.
+// noRule is the rule in a verdict if no rule decided.
 const noRule = "no rule"
 
-// shownRules bounds what a reason lists of what is allowed instead.
+// shownRules bounds the number of allowed alternatives that a reason lists.
 const shownRules = 3
 
-// why says to an agent why no rule lets a connection through, and what the
-// nearest one lets through.
+// why returns, for the agent, why no rule lets a connection through, and what is allowed
+// instead.
 func (e *Egress) why(h Host, port uint16) string {
 	if e.IsZero() {
 		return "the profile lets nothing out"

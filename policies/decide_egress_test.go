@@ -19,7 +19,7 @@ func host(t testing.TB, s string) policies.Host {
 	return h
 }
 
-// decisions is the net that the table below asks.
+// decisions is the net section for the tests below.
 const decisions = `mode: proxy
 tls: intercept
 allow:
@@ -180,12 +180,12 @@ func TestRequest(t *testing.T) {
 		{"api.example", "GET", "/v1/\r\nX: y", false},
 		{"api.example", "GET", "https://api.example/v1/x", false},
 		{"api.example", "OPTIONS", "*", false},
-		// "/**" is every path, also one that is vague.
+		// "/**" is every path, also a vague path.
 		{"all.example", "GET", "/a/../b%2f", true},
 		{"all.example", "POST", "/a", false},
 		{"both.example", "PUT", "/narrow/x", true},
 		{"both.example", "PUT", "/wide", false},
-		// Deny needs only the possibility.
+		// For a rule of Deny a possible match is enough.
 		{"part.example", "GET", "/x", true},
 		{"part.example", "POST", "/x/y", true},
 		{"part.example", "DELETE", "/x", false},
@@ -203,7 +203,7 @@ func TestRequest(t *testing.T) {
 		{"part.example", "GET", "/%40ROOT", false},
 		{"part.example", "GET", "/@rooted", true},
 		{"part.example", "OPTIONS", "*", false},
-		// Where no request is judged, none is refused.
+		// If no request is judged, no request is refused.
 		{"files.example", "DELETE", "/a/../b", true},
 		{"evil.pypi.example", "GET", "/", false},
 		{"none.example", "GET", "/", false},
@@ -213,7 +213,7 @@ func TestRequest(t *testing.T) {
 			t.Errorf("%s %s%s: got %+v, want %v", tt.method, tt.host, tt.path, v, tt.want)
 		}
 	}
-	// A rule of Allow says more than allow_private.
+	// A rule of Allow counts more than allow_private.
 	if v := e.Request(host(t, "dev.internal"), 8080, "POST", "/"); v.Allowed {
 		t.Errorf("POST to dev.internal: got %+v", v)
 	}
@@ -318,8 +318,8 @@ secrets:
 	}
 }
 
-// A rule that Parse did not make is read when it is asked, and one that cannot
-// be read is closed.
+// A rule that Parse did not make is compiled at each use, and a rule that cannot be read
+// lets nothing through.
 func TestRulesFromElsewhere(t *testing.T) {
 	web := []uint16{443}
 	h := host(t, "files.example")
@@ -363,9 +363,8 @@ func TestReasonsSayWhatIsLetThrough(t *testing.T) {
 	}
 }
 
-// Whatever a path looks like, a rule that allows some paths lets it through
-// only if the one that denies the same paths stops it: allow needs proof and
-// deny possibility.
+// Whatever a path looks like, if a rule that allows some paths lets it through, a rule that
+// denies the same paths stops it: to allow needs proof, to deny needs a possibility.
 func FuzzRequestPath(f *testing.F) {
 	for _, s := range []string{"/v1/x", "/v1/../x", "/v1/%2e", "/V1", "/v1/x%20y", "/@a", "/%40a", "*", "", "/a,b", "/v1/%7B"} {
 		f.Add("/v1/**", s)

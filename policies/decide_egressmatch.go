@@ -8,26 +8,25 @@ import (
 	"strings"
 )
 
-// egressMatch is an EgressRule or a SecretHeader in the form in which it is
-// asked.
+// egressMatch is the compiled form of an EgressRule or a SecretHeader.
 type egressMatch struct {
 	host     hostMatch
 	ports    []uint16
 	methods  []string
 	paths    []glob
-	folded   []glob // the same in small letters, for rules that deny
-	all      bool   // every request: neither methods nor paths narrow it
-	invalid  bool   // it cannot be read: it allows nothing and denies everything
-	allow    string // what a verdict calls the rule
+	folded   []glob // the paths in small letters, for rules that deny
+	all      bool   // every request fits: neither methods nor paths narrow the rule
+	invalid  bool   // the rule cannot be read: it allows nothing and denies everything
+	allow    string // name of the rule in a verdict; deny is the name under Deny
 	deny     string
-	requests string // what it says about requests, for a reason
+	requests string // the requests that the rule names, for a reason
 }
 
 // hostMatch is the host of a rule.
 type hostMatch struct {
 	every bool   // "*"
 	below string // ".name" of "*.name"
-	host  Host   // of all others
+	host  Host   // any other host
 }
 
 // compileHost reads the host of a rule, without a port.
@@ -51,7 +50,7 @@ func compileHost(s string) (hostMatch, error) {
 	return hostMatch{host: h}, nil
 }
 
-// String is the host as rules spell it.
+// String returns the host as rules spell it.
 func (m hostMatch) String() string {
 	switch {
 	case m.every:
@@ -83,7 +82,7 @@ func (m hostMatch) denies(h Host) bool {
 	return m.host == h
 }
 
-// overlaps reports whether some host fits both, read as rules that allow.
+// overlaps reports whether some host fits both m and o, read as rules that allow.
 func (m hostMatch) overlaps(o hostMatch) bool {
 	switch {
 	case m.every || o.every:
@@ -100,8 +99,8 @@ func (m hostMatch) overlaps(o hostMatch) bool {
 	return o.denies(m.host)
 }
 
-// within reports whether o, read as a rule that denies, speaks about all that
-// m allows.
+// within reports whether o, read as a rule that denies, speaks about all hosts that m
+// allows.
 func (m hostMatch) within(o hostMatch) bool {
 	switch {
 	case o.every:
@@ -114,7 +113,7 @@ func (m hostMatch) within(o hostMatch) bool {
 	return o.denies(m.host)
 }
 
-// ready is the rule compiled.
+// ready returns the compiled form of the rule.
 func (r *EgressRule) ready() *egressMatch {
 	if r.compiled != nil {
 		return r.compiled
@@ -129,9 +128,9 @@ func (s *SecretHeader) ready() *egressMatch {
 	return compileEgress(s.Host, nil, s.Methods, s.Paths)
 }
 
-// compileEgress makes the match of a rule. Parse has refused rules that cannot be
-// read. Such a rule from elsewhere allows nothing under Allow and denies
-// everything under Deny.
+// compileEgress compiles a rule. Parse has refused rules that cannot be read. A rule from
+// another source that cannot be read allows nothing under Allow and denies everything under
+// Deny.
 func compileEgress(host string, ports []uint16, methods, paths []string) *egressMatch {
 	m := &egressMatch{ports: ports, methods: methods, allow: "allow " + host, deny: "deny " + host}
 	var err error
@@ -156,12 +155,12 @@ func compileEgress(host string, ports []uint16, methods, paths []string) *egress
 	return m
 }
 
-// allows reports whether the rule, one of Allow, speaks about a connection.
+// allows reports whether the rule, as a rule of Allow, speaks about a connection.
 func (m *egressMatch) allows(h Host, port uint16) bool {
 	return !m.invalid && slices.Contains(m.ports, port) && m.host.allows(h)
 }
 
-// denies is allows for a rule of Deny.
+// denies reports whether the rule, as a rule of Deny, speaks about a connection.
 func (m *egressMatch) denies(h Host, port uint16) bool {
 	return m.invalid || (len(m.ports) == 0 || slices.Contains(m.ports, port)) && m.host.denies(h)
 }
@@ -190,13 +189,13 @@ func (m *egressMatch) deniesRequest(method string, p requestPath) bool {
 
 // requestPath is the path of a request as rules see it.
 type requestPath struct {
-	words  []word // its segments
-	folded []word // the same, folded
-	short  []word // the same without a closing slash
-	vague  bool   // servers differ in what it means
+	words  []word // segments of the path
+	folded []word // segments of the folded path
+	short  []word // folded without a closing slash
+	vague  bool   // servers differ in what the path means
 }
 
-// readRequestPath takes a path apart.
+// readRequestPath splits a path into its segments.
 func readRequestPath(s string) requestPath {
 	if s == "" {
 		s = "/" // RFC 9112, 3.2.1
@@ -212,7 +211,7 @@ func readRequestPath(s string) requestPath {
 	return p
 }
 
-// doubt says in a reason that a path was vague.
+// doubt returns the part of a reason that says that a path was vague.
 func (p requestPath) doubt() string {
 	if !p.vague {
 		return ""
@@ -220,8 +219,8 @@ func (p requestPath) doubt() string {
 	return "; servers read its path in different ways: write it without escaped letters, dots or slashes, //, /./, /../, backslashes and semicolons"
 }
 
-// compileRequestPath makes the globs over the segments of a request's path: as
-// it came, and folded.
+// compileRequestPath makes the globs over the segments of a request's path: as the rule has
+// it, and folded.
 func compileRequestPath(s string) (g, folded glob, err error) {
 	if strings.HasPrefix(s, "**") {
 		return g, folded, fmt.Errorf("does not begin with a slash; write /%s", s)
@@ -230,9 +229,9 @@ func compileRequestPath(s string) (g, folded glob, err error) {
 	if g, err = compilePath(s); err != nil {
 		return g, folded, err
 	}
-	// The text between the stars and braces must be something that a path can
-	// contain, or the rule would never match; and an escaped star or brace is
-	// none in the folded path.
+	// The text between the stars and braces must be something that a path can contain,
+	// otherwise the rule would never match. And it must not contain an escaped star or
+	// brace, which would be unescaped in the folded path.
 	fixed := strings.NewReplacer("**", "x", "*", "x", "{", "", "}", "", ",", "").Replace(s)
 	if vaguePath(fixed) || strings.ContainsAny(fold(fixed), "*{},") {
 		return g, folded, errors.New("no path of a request is known for sure to look like that: blanks and the like are escaped in it, as %20, and letters, digits, dots, slashes, stars and braces are not")
@@ -241,13 +240,13 @@ func compileRequestPath(s string) (g, folded glob, err error) {
 	return g, folded, err
 }
 
-// vaguePath reports whether servers differ in what a path means: it holds what
-// some of them decode, fold or cut off before they look at it.
+// vaguePath reports whether servers differ in what a path means: it contains something that
+// some servers decode, fold or cut off before they look at it.
 func vaguePath(s string) bool {
 	if s[0] != '/' {
-		return true // "*" and the absolute form among them
+		return true // for example "*" and the absolute form
 	}
-	segment := 1 // where it begins
+	segment := 1 // where the current segment begins
 	for i := 1; i <= len(s); i++ {
 		if i == len(s) || s[i] == '/' {
 			part := s[segment:i]
@@ -267,8 +266,8 @@ func vaguePath(s string) bool {
 	return false
 }
 
-// fold returns a path that is not vague in the form in which lenient servers
-// compare it: small letters, escapes decoded.
+// fold returns a path that is not vague in the form in which lenient servers compare it: in
+// small letters, with escapes decoded.
 func fold(s string) string {
 	s = strings.ToLower(s)
 	if !strings.Contains(s, "%") {
@@ -298,7 +297,7 @@ func safeEscape(high, low byte) bool {
 	return strings.IndexByte(" !\"$&'()*+,:=@[]^`{|}<>", byte(h<<4|l)) >= 0
 }
 
-// unhex is the value of a hexadecimal digit, or -1.
+// unhex returns the value of a hexadecimal digit, or -1.
 func unhex(c byte) int {
 	switch {
 	case c >= '0' && c <= '9':
@@ -322,8 +321,8 @@ func escapesUpper(s string) string {
 	return string(b)
 }
 
-// coverPorts reports whether a rule of Deny with these ports covers those of
-// one of Allow.
+// coverPorts reports whether a rule of Deny with the ports deny covers all ports of a rule
+// of Allow.
 func coverPorts(deny, allow []uint16) bool {
 	return len(deny) == 0 || !slices.ContainsFunc(allow, func(p uint16) bool { return !slices.Contains(deny, p) })
 }

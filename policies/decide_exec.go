@@ -84,8 +84,8 @@ func (j judging) ask(p *Policy, e Exec) Decision {
 	return d
 }
 
-// letsStarted reports whether a program that no rule speaks about does nothing
-// but start what the rules allow.
+// letsStarted reports whether a program that no rule speaks about only starts programs that
+// the rules allow.
 func (s *ruleset) letsStarted(f Facts) bool {
 	if f.Exec.Cut || !OfSystem(f.Exec.Path) {
 		return false

@@ -76,8 +76,9 @@ func TestDecideExec(t *testing.T) {
 	golden.Equal(t, "exec.golden", said)
 }
 
-// TestDecideExecThen asks about what is started in place of a file, and about the
-// file that a link leads to: a rule may refuse it, and the default may not.
+// TestDecideExecThen checks decisions about the program that is started in place of a file,
+// and about the file that a link leads to: a rule may refuse them, and the default does not
+// apply to them.
 func TestDecideExecThen(t *testing.T) {
 	g := policytest.GrantFor(t, execRules, policies.Facts{Tenant: "t", Tool: "Bash", Command: "true"})
 	push := &policies.Exec{Path: "/usr/bin/git", Argv: []string{"/usr/bin/git", "push", "-f", "/opt/tool"}}
@@ -103,7 +104,7 @@ func TestDecideExecThen(t *testing.T) {
 	}
 }
 
-// A policy that was loaded after the call began is asked as well.
+// A policy that was loaded after the call began decides as well.
 func TestDecideExecNow(t *testing.T) {
 	g := policytest.GrantFor(t, execRules, policies.Facts{Tenant: "t", Tool: "Bash", Command: "true"})
 	now := func(rules string) *policies.Policy {
@@ -131,7 +132,7 @@ func TestDecideExecNow(t *testing.T) {
 	}
 }
 
-// A person's approval of a call covers the programs that a rule asks about, and none
+// A person's approval of a call covers the programs that a rule asks about, but not those
 // that a rule denies.
 func TestDecideExecApproved(t *testing.T) {
 	p, err := policies.Parse("exec.yaml", []byte(execRules))

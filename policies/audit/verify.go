@@ -21,27 +21,29 @@ import (
 // Report is the result of Verify for a log that has not been changed.
 type Report struct {
 	Files       int
-	Records     uint64 // that are there
+	Records     uint64 // number of records that the log has
 	First, Last uint64 // numbers of the first and the last of these records
-	Head        string // hash of the last one
+	Head        string // hash of the last record
 	Checkpoints int
-	Signed      uint64   // the last record that a checkpoint signs
-	Witnessed   uint64   // the last record that a checkpoint of Witnesses signs; 0 without any
-	Witnesses   []string // that have this one
-	Removed     uint64   // records that are gone because the log removed them
-	Notes       []string // what a reader should know, for example records lost to a full disk; 20 at most
-	Disputes    []string // what witnesses say and nothing decides; 20 at most. Without any, they agree with the log
+	Signed      uint64   // number of the last record that a checkpoint signs
+	Witnessed   uint64   // number of the last record that a checkpoint of Witnesses signs; 0 if there is none
+	Witnesses   []string // names of the witnesses that have this checkpoint
+	Removed     uint64   // number of records that the log itself has removed
+	Notes       []string // what a reader should know, for example records lost to a full disk; at most 20
+	// claims of witnesses that cannot be decided; at most 20. If there are none, the
+	// witnesses agree with the log
+	Disputes []string
 }
 
 // Fault is the first place at which a log has been changed.
 type Fault struct {
-	File string // name in the directory
-	Line int    // from 1; 0 where it is not one line
-	Seq  uint64 // of the record; 0 where it is not one
+	File string // name of the file in the directory
+	Line int    // number of the line, from 1; 0 if the fault is not in one line
+	Seq  uint64 // number of the record; 0 if the fault is not in one record
 	Why  string
 }
 
-// Error is the place and the reason.
+// Error returns the place and the reason.
 func (f *Fault) Error() string {
 	place := f.File
 	if f.Line > 0 {
@@ -53,18 +55,18 @@ func (f *Fault) Error() string {
 	return place + ": " + f.Why
 }
 
-// Against is what a log is compared with besides its own files.
+// Against is what a log is compared with, in addition to its own files.
 type Against struct {
-	Key        string // public key, as in audit.pub; empty for that of the directory
-	Checkpoint []byte // an earlier checkpoint that was kept elsewhere; nil for none
+	Key        string // public key, as in audit.pub; empty for the key in the directory
+	Checkpoint []byte // an earlier checkpoint that was kept elsewhere; nil if there is none
 	Witnesses  []Sighting
-	Keys       []string // public keys that the log is known to have had, beside its own; nil where nobody knows
+	Keys       []string // public keys that the log is known to have had, in addition to its own; nil if that is not known
 }
 
-// Verify reads a log from its first record to its last and checks each hash,
-// each number and each checkpoint. A log that was changed is a *Fault, the
-// first of them; any other error says that it could not be read. It may run
-// while others write.
+// Verify reads a log from its first record to its last and checks each hash, each number
+// and each checkpoint. If the log was changed, the error is a *Fault that names the first
+// change; any other error says that the log could not be read. Verify may run while other
+// processes write.
 func Verify(ctx context.Context, dir string, against Against) (Report, error) {
 	v := &verifier{}
 	if err := v.prepare(dir, against); err != nil {
@@ -87,33 +89,33 @@ func Verify(ctx context.Context, dir string, against Against) (Report, error) {
 	if err := v.finish(); err != nil {
 		return v.report, err
 	}
-	return v.report, replaced // what else is wrong says more of where
+	return v.report, replaced // the faults above come first: they name the place more exactly
 }
 
-// verifier goes through a log.
+// verifier checks a log.
 type verifier struct {
 	key    note.Verifier
 	report Report
 
-	last      line // the record before; its text is not valid
+	last      line // the record before; its text is no longer valid
 	lastHash  hash
 	lastFile  string
 	lastLine  int
 	firstPrev hash
 	firstFile string
-	stated    bool // a record states the removal of what is gone
+	stated    bool // a record states the removal of the missing records
 
-	mark   *Checkpoint // of the checkpoint file
-	kept   *Checkpoint // of Against
-	signed uint64      // number of the last checkpoint's own record
-	signs  uint64      // what that one signs
+	mark   *Checkpoint // checkpoint in the checkpoint file
+	kept   *Checkpoint // checkpoint of Against
+	signed uint64      // number of the record with the last checkpoint
+	signs  uint64      // number of the last record that this checkpoint signs
 
-	seen []*sighting // by witnesses, of records that have not been read yet; in order
-	old  int         // of witnesses, that sign records that are gone
+	seen []*sighting // checkpoints of witnesses that sign records that have not been read yet; in order
+	old  int         // number of checkpoints of witnesses that sign removed records
 
-	foreign map[string]*sighting // the newest by each key that is not that of the log
+	foreign map[string]*sighting // newest checkpoint by each key that is not the log's key
 	known   []string             // keys that the log has had
-	voices  map[string]bool      // witnesses that have anything that can be used
+	voices  map[string]bool      // witnesses that have a checkpoint that can be used
 }
 
 func (v *verifier) prepare(dir string, against Against) error {
@@ -167,7 +169,7 @@ func (v *verifier) open(ctx context.Context, part part) error {
 	return v.file(ctx, part.name, r)
 }
 
-// file goes through one file.
+// file checks one file.
 func (v *verifier) file(ctx context.Context, name string, r io.Reader) error {
 	v.report.Files++
 	br := bufio.NewReaderSize(r, maxLine)
@@ -205,7 +207,7 @@ func (v *verifier) file(ctx context.Context, name string, r io.Reader) error {
 	}
 }
 
-// ends checks that a file was ended as one that is full: by a checkpoint.
+// ends checks that a full file ends with a checkpoint.
 func (v *verifier) ends(name string) error {
 	if name != currentName && v.lastFile == name && v.last.kind != KindCheckpoint {
 		return &Fault{name, v.lastLine, v.last.seq, "the checkpoint after it was removed, with which every full file ends"}
@@ -213,7 +215,7 @@ func (v *verifier) ends(name string) error {
 	return nil
 }
 
-// follows checks that a record is the one after the last.
+// follows checks that a record is the next one after v.last.
 func (v *verifier) follows(name string, n int, l line, sum hash, br *bufio.Reader) error {
 	if v.last.seq == 0 {
 		v.report.First, v.firstPrev, v.firstFile = l.seq, l.prev, name
@@ -227,8 +229,8 @@ func (v *verifier) follows(name string, n int, l line, sum hash, br *bufio.Reade
 	case l.seq == want && l.prev == v.lastHash:
 		return nil
 	case l.seq == want:
-		// The one before was changed, or this one's hash of it. If the next
-		// record fits this one, this one is as it was.
+		// Either the record before was changed, or its hash in this record. If the next
+		// record matches this record, this record is unchanged.
 		if next, ok := peek(br); !ok || next.prev == sum {
 			return &Fault{v.lastFile, v.lastLine, v.last.seq, "the record was changed: the one after it states another hash of it"}
 		}
@@ -250,13 +252,13 @@ func (v *verifier) follows(name string, n int, l line, sum hash, br *bufio.Reade
 
 // peek reads the beginning of the next record.
 func peek(br *bufio.Reader) (line, bool) {
-	text, _ := br.Peek(512) // a shorter rest of the file is fine
+	text, _ := br.Peek(512) // the rest of the file may be shorter
 	text, _, _ = bytes.Cut(text, []byte{'\n'})
 	l, err := parseLine(append(bytes.Clone(text), '}'))
 	return l, err == nil
 }
 
-// record checks what a record itself says.
+// record checks the content of a record.
 func (v *verifier) record(name string, n int, l line, sum hash) error {
 	v.report.Records++
 	v.report.Last = l.seq
@@ -278,7 +280,7 @@ func (v *verifier) record(name string, n int, l line, sum hash) error {
 		return v.removed(name, n, l)
 	case KindMissing:
 		var m missingLine
-		_ = json.Unmarshal(l.text, &m) // the reason is a help
+		_ = json.Unmarshal(l.text, &m) // the fault can do without the reason
 		return &Fault{name, n, l.seq, "the log itself states that records before it had gone: " + clip(m.Reason, maxName)}
 	case KindDropped:
 		var d droppedLine
@@ -296,8 +298,8 @@ func (v *verifier) record(name string, n int, l line, sum hash) error {
 	return nil
 }
 
-// signSlack is how many records of the log's own may stand between a
-// checkpoint that is due and the checkpoint.
+// signSlack is how many records of the log about itself may be between the record after
+// which a checkpoint is due and the checkpoint.
 const signSlack = 16
 
 // checkpoint checks a checkpoint among the records.
@@ -320,7 +322,7 @@ func (v *verifier) checkpoint(name string, n int, l line) error {
 	return nil
 }
 
-// removed takes a statement about files that were deleted.
+// removed reads a record that states the removal of files.
 func (v *verifier) removed(name string, n int, l line) error {
 	var body removedLine
 	if err := json.Unmarshal(l.text, &body); err != nil {
@@ -332,7 +334,7 @@ func (v *verifier) removed(name string, n int, l line) error {
 	return nil
 }
 
-// finish checks what only the whole shows.
+// finish checks what only the whole log shows.
 func (v *verifier) finish() error {
 	r := &v.report
 	r.Head = hex.EncodeToString(v.lastHash[:])
@@ -362,7 +364,7 @@ func (v *verifier) finish() error {
 	switch {
 	case v.mark == nil:
 		return &Fault{File: checkpointName, Why: "the file was removed: every log has one"}
-	case v.signs > v.mark.Seq: // each file is written before its record
+	case v.signs > v.mark.Seq: // a checkpoint's file is written before its record
 		return &Fault{File: checkpointName, Why: fmt.Sprintf("the file was replaced by an older one: it signs %d records, and the log has a checkpoint of %d", v.mark.Seq, v.signs)}
 	}
 	if left := r.Last - r.Signed; left > 1 || left == 1 && v.last.kind != KindCheckpoint {
@@ -374,8 +376,8 @@ func (v *verifier) finish() error {
 // part is one file of a log.
 type part struct {
 	dir, name string
-	file      *os.File // nil for one that is opened when its turn comes
-	size      int64    // of file
+	file      *os.File // nil if the file is opened when its turn comes
+	size      int64    // bytes of file that count; -1 if file is nil
 }
 
 func (p part) open() (*os.File, error) {
@@ -389,7 +391,7 @@ func (p part) open() (*os.File, error) {
 	return f, err
 }
 
-// shot is a log at one moment.
+// shot is a log at one time.
 type shot struct {
 	files      []part
 	checkpoint []byte // nil if the log has no checkpoint
@@ -403,11 +405,11 @@ func (s *shot) close() {
 	}
 }
 
-// snapshot is a log as it is between two writes.
+// snapshot returns a log as it is between two writes.
 func snapshot(dir string) (*shot, error) {
 	lock, err := os.Open(filepath.Join(dir, lockName))
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // a copy, which nobody writes to
+	case errors.Is(err, fs.ErrNotExist): // a copy of a log, which no process writes to
 	case err != nil:
 		return nil, err
 	default:

@@ -20,7 +20,7 @@ import (
 	"belljar.dev/internal/golden"
 )
 
-// rewrite changes the lines of a file.
+// rewrite replaces the lines of a file by the result of change.
 func rewrite(t *testing.T, path string, change func([]string) []string) {
 	t.Helper()
 	text := strings.Join(change(lines(t, path)), "\n") + "\n"
@@ -29,7 +29,7 @@ func rewrite(t *testing.T, path string, change func([]string) []string) {
 	}
 }
 
-// Whatever is changed in a log, the first place is named.
+// Whatever is changed in a log, Verify names the first place that was changed.
 func TestTamper(t *testing.T) {
 	original := filepath.Join(t.TempDir(), "audit")
 	cfg := config(original)
@@ -142,10 +142,10 @@ func TestTamper(t *testing.T) {
 	tellsAlike(t, said)
 }
 
-// varies is what differs from log to log.
+// varies matches the texts that differ from log to log.
 var varies = regexp.MustCompile(`audit-[0-9TZ.-]+\.jsonl|\b[0-9]+\b`)
 
-// tellsAlike compares what was said of each case with a golden file.
+// tellsAlike compares the messages of all cases with a golden file.
 func tellsAlike(t *testing.T, said map[string]string) {
 	t.Helper()
 	var b strings.Builder
@@ -199,7 +199,7 @@ func rename(t *testing.T, dir, from, to string) {
 	}
 }
 
-// oldCheckpoint is the first checkpoint in a file of records.
+// oldCheckpoint returns the first checkpoint in a file of records.
 func oldCheckpoint(t *testing.T, path string) []byte {
 	t.Helper()
 	for _, l := range lines(t, path) {
@@ -211,7 +211,7 @@ func oldCheckpoint(t *testing.T, path string) []byte {
 	return nil
 }
 
-// noteOf is the checkpoint that a line holds, or "".
+// noteOf returns the checkpoint that a line contains, or "".
 func noteOf(t *testing.T, line string) string {
 	t.Helper()
 	var r struct {
@@ -227,8 +227,8 @@ func noteOf(t *testing.T, line string) string {
 	return r.Note
 }
 
-// forge signs the checkpoint that ends a file with another key of the same
-// name.
+// forge returns a function that signs the checkpoint at the end of a file anew, with
+// another key of the same name.
 func forge(t *testing.T) func([]string) []string {
 	return func(l []string) []string {
 		text := noteOf(t, l[len(l)-1])
@@ -260,8 +260,8 @@ func quote(t *testing.T, s string) string {
 	return string(b)
 }
 
-// anew changes a record and makes all hashes behind it right, as somebody does
-// who can write the log and has no key; bare leaves the checkpoints out.
+// anew changes a record and corrects all hashes behind it. A person can do that who can
+// write the log and does not have the key. bare leaves the checkpoints out.
 func anew(t *testing.T, dir string, names []string, bare bool) {
 	t.Helper()
 	w := &writer{}
@@ -285,8 +285,9 @@ func anew(t *testing.T, dir string, names []string, bare bool) {
 	}
 }
 
-// A checkpoint that was kept elsewhere shows what the files of the log alone
-// cannot: that it was made anew as a whole, with a new key or without any.
+// A checkpoint that was kept elsewhere shows what the files of the log alone cannot show:
+// that the end was cut off. A key that was kept elsewhere shows that the log was made anew
+// with another key.
 func TestKeptCheckpoint(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	fill(t, config(dir), 10)
@@ -302,8 +303,8 @@ func TestKeptCheckpoint(t *testing.T) {
 	if _, err := Verify(t.Context(), dir, Against{Key: string(key), Checkpoint: kept}); err != nil {
 		t.Fatal(err)
 	}
-	// The end is cut off behind the first checkpoint, which takes the place of
-	// the newest.
+	// The end behind the first checkpoint is cut off, and that checkpoint takes the place
+	// of the newest one.
 	short := filepath.Join(t.TempDir(), "short")
 	if err := os.CopyFS(short, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
@@ -318,7 +319,7 @@ func TestKeptCheckpoint(t *testing.T) {
 	if _, err := Verify(t.Context(), short, Against{Checkpoint: kept}); err == nil || !strings.Contains(err.Error(), "were removed") {
 		t.Errorf("cut: got %v", err)
 	}
-	// Another key.
+	// A log with another key.
 	other := filepath.Join(t.TempDir(), "other")
 	fill(t, config(other), 10)
 	if _, err := Verify(t.Context(), other, Against{Key: string(key)}); err == nil {
@@ -326,7 +327,8 @@ func TestKeptCheckpoint(t *testing.T) {
 	}
 }
 
-// A writer that finds less than a checkpoint signs states it, and that stays.
+// A writer that finds fewer records than a checkpoint signs states this in the log, and the
+// statement stays.
 func TestMissingIsStated(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, dir string){
 		"the end": func(t *testing.T, dir string) {
@@ -351,9 +353,9 @@ func TestMissingIsStated(t *testing.T) {
 	}
 }
 
-// FuzzVerify changes one byte of a log, or cuts it, or leaves a line out: only
-// what stands behind the last checkpoint may pass. A file that is not a log is
-// read without harm.
+// FuzzVerify changes one byte of a log, or cuts the log, or leaves out a line: Verify must
+// find each change before the last checkpoint. A file that is not a log is read without
+// harm.
 func FuzzVerify(f *testing.F) {
 	dir := filepath.Join(f.TempDir(), "audit")
 	fill(f, config(dir), 12)

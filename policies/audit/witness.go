@@ -11,8 +11,9 @@ type Sighting struct {
 	Signed
 }
 
-// Witnessed calls use with each record of a log about the log of a worker, from the first to
-// the last; an empty name wants those of all. It stops at the first error of use.
+// Witnessed calls use with each record of a log about the log of a worker, from the first
+// to the last. If worker is empty, it wants the records about all workers. It stops at the
+// first error of use.
 func Witnessed(ctx context.Context, dir, worker string, use func(Witness) error) error {
 	return Read(ctx, dir, Filter{Kind: KindWitness}, func(e Entry) error {
 		var w Witness
@@ -23,7 +24,7 @@ func Witnessed(ctx context.Context, dir, worker string, use func(Witness) error)
 	})
 }
 
-// NodeOf returns the node that the newest record of a log names; empty for none.
+// NodeOf returns the node that the newest record of a log names, or "" if it names no node.
 func NodeOf(ctx context.Context, dir string) (node string, err error) {
 	_, _, err = ReadBack(ctx, dir, Cursor{}, Search{}, func(e Entry, _ Cursor) bool {
 		var from struct {

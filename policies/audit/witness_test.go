@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// collected is the configuration of a log whose checkpoints are collected.
+// collected returns the configuration of a log whose checkpoints are collected, and a
+// function that returns these checkpoints.
 func collected(dir string) (Config, func() []Signed) {
 	var mu sync.Mutex
 	var all []Signed
@@ -26,8 +27,9 @@ func collected(dir string) (Config, func() []Signed) {
 	}
 }
 
-// A person who has a worker's disk can make its log anew, with the log's own key or with another one. The
-// checkpoints that other workers keep show that, and say who has it.
+// A person who has a worker's disk can make its log anew, with the log's own key or with
+// another one. The checkpoints that other workers keep show that, and the fault names these
+// workers.
 func TestWitnessesContradict(t *testing.T) {
 	original := filepath.Join(t.TempDir(), "audit")
 	cfg, signed := collected(original)
@@ -35,7 +37,7 @@ func TestWitnessesContradict(t *testing.T) {
 	early := signed()
 	fill(t, cfg, 10)
 	all := signed()
-	if len(early) != 2 || len(all) != 3 { // of the first record, and of each end
+	if len(early) != 2 || len(all) != 3 { // one after the first record, and one at each end
 		t.Fatalf("%d checkpoints, then %d, want 2 and 3", len(early), len(all))
 	}
 	var seen []Sighting
@@ -48,7 +50,7 @@ func TestWitnessesContradict(t *testing.T) {
 	half := slices.IndexFunc(text, func(l string) bool { return noteOf(t, l) == early[1].Checkpoint }) + 1
 	for name, tt := range map[string]struct {
 		change func(t *testing.T, dir string)
-		own    bool // its own files show nothing
+		own    bool // the log's own files show nothing
 		why    string
 	}{
 		"nothing": {func(*testing.T, string) {}, true, ""},
@@ -95,8 +97,8 @@ func TestWitnessesContradict(t *testing.T) {
 	}
 }
 
-// A witness that has nothing that can be used accuses nobody, and old files that the log has
-// removed are no fault.
+// A witness whose checkpoint cannot be used accuses nobody, and old files that the log has
+// removed are not a fault.
 func TestWitnessesThatSayNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	cfg, signed := collected(dir)
@@ -115,8 +117,8 @@ func TestWitnessesThatSayNothing(t *testing.T) {
 	}
 }
 
-// After a record about the log of another worker, no witness is asked for: otherwise the
-// workers of a fleet at rest would write such records for ever.
+// The checkpoint after a record about the log of another worker is not sent to witnesses:
+// otherwise the workers of a fleet at rest would write such records for ever.
 func TestWitnessesAreNotWitnessed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	cfg, signed := collected(dir)
@@ -136,7 +138,7 @@ func TestWitnessesAreNotWitnessed(t *testing.T) {
 			t.Errorf("%d checkpoints, want %d", got, want)
 		}
 	}
-	put(decision(1), 2) // the first record, and this one
+	put(decision(1), 2) // a checkpoint of the first record, and one of this record
 	mine := signed()[1]
 	put(Witness{"w2", mine}, 2)
 	put(Witness{"w3", mine}, 2)
@@ -163,8 +165,9 @@ func TestWitnessesAreNotWitnessed(t *testing.T) {
 	}
 }
 
-// A witness that makes a checkpoint up, by a key of its own, accuses nobody but itself, and hides
-// nothing that the others show. A key that the log is known to have had leaves no doubt.
+// A witness that makes up a checkpoint, with a key of its own, accuses only itself, and
+// hides nothing that the other witnesses show. A key that the log is known to have had
+// leaves no doubt.
 func TestWitnessThatLies(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	cfg, signed := collected(dir)
@@ -182,13 +185,13 @@ func TestWitnessThatLies(t *testing.T) {
 	if r, err = Verify(t.Context(), dir, Against{Witnesses: lies, Keys: []string{true1[0].Key}}); err != nil || len(r.Disputes) != 1 || len(r.Notes) > 4 {
 		t.Errorf("beside witnesses that have nonsense: %+v, %v", r, err)
 	}
-	// Its lie is the whole of what is said: where the keys of the log are known, it still accuses nobody.
+	// The only witness lies: if the keys of the log are known, it still accuses nobody.
 	if r, err = Verify(t.Context(), dir, Against{Witnesses: seen[:1], Keys: []string{true1[0].Key}}); err != nil || len(r.Disputes) != 1 {
 		t.Errorf("the only one lies: %+v, %v", r, err)
 	}
 	wantFault(t, dir, Against{Witnesses: seen[:1]}, "the log was replaced: the log of worker w2 has")
 	wantFault(t, dir, Against{Witnesses: seen, Keys: []string{lie.Key}}, "the log was replaced: the log of worker w2 has")
-	// A log that was cut is named as such, whatever else is said.
+	// A log that was cut is reported as cut, whatever else witnesses say.
 	text := lines(t, filepath.Join(dir, currentName))
 	half := slices.IndexFunc(text, func(l string) bool { return noteOf(t, l) == true1[0].Checkpoint }) + 1
 	rewrite(t, filepath.Join(dir, currentName), func(l []string) []string { return l[:half] })

@@ -17,20 +17,20 @@ type writer struct {
 	open func(path string, create bool) (file, error)
 
 	file  file
-	id    fs.FileInfo // of file
-	size  int64       // of file
-	first uint64      // record of file
-	seq   uint64      // of the last record
-	head  hash        // of the last record
+	id    fs.FileInfo // identity of file
+	size  int64       // size of file in bytes
+	first uint64      // number of the first record of file
+	seq   uint64      // number of the last record
+	head  hash        // hash of the last record
 
 	compared bool   // the log was compared with its checkpoint
-	signed   uint64 // the last record that a checkpoint signs, or that is itself a checkpoint of ours
-	news     bool   // something is to be signed, besides records about the logs of others
-	dirty    bool   // something written is not on the disk
-	buf      []byte // lines on their way
+	signed   uint64 // number of the last record that a checkpoint signs, or that is itself a checkpoint of this process
+	news     bool   // there are records to sign that are not about the logs of others
+	dirty    bool   // some bytes that were written are not on the disk yet
+	buf      []byte // lines that have not been written yet
 
-	failing  bool // the operator has been told
-	stated   bool // the losses given to the last write are stated
+	failing  bool // the failure was reported to the operator
+	stated   bool // the losses that the last call of write got are stated
 	closeErr error
 }
 
@@ -59,7 +59,7 @@ func openWriter(cfg Config) (*writer, error) {
 	return w, nil
 }
 
-// begin is the part of openWriter that needs the lock.
+// begin does the part of openWriter that needs the lock.
 func (w *writer) begin() error {
 	if err := lockFile(w.lock, lockExclusive); err != nil {
 		return err
@@ -84,7 +84,8 @@ func (w *writer) write(batch []entry, lost loss) (n int, err error) {
 	}
 	defer unlockFile(w.lock)
 	if w.due() {
-		// It could not be written when it was due, and must be before more is.
+		// The checkpoint could not be written when it was due. It must be written before
+		// more records are.
 		if err := w.sign(w.place()); err != nil {
 			return 0, err
 		}
@@ -139,10 +140,10 @@ func (w *writer) write(batch []entry, lost loss) (n int, err error) {
 	return len(batch), nil
 }
 
-// flushAt is the size of one write, in bytes: larger ones gain nothing.
+// flushAt is the size of one write, in bytes: larger writes gain nothing.
 const flushAt = 1 << 20
 
-// checkpoint signs what has been written since the last one.
+// checkpoint signs the records that were written since the last checkpoint.
 func (w *writer) checkpoint() error {
 	if w.seq == w.signed {
 		return nil
@@ -154,7 +155,7 @@ func (w *writer) checkpoint() error {
 	return w.sign(w.place())
 }
 
-// close signs what is written and closes the files.
+// close signs the records that were written and closes the files.
 func (w *writer) close() {
 	err := w.checkpoint()
 	if err == nil {

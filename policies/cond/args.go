@@ -57,7 +57,8 @@ func (p provider) FindStructFieldType(name, field string) (*types.FieldType, boo
 	}, true
 }
 
-// NewValue refuses to make arguments: only a call has them.
+// NewValue returns an error: conditions cannot make arguments, because only a call has
+// them.
 func (p provider) NewValue(name string, fields map[string]ref.Val) ref.Val {
 	if name == argsType {
 		return types.NewErr("arguments cannot be made")

@@ -14,7 +14,8 @@ import (
 	"cel.dev/cel-go/common/types"
 )
 
-// variables are the variables of a condition but args, whose type differs.
+// variables returns the variables of a condition except args, whose type depends on the
+// tool.
 func variables() map[string]*cel.Type {
 	texts := cel.ListType(cel.StringType)
 	return map[string]*cel.Type{
@@ -24,7 +25,7 @@ func variables() map[string]*cel.Type {
 	}
 }
 
-// bounds are what is the same in each language of conditions.
+// bounds returns the options that all languages of conditions have.
 func bounds() []cel.EnvOption {
 	return []cel.EnvOption{
 		cel.ParserExpressionSizeLimit(MaxText),
@@ -61,8 +62,8 @@ func language(a Args) (*cel.Env, error) {
 	)
 }
 
-// Compile reads a condition that may look at the arguments a. It returns the
-// Condition, or all that is wrong with the text.
+// Compile reads a condition that may look at the arguments a. It returns the Condition, or
+// all faults of the text.
 func Compile(text string, a Args) (Condition, []Fault) {
 	if len(text) > MaxText {
 		return nil, []Fault{{Line: 1, Col: 1, Message: fmt.Sprintf("has %d bytes, more than %d", len(text), MaxText), Hint: "make several rules of it"}}
@@ -87,8 +88,8 @@ func Compile(text string, a Args) (Condition, []Fault) {
 	return c, nil
 }
 
-// newProgram makes the program of a condition, or returns what is wrong with it. example is a
-// condition for the hint to one that is not true or false.
+// newProgram makes the program of a condition, or returns its faults. example is a
+// condition that the hint shows if the result is not true or false.
 func newProgram(env *cel.Env, tree *cel.Ast, example string) (cel.Program, []Fault) {
 	if t := tree.OutputType(); !t.IsEquivalentType(cel.BoolType) && !t.IsEquivalentType(cel.DynType) {
 		return nil, []Fault{{Line: 1, Col: 1, Message: fmt.Sprintf("is of the type %s, and a condition is true or false", t), Hint: "compare it with something, as in " + example}}
@@ -131,7 +132,7 @@ func (c *condition) Holds(in *Input) (bool, error) {
 	return holds(c.program, &activation{in})
 }
 
-// activation gives CEL the variables of an Input that it asks for.
+// activation gives CEL the variables of an Input that CEL needs.
 type activation struct{ in *Input }
 
 func (a *activation) Parent() cel.Activation { return nil }
@@ -212,7 +213,7 @@ var (
 	})
 )
 
-// faults are what the compiler says, in words of policies.
+// faults returns the messages of the compiler in the words of policies.
 func faults(issues *cel.Issues, a Args) []Fault {
 	var all []Fault
 	for _, e := range issues.Errors() {
@@ -235,10 +236,10 @@ func faults(issues *cel.Issues, a Args) []Fault {
 	return all
 }
 
-// instead is what is written for what other languages have.
+// instead contains the hints for operators of other languages.
 var instead = map[string]string{"and": "write &&", "or": "write ||", "not": "write !", "=": "write =="}
 
-// known are the variables, in order.
+// known returns the names of the variables, in order.
 func known() []string {
 	all := []string{args}
 	for name := range variables() {
@@ -248,7 +249,7 @@ func known() []string {
 	return all
 }
 
-// operator is how an operator is written.
+// operator returns how an operator is written.
 func operator(name string) string {
 	if shown, ok := operators.FindReverse(name); ok && shown != "" {
 		return shown
@@ -256,7 +257,7 @@ func operator(name string) string {
 	return name
 }
 
-// oneLine is a message of CEL without its excerpt of the text.
+// oneLine returns a message of CEL without its excerpt of the text.
 func oneLine(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
 	return strings.TrimSpace(s)

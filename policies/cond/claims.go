@@ -23,7 +23,7 @@ type Claims struct {
 }
 
 // CompileClaims reads a condition that looks at the variable claims: the members of the
-// token's payload, by name. It returns the condition, or all that is wrong with the text.
+// token's payload, by name. It returns the condition, or all faults of the text.
 func CompileClaims(text string) (*Claims, []Fault) {
 	if len(text) > MaxText {
 		return nil, []Fault{{Line: 1, Col: 1, Message: fmt.Sprintf("has %d bytes, more than %d", len(text), MaxText), Hint: "make several conditions of it"}}
@@ -43,11 +43,11 @@ func CompileClaims(text string) (*Claims, []Fault) {
 	return &Claims{text: text, program: program}, nil
 }
 
-// String is the text of the condition.
+// String returns the text of the condition.
 func (c *Claims) String() string { return c.text }
 
-// Holds evaluates the condition. It fails if a claim is missing that the condition looks
-// at, or is of another type.
+// Holds evaluates the condition. It fails if a claim that the condition looks at is missing
+// or of another type.
 func (c *Claims) Holds(claims map[string]any) (bool, error) {
 	return holds(c.program, map[string]any{claimsVar: claims})
 }

@@ -36,7 +36,7 @@ func TestHolds(t *testing.T) {
 		{`args.wait_ms <= 10000`, true, ""},
 		{`args.wait_ms > 5000`, false, ""},
 		{`args.wait_ms == 5000 && args.url.startsWith("https://a.")`, true, ""},
-		{`args.changes`, false, ""}, // left out
+		{`args.changes`, false, ""}, // the call leaves it out
 		{`has(args.changes)`, false, ""},
 		{`has(args.url) && args.url.size() < 100`, true, ""},
 		{`args.env["CI"] == "1" && "a" in args.tags`, true, ""},
@@ -72,8 +72,8 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// An argument that a call leaves out reads as nothing, and one of another type
-// is an error and not a false.
+// An argument that a call leaves out reads as its zero value. An argument of another type
+// is an error, and not false.
 func TestHoldsOddArguments(t *testing.T) {
 	for _, tt := range []struct {
 		text string
@@ -152,7 +152,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A condition that would look at too much ends as an error.
+// The evaluation of a condition that would look at too much ends with an error.
 func TestCost(t *testing.T) {
 	c, wrong := cond.Compile(`commands.all(a, commands.all(b, commands.all(d, a[0] != b[0] || d[0] != a[0] || true)))`, nil)
 	if wrong != nil {
@@ -200,7 +200,7 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// Whatever the text, compiling it ends, and so does what comes of it.
+// Whatever the text is, compiling it ends, and so does the evaluation of the condition.
 func FuzzCompile(f *testing.F) {
 	for _, s := range []string{
 		`args.wait_ms <= 10000`, `commands.all(c, c[0] in ["git"])`, `now.getDayOfWeek('Europe/Berlin') in [0, 6]`,
