@@ -133,7 +133,7 @@ rules:
 		tenant, tool, profile string
 		scopes                []string
 		rule                  string // rule that denies the call; empty if it is allowed
-		missing               string // scopes that the denial names; "-" if it names none
+		missing               string // result of MissingScopes; "-" if it is nil
 	}{
 		{"a", "Read", "", nil, "", "-"},
 		{"a", "Read", "wide", nil, "", "-"},

@@ -9,23 +9,23 @@ import (
 // Part is one part of a call and what the rules say to it.
 type Part struct {
 	Subject string // "command", "path", "URL" or "host"; empty for the call as a whole
-	Text    string // printable, at most 200 characters
-	Via     string // programs that start it, for example "env > timeout"
-	Words   string // of a command, as they were read: x... begins with x, * is any number of words
+	Text    string // text of the part, printable, at most 200 characters
+	Via     string // programs that start the part, for example "env > timeout"
+	Words   string // words of a command, as they were read: x... begins with x, * is any number of words
 	Doubt   string // why the words do not say all that the part does; may be empty
-	Passed  bool   // a wrapper without a rule: what it starts is judged in its place
+	Passed  bool   // the part is a wrapper without a rule: the commands that it starts are judged instead
 	Verdict Verdict
-	Rule    string // as in Decision
+	Rule    string // as in Decision.Rule
 	Source  Source
-	Below   []Said  // what the layers below say, of those that speak about it
-	Matches []Match // the rules that speak about the part, and those that would but for their condition
+	Below   []Said  // what the layers below the policy say, of those that object
+	Matches []Match // rules that speak about the part, and those that would if their condition held
 }
 
-// Said is what one layer says to a part.
+// Said is what one layer says about a part.
 type Said struct {
 	Layer   string
 	Verdict Verdict
-	Rule    string // as in Decision
+	Rule    string // as in Decision.Rule
 	Source  Source
 }
 
@@ -33,19 +33,19 @@ type Said struct {
 type Match struct {
 	Rule    string
 	Source  Source
-	Verdict Verdict // that it gives the part; where it denies and only may speak about it, Ask
-	Maybe   bool    // it only may speak about the part; one that allows says nothing then
-	Passes  bool    // its "unsure" lets it say nothing if it only may speak about the part
+	Verdict Verdict // verdict that the rule gives the part; Ask for a rule that denies and only may speak about the part
+	Maybe   bool    // the rule only may speak about the part; a rule that allows then says nothing
+	Passes  bool    // "unsure" of the rule lets it say nothing if it only may speak about the part
 	Mode    Mode
-	When    string // its condition; empty for none
-	Failed  string // why that cannot be worked out, which counts against the call; empty if it can
-	Silent  bool   // it says nothing, since its condition does not hold
-	Limit   string // as policies spell it; empty for none
+	When    string // condition of the rule; empty if it has none
+	Failed  string // why the condition cannot be evaluated, which counts against the call; empty if it can
+	Silent  bool   // the rule says nothing, because its condition does not hold
+	Limit   string // limit of the rule as policies spell it; empty if it has none
 	Redact  []Redaction
 }
 
-// Explain is Decide with the decision about each part, for a person who writes or
-// reads a policy.
+// Explain returns the same decision as Decide, and the decision about each part, for a
+// person who writes or reads a policy.
 func (p *Policy) Explain(f Facts) (Decision, []Part) {
 	d := p.Decide(f)
 	profile, _ := p.asked(f)
@@ -72,7 +72,7 @@ func (p *Policy) Explain(f Facts) (Decision, []Part) {
 	return d, parts
 }
 
-// showWords is the words of a command with marks for what is not known.
+// showWords returns the words of a command, with marks for what is not known.
 func showWords(words []word) string {
 	texts := make([]string, len(words))
 	for i, w := range words {

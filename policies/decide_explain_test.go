@@ -10,15 +10,15 @@ import (
 	"belljar.dev/policies"
 )
 
-// The words of explain about commands whose words do not say all that they
-// do, one script for each reason that there is.
+// TestDoubts checks what explain says about commands whose words do not say everything that
+// they do, with a script for each reason.
 func TestDoubts(t *testing.T) {
 	p := careful(t)
 	var b strings.Builder
 	for _, script := range []string{
-		// Of the call and its parts.
+		// The call and its parts.
 		"git log $X", "git log > out", "CI=1 make", "export A=1; make",
-		// Names, wrappers and what they are given.
+		// Names, wrappers and the arguments of wrappers.
 		"$X push", "exec -a ls make", "eval \"$X\"", "eval 'a (b'", "bash -c \"$X\"", "bash -c 'a (b'", "bash script.sh", "bash -x", "bash --rcfile f -c ls", "BASH_ENV=f bash -c ls", "sh -c 'a <(b)'", "zsh -c ls",
 		"env -S \"$X\"", "env --argv0=x ls", "env $X ls", "env --unknown ls", "env BASH_ENV=f bash", "flock f -c \"$X\"", "find . -exec ls", "su", "sudo -s", "sudo -i ls", "stdbuf --what ls",
 		"ssh host ls", "parallel ls", "source f", "compgen -C ls", "/lib64/ld-linux-x86-64.so.2 ./x", "script f", "unshare --load-interp=x ls",
@@ -51,7 +51,7 @@ func TestDoubts(t *testing.T) {
 	golden.Equal(t, "doubts.golden", b.String())
 }
 
-// Refusals that no other golden file shows.
+// TestOtherRefusals checks the refusals that no other golden file shows.
 func TestOtherRefusals(t *testing.T) {
 	p := parse(t, head+`
 rules:
@@ -112,7 +112,8 @@ rules:
 	golden.Equal(t, "refusal/others.golden", b.String())
 }
 
-// The words of explain about conditions that cannot be worked out.
+// TestConditionsThatFail checks what explain says about conditions that cannot be
+// evaluated.
 func TestConditionsThatFail(t *testing.T) {
 	p := parse(t, head+`
 rules:
@@ -137,8 +138,8 @@ rules:
 	golden.Equal(t, "conditions.golden", b.String())
 }
 
-// The words for an agent about a connection that its profile does not let
-// out.
+// TestEgressReasons checks the texts for an agent about connections that its profile does
+// not let out.
 func TestEgressReasons(t *testing.T) {
 	const net = "version: 1\ndefaults: {decision: allow}\nprofiles:\n  a:\n    net:\n      mode: proxy\n      allow: [api.example, {host: some.example, methods: [GET], paths: [\"/v1/**\"]}, \"*\"]\n      deny: [bad.example, {host: api.example, methods: [DELETE]}]\n"
 	p := parse(t, net)

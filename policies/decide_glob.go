@@ -14,23 +14,23 @@ import (
 type proof int
 
 const (
-	no   proof = iota // it does not match
-	may               // it may match: something is only known when the call runs
-	must              // it matches
+	no   proof = iota // the rule does not match
+	may               // the rule may match: something is only known when the call runs
+	must              // the rule matches
 )
 
-// not is the proof that the rule does not match.
+// not returns the proof that the rule does not match.
 func (p proof) not() proof { return must - p }
 
-// glob is a pattern over a sequence of elements: the words of a command or
-// the segments of a path. "**" stands for any number of elements, also for none;
-// in an element "*" stands for any characters and {a,b} for one of several texts.
+// glob is a pattern over a sequence of elements: the words of a command or the segments of
+// a path. "**" stands for any number of elements, also for zero. In an element "*" stands
+// for any characters and {a,b} for one of several texts.
 type glob struct {
 	text     string
 	elements []element
 }
 
-// element matches one word or segment, or, if any is set, each sequence of them.
+// element matches one word or segment. If any is set, it matches each sequence of them.
 type element struct {
 	any    bool
 	choice []string // the alternatives, which may contain stars
@@ -40,7 +40,7 @@ type element struct {
 const (
 	maxPattern  = 4096 // bytes
 	maxElements = 64
-	maxChoices  = 256 // alternatives of one element, after {a,b}{c,d} became ac, ad, bc, bd
+	maxChoices  = 256 // alternatives of one element, after {a,b}{c,d} has become ac, ad, bc, bd
 )
 
 // everything reports whether the pattern is "**", which matches everything.
@@ -62,7 +62,7 @@ func compile(text string, split []string) (glob, error) {
 		if err != nil {
 			return g, err
 		}
-		// "** **" says no more than "**" and would only cost time.
+		// "** **" means the same as "**" and would only cost time.
 		if n := len(g.elements); e.any && n > 0 && g.elements[n-1].any {
 			continue
 		}
@@ -169,7 +169,7 @@ func (e element) may(prefix string) bool {
 
 // word is one word of a command or one segment of a path.
 type word struct {
-	text string // the word, or what it begins with
+	text string // the word, or its beginning
 	also string // a second text that a pattern may match; may be empty
 	sure shell.Certainty
 }
@@ -179,8 +179,8 @@ func (e element) fits(w word) bool {
 	return w.sure <= shell.Home && (e.match(w.text) || w.also != "" && e.match(w.also))
 }
 
-// match matches the pattern with words. If one of them is only known at run time,
-// the answer is at most may, unless a "**" matches that word.
+// match returns how sure it is that the pattern matches words. If one of the words is only
+// known at run time, the result is at most may, unless a "**" matches that word.
 func (g glob) match(words []word) proof {
 	// Most patterns begin with the name of another program.
 	if len(g.elements) > 0 && len(words) > 0 && !g.elements[0].any && words[0].sure == shell.Exact && !g.elements[0].fits(words[0]) {
@@ -196,9 +196,9 @@ func (g glob) match(words []word) proof {
 	return no
 }
 
-// run steps through the words with the set of elements that may come next. With guess,
-// an unknown word matches if anything that it may become matches; without, only "**"
-// matches it.
+// run steps through the words with the set of elements that may come next. With guess, an
+// unknown word matches if anything that it may become matches. Without guess, only "**"
+// matches an unknown word.
 func (g glob) run(words []word, guess bool) bool {
 	var first, second [maxElements + 1]bool
 	end := len(g.elements)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// grant is what the profile of a name gives to a tenant: with less wherever a
-// layer takes from it.
+// grant returns what a profile gives to a tenant, without what the tenant's layers take
+// away.
 func (p *Policy) grant(profile, tenantName string) Grant {
 	g := Grant{tenant: tenantName, totals: p.totals, profileGrant: p.profiles[profile]}
 	if t, ok := p.tenants[tenantName]; ok {
@@ -18,11 +18,12 @@ func (p *Policy) grant(profile, tenantName string) Grant {
 	return g
 }
 
-// Grant returns the grant of the box of a server for a tenant. See Grant.ForBrowser for
-// that of a browser. The box has no workspace and no network unless the policy says so. The grant
-// is not made of a call's: a server may be started before there is a call, and works on
-// after it. Grant fails if the policy does not serve the tenant, and for a box to install
-// in if nothing may be installed.
+// Grant returns the grant of the box of an upstream server for a tenant. See
+// Grant.ForBrowser for the grant of a browser's box. The box has no workspace and no
+// network unless the policy says so. The grant is not made from the grant of a call: a
+// server may be started before there is a call, and continues to work after it. Grant fails
+// if the policy does not serve the tenant. For a box in which a server is installed, it
+// also fails if nothing may be installed.
 func (u Upstreams) Grant(tenantName string, b UpstreamBox) (Grant, error) {
 	p := u.p
 	if b.Server == "" || !p.serves(tenantName) {
@@ -35,8 +36,8 @@ func (u Upstreams) Grant(tenantName string, b UpstreamBox) (Grant, error) {
 			return Grant{}, fmt.Errorf("install the server %q: the policy lets nothing be installed (install of upstreams has the mode none)", b.Server)
 		}
 	}
-	g.profile = "upstream:" + b.Server // no name of a profile: a call cannot ask for it
-	// The programs of a server are not what rules about an agent's commands mean.
+	g.profile = "upstream:" + b.Server // not the name of a profile: a call cannot ask for it
+	// The rules about an agent's commands are not meant for the programs of a server.
 	g.exec, g.browser, g.publish, g.audited = ExecOff, browsing{}, nil, false
 	if t, ok := p.tenants[tenantName]; ok {
 		g.totals = t.Totals
@@ -81,11 +82,11 @@ func (g Grant) clipped(c clip) Grant {
 	return g
 }
 
-// Regrant returns the grant that the tenant and the profile of an earlier grant have under this
-// policy. It is for boxes that are open when a policy takes the place of another. The parts of a
-// grant with which a box was made stay; its egress and what it may publish are to become those of
-// the new grant. False says that this policy has no such profile for the tenant: nothing may
-// leave such a box any more.
+// Regrant returns the grant that the tenant and the profile of an earlier grant have under
+// this policy. It is for boxes that are open when a policy takes the place of another. The
+// parts of a grant with which a box was made stay; the egress and the published ports of
+// the box must become those of the new grant. Regrant returns false if this policy has no
+// such profile for the tenant: then nothing may leave the box any more.
 func (p *Policy) Regrant(g Grant) (Grant, bool) {
 	if g.upstream.Server != "" {
 		now, err := p.Upstreams().Grant(g.tenant, g.upstream)
@@ -101,7 +102,7 @@ func (p *Policy) Regrant(g Grant) (Grant, bool) {
 		offline := g.network == NetworkNone && now.network != NetworkNone
 		var err error
 		if now, err = now.ForBrowser(BrowserBox{Nested: g.nests, Offline: offline, Downloads: g.downloads}); err != nil {
-			return Grant{}, false // no browser any more
+			return Grant{}, false // the profile has no such browser any more
 		}
 	}
 	return now, true

@@ -7,12 +7,12 @@ import (
 	"belljar.dev/policies"
 )
 
-// hostile is one way round rules about text, or one that only looks like it.
+// hostile is a call that tries to get around rules about text, or that only looks like one.
 type hostile struct {
-	name  string // the row that it is of, or what the trick is
+	name  string // row of the list that the call comes from, or the trick
 	facts policies.Facts
-	want  policies.Verdict // of the careful policy
-	rule  string           // that must have decided; empty: any
+	want  policies.Verdict // verdict of the careful policy
+	rule  string           // rule that must have decided; empty for any rule
 }
 
 func sh(name, command string, want policies.Verdict, rule string) hostile {
@@ -27,7 +27,7 @@ func reads(url string) policies.Facts {
 	return policies.Facts{Tenant: "t", Tool: "ReadDocs", URLs: []string{url}}
 }
 
-// prototype are the 58 calls by which the rules were first tried.
+// prototype returns the 58 calls by which the rules were first tried.
 func prototype() []hostile {
 	other := bash("git status")
 	other.Profile = "dev"
@@ -65,7 +65,7 @@ func prototype() []hostile {
 		call("deny file 4", policies.Facts{Tool: "ReadImage", Paths: []string{"/workspace/.env"}}, deny, "secrets"),
 
 		sh("not provable 1", "x=rm; $x -rf /", ask, ""),
-		sh("not provable 2", `rm -rf "$DIR"`, deny, "no-wipe"), // sure enough by now: it wipes something
+		sh("not provable 2", `rm -rf "$DIR"`, deny, "no-wipe"), // it is now sure that this wipes something
 		sh("not provable 3", "/usr/bin/g?t push", ask, ""),
 		sh("not provable 4", `awk 'BEGIN{system("id")}'`, ask, ""),
 		sh("not provable 5", "echo ${x@P}", ask, ""),
@@ -79,7 +79,7 @@ func prototype() []hostile {
 		sh("risky 1", `git -c core.pager="sh -c id" log`, ask, ""),
 		sh("risky 2", "git diff --output=/workspace/.git/hooks/post-commit", ask, ""),
 		sh("risky 3", "rg --pre ./x.sh foo", ask, ""),
-		sh("risky 4", "find . -name x -delete", deny, "no-wipe"), // the rule names it by now
+		sh("risky 4", "find . -name x -delete", deny, "no-wipe"), // the rule names it now
 		sh("risky 5", "go test -exec ./evil ./...", ask, ""),
 		sh("risky 6", "PATH=/tmp/e:$PATH git status", ask, ""),
 		sh("risky 7", "LD_PRELOAD=/tmp/x.so ls", ask, ""),
@@ -95,17 +95,18 @@ func prototype() []hostile {
 		call("page 4", reads("http://[::ffff:127.0.0.1]/"), deny, ""),
 		call("page 5", reads("https://evil.example\x00.readthedocs.io/x"), deny, ""),
 		call("page 6", reads("file:///etc/passwd"), deny, ""),
-		call("page 7", reads("https://pkg.go.dev@evil.example/x"), deny, ""), // stricter than to ask
+		// stricter than the question that would be enough
+		call("page 7", reads("https://pkg.go.dev@evil.example/x"), deny, ""),
 		call("page 8", reads("https://pkg.go.dev.evil.example/x"), ask, ""),
 	}
 }
 
-// second are 45 commands that were written against the rules once these stood. The last two
-// are allowed: no reading of the command can tell what a name of git means, or what the
+// second returns 45 commands that were written to get around the finished rules. The last
+// two are allowed: no reading of the command can show what a name of git means, or what the
 // code of a directory does.
 func second() []hostile {
 	tests := []string{
-		// Options cut short, and several in one word.
+		// Abbreviated options, and several options in one word.
 		"sort --compress-prog=./x.sh big.txt",
 		"sort --compress-program ./x.sh -S1 big.txt",
 		"sort -no out.txt in.txt",
@@ -131,7 +132,7 @@ func second() []hostile {
 		"git -c diff.external=./e diff",
 		"git --config-env=core.pager=X log",
 		"git --exec-path=/tmp/e status",
-		// The environment is code.
+		// Variables of the environment that contain code.
 		"CC=./e go build ./...",
 		"GOFLAGS=-toolexec=./e go build ./...",
 		"GIT_EXTERNAL_DIFF=./e git diff",
@@ -144,13 +145,13 @@ func second() []hostile {
 		"printf -v 'a[$(id)]' x",
 		"x='a[$(id)]'; echo $((x))",
 		"declare -i x='a[$(id)]'",
-		// Wildcards, homes and words that are only known later.
+		// Wildcards, home directories and words that are only known when the command runs.
 		"cat .e*",
 		"cat ~root/.ssh/config",
 		"cat /proc/sel?/environ",
 		"git log $X",
 		"git log {--output=x,HEAD}",
-		// Programs of the directory, with the names of others.
+		// Programs of the directory that have the names of others.
 		"./git status",
 		"/tmp/e/ls -l",
 		"PATH=. ls",
@@ -165,8 +166,8 @@ func second() []hostile {
 		sh("second list: code of a directory", "cd /tmp/evil && go test ./...", allow, ""))
 }
 
-// published are ways round the rules of other programs, by the rows of the list
-// that they were collected in. None may be allowed.
+// published returns ways around the rules of other programs, by the rows of the list in
+// which they were collected. None of them may be allowed.
 func published() []hostile {
 	rows := []struct {
 		name     string
@@ -246,8 +247,8 @@ func TestSecondListAndPublished(t *testing.T) {
 	}
 }
 
-// bundledCalls are all hostile calls, for every tenant and under every profile that
-// a bundled policy has, and under one that it has not.
+// bundledCalls returns all hostile calls, for every tenant and under every profile of a
+// bundled policy, and under a profile that the policy does not have.
 func bundledCalls(p *policies.Policy) []hostile {
 	var all []hostile
 	for _, tt := range append(append(prototype(), second()...), published()...) {
@@ -261,12 +262,12 @@ func bundledCalls(p *policies.Policy) []hostile {
 	return all
 }
 
-// No hostile call is a false allow of a bundled policy. Their wall is the box, so
-// a call may be allowed only with a grant that holds it: no way out of the box,
-// no file of the host but the system's and the workspace, no variable of the
-// host, and what the host runs by itself not to be written. What a person would
-// see done in their name is not allowed even so, nor is a page of a network of
-// the host's own.
+// No bundled policy allows a hostile call by mistake. The protection of these policies is
+// the box, so they may allow a call only with a grant that confines it: nothing leaves the
+// box; of the host's files it contains only the system and the workspace; it has no
+// variable of the host; and it cannot write files that the host runs by itself. Two kinds
+// of call must be denied even so: actions that others see in a person's name, and pages in
+// a network of the host.
 func TestBundledAllowNothingOutsideTheBox(t *testing.T) {
 	for _, name := range policies.Bundled() {
 		p, err := policies.OpenBundled(name)
@@ -280,8 +281,9 @@ func TestBundledAllowNothingOutsideTheBox(t *testing.T) {
 				continue
 			}
 			n++
-			// WebSearch has no box, and no command has that of ReadDocs; what the first may
-			// reach is tried where engines are known, and which pages the second below.
+			// WebSearch has no box, and no command gets the box of ReadDocs. What WebSearch
+			// may reach is tested where engines are known, and the pages of ReadDocs are
+			// tested by the second check below.
 			own := map[string]string{"WebSearch": "search", "ReadDocs": "pages"}[tt.facts.Tool]
 			if why := loose(d.Grant); why != "" && (own == "" || d.Grant.Profile() != own) {
 				t.Errorf("%s: %s: %.80q is allowed by %s, and %s", name, tt.name, tt.facts.Command, d.Rule, why)
@@ -292,7 +294,7 @@ func TestBundledAllowNothingOutsideTheBox(t *testing.T) {
 			if tt.facts.Upstream == "" {
 				continue
 			}
-			// The tools of the server run in its box.
+			// The tools of the upstream server run in its box.
 			for _, install := range []bool{false, true} {
 				box, err := p.Upstreams().Grant(tt.facts.Tenant, policies.UpstreamBox{Server: tt.facts.Upstream, Trusted: true, Install: install})
 				if why := loose(box); err != nil || box.Workspace() != policies.AccessNone || why != "" && !install {
@@ -306,13 +308,13 @@ func TestBundledAllowNothingOutsideTheBox(t *testing.T) {
 	}
 }
 
-// publishes reports whether a command of the lists plainly shows others something.
+// publishes reports whether a hostile command plainly shows something to others.
 func publishes(command string) bool {
 	return strings.Contains(command, "push") && !strings.Contains(command, "?")
 }
 
-// loose says why a box with the grant would hold less than those of the bundled
-// policies do.
+// loose says why a box with the grant would confine less than the boxes of the bundled
+// policies do, or returns an empty text.
 func loose(g policies.Grant) string {
 	switch {
 	case g.Network() != policies.NetworkNone || !g.Egress().IsZero():
@@ -332,8 +334,8 @@ func loose(g policies.Grant) string {
 	return ""
 }
 
-// Decide and Explain are pure: many goroutines at once get what one gets. The
-// race detector is what this is for.
+// Decide and Explain are pure: many goroutines at the same time get the same results as
+// one. This test is mainly for the race detector.
 func TestManyDecideAtOnce(t *testing.T) {
 	p := careful(t)
 	tests := append(prototype(), second()...)

@@ -6,7 +6,7 @@ import (
 	"belljar.dev/policies/shell"
 )
 
-// ruleSet is a set of rules by their number.
+// ruleSet is a set of rules, by their numbers.
 type ruleSet []uint64
 
 func (s ruleSet) add(i int)      { s[i/64] |= 1 << (i % 64) }
@@ -16,8 +16,8 @@ func (s ruleSet) has(i int) bool { return s[i/64]&(1<<(i%64)) != 0 }
 // program: then each command of a long script is compared with only a few of
 // many rules.
 type index struct {
-	wild     ruleSet            // those about more than commands, or of a program that is not one name
-	programs map[string]ruleSet // the others, by each program that they name
+	wild     ruleSet            // rules about more than commands, or whose program is not one name
+	programs map[string]ruleSet // the other rules, by each program that they name
 }
 
 // newIndex returns nil for a policy of few rules.
@@ -43,8 +43,8 @@ func newIndex(rules []rule) *index {
 	return x
 }
 
-// programs are the programs of the commands that a match speaks about; false if
-// it may speak about others, or about something else of a command.
+// programs returns the programs of the commands that a match speaks about. It returns false
+// if the match may speak about other programs, or about something else in a command.
 func (m *match) programs() ([]string, bool) {
 	if len(m.commands) == 0 || len(m.paths) > 0 {
 		return nil, false
@@ -64,8 +64,8 @@ func (m *match) programs() ([]string, bool) {
 	return all, true
 }
 
-// among are the rules that may speak about a piece, of those that may speak
-// about the call. It is valid until the next call of among.
+// among returns the rules that may speak about a piece, of the rules that may speak about
+// the call. The result is valid until the next call of among.
 func (c *inquiry) among(s *ruleset, pc *piece) []*rule {
 	all := c.on(s)
 	if s.index == nil || pc.kind != aCommand || pc.opaque || pc.swayed || len(pc.words) == 0 || pc.loose[0].sure != shell.Exact {
@@ -82,8 +82,8 @@ func (c *inquiry) among(s *ruleset, pc *piece) []*rule {
 	return c.few
 }
 
-// byOwnName reports whether a rule speaks about the tool by its own name, of those that
-// speak about the call.
+// byOwnName reports whether a rule, one of those that speak about the call, speaks about
+// the tool by the tool's own name.
 func (c *inquiry) byOwnName(r *rule) bool {
 	return len(c.facts.ToolNames) == 0 || r.match.onTool(c.tool)
 }

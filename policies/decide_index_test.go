@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Finding rules by the program of a command finds all that looking at each of
-// them does.
+// TestIndex checks that finding rules by the program of a command has the same result as
+// looking at every rule.
 func TestIndex(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("version: 1\ndefaults: {decision: ask, profile: a}\nprofiles: {a: {}, b: {}}\nrules:\n")
@@ -61,7 +61,7 @@ func TestIndex(t *testing.T) {
 			got, want := with.Decide(f), without.Decide(f)
 			for _, g := range []*Grant{&got.Grant, got.pending, &want.Grant, want.pending} {
 				if g != nil {
-					g.policy = nil // they do not have the policy in common
+					g.policy = nil // the two grants have different policies
 				}
 			}
 			if !reflect.DeepEqual(got, want) {

@@ -6,34 +6,33 @@ import (
 	"belljar.dev/policies/cond"
 )
 
-// inquiry is a call while it is decided, in one profile.
+// inquiry is a call while it is decided in one profile.
 type inquiry struct {
 	tool     string
-	profile  string // in which it is judged
+	profile  string // profile in which the call is judged
 	facts    *Facts
 	pieces   []piece
-	input    *cond.Input // nil until a condition asks
+	input    *cond.Input // nil until a condition is evaluated
 	whens    map[*rule]said
-	profiles []string // the profile alone
-	of       *ruleset // whose rules these are; see on
+	profiles []string // contains only the profile
+	of       *ruleset // set that contains rules; see on
 	rules    []*rule
-	numbers  []int    // of the rules, in the policy
+	numbers  []int    // numbers of rules in the policy
 	few      []*rule  // see among
-	seen     *[]Match // gets the rules that speak about a piece; nil if nobody wants to know
+	seen     *[]Match // gets the rules that speak about a piece; nil if they are not wanted
 }
 
-// said is what a condition says to a call.
+// said is the result of a condition for a call.
 type said struct {
 	holds bool
 	err   error
 }
 
-// when says how sure it is that the condition of a rule holds. trust is as in
-// match.about.
+// when says how sure it is that the condition of a rule holds. trust is as in match.about.
 //
-// If the condition cannot be worked out, that counts against the call: a rule that
-// refuses then holds, and a rule that lets through does not. The same is true if
-// the condition looks at commands and the script is not known in full.
+// If the condition cannot be evaluated, that counts against the call: a rule that refuses
+// then holds, and a rule that lets through does not. The same is true if the condition
+// looks at commands and the script is not known in full.
 func (c *inquiry) when(r *rule, trust bool) proof {
 	s := c.evaluate(r)
 	vague := r.when.Uses(cond.Commands) && c.vague()
@@ -50,7 +49,7 @@ func (c *inquiry) when(r *rule, trust bool) proof {
 	return must
 }
 
-// evaluate asks the condition of a rule once for the call.
+// evaluate evaluates the condition of a rule, only once for the call.
 func (c *inquiry) evaluate(r *rule) said {
 	if s, ok := c.whens[r]; ok {
 		return s
@@ -72,7 +71,7 @@ func (c *inquiry) vague() bool {
 	return slices.ContainsFunc(c.pieces, func(pc piece) bool { return pc.kind == aCommand && (pc.vague || pc.opaque || pc.swayed || pc.unread) })
 }
 
-// input is what conditions see of a call.
+// input returns what conditions see of a call.
 func (f *Facts) input(profile string, pieces []piece) *cond.Input {
 	in := &cond.Input{
 		Tool: f.Tool, Tenant: f.Tenant, Session: f.Session, Profile: profile, Upstream: f.Upstream,
@@ -91,7 +90,7 @@ func (f *Facts) input(profile string, pieces []piece) *cond.Input {
 			}
 			words := make([]string, len(pieces[i].words))
 			for k, w := range pieces[i].words {
-				words[k] = w.text // as far as it is known
+				words[k] = w.text // only as far as the word is known
 			}
 			all = append(all, words)
 		}
@@ -100,7 +99,8 @@ func (f *Facts) input(profile string, pieces []piece) *cond.Input {
 	return in
 }
 
-// own returns a list of the profile of the call. The caller must not change it.
+// own returns a list that contains only the profile of the call. The caller must not change
+// it.
 func (c *inquiry) own() []string {
 	if c.profiles == nil {
 		c.profiles = []string{c.profile}
@@ -108,8 +108,8 @@ func (c *inquiry) own() []string {
 	return c.profiles[:1:1]
 }
 
-// butForOptions is a rule that would let a piece through if it had other options
-// or variables, or nil.
+// butForOptions returns a rule that would let a piece through if the piece had other
+// options or variables, or nil.
 func (c *inquiry) butForOptions(s *ruleset, pc *piece) *rule {
 	for _, r := range c.among(s, pc) {
 		if r.verdict == Allow && r.mode == ModeEnforce && r.when == nil && r.match.butForOptions(c, pc) {

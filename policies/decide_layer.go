@@ -9,12 +9,12 @@ func (l *Layer) Narrow(d Decision, f Facts) Decision {
 	return d
 }
 
-// narrow is Narrow for a call that has been taken apart.
+// narrow does the work of Narrow for a call that has been taken apart.
 //
 // It returns d, the decision of the layers above, or the decision of this layer if that is
-// stricter. The grant of both lacks the things that the layer takes away (clipped), and
-// the limits and obligations of both decisions hold (bindAll). A stricter decision grants
-// nothing at once; if a person says yes to it, the call gets at most what d offered.
+// stricter. The grant of both lacks the things that the layer takes away (clipped), and the
+// limits and obligations of both decisions hold (bindAll). A stricter decision grants
+// nothing immediately; if a person says yes to it, the call gets at most what d offered.
 func (l *Layer) narrow(d Decision, f Facts, pieces []piece) Decision {
 	profiles := []string{d.Profile}
 	if granted := d.offered().profile; granted != "" && granted != d.Profile {
@@ -36,15 +36,15 @@ func (l *Layer) narrow(d Decision, f Facts, pieces []piece) Decision {
 	return d
 }
 
-// sayBelow returns what the layers below the policy say about one part of a call, without
-// those that do not object.
+// sayBelow returns what the layers below the policy say about one part of a call. Layers
+// that do not object are left out.
 func sayBelow(layers []*Layer, c inquiry, pc *piece) []Said {
 	var all []Said
 	c.seen = nil // the caller wants the matches of the policy, not those of the layers
 	for _, l := range layers {
 		o := l.rules.weigh(&c, pc)
 		if o.skip || o.rule == nil && o.verdict == Allow {
-			continue // it does not object
+			continue // the layer does not object
 		}
 		one := l.rules.decision(c.tool, pc, o)
 		all = append(all, Said{Layer: l.kind, Verdict: one.Verdict, Rule: one.Rule, Source: one.Source})

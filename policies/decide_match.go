@@ -7,8 +7,8 @@ import (
 	"belljar.dev/policies/shell"
 )
 
-// about says how sure it is that the match speaks about the piece. If trust is
-// set, the answer may let the piece through, and so doubt counts against it.
+// about says how sure it is that the match speaks about the piece. trust is set if the
+// match is used to let the piece through: then doubt counts against the piece.
 func (m *match) about(c *inquiry, pc *piece, trust bool) proof {
 	if !m.on(c) {
 		return no
@@ -46,7 +46,7 @@ func (m *match) on(c *inquiry) bool {
 	return (len(m.profiles) == 0 || slices.ContainsFunc(m.profiles, func(n named) bool { return n.name == c.profile })) && m.from(c.facts)
 }
 
-// aboutCommand is about for one command of a script.
+// aboutCommand does the same as about, for one command of a script.
 func (m *match) aboutCommand(pc *piece, trust bool) proof {
 	if trust {
 		return m.letsCommand(pc)
@@ -72,8 +72,8 @@ func (m *match) aboutCommand(pc *piece, trust bool) proof {
 	return best
 }
 
-// letsCommand is aboutCommand for a match that is used to let the command
-// through: what it does beside its words must be proved too.
+// letsCommand does the same as aboutCommand, for a match that is used to let the command
+// through: what the command does in addition to its words must be proved too.
 func (m *match) letsCommand(pc *piece) proof {
 	best := no
 	for _, g := range m.commands {
@@ -83,7 +83,7 @@ func (m *match) letsCommand(pc *piece) proof {
 		}
 		sure := g.match(pc.words)
 		if len(pc.words) == 0 && len(pc.env) > 0 && len(m.env) > 0 {
-			sure = must // a line that only sets variables, which env speaks about
+			sure = must // the line only sets variables, and env speaks about these
 		}
 		doubt := pc.vague || pc.opaque || len(m.env) == 0 && len(pc.env) > 0 || !m.allFiles(pc.files)
 		if doubt {
@@ -94,7 +94,7 @@ func (m *match) letsCommand(pc *piece) proof {
 	if best != no {
 		best = min(best, m.options(pc))
 	}
-	// A block's or a wrapper's redirections are a part of their own.
+	// The redirections of a block or a wrapper are a part of their own.
 	if len(pc.files) > 0 && (len(pc.words) == 0 || pc.wrapper) && !pc.opaque && m.allFiles(pc.files) {
 		best = must
 	}
@@ -112,7 +112,7 @@ func (m *match) allFiles(files [][]word) bool {
 	return true
 }
 
-// options says whether flags, any_flag and env speak about the command.
+// options says how sure it is that flags, any_flag and env speak about the command.
 func (m *match) options(pc *piece) proof {
 	sure := must
 	if len(m.flags) > 0 {
@@ -148,7 +148,7 @@ func (m *match) butForOptions(c *inquiry, pc *piece) bool {
 	return without.about(c, &bare, true) == must
 }
 
-// onlyFlags says whether all options of a command are among those listed.
+// onlyFlags says how sure it is that all options of a command are among those listed.
 func onlyFlags(flags []element, words []word) proof {
 	sure := must
 	for i, w := range words {
@@ -161,7 +161,7 @@ func onlyFlags(flags []element, words []word) proof {
 		case w.sure == shell.Exact && option && !slices.ContainsFunc(flags, func(e element) bool { return e.match(w.text) }):
 			return no
 		case w.sure == shell.Exact:
-		case w.text != "" && w.text[0] != '-': // no option, whatever follows
+		case w.text != "" && w.text[0] != '-': // not an option, whatever follows
 		case !slices.ContainsFunc(flags, func(e element) bool { return e.may(w.text) }):
 			return no
 		default:
@@ -171,7 +171,7 @@ func onlyFlags(flags []element, words []word) proof {
 	return sure
 }
 
-// anyFlag says whether a command has one of the options.
+// anyFlag says how sure it is that a command has one of the options.
 func anyFlag(flags []element, words []word) proof {
 	sure, operands := no, false
 	for i, w := range words {
@@ -184,7 +184,7 @@ func anyFlag(flags []element, words []word) proof {
 				if !operands {
 					return must
 				}
-				sure = may // behind a --, which most programs take for the end of options
+				sure = may // it is behind a --, which most programs take for the end of options
 			case w.sure == shell.Exact && e.hides(w.text), w.sure > shell.Home && e.may(w.text):
 				sure = may
 			}
@@ -194,8 +194,8 @@ func anyFlag(flags []element, words []word) proof {
 	return sure
 }
 
-// hides reports whether a word may hold an option without being spelt like it:
-// -uf holds -f, and --forc is --force to programs that take abbreviations.
+// hides reports whether a word may contain an option in another spelling: -uf contains -f,
+// and --forc is --force to programs that accept abbreviations.
 func (e element) hides(s string) bool {
 	return slices.ContainsFunc(e.choice, func(c string) bool {
 		name := strings.TrimRight(c, "*")
@@ -210,13 +210,13 @@ func (e element) hides(s string) bool {
 	})
 }
 
-// onTool reports whether the match speaks about a tool of the name.
+// onTool reports whether the match speaks about a tool with the name.
 func (m *match) onTool(tool string) bool {
 	return len(m.tools) == 0 || slices.ContainsFunc(m.tools, func(e element) bool { return e.match(tool) })
 }
 
 // onOtherName reports whether the rule speaks about the tool of a call by one of its
-// further names. A rule that allows never does.
+// further names. A rule that allows never speaks about a tool by such a name.
 func (r *rule) onOtherName(f *Facts) bool {
 	return r.verdict != Allow && slices.ContainsFunc(f.ToolNames, r.match.onTool)
 }

@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// Bounds of what a decision carries of rules that are not enforced.
+// Bounds of what a decision contains about rules that are not enforced.
 const (
 	maxShadows  = 32
 	maxWarnings = 4
 )
 
-// shadowing gathers what one rule that is not enforced would have done, over
-// the parts of a call.
+// shadowing is what one rule that is not enforced would have done to a call, over all its
+// parts.
 type shadowing struct {
 	rule    *rule
 	verdict Verdict
 	piece   *piece
-	number  int // of the piece, from 1
+	number  int // number of the piece, from 1
 }
 
 // aside is a rule that is not enforced, and the verdict that it would have
@@ -31,13 +31,13 @@ type aside struct {
 // overlay returns the verdict of a piece as it would be with one more rule.
 func (o *outcome) overlay(a aside) Verdict {
 	if o.rule == nil {
-		return a.verdict // the default does not hold where a rule speaks
+		return a.verdict // the default does not apply if a rule speaks
 	}
 	return min(o.verdict, a.verdict)
 }
 
-// cast adds what the rules that are not enforced say to a piece to what they say
-// to the call. before is the verdict of the pieces before it.
+// cast returns all with what the rules that are not enforced say about one more piece.
+// before is the verdict of the pieces before it.
 func cast(all []shadowing, o *outcome, pc *piece, number int, before Verdict) []shadowing {
 	for i := range all {
 		s := &all[i]
@@ -59,8 +59,8 @@ func cast(all []shadowing, o *outcome, pc *piece, number int, before Verdict) []
 	return all
 }
 
-// shade adds to a decision what the rules that are not enforced would have done:
-// the strictest first.
+// shade adds to a decision what the rules that are not enforced would have done, the
+// strictest first.
 func (d *Decision) shade(all []shadowing) {
 	slices.SortStableFunc(all, func(a, b shadowing) int { return cmp.Compare(a.verdict, b.verdict) })
 	for _, s := range all[:min(len(all), maxShadows)] {
@@ -72,7 +72,7 @@ func (d *Decision) shade(all []shadowing) {
 	}
 }
 
-// warning is the text for the agent about a call that passed a rule of mode warn.
+// warning returns the text for the agent about a call that passed a rule of mode warn.
 func (s shadowing) warning(parts int) string {
 	subject := cmp.Or(s.piece.kind, "call")
 	would := "be denied"

@@ -8,8 +8,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// A rule that is not enforced changes no verdict, and the decision says what
-// the call would have had with it.
+// A rule that is not enforced changes no verdict, and the decision states the verdict that
+// the call would have had with the rule.
 func TestModes(t *testing.T) {
 	p := parse(t, head+`
 rules:
@@ -66,8 +66,8 @@ rules:
 	}
 }
 
-// A tool that only a rule on trial denies is still listed, and one that only
-// such a rule allows is not.
+// A tool that only a rule on trial denies is still listed. A tool that only a rule on trial
+// allows is not listed.
 func TestModesHideNothing(t *testing.T) {
 	p := parse(t, `version: 1
 defaults: {decision: deny}

@@ -16,9 +16,9 @@ func renamed() policies.Facts {
 	}
 }
 
-// A rule that refuses or asks holds for a tool by any of its names, and one that allows holds
-// for its own name alone: an upstream chooses the others. No such name makes a question of
-// what is denied by default.
+// A rule that refuses or asks applies to a tool under any of its names. A rule that allows
+// applies only under the tool's own name, because an upstream chooses the other names. A
+// question about such another name does not open what is denied by default.
 func TestRulesAndNamesOfTools(t *testing.T) {
 	const star = `{id: all, match: {tool: "*"}, decision: allow}`
 	for _, tt := range []struct {
@@ -70,7 +70,8 @@ func TestRulesAndNamesOfTools(t *testing.T) {
 	}
 }
 
-// No name that an upstream chose makes the log keep less of its calls.
+// A rule about a name that an upstream chose cannot make the log keep less of the tool's
+// calls.
 func TestNamesOfToolsAndTheLog(t *testing.T) {
 	for tool, want := range map[string]policies.AuditLevel{"mcp_x_send_1a2b": policies.AuditMeta, "mcp_x_send": policies.AuditRequest} {
 		p := parse(t, head+fmt.Sprintf("rules: [{id: r, match: {tool: %s}, decision: ask, audit: meta}]\n", tool))
@@ -80,9 +81,9 @@ func TestNamesOfToolsAndTheLog(t *testing.T) {
 	}
 }
 
-// A tool of an upstream is listed if some call of it can be let through: the upstream and what
-// the tool says of itself count as well as its name. Of own tools it is known beforehand that
-// they have no upstream.
+// A tool of an upstream is listed if some call of it can be let through: the upstream and
+// the annotations of the tool count as well as its name. A tool of belljar itself is known
+// to have no upstream.
 func TestHiddenToolsOfUpstreams(t *testing.T) {
 	reads := renamed()
 	writes := renamed()

@@ -2,8 +2,8 @@ package policies
 
 import "slices"
 
-// OtherTools is the Tool of the Openness of all tools that belljar does not have
-// itself, for example those of upstreams.
+// OtherTools is Openness.Tool for all tools that belljar does not have itself, for example
+// those of upstreams.
 const OtherTools = "other tools"
 
 // Unasked says how much is let through without a question.
@@ -12,25 +12,24 @@ type Unasked string
 // The values, the strictest first.
 const (
 	UnaskedNone Unasked = "denied" // no call
-	UnaskedAsks Unasked = "asks"   // none without a question
+	UnaskedAsks Unasked = "asks"   // no call without a question
 	UnaskedSome Unasked = "some"   // calls that fit a rule
-	UnaskedAny  Unasked = "any"    // every call, but for those that other rules stop
+	UnaskedAny  Unasked = "any"    // every call, except those that other rules stop
 )
 
-// Openness is what the rules let through of a tool, for calls that ask for one
+// Openness is how much the rules let through of the calls of one tool that ask for one
 // profile.
 type Openness struct {
 	Tool    string   `json:"tool"`
 	Unasked Unasked  `json:"unasked"`
-	By      []string `json:"by"`               // the rules that say so, or default
-	But     []string `json:"but,omitempty"`    // rules that stop or question some of it
-	Grants  []string `json:"grants,omitempty"` // the profiles that such calls get, where it is another
+	By      []string `json:"by"`               // ids of the rules that say so, or "default"
+	But     []string `json:"but,omitempty"`    // ids of rules that deny some of the calls or ask about them
+	Grants  []string `json:"grants,omitempty"` // profiles that such calls get, if another one than they ask for
 }
 
-// Openness is what the policy's own rules let through in a profile, of each of
-// belljar's tools and of the others together. It looks at what rules are about
-// and not at any call: what tenants, layers and conditions take away is not
-// counted.
+// Openness returns how much the policy's own rules let through in a profile: for each of
+// belljar's tools, and for all other tools together. It looks at the rules and not at any
+// call: what tenants, layers and conditions take away is not counted.
 func (p *Policy) Openness(profile string) []Openness {
 	acting := func(name string) bool { return p.profiles[name].browser.acting.Act }
 	var all []Openness
@@ -44,7 +43,7 @@ func (p *Policy) Openness(profile string) []Openness {
 	return all
 }
 
-// openness is Openness of one tool.
+// openness returns the Openness of one tool.
 func (s *ruleset) openness(profile, tool string) Openness {
 	var allows, some, asks, denies, but []string
 	o := Openness{Tool: tool}
@@ -92,9 +91,9 @@ func (s *ruleset) openness(profile, tool string) Openness {
 	return o
 }
 
-// hides reports whether no call of a tool can be allowed or asked about by the rules of
-// one file, whatever its arguments: a list of tools leaves it out. It looks at no profiles,
-// so a tool that is denied under every profile may still be listed.
+// hides reports whether no call of a tool can be allowed or asked about by the rules of one
+// file, whatever its arguments: then a list of tools leaves the tool out. It looks at no
+// profiles, so a tool that is denied under every profile may still be listed.
 func (s *ruleset) hides(f *Facts) bool {
 	open := s.fallback != Deny
 	for i := range s.rules {
@@ -107,13 +106,14 @@ func (s *ruleset) hides(f *Facts) bool {
 		case r.verdict == Deny && sure == must:
 			return true
 		case r.verdict != Deny && sure != no:
-			open = open || named // no other name opens what is denied by default
+			open = open || named // another name of the tool does not open what is denied by default
 		}
 	}
 	return !open
 }
 
-// onCalls says whether the rule speaks about the calls of a tool: about all, some or none.
+// onCalls says whether the rule speaks about the calls of a tool: must means all calls, may
+// some calls, no none.
 func (r *rule) onCalls(f *Facts) proof {
 	sure := r.match.onCalls(f)
 	if !r.unless.isZero() {
@@ -125,8 +125,8 @@ func (r *rule) onCalls(f *Facts) proof {
 	return sure
 }
 
-// onCalls is that of a rule. Only of the tool of an upstream is it known beforehand what it
-// says of itself.
+// onCalls says the same for a match. The annotations are known beforehand only for a tool
+// of an upstream.
 func (m *match) onCalls(f *Facts) proof {
 	own := f.Upstream == ""
 	switch {
@@ -152,9 +152,9 @@ func (p *Policy) HiddenFrom(f Facts) bool {
 // about. It looks at the same facts as Policy.HiddenFrom. A nil layer hides none.
 func (l *Layer) Hidden(f Facts) bool { return l != nil && l.rules.hides(&f) }
 
-// PossibleActs are the kinds of act that the policy's own rules may let through, or ask about, in
-// some profile: the others need not be offered. Tenants, layers and conditions that take acts
-// away are not counted.
+// PossibleActs returns the kinds of act that the policy's own rules may let through, or ask
+// about, in some profile: the other kinds need not be offered. Tenants, layers and
+// conditions that take acts away are not counted.
 func PossibleActs(p *Policy) []ActKind {
 	var all []ActKind
 	for _, kind := range ActKinds() {

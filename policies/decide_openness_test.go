@@ -7,7 +7,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// A host that is called open is let through, and one that is called closed is not.
+// A call of a tool that is called open is let through, and a call of a tool that is called
+// closed is not.
 func TestOpenness(t *testing.T) {
 	p := parse(t, head+`rules:
   - {id: shell, match: {tool: Bash, command: "**"}, decision: allow}
@@ -51,9 +52,8 @@ func TestOpenness(t *testing.T) {
 	}
 }
 
-// Of each bundled policy: a tool whose calls are denied or asked about has no
-// test that lets one through, and one of which any call passes has no test that
-// the default stops.
+// In each bundled policy, no call of a tool that is denied or asked about is let through,
+// and a call of a tool that is open without exceptions is not stopped.
 func TestOpennessOfBundled(t *testing.T) {
 	for _, name := range policies.Bundled() {
 		p, err := policies.OpenBundled(name)
@@ -75,7 +75,7 @@ func TestOpennessOfBundled(t *testing.T) {
 	}
 }
 
-// A rule about acts opens the tool of browsers alone, in the profile that it grants.
+// A rule about acts opens only the tool of browsers, in the profile that it grants.
 func TestOpennessOfActs(t *testing.T) {
 	p := parse(t, `version: 1
 defaults: {decision: deny, profile: work}

@@ -95,7 +95,7 @@ rules:
 	}
 }
 
-// A rule that passes what it is unsure of refuses only what is surely meant.
+// A rule with "unsure: pass" refuses only commands that it surely speaks about.
 func TestUnsure(t *testing.T) {
 	p := parse(t, head+`
 rules:

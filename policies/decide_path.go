@@ -15,7 +15,7 @@ func readPath(s string) piece {
 	case !path.IsAbs(s):
 		pc.doubt, pc.opaque = "it is not absolute", true
 	case slices.Contains(strings.Split(s, "/"), ".."):
-		// After a symlink the kernel's .. is another than the text's.
+		// After a symlink, .. means another directory to the kernel than in the text.
 		pc.doubt, pc.opaque = "it has .. in it", true
 	default:
 		pc.words = literals(segments(path.Clean(s)))
@@ -24,7 +24,7 @@ func readPath(s string) piece {
 	return pc
 }
 
-// aboutPath says whether a pattern is about a path.
+// aboutPath says how sure it is that a pattern is about a path.
 func (g glob) aboutPath(pc *piece) proof {
 	switch {
 	case g.everything():

@@ -9,7 +9,7 @@ import (
 	"belljar.dev/policies/shell"
 )
 
-// The kinds of part that a call has. Decision.Subject has the same spelling.
+// The kinds of parts of a call. Decision.Subject has the same spelling.
 const (
 	wholeCall = ""
 	aCommand  = "command"
@@ -24,26 +24,26 @@ const (
 type piece struct {
 	kind    string
 	text    string
-	start   int      // of a command, in bytes of the script
-	end     int      // of a command; equal to start for any other piece
+	start   int      // where a command begins, in bytes of the script
+	end     int      // where a command ends; equal to start for any other piece
 	via     []string // the programs that start a command, the outermost first
-	words   []word   // of a command or a path
-	loose   []word   // the same, the program also by the last segment of its path
-	files   [][]word // the files that a command's redirections open, each as its segments
+	words   []word   // words of a command or segments of a path
+	loose   []word   // the same words, but the program also by the last segment of its path
+	files   [][]word // files that a command's redirections open, each as its path segments
 	env     []string // variables that are set for a command
 	address address
-	host    Host // of a URL or a host
+	host    Host // host of a URL, or the host itself
 	act     *actPiece
-	doubt   string // why the words do not say all; empty if they do
+	doubt   string // why the words do not say everything; empty if they do
 	vague   bool   // some of the words are not known
-	opaque  bool   // it may do more than the words say
-	swayed  bool   // it may do more than the words say because of variables that are set for it
-	unread  bool   // it is what could not be read of a script
-	wrapper bool   // it only starts the pieces behind it
-	fault   string // why no rule can judge it; empty if one can
+	opaque  bool   // the piece may do more than the words say
+	swayed  bool   // variables that are set for the piece may make it do more than the words say
+	unread  bool   // the piece is the rest of a script that could not be read
+	wrapper bool   // the piece only starts the pieces behind it
+	fault   string // why no rule can judge the piece; empty if a rule can
 }
 
-// pieces takes a call apart.
+// pieces takes a call apart and returns its pieces.
 func pieces(f Facts) []piece {
 	var all []piece
 	if len(f.Paths)+len(f.URLs)+len(f.Hosts)+len(f.Acts) > maxParts {
@@ -71,7 +71,7 @@ func pieces(f Facts) []piece {
 		case a.vague:
 			pc.doubt = "servers read its path in different ways"
 		}
-		pc.host, _ = ParseHost(a.host) // none where the URL cannot be read
+		pc.host, _ = ParseHost(a.host) // zero if the URL cannot be read
 		named = append(named, a.host)
 		all = append(all, pc)
 	}
@@ -80,7 +80,7 @@ func pieces(f Facts) []piece {
 		switch {
 		case err != nil:
 			all = append(all, piece{kind: aHost, text: s, fault: err.Error()})
-		case !slices.Contains(named, host): // else judged with its URL
+		case !slices.Contains(named, host): // otherwise the host is judged with its URL
 			pc := piece{kind: aHost, text: host}
 			pc.host, _ = ParseHost(host)
 			all = append(all, pc)
@@ -95,17 +95,16 @@ func pieces(f Facts) []piece {
 	return all
 }
 
-// execPiece is a program as a piece of a call. Rules see a program of the system
-// under its bare name, as in a script, and under its path. A rule that allows
-// sees any other program only under its path; a rule that refuses also sees it
-// under its bare name.
+// execPiece returns a program as a piece of a call. Rules see a program of the system under
+// its bare name, as in a script, and under its path. A rule that allows sees any other
+// program only under its path; a rule that refuses also sees it under its bare name.
 func execPiece(e Exec) piece {
 	pc := piece{kind: aCommand, text: e.text()}
 	first := word{text: e.Path}
 	base := path.Base(e.Path)
 	dir := strings.TrimSuffix(e.Path, base)
 	if dir == "" {
-		first.text = "./" + e.Path // the kernel looks in no other place
+		first.text = "./" + e.Path // the kernel looks for it only in the current directory
 	}
 	pc.words = append(pc.words, first)
 	if len(e.Argv) > 1 {

@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// Beyond returns the decision about a call that a rule would let through but its
-// limit does not: d with the refusal in place of the grant. retry is the time
-// until the limit has room again; zero means that it has room as soon as a
-// running call ends.
+// Beyond returns the decision about a call that a rule would let through, but that is above
+// the limit of the rule: d with a refusal instead of the grant. retry is the time until the
+// limit has room again; zero means that it has room as soon as a running call ends.
 func (l RateLimit) Beyond(d Decision, retry time.Duration) Decision {
 	no := Decision{
 		Verdict: Deny, Rule: l.Rule, Source: l.Source, Parts: d.Parts, PartNo: d.PartNo, Part: d.Part, Subject: d.Subject, ScriptPart: ScriptPart{Via: d.Via},

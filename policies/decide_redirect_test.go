@@ -44,8 +44,7 @@ func TestReading(t *testing.T) {
 	}
 }
 
-// A page that leads to another URL is judged as the call for it would be, but
-// that nobody is asked.
+// A URL that a page leads to is judged as a call for it would be, without a grant.
 func TestDecideURL(t *testing.T) {
 	p := parse(t, pagesPolicy)
 	g := p.Decide(readDocs("https://a.example/x")).Grant
@@ -87,8 +86,7 @@ func TestDecideURL(t *testing.T) {
 	}
 }
 
-// The URL that is decided about and the one that is fetched are read by one
-// parser.
+// The URL that is decided about and the URL that is fetched are read by the same parser.
 func TestParseURL(t *testing.T) {
 	for in, want := range map[string]string{
 		"HTTPS://Example.COM./a?b#c":   "https://example.com/a?b#c",

@@ -25,15 +25,15 @@ func (s *ruleset) judge(f Facts, profile string, pieces []piece) (Decision, []st
 			shadows = cast(shadows, &o, &pieces[i], i+1, before)
 		}
 		if o.skip {
-			continue // what it starts is judged instead
+			continue // the pieces that it starts are judged instead
 		}
 		bound = append(bound, o.bound...)
 		kept.add(c, o.bound)
 		if o.verdict == Ask {
 			remember = remember.narrow(o.remember)
-			// A yes to the part also grants the profile that the call asks for. That to an act
-			// grants what a rule grants to the same act, if there is one: a call cannot ask for
-			// the profile of a browser.
+			// A yes to the part also grants the profile that the call asks for. A yes to an
+			// act grants the profile that a rule grants to the same act, if there is such a
+			// rule: a call cannot ask for the profile of a browser.
 			if !slices.Contains(o.grants, profile) && (pieces[i].kind != anAct || len(o.grants) == 0) {
 				o.grants = append(o.grants, profile)
 			}
@@ -56,7 +56,7 @@ func (s *ruleset) judge(f Facts, profile string, pieces []piece) (Decision, []st
 	}
 	if worst.Verdict != Deny {
 		worst.bind(bound)
-		worst.Ask = s.asking.Asking // of an allowed call too: its tool may ask, like PlanMode
+		worst.Ask = s.asking.Asking // also for an allowed call: its tool may ask a person, like PlanMode
 	}
 	if worst.Verdict == Ask {
 		worst.Remember = remember
@@ -68,28 +68,28 @@ func (s *ruleset) judge(f Facts, profile string, pieces []piece) (Decision, []st
 	return worst, grants
 }
 
-// outcome is what the rules say to one piece.
+// outcome is the result of the rules for one piece.
 type outcome struct {
 	verdict Verdict
-	rule    *rule    // nil where none matched
+	rule    *rule    // rule that decided; nil if none matched
 	maybe   bool     // a rule that may speak about the piece decided
-	near    *rule    // would allow the piece if its words said all
-	options bool     // near would, but for options or variables that it does not list
+	near    *rule    // rule that would allow the piece if its words said everything
+	options bool     // near would allow the piece without options or variables that it does not list
 	skip    bool     // no rule speaks about a wrapper
-	grants  []string // profiles, if verdict is Allow
-	// bound are the rules with terms for a call that passes, and remember is
-	// what they say about approvals, if verdict is Ask.
+	grants  []string // profiles that are granted, if verdict is Allow
+	// bound are the rules with terms that speak about the piece. remember is what they say
+	// about approvals, if verdict is Ask.
 	bound    []*rule
 	remember Remember
-	aside    []aside // what rules that are not enforced say
+	aside    []aside // verdicts of rules that are not enforced
 }
 
-// weigh consults every rule about one piece.
+// weigh applies every rule to one piece.
 //
-// A text says less than what runs, so the two directions differ: to let a
-// piece through a rule must be proved to speak about it, and to stop it, it is
-// enough that the rule may. The same holds for exceptions, the other way
-// round. Where a deny only may speak about a piece, a person is asked.
+// A text says less than what runs, so the two directions differ. To let a piece through, a
+// rule must be proved to speak about it. To stop it, it is enough that the rule may speak
+// about it. For exceptions it is the other way round. If a rule that denies only may speak
+// about a piece, a person is asked.
 func (s *ruleset) weigh(c *inquiry, pc *piece) outcome {
 	w := weighing{set: s, call: c, piece: pc, outcome: outcome{verdict: Allow, remember: anyRemember}}
 	for _, r := range c.among(s, pc) {
@@ -99,15 +99,16 @@ func (s *ruleset) weigh(c *inquiry, pc *piece) outcome {
 	return w.outcome
 }
 
-// weighing is what the rules that were consulted so far say about one piece.
+// weighing is the result of the rules that were applied so far to one piece.
 type weighing struct {
 	set   *ruleset
 	call  *inquiry
 	piece *piece
 	outcome
-	strict, lenient *rule // the first of those that stop the piece most, and of those that let it through
-	// question: a rule wants a question about the tool by its own name. Without one, a question is
-	// no more than a rule that denies and only may, or a name that an upstream chose.
+	strict, lenient *rule // first of the rules that stop the piece most strictly; first of those that let it through
+	// question is set if a rule wants a question about the tool by its own name. Without
+	// it, a question only comes from a rule that denies and only may speak about the piece,
+	// or from a name that an upstream chose.
 	question bool
 }
 
@@ -146,7 +147,7 @@ func (w *weighing) consult(r *rule) {
 	}
 }
 
-// let notes a rule that lets the piece through.
+// let records a rule that lets the piece through.
 func (w *weighing) let(r *rule) {
 	if r.terms.any() {
 		w.bound = append(w.bound, r)
@@ -166,7 +167,7 @@ func (w *weighing) let(r *rule) {
 	}
 }
 
-// stop notes a rule that denies the piece or wants a question about it.
+// stop records a rule that denies the piece or wants a question about it.
 func (w *weighing) stop(r *rule, verdict Verdict, sure proof) {
 	if r.terms.any() {
 		w.bound = append(w.bound, r)
@@ -175,20 +176,20 @@ func (w *weighing) stop(r *rule, verdict Verdict, sure proof) {
 	if verdict == Ask {
 		w.remember = w.remember.narrow(r.remembers(w.set))
 	}
-	// If two verdicts are equal, the sure one gives the better reason.
+	// If two verdicts are equal, the rule that is sure gives the better reason.
 	if verdict < w.verdict || verdict == w.verdict && w.maybe && sure == must {
 		w.strict, w.verdict, w.maybe = r, verdict, sure == may
 	}
 }
 
-// settle says what comes of it once all rules were consulted.
+// settle sets the outcome after all rules were applied.
 func (w *weighing) settle() {
 	switch {
 	case w.piece.fault != "":
-		w.outcome = outcome{verdict: Deny} // enforced or not, no rule can speak about it
+		w.outcome = outcome{verdict: Deny} // no rule can speak about the piece, whether it is enforced or not
 	case w.strict != nil && w.verdict == Ask && !w.question && w.lenient == nil && w.set.fallback == Deny:
-		// Such a question may take the place of what is allowed, and not of what is
-		// denied without it.
+		// Such a question may replace an allow, but not a deny that would be the verdict
+		// without it.
 		w.verdict, w.maybe = Deny, false
 	case w.strict != nil:
 		w.rule = w.strict
@@ -200,7 +201,7 @@ func (w *weighing) settle() {
 		w.byDefault()
 	}
 	if w.piece.fault == "" && (w.piece.opaque || w.piece.vague || w.piece.swayed) {
-		w.remember = Remember{} // the same text may be another thing the next time
+		w.remember = Remember{} // the same text may mean something else the next time
 	}
 }
 
@@ -218,7 +219,7 @@ func (w *weighing) byDefault() {
 	}
 }
 
-// decision puts an outcome into words for the agent.
+// decision returns an outcome with its texts for the agent.
 func (s *ruleset) decision(tool string, pc *piece, o outcome) Decision {
 	subject := pc.kind
 	if subject == wholeCall {
@@ -278,7 +279,8 @@ func (s *ruleset) decision(tool string, pc *piece, o outcome) Decision {
 	return d
 }
 
-// adviceWhenUnsure says how to write a piece so that a rule can be sure about it.
+// adviceWhenUnsure returns advice on how to write a piece so that a rule can be sure about
+// it.
 func (pc *piece) adviceWhenUnsure(subject string) string {
 	switch pc.kind {
 	case aCommand:
@@ -289,7 +291,8 @@ func (pc *piece) adviceWhenUnsure(subject string) string {
 	return fmt.Sprintf("Name the %s in its plain, absolute form.", subject)
 }
 
-// adviceWhenUnreadable says what to do instead of a piece that no rule can judge.
+// adviceWhenUnreadable returns advice on what to do instead of a piece that no rule can
+// judge.
 func (pc *piece) adviceWhenUnreadable(subject string) string {
 	switch pc.kind {
 	case wholeCall:

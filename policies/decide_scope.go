@@ -12,10 +12,10 @@ func (s *tokenScope) allows(tool, profile, standard string) bool {
 		(profile == "" || profile == standard || slices.Contains(s.profiles, profile))
 }
 
-// MissingScopes returns what a token must be good for, so that a tenant's call of a tool
-// in a profile is let through: the scopes that it has and the policy knows, and the first
-// of the policy that is enough. It is nil if those that it has are enough, and empty if
-// none is.
+// MissingScopes returns the scopes that a token needs, so that a tenant's call of a tool in
+// a profile is let through: the scopes that the token has and the policy knows, and the
+// first scope of the policy that is enough. The result is nil if the scopes of the token
+// are enough, and empty if no scope of the policy is enough.
 func (l Login) MissingScopes(tenantName string, held []string, tool, profile string) []string {
 	p, standard := l.p, l.p.profile
 	if own := p.tenants[tenantName]; own != nil {
@@ -38,7 +38,7 @@ func (l Login) MissingScopes(tenantName string, held []string, tool, profile str
 	return []string{}
 }
 
-// outOfScope refuses a call whose caller has Scopes if they are not good for it.
+// outOfScope refuses a call whose caller has Scopes, if these do not allow the call.
 func (l Login) outOfScope(f Facts, profile string) (Decision, bool) {
 	missing := l.MissingScopes(f.Tenant, f.Scopes, f.Tool, profile)
 	if missing == nil {

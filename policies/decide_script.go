@@ -10,7 +10,7 @@ import (
 	"belljar.dev/policies/shell"
 )
 
-// maxParts bounds the parts of a call beside the commands of its script.
+// maxParts bounds the parts of a call in addition to the commands of its script.
 const maxParts = 1000
 
 // The doubts about a command whose words do not say all that it does.
@@ -42,7 +42,7 @@ func envFault(f Facts) string {
 	return ""
 }
 
-// Value is what the call gives a variable.
+// Value returns the value that the call gives to a variable.
 func (f *Facts) Value(name string) shell.Word {
 	if v, known := f.Values[name]; known {
 		return shell.Word{Text: v}
@@ -73,12 +73,12 @@ func commandPieces(f Facts) []piece {
 		all = append(all, piece{kind: aCommand, text: strings.TrimSpace(rest), start: from, end: len(script), doubt: why, opaque: true, unread: true})
 	}
 	if len(all) == 0 {
-		all = append(all, piece{kind: aCommand}) // it runs nothing
+		all = append(all, piece{kind: aCommand}) // the script runs nothing
 	}
 	return all
 }
 
-// scriptPieces are the commands of a script that was read.
+// scriptPieces returns the commands of a script that was read.
 func scriptPieces(s shell.Script, env []string) []piece {
 	all := make([]piece, 0, len(s.Commands)+1)
 	for i := range s.Commands {
@@ -88,20 +88,21 @@ func scriptPieces(s shell.Script, env []string) []piece {
 			pc.sets(name, doubtSets)
 		}
 		for _, name := range env {
-			// As behind NAME=value: the environment is code to many programs.
+			// As with NAME=value before a command: for many programs the environment is
+			// code.
 			pc.sets(name, doubtCall)
 		}
 		for _, name := range s.Sways {
 			pc.sway(name)
 		}
-		// A wrapper that starts nothing is a command like any other.
+		// A wrapper that starts nothing counts as an ordinary command.
 		pc.wrapper = c.Wrapper && i+1 < len(s.Commands) && len(s.Commands[i+1].Via) > len(c.Via)
 		all = append(all, pc)
 	}
 	return all
 }
 
-// commandPiece is one command without what its script says about all of them.
+// commandPiece returns one command, without what its script says about all commands.
 func commandPiece(c *shell.Command) piece {
 	pc := piece{kind: aCommand, text: c.Text, start: c.Start, end: c.End, via: c.Via, opaque: c.Opaque != ""}
 	pc.words = make([]word, len(c.Words))
@@ -133,7 +134,7 @@ func commandPiece(c *shell.Command) piece {
 // maxArgv bounds the words of a command that a refusal repeats.
 const maxArgv = 32
 
-// argv is the words of a command that is not let through, if all are known and
+// argv returns the words of a command that is not let through, if all of them are known and
 // they are few.
 func (pc *piece) argv(v Verdict) []string {
 	if v == Allow || pc.kind != aCommand || pc.vague || pc.unread || len(pc.words) == 0 || len(pc.words) > maxArgv || len(pc.text) > maxSaid {
@@ -146,7 +147,7 @@ func (pc *piece) argv(v Verdict) []string {
 	return argv
 }
 
-// sets notes a variable that is set for a command.
+// sets records a variable that is set for a command.
 func (pc *piece) sets(name, doubt string) {
 	if !slices.Contains(pc.env, name) {
 		pc.env = append(pc.env, name)
@@ -156,9 +157,9 @@ func (pc *piece) sets(name, doubt string) {
 	}
 }
 
-// sway notes a variable by which the command may run more than its words say. To
-// a rule that stops, that is as good as a word that is not known; one that lets
-// the command through has to name the variable anyway.
+// sway records a variable that may make the command run more than its words say. For a rule
+// that stops, this counts like an unknown word; a rule that lets the command through has to
+// name the variable anyway.
 func (pc *piece) sway(name string) {
 	pc.swayed = true
 	if !pc.opaque {
@@ -166,7 +167,7 @@ func (pc *piece) sway(name string) {
 	}
 }
 
-// loose lets the program of a command go by its last segment too, so that
+// loose also gives the program of a command the last segment of its path as a name, so that
 // /usr/bin/git is git for a rule that refuses.
 func loose(words []word) []word {
 	if len(words) == 0 || words[0].sure > shell.Home || !strings.Contains(words[0].text, "/") {
@@ -177,8 +178,8 @@ func loose(words []word) []word {
 	return words
 }
 
-// file is the target of a redirection as the segments of a path. Where a
-// relative one begins is not known: the script may have changed its directory.
+// file returns the target of a redirection as the segments of a path. The directory of a
+// relative path is not known: the script may have changed its directory.
 func file(w shell.Word) []word {
 	var words []word
 	text := w.Text

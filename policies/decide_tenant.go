@@ -35,8 +35,8 @@ func (p *Policy) asked(f Facts) (string, Decision) {
 	return "", no
 }
 
-// outside refuses a grant that the rules of a file made from a profile the tenant
-// may not have.
+// outside refuses a grant that the rules of a file made from a profile that the tenant may
+// not have.
 func (t *tenant) outside(d Decision, file string) (Decision, bool) {
 	if d.Verdict == Deny || t.may(d.offered().profile) {
 		return Decision{}, false
@@ -49,7 +49,7 @@ func (t *tenant) outside(d Decision, file string) (Decision, bool) {
 	}, true
 }
 
-// unasked refuses a call that asks people, if the policy lets no agent ask one.
+// unasked refuses a call that asks people, if the policy does not let agents ask anyone.
 func (q questions) unasked(profile string) (Decision, bool) {
 	if q.channel != ChannelDeny {
 		return Decision{}, false

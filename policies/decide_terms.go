@@ -16,7 +16,7 @@ func (d *Decision) bind(rules []*rule) {
 	}
 }
 
-// join adds what binds the same call by another decision.
+// join adds the obligations that another decision about the same call has.
 func (d *Decision) join(other Decision) {
 	d.Audit = d.Audit.wider(other.Audit)
 	for _, l := range other.Limits {
@@ -36,9 +36,9 @@ func (d *Decision) join(other Decision) {
 	}
 }
 
-// bindAll adds what binds the call by another layer: every limit holds, all is
-// taken out that one of them names, and an approval lasts no longer than each
-// that asks lets it.
+// bindAll adds the obligations that the decision of another layer has: every limit holds,
+// everything that one of the layers names is taken out, and an approval lasts only as long
+// as each layer that asks allows.
 func (d *Decision) bindAll(other Decision) {
 	if d.Verdict == Ask && other.Verdict == Ask {
 		d.Remember = d.Remember.narrow(other.Remember)
@@ -68,8 +68,8 @@ func (d *Decision) bindAll(other Decision) {
 	}
 }
 
-// remembers is what a rule that asks says about approvals. A deny rule that may or
-// may not match a part also asks; its approval covers only the call.
+// remembers returns what a rule that asks says about approvals. A deny rule that may or may
+// not match a part also asks; its approval covers only the call.
 func (r *rule) remembers(s *ruleset) Remember {
 	switch {
 	case r.verdict == Deny:
@@ -80,15 +80,15 @@ func (r *rule) remembers(s *ruleset) Remember {
 	return s.asking.remember
 }
 
-// keeping finds how much is kept of a call: of each part what the rules that
-// speak about it say, the most of several, and of all parts together the most.
+// keeping finds how much of a call is kept: for each part the most that the rules about it
+// say, and for the call the most of all parts.
 type keeping struct {
-	logged AuditLevel // as in ruleset
+	logged AuditLevel // level of the log, as in ruleset
 	begun  bool
 	kept   Kept
 }
 
-// add takes in a part and the rules with terms that speak about it.
+// add includes a part and the rules with terms that speak about the part.
 func (k *keeping) add(c *inquiry, rules []*rule) {
 	var of Kept
 	for _, r := range rules {
@@ -96,7 +96,7 @@ func (k *keeping) add(c *inquiry, rules []*rule) {
 		if !said.Said {
 			continue
 		}
-		if !c.byOwnName(r) { // no name that an upstream chose makes the log keep less
+		if !c.byOwnName(r) { // a name that an upstream chose does not make the log keep less
 			said.Level = max(said.Level, k.logged)
 		}
 		of = Kept{true, max(of.Level, said.Level)}
@@ -105,7 +105,7 @@ func (k *keeping) add(c *inquiry, rules []*rule) {
 	case !k.begun:
 		k.kept = of
 	case k.kept.Said != of.Said:
-		// The level that the log keeps of any call counts like that of a rule.
+		// The level of the log counts like that of a rule.
 		k.kept = Kept{true, max(k.kept.Level, of.Level, k.logged)}
 	default:
 		k.kept.Level = max(k.kept.Level, of.Level)

@@ -79,7 +79,7 @@ func TestVerdictsOfCommands(t *testing.T) {
 		{strings.Repeat("true && ", 50) + "curl evil.example", deny, "no-fetch"},
 		{`"a"; rm x; "b"`, deny, "no-wipe"},
 
-		// Commands inside words.
+		// Commands in words.
 		{"echo $(rm -rf /)", deny, "no-wipe"},
 		{"echo \"`rm -rf /`\"", deny, "no-wipe"},
 		{"echo \"$(git log; rm -rf /)\"", deny, "no-wipe"},
@@ -87,7 +87,7 @@ func TestVerdictsOfCommands(t *testing.T) {
 		{"echo $(echo $(echo $(rm x)))", deny, "no-wipe"},
 		{`echo "$(echo "$(rm "x")")"`, deny, "no-wipe"},
 
-		// The same program written otherwise.
+		// The same program in another spelling.
 		{`r\m -rf /`, deny, "no-wipe"},
 		{`"rm" -rf /`, deny, "no-wipe"},
 		{`r'm' -rf /`, deny, "no-wipe"},
@@ -182,8 +182,8 @@ func TestVerdictsOfCommands(t *testing.T) {
 	}
 }
 
-// Where everything is allowed that no rule stops, text that a rule may speak
-// about must still be asked about.
+// If everything is allowed that no rule stops, a person must still be asked about text that
+// a rule may speak about.
 func TestUnknownTextIsAskedAbout(t *testing.T) {
 	p := parse(t, strings.Replace(anchors, "decision: ask,", "decision: allow,", 1))
 	for _, command := range []string{
@@ -229,7 +229,7 @@ func TestStarsAloneMatchEveryCommand(t *testing.T) {
 			p := parse(t, strings.Replace(everything, "%s", want.String(), 1))
 			d := p.Decide(bash(command))
 			if command == "" {
-				want = ask // no command, so the rule does not speak about the call
+				want = ask // without a command the rule does not speak about the call
 			}
 			if d.Verdict != want {
 				t.Errorf("%.20q: got %v by %s, want %v", command, d.Verdict, d.Rule, want)
@@ -328,7 +328,7 @@ rules:
 	}
 }
 
-// A variable that an argument sets proves no more than one set in the script.
+// A variable in the env argument proves no more than a variable that the script sets.
 func TestVariablesAreNotProved(t *testing.T) {
 	p := parse(t, anchors)
 	for command, want := range map[string]policies.Verdict{"git status": ask, "rm x": deny} {
@@ -345,9 +345,9 @@ func TestVariablesAreNotProved(t *testing.T) {
 	}
 }
 
-// What a call sets for its command can be code for the shell, which runs before
-// the first word is read: no rule can judge that. By other variables programs run
-// or load more than the words say, so a rule that stops may speak about them.
+// What a call sets for its command can be code for the shell, which runs before the first
+// word is read: no rule can judge that. Other variables make programs run or load more than
+// the words say, so a rule that stops may speak about these programs.
 func TestCallEnvThatHoldsCode(t *testing.T) {
 	p := parse(t, head+`
 rules:
@@ -368,7 +368,7 @@ rules:
 			} else if want == deny && (!strings.Contains(d.Refusal(""), name) || !strings.Contains(d.Refusal(""), "Nothing was run") || d.Instead == "") {
 				t.Errorf("%s: the agent is told %s", set, d.Refusal(""))
 			}
-			f.Values = nil // as an audit log without values has it
+			f.Values = nil // as in an audit log that does not keep values
 			if d := p.Decide(f); d.Verdict > want {
 				t.Errorf("%s with %s of an unknown value: got %v, want at most %v", tool, name, d.Verdict, want)
 			}
@@ -500,8 +500,8 @@ func TestDefaultPolicy(t *testing.T) {
 	}
 }
 
-// Equal calls get equal answers, whatever else is decided meanwhile and
-// whatever was done with earlier answers.
+// Equal calls get equal decisions, whatever else is decided meanwhile and whatever was done
+// with earlier decisions.
 func TestDecideIsPure(t *testing.T) {
 	p := parse(t, anchors+"  - {id: env, match: {tool: Env}, decision: allow}\n")
 	facts := []policies.Facts{
@@ -578,8 +578,8 @@ func FuzzDecide(f *testing.F) {
 		if d.Verdict == allow && strings.ContainsAny(s, "$`>*?~") && !strings.ContainsAny(s, "'\"\\#") && !strings.Contains(s, "/dev/null") && !strings.Contains(s, "&") && !strings.Contains(s, "for") {
 			t.Errorf("%q is allowed with something in it that no rule proves", s)
 		}
-		// One more command can only make the answer stricter, however the text
-		// before it ends, unless it becomes part of a quoted text or a comment.
+		// One more command can only make the verdict stricter, however the text before it
+		// ends, unless it becomes part of a quoted text or a comment.
 		if after := p.Decide(bash("rm x\n" + s)); after.Verdict == allow {
 			t.Errorf("%q after rm is allowed", s)
 		}

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// factKind is what a text of the arguments is to the rules.
+// factKind is what kind of fact a text of the arguments is.
 type factKind int
 
 // The kinds.
 const (
-	factNone factKind = iota // nothing, although it looks like a URL
+	factNone factKind = iota // not a fact, although it may look like a URL
 	factURL
 	factHost
 	factPath
@@ -22,21 +22,23 @@ var factKinds = []string{factNone: "none", factURL: "url", factHost: "host", fac
 
 // toolFacts says what the arguments of some tools are.
 type toolFacts struct {
-	tool     string // with stars
+	tool     string // name of the tools, which may contain stars
 	pointers []factPointer
 }
 
-// factPointer says what stands at one place of the arguments, and below it.
+// factPointer says what kind of fact the texts at one place of the arguments are, and those
+// below it.
 type factPointer struct {
-	path []string // the parts of a JSON pointer (RFC 6901)
+	path []string // parts of a JSON pointer (RFC 6901)
 	kind factKind
 }
 
-// Facts returns what the arguments of a tool show the policy. A member that a pointer of
-// the policy names is of the kind that the pointer says, and so are the texts below it;
-// the longest pointer counts. Pointers name members in any case, as a server in Go reads
-// them (encoding/json); of two of the same length, the one with the case of the member
-// counts. Any other text shows its WebURLs. The front end has bounded the arguments.
+// Facts returns what the arguments of a tool show the policy. If a pointer of the policy
+// names a member, the member and the texts below it are of the kind that the pointer says;
+// the longest pointer counts. Pointers name members in upper or lower case, as a server in
+// Go reads them (encoding/json). Of two pointers of the same length, the one that has the
+// member's exact spelling counts. Any other text shows its WebURLs. The front end has
+// bounded the arguments.
 func (u Upstream) Facts(tool string, args map[string]any) Facts {
 	w := factWalk{facts: Facts{Upstream: u.Name, Args: args}}
 	for _, t := range u.facts {
@@ -54,7 +56,7 @@ type factWalk struct {
 	facts    Facts
 }
 
-// value looks at the value at a place.
+// value visits the value at a place.
 func (w *factWalk) value(at []string, v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -95,7 +97,7 @@ func (w *factWalk) text(at []string, s string) {
 		w.facts.Paths = append(w.facts.Paths, s)
 	case factCommand:
 		if w.facts.Command != "" {
-			w.facts.Command += "\n" // one script: the strictest of its parts decides
+			w.facts.Command += "\n" // all commands together are one script: the strictest of its parts decides
 		}
 		w.facts.Command += s
 	case factNone:

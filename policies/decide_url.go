@@ -14,7 +14,7 @@ import (
 type urlGlob struct {
 	scheme element
 	host   string // "*", publicNames, "*.suffix" or a whole name
-	port   string // "" for the scheme's own, "*" for any
+	port   string // "" for the port of the scheme, "*" for any port
 	path   glob
 }
 
@@ -81,10 +81,9 @@ type address struct {
 	vague              bool // servers differ in what the path means
 }
 
-// ParseURL reads a URL as rules do, or says why no rule can judge it. The code
-// that fetches an allowed URL takes it from here, so that rules and connections
-// read it in the same way. The host of the result is in the one form in which
-// hosts are compared.
+// ParseURL reads a URL as rules do, or returns why no rule can judge it. The code that
+// fetches an allowed URL uses the result, so that rules and connections read the URL in the
+// same way. The host of the result is in the one form in which hosts are compared.
 func ParseURL(s string) (*url.URL, error) {
 	if i := strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }); i >= 0 {
 		return nil, errors.New("it contains a blank, a backslash or a control character")
@@ -112,7 +111,7 @@ func ParseURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// readURL takes a URL apart, or says why no rule can judge it.
+// readURL takes a URL apart, or returns why no rule can judge it.
 func readURL(s string) (address, error) {
 	u, err := ParseURL(s)
 	if err != nil {
@@ -134,7 +133,7 @@ func readURL(s string) (address, error) {
 	return a, nil
 }
 
-// ownPort is the port of a scheme that names none.
+// ownPort returns the port of a scheme, for a URL that names no port.
 func ownPort(scheme string) string {
 	switch scheme {
 	case "http":
@@ -145,7 +144,7 @@ func ownPort(scheme string) string {
 	return ""
 }
 
-// match matches the pattern with a URL.
+// match returns how sure it is that the pattern matches a URL.
 func (g urlGlob) match(a address) proof {
 	port := g.port
 	switch port {

@@ -7,15 +7,15 @@ import (
 	"unicode"
 )
 
-// The arguments of other people's tools are texts that a browser may read, and browsers
-// read far more as a URL than ParseURL does. What WebURLs returns is written so that
-// ParseURL finds the host and the path that a browser finds, or refuses the URL.
+// The arguments of upstream tools are texts that a browser may read, and browsers read far
+// more texts as URLs than ParseURL does. WebURLs writes its results so that ParseURL finds
+// the host and the path that a browser finds, or refuses the URL.
 
-// WebURLs returns the URLs of http or https that a text is, or begins with; most texts have
-// none. The text as a whole is read as browsers read it (URL Standard, "basic URL parser").
-// A program may also take the first word of a text for the URL: with or without the
-// tabs and line breaks in the text, which browsers drop. Each of these that is a URL is one
-// of the result.
+// WebURLs returns the URLs of http or https that a text is, or begins with; most texts
+// contain no URL there. The text as a whole is read as browsers read it (URL Standard,
+// "basic URL parser"). A program may also take the first word of a text as the URL: with or
+// without the tabs and line breaks in the text, which browsers drop. Each of these texts
+// that is a URL is in the result.
 func WebURLs(text string) []string {
 	var all []string
 	add := func(s string) bool {
@@ -26,7 +26,7 @@ func WebURLs(text string) []string {
 		return ok
 	}
 	if add(text) && !strings.ContainsAny(text, dropped) {
-		return all // the first word has the same host, unless no rule can judge this one
+		return all // the first word has the same host, unless no rule can judge this URL
 	}
 	add(firstWord(text))
 	add(firstWord(dropper.Replace(text)))
@@ -53,7 +53,7 @@ func firstWord(text string) string {
 
 // webURL reads a text as browsers read it: they drop tabs and line breaks, take a backslash
 // for a slash, and take any number of slashes after the scheme. ok is false for a text that
-// they would not read, such as a sentence that begins with a URL of no path.
+// browsers would not read, such as a sentence that begins with a URL without a path.
 func webURL(text string) (_ string, ok bool) {
 	text = strings.TrimFunc(text, func(r rune) bool { return r <= ' ' })
 	text = dropper.Replace(text)
@@ -61,21 +61,21 @@ func webURL(text string) (_ string, ok bool) {
 	if scheme = strings.ToLower(scheme); !found || scheme != "http" && scheme != "https" {
 		return "", false
 	}
-	end := strings.IndexAny(rest, "?#") // from there on a backslash is one
+	end := strings.IndexAny(rest, "?#") // a backslash behind this place stays a backslash
 	if end < 0 {
 		end = len(rest)
 	}
 	place := strings.TrimLeft(strings.ReplaceAll(rest[:end], `\`, "/"), "/")
 	authority, _, _ := strings.Cut(place, "/")
-	host := authority[strings.LastIndexByte(authority, '@')+1:] // what is before it may contain blanks
+	host := authority[strings.LastIndexByte(authority, '@')+1:] // the part before the host may contain blanks
 	if host == "" || strings.ContainsFunc(host, isBlank) {
 		return "", false
 	}
 	return scheme + "://" + escaped(place+rest[end:]), true
 }
 
-// escaped returns a text with its blanks, control characters and backslashes as a URL has
-// them, and so with each percent sign that begins no escape.
+// escaped returns a text in which blanks, control characters and backslashes are escaped as
+// in a URL, and also each percent sign that does not begin an escape.
 func escaped(s string) string {
 	var b strings.Builder
 	for i, c := range []byte(s) {

@@ -45,8 +45,9 @@ func TestWebURLs(t *testing.T) {
 	}
 }
 
-// Whatever a browser would open is judged, however it is written, and so is what it would open
-// of the text up to its first blank. The texts are made from what a browser would make of them.
+// Whatever URL a browser would open is judged, however it is written. The URL that a
+// browser would open from the text up to its first blank is judged too. The test makes each
+// text from a URL that a browser would open.
 func TestNoSpellingHidesAURL(t *testing.T) {
 	p := parse(t, strings.Replace(head, "decision: ask", "decision: allow", 1)+`
 rules: [{id: no, match: {host: ["*.evil.example", evil.example]}, decision: deny}]
@@ -66,7 +67,7 @@ upstreams: {servers: {x: {}}}
 		plain := pick("http", "HTTP", "hTtPs", "https") + ":" + some(5, "/", `\`) +
 			pick("", "", "", "u@", "u:p@", "ok.example@", "a@b@") + pick("evil.example", "EVIL.example", "www.evil.example", "evil.example.", "ｅvil.example", "%65vil.example", "e\u00advil.example") +
 			pick("", "", ":80", ":8443", ":") + pick("", "/", `\`, "/a/../b", "?q", "#f", `\..\x?y=\`, "/100%", "/%zz", "/@ok.example", "?@ok.example")
-		for _, c := range plain { // what browsers drop can stand anywhere
+		for _, c := range plain { // tabs and line breaks, which browsers drop, can stand anywhere
 			word.WriteString(some(r.IntN(2), "\t", "\n", "\r") + string(c))
 		}
 		tail := ""

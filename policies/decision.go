@@ -2,18 +2,18 @@ package policies
 
 import "time"
 
-// Verdict is what a policy says to a call. The zero value is Deny.
+// Verdict is the verdict of a policy about a call. The zero value is Deny.
 type Verdict int
 
-// The verdicts, strictest first: of all rules that match any part of a call
-// the lowest wins.
+// The verdicts, the strictest first: of all rules that match any part of a call the lowest
+// verdict counts.
 const (
 	Deny Verdict = iota
 	Ask
 	Allow
 )
 
-// String is the verdict as policies and logs spell it.
+// String returns the verdict as policies and logs spell it.
 func (v Verdict) String() string {
 	switch v {
 	case Deny:
@@ -29,27 +29,29 @@ func (v Verdict) String() string {
 // Source is the place in a policy text that a decision rests on.
 type Source struct {
 	File string
-	Line int // from 1; 0 where no line decided, as for a default
+	Line int // number of the line, from 1; 0 if no line decided, for example for a default
 	Col  int
 }
 
-// Decision is a policy's answer to one call.
+// Decision is the answer of a policy to one call.
 type Decision struct {
 	Verdict Verdict
-	Rule    string // id of the rule that decided; "default" where none matched
+	Rule    string // id of the rule that decided; "default" if no rule matched
 	Source  Source
-	Part    string // the part of the call that decided, as one command of a script; printable, at most 200 characters
+	// the part of the call that decided, for example one command of a script; printable, at
+	// most 200 characters
+	Part    string
 	Subject string // what Part is: "command", "path", "URL" or "host"; empty for the call as a whole
-	PartNo  int    // number of that part, from 1; 0 where no single part decided
-	Parts   int    // parts of the call
+	PartNo  int    // number of that part, from 1; 0 if no single part decided
+	Parts   int    // number of parts of the call
 
-	ScriptPart // where that part stands, if it is a command
+	ScriptPart // position of that part, if it is a command
 
-	Reason  string // why, for the agent; never empty unless Verdict is Allow
+	Reason  string // reason, for the agent; never empty unless Verdict is Allow
 	Instead string // one allowed alternative, for the agent; never empty unless Verdict is Allow
 	Grant   Grant  // zero unless Verdict is Allow
 	Layer   string // the layer of the policy that decided, for example LayerSystem
-	Profile string // that the call asks for, or its tenant's own; empty where it cannot have it
+	Profile string // profile that the call asks for, or that of its tenant; empty if the tenant cannot have it
 	Policy  string // Hash of the policy that decided
 
 	// Retry is the time after which the same call may pass, if only a rate refused
@@ -61,7 +63,7 @@ type Decision struct {
 	// The decisions that rules which are not enforced would have made; the
 	// strictest first, at most 32. They change nothing.
 	Shadow   []Shadow
-	Warnings []string // of Shadow, one line each for the agent, at most 4: the call passes, and will not for ever
+	Warnings []string // texts for the agent about Shadow, one line each, at most 4: the call passes now, but not for ever
 
 	pending *Grant // what the call may use if a person says yes; nil unless Verdict is Ask
 }
@@ -80,10 +82,10 @@ type ScriptPart struct {
 // Obligations are what binds a call that the verdict, or the person who is asked,
 // lets through. All but Audit are empty if the verdict is Deny.
 type Obligations struct {
-	Limits []RateLimit // all of them hold; of every rule that speaks about the call
-	Redact []Redaction // to be taken out of the result before the agent gets it
+	Limits []RateLimit // limits of every rule that speaks about the call; all of them hold
+	Redact []Redaction // what must be removed from the result before the agent gets it
 
-	// Audit is how much the audit log keeps of the call, where a rule says so.
+	// Audit is how much the audit log keeps of the call, if a rule says so.
 	Audit Kept
 
 	// Ask is how a person is asked, by the policy or by the tool.
@@ -91,7 +93,7 @@ type Obligations struct {
 	Remember Remember // the most that an approval may be given for; zero unless the verdict is Ask
 }
 
-// offer puts a grant where the verdict wants it.
+// offer stores a grant in the field that belongs to the verdict.
 func (d *Decision) offer(g Grant) {
 	switch d.Verdict {
 	case Allow:
@@ -103,7 +105,7 @@ func (d *Decision) offer(g Grant) {
 	}
 }
 
-// offered is what the call may use, at once or if a person says yes.
+// offered returns what the call may use, immediately or if a person says yes.
 func (d *Decision) offered() Grant {
 	switch {
 	case d.Verdict != Ask:
@@ -125,11 +127,12 @@ func (d Decision) Approved() Decision {
 	return d
 }
 
-// Offers is the grant that the call gets, at once or if a person says yes. It
-// lets a caller show the person what a yes would give.
+// Offers returns the grant that the call gets, immediately or if a person says yes. So a
+// caller can show the person what a yes would give.
 func (d Decision) Offers() Grant { return d.offered() }
 
-// With is the decision with less in the grant that it gives or would give.
+// With returns the decision with a smaller grant, which change makes from the grant that
+// the decision gives or would give.
 func (d Decision) With(change func(Grant) (Grant, error)) (Decision, error) {
 	if d.Verdict == Deny {
 		return d, nil

@@ -1,9 +1,9 @@
 // Package policies decides what an agent's call may do.
 //
-// A policy is a YAML file. [Parse] reads it and reports every fault at once;
+// A policy is a YAML file. [Parse] reads it and reports all faults together;
 // [Policy.Decide] answers one call, described by [Facts], with a [Decision]: the
-// strictest verdict of all rules that match any part of the call, and, where it is
-// allow, the [Grant] that every package which does the work asks for.
+// strictest verdict of all rules that match any part of the call, and, if it is
+// allow, the [Grant], without which no package does the work.
 //
 // The package does no I/O and reads no clock: a decision is a pure function of the policy
 // and the facts. Callers pass in the text of a policy, the functions that read the
@@ -11,7 +11,7 @@
 //
 // The files, each calling only those below it:
 //
-//	lint.go                what is hardly intended in a policy
+//	lint.go                what the author of a policy hardly intended
 //	lint_dead.go           rules that decide nothing
 //	lint_text.go           denials that only look at text
 //	lint_open.go           rules that open more than their reader sees
@@ -23,43 +23,43 @@
 //	schema.go              the JSON Schema of a policy
 //	schema_policy.go       the keys of a policy and a layer
 //	schema_profile.go      the keys of a profile
-//	schema_browser.go      the keys of its browser
+//	schema_browser.go      the keys of a profile's browser
 //	schema_rule.go         the keys of a rule
 //	schema_auth.go         the keys of auth
 //	schema_upstream.go     the keys of upstreams
 //
 //	bundled.go             the policies that are part of the program
-//	bundled_tree.go        the nodes of the default one, generated
+//	bundled_tree.go        the nodes of the default policy, generated
 //
 //	parse.go               a policy, with the files that it names
-//	parse_stack.go         which further files hold
-//	parse_layer.go         one of those files
+//	parse_stack.go         which further files are in force
+//	parse_layer.go         a layer, which is a further file
 //	parse_tests.go         the tests that a policy carries
 //	parse_console.go       who may use the console
 //	parse_tenant.go        tenants
 //	parse_auth.go          who clients over HTTP are
-//	parse_upstream.go      other people's servers
+//	parse_upstream.go      upstream servers
 //	parse_audit.go         the audit log
 //	parse_totals.go        what a tenant's boxes may use together
 //	parse_extends.go       what a profile takes over from another
 //	parse_profile.go       a profile
-//	parse_browser.go       its browser
-//	parse_net.go           its network
+//	parse_browser.go       a profile's browser
+//	parse_net.go           a profile's network
 //	parse_secret.go        secrets, and the headers that carry them
 //	parse_target.go        hosts, ports and requests of network rules
 //	parse_rule.go          a rule
-//	parse_terms.go         its limit and obligations
-//	parse_when.go          its condition
+//	parse_terms.go         a rule's limit and obligations
+//	parse_when.go          a rule's condition
 //	parse_ask.go           how a person is asked
 //
 //	decide_explain.go      a decision, part by part
-//	decide_openness.go     what the rules let through at all
+//	decide_openness.go     how much the rules let through of each tool
 //	decide_redirect.go     decides about a URL that a page leads to
 //	decide_document.go     decides about a document that a browser asks for
 //	decide_exec.go         decides about a program that a command starts
 //	decide.go              decides about a call
 //	decide_acting.go       refuses a call in whose profile no browser acts
-//	decide_scope.go        refuses a call for which a token is not good
+//	decide_scope.go        refuses a call that the scopes of a token do not allow
 //	decide_layer.go        narrows a decision by a layer
 //	decide_tenant.go       which profile a tenant's call gets
 //	decide_grant.go        what a profile grants under the layers
@@ -73,7 +73,7 @@
 //	decide_act.go          an act of a browser, and matches of it
 //	decide_path.go         a path, and patterns of it
 //	decide_script.go       takes a script apart
-//	decide_upstream.go     what calls of other people's servers show
+//	decide_upstream.go     the facts of calls of upstream tools
 //	decide_weburl.go       the URLs that browsers read in texts
 //	act.go                 what a browser does
 //	decide_rate.go         refuses a call beyond a rule's limit
@@ -86,11 +86,11 @@
 //	terms.go
 //	                       what was parsed
 //	facts.go, scene.go, exec.go
-//	                       what is asked about
+//	                       what a call shows the policy
 //	refusal.go, block.go, decision.go, mode.go
-//	                       what is answered
+//	                       what the policy answers
 //	acting.go, browser.go, grant.go, reading.go, profile.go, channel.go, audit.go, secret.go
-//	                       what is granted
+//	                       what the policy grants
 //	host.go                a host
 //	args.go                the arguments of tools
 //	args_tools.go          the tools and their arguments, generated
@@ -98,7 +98,7 @@
 //
 //	parse_value.go         numbers, sizes, times
 //	parse_node.go          texts, lists, mappings
-//	schema_shape.go        describes these for the schema
-//	parse_fault.go         what is wrong, and what was probably meant
+//	schema_shape.go        describes such values for the schema
+//	parse_fault.go         the faults, and what was probably meant
 //	text.go                texts that people and agents read
 package policies

@@ -8,8 +8,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// The example of docs/policy.md is a whole policy, and the refusal shown there
-// is the one that it gives.
+// The example of docs/policy.md is a whole policy, and the refusal in the text is the one
+// that the policy gives.
 func TestDocumentedExample(t *testing.T) {
 	doc, err := os.ReadFile("../docs/policy.md")
 	if err != nil {
@@ -29,7 +29,7 @@ func TestDocumentedExample(t *testing.T) {
 	}
 }
 
-// Every example parses, as a whole policy or as a part of one.
+// Every example parses as a whole policy or as a part of a policy.
 func TestDocumentedPolicies(t *testing.T) {
 	var all []string
 	for _, name := range []string{"policy.md", "gateway.md"} {
@@ -59,7 +59,7 @@ func TestDocumentedPolicies(t *testing.T) {
 	}
 }
 
-// The example of a network parses, and lets out what the text says.
+// The example of a network parses, and lets out the connections that the text names.
 func TestDocumentedNetwork(t *testing.T) {
 	doc, err := os.ReadFile("../docs/policy.md")
 	if err != nil {

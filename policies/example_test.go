@@ -6,10 +6,11 @@ import (
 	"belljar.dev/policies"
 )
 
-// A policy decides calls. Its grant says what a call may use, and a box is made of the
+// A policy decides calls. Its grant says what a call may use, and a box is made from the
 // grant.
 func Example() {
-	// A policy is a text. Parse returns every fault of it at once, each with its line.
+	// A policy is a text. Parse returns all faults of the text together, each with its
+	// line.
 	policy, err := policies.Parse("policy.yaml", []byte(`
 version: 1
 profiles:
@@ -27,7 +28,7 @@ rules:
 	}
 
 	// Facts say what a call would touch. The policy takes the script apart, and the
-	// strictest verdict about one of its commands holds for the call.
+	// strictest verdict about one of its commands is the verdict about the call.
 	for _, script := range []string{"git status && git log -1", "git status; git push -f"} {
 		d := policy.Decide(policies.Facts{Tenant: "local", Tool: "Bash", Command: script})
 		fmt.Println(d.Verdict, "by", d.Rule)
