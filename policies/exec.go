@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// ExecMode says what is done about each program that a command starts. It is a
-// point to look at and to decide, not the wall: see docs/policy.md.
+// ExecMode says what is done about each program that a command starts. It is a point at
+// which programs are seen and decided about, not the wall: see docs/policy.md.
 type ExecMode int
 
-// The modes. The zero value looks at no program and allows nothing more: the box
+// The modes. The zero value looks at no program and allows nothing more: only the box
 // decides what a program can do.
 const (
 	ExecOff     ExecMode = iota
 	ExecObserve          // each program is recorded
-	ExecEnforce          // the policy decides about each program; one that it does not allow is not started
+	ExecEnforce          // the policy decides about each program; a program that it does not allow is not started
 )
 
-// DefaultExec is the mode of a profile that names none.
+// DefaultExec is the mode of a profile that states none.
 const DefaultExec = ExecObserve
 
-// String is the mode as policies spell it.
+// String returns the mode as policies spell it.
 func (m ExecMode) String() string {
 	switch m {
 	case ExecObserve:
@@ -33,13 +33,13 @@ func (m ExecMode) String() string {
 	return "off"
 }
 
-// Exec is a program that is about to be started: what the kernel is given.
+// Exec is a program that is about to be started: what the kernel gets.
 type Exec struct {
-	Path   string   // the file, as it was named
-	Target string   // the file that links lead to; "" where that is Path
+	Path   string   // path of the file, as the caller named it
+	Target string   // path of the file that links lead to; "" if it is Path
 	Argv   []string // the first one is a name that the caller chose
-	Cut    bool     // there are more, or one is longer
-	Then   *Exec    // what is started in its place: the interpreter of a script, the program that a loader is given
+	Cut    bool     // words are missing in Argv, or a word is cut
+	Then   *Exec    // program that is started instead: the interpreter of a script, or the program that a loader gets
 }
 
 // OfSystem reports whether a program is in a directory that no box can write:
@@ -56,7 +56,8 @@ func OfSystem(name string) bool {
 	return false
 }
 
-// name is argv[0], the name under which the program is started, or else its path.
+// name returns argv[0], the name under which the program is started, or its path if argv[0]
+// is empty.
 func (e Exec) name() string {
 	if len(e.Argv) == 0 || e.Argv[0] == "" {
 		return e.Path
@@ -64,7 +65,7 @@ func (e Exec) name() string {
 	return e.Argv[0]
 }
 
-// text is the words in one line, for people: what is not plain is quoted.
+// text returns the words in one line, for people: words that are not plain are quoted.
 func (e Exec) text() string {
 	words := slices.Clone(e.Argv)
 	if !OfSystem(e.Path) || len(words) == 0 {
@@ -78,7 +79,7 @@ func (e Exec) text() string {
 	}
 	for i, w := range words {
 		if left <= 0 {
-			break // nobody is shown more
+			break // a longer text is never shown
 		}
 		if i > 0 {
 			b.WriteByte(' ')

@@ -16,17 +16,16 @@ import (
 	"belljar.dev/internal/golden"
 )
 
-// These tests walk types by their fields: a field that is added and left out of
-// Covers, of least, of Narrow or of Regrant makes them red, and so does a field
-// that they have no case for.
+// These tests walk types by their fields. They fail if a field is added and left out of
+// Covers, least, Narrow or Regrant, and also if they have no case for a field.
 
-// field is a field of a struct, which can be set although it is not exported.
+// field returns a field of a struct, which can be set although it is not exported.
 func field(v any, name string) reflect.Value {
 	f := reflect.ValueOf(v).Elem().FieldByName(name)
 	return reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem()
 }
 
-// fieldNames are the names of the fields of a struct, with those of the structs that
+// fieldNames returns the names of the fields of a struct, with those of the structs that
 // are embedded in it.
 func fieldNames(v any) []string {
 	var all []string
@@ -48,7 +47,7 @@ func sameNames(t *testing.T, what string, cases, names []string) {
 	}
 }
 
-// asNumber is a field of Limits as a number.
+// asNumber returns a field of Limits as a number.
 func asNumber(f reflect.Value) float64 {
 	if f.CanFloat() {
 		return f.Float()
@@ -56,7 +55,7 @@ func asNumber(f reflect.Value) float64 {
 	return float64(f.Int())
 }
 
-// setNumber sets such a field.
+// setNumber sets a field of Limits to a number.
 func setNumber(f reflect.Value, to float64) {
 	if f.CanFloat() {
 		f.SetFloat(to)
@@ -65,7 +64,7 @@ func setNumber(f reflect.Value, to float64) {
 	f.SetInt(int64(to))
 }
 
-// limitsOf has the same number in every field.
+// limitsOf returns Limits with the same number in every field.
 func limitsOf(n float64) Limits {
 	var l Limits
 	for _, name := range fieldNames(l) {
@@ -74,7 +73,7 @@ func limitsOf(n float64) Limits {
 	return l
 }
 
-// covered is a grant that has something in each field that Covers looks at.
+// covered returns a grant that has something in each field that Covers looks at.
 func covered() Grant {
 	return Grant{
 		tenant: "t", totals: Totals{1, 1, 1, 1, 1, 1, 1},
@@ -103,11 +102,11 @@ func TestCoversEveryLimit(t *testing.T) {
 	}
 }
 
-// Of each field of a grant: other values than covered has, and whether a box of
-// covered serves a call whose grant has one of them.
+// TestCoversEveryField has, for each field of a grant, values that differ from those in
+// covered, and whether a box of covered serves a call whose grant has one of these values.
 func TestCoversEveryField(t *testing.T) {
 	type values []any
-	differs := map[string]values{ // each makes a box another one
+	differs := map[string]values{ // a call with one of these values needs another box
 		"tenant": {"", "u"},
 		"access": {AccessNone, AccessOverlay, AccessWrite},
 		"system": {false},
@@ -130,8 +129,8 @@ func TestCoversEveryField(t *testing.T) {
 		"downloads":  {int64(5)},
 		"upstream":   {UpstreamBox{Server: "s"}, UpstreamBox{Server: "s", Install: true}},
 	}
-	// These say nothing about how a box was made: they change under boxes that
-	// are open, are asked for each call, or bound all boxes of a tenant.
+	// These fields say nothing about how a box was made: they change for boxes that are
+	// open, are asked for each call, or bound all boxes of a tenant.
 	free := map[string]values{
 		"publish":  {[]PortRange(nil), []PortRange{{90, 91}}},
 		"totals":   {Totals{2, 2, 2, 2, 2, 2, 2}},
@@ -172,7 +171,7 @@ func TestCoversEveryField(t *testing.T) {
 	}
 }
 
-// Two profiles share a box only where nothing depends on which of them it is.
+// Two profiles share a box only if nothing depends on which of the two profiles it has.
 func TestCoversTwoProfiles(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -195,7 +194,7 @@ func TestCoversTwoProfiles(t *testing.T) {
 	}
 }
 
-// A layer takes from every limit, one at a time, and never gives.
+// A layer can lower each limit alone, and never raises one.
 func TestLeastOfEveryLimit(t *testing.T) {
 	for _, name := range fieldNames(Limits{}) {
 		for _, tt := range []struct{ own, layer, want float64 }{
@@ -212,8 +211,8 @@ func TestLeastOfEveryLimit(t *testing.T) {
 	}
 }
 
-// A clip takes away all that its fields say: each field alone takes something, two of them take what
-// both take, and the clip is kept with the grant.
+// A clip takes away everything that its fields say: each field alone takes something, two
+// clips together take what both take, and the grant keeps the clip.
 func TestClipEveryField(t *testing.T) {
 	takes := map[string]clip{
 		"readOnly": {readOnly: true},
@@ -248,7 +247,7 @@ func TestClipEveryField(t *testing.T) {
 	}
 }
 
-// keyOf is how policies spell a field: TmpFiles is tmp_files, CPU is cpu.
+// keyOf returns the key of a field in policies: TmpFiles is tmp_files, CPU is cpu.
 func keyOf(name string) string {
 	return strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(name, "${1}_${2}"))
 }
@@ -281,7 +280,7 @@ func TestEveryLimitHasAKey(t *testing.T) {
 	sameNames(t, "the keys of limits", limitsShape.names(), keys)
 }
 
-// A limit that is zero or below is unset, each of them.
+// Unset finds each limit that is zero or below.
 func TestEveryLimitCanBeUnset(t *testing.T) {
 	for _, name := range fieldNames(Limits{}) {
 		for _, value := range []float64{0, -1} {
@@ -297,7 +296,7 @@ func TestEveryLimitCanBeUnset(t *testing.T) {
 	}
 }
 
-// A grant can give the workspace to a call as it has it or with less, never more.
+// A grant can give the workspace to a call with the same or less access, never with more.
 func TestNarrowNeverWidens(t *testing.T) {
 	for from := AccessNone; from <= AccessWrite; from++ {
 		for to := AccessNone; to <= AccessWrite; to++ {
@@ -311,8 +310,8 @@ func TestNarrowNeverWidens(t *testing.T) {
 	}
 }
 
-// A caller may change any value that a method of a grant returns, without a change to the grant. The
-// value of Egress is shared, as its comment says.
+// A caller may change any value that a method of a grant returns, and the grant stays the
+// same. The value of Egress is shared, as its comment says.
 func TestGrantsGiveCopies(t *testing.T) {
 	g := covered()
 	g.require = []Limit{LimitIO}
@@ -320,7 +319,7 @@ func TestGrantsGiveCopies(t *testing.T) {
 	for m := range reflect.TypeFor[Grant]().Methods() {
 		f := v.MethodByName(m.Name)
 		if m.Type.NumIn() != 1 || m.Type.NumOut() != 1 || !m.IsExported() {
-			continue // it returns something that was asked for
+			continue // the method has an argument, and returns something about it
 		}
 		before := fmt.Sprintf("%+v", f.Call(nil)[0])
 		if spoil(f.Call(nil)[0]) {
@@ -335,8 +334,8 @@ func TestGrantsGiveCopies(t *testing.T) {
 	}
 }
 
-// spoil changes what a value shares with others, and reports whether there is
-// such a thing.
+// spoil changes the parts of a value that it shares with others, and reports whether there
+// are such parts.
 func spoil(v reflect.Value) (changed bool) {
 	switch v.Kind() { // nothing else is shared
 	case reflect.Slice:
@@ -389,7 +388,7 @@ func TestEveryLimitIsDocumentedWithItsDefault(t *testing.T) {
 	}
 }
 
-// A field that no row of its table has would be zero, which nothing may use.
+// A field without a row in its table would be zero, and no code may use a zero limit.
 func TestTablesHaveEveryField(t *testing.T) {
 	var limits Limits
 	profileLimits.usual(&limits)
@@ -410,11 +409,11 @@ func TestTablesHaveEveryField(t *testing.T) {
 	}
 }
 
-// matchCases have, for each field of match, the keys that set it. beside is the field that these keys
-// have to set as well; the tool is always set. fits is a call that such a match fits, and fails is one
-// that it does not fit.
+// matchCases contains, for each field of match, the keys that set it. beside is the field
+// that these keys have to set as well; the tool is always set. fits is a call that such a
+// match fits, and fails is one that it does not fit.
 var matchCases = map[string]struct {
-	tool         string // "" is Bash
+	tool         string // name of the tool; "" for Bash
 	keys, beside string
 	fits, fails  Facts
 }{
@@ -433,14 +432,15 @@ var matchCases = map[string]struct {
 	"hints":     {keys: "annotations: {readOnlyHint: true}", fits: Facts{Annotations: map[string]bool{"readOnlyHint": true}}},
 }
 
-// acting are the facts of a call that acts on a page.
+// acting returns the facts of a call that acts on a page.
 func acting(kind ActKind, on string) Facts {
 	return Facts{Tool: ActTool, Acts: []Act{{Kind: kind, On: on, Field: "text"}}}
 }
 
-// Several places judge before there is a call which calls a rule is about: whether it has an exception,
-// hides a tool, is covered by another rule, or opens a tool. A key that one of them does not know would
-// count as not there: an exception would be lost, or a tool be hidden of which some calls are allowed.
+// Several functions judge, before there is a call, which calls a rule is about: whether it
+// has an exception, hides a tool, is covered by another rule, or opens a tool. If one of
+// them does not know a key, it would treat the key as missing: an exception would be lost,
+// or a tool would be hidden although some calls of it are allowed.
 func TestEveryKeyOfAMatchIsJudged(t *testing.T) {
 	sameNames(t, "match", slices.Collect(maps.Keys(matchCases)), fieldNames(match{}))
 	const policy = "version: 1\ndefaults: {decision: allow, profile: p}\nprofiles: {p: {}, q: {}}\nrules:\n  - {id: r, match: {tool: %s, %s}, decision: deny, reason: x}\n"
@@ -464,7 +464,7 @@ func TestEveryKeyOfAMatchIsJudged(t *testing.T) {
 			t.Errorf("%s: a match with it counts as one without", name)
 		}
 		plain := match{tools: m.tools}
-		if c.beside != "" { // the keys beside it alone must not make the difference
+		if c.beside != "" { // the keys that set beside must not make the difference alone
 			field(&plain, c.beside).Set(field(m, c.beside))
 			alone := c.keys[strings.Index(c.keys, ", ")+2:]
 			if _, err := parse(alone); err == nil {

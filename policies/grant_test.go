@@ -38,7 +38,7 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// A grant is handed to many; none of them can change what the others see.
+// Many callers get the same grant; none of them can change what the others see.
 func TestProtectIsACopy(t *testing.T) {
 	g := parse(t, "version: 1\ndefaults: {decision: allow}\nprofiles: {a: {fs: {protect: [a, b]}}}\n").Decide(bash("ls")).Grant
 	g.Protect().Also[0] = "x"

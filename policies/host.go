@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// Host is a name or an address on the network, in the one form that both rules
-// and connections use: the host that was judged and the host that is dialled
-// cannot differ. Hosts are comparable; the zero Host names nothing.
+// Host is a name or an address on the network, in the one form that both rules and
+// connections use. So the host that was judged and the host that is dialled cannot differ.
+// Hosts are comparable; the zero Host names nothing.
 type Host struct {
 	name string     // lower case, without a closing dot; empty for an address
 	addr netip.Addr // unmapped, without a zone; invalid for a name
@@ -44,7 +44,7 @@ func ParseHost(s string) (Host, error) {
 		}
 		return HostAddr(addr), nil
 	}
-	// Before the letters are made small: strings.ToLower makes the Kelvin sign a k.
+	// Before the letters are made lower case: strings.ToLower makes the Kelvin sign a k.
 	if strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return Host{}, notName(s)
 	}
@@ -73,20 +73,20 @@ func notName(s string) error {
 	return fmt.Errorf("host %s is not a name: it contains more than letters, digits, hyphens, underscores and dots; write other letters in the xn-- form", Clip(s, 80))
 }
 
-// HostAddr is the host that an address is. An IPv4 address in its IPv6-mapped
-// form is the IPv4 address.
+// HostAddr returns the host of an address. An IPv4 address in its IPv6-mapped form is the
+// IPv4 address.
 func HostAddr(addr netip.Addr) Host { return Host{addr: addr.Unmap().WithZone("")} }
 
 // IsZero reports whether h is the zero Host.
 func (h Host) IsZero() bool { return h == Host{} }
 
-// Name is the host's name, empty where it is an address.
+// Name returns the host's name, or an empty text if the host is an address.
 func (h Host) Name() string { return h.name }
 
-// Addr is the host's address, invalid where it is a name.
+// Addr returns the host's address, or an invalid one if the host is a name.
 func (h Host) Addr() netip.Addr { return h.addr }
 
-// String is the name or the address, without brackets.
+// String returns the name or the address, without brackets.
 func (h Host) String() string {
 	if h.addr.IsValid() {
 		return h.addr.String()
@@ -98,8 +98,8 @@ func (h Host) String() string {
 // 8375, and the top level that ICANN has reserved for private use.
 var ownNames = []string{".localhost", ".local", ".internal", ".home.arpa", ".onion"}
 
-// Public reports whether "*" matches the host: a name that anybody may resolve. A
-// name of one label is not public: a search list decides what it means.
+// Public reports whether "*" matches the host: a name that anyone can resolve. A name of
+// one label is not public: a search list decides what it means.
 func (h Host) Public() bool {
 	return strings.Contains(h.name, ".") &&
 		!slices.ContainsFunc(ownNames, func(own string) bool { return strings.HasSuffix("."+h.name, own) })

@@ -49,11 +49,11 @@ func TestParseHost(t *testing.T) {
 	}
 }
 
-// label is a part of a name with so many letters.
+// label returns a part of a name with n letters.
 func label(n int) string { return strings.Repeat("l", n) }
 
-// A host that is accepted has one form, which is a name in letters, digits,
-// hyphens and underscores that nobody takes for an address, or an address.
+// A host that is accepted has one form: a name of letters, digits, hyphens and underscores
+// that no program takes for an address, or an address.
 func FuzzParseHost(f *testing.F) {
 	for _, s := range []string{"files.example.", "A-b_c.d", "1.2.3.4", "[::ffff:1.2.3.4]", "2001:db8::1", "0x7f.1", "127.1", "a\x00.b", "\u212a.b", "[fe80::1%x]", "xn--a.b", "1e3", "0x"} {
 		f.Add(s)
@@ -94,7 +94,8 @@ func FuzzParseHost(f *testing.F) {
 		if _, err := netip.ParseAddr(name); err == nil {
 			t.Errorf("%q is the name %q, an address", s, name)
 		}
-		// inet_aton(3) reads up to four numbers, of which the last is one too.
+		// inet_aton(3) also reads up to four numbers with dots, so the last part of a name
+		// must not be a number.
 		last := name[strings.LastIndexByte(name, '.')+1:]
 		if c := last[0]; c >= '0' && c <= '9' && strings.Trim(last, "0123456789") == "" {
 			t.Errorf("%q is the name %q, which ends in a number", s, name)

@@ -7,7 +7,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// Whatever a layer holds, it is read or refused with faults, and what is read
+// Whatever text a layer has, it is read or refused with faults, and a layer that is read
 // only narrows.
 func FuzzLayer(f *testing.F) {
 	for _, text := range below {

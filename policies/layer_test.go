@@ -48,7 +48,7 @@ tests:
   - {bash: "make", as: team-a, want: ask, rule: default}
 `
 
-// below are the files that system names.
+// below contains the files that system names.
 var below = map[string]string{
 	"etc/team-a.yaml": `version: 1
 rules:
@@ -100,7 +100,7 @@ func TestLayers(t *testing.T) {
 		want            policies.Verdict
 		rule, layer     string
 		at              string // the decision's file and line
-		grant           string // the profile granted
+		grant           string // profile of the grant
 	}{
 		{"", "", bash("git push"), allow, "shell", "system", "etc/policy.yaml:24", "offline"},
 		{"local", "", bash("git push"), allow, "shell", "system", "etc/policy.yaml:24", "offline"},
@@ -131,7 +131,7 @@ func TestLayers(t *testing.T) {
 				d.Verdict, d.Rule, d.Layer, at, d.Grant.Profile(), tt.want, tt.rule, tt.layer, tt.at, tt.grant)
 		}
 	}
-	// Without the workspace the project's file is not even read.
+	// For another workspace the project's file is not even read.
 	if d := loaded(t, "/srv/elsewhere").Decide(docs); d.Verdict != ask {
 		t.Errorf("a project's rules hold in another workspace: %v by %s", d.Verdict, d.Rule)
 	}
@@ -168,8 +168,8 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// A clipped grant stays clipped under a policy that is read later, and a
-// tenant that is gone keeps nothing.
+// A clipped grant stays clipped under a policy that is read later, and a tenant that the
+// later policy does not have gets no grant.
 func TestRegrantOfLayers(t *testing.T) {
 	p := loaded(t, "")
 	f := policies.Facts{Tenant: "team-a", Profile: "dev", Tool: "Bash", Command: "git log"}
@@ -230,7 +230,7 @@ rules:
 	if err == nil || !strings.Contains(err.Error(), "the file cannot be read: open etc/app.yaml: file does not exist") {
 		t.Errorf("files that are not there: %v", err)
 	}
-	// A layer's own test that does not hold is a fault of the whole.
+	// A test in a layer that fails is a fault of the whole policy.
 	broken := map[string]string{
 		"etc/team-a.yaml": below["etc/team-a.yaml"], "/etc/belljar/shared.yaml": below["/etc/belljar/shared.yaml"],
 		"etc/app.yaml": "version: 1\ntests:\n  - {bash: git push, want: deny}\n",
@@ -255,7 +255,7 @@ tests:
 `).Error()+"\n")
 }
 
-// randomFacts is a call of a random kind.
+// randomFacts returns a call of a random kind.
 func randomFacts(r *rand.Rand) policies.Facts {
 	pick := func(s ...string) string { return s[r.IntN(len(s))] }
 	f := policies.Facts{
@@ -278,7 +278,7 @@ func randomFacts(r *rand.Rand) policies.Facts {
 	return f
 }
 
-// randomLayer is the text of a layer with random rules.
+// randomLayer returns the text of a layer with random rules.
 func randomLayer(r *rand.Rand) string {
 	pick := func(s ...string) string { return s[r.IntN(len(s))] }
 	var b strings.Builder
@@ -301,7 +301,7 @@ func randomLayer(r *rand.Rand) string {
 	return b.String()
 }
 
-// number is a limit as a number.
+// number returns a limit as a number.
 func number(l policies.Limits, name string) float64 {
 	f := reflect.ValueOf(l).FieldByName(name)
 	if f.CanFloat() {
@@ -310,7 +310,7 @@ func number(l policies.Limits, name string) float64 {
 	return float64(f.Int())
 }
 
-// wider says what a has that b has not; empty if nothing.
+// wider says what a allows that b does not allow; empty if nothing.
 func wider(a, b policies.Grant) string {
 	x, y := a.Limits(), b.Limits()
 	switch {

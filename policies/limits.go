@@ -15,29 +15,29 @@ type Limits struct {
 	CommandLimits
 }
 
-// BoxLimits are set when the box is made: a call whose grant has more of one needs another box
-// (Grant.Covers). The code that makes a box looks at these alone.
+// BoxLimits are set when the box is made: a call whose grant has a higher limit needs
+// another box (Grant.Covers). The code that makes a box looks only at these limits.
 type BoxLimits struct {
 	Memory    int64   // bytes, of the whole box without its /tmp
 	Pids      int64   // processes and threads of the whole box
 	CPU       float64 // CPUs' worth of time, of the whole box
-	Tmp       int64   // bytes of all that the box stores outside its workspace (/tmp, /dev/shm, home)
-	TmpFiles  int64   // inodes of the same
+	Tmp       int64   // bytes of everything that the box stores outside its workspace (/tmp, /dev/shm, home)
+	TmpFiles  int64   // inodes of the same storage
 	OpenFiles int64   // file descriptors of one process
 	FileSize  int64   // bytes of the largest file a process may write
-	IO        int64   // bytes a second, read and written each, on the workspace's device
+	IO        int64   // bytes a second on the workspace's device, for reads and for writes each
 }
 
-// CommandLimits are given with each command, whatever the box has: a call with other
-// ones runs in the same box.
+// CommandLimits are set for each command, whatever limits the box has: a call with other
+// CommandLimits runs in the same box.
 type CommandLimits struct {
 	Wall       time.Duration // longest life of a foreground command
 	Background time.Duration // longest life of a background job
-	Jobs       int           // background jobs running at once in one session
-	Output     int64         // bytes kept of one command's output
+	Jobs       int           // background jobs that run at the same time in one session
+	Output     int64         // bytes that are kept of one command's output
 }
 
-// The limits of a profile that does not name them.
+// The limits of a profile that does not state them.
 const (
 	DefaultMemory     = 2 << 30          // bytes
 	DefaultPids       = 512              // processes and threads
@@ -47,18 +47,18 @@ const (
 	DefaultOpenFiles  = 4096             // file descriptors
 	DefaultFileSize   = 1 << 30          // bytes
 	DefaultIO         = 1 << 30          // bytes a second
-	DefaultWall       = 10 * time.Minute // of a foreground command
-	DefaultBackground = 2 * time.Hour    // of a background job
-	DefaultJobs       = 8                // at once in one session
-	DefaultOutput     = 64 << 20         // bytes kept of one command
+	DefaultWall       = 10 * time.Minute // life of a foreground command
+	DefaultBackground = 2 * time.Hour    // life of a background job
+	DefaultJobs       = 8                // jobs at the same time in one session
+	DefaultOutput     = 64 << 20         // bytes that are kept of one command's output
 )
 
-// The tables of limits. Each has a row for each field that bounds something, and all
-// that this package does with limits follows from them: how they are read, their schema
-// and its text, their defaults, Covers, and what layers take away.
+// The tables of limits. Each table has a row for each field that bounds something.
+// Everything that this package does with limits follows from the tables: how limits are
+// read, their schema and its text, their defaults, Covers, and what layers take away.
 //
-// The upper ends are those of the kernel where it has one (pid_max, nr_open) and
-// otherwise far above what a profile means, so that a slip of the pen is caught.
+// The upper bounds are those of the kernel if it has one (pid_max, nr_open), and otherwise
+// far above what a profile needs, so that a typing error is found.
 
 // boxLimits are the rows of BoxLimits.
 var boxLimits = table[BoxLimits]{
@@ -80,16 +80,16 @@ var commandLimits = table[CommandLimits]{
 	size("output", DefaultOutput, 1<<30, func(l *CommandLimits) *int64 { return &l.Output }, "What is kept of each command's output."),
 }
 
-// profileLimits are all limits of a profile.
+// profileLimits contains all limits of a profile.
 var profileLimits = slices.Concat(
 	partOf(boxLimits, func(l *Limits) *BoxLimits { return &l.BoxLimits }),
 	partOf(commandLimits, func(l *Limits) *CommandLimits { return &l.CommandLimits }),
 )
 
-// netLimits are those of what leaves a box.
+// netLimits contains the limits of what leaves a box.
 var netLimits = table[EgressLimits]{
 	count("connections", DefaultConns, 65536, func(l *EgressLimits) *int { return &l.Conns }, "Open at once."),
-	// From one connection in 100 s to more than a host's ports last for.
+	// From one connection in 100 s to more connections than a host has ports for.
 	decimal("rate", DefaultConnRate, 0.01, 100_000, "write how many connections may be opened in a second, for example 100",
 		func(l *EgressLimits) *float64 { return &l.Rate }, "New ones in a second."),
 	size("bytes", DefaultEgressBytes, 1<<50, func(l *EgressLimits) *int64 { return &l.Bytes }, "Both ways together, in the life of the box."),
@@ -97,14 +97,14 @@ var netLimits = table[EgressLimits]{
 	lasting("life", DefaultConnLife, func(l *EgressLimits) *time.Duration { return &l.Life }, "Of a connection."),
 }
 
-// actLimits are those of a browser that agents use.
+// actLimits contains the limits of a browser that agents use.
 var actLimits = table[ActLimits]{
 	size("uploads", DefaultUploads, 1<<40, func(l *ActLimits) *int64 { return &l.Uploads }, "The largest file that a page may get."),
 	size("downloads", DefaultDownloads, 1<<40, func(l *ActLimits) *int64 { return &l.Downloads }, "All files that wait to be saved."),
 	lasting("idle", DefaultActIdle, func(l *ActLimits) *time.Duration { return &l.Idle }, "Without a call, after which the browser ends."),
 }
 
-// totalLimits are those of all boxes of one tenant together.
+// totalLimits contains the limits of all boxes of one tenant together.
 var totalLimits = table[Totals]{
 	size("memory", DefaultTotalMemory, 1<<52, func(t *Totals) *int64 { return &t.Memory }, "Memory, with what the boxes store in it."),
 	count("pids", DefaultTotalPids, maxPids, func(t *Totals) *int64 { return &t.Pids }, "Processes and threads."),
@@ -115,7 +115,7 @@ var totalLimits = table[Totals]{
 	size("egress", DefaultTotalEgress, 1<<52, func(t *Totals) *int64 { return &t.Egress }, "Bytes that leave boxes or enter them through their doors in an hour."),
 }
 
-// upstreamTimeouts are those of one server.
+// upstreamTimeouts contains the timeouts of one upstream server.
 var upstreamTimeouts = table[UpstreamTimeouts]{
 	lasting("handshake", DefaultUpstreamHandshake, func(t *UpstreamTimeouts) *time.Duration { return &t.Handshake }, "From its start to the end of the handshake."),
 	lasting("install", DefaultUpstreamInstall, func(t *UpstreamTimeouts) *time.Duration { return &t.Install }, "Of a launcher that fetches the server."),
@@ -123,7 +123,8 @@ var upstreamTimeouts = table[UpstreamTimeouts]{
 	lasting("idle", DefaultUpstreamIdle, func(t *UpstreamTimeouts) *time.Duration { return &t.Idle }, "Without a call, after which the server is stopped."),
 }
 
-// tenantLimits are those of one tenant: what it may send, and the totals of its boxes.
+// tenantLimits contains the limits of one tenant: what it may send, and the totals of its
+// boxes.
 var tenantLimits = append(table[Tenant]{
 	limitOf("calls", DefaultTenantRate, func(t *Tenant) *float64 { return &t.Rate }, aRate(), "Calls in a time, after the burst.", func() string { return "100/s" },
 		func(d *decoder, n *yaml.Node) (float64, bool) {
@@ -139,8 +140,9 @@ var tenantLimits = append(table[Tenant]{
 	count("streams", DefaultTenantStreams, 100_000, func(t *Tenant) *int { return &t.Streams }, "Streams over HTTP that are open at once."),
 }, tenantTotals()...)
 
-// tenantTotals are the totals as limits of a tenant, which has those of the policy where it
-// names none. Of boxes it has at most DefaultTenantBoxes, unless the policy names a total.
+// tenantTotals returns the totals as limits of a tenant. A total that the tenant does not
+// state is that of the policy. If the policy does not state the total of boxes either, the
+// tenant has at most DefaultTenantBoxes.
 func tenantTotals() table[Tenant] {
 	all := partOf(totalLimits, func(t *Tenant) *Totals { return &t.Totals })
 	for i := range all {
@@ -159,7 +161,7 @@ const totalBoxes = "boxes"
 // maxPids is the largest pid_max of the kernel on 64 bits.
 const maxPids = 4 << 20
 
-// table has the limits of an L.
+// table contains the limits of an L.
 type table[L any] []limit[L]
 
 // limit is a row of a table.
@@ -167,14 +169,17 @@ type limit[L any] struct {
 	key     string
 	is      value
 	doc     string
-	without func() string                             // says what holds without it
-	usual   func(l *L)                                // sets the default
-	read    func(d *decoder, n *yaml.Node, l *L) bool // of a policy; false leaves a fault, and l as it was
-	value   func(l *L) float64                        // sizes are below 2^53 and exact in a float
-	least   func(a, b *L)                             // a gets the smaller; zero stands for none
+	without func() string // returns what counts if the limit is not stated
+	usual   func(l *L)    // sets the default
+	// reads the limit of a policy; if it returns false, it has left a fault, and l is
+	// unchanged
+	read func(d *decoder, n *yaml.Node, l *L) bool
+	// returns the limit as a number; sizes are below 2^53 and exact in a float
+	value func(l *L) float64
+	least func(a, b *L) // sets a to the smaller limit; zero means no limit
 }
 
-// partOf returns the limits of a P as those of the L that it is a part of.
+// partOf returns the limits of a P as limits of the L that contains the P.
 func partOf[L, P any](part table[P], at func(*L) *P) (all table[L]) {
 	for _, one := range part {
 		all = append(all, limit[L]{
@@ -188,10 +193,10 @@ func partOf[L, P any](part table[P], at func(*L) *P) (all table[L]) {
 	return all
 }
 
-// number is what a limit is counted in.
+// number is the type of a limit's value.
 type number interface{ ~int | ~int64 | ~float64 }
 
-// limitOf makes a row; at returns the field.
+// limitOf returns a row of a table; at returns the field.
 func limitOf[L any, T number](key string, usual T, at func(*L) *T, is value, doc string, shown func() string, read func(*decoder, *yaml.Node) (T, bool)) limit[L] {
 	return limit[L]{
 		key: key, is: is, doc: doc, without: shown,
@@ -212,14 +217,14 @@ func limitOf[L any, T number](key string, usual T, at func(*L) *T, is value, doc
 	}
 }
 
-// form is the schema of the limit.
+// form returns the schema of the limit.
 func (l limit[L]) form() *form {
 	f := l.is()
 	f.Description = l.doc + " Without it: " + l.without() + "."
 	return f
 }
 
-// size is a limit in bytes.
+// size returns a limit in bytes.
 func size[L any](key string, usual, most int64, at func(*L) *int64, doc string) limit[L] {
 	shown := func() string { return shownSize(usual) }
 	return limitOf(key, usual, at, func() *form { return aSize(most, shown())() }, doc, shown, func(d *decoder, n *yaml.Node) (int64, bool) {
@@ -227,7 +232,7 @@ func size[L any](key string, usual, most int64, at func(*L) *int64, doc string) 
 	})
 }
 
-// count is a limit that is a whole number.
+// count returns a limit that is a whole number.
 func count[L any, T int | int64](key string, usual T, most int64, at func(*L) *T, doc string) limit[L] {
 	return limitOf(key, usual, at, aCount(most), doc, func() string { return fmt.Sprint(usual) }, func(d *decoder, n *yaml.Node) (T, bool) {
 		v, ok := d.count(n, key, most, false)
@@ -235,20 +240,20 @@ func count[L any, T int | int64](key string, usual T, most int64, at func(*L) *T
 	})
 }
 
-// decimal is a limit that may have a fraction; hint says how to write it.
+// decimal returns a limit that may have a fraction; hint says how to write it.
 func decimal[L any](key string, usual, least, most float64, hint string, at func(*L) *float64, doc string) limit[L] {
 	return limitOf(key, usual, at, aNumber(least, most), doc, func() string { return fmt.Sprint(usual) }, func(d *decoder, n *yaml.Node) (float64, bool) {
 		return d.number(n, key, hint, least, most)
 	})
 }
 
-// cpus is a limit in CPUs' worth of time. A cgroup gives out time in slices of a
-// 100 ms period, of at least 1 ms: a limit below 0.01 of a CPU cannot be enforced.
+// cpus returns a limit in CPUs' worth of time. A cgroup gives out time in slices of a 100
+// ms period, of at least 1 ms: a limit below 0.01 of a CPU cannot be enforced.
 func cpus[L any](key string, usual float64, at func(*L) *float64, doc string) limit[L] {
 	return decimal(key, usual, 0.01, 65536, "write a number of CPUs, for example 2 or 0.5", at, doc)
 }
 
-// lasting is a limit in time.
+// lasting returns a limit that is a duration.
 func lasting[L any](key string, usual time.Duration, at func(*L) *time.Duration, doc string) limit[L] {
 	shown := func() string { return shownTime(usual) }
 	return limitOf(key, usual, at, func() *form { return aTime(shown())() }, doc, shown, func(d *decoder, n *yaml.Node) (time.Duration, bool) {
@@ -256,7 +261,7 @@ func lasting[L any](key string, usual time.Duration, at func(*L) *time.Duration,
 	})
 }
 
-// shownSize writes a size in the largest unit that divides it.
+// shownSize returns a size in the largest unit that divides it.
 func shownSize(n int64) string {
 	unit, times := "", int64(1)
 	for _, u := range []string{"KiB", "MiB", "GiB", "TiB"} {
@@ -267,7 +272,7 @@ func shownSize(n int64) string {
 	return fmt.Sprintf("%d%s", n/times, unit)
 }
 
-// shownTime is a time in whole hours, minutes or seconds, as the defaults are.
+// shownTime returns a duration in whole hours, minutes or seconds, as the defaults are.
 func shownTime(d time.Duration) string {
 	switch {
 	case d%time.Hour == 0:
@@ -278,14 +283,14 @@ func shownTime(d time.Duration) string {
 	return fmt.Sprintf("%ds", d/time.Second)
 }
 
-// usual sets the limits of a policy that names none.
+// usual sets the limits of a policy that states none.
 func (t table[L]) usual(l *L) {
 	for _, one := range t {
 		one.usual(l)
 	}
 }
 
-// read reads the limits that a mapping names over those in l.
+// read reads the limits that a mapping states, and replaces those in l.
 func (t table[L]) read(d *decoder, o object, l *L) {
 	for _, one := range t {
 		if v := o.get(one.key); v != nil {
@@ -294,24 +299,24 @@ func (t table[L]) read(d *decoder, o object, l *L) {
 	}
 }
 
-// shape is that of a mapping of the limits.
+// shape returns the shape of a mapping of the limits.
 func (t table[L]) shape(name, doc string) *shape {
 	s := &shape{name: name, doc: doc}
 	for _, one := range t {
-		s.keys = append(s.keys, key{one.key, one.form, "", false}) // the form has its own doc
+		s.keys = append(s.keys, key{one.key, one.form, "", false}) // the form has a doc of its own
 	}
 	return s
 }
 
-// limits reads the limits of a profile over those in l.
+// limits reads the limits of a profile, and replaces those in l.
 func (d *decoder) limits(n *yaml.Node, l *Limits) {
 	if o, ok := d.mapping(n, "limits", limitsShape); ok {
 		profileLimits.read(d, o, l)
 	}
 }
 
-// Unset returns the key of a limit that is not above zero, or nothing. No box is
-// opened where a limit is unset.
+// Unset returns the key of a limit that is not above zero, or an empty text. No box is
+// opened with an unset limit.
 func (l Limits) Unset() string {
 	for _, one := range profileLimits {
 		if one.value(&l) <= 0 {
@@ -321,7 +326,7 @@ func (l Limits) Unset() string {
 	return ""
 }
 
-// within reports whether no limit of l is wider than that of o.
+// within reports whether no limit of l is higher than the same limit of o.
 func (l BoxLimits) within(o BoxLimits) bool {
 	for _, one := range boxLimits {
 		if one.value(&l) > one.value(&o) {
@@ -331,7 +336,7 @@ func (l BoxLimits) within(o BoxLimits) bool {
 	return true
 }
 
-// least is the smaller of each limit; zero stands for none.
+// least returns the smaller of each limit; zero means no limit.
 func (l Limits) least(o Limits) Limits {
 	for _, one := range profileLimits {
 		one.least(&l, &o)

@@ -10,48 +10,48 @@ import (
 	"belljar.dev/internal/order"
 )
 
-// Severity says how much is wrong.
+// Severity says how serious a finding is.
 type Severity string
 
 // The severities, from the worst down.
 const (
 	LintError   Severity = "error"   // the text does not do what it says
-	LintWarning Severity = "warning" // it opens more than its reader sees
-	LintNote    Severity = "note"    // it could be better
+	LintWarning Severity = "warning" // the text opens more than its reader sees
+	LintNote    Severity = "note"    // the text could be better
 )
 
-// Finding is something in a policy that is not a fault but is hardly intended.
+// Finding is something in a policy that is not a fault but is probably not intended.
 type Finding struct {
-	Check    string   `json:"check"` // its id, which never changes
+	Check    string   `json:"check"` // id of the check, which never changes
 	Severity Severity `json:"severity"`
-	Rule     string   `json:"rule,omitempty"`    // the rule that it is about
-	Profile  string   `json:"profile,omitempty"` // or the profile
+	Rule     string   `json:"rule,omitempty"`    // the rule that the finding is about
+	Profile  string   `json:"profile,omitempty"` // or the profile that it is about
 	File     string   `json:"file"`
-	Line     int      `json:"line"` // from 1
-	Col      int      `json:"col"`  // from 1, in characters
+	Line     int      `json:"line"` // number of the line, from 1
+	Col      int      `json:"col"`  // number of the column, from 1, in characters
 	Message  string   `json:"message"`
 	Why      string   `json:"why"`
 	Instead  string   `json:"instead"` // what to do
 	Text     string   `json:"text"`    // the source line
 }
 
-// String is the finding as a reader of a terminal wants it.
+// String returns the finding in the form for a terminal.
 func (f Finding) String() string {
 	text := Fault{File: f.File, Line: f.Line, Col: f.Col, Message: string(f.Severity) + " " + f.Check + ": " + f.Message, Hint: f.Why, Text: f.Text}.String()
 	return text + "\n  " + strings.Repeat(" ", len(fmt.Sprint(f.Line))) + " = " + f.Instead
 }
 
-// Use is what an audit log says of the rules of a policy, by their ids.
+// Use is what an audit log shows about the rules of a policy, by their ids.
 type Use struct {
-	Calls int            // that were looked at
-	Spoke map[string]int // calls that a rule spoke about
-	Asked map[string]int // questions that it put
-	Kept  map[string]int // those of them that were answered with a yes for more than the call
+	Calls int            // number of calls that were looked at
+	Spoke map[string]int // number of calls that each rule spoke about
+	Asked map[string]int // number of questions that each rule asked
+	Kept  map[string]int // number of these questions that were answered with a yes for more than the call
 }
 
-// Lint looks for what is hardly intended in a policy and in those layers that it
-// names and files can read. use may be nil. It returns a *ParseError
-// where the policy has faults.
+// Lint looks for things that are probably not intended in a policy, and in those layers
+// that the policy names and files can read. use may be nil. Lint returns a *ParseError if
+// the policy has faults.
 func Lint(name string, text []byte, files Files, use *Use) ([]Finding, error) {
 	texts := map[string][]byte{name: text}
 	if read := files.Read; read != nil {
@@ -96,7 +96,7 @@ type linter struct {
 	lines    []string
 	root     *yaml.Node
 	use      *Use
-	granting bool   // it is the system's file: an allow lets through
+	granting bool   // the file is the system's: a rule that allows lets a call through
 	gone     []bool // rules that can decide nothing
 	found    []Finding
 }
@@ -106,7 +106,7 @@ func newLinter(p *Policy, rules []rule, file string, text []byte, use *Use) *lin
 	return &linter{p: p, rules: rules, file: file, lines: d.Lines, root: d.root(text), use: use}
 }
 
-// all looks at every rule.
+// all checks every rule.
 func (l *linter) all() {
 	for i := range l.rules {
 		r := &l.rules[i]

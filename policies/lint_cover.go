@@ -2,11 +2,11 @@ package policies
 
 import "slices"
 
-// Whether one match covers another is worked out from their texts. Where that is
-// not certain, the answer is no.
+// Whether one match covers another is computed from their texts. If it is not certain, the
+// result is false.
 
-// covers reports whether the match speaks about every part of every call that
-// other speaks about. tools says whether the tools are looked at too.
+// covers reports whether the match speaks about every part of every call that other speaks
+// about. tools says whether the tools are compared too.
 func (m *match) covers(other *match, tools bool) bool {
 	if tools && len(m.tools) > 0 && (len(other.tools) == 0 || !each(other.tools, m.tools, element.within)) {
 		return false
@@ -42,7 +42,8 @@ func (m *match) covers(other *match, tools bool) bool {
 		each(other.urls, m.urls, urlGlob.within) && each(other.hosts, m.hosts, hostMatch.within)
 }
 
-// coversActs is covers for a match with acts: all that it names must fit one act.
+// coversActs does the same as covers, for a match with acts: all keys of a match must fit
+// one act.
 func (m *match) coversActs(other *match) bool {
 	part := func(some, others []urlGlob) bool {
 		return len(others) == 0 || len(some) > 0 && each(some, others, urlGlob.within)
@@ -62,8 +63,8 @@ func each[T any](some, others []T, within func(T, T) bool) bool {
 	return true
 }
 
-// within reports whether o stands for every text that e stands for. A star of e
-// is taken for a letter that only a star of o fits.
+// within reports whether o stands for every text that e stands for. A star in e counts as a
+// letter that only a star in o matches.
 func (e element) within(o element) bool {
 	if e.any || o.any {
 		return o.any
@@ -71,21 +72,21 @@ func (e element) within(o element) bool {
 	return !slices.ContainsFunc(e.choice, func(c string) bool { return !o.match(c) })
 }
 
-// meets reports whether some text may fit both.
+// meets reports whether some text may fit both elements.
 func (e element) meets(o element) bool {
 	return slices.ContainsFunc(e.choice, func(a string) bool {
 		return slices.ContainsFunc(o.choice, func(b string) bool { return star(a, b) || star(b, a) })
 	})
 }
 
-// within reports whether o fits every sequence that g fits.
+// within reports whether o matches every sequence that g matches.
 func (g glob) within(o glob) bool {
 	type at struct{ i, k int }
 	seen := make(map[at]bool)
 	var fits func(i, k int) bool
 	fits = func(i, k int) bool {
 		if seen[at{i, k}] {
-			return false // it was tried, and did not
+			return false // this place was tried before, without success
 		}
 		seen[at{i, k}] = true
 		switch {
@@ -101,7 +102,7 @@ func (g glob) within(o glob) bool {
 	return fits(0, 0)
 }
 
-// within reports whether o fits every URL that g fits.
+// within reports whether o matches every URL that g matches.
 func (g urlGlob) within(o urlGlob) bool {
 	host := o.host == "*" || o.host == g.host
 	if own, err := compileHost(g.host); err == nil && !host && o.host != publicNames {

@@ -8,17 +8,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// toolParts are the kinds of part that calls of belljar's tools have, of those
-// whose calls are known here.
+// toolParts are the kinds of parts in calls of belljar's tools, for the tools whose calls
+// are known here.
 var toolParts = map[string][]string{
 	"Bash": {aCommand, aPath}, "BackgroundBash": {aCommand, aPath}, "ReadImage": {aPath}, "ReadDocs": {aURL, aHost},
 	"ReadBgOutput": {}, "ListBgTasks": {}, "KillBgTask": {},
 }
 
-// partKeys are the keys of match that speak about one kind of part.
+// partKeys are the keys of match that speak about only one kind of part.
 var partKeys = []struct{ key, kind string }{{"command", aCommand}, {"path", aPath}, {"url", aURL}, {"host", aHost}}
 
-// dead notes why a rule can decide nothing, and reports whether it can't.
+// dead adds a finding if a rule can decide nothing, and reports whether it is so.
 func (l *linter) dead(i int) bool {
 	r := &l.rules[i]
 	before := len(l.found)
@@ -26,7 +26,7 @@ func (l *linter) dead(i int) bool {
 	case l.impossible(i):
 	case !r.unless.isZero() && r.unless.covers(&r.match, false):
 		if r.verdict != Allow && r.unless.typed() {
-			// An exception from a refusal needs proof, and some calls give none.
+			// An exception from a refusal must be proved, and for some calls it cannot be.
 			l.add(i, l.at(i, -1, "unless"), "swallowed", LintWarning,
 				fmt.Sprintf("the unless of rule %s covers all that its match speaks about", r.id),
 				"so the rule holds only for calls whose words do not say all: with variables, redirections or a path that can be read in two ways", "narrow the unless, or remove the rule")
@@ -41,8 +41,8 @@ func (l *linter) dead(i int) bool {
 	return len(l.found) > before
 }
 
-// shadowed notes a rule that changes no decision, because another rule or the
-// default says the same or more.
+// shadowed adds a finding if a rule changes no decision, because another rule or the
+// default says the same or is stricter.
 func (l *linter) shadowed(i int) {
 	r := &l.rules[i]
 	for k := range l.rules {
@@ -70,7 +70,7 @@ func (l *linter) shadowed(i int) {
 	}
 }
 
-// fallback is what a part gets that no rule of the file speaks about.
+// fallback returns the verdict about a part that no rule of the file speaks about.
 func (l *linter) fallback() Verdict {
 	if l.granting {
 		return l.p.fallback
@@ -78,20 +78,20 @@ func (l *linter) fallback() Verdict {
 	return layerNamed(l.p, l.file).rules.fallback
 }
 
-// lets reports whether the rule also lets through what o lets through besides the
-// words of a command: variables that are set for it. That takes a rule about all
-// commands.
+// lets reports whether the rule also lets through what o lets through in addition to the
+// words of a command: variables that are set for the command. Only a rule about all
+// commands does that.
 func (r *rule) lets(o *rule) bool {
 	return r.verdict != Allow || len(o.match.env) == 0 || r.match.everyCommand()
 }
 
-// same reports whether the rule says nothing to a call that s does not say too.
+// same reports whether everything that the rule says to a call is also said by s.
 func (r *rule) same(s *rule) bool {
 	own := r.reason+r.instead == "" || r.reason == s.reason && r.instead == s.instead
 	return own && !r.terms.any() && r.terms.remember == nil && r.profile == s.profile
 }
 
-// impossible notes a match that no call satisfies.
+// impossible adds a finding if no call satisfies a match.
 func (l *linter) impossible(i int) bool {
 	r := &l.rules[i]
 	if kinds, ok := r.match.parts(); ok && r.match.typed() {
@@ -126,8 +126,8 @@ func (l *linter) impossible(i int) bool {
 	return false
 }
 
-// idle notes keys and patterns that fit nothing, in a rule that may fit
-// something by its others.
+// idle adds a finding about each key or pattern that fits nothing, in a rule whose other
+// keys may fit something.
 func (l *linter) idle(i int) {
 	r := &l.rules[i]
 	for _, side := range []struct {
@@ -165,7 +165,7 @@ func (l *linter) idle(i int) {
 	}
 }
 
-// parts are the kinds of part that calls of the match's tools have; false if they
+// parts returns the kinds of parts in calls of the match's tools. It returns false if they
 // are not known for one of the tools.
 func (m *match) parts() ([]string, bool) {
 	var kinds []string
@@ -197,7 +197,7 @@ func (m *match) has(kind string) bool {
 	return len(m.hosts) > 0
 }
 
-// noCommand says why a pattern fits no command, or "".
+// noCommand returns why a pattern fits no command, or "".
 func (g glob) noCommand() string {
 	for i, e := range g.elements {
 		for _, c := range e.choice {
@@ -218,7 +218,7 @@ func assignment(s string) bool {
 	return ok && variable().MatchString(name)
 }
 
-// unaskable notes rules about questions that nobody can put.
+// unaskable adds a finding about each rule for questions that nobody can be asked.
 func (l *linter) unaskable() {
 	if l.p.questions.channel != ChannelDeny {
 		return

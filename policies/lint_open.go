@@ -10,9 +10,9 @@ import (
 	"belljar.dev/policies/shell"
 )
 
-// ofWall reports whether a rule allows only commands that another rule allows
-// too, because that one allows all commands. Then the box is the wall, and the
-// narrower rule opens nothing.
+// ofWall reports whether a rule allows only commands that another rule allows too, because
+// the other rule allows all commands. Then the box is the wall, and the narrower rule opens
+// nothing.
 func (l *linter) ofWall(i int) bool {
 	r := &l.rules[i]
 	for k := range l.rules {
@@ -24,7 +24,7 @@ func (l *linter) ofWall(i int) bool {
 	return false
 }
 
-// opens looks at what a rule lets through.
+// opens adds findings about what a rule lets through.
 func (l *linter) opens(i int) {
 	r := &l.rules[i]
 	for k, g := range r.match.commands {
@@ -62,7 +62,8 @@ func (l *linter) opens(i int) {
 	l.opensFlags(i)
 }
 
-// claimed looks at a rule that lets calls through because of what tools say of themselves.
+// claimed adds a finding about a rule that lets calls through because of what tools say
+// about themselves.
 func (l *linter) claimed(i int) {
 	r := &l.rules[i]
 	const why = "the annotations of an upstream's tool are what that server says of it, and nothing checks them: a tool that writes may say that it only reads"
@@ -81,7 +82,7 @@ func (l *linter) claimed(i int) {
 }
 
 // onAnyUpstream reports whether the match speaks about tools of upstreams that it does not
-// name. Their names begin with mcp_ and a part of the upstream's.
+// name. The names of such tools begin with mcp_ and a part of the upstream's name.
 func (m *match) onAnyUpstream() bool {
 	const begin = "mcp_"
 	return len(m.tools) == 0 || slices.ContainsFunc(m.tools, func(e element) bool {
@@ -92,7 +93,7 @@ func (m *match) onAnyUpstream() bool {
 	})
 }
 
-// opensCommand looks at one pattern of commands that a rule allows.
+// opensCommand adds findings about one pattern of commands that a rule allows.
 func (l *linter) opensCommand(i, number int, g glob) {
 	r := &l.rules[i]
 	at := l.at(i, number, "match", "command")
@@ -128,7 +129,7 @@ func (l *linter) opensCommand(i, number int, g glob) {
 	}
 }
 
-// opensFlags looks at the options that a rule allows.
+// opensFlags adds findings about the options that a rule allows.
 func (l *linter) opensFlags(i int) {
 	r := &l.rules[i]
 	if len(r.match.anyFlag) > 0 {
@@ -161,18 +162,18 @@ func (l *linter) opensFlags(i int) {
 	}
 }
 
-// profiles looks at what may leave boxes.
+// profiles adds findings about what may leave the boxes of each profile.
 func (l *linter) profiles() {
 	for _, name := range l.p.Profiles() {
 		l.reaches(name, valueOf(valueOf(l.root, "profiles"), name), l.p.profiles[name].Egress())
 	}
 }
 
-// reaches looks at what may leave the boxes of a profile.
+// reaches adds findings about what may leave the boxes of one profile.
 func (l *linter) reaches(name string, profile *yaml.Node, e *Egress) {
 	allow := valueOf(valueOf(profile, "net"), "allow")
 	if allow == nil {
-		return // it is another profile's
+		return // the profile takes its net from another profile
 	}
 	for k := range e.Allow {
 		at := allow
@@ -183,7 +184,7 @@ func (l *linter) reaches(name string, profile *yaml.Node, e *Egress) {
 	}
 }
 
-// upstreams looks at what is left to other people's servers.
+// upstreams adds findings about what upstream servers may do.
 func (l *linter) upstreams() {
 	top := valueOf(l.root, "upstreams")
 	l.upstream("each server", valueOf(top, "defaults"), l.p.upstreams.base)
@@ -193,8 +194,8 @@ func (l *linter) upstreams() {
 	}
 }
 
-// upstream looks at the keys of one server, whose node may be nil. The texts of findings name
-// the server by the text in who.
+// upstream adds findings about the keys of one server, whose node may be nil. The texts of
+// findings name the server by the text in who.
 func (l *linter) upstream(who string, n *yaml.Node, u upstream) {
 	l.reaches("of "+who, valueOf(n, "profile"), u.run.Egress())
 	warn := func(at *yaml.Node, check, message, why, instead string) {
@@ -215,7 +216,7 @@ func (l *linter) upstream(who string, n *yaml.Node, u upstream) {
 	}
 }
 
-// opensHost notes a host in which strangers can have names.
+// opensHost adds a finding about a host in which strangers can have names.
 func (l *linter) opensHost(i int, at *yaml.Node, ruleID, profile string, m hostMatch) {
 	f := Finding{Check: "open-host", Severity: LintWarning, Rule: ruleID, Profile: profile}
 	who := "rule " + ruleID + " allows"

@@ -9,8 +9,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// A rule of which lint says that it decides nothing can be taken away, and no
-// call whose words say all gets another verdict.
+// If lint says that a rule decides nothing, the rule can be removed, and no call whose
+// words say everything gets another verdict.
 func TestLintDeadRulesDecideNothing(t *testing.T) {
 	g := rand.New(rand.NewPCG(11, 0))
 	pick := func(all ...string) string { return all[g.IntN(len(all))] }
@@ -95,7 +95,8 @@ func TestLintDeadRulesDecideNothing(t *testing.T) {
 			with, without := parse(t, text), parse(t, top+rest)
 			for range 40 {
 				c := call()
-				if f.Check == "impossible" && c.Tool != "Bash" { // of what tools of belljar can show
+				// this check only looks at what calls of belljar's tools can show
+				if f.Check == "impossible" && c.Tool != "Bash" {
 					continue
 				}
 				if f.Check == "impossible" && len(c.URLs)+len(c.Hosts) > 0 {

@@ -1,10 +1,10 @@
 package policies
 
-// risk is a group of programs that look as if they only read, but have options
-// that write a file, run something or send something.
+// risk is a group of programs that seem to only read, but have options that write a file,
+// run something or send something.
 type risk struct {
 	programs string
-	options  string // the best known of them
+	options  string // the best known options of these programs
 	why      string
 }
 
@@ -58,7 +58,7 @@ var riskyEnv = []string{
 	"HOME", "XDG_CONFIG_HOME", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "DOCKER_HOST", "KUBECONFIG", "SSH_AUTH_SOCK",
 }
 
-// sharedHosts are domains below which strangers have sites of their own.
+// sharedHosts are domains below which strangers have their own sites.
 var sharedHosts = []string{
 	"github.io", "gitlab.io", "githubusercontent.com", "codeberg.page", "pages.dev", "workers.dev", "r2.dev", "vercel.app", "netlify.app", "herokuapp.com", "fly.dev", "onrender.com", "railway.app",
 	"web.app", "firebaseapp.com", "firebaseio.com", "appspot.com", "run.app", "cloudfunctions.net", "googleapis.com", "amazonaws.com", "s3.amazonaws.com", "cloudfront.net", "awsapprunner.com", "on.aws",
@@ -66,8 +66,8 @@ var sharedHosts = []string{
 	"blogspot.com", "wordpress.com", "tumblr.com", "weebly.com", "wixsite.com", "glitch.me", "repl.co", "replit.app", "surge.sh", "neocities.org", "co.uk", "com.au", "co.jp", "com.br",
 }
 
-// netPrograms are programs that a rule denies to keep something from leaving.
+// netPrograms are programs that a rule denies in order to keep something from leaving.
 const netPrograms = "curl wget http https ssh scp sftp rsync nc ncat netcat socat telnet ftp lftp aria2c git gh glab npm pnpm yarn cargo twine docker podman nslookup dig host ping"
 
-// writers are programs that a rule denies to keep something from being changed.
+// writers are programs that a rule denies in order to keep something from being changed.
 const writers = "rm rmdir mv cp dd chmod chown chgrp truncate shred unlink ln tee install mkfs mount umount"

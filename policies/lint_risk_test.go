@@ -7,8 +7,8 @@ import (
 	"belljar.dev/policies/shell"
 )
 
-// A variable that the lint warns about has an effect on a call too, unless it
-// only says where data goes.
+// A variable that lint warns about also has an effect on a call, unless it only says where
+// data goes.
 func TestRiskyVariablesAreKnown(t *testing.T) {
 	data := []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "SSH_AUTH_SOCK"}
 	for _, name := range riskyEnv {

@@ -11,7 +11,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// The policies that belljar brings along have nothing that lint finds.
+// Lint finds nothing in the bundled policies.
 func TestLintBundled(t *testing.T) {
 	for _, name := range policies.Bundled() {
 		found, err := policies.Lint(name, []byte(policies.BundledText(name)), policies.Files{}, nil)
@@ -24,7 +24,7 @@ func TestLintBundled(t *testing.T) {
 	}
 }
 
-// Beside each file of testdata/lint stands what lint finds in it.
+// Next to each file of testdata/lint is a file with what lint finds in it.
 func TestLint(t *testing.T) {
 	files, err := filepath.Glob("testdata/lint/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -54,7 +54,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// The use of rules that an audit log shows.
+// TestLintUse checks the findings about the use of rules that an audit log shows.
 func TestLintUse(t *testing.T) {
 	text := head + `rules:
   - {id: push, match: {tool: Bash, command: "git push **"}, decision: ask}
@@ -102,8 +102,7 @@ func TestSpeaks(t *testing.T) {
 	}
 }
 
-// A rule that lets calls through that no other one lets through is not called
-// redundant.
+// A rule that lets calls through that no other rule lets through is not called redundant.
 func TestLintKeepsQuiet(t *testing.T) {
 	for name, rules := range map[string]string{
 		"variables": `{id: a, match: {tool: Bash, command: "ls **"}, decision: allow}, {id: b, match: {tool: Bash, command: "ls -l"}, decision: allow},

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// textOnly notes a rule that denies what only the sandbox can prevent: the rule
-// stops only those spellings of a command that it names.
+// textOnly adds a finding about a rule that denies something that only the sandbox can
+// prevent: the rule stops only those spellings of a command that it names.
 func (l *linter) textOnly(i int) {
 	r := &l.rules[i]
 	if r.passes {
-		return // it says itself that no wall rests on it
+		return // the rule itself says that it is not a wall
 	}
 	if slices.Contains(r.match.acts, ActSubmit) {
 		l.textOnlySubmit(i)
@@ -43,8 +43,8 @@ func (l *linter) textOnly(i int) {
 	}
 }
 
-// textOnlySubmit notes a rule that denies forms and leaves their requests to the scripts of
-// pages.
+// textOnlySubmit adds a finding about a rule that denies forms, but does not stop scripts
+// of pages from sending the same requests.
 func (l *linter) textOnlySubmit(i int) {
 	r := &l.rules[i]
 	for _, name := range l.p.Profiles() {
@@ -72,9 +72,9 @@ func (g profileGrant) lets(method string) bool {
 	})
 }
 
-// lacking returns a profile that the rule speaks about, in which commands run and
-// whose boxes do not prevent what the rule denies; or "". held reports whether the
-// boxes of a profile prevent it.
+// lacking returns a profile that the rule speaks about, in which commands run and whose
+// boxes do not prevent what the rule denies; or "". held reports whether the boxes of a
+// profile prevent it.
 func (l *linter) lacking(r *rule, held func(profileGrant) bool) string {
 	for _, name := range l.p.Profiles() {
 		applies := len(r.match.profiles) == 0 || slices.ContainsFunc(r.match.profiles, func(n named) bool { return n.name == name })
@@ -98,8 +98,8 @@ func (l *linter) runs(profile string) bool {
 	return true
 }
 
-// wall says what can prevent the commands of a pattern, what to do, and whether a
-// profile does prevent them.
+// wall returns what can prevent the commands of a pattern, what to do, and a function that
+// reports whether a profile prevents them.
 func (g glob) wall() (what, instead string, held func(profileGrant) bool) {
 	enforced := func(g profileGrant) bool { return g.exec == ExecEnforce }
 	e, ok := g.program()

@@ -2,7 +2,7 @@ package policies
 
 import "fmt"
 
-// tested notes rules that no test of the policy names or is decided by.
+// tested adds a finding about each rule that decides no test of the policy.
 func (l *linter) tested() {
 	if len(l.rules) == 0 {
 		return
@@ -29,14 +29,14 @@ func (l *linter) tested() {
 	}
 }
 
-// Bounds below which an audit log says too little of a rule.
+// Bounds below which an audit log says too little about a rule.
 const (
-	fewCalls  = 100 // of a log, to say that a rule is not used
+	fewCalls  = 100 // calls of a log; with fewer, a rule is not reported as unused
 	fewAsked  = 5   // questions of a rule
-	keptShare = 5   // one in so many is 20 %
+	keptShare = 5   // a share of one in this number is 20 %
 )
 
-// used notes what the audit log says of rules.
+// used adds findings about rules from what the audit log shows.
 func (l *linter) used() {
 	if l.use == nil {
 		return
@@ -56,8 +56,8 @@ func (l *linter) used() {
 	}
 }
 
-// Speaks returns the ids of the rules that speak about any part of a call, from
-// all layers that hold for it. Rules that are not enforced are included.
+// Speaks returns the ids of the rules that speak about any part of a call, from all layers
+// that apply to the call. Rules that are not enforced are included.
 func (p *Policy) Speaks(f Facts) []string {
 	profile, _ := p.asked(f)
 	if profile == "" {

@@ -7,7 +7,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// head is a whole policy but for its rules.
+// head is a whole policy except its rules.
 const head = `version: 1
 defaults: {decision: ask, profile: offline}
 profiles:
@@ -25,7 +25,7 @@ func parse(t testing.TB, text string) *policies.Policy {
 	return p
 }
 
-// faults parses a text that is wrong.
+// faults parses a text with faults and returns the error.
 func faults(t *testing.T, text string) *policies.ParseError {
 	t.Helper()
 	p, err := policies.Parse("policy.yaml", []byte(text))

@@ -24,7 +24,7 @@ var messageFiles = []string{
 	"../internal/server/ledger.go", "../internal/server/recording.go", "audit/verify.go", "audit/readcast.go", "report/*.go",
 }
 
-// unseen are texts of the code that no golden file can or need show, by their
+// unseen contains texts of the code that no golden file can show or need show, by their
 // beginnings, with the reason.
 var unseen = map[string]string{
 	"hash the arguments of":                        "no arguments get so far that cannot be written as JSON",
@@ -124,9 +124,9 @@ var unseen = map[string]string{
 	"it contains a construct that is not known here":    "the parser makes none of bash",
 }
 
-// Whatever a person or an agent can be told by the policy stands in a golden
-// file, where it can be read as they read it: each text of the code with three
-// words or more must be found in one.
+// Every text of the policy that a person or an agent can get is in a golden file, where it
+// can be read in the same form: each text of the code with three words or more must be
+// found in one of these files.
 func TestEveryMessageIsInAGoldenFile(t *testing.T) {
 	shown := goldenTexts(t)
 	var files []string
@@ -167,7 +167,7 @@ func TestEveryMessageIsInAGoldenFile(t *testing.T) {
 	}
 }
 
-// goldenTexts is all that golden files show.
+// goldenTexts returns the texts of all golden files.
 func goldenTexts(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -195,17 +195,17 @@ func goldenTexts(t *testing.T) string {
 type message struct {
 	place   string
 	text    string
-	pattern *regexp.Regexp // of what it becomes
+	pattern *regexp.Regexp // pattern of the text after its verbs are filled in
 }
 
 var (
 	verb = regexp.MustCompile(`%[-+# 0-9.\[\]]*[a-zA-Z]`)
-	// sentence tells what is said from lists of names.
+	// sentence distinguishes messages from lists of names.
 	sentence = regexp.MustCompile(`\b(its?|the|is|what)\b`)
 	words    = regexp.MustCompile(`[a-z]+ [a-z]+.*[a-z]`)
 )
 
-// messages are the texts of a file with three words or more that are neither the
+// messages returns the texts of a file with three words or more that are neither the
 // message of a panic nor a pattern.
 func messages(t *testing.T, file string) []message {
 	t.Helper()
@@ -221,9 +221,9 @@ func messages(t *testing.T, file string) []message {
 			if name := called(n); name == "panic" || name == "MustCompile" || strings.HasPrefix(name, "StringVar") || name == "String" || name == "BoolVar" || name == "StringArrayVar" || name == "IntVar" {
 				return false
 			}
-		case *ast.Field: // with its tag
+		case *ast.Field: // fields of a struct, with their tags
 			return false
-		case *ast.KeyValueExpr: // what help says is read by whoever asks for help
+		case *ast.KeyValueExpr: // texts of help, which only a person who asks for help reads
 			if key, ok := n.Key.(*ast.Ident); ok && slices.Contains([]string{"Short", "Long", "Example"}, key.Name) {
 				return false
 			}
@@ -246,7 +246,7 @@ func messages(t *testing.T, file string) []message {
 	return slices.Clip(all)
 }
 
-// called is the name of what is called.
+// called returns the name of the function that is called.
 func called(c *ast.CallExpr) string {
 	switch f := c.Fun.(type) {
 	case *ast.Ident:

@@ -8,8 +8,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// The schema that editors check a policy with names a pattern for names. The decoder
-// does not use that pattern, whose bound is slow to compile, and must take the same.
+// The schema with which editors check a policy has a pattern for names. The decoder does
+// not use that pattern, whose bound is slow to compile, and must accept the same names.
 func TestNamesAreThoseOfTheSchema(t *testing.T) {
 	const pattern = `^[a-z0-9][a-z0-9._-]{0,63}$`
 	if !strings.Contains(string(policies.Schema()), `"pattern": "`+pattern+`"`) {
@@ -28,8 +28,8 @@ func TestNamesAreThoseOfTheSchema(t *testing.T) {
 	}
 }
 
-// A rule names a tool where it has the name in full, whatever it decides; no pattern, no
-// bundled policy and no rule without tools does.
+// A rule names a tool if it contains the tool's full name, whatever the rule decides. A
+// pattern, a bundled policy and a rule without tools do not name a tool.
 func TestNames(t *testing.T) {
 	for rules, want := range map[string]bool{
 		`[]`: false,

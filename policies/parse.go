@@ -2,34 +2,34 @@ package policies
 
 import "go.yaml.in/yaml/v3"
 
-// Parse reads a policy. Faults and decisions give the name as the file that it
-// came from. Parse runs the tests that the policy carries: a failed test is a
-// fault. It returns a *ParseError with all faults, or the Policy. A policy that
-// names further files has to be read by Load.
+// Parse reads a policy. Faults and decisions give name as the file that the policy came
+// from. Parse runs the tests in the policy: a failed test is a fault. It returns a
+// *ParseError with all faults, or the Policy. A policy that names further files must be
+// read by Load.
 func Parse(name string, text []byte) (*Policy, error) {
 	return Load(name, text, Files{})
 }
 
-// Files is how Load gets at the files that a policy names.
+// Files says how Load reads the files that a policy names.
 type Files struct {
 	// Read returns the text of a file, at most MaxText+1 bytes of it. name is the
 	// name in the policy: relative to the directory of the policy, or absolute.
 	// If Read is nil, a policy that names files has a fault.
 	Read func(name string) ([]byte, error)
-	// Workspace is the directory whose projects hold; empty for none. It is
+	// Workspace is the directory whose projects are in force; empty if there is none. It is
 	// absolute and without symbolic links.
 	Workspace string
-	// Real is a directory without symbolic links; nil leaves them.
+	// Real returns a directory without symbolic links. If Real is nil, symbolic links stay.
 	Real func(dir string) string
 }
 
-// Load reads a policy with all the files that it names. A fault in any of them
-// is a fault of the whole.
+// Load reads a policy with all the files that it names. A fault in any of these files is a
+// fault of the whole policy.
 func Load(name string, text []byte, files Files) (*Policy, error) {
 	return load(name, text, files, (*decoder).root)
 }
 
-// load is Load; root returns the top node of the text.
+// load does the work of Load; root returns the top node of the text.
 func load(name string, text []byte, files Files, root func(d *decoder, text []byte) *yaml.Node) (*Policy, error) {
 	p := &Policy{
 		ruleset:   newRuleset(name, text, Deny, Ask, defaultAsking()),
@@ -49,11 +49,11 @@ func load(name string, text []byte, files Files, root func(d *decoder, text []by
 	return p, nil
 }
 
-// policyDecoder reads a policy but for its profiles, its rules and its tests.
+// policyDecoder reads a policy except its profiles, its rules and its tests.
 type policyDecoder struct {
 	*decoder
 
-	p     *Policy  // what was read so far
+	p     *Policy  // the part of the policy that has been read
 	files Files    // how further files are read
 	read  []string // further files that were read, or could not be
 	heir  heir     // reads profiles
@@ -109,14 +109,15 @@ func (d *policyDecoder) policy(root *yaml.Node) {
 		}
 	}
 	if v := o.get("tests"); d.tenantFiles() && v != nil {
-		p.tests = (&testDecoder{decoder: d.decoder, p: p}).tests(v) // before the projects' files, which may be other people's
+		// before the projects' files, which other people may have written
+		p.tests = (&testDecoder{decoder: d.decoder, p: p}).tests(v)
 	}
 	if len(d.Faults) == 0 {
 		d.projectFiles(projects)
 	}
 }
 
-// defaults reads what holds where neither a call nor a rule says more.
+// defaults reads what applies if neither a call nor a rule says more.
 func (d *policyDecoder) defaults(n *yaml.Node, top object) {
 	p := d.p
 	var o object
@@ -155,7 +156,7 @@ func (d *policyDecoder) defaults(n *yaml.Node, top object) {
 	}
 }
 
-// profiles reads what boxes hold.
+// profiles reads the profiles of boxes.
 func (d *policyDecoder) profiles(n *yaml.Node) {
 	o, ok := d.mapping(n, "profiles", nil)
 	switch {

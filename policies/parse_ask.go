@@ -49,7 +49,7 @@ func (d *decoder) remember(n *yaml.Node, most time.Duration) Remember {
 	d.texts(n, "remember", func(n *yaml.Node, s string) {
 		kind := s
 		switch s {
-		case "once": // always
+		case "once": // an approval always covers its own call
 		case "session":
 			r.Session = true
 		default:

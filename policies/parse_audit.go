@@ -62,7 +62,7 @@ func (d *policyDecoder) audit(n *yaml.Node) Audit {
 	return a
 }
 
-// redact reads what is taken out of records.
+// redact reads what is removed from records.
 func (d *policyDecoder) redact(n *yaml.Node, a *Audit) {
 	a.PlainSecrets, a.PlainEnv = true, true
 	words, none := 0, false
@@ -86,8 +86,8 @@ func (d *policyDecoder) redact(n *yaml.Node, a *Audit) {
 	}
 }
 
-// otlp reads where spans go: a collector's URL, or true for what the
-// environment says.
+// otlp reads where spans go: a collector's URL, or true for the collector that the
+// environment names.
 func (d *policyDecoder) otlp(n *yaml.Node) string {
 	const hint = "write the URL of a collector, for example http://127.0.0.1:4318, or true for what the environment says"
 	if n.Kind != yaml.ScalarNode {

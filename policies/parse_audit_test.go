@@ -95,8 +95,8 @@ func TestAuditFaults(t *testing.T) {
 	golden.Equal(t, "faults/audit.golden", strings.Join(all, "\n\n")+"\n")
 }
 
-// Of the rules that speak about a call the one that keeps the most decides, and
-// a part about which none says anything counts as the log's own level.
+// Of the rules that speak about a call, the one that keeps the most decides. A part about
+// which no rule says anything counts as the log's own level.
 func TestRulesSayHowMuchIsKept(t *testing.T) {
 	p := parse(t, `version: 1
 defaults: {profile: a}
@@ -140,7 +140,7 @@ rules:
 	}
 }
 
-// A layer has more kept of a call, and never less.
+// A layer can make the log keep more of a call, and never less.
 func TestLayersKeepMore(t *testing.T) {
 	p := parse(t, `version: 1
 profiles: {a: {}}
@@ -148,7 +148,7 @@ rules:
   - {id: all, match: {tool: Bash}, decision: allow}
   - {id: brief, match: {tool: Bash, command: ["ls **"]}, decision: allow, audit: meta}
 `)
-	for text, want := range map[string][2]policies.Kept{ // of pwd and of ls
+	for text, want := range map[string][2]policies.Kept{ // what is kept of pwd and of ls
 		"{id: r, match: {tool: Bash}, decision: ask, audit: full}": {{Said: true, Level: policies.AuditFull}, {Said: true, Level: policies.AuditFull}},
 		"{id: r, match: {tool: Bash}, decision: ask, audit: meta}": {{}, {Said: true, Level: policies.AuditMeta}},
 		"{id: r, match: {tool: Bash}, decision: ask}":              {{}, {Said: true, Level: policies.AuditMeta}},

@@ -16,7 +16,7 @@ import (
 const (
 	maxIssuers     = 16
 	maxAudiences   = 16
-	maxMapped      = 1000 // values of a claim
+	maxMapped      = 1000 // values of one claim
 	maxTenantWhens = 100  // conditions of one issuer
 	maxScopes      = 100
 	maxAddresses   = 16
@@ -27,14 +27,14 @@ const scopePattern = `^[!#-\[\]-~]{1,64}$`
 
 var scopeName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(scopePattern) })
 
-// authDecoder reads who clients over HTTP are.
+// authDecoder reads what a policy says about clients over HTTP.
 type authDecoder struct {
 	*decoder
 
-	p *Policy // with its tenants and profiles
+	p *Policy // already contains its tenants and profiles
 }
 
-// auth reads all of it.
+// auth reads the key auth.
 func (d *authDecoder) auth(n *yaml.Node) {
 	o, ok := d.mapping(n, "auth", authShape)
 	if !ok {
@@ -100,7 +100,7 @@ func (d *authDecoder) issuer(n *yaml.Node) (i Issuer, ok bool) {
 	return i, true
 }
 
-// algorithms reads how tokens may be signed.
+// algorithms reads the signature algorithms that tokens may have.
 func (d *authDecoder) algorithms(n *yaml.Node) (all []string) {
 	if n == nil {
 		return []string{"RS256", "PS256", "ES256", "EdDSA"}
@@ -112,7 +112,7 @@ func (d *authDecoder) algorithms(n *yaml.Node) (all []string) {
 	return all
 }
 
-// addresses reads where the hosts of an issuer may be.
+// addresses reads the addresses that the hosts of an issuer may have.
 func (d *authDecoder) addresses(n *yaml.Node) (all []netip.Prefix) {
 	if n == nil {
 		return nil
@@ -124,7 +124,7 @@ func (d *authDecoder) addresses(n *yaml.Node) (all []netip.Prefix) {
 	return all
 }
 
-// prefix reads an address or a range of them.
+// prefix reads an address or a range of addresses.
 func (d *authDecoder) prefix(n *yaml.Node, s string) netip.Prefix {
 	prefix, err := netip.ParsePrefix(s)
 	if addr, single := netip.ParseAddr(s); err != nil && single == nil && addr.Zone() == "" {

@@ -69,7 +69,7 @@ func (d *profileDecoder) walls(n *yaml.Node, what string) Browser {
 	return Browser(max(d.word(n, what, browserWords...), 0))
 }
 
-// fieldSecrets reads the secrets that may be typed.
+// fieldSecrets reads the secrets that may be typed into fields.
 func (d *profileDecoder) fieldSecrets(n *yaml.Node) []FieldSecret {
 	entries := d.items(n, "secrets of browser", maxFieldSecrets)
 	if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
@@ -90,7 +90,7 @@ func (d *profileDecoder) fieldSecrets(n *yaml.Node) []FieldSecret {
 	return all
 }
 
-// fieldSecret reads one of them.
+// fieldSecret reads one secret that may be typed into fields.
 func (d *profileDecoder) fieldSecret(n *yaml.Node) FieldSecret {
 	var s FieldSecret
 	o, ok := d.mapping(n, "a secret of browser", fieldSecretShape)
@@ -122,8 +122,8 @@ func (d *profileDecoder) fieldSecret(n *yaml.Node) FieldSecret {
 	return s
 }
 
-// origin reads a scheme, a host and a port. Without TLS it may only be a host of this
-// machine: a value that is typed elsewhere could be read on its way.
+// origin reads a scheme, a host and a port. Without TLS the host must be on this machine: a
+// value that is typed into another host's page could be read on its way.
 func (d *profileDecoder) origin(n *yaml.Node, s string) string {
 	u, err := ParseURL(s)
 	const hint = `write the scheme and the host, and a port if it is not the scheme's own: "https://shop.example"`
@@ -143,7 +143,7 @@ func (d *profileDecoder) origin(n *yaml.Node, s string) string {
 }
 
 // onThisMachine reports whether a host is never one of the public network, so that its
-// operator answers for what is between.
+// operator is responsible for the path to it.
 func onThisMachine(host string) bool {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return addr.IsLoopback()

@@ -5,25 +5,25 @@ import "go.yaml.in/yaml/v3"
 // maxPeople bounds the people of a console.
 const maxPeople = 64
 
-// RoleNames are the roles that a person may have at the console. Each may do all that the one
-// before it may.
+// RoleNames are the roles that a person may have at the console. Each role may do
+// everything that the role before it may do.
 var RoleNames = []string{"viewer", "approver", "operator"}
 
-// Person is somebody who may use the console of a server from other machines.
+// Person is a person who may use the console of a server from other machines.
 type Person struct {
 	Name string
-	Role string // of RoleNames
-	// Tenants are those whose things the person may see; nil for all.
+	Role string // one of RoleNames
+	// Tenants are the tenants whose things the person may see; nil for all tenants.
 	Tenants []string
 	// Token says where the SHA-256 of the person's token is kept, in hexadecimal digits.
 	Token Secret
 }
 
-// People are those who may use the console from other machines, in the order of their names.
-// They must not be changed.
+// People returns the people who may use the console from other machines, in the order of
+// their names. The result must not be changed.
 func People(p *Policy) []Person { return p.people }
 
-// console reads who may use the console.
+// console reads the people who may use the console.
 func (d *policyDecoder) console(n *yaml.Node) {
 	o, ok := d.mapping(n, "console", consoleShape)
 	if !ok {
@@ -42,10 +42,10 @@ func (d *policyDecoder) console(n *yaml.Node) {
 type consoleDecoder struct {
 	*policyDecoder
 
-	auth *authDecoder // for what a provider has like an issuer
+	auth *authDecoder // reads the keys that a provider and an issuer have in common
 }
 
-// people reads the people with tokens of their own.
+// people reads the people who have tokens of their own.
 func (d *consoleDecoder) people(n *yaml.Node) {
 	all, ok := d.mapping(n, "people", nil)
 	switch {
@@ -87,7 +87,7 @@ func (d *consoleDecoder) person(key, n *yaml.Node) Person {
 	return who
 }
 
-// mayDo reads the role of somebody, and the tenants that it is limited to.
+// mayDo reads the role of a person, and the tenants that it is limited to.
 func (d *consoleDecoder) mayDo(at *yaml.Node, o object, whose string) (role string, tenants []string) {
 	if v := o.get("role"); v == nil {
 		d.Fault(at, "write role: viewer, approver or operator", "%s has no role", whose)
@@ -107,7 +107,7 @@ func (d *consoleDecoder) mayDo(at *yaml.Node, o object, whose string) (role stri
 	return role, tenants
 }
 
-// provider reads at which provider people log in.
+// provider reads the provider at which people log in.
 func (d *consoleDecoder) provider(n *yaml.Node) {
 	o, ok := d.mapping(n, "provider", providerShape)
 	if !ok {
@@ -151,7 +151,7 @@ func (d *consoleDecoder) provider(n *yaml.Node) {
 	d.p.provider = p
 }
 
-// roles reads whom a provider lets in, and as what.
+// roles reads the people that a provider lets in, and their roles.
 func (d *consoleDecoder) roles(n *yaml.Node) (all []roleOf) {
 	entries := d.items(n, "roles", maxTenantWhens)
 	if n.Kind == yaml.SequenceNode && len(entries) == 0 {

@@ -7,26 +7,26 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxExtends bounds how many profiles stand behind one: more are not read by
-// anybody who wants to know what the last one grants.
+// maxExtends bounds how many profiles a profile may extend, one behind the other: nobody
+// reads more of them in order to find out what the last one grants.
 const maxExtends = 8
 
 // inherited are the keys of a profile that are mappings and are merged with the parent's
-// key by key, each with the keys in it that are mappings again. Any other value is taken
-// as a whole, from the profile or from its parent: half a list would grant what neither
-// file shows.
+// mapping key by key. The value contains the keys in it that are mappings again. Any other
+// value is taken as a whole, from the profile or from its parent: half a list would grant
+// what neither profile shows.
 var inherited = map[string][]string{"fs": nil, "net": {"limits"}, "limits": nil, "env": nil, "read": nil}
 
-// heir reads profiles that take over what others say.
+// heir reads profiles that inherit from other profiles.
 type heir struct {
 	d     *profileDecoder
-	o     object                // profiles
-	whole map[string]*yaml.Node // profiles with all that they take over
-	depth map[string]int        // how many profiles stand behind one
-	path  []string              // of those that are being read
+	o     object                // mapping of profiles
+	whole map[string]*yaml.Node // profiles with everything that they inherit
+	depth map[string]int        // how many profiles a profile extends, one behind the other
+	path  []string              // names of the profiles that are being read
 }
 
-// resolved is the profile of a name with what it takes over.
+// resolved returns a profile with everything that it inherits.
 func (h *heir) resolved(name string) *yaml.Node {
 	if n, ok := h.whole[name]; ok {
 		return n
@@ -37,8 +37,8 @@ func (h *heir) resolved(name string) *yaml.Node {
 	return h.whole[name]
 }
 
-// inherit returns a profile with what it takes over, or the profile alone where that
-// cannot be read, which leaves a fault.
+// inherit returns a profile with everything that it inherits. If that cannot be read, it
+// leaves a fault and returns only the profile.
 func (h *heir) inherit(name string, n *yaml.Node) *yaml.Node {
 	at := valueOf(n, "extends")
 	if at == nil {
@@ -68,18 +68,18 @@ func (h *heir) inherit(name string, n *yaml.Node) *yaml.Node {
 	return takeOver(n, over)
 }
 
-// profile reads the profile of a name.
+// profile reads the profile with a name.
 func (h *heir) profile(name string) profileGrant {
 	return h.read(name, "profile "+name, h.o.get(name), h.resolved(name))
 }
 
-// nameless reads a profile that stands where it is used; what names it for messages.
+// nameless reads a profile that is written where it is used; what names it for messages.
 func (h *heir) nameless(what string, n *yaml.Node) profileGrant {
 	return h.read("", what, n, h.inherit("", n))
 }
 
-// read reads a profile together with what it takes over. A fault of its parent is
-// reported once, however many profiles extend it.
+// read reads a profile with everything that it inherits. A fault of its parent is reported
+// once, however many profiles extend the parent.
 func (h *heir) read(name, what string, own, whole *yaml.Node) profileGrant {
 	before := len(h.d.Faults)
 	g := h.d.profile(name, what, whole)
@@ -100,7 +100,8 @@ func takeOver(child, parent *yaml.Node) *yaml.Node {
 		if !nests {
 			return own
 		}
-		// A network that is off, or on for the first time, is nothing of its parent's.
+		// A network that is off, or on for the first time, inherits nothing from the
+		// parent.
 		if key == "net" && modeOf(own) != "" && modeOf(own) != modeOf(theirs) {
 			return own
 		}
@@ -114,9 +115,9 @@ func takeOver(child, parent *yaml.Node) *yaml.Node {
 	return whole
 }
 
-// merged returns the mapping own with those keys of theirs that it lacks. both
-// returns the value of a key that is in own and in theirs. If one of the two is
-// not a mapping, merged returns own.
+// merged returns the mapping own with those keys of theirs that own lacks. both returns the
+// value of a key that is in own and in theirs. If one of the two is not a mapping, merged
+// returns own.
 func merged(own, theirs *yaml.Node, both func(key string, own, theirs *yaml.Node) *yaml.Node) *yaml.Node {
 	if own.Kind != yaml.MappingNode || theirs == nil || theirs.Kind != yaml.MappingNode {
 		return own
@@ -136,7 +137,7 @@ func merged(own, theirs *yaml.Node, both func(key string, own, theirs *yaml.Node
 	return &whole
 }
 
-// valueOf is the value of a key of a mapping, or nil.
+// valueOf returns the value of a key of a mapping, or nil.
 func valueOf(n *yaml.Node, key string) *yaml.Node {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return nil
@@ -149,7 +150,7 @@ func valueOf(n *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// modeOf is the mode that a net says, or "".
+// modeOf returns the mode that a net states, or "".
 func modeOf(net *yaml.Node) string {
 	if v := valueOf(net, "mode"); v != nil {
 		return v.Value
@@ -157,7 +158,7 @@ func modeOf(net *yaml.Node) string {
 	return ""
 }
 
-// keysOf are the keys of a mapping as texts.
+// keysOf returns the keys of a mapping as texts.
 func keysOf(o object) []string {
 	texts := make([]string, len(o.keys))
 	for i, k := range o.keys {

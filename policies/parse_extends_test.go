@@ -94,7 +94,7 @@ profiles:
 	}
 }
 
-// A long line of profiles ends at its bound, and not with the memory.
+// A long line of profiles is refused at its bound, before it uses much memory.
 func TestExtendsLongLine(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("version: 1\ndefaults: {profile: p0}\nprofiles:\n  p0: {}\n")

@@ -14,17 +14,17 @@ import (
 // maxShown bounds a text of a policy in a message, in characters.
 const maxShown = 100
 
-// Fault is one thing that is wrong with a policy text.
+// Fault is one fault of a policy text.
 type Fault = strictyaml.Fault
 
-// ParseError is what Parse found wrong with a policy: every fault, up to 50,
-// in the order of the text.
+// ParseError contains the faults that Parse found in a policy: all of them, up to 50, in
+// the order of the text.
 type ParseError struct {
 	strictyaml.Report
-	Files []string // the further files that the policy names, as far as it was read
+	Files []string // further files that the policy names, as far as the policy was read
 }
 
-// newParseError sorts the faults by place and reports each once.
+// newParseError sorts the faults by place and reports each fault once.
 func newParseError(faults []Fault) *ParseError {
 	order.By(faults, func(a, b *Fault) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
@@ -44,8 +44,8 @@ func suggest(name string, known []string) string {
 	return "known here: " + strings.Join(known, ", ")
 }
 
-// Nearest returns the word of known that differs from name in case only or by at
-// most two letters (one where name is short), or "".
+// Nearest returns the word of known that differs from name only in case or by at most two
+// letters (one letter if name is short), or "".
 func Nearest(name string, known []string) string {
 	if len(name) > 64 {
 		return ""
@@ -63,8 +63,8 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// distance is the number of letters to insert, delete, replace or swap with
-// their neighbour to turn a into b.
+// distance returns the number of letters to insert, delete, replace or swap with their
+// neighbour to turn a into b.
 func distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	var before []int
@@ -90,7 +90,7 @@ func distance(a, b string) int {
 	return last[len(y)]
 }
 
-// near is a hint that names the word that was probably meant, or "".
+// near returns a hint with the word that was probably meant, or "".
 func near(name string, known []string) string {
 	if best := Nearest(name, known); best != "" {
 		return fmt.Sprintf("did you mean %q?", best)

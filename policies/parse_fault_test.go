@@ -11,7 +11,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// many is n texts made from a format, as the inside of a flow list or mapping.
+// many returns n texts made from a format, as the inside of a flow list or mapping.
 func many(n int, format string) string {
 	all := make([]string, n)
 	for i := range all {
@@ -20,8 +20,8 @@ func many(n int, format string) string {
 	return strings.Join(all, ",")
 }
 
-// Faults that the other tables do not make, most of them of something that is
-// too much.
+// TestOtherFaults checks faults that the other tables do not contain. Most of them are
+// about too many things, or too large ones.
 func TestOtherFaults(t *testing.T) {
 	profile := func(text string) string { return "version: 1\nprofiles:\n  a: {" + text + "}\n" }
 	net := func(text string) string { return profile("net: {mode: proxy, allow: [api.example], " + text + "}") }
@@ -102,7 +102,7 @@ func TestOtherFaults(t *testing.T) {
 	golden.Equal(t, "faults/other.golden", strings.Join(all, "\n\n")+"\n")
 }
 
-// Faults of the files that a policy names.
+// TestFaultsOfFiles checks the faults of files that a policy names.
 func TestFaultsOfFiles(t *testing.T) {
 	files := func(n int) string {
 		text := head + "tenants:\n"

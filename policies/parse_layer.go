@@ -6,9 +6,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ParseLayer reads a layer that holds below a policy; its rules may name the
-// profiles of the policy. It is for a layer that a program makes by itself, for
-// example for a session. It returns a *ParseError with all faults, or the Layer.
+// ParseLayer reads a layer that is in force below a policy; its rules may name the profiles
+// of the policy. It is for a layer that a program makes by itself, for example for a
+// session. It returns a *ParseError with all faults, or the Layer.
 func ParseLayer(kind, name string, text []byte, upper *Policy) (*Layer, error) {
 	d := &layerDecoder{decoder: newDecoder(name, text), upper: upper}
 	l := d.layer(kind, text)
@@ -22,8 +22,8 @@ func ParseLayer(kind, name string, text []byte, upper *Policy) (*Layer, error) {
 type layerDecoder struct {
 	*decoder
 
-	upper  *Policy // that it holds below
-	tenant string  // that it holds for; empty for all
+	upper  *Policy // policy above the layer
+	tenant string  // tenant to which the layer applies; empty for all tenants
 }
 
 // layer reads the text of a layer. Its tests are run on upper with the layer
