@@ -282,8 +282,8 @@ func TestBundledAllowNothingOutsideTheBox(t *testing.T) {
 			}
 			n++
 			// WebSearch has no box, and no command gets the box of ReadDocs. What WebSearch
-			// may reach is tested where engines are known, and the pages of ReadDocs are
-			// tested by the second check below.
+			// may reach is tested where engines are known. Which pages ReadDocs may reach
+			// is tested below.
 			own := map[string]string{"WebSearch": "search", "ReadDocs": "pages"}[tt.facts.Tool]
 			if why := loose(d.Grant); why != "" && (own == "" || d.Grant.Profile() != own) {
 				t.Errorf("%s: %s: %.80q is allowed by %s, and %s", name, tt.name, tt.facts.Command, d.Rule, why)

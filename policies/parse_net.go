@@ -14,21 +14,21 @@ import (
 // Bounds of what a profile says about the network.
 const (
 	maxEgressRules = 1000
-	maxPorts       = 64 // of one rule
-	maxMethods     = 32 // of one rule
-	maxPaths       = 64 // of one rule
+	maxPorts       = 64 // ports of one rule
+	maxMethods     = 32 // methods of one rule
+	maxPaths       = 64 // paths of one rule
 	maxPublish     = 64
 )
 
-// defaultPorts are the ports of rules that name none, in a profile that names
-// none: those of HTTP and HTTPS.
+// defaultPorts returns the ports of rules that name none, in a profile that names none: the
+// ports of HTTP and HTTPS.
 func defaultPorts() []uint16 { return []uint16{80, 443} }
 
 // netDecoder reads what may leave a box, and which of its ports may be opened.
 type netDecoder struct {
 	*decoder
 
-	secrets map[string]Secret // that net may name
+	secrets map[string]Secret // secrets that net may name
 }
 
 // network reads what may leave a box.
@@ -64,7 +64,7 @@ func (d *netDecoder) egress(n *yaml.Node, o object) *Egress {
 			ports = named
 		}
 	}
-	var nodes []*yaml.Node // of e.Allow
+	var nodes []*yaml.Node // nodes of the rules in e.Allow
 	if v := o.get("allow"); v != nil {
 		e.Allow, nodes = d.egressRules(v, "allow", ports)
 	}
@@ -94,7 +94,7 @@ func (d *netDecoder) egress(n *yaml.Node, o object) *Egress {
 	return e
 }
 
-// egressRules reads allow or deny, and where each rule stands.
+// egressRules reads allow or deny. It returns the rules and the place of each rule.
 func (d *netDecoder) egressRules(n *yaml.Node, key string, ports []uint16) ([]EgressRule, []*yaml.Node) {
 	if n.Kind == yaml.ScalarNode || n.Kind == yaml.MappingNode {
 		n = &yaml.Node{Kind: yaml.SequenceNode, Line: n.Line, Column: n.Column, Content: []*yaml.Node{n}}
@@ -119,7 +119,7 @@ func (d *netDecoder) egressRules(n *yaml.Node, key string, ports []uint16) ([]Eg
 	return rules, nodes
 }
 
-// same reports whether two rules of one list say the same.
+// same reports whether two rules of one list have the same effect.
 func (r *EgressRule) same(o *EgressRule) bool {
 	return r.Host == o.Host && slices.Equal(r.Ports, o.Ports) && slices.Equal(r.Methods, o.Methods) && slices.Equal(r.Paths, o.Paths)
 }
@@ -159,8 +159,8 @@ func (d *netDecoder) egressRule(n *yaml.Node, key string, ports []uint16) (Egres
 	return r, true
 }
 
-// private reads allow_private. A host without a port that allow does not name
-// is reached on the ports of net.
+// private reads allow_private. If allow does not name a host, and the host has no port
+// here, it is reached on the ports of net.
 func (d *netDecoder) private(n *yaml.Node, e *Egress, ports []uint16) {
 	d.texts(n, "allow_private", func(n *yaml.Node, s string) {
 		host, port, err := splitTarget(s)
@@ -191,12 +191,12 @@ func (d *netDecoder) private(n *yaml.Node, e *Egress, ports []uint16) {
 	})
 }
 
-// unreachable reports whether no rule can lead to an address.
+// unreachable reports whether no rule can make an address reachable.
 func unreachable(a netip.Addr) bool {
 	return a.IsValid() && (a.IsUnspecified() || a.IsMulticast() || a.IsLinkLocalUnicast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}))
 }
 
-// reachable notes a fault where a rule of allow cannot let anything through.
+// reachable adds a fault if a rule of allow cannot let anything through.
 func (d *netDecoder) reachable(n *yaml.Node, r *EgressRule, e *Egress) {
 	m := r.ready()
 	for i := range e.Deny {
@@ -244,7 +244,7 @@ func (d *netDecoder) publish(n *yaml.Node) []PortRange {
 		}
 		all = append(all, r)
 	}
-	// In order, so that two grants with the same ports are equal.
+	// Sorted, so that two grants with the same ports are equal.
 	order.By(all, func(a, b *PortRange) int { return int(a.First) - int(b.First) })
 	return all
 }

@@ -12,7 +12,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// network is a profile with all that can be said about the network.
+// network is a profile with every setting of the network.
 const network = `version: 1
 defaults: {decision: allow}
 secrets:
@@ -128,7 +128,7 @@ func TestNetworkFaults(t *testing.T) {
 		name, text string
 		line, col  int
 		message    string
-		hint       string // part of it
+		hint       string // part of the hint
 	}{
 		{"open network", profile("net: {mode: host}"), 4, 19, `mode of net cannot be "host"`, "none, proxy"},
 		{"misspelt mode", profile("net: {mode: porxy}"), 4, 19, `mode of net cannot be "porxy"`, `did you mean "proxy"?`},
@@ -250,8 +250,8 @@ func TestNetworkFaults(t *testing.T) {
 	golden.Equal(t, "faults/network.golden", strings.Join(all, "\n\n")+"\n")
 }
 
-// A fault must not hide that the same secret is set twice, and what differs is
-// none.
+// A fault must be reported if two secrets set the same header for the same requests. If
+// anything differs, there is no fault.
 func TestOneValueForAHeader(t *testing.T) {
 	const one = "{secret: github, host: api.example, header: Authorization, value: \"${secret:github}\"}"
 	with := func(other string) string {

@@ -20,22 +20,22 @@ const MaxText = 1 << 20
 // maxTexts bounds a list of texts.
 const maxTexts = 1000
 
-// decoder reads the nodes of one file strictly and gathers faults instead of
-// stopping at the first. The decoders of the parts of a policy share it: what each
-// of them reads is a matter of its own type.
+// decoder reads the nodes of one file strictly, and gathers faults instead of stopping at
+// the first one. The decoders of the parts of a policy share it; each of them has a type of
+// its own for what it reads.
 type decoder struct{ strictyaml.Reader }
 
 func newDecoder(file string, text []byte) *decoder {
 	return &decoder{Reader: strictyaml.NewReader(file, text)}
 }
 
-// source is a node's place, for decisions.
+// source returns a node's place, for decisions.
 func (d *decoder) source(n *yaml.Node) Source {
 	return Source{File: d.File, Line: n.Line, Col: n.Column}
 }
 
-// root reads text into the top node of its only document. If the text has no
-// such node, root notes the fault and returns nil.
+// root reads text into the top node of its only document. If the text has no such node,
+// root adds a fault and returns nil.
 func (d *decoder) root(text []byte) *yaml.Node {
 	if len(text) > MaxText {
 		d.FaultAt(1, 1, fmt.Sprintf("the policy has %d bytes, more than the %d that are read", len(text), MaxText), "split it, or drop what is not used")
@@ -54,8 +54,8 @@ func (d *decoder) root(text []byte) *yaml.Node {
 		d.syntax(text, err)
 		return nil
 	}
-	// The YAML package stops reading at a second document without a word, so a
-	// rule below a stray "---" would silently not hold.
+	// The YAML package silently stops reading at a second document, so a rule below a stray
+	// "---" would not be in force.
 	var next yaml.Node
 	switch err := dec.Decode(&next); {
 	case err == nil:
@@ -67,12 +67,13 @@ func (d *decoder) root(text []byte) *yaml.Node {
 	return doc.Content[0]
 }
 
-// empty reports whether a document holds nothing.
+// empty reports whether a document contains nothing.
 func empty(doc *yaml.Node) bool {
 	return len(doc.Content) == 0 || doc.Content[0].ShortTag() == "!!null"
 }
 
-// readable reports whether text is UTF-8 without NUL, and notes where not.
+// readable reports whether text is UTF-8 without NUL. If it is not, readable adds a fault
+// at that place.
 func (d *decoder) readable(text []byte) bool {
 	line, col := 1, 1
 	for rest := text; len(rest) > 0; {
@@ -92,7 +93,7 @@ func (d *decoder) readable(text []byte) bool {
 	return true
 }
 
-// syntax notes an error of the YAML package, at the line where the text stops
+// syntax adds a fault for an error of the YAML package, at the line where the text stops
 // being YAML.
 func (d *decoder) syntax(text []byte, err error) {
 	line, message := strictyaml.SyntaxError(err)
@@ -109,8 +110,9 @@ func (d *decoder) syntax(text []byte, err error) {
 	d.FaultAt(line, utf8.RuneCountInString(source)-utf8.RuneCountInString(trimmed)+1, "not YAML: "+message, hint)
 }
 
-// breaks is the line at which text stops being YAML: the one after the
-// longest run of lines, from the reported one on, that still reads.
+// breaks returns the line at which text stops being YAML: the line after the longest
+// beginning of the text that still reads. It only looks at the reported line and the lines
+// behind it.
 func (d *decoder) breaks(text []byte, reported int) int {
 	const tries, largest = 100, 64 << 10 // each try reads the text again
 	if len(text) > largest {
@@ -126,9 +128,9 @@ func (d *decoder) breaks(text []byte, reported int) int {
 	return line
 }
 
-// plain refuses YAML in which a text does not mean what a reader sees: anchors
-// and aliases (one edit changes places that the reader does not see, and nested
-// ones grow without bound) and explicit tags.
+// plain refuses YAML in which a text does not mean what a reader sees: anchors and aliases
+// (one edit changes places that the reader does not see, and nested aliases grow without
+// bound) and explicit tags.
 func (d *decoder) plain(n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.AliasNode:
@@ -144,7 +146,7 @@ func (d *decoder) plain(n *yaml.Node) {
 	}
 }
 
-// kind names a node for a message.
+// kind returns a name of a node's kind for a message.
 func kind(n *yaml.Node) string {
 	switch {
 	case n.Kind == yaml.MappingNode:
@@ -172,11 +174,11 @@ type object struct {
 	values map[string]*yaml.Node
 }
 
-// get is the value of a key, or nil.
+// get returns the value of a key, or nil.
 func (o object) get(key string) *yaml.Node { return o.values[key] }
 
-// mapping reads n as a mapping of a shape: other keys are faults and left out.
-// Without a shape every text may be a key. what names the mapping for messages.
+// mapping reads n as a mapping of a shape: other keys are faults and are left out. Without
+// a shape every text may be a key. what names the mapping for messages.
 func (d *decoder) mapping(n *yaml.Node, what string, s *shape) (object, bool) {
 	known := s.names()
 	o := object{node: n, values: make(map[string]*yaml.Node)}
@@ -214,7 +216,7 @@ func (d *decoder) mapping(n *yaml.Node, what string, s *shape) (object, bool) {
 	return o, true
 }
 
-// items reads n as a list and notes a fault where it has more than most entries.
+// items reads n as a list, and adds a fault if the list has more than most entries.
 func (d *decoder) items(n *yaml.Node, what string, most int) []*yaml.Node {
 	switch {
 	case n.Kind == yaml.AliasNode:
@@ -247,8 +249,7 @@ func (d *decoder) text(n *yaml.Node, what string) (string, bool) {
 	return n.Value, true
 }
 
-// texts reads n as one text or a list of texts, and hands each with its node
-// to use.
+// texts reads n as one text or a list of texts, and passes each text with its node to use.
 func (d *decoder) texts(n *yaml.Node, what string, use func(n *yaml.Node, s string)) {
 	if n.Kind == yaml.ScalarNode {
 		if s, ok := d.text(n, what); ok {
@@ -292,7 +293,7 @@ func (d *decoder) word(n *yaml.Node, what string, words ...string) int {
 	return i
 }
 
-// list reads a list of texts that may be empty; it is nil where n is.
+// list reads a list of texts that may be empty. It returns nil if n is nil.
 func (d *decoder) list(n *yaml.Node, what string, most int, use func(*yaml.Node, string)) []string {
 	if n == nil {
 		return nil

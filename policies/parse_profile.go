@@ -16,16 +16,16 @@ import (
 const (
 	maxProfiles = 1000
 	maxMounts   = 256
-	maxProtect  = 32 // half of what a workspace can have: its repositories name more
+	maxProtect  = 32 // half of the most that a workspace can have: its repositories name more
 	maxEnv      = 256
-	maxEnvBytes = 64 << 10 // execve counts the environment against its argument space
+	maxEnvBytes = 64 << 10 // execve counts the environment as a part of its argument space
 )
 
-// profileDecoder reads profiles but for their networks.
+// profileDecoder reads profiles except their networks.
 type profileDecoder struct {
 	*decoder
 
-	secrets map[string]Secret // that profiles may name
+	secrets map[string]Secret // secrets that profiles may name
 }
 
 // profile reads a profile; what names it for messages.
@@ -38,7 +38,7 @@ func (d *profileDecoder) profile(name, what string, n *yaml.Node) profileGrant {
 	return g
 }
 
-// fill reads the keys of a profile over those in g.
+// fill reads the keys of a profile, and replaces those in g.
 func (d *profileDecoder) fill(o object, g *profileGrant) {
 	if fs := o.get("fs"); fs != nil {
 		d.files(fs, g)
@@ -180,7 +180,7 @@ func (d *profileDecoder) protect(n *yaml.Node) Protect {
 			p.Also = append(p.Also, clean)
 		}
 	})
-	// In order, so that two grants with the same paths are equal.
+	// Sorted, so that two grants with the same paths are equal.
 	slices.Sort(p.Also)
 	return p
 }
@@ -220,7 +220,7 @@ const variablePattern = `^[A-Za-z_][A-Za-z0-9_]*$`
 
 var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(variablePattern) })
 
-// env reads the environment a profile adds to every command.
+// env reads the environment that a profile adds to every command.
 func (d *profileDecoder) env(n *yaml.Node) map[string]string {
 	o, ok := d.mapping(n, "env", nil)
 	if !ok {
@@ -242,7 +242,7 @@ func (d *profileDecoder) env(n *yaml.Node) map[string]string {
 		case strings.ContainsRune(value.Value, 0):
 			d.Fault(value, "remove it", "variable %s contains a NUL byte", key.Value)
 		default:
-			env[key.Value] = value.Value // numbers and truth values as they are written
+			env[key.Value] = value.Value // numbers and truth values in the spelling of the policy
 			size += len(key.Value) + len(value.Value)
 		}
 	}
@@ -253,7 +253,7 @@ func (d *profileDecoder) env(n *yaml.Node) map[string]string {
 	return env
 }
 
-// exec reads the mode of a profile.
+// exec reads the exec mode of a profile.
 func (d *profileDecoder) exec(n *yaml.Node) ExecMode {
 	// An unknown word leaves a fault and counts as off.
 	return ExecMode(max(d.word(n, "exec", ExecOff.String(), ExecObserve.String(), ExecEnforce.String()), 0))
@@ -262,14 +262,14 @@ func (d *profileDecoder) exec(n *yaml.Node) ExecMode {
 // maxReadHeaders bounds the headers that a call may choose.
 const maxReadHeaders = 32
 
-// neverHeaders are headers that say what the connection is, or whom it is for:
-// a call that could set them would speak for another than itself.
+// neverHeaders are headers that say what the connection is, or whom it is for: a call that
+// could set them could claim to be another caller.
 var neverHeaders = []string{
 	"Host", "Connection", "Content-Length", "Transfer-Encoding", "Te", "Trailer", "Upgrade", "Keep-Alive", "Proxy-Authorization",
 	"Proxy-Connection", "Expect", "Accept-Encoding", "Range", "If-Range", "If-None-Match", "If-Modified-Since", "Http2-Settings",
 }
 
-// reading reads how pages are read.
+// reading reads how pages are read for a profile.
 func (d *profileDecoder) reading(n *yaml.Node) Reading {
 	r := defaultReading()
 	o, ok := d.mapping(n, "read", readShape)

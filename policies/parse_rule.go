@@ -19,9 +19,9 @@ const (
 type ruleDecoder struct {
 	*decoder
 
-	to       *ruleset                // that gets the rules
-	profiles map[string]profileGrant // that rules may name
-	whens    int                     // conditions so far
+	to       *ruleset                // the set that gets the rules
+	profiles map[string]profileGrant // profiles that rules may name
+	whens    int                     // number of conditions so far
 }
 
 // rules reads all rules.
@@ -76,7 +76,7 @@ func (d *ruleDecoder) rule(n *yaml.Node) (rule, bool) {
 	if v := o.get("unless"); v != nil {
 		r.unless = d.match(v, "unless", unlessShape)
 		if u := &r.unless; len(r.match.acts) > 0 && len(u.acts) == 0 && len(u.places)+len(u.urls)+len(u.paths) > 0 {
-			u.acts = r.match.acts // what is named is that of the acts
+			u.acts = r.match.acts // the keys of the exception are about the acts of the match
 		}
 		if u := &r.unless; len(u.acts) > 0 && len(r.match.acts) == 0 {
 			d.Fault(v, "name the acts under match too", "the exception is about acts, and the match names none")
@@ -116,13 +116,13 @@ func (d *ruleDecoder) rule(n *yaml.Node) (rule, bool) {
 	return r, true
 }
 
-// said reads a text that an agent will see.
+// said reads a text that an agent gets.
 func (d *ruleDecoder) said(n *yaml.Node, key string) string {
 	s, ok := d.text(n, key)
 	if ok && len(s) > maxSaid {
 		d.Fault(n, "an agent reads it with every refusal", "%s has %d bytes, more than %d", key, len(s), maxSaid)
 	}
-	return strings.Join(strings.Fields(s), " ") // a refusal gives it one line
+	return strings.Join(strings.Fields(s), " ") // a refusal has only one line for it
 }
 
 // mode reads the mode of a rule. An unknown word leaves a fault and counts as
@@ -222,12 +222,13 @@ func (d *ruleDecoder) acts(o object, what string, m *match) {
 	}
 }
 
-// collect makes a function that compiles each text it is given into to.
+// collect returns a function that compiles each text that it gets, and adds the result to
+// to.
 func collect[T any](d *decoder, to *[]T, key string, compile func(string) (T, error)) func(*yaml.Node, string) {
 	return func(n *yaml.Node, s string) {
 		g, err := compile(s)
 		if err != nil {
-			// An error names the word that it is about, which may be all of s.
+			// An error names the word that it is about, which may be the whole s.
 			d.Fault(n, "", "%s %q: %s", key, s, strings.TrimPrefix(err.Error(), strconv.Quote(s)+": "))
 			return
 		}

@@ -15,14 +15,14 @@ import (
 // Bounds of secrets.
 const (
 	maxSecrets       = 256
-	maxSecretHeaders = 64   // of one profile
-	maxHeaderValue   = 1024 // bytes, with the secret's name
+	maxSecretHeaders = 64   // headers of one profile
+	maxHeaderValue   = 1024 // bytes, including the secret's name
 	maxArguments     = 64
 	maxArgument      = 4096 // bytes
 )
 
-// secrets reads where the operator keeps secrets. The result has a secret with a
-// faulty definition too, so that the fault is reported once and not at each use.
+// secrets reads where the operator keeps secrets. The result also has the secrets with a
+// faulty definition, so that the fault is reported once and not at each use.
 func (d *policyDecoder) secrets(n *yaml.Node) map[string]Secret {
 	all := make(map[string]Secret)
 	o, ok := d.mapping(n, "secrets", nil)
@@ -174,7 +174,7 @@ func (d *netDecoder) secretHeader(n *yaml.Node, e *Egress) (SecretHeader, bool) 
 	return s, s.Host != ""
 }
 
-// definedSecret notes a fault where the policy defines no secret of a name.
+// definedSecret adds a fault if the policy defines no secret with the name.
 func (d *decoder) definedSecret(n *yaml.Node, secrets map[string]Secret, name string) {
 	if _, defined := secrets[name]; name == "" || defined {
 		return
@@ -194,7 +194,7 @@ func (d *netDecoder) secretHost(n *yaml.Node, text string, e *Egress) string {
 	}
 	m, err := compileHost(host)
 	switch {
-	case err != nil: // target has read it
+	case err != nil: // target has reported the fault
 		return ""
 	case m.every:
 		d.Fault(n, "name the hosts that need it", "a secret cannot go to every host")
@@ -213,7 +213,7 @@ func (d *netDecoder) secretHost(n *yaml.Node, text string, e *Egress) string {
 	return host
 }
 
-// secretPorts are the ports on which allow reaches hosts that m names, in order.
+// secretPorts returns the ports on which allow reaches hosts that m names, in order.
 func (e *Egress) secretPorts(m hostMatch) []uint16 {
 	var ports []uint16
 	for i := range e.Allow {
@@ -236,9 +236,9 @@ func (e *Egress) secretPorts(m hostMatch) []uint16 {
 	return slices.Compact(ports)
 }
 
-// ownHeaders are the headers that say where a message goes, where it ends and
-// how its connection goes on (RFC 9110, 7.6.1; RFC 9112, 6). With the value of a
-// secret in one of them, the server could read another request.
+// ownHeaders are the headers that say where a message goes, where it ends and how its
+// connection continues (RFC 9110, 7.6.1; RFC 9112, 6). With the value of a secret in one of
+// these headers, the server could read another request.
 var ownHeaders = []string{
 	"Host", "Content-Length", "Content-Encoding", "Content-Type", "Transfer-Encoding", "Connection", "Keep-Alive", "Upgrade", "Te", "Trailer", "Expect", "Range",
 	"Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Http2-Settings", "Date", "Via", "Forwarded",
@@ -258,7 +258,7 @@ func (d *netDecoder) header(n *yaml.Node, s string) string {
 
 var reference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{secret:([^}]*)\}`) })
 
-// headerValue checks the value of a header, which holds its secret once.
+// headerValue checks the value of a header, which must contain its secret once.
 func (d *netDecoder) headerValue(n *yaml.Node, s, secret string) {
 	hint := fmt.Sprintf(`write "Bearer ${secret:%s}"`, Clip(secret, 64))
 	found := reference().FindAllStringSubmatch(s, -1)

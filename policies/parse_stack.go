@@ -7,21 +7,21 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Bounds of a stack.
+// Bounds of a stack of files.
 const (
 	maxProjects     = 256
 	maxProjectFiles = 16
 	maxStackFiles   = 256
 )
 
-// project is a workspace and the files that hold for it.
+// project is a workspace and the files that are in force for it.
 type project struct {
 	dir   string
 	files []*yaml.Node
 }
 
-// tenantFiles reads the layers of all tenants, and reports whether all are
-// there: the tests may name their rules.
+// tenantFiles reads the layers of all tenants, and reports whether all of them were read:
+// the tests may name their rules.
 func (d *policyDecoder) tenantFiles() bool {
 	p := d.p
 	complete, sound := true, len(d.Faults) == 0
@@ -29,7 +29,7 @@ func (d *policyDecoder) tenantFiles() bool {
 		t := p.tenants[name]
 		for _, n := range t.files {
 			var l *Layer
-			if sound { // on half a policy their tests would fail
+			if sound { // on a policy with faults the tests of these layers would fail
 				l = d.further(n, LayerTenant, name)
 			}
 			if l == nil {
@@ -43,8 +43,7 @@ func (d *policyDecoder) tenantFiles() bool {
 	return complete
 }
 
-// projects reads which files hold for which workspaces, and those that hold
-// for this one.
+// projects reads which files are in force for which workspaces.
 func (d *policyDecoder) projects(n *yaml.Node) []project {
 	o, ok := d.mapping(n, "projects", nil)
 	if !ok {
@@ -67,8 +66,9 @@ func (d *policyDecoder) projects(n *yaml.Node) []project {
 	return all
 }
 
-// projectFiles reads the layers of the projects that share a directory with
-// the workspace. If one is inside the other, both apply: narrowing more is never wrong.
+// projectFiles reads the layers of the projects whose directory is the workspace, contains
+// it or is below it. If the workspace has several such projects, all of them apply:
+// narrowing more is never wrong.
 func (d *policyDecoder) projectFiles(projects []project) {
 	for _, one := range projects {
 		dir := one.dir
@@ -86,13 +86,13 @@ func (d *policyDecoder) projectFiles(projects []project) {
 	}
 }
 
-// within reports whether a path is a directory, or is below it.
+// within reports whether a path is a directory, or is below the directory.
 func within(name, dir string) bool {
 	return name == dir || dir == "/" || strings.HasPrefix(name, dir+"/")
 }
 
-// further reads a file that the policy names at n. Its faults become the
-// policy's.
+// further reads a file that the policy names at n. Faults of the file become faults of the
+// policy.
 func (d *policyDecoder) further(n *yaml.Node, kind, tenantName string) *Layer {
 	name := n.Value
 	if !path.IsAbs(name) {

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// target reads the host of a rule, and its port or 0.
+// target reads the host of a rule, and its port, or 0 if it names none.
 func (d *netDecoder) target(n *yaml.Node, key, s string) (string, uint16) {
 	host, port, err := splitTarget(s)
 	var m hostMatch
@@ -39,14 +39,14 @@ func (d *netDecoder) target(n *yaml.Node, key, s string) (string, uint16) {
 	return m.String(), port
 }
 
-// cutScheme is what follows the scheme of a URL.
+// cutScheme returns the part of a URL behind its scheme.
 func cutScheme(s string) (string, bool) {
 	_, rest, ok := strings.Cut(s, "://")
 	return rest, ok
 }
 
-// splitTarget splits "host", "host:port", "[address]:port" or a bare address,
-// with colons or without; port is 0 if s names none.
+// splitTarget splits "host", "host:port", "[address]:port" or an address without brackets,
+// which may contain colons. port is 0 if s names none.
 func splitTarget(s string) (host string, port uint16, err error) {
 	if strings.Contains(s, "/") {
 		return "", 0, errors.New("contains a slash, which no host does")
@@ -142,8 +142,8 @@ func (d *netDecoder) requests(o object) (methods, paths []string) {
 	return methods, paths
 }
 
-// token reports whether s is a token of HTTP (RFC 9110, 5.6.2), of a length
-// that servers take.
+// token reports whether s is a token of HTTP (RFC 9110, 5.6.2), and not longer than servers
+// accept.
 func token(s string) bool {
 	const most = 64
 	return s != "" && len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool {

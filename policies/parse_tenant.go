@@ -14,10 +14,10 @@ const (
 	maxTenants     = 1000
 	maxTenantRules = 16 // files of one tenant
 	maxApprovers   = 64
-	maxPlaces      = 64 // of one tenant
+	maxPlaces      = 64 // places of one tenant
 )
 
-// tenants reads whose calls are served.
+// tenants reads the tenants whose calls are served.
 func (d *policyDecoder) tenants(n *yaml.Node) {
 	o, ok := d.mapping(n, "tenants", nil)
 	switch {

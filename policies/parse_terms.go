@@ -54,7 +54,7 @@ func (d *ruleDecoder) terms(o object, r *rule) {
 	r.terms.limit.Rule, r.terms.limit.Source = r.id, r.source
 }
 
-// obligations reads what a call that passes is bound to.
+// obligations reads the obligations of a call that passes.
 func (d *ruleDecoder) obligations(n *yaml.Node, r *rule, limited bool) {
 	o, ok := d.mapping(n, "obligations", obligationsShape)
 	if !ok {

@@ -45,7 +45,7 @@ func TestFaults(t *testing.T) {
 		name, text string
 		line, col  int
 		message    string
-		hint       string // part of it
+		hint       string // part of the hint
 	}{
 		{"empty", "", 1, 1, "the policy is empty", "version: 1"},
 		{"comment only", "# nothing\n", 1, 1, "the policy is empty", "version: 1"},
@@ -206,7 +206,7 @@ func TestSyntaxFaultIsOnItsLine(t *testing.T) {
 	}
 }
 
-// A character without a shape is shown as one that everybody sees.
+// A character that is not visible is shown as a visible character.
 func TestFaultHidesNothing(t *testing.T) {
 	got := policies.Fault{File: "p", Line: 1, Col: 1, Message: "m", Text: "a\u3164b\u00a0c\x1bd\u202ee\tf"}.String()
 	if want := "  1 | a\ufffdb\ufffdc\ufffdd\ufffde\tf\n"; !strings.Contains(got, want) {
@@ -232,7 +232,7 @@ func TestFaultsAreBounded(t *testing.T) {
 	}
 }
 
-// An alias bomb of nine levels has 9^9 leaves when it is expanded.
+// An alias bomb of nine levels would have 9^9 leaves if it were expanded.
 func TestAliasBombIsRefusedAtOnce(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("version: 1\nprofiles:\n  a: &a {}\n")
@@ -294,13 +294,13 @@ totals: {memory: 65MiB, pids: 8, cpu: 0.75, boxes: 2}
 	}
 }
 
-// emptyProfile is the grant of a profile that names nothing.
+// emptyProfile returns the grant of a profile without keys.
 func emptyProfile(t *testing.T) policies.Grant {
 	t.Helper()
 	return parse(t, "version: 1\ndefaults: {decision: allow}\nprofiles: {a: {}}\n").Decide(bash("ls")).Grant
 }
 
-// Which limits a profile has that names none stands in the documentation.
+// docs/policy.md contains the limits of a profile that states none.
 func TestAnEmptyProfileIsClosedAndBounded(t *testing.T) {
 	g := emptyProfile(t)
 	if g.IsZero() || g.Workspace() != policies.AccessNone || g.System() || len(g.Mounts()) != 0 || g.Network() != policies.NetworkNone || g.Protect().Off {
@@ -315,8 +315,8 @@ func TestAnEmptyProfileIsClosedAndBounded(t *testing.T) {
 	}
 }
 
-// One box must be able to use what its profile gives, so what the policy does
-// not say about all boxes follows the largest profile.
+// One box must be able to use what its profile gives. So a total that the policy does not
+// state follows the largest profile.
 func TestTotalsFollowTheLargestProfile(t *testing.T) {
 	standard := policies.Totals{Memory: policies.DefaultTotalMemory, Pids: policies.DefaultTotalPids, CPU: policies.DefaultTotalCPU, Boxes: policies.DefaultTotalBoxes, Disk: policies.DefaultTotalDisk, Egress: policies.DefaultTotalEgress, Browsers: policies.DefaultTotalBrowsers}
 	if got := policies.Default().Decide(bash("ls")).Grant.Totals(); got != standard {

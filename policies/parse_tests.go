@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxTests bounds the tests that a policy carries.
+// maxTests bounds the tests in a policy.
 const maxTests = 10_000
 
 // inlineTest is one entry of tests.
@@ -18,15 +18,15 @@ type inlineTest struct {
 	node  *yaml.Node
 	facts Facts
 	want  Verdict
-	rule  string // empty: any
+	rule  string // rule that must decide; empty for any rule
 }
 
-// testDecoder reads the tests that a policy or a layer carries.
+// testDecoder reads the tests in a policy or a layer.
 type testDecoder struct {
 	*decoder
 
-	p      *Policy // that is tested
-	tenant string  // of calls that name none
+	p      *Policy // policy that is tested
+	tenant string  // tenant of calls that name none
 }
 
 // tests reads the tests, and runs them if the policy has no fault: a faulty policy
@@ -71,7 +71,7 @@ func (d *testDecoder) tests(n *yaml.Node) []TestResult {
 	return results
 }
 
-// callText is a call in short.
+// callText returns a call in short form.
 func callText(f Facts) string {
 	words := slices.Concat([]string{f.Tool, f.Command}, f.Paths, f.URLs, f.Hosts)
 	for _, a := range f.Acts {
@@ -108,8 +108,8 @@ func (d *testDecoder) test(n *yaml.Node) (inlineTest, bool) {
 		}
 	}
 	if v := o.get("profile"); v != nil {
-		// Not checked against the profiles: what a call for one that does not
-		// exist gets is worth a test too.
+		// The profile may be one that does not exist: what such a call gets is worth a test
+		// too.
 		t.facts.Profile, _ = d.text(v, "profile")
 	}
 	if v := o.get("now"); v != nil {
@@ -201,7 +201,7 @@ func (d *testDecoder) testActs(n *yaml.Node, f *Facts) {
 	}
 }
 
-// moment reads when the call of a test comes.
+// moment reads the time of a test's call.
 func (d *testDecoder) moment(n *yaml.Node) time.Time {
 	if n.Kind == yaml.AliasNode {
 		return time.Time{}
@@ -213,8 +213,8 @@ func (d *testDecoder) moment(n *yaml.Node) time.Time {
 	return t
 }
 
-// agree makes the facts of a test and its arguments say the same: a tool makes
-// the ones of the others.
+// agree makes the facts of a test and its arguments agree: in a real call, the tool makes
+// the facts from the arguments.
 func (f *Facts) agree() {
 	if f.Args == nil {
 		f.Args = make(map[string]any)
@@ -246,7 +246,7 @@ func (d *testDecoder) testArgs(n *yaml.Node) map[string]any {
 	return all
 }
 
-// json is a node as JSON would give it: numbers are floats.
+// json returns a node in the form that JSON would give: numbers are floats.
 func (d *testDecoder) json(n *yaml.Node) any {
 	switch n.Kind {
 	case yaml.MappingNode:

@@ -6,10 +6,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// totals reads what all boxes of one tenant may use together; n is nil where
-// the policy does not say. A total below the limit of one box would be that box's
-// limit under another name, so it is a fault. A total that is not named is at
-// least the limit of the largest profile.
+// totals reads what all boxes of one tenant may use together; n is nil if the policy states
+// no totals. A total below the limit of one box is a fault: it would be that box's limit
+// under another name. A total that is not stated is at least the limit of the largest
+// profile.
 func (d *policyDecoder) totals(n *yaml.Node) Totals {
 	promised := d.promises(names(d.p.profiles))
 	var t Totals
@@ -29,7 +29,8 @@ func (d *policyDecoder) totals(n *yaml.Node) Totals {
 	return t
 }
 
-// promises are the most that one of some profiles gives to one box, by the key of the total.
+// promises returns the most that any of some profiles gives to one box, by the key of the
+// total.
 func (d *policyDecoder) promises(of []string) map[string]promise {
 	var memory, pids, cpu, disk promise
 	for _, name := range of {
@@ -51,8 +52,8 @@ func (d *policyDecoder) promises(of []string) map[string]promise {
 	return map[string]promise{"memory": memory, "pids": pids, "cpu": cpu, "disk": disk}
 }
 
-// keepPromises notes a fault for each total in a mapping that is below what one box was
-// promised.
+// keepPromises adds a fault for each total in a mapping that is below what a profile gives
+// to one box.
 func (d *policyDecoder) keepPromises(o object, t Totals, promised map[string]promise) {
 	for _, one := range totalLimits {
 		if v := o.get(one.key); v != nil {
@@ -74,7 +75,7 @@ func (p *promise) raise(value float64, profile, what string) {
 	}
 }
 
-// keeps notes a fault where a total is below what one box was promised.
+// keeps adds a fault if a total is below what a profile gives to one box.
 func (d *policyDecoder) keeps(n *yaml.Node, total float64, p promise) {
 	if total < p.most {
 		d.Fault(n, "raise the total, or lower the limit of the profile", "the total is %s, less than profile %s gives to one box: %s", n.Value, p.profile, p.what)

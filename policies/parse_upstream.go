@@ -18,15 +18,15 @@ const (
 	maxFactPointers  = 16
 )
 
-// upstreamDecoder reads what may become of other people's MCP servers.
+// upstreamDecoder reads the key upstreams: how other people's MCP servers may run.
 type upstreamDecoder struct {
 	*decoder
 
-	p        *Policy // with its profiles and secrets
+	p        *Policy // already contains its profiles and secrets
 	profiles *heir
 }
 
-// upstreams reads all of it.
+// upstreams reads the key upstreams.
 func (d *upstreamDecoder) upstreams(n *yaml.Node) {
 	to := &d.p.upstreams
 	o, ok := d.mapping(n, "upstreams", upstreamsShape)
@@ -84,13 +84,13 @@ func (d *upstreamDecoder) servers(n *yaml.Node) {
 }
 
 // isServerName reports whether a text can be the name of a server. Other programs allow
-// blanks, capitals and letters of any script.
+// blanks, capitals and letters of any script in such names.
 func isServerName(s string) bool {
 	return strings.TrimSpace(s) != "" && utf8.RuneCountInString(s) <= maxUpstreamName && !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError })
 }
 
-// server reads the keys of one server over those in u. Each of them replaces the same key
-// in u as a whole; timeout does so for each of its times.
+// server reads the keys of one server, and replaces those in u. Each key replaces the same
+// key in u as a whole; only timeout replaces each of its times separately.
 func (d *upstreamDecoder) server(n *yaml.Node, what string, u *upstream) {
 	o, ok := d.mapping(n, what, upstreamShape)
 	if !ok {
@@ -131,8 +131,8 @@ func (d *upstreamDecoder) server(n *yaml.Node, what string, u *upstream) {
 	}
 }
 
-// life reads when a server runs, for whom, and what it is trusted with unseen. An
-// unknown word leaves a fault.
+// life reads when a server runs, for whom, and whether its definitions are trusted without
+// a question. An unknown word leaves a fault.
 func (d *upstreamDecoder) life(o object, u *upstream) {
 	if v := o.get("pin"); v != nil {
 		u.Pin = Pin(max(d.word(v, "pin", pins...), 0))
@@ -153,9 +153,9 @@ func (d *upstreamDecoder) life(o object, u *upstream) {
 	}
 }
 
-// profile reads what the box of a server is: the name of a profile, or the keys of one of
-// its own. Those it does not have are of the profile that it extends, or else of a server
-// without a profile.
+// profile reads the profile of a server's box: the name of a profile, or keys of its own. A
+// key that is missing comes from the profile that it extends, or from the profile of a
+// server that names none.
 func (d *upstreamDecoder) profile(what string, n *yaml.Node) profileGrant {
 	if n.Kind != yaml.MappingNode {
 		name, ok := d.text(n, "profile")
@@ -197,7 +197,7 @@ func (d *upstreamDecoder) secrets(n *yaml.Node) map[string]SecretPlace {
 	return all
 }
 
-// tools reads which tools of a server are there for clients.
+// tools reads which tools of a server clients can see.
 func (d *upstreamDecoder) tools(n *yaml.Node, u *upstream) {
 	o, ok := d.mapping(n, "tools", upstreamToolsShape)
 	if !ok {
@@ -212,7 +212,7 @@ func (d *upstreamDecoder) tools(n *yaml.Node, u *upstream) {
 	}
 }
 
-// facts reads what the arguments of tools are to the rules.
+// facts reads which kinds of facts the arguments of tools are.
 func (d *upstreamDecoder) facts(n *yaml.Node) []toolFacts {
 	o, ok := d.mapping(n, "facts", nil)
 	switch {

@@ -122,7 +122,7 @@ func (d *decoder) rate(n *yaml.Node, key string) (calls int, per time.Duration, 
 	return calls, per, true
 }
 
-// quoted is a node's value for a message, or its kind.
+// quoted returns a node's value for a message, or its kind.
 func quoted(n *yaml.Node) string {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
 		return kind(n)
@@ -140,20 +140,20 @@ func (d *decoder) version(root *yaml.Node, o object) {
 	}
 }
 
-// known notes a fault where no profile has the name.
+// known adds a fault if no profile has the name.
 func (d *decoder) known(profiles map[string]profileGrant, n *yaml.Node, name string) {
 	if _, ok := profiles[name]; !ok {
 		d.Fault(n, suggest(name, names(profiles)), "profile %q does not exist", name)
 	}
 }
 
-// namePattern is what IsName takes.
+// namePattern is the pattern of the names that IsName accepts.
 const namePattern = `^[a-z0-9][a-z0-9._-]{0,63}$`
 
 // nameStart is namePattern without its bound: the compiler would copy the class 64 times.
 var nameStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`) })
 
-// NameShape says in words what IsName takes.
+// NameShape describes the names that IsName accepts.
 const NameShape = "use small letters, digits, dots, hyphens and underscores, 64 at most"
 
 // IsName reports whether a text can be the name of a profile, a secret, a tenant or a

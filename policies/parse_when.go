@@ -40,9 +40,9 @@ func (d *ruleDecoder) when(n *yaml.Node, m match) cond.Condition {
 	return c
 }
 
-// argsOf returns the arguments that a condition of the match may read: those of
-// all tools of this server that the match names. It is nil if the match may speak
-// about another tool, whose arguments are not known.
+// argsOf returns the arguments that a condition of the match may read: those of all tools
+// of this server that the match names. It is nil if the match may speak about a tool of
+// another server, whose arguments are not known.
 func (m *match) argsOf() cond.Args {
 	var all cond.Args
 	for _, e := range m.tools {
@@ -81,9 +81,9 @@ func union(a, b cond.Args) cond.Args {
 	return all
 }
 
-// within returns the line and column in the policy of a place in a text. YAML
-// folds lines, indents blocks and escapes letters, but the characters that are
-// not blanks are the same in both, in the same order: so within counts them.
+// within returns the line and column in the policy that belong to a place in a text. YAML
+// folds lines, indents blocks and escapes letters, but the characters that are not blanks
+// are the same in the policy and in the text, in the same order: so within counts them.
 func (d *decoder) within(n *yaml.Node, text string, line, col int) (int, int) {
 	behind := letters(text, line, col)
 	row, at := n.Line-1, n.Column-1
@@ -113,7 +113,7 @@ func (d *decoder) within(n *yaml.Node, text string, line, col int) (int, int) {
 				behind--
 			}
 			if behind == 0 && at+size >= len(runes) {
-				break // what is missing is missing at the end of this line, or on the next
+				break // the place is at the end of this line, or on the next one
 			}
 			at += size
 		}
@@ -144,11 +144,11 @@ func letters(text string, line, col int) int {
 	return n
 }
 
-// escape is the length of an escape in double quotes, and whether it stands for
-// a blank (YAML 1.2, 5.7).
+// escape returns the length of an escape in double quotes, and whether the escape stands
+// for a blank (YAML 1.2, 5.7).
 func escape(runes []rune) (size int, blank bool) {
 	if len(runes) < 2 {
-		return 1, true // goes on in the next line
+		return 1, true // the text continues in the next line
 	}
 	switch runes[1] {
 	case 'x':

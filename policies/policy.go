@@ -11,64 +11,65 @@ import (
 // Policy is a parsed policy. It never changes; all its methods are safe for
 // concurrent use.
 type Policy struct {
-	ruleset // of the system's file; its hash is that of all files
+	ruleset // rules of the system's file; the hash is that of all files
 
 	questions questions
-	profile   string // granted where a call asks for none
+	profile   string // profile of a call that asks for none
 	profiles  map[string]profileGrant
 	secrets   map[string]Secret
 	totals    Totals
 	audit     Audit
 	audited   bool // the policy has an audit block
 	tenants   map[string]*tenant
-	names     []string     // of the tenants, in order
-	layers    []*Layer     // that hold for every tenant, the upper ones first
+	names     []string     // names of the tenants, in order
+	layers    []*Layer     // layers that apply to every tenant, the upper ones first
 	dirs      []string     // workspaces of projects
-	people    []Person     // of the console, in order
-	provider  *Provider    // at which further people log in to it; nil for none
-	auth      auth         // the login of clients over HTTP, beside the tenants' own tokens
-	upstreams upstreams    // other people's MCP servers
-	tests     []TestResult // without those of a bundled policy
-	bundled   string       // the name of a bundled policy; empty for others
+	people    []Person     // people of the console, in order
+	provider  *Provider    // provider at which further people log in to the console; nil if there is none
+	auth      auth         // login of clients over HTTP, in addition to the tenants' own tokens
+	upstreams upstreams    // upstream servers
+	tests     []TestResult // results of the policy's tests; empty for a bundled policy
+	bundled   string       // name of the bundled policy; empty for other policies
 }
 
-// TestResult is one test that a policy carries, and its result. Parse refuses a
-// policy with a failed test, so all tests of a Policy have passed.
+// TestResult is one test in a policy, and its result. Parse refuses a policy with a failed
+// test, so all tests of a Policy have passed.
 type TestResult struct {
 	Source  Source
 	Call    string  // the call in short, for example "Bash git push"
-	Want    Verdict // what the test says
-	Got     Verdict // what the policy says
+	Want    Verdict // verdict that the test expects
+	Got     Verdict // verdict of the policy
 	Rule    string  // the rule that decided
-	Profile string  // profile granted; empty where none was
+	Profile string  // profile that was granted; empty if no profile was granted
 }
 
 // File is one file of a stack.
 type File struct{ Layer, Name string }
 
-// Name is the name that Parse was given.
+// Name returns the name that Parse got.
 func (p *Policy) Name() string { return p.name }
 
-// Hash is the SHA-256 of the policy's text in hexadecimal digits, or of the
-// hashes of its files where it has several, for logs and for whatever must not
-// outlive a change of the policy.
+// Hash returns the SHA-256 of the policy's text in hexadecimal digits, or of the hashes of
+// its files if it has several. It is for logs, and for everything that must not outlive a
+// change of the policy.
 func (p *Policy) Hash() string { return p.hash }
 
-// Profiles are the names of the policy's profiles, in order.
+// Profiles returns the names of the policy's profiles, in order.
 func (p *Policy) Profiles() []string { return names(p.profiles) }
 
-// Projects are the workspaces that the policy has files for, in its order.
+// Projects returns the workspaces that the policy has files for, in the order of the
+// policy.
 func (p *Policy) Projects() []string { return slices.Clone(p.dirs) }
 
-// Asking says how a person is asked, for questions that no decision has caused.
+// Asking returns how a person is asked, for questions that no decision has caused.
 func (p *Policy) Asking() Asking { return p.asking.Asking }
 
-// Names reports whether one of the policy's own rules names one of the tools in full. A
-// pattern, for example "{list,search}_templates", names none.
+// Names reports whether one of the policy's own rules contains the full name of one of the
+// tools. A pattern, for example "{list,search}_templates", does not count.
 func Names(p *Policy, tools ...string) bool { return p.namesTool(tools) }
 
-// Files are the files of the stack: the system's first, and then those of
-// tenants and projects.
+// Files returns the files of the stack: the system's first, and then those of tenants and
+// projects.
 func (p *Policy) Files() []File {
 	all := []File{{LayerSystem, p.name}}
 	for _, l := range p.allLayers() {
@@ -79,7 +80,7 @@ func (p *Policy) Files() []File {
 	return all
 }
 
-// allLayers are the layers of all tenants, and then those that hold for every one.
+// allLayers returns the layers of all tenants, and then those that apply to every tenant.
 func (p *Policy) allLayers() []*Layer {
 	var all []*Layer
 	for _, name := range p.Tenants() {
@@ -88,8 +89,8 @@ func (p *Policy) allLayers() []*Layer {
 	return append(all, p.layers...)
 }
 
-// With is the policy with further layers below it, as a session has them. p
-// stays as it is.
+// With returns the policy with further layers below it, as a session has them. p stays as
+// it is.
 func (p *Policy) With(layers ...*Layer) *Policy {
 	q := *p
 	q.layers = slices.Concat(p.layers, layers)
@@ -99,7 +100,8 @@ func (p *Policy) With(layers ...*Layer) *Policy {
 	return &q
 }
 
-// below is With for the layer of a tenant; of no tenant, it holds for all.
+// below does the same as With, but adds a layer of one tenant. If no tenant has the name,
+// the layer applies to all tenants.
 func (p *Policy) below(tenantName string, l *Layer) *Policy {
 	own := p.tenants[tenantName]
 	if own == nil {
@@ -113,7 +115,7 @@ func (p *Policy) below(tenantName string, l *Layer) *Policy {
 	return &q
 }
 
-// layersOf are the layers that hold for a tenant, the upper ones first.
+// layersOf returns the layers that apply to a tenant, the upper ones first.
 func (p *Policy) layersOf(tenantName string) []*Layer {
 	own := p.tenants[tenantName]
 	if own == nil {
@@ -122,7 +124,7 @@ func (p *Policy) layersOf(tenantName string) []*Layer {
 	return slices.Concat(own.below, p.layers)
 }
 
-// stackHash is the hash of a stack with one more layer.
+// stackHash returns the hash of a stack with one more layer.
 func stackHash(upper string, l *Layer) string {
 	h := sha256.New()
 	for _, s := range []string{upper, l.kind, l.Name(), l.rules.hash} {
@@ -131,8 +133,8 @@ func stackHash(upper string, l *Layer) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Profile describes a profile of the policy; false says that the policy has no
-// profile of that name.
+// Profile describes a profile of the policy. It returns false if the policy has no profile
+// of that name.
 func (p *Policy) Profile(name string) (Profile, bool) {
 	g, ok := p.profiles[name]
 	return Profile{

@@ -11,7 +11,7 @@ type Profile struct {
 	Network   Network
 	Egress    *Egress // never nil; must not be changed
 	Publish   []PortRange
-	Image     string // empty for a root of its own
+	Image     string // name of the image; empty if the root is not an image
 	Storage   Storage
 	Protect   Protect
 	Limits    Limits
@@ -31,12 +31,12 @@ type Access int
 // The accesses, the strictest first.
 const (
 	AccessNone    Access = iota // no workspace is mounted
-	AccessRead                  // mounted read-only
-	AccessOverlay               // what is written lands in a layer of its own, beside the workspace
-	AccessWrite                 // mounted read-write
+	AccessRead                  // the workspace is mounted read-only
+	AccessOverlay               // files that the box writes are stored in a layer of their own, not in the workspace
+	AccessWrite                 // the workspace is mounted read-write
 )
 
-// String is the access as policies spell it.
+// String returns the access as policies spell it.
 func (a Access) String() string {
 	switch a {
 	case AccessRead:
@@ -55,37 +55,37 @@ type Network int
 
 // The networks, the strictest first.
 const (
-	NetworkNone Network = iota // a loopback interface of its own only
-	NetworkDoor                // the egress door besides: what the Egress of the grant lets through
+	NetworkNone Network = iota // only a loopback interface of the box's own
+	NetworkDoor                // also the egress door, which lets through the Egress of the grant
 )
 
 // PortRange is a range of ports of a box that may be published on the host's
 // loopback, from First to Last.
 type PortRange struct{ First, Last uint16 }
 
-// Mount is one host directory or file that a box sees besides its system
-// directories and its workspace.
+// Mount is one host directory or file that a box sees in addition to its system directories
+// and its workspace.
 type Mount struct {
 	Source   string // absolute path on the host
 	Target   string // absolute path in the box
 	Writable bool
 }
 
-// Storage says what holds what a box writes outside its workspace: /tmp,
+// Storage says where the files are stored that a box writes outside its workspace: in /tmp,
 // /dev/shm, /run and its home. The zero value is memory.
 type Storage int
 
 // The storages.
 const (
 	StorageMemory Storage = iota // a tmpfs, which counts as the box's memory
-	StorageDisk                  // an area of a disk, held by a quota
+	StorageDisk                  // an area of a disk, bounded by a quota
 )
 
 // Protect says which paths of a writable workspace a box cannot write. The zero
 // value is the default set: files that the host runs by itself, for example
 // those in .git/hooks.
 type Protect struct {
-	Off  bool     // not even the default set
+	Off  bool     // not even the default set is protected
 	Also []string // further paths, relative to the workspace, in order
 }
 
@@ -99,23 +99,24 @@ type Totals struct {
 	Memory int64   // bytes, with what the boxes store in memory
 	Pids   int64   // processes and threads
 	CPU    float64 // CPUs' worth of time
-	Boxes  int     // boxes open at once
+	Boxes  int     // boxes that are open at the same time
 	Disk   int64   // bytes that boxes with storage on disk may store there
-	Egress int64   // bytes in an hour, through the doors of boxes, both ways
-	// Browsers of sessions that act, at once.
+	Egress int64   // bytes in an hour through the doors of boxes, in both directions
+	// Browsers bounds the browsers of sessions that act at the same time.
 	Browsers int
 }
 
-// The totals of a policy that does not name them: four boxes with the default
-// limits can use what they have at once.
+// The totals of a policy that does not state them: four boxes with the default limits can
+// use everything that they have at the same time.
 const (
 	DefaultTotalMemory = 8 << 30  // bytes
 	DefaultTotalPids   = 4096     // processes and threads
 	DefaultTotalCPU    = 4.0      // CPUs' worth of time
-	DefaultTotalBoxes  = 16       // open at once
+	DefaultTotalBoxes  = 16       // boxes that are open at the same time
 	DefaultTotalDisk   = 16 << 30 // bytes
 	DefaultTotalEgress = 16 << 30 // bytes in an hour
-	// DefaultTotalBrowsers is how many sessions of a tenant have a browser at once.
+	// DefaultTotalBrowsers is how many sessions of a tenant can have a browser at the same
+	// time.
 	DefaultTotalBrowsers = 2
 )
 

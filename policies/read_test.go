@@ -13,15 +13,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Every key of a policy changes what the policy says: taken out, it leaves another
-// policy, or none. A decoder that reads a key and drops its value passes all other tests.
+// Every key of a policy changes the policy: without the key it is another policy, or not a
+// policy. A decoder that reads a key and drops its value passes all other tests.
 func TestEveryKeyIsKept(t *testing.T) {
 	// Each limit has a test of its own, and a test of the policy decides nothing.
 	apart := regexp.MustCompile(`^profiles\.a\.limits|^tests\[\d\]\.`)
-	alike := []string{ // they hold what is so without them
-		"defaults.no_approver", // its only value
-		"profiles.c.net",       // none, spelled out
-		"tenants.ci.rules",     // files, which a policy that is a mere text cannot name
+	alike := []string{ // keys whose values are the defaults
+		"defaults.no_approver", // has only one value
+		"profiles.c.net",       // the mode none, written out
+		"tenants.ci.rules",     // names files, which a policy that is only a text cannot name
 	}
 	doc := document(t, []byte(everything))
 	laidOut := func() (*policies.Policy, error) {
@@ -63,8 +63,8 @@ func TestEveryKeyIsKept(t *testing.T) {
 	out(doc.Content[0], "")
 }
 
-// said is all that a policy holds, but for where it stands in its file, and for what the language of
-// its conditions has in each of its programs.
+// said returns everything that a policy contains, except the places in its file and the
+// parts of its conditions' programs that belong to the language.
 func said(p *policies.Policy) string {
 	var b strings.Builder
 	seen := make(map[uintptr]bool)

@@ -9,14 +9,14 @@ type Render int
 // The values, the strictest first.
 const (
 	RenderNever  Render = iota // what the server sends is read as it is
-	RenderAuto                 // pages that are empty without their scripts, and those of calls that ask for it
+	RenderAuto                 // pages that are empty without their scripts, and pages of calls that ask for it
 	RenderAlways               // every page of HTML
 )
 
 // renders are the words of policies, in the order of the values.
 var renders = []string{"never", "auto", "always"}
 
-// String is the value as policies spell it.
+// String returns the value as policies spell it.
 func (r Render) String() string {
 	if r < 0 || int(r) >= len(renders) {
 		return renders[0]
@@ -27,21 +27,21 @@ func (r Render) String() string {
 // Reading says how pages are read for calls of a profile.
 type Reading struct {
 	Render Render
-	// Redirects to another host are followed where the rules allow the call with
-	// the new URL too; otherwise the result names the new URL, and the agent can
+	// Redirects says that redirects to another host are followed if the rules also allow
+	// the call with the new URL; otherwise the result names the new URL, and the agent can
 	// call again.
 	Redirects bool
 	// Robots says that a page is not read if the robots.txt of its host (RFC 9309)
 	// forbids robots to read it.
 	Robots bool
-	// Headers are those that a call may send, in their canonical spelling, in order.
+	// Headers are the headers that a call may send, in their canonical spelling, in order.
 	Headers []string
 }
 
-// defaultReading is that of a profile that says nothing about it.
+// defaultReading returns the Reading of a profile that says nothing about it.
 func defaultReading() Reading { return Reading{Render: RenderAuto} }
 
-// Reading is how pages are read for the call.
+// Reading returns how pages are read for the call.
 func (g profileGrant) Reading() Reading {
 	r := g.reading
 	r.Headers = slices.Clone(r.Headers)

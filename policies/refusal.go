@@ -9,28 +9,27 @@ import (
 	"time"
 )
 
-// maxPart bounds what a refusal repeats of a call, in characters.
+// maxPart bounds the part of a call that a refusal repeats, in characters.
 const maxPart = 200
 
-// The decisions of a Refusal, as the first word of its text says them in
-// capitals.
+// The decisions of a Refusal. The first word of its text is the same word in capitals.
 const (
 	Denied  = "denied"  // nothing was run, and nobody will be asked
 	Blocked = "blocked" // the sandbox refused something that a program did
 	Waiting = "waiting" // nothing was run yet: a person is asked
 )
 
-// The values of Refusal.Retry; or RetryProfile and the name of a profile, or RetryAfter
-// and a time.
+// The values of Refusal.Retry. RetryProfile is followed by the name of a profile, and
+// RetryAfter by a time.
 const (
 	RetryNever    = "never"          // the same call gets the same answer
 	RetryApproved = "after_approval" // the same call runs once a person has said yes
 	RetryProfile  = "with_profile:"
-	RetryAfter    = "after:" // and a time, for example 12s
+	RetryAfter    = "after:" // a time follows, for example 12s
 )
 
-// Refusal says why work was not done: as a text, by which the agent can correct
-// its call at once, and as members. Its JSON is what clients see under
+// Refusal says why work was not done: as a text, which lets the agent correct its call
+// immediately, and as members. Its JSON is what clients see under
 // structuredContent.refusal.
 type Refusal struct {
 	Decision   string       `json:"decision" jsonschema:"denied, blocked or waiting"`
@@ -47,16 +46,16 @@ type Refusal struct {
 	text string
 }
 
-// RefusedAt is the place of a rule. Line and Col are absent where a whole file
-// decided, as a default does.
+// RefusedAt is the place of a rule. Line and Col are absent if a whole file decided, for
+// example by its default.
 type RefusedAt struct {
 	File string `json:"file"`
 	Line int    `json:"line,omitempty"`
 	Col  int    `json:"col,omitempty"`
 }
 
-// RefusedPart is a part of a call: the words of a command where all are known,
-// else its text. Start and End are the bytes of the script where it stands.
+// RefusedPart is a part of a call: the words of a command if all of them are known,
+// otherwise its text. Start and End are its place in bytes of the script.
 type RefusedPart struct {
 	Argv  []string `json:"argv,omitempty"`
 	Text  string   `json:"text,omitempty"`
@@ -64,17 +63,17 @@ type RefusedPart struct {
 	End   int      `json:"end,omitempty"`
 }
 
-// Text is the refusal in words, several lines of them for a call.
+// Text returns the text of the refusal, which has several lines if a call was refused.
 func (r Refusal) Text() string { return r.text }
 
-// Refusal is the text of Denied.
+// Refusal returns the text of Denied.
 func (d Decision) Refusal(callID string) string { return d.Denied(callID).text }
 
-// Denied is the Refusal of a call that was not allowed. It says which rule
-// refused, that nothing ran, which part it was, why, what to do instead, and
-// whether trying again helps. callID is repeated so that logs can be searched
-// for it; it may be empty. A decision to ask is worded for the case that no
-// approver is connected. For an allowed call its text is "".
+// Denied returns the Refusal of a call that was not allowed. It says which rule refused,
+// that nothing ran, which part it was, why, what to do instead, and whether trying again
+// helps. callID is repeated so that logs can be searched for it; it may be empty. The text
+// for a decision to ask is the one for the case that no approver is connected. The text for
+// an allowed call is "".
 func (d Decision) Denied(callID string) Refusal {
 	r := d.refusal(Denied, callID)
 	subject := cmp.Or(d.Subject, "call")
@@ -101,14 +100,14 @@ func (d Decision) Denied(callID string) Refusal {
 
 // Question is what the agent reads about a question to a person.
 type Question struct {
-	ID      string        // of the approval
+	ID      string        // id of the approval
 	Asked   []string      // the ways on which people are asked, for example "command line"
 	Expires time.Duration // time after which no answer counts as a no
-	Command string        // by which a person says yes in a terminal; empty for none
+	Command string        // command by which a person says yes in a terminal; empty if there is none
 }
 
-// ByCommand is a sentence that says how a person answers in a terminal, for an agent to
-// pass on; empty where the command is.
+// ByCommand returns a sentence that says how a person answers in a terminal, for an agent
+// to pass on. It is empty if command is empty.
 func ByCommand(command string) string {
 	if command == "" {
 		return ""
@@ -116,8 +115,8 @@ func ByCommand(command string) string {
 	return fmt.Sprintf("Tell the person you work for to type `%s` in a terminal, or no in place of yes to refuse.", command)
 }
 
-// Waits is the Refusal of a call that waits for a person's answer. It says that
-// nothing ran yet, and how to learn the answer.
+// Waits returns the Refusal of a call that waits for a person's answer. It says that
+// nothing ran yet, and how to find out the answer.
 func (d Decision) Waits(callID string, q Question) Refusal {
 	r := d.refusal(Waiting, callID)
 	r.Retry, r.ApprovalID = RetryApproved, q.ID
@@ -141,13 +140,13 @@ func (d Decision) Waits(callID string, q Question) Refusal {
 type Answer struct {
 	ID      string
 	By      string // the person who said no; empty if nobody answered in time
-	Note    string // what they said besides
-	Revoked bool   // it had been a yes and was taken back
+	Note    string // further words of that person
+	Revoked bool   // the answer was a yes, which was taken back
 	Itself  bool   // a client answered without a person
 	Waited  time.Duration
 }
 
-// Declined is the Refusal of a call to which a person said no, or to which nobody
+// Declined returns the Refusal of a call to which a person said no, or to which nobody
 // answered in time, which counts as a no.
 func (d Decision) Declined(callID string, a Answer) Refusal {
 	r := d.refusal(Denied, callID)
@@ -175,7 +174,7 @@ func (d Decision) Declined(callID string, a Answer) Refusal {
 	return r
 }
 
-// refusal is the members that all refusals of a decision have.
+// refusal returns the members that all refusals of a decision have.
 func (d Decision) refusal(decision, callID string) Refusal {
 	r := Refusal{
 		Decision: decision, Layer: "policy", Rule: d.Rule, CallID: callID, Retry: RetryNever,
@@ -197,14 +196,14 @@ func (d Decision) refusal(decision, callID string) Refusal {
 	return r
 }
 
-// said is the text of a call that was denied.
+// said returns the text for a call that was denied.
 func (d Decision) said(head string, r Refusal, again string) string {
 	var part strings.Builder
 	d.part(&part)
 	return head + ". Nothing was run.\n" + part.String() + "Why: " + r.Reason + "\nDo this instead: " + r.Instead + "\n" + again + byCall(r.CallID)
 }
 
-// part writes the line that says which part decided, where there is a choice.
+// part writes the line that says which part decided, if there can be several parts.
 func (d Decision) part(b *strings.Builder) {
 	if d.Part == "" || d.Parts <= 1 && d.Subject == aCommand {
 		return
@@ -221,7 +220,7 @@ func (d Decision) part(b *strings.Builder) {
 	b.WriteByte('\n')
 }
 
-// byRule names what decided, and where it stands.
+// byRule returns the name and the place of what decided.
 func (d Decision) byRule() string {
 	text := ""
 	if d.Rule != "" {
@@ -251,8 +250,8 @@ func byCall(id string) string {
 	return " Call id " + id + "."
 }
 
-// Stopped is the one line that the agent reads about a program that was not
-// allowed to start; times is how often that happened.
+// Stopped returns the refusal of a program that was not allowed to start, with the one line
+// that the agent reads; times is how often that happened.
 func (d Decision) Stopped(times int) Refusal {
 	switch d.Verdict {
 	case Allow:

@@ -64,8 +64,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRefusalTexts holds the three texts and their members to the letter: agents
-// and the programs around them read both.
+// TestRefusalTexts compares the three texts and their members letter by letter: agents and
+// the programs around them read both.
 func TestRefusalTexts(t *testing.T) {
 	p, err := policies.Parse("project.yaml", []byte(anchors))
 	if err != nil {

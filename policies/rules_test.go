@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// ruleCases have of each key of a rule what stands beside it, two values of it, the empty one for a
-// rule without the key, and a call that gets another decision by the one than by the other.
+// ruleCases contains, for each key of a rule, the other keys of the rule, two values of the
+// key, and a call that the two values decide differently. An empty value means a rule
+// without the key.
 var ruleCases = map[string]struct {
 	beside string
 	values [2]string
@@ -78,14 +79,14 @@ func TestEveryKeyOfARuleDecides(t *testing.T) {
 	}
 }
 
-// A rule speaks about the calls that fit its match, and about no others; with an exception it
-// is the other way round.
+// A rule speaks about the calls that fit its match, and about no others. With an exception
+// it speaks about the calls that do not fit the exception.
 func TestEveryKeyOfAMatchDecides(t *testing.T) {
 	for name, c := range matchCases {
 		tool := "tool: " + cmp.Or(c.tool, "Bash")
 		whole := tool
 		if c.tool == ActTool {
-			whole = "act: [press, type]" // an exception from acts needs acts
+			whole = "act: [press, type]" // an exception about acts needs a match about acts
 		}
 		match := strings.TrimSuffix(tool+", "+c.keys, ", ")
 		for _, calls := range []struct {

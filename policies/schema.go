@@ -6,25 +6,23 @@ import (
 	"fmt"
 )
 
-// The addresses by which the schemas know themselves. Nothing is fetched from
-// there.
+// The addresses that are the names of the schemas. Nothing is fetched from these addresses.
 const (
 	schemaDialect = "https://json-schema.org/draft/2020-12/schema"
 	schemaPolicy  = "https://belljar.dev/policy-v1.schema.json"
 	schemaLayer   = "https://belljar.dev/layer-v1.schema.json"
 )
 
-// Schema is the JSON Schema (2020-12) of a policy, for editors. It is made of
-// the shapes that the decoder reads by. It describes the keys and the kinds of
-// values of each mapping, but not how one place of a policy depends on another:
-// a text that it refuses is never a valid policy, but a text that it accepts may
-// still have faults.
+// Schema returns the JSON Schema (2020-12) of a policy, for editors. It is made from the
+// shapes with which the decoder reads. It describes the keys and the kinds of values of
+// each mapping, but not how one place of a policy depends on another: a text that it
+// refuses is never a valid policy, but a text that it accepts may still have faults.
 func Schema() []byte { return schemaOf(policyShape, schemaPolicy, "belljar policy, version 1") }
 
-// LayerSchema is Schema for a file of rules that a policy names.
+// LayerSchema returns the JSON Schema of a layer, a file of rules that a policy names.
 func LayerSchema() []byte { return schemaOf(layerShape, schemaLayer, "belljar layer, version 1") }
 
-// document is a form that stands by itself, with all that it refers to.
+// document is a complete schema: a form with all forms that it refers to.
 type document struct {
 	Schema string `json:"$schema"`
 	ID     string `json:"$id"`
@@ -37,7 +35,7 @@ type document struct {
 type form struct {
 	Ref         string   `json:"$ref,omitempty"`
 	Description string   `json:"description,omitempty"`
-	Type        any      `json:"type,omitempty"` // a name, or several
+	Type        any      `json:"type,omitempty"` // the name of a type, or several names
 	Const       any      `json:"const,omitempty"`
 	Enum        []string `json:"enum,omitempty"`
 	Examples    []any    `json:"examples,omitempty"`
@@ -56,17 +54,17 @@ type form struct {
 	If    *form   `json:"if,omitempty"`
 	Then  *form   `json:"then,omitempty"`
 
-	of []*shape // that it refers to
+	of []*shape // shapes that the form refers to
 }
 
-// listForm is what a schema says of a list.
+// listForm is the part of a schema about a list.
 type listForm struct {
 	Items    *form `json:"items,omitempty"`
 	MinItems int   `json:"minItems,omitempty"`
 	MaxItems int   `json:"maxItems,omitempty"`
 }
 
-// mappingForm is what a schema says of a mapping.
+// mappingForm is the part of a schema about a mapping.
 type mappingForm struct {
 	Properties        members             `json:"properties,omitempty"`
 	Required          []string            `json:"required,omitempty"`
@@ -83,10 +81,10 @@ type member struct {
 	form *form
 }
 
-// members are schemas by name, in an order that people read.
+// members are schemas by name, in an order for people.
 type members []member
 
-// MarshalJSON keeps the order.
+// MarshalJSON returns the members as an object, in their order.
 func (m members) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -110,7 +108,7 @@ func (m members) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// plainJSON is v without escapes that only HTML needs.
+// plainJSON returns v in JSON, without escapes that only HTML needs.
 func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -121,11 +119,11 @@ func plainJSON(v any) ([]byte, error) {
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
-// schemaOf is the schema of a file of a shape, with all shapes that it needs.
+// schemaOf returns the schema of a file of a shape, with all shapes that it needs.
 func schemaOf(top *shape, id, title string) []byte {
 	root := document{Schema: schemaDialect, ID: id, Title: title, form: top.form()}
 	defined := map[string]bool{top.name: true}
-	// Grows while it is gone through: shapes refer to further ones.
+	// waiting grows during the loop: shapes refer to further shapes.
 	for waiting := root.shapes(nil); len(waiting) > 0; waiting = waiting[1:] {
 		s := waiting[0]
 		if defined[s.name] {
@@ -142,13 +140,13 @@ func schemaOf(top *shape, id, title string) []byte {
 		err = json.Indent(&b, text, "", "  ")
 		text = append(b.Bytes(), '\n')
 	}
-	if err != nil { // it is the same each time
+	if err != nil { // a mistake of this program, which happens at each call or never
 		panic(fmt.Sprintf("policies: schema: %v", err))
 	}
 	return text
 }
 
-// shapes adds the shapes that a form refers to.
+// shapes returns all with the shapes that a form refers to.
 func (f *form) shapes(all []*shape) []*shape {
 	if f == nil {
 		return all

@@ -1,6 +1,6 @@
 package policies
 
-// browserShape is the long form of browser in a profile.
+// browserShape is the shape of browser in a profile if it is a mapping.
 var browserShape = func() *shape {
 	s := &shape{
 		name: "browser", doc: "Whether pages may be loaded in a Chrome, and what agents may do with it.",

@@ -1,6 +1,6 @@
 package policies
 
-// policyShape is a policy: the file that --policy names.
+// policyShape is the shape of a policy: the file that --policy names.
 var policyShape = &shape{
 	name: "policy", doc: "What an agent may do, and what its boxes hold.",
 	keys: []key{
@@ -21,7 +21,7 @@ var policyShape = &shape{
 	},
 }
 
-// layerShape is a file of rules that a policy names.
+// layerShape is the shape of a file of rules that a policy names.
 var layerShape = &shape{
 	name: "layer", doc: "Rules of a tenant or a project, which can only narrow what the policy allows.",
 	keys: []key{

@@ -76,12 +76,12 @@ var netShape = &shape{
 	},
 }
 
-// egressEntry is an entry of allow or deny.
+// egressEntry returns the form of an entry of allow or deny.
 func egressEntry() value {
 	return either(hostLike("api.github.com", "*.pypi.org", "files.example:8443"), egressShape.ref())
 }
 
-// hostLike is the host of a rule.
+// hostLike returns the form of a rule's host.
 func hostLike(examples ...any) value {
 	return textLike(`^([*]|([*][.])?[^*/\s]+)(:`+portPattern+`)?$`, examples...)
 }

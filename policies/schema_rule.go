@@ -29,7 +29,7 @@ var ruleShape = &shape{
 	},
 }
 
-// someOf is a mapping of a shape that has at least one key.
+// someOf returns the form of a mapping of a shape that has at least one key.
 func someOf(s *shape) value {
 	return func() *form {
 		f := s.ref()()
@@ -46,7 +46,7 @@ func aReason() value {
 	}
 }
 
-// matchShape is what a call must look like.
+// matchShape is the shape of match.
 var matchShape = &shape{
 	name: "match", doc: "What a call must look like. Each key is one text, or a list that has one text that fits.",
 	keys: []key{
@@ -71,14 +71,14 @@ var matchShape = &shape{
 	},
 }
 
-// unlessShape is an exception from a match.
+// unlessShape is the shape of unless, an exception from a match.
 var unlessShape = func() *shape {
 	s := matchShape.without("unless", "Where the rule does not hold.", "tool")
 	s.also = func(f *form) { f.MinProperties = 1 }
 	return s
 }()
 
-// annotationsShape is what tools say of themselves.
+// annotationsShape is the shape of annotations: what tools say about themselves.
 var annotationsShape = func() *shape {
 	s := &shape{name: "annotations", doc: "What a tool says of itself."}
 	docs := map[string]string{

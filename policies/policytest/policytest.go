@@ -13,22 +13,22 @@ import (
 	"belljar.dev/policies"
 )
 
-// Grant is what the bundled policy grants a Bash call of tenant "test".
+// Grant returns what the bundled policy grants a Bash call of tenant "test".
 func Grant(t testing.TB) policies.Grant {
 	t.Helper()
 	return decide(t, policies.Default(), policies.Facts{Tenant: "test", Tool: "Bash", Command: "true"})
 }
 
-// GrantWith is Grant under other limits, given as the inside of a YAML flow
-// mapping: "memory: 64MiB, pids: 32, wall: 2s". Those that are not named have
+// GrantWith returns a grant like Grant, but with limits that are given as the inside of a
+// YAML flow mapping: "memory: 64MiB, pids: 32, wall: 2s". Limits that are not named have
 // their defaults. System directories and a writable workspace are visible.
 func GrantWith(t testing.TB, limits string) policies.Grant {
 	t.Helper()
 	return GrantProfile(t, fmt.Sprintf("fs: {system: true, workspace: rw}\nlimits: {%s}", limits))
 }
 
-// GrantProfile is Grant under a profile "test" with the YAML text of a whole
-// profile: fs, net, limits, env, require.
+// GrantProfile returns a grant like Grant, but of a profile "test" with the YAML text of a
+// whole profile: fs, net, limits, env, require.
 func GrantProfile(t testing.TB, profile string) policies.Grant {
 	t.Helper()
 	indented := strings.ReplaceAll(strings.TrimSpace(profile), "\n", "\n    ")
@@ -36,8 +36,8 @@ func GrantProfile(t testing.TB, profile string) policies.Grant {
 		policies.Facts{Tenant: "test", Tool: "Bash", Command: "true"})
 }
 
-// GrantFor is what a policy text grants a call. The test ends if the text has
-// faults or the call is not allowed.
+// GrantFor returns what a policy text grants a call. The test ends if the text has faults
+// or the call is not allowed.
 func GrantFor(t testing.TB, policy string, f policies.Facts) policies.Grant {
 	t.Helper()
 	p, err := policies.Parse(t.Name()+".yaml", []byte(policy))
@@ -47,9 +47,9 @@ func GrantFor(t testing.TB, policy string, f policies.Facts) policies.Grant {
 	return decide(t, p, f)
 }
 
-// Egress is the egress of a profile with the YAML text of a whole net:
-// "mode: proxy\nallow: [files.example]". The policy defines the secrets env,
-// file and command, each kept in the place of its name.
+// Egress returns the egress of a profile with the YAML text of a whole net: "mode:
+// proxy\nallow: [files.example]". The policy defines the secrets env, file and command,
+// each kept in the place that its name says.
 func Egress(t testing.TB, net string) *policies.Egress {
 	t.Helper()
 	indented := strings.ReplaceAll(strings.TrimSpace(net), "\n", "\n      ")

@@ -1,4 +1,4 @@
-// Package report says in JSON what policies decide: about one call, part by part, and about
-// the calls of an audit log under another policy than the one of then. Members may come; none
-// goes or changes its meaning.
+// Package report returns in JSON what policies decide: about one call, part by part, and
+// about the calls of an audit log under another policy than the one that decided them.
+// Members may be added; none is removed or changes its meaning.
 package report

@@ -6,17 +6,18 @@ import (
 	"belljar.dev/policies"
 )
 
-// Explained is what `policy explain --json` says.
+// Explained is the output of `policy explain --json`.
 type Explained struct {
 	Verdict  string  `json:"verdict"`
 	Rule     Rule    `json:"rule"`
-	Profile  string  `json:"profile,omitempty"` // granted; only where the verdict is allow
+	Profile  string  `json:"profile,omitempty"` // profile that was granted; only if the verdict is allow
 	Reason   string  `json:"reason,omitempty"`
 	Instead  string  `json:"instead,omitempty"`
-	Remember string  `json:"approval_for,omitempty"` // where the verdict is ask
+	Remember string  `json:"approval_for,omitempty"` // only if the verdict is ask
 	Parts    []Part  `json:"parts"`
 	Limits   []Limit `json:"limits,omitempty"`
-	Shadow   []Match `json:"not_enforced,omitempty"` // rules of another mode, and what they would make of it
+	// rules that are not enforced, and the verdicts that they would have given
+	Shadow []Match `json:"not_enforced,omitempty"`
 }
 
 // Rule names a rule and its place.
@@ -34,7 +35,7 @@ type Part struct {
 	Via     string  `json:"started_by,omitempty"`
 	Words   string  `json:"words,omitempty"`
 	Doubt   string  `json:"doubt,omitempty"`
-	Verdict string  `json:"verdict,omitempty"` // none where what the part starts is judged in its place
+	Verdict string  `json:"verdict,omitempty"` // empty if what the part starts is judged instead
 	Rule    *Rule   `json:"rule,omitempty"`
 	Matches []Match `json:"matches"`
 	Below   []Match `json:"layers_below,omitempty"`
@@ -46,10 +47,10 @@ type Match struct {
 
 	Verdict string `json:"verdict"`
 	Mode    string `json:"mode,omitempty"`
-	Unsure  bool   `json:"unsure,omitempty"` // it only may speak about the part
+	Unsure  bool   `json:"unsure,omitempty"` // the rule only may speak about the part
 	When    string `json:"when,omitempty"`
-	Silent  bool   `json:"silent,omitempty"` // its condition does not hold
-	Failed  string `json:"failed,omitempty"` // why its condition cannot be worked out
+	Silent  bool   `json:"silent,omitempty"` // the rule's condition does not hold
+	Failed  string `json:"failed,omitempty"` // why the rule's condition cannot be evaluated
 }
 
 // Limit is a limit that a rule sets.
@@ -63,7 +64,7 @@ func placeOf(rule string, at policies.Source) Rule {
 	return Rule{ID: rule, File: at.File, Line: at.Line}
 }
 
-// Explain returns a decision and its parts for programs.
+// Explain returns a decision and its parts in the form for programs.
 func Explain(d policies.Decision, parts []policies.Part) Explained {
 	e := Explained{
 		Verdict: d.Verdict.String(), Rule: placeOf(d.Rule, d.Source), Reason: d.Reason, Instead: d.Instead, Parts: []Part{},

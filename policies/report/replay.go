@@ -15,14 +15,14 @@ import (
 // maxChanges bounds the groups of calls with the same change, whatever the size of a log.
 const maxChanges = 1000
 
-// Side is what one of the two policies says to a call.
+// Side is what one of the two policies decides about a call.
 type Side struct {
 	Verdict policies.Verdict `json:"-"`
 	Word    string           `json:"verdict"`
 	Rule    string           `json:"rule"`
 	File    string           `json:"file,omitempty"`
 	Line    int              `json:"line,omitempty"`
-	Profile string           `json:"profile,omitempty"` // granted
+	Profile string           `json:"profile,omitempty"` // profile that was granted
 }
 
 // Change is what changes for the calls of one tool.
@@ -44,31 +44,31 @@ type Changed struct {
 type Example struct {
 	CallID string    `json:"call_id"`
 	Time   time.Time `json:"time"`
-	Part   string    `json:"part"`  // that decides under the policy that is stricter
-	Parts  int       `json:"parts"` // of the call
+	Part   string    `json:"part"`  // the part that decides under the stricter policy
+	Parts  int       `json:"parts"` // number of parts of the call
 }
 
 // Replay is a replay while it runs, and its report.
 type Replay struct {
-	old, now *policies.Policy // old is nil for what was recorded
+	old, now *policies.Policy // old is nil if the log's decisions are compared
 	examples int
 	groups   map[Change]*Changed
 
 	Calls    int            `json:"calls"`
 	Replayed int            `json:"replayed"`
-	Skipped  map[string]int `json:"skipped"` // by the reason
+	Skipped  map[string]int `json:"skipped"` // number of skipped calls by reason
 	Changed  int            `json:"changed"`
-	Others   int            `json:"others,omitempty"` // changed calls of further groups than are listed
+	Others   int            `json:"others,omitempty"` // changed calls of groups that are not listed
 	Changes  []*Changed     `json:"changes"`
 }
 
-// NewReplay is a replay under a policy, with so many calls of each change. Where old is nil,
-// the log says what was decided before.
+// NewReplay returns a replay under the policy now, with at most so many examples of each
+// change. If old is nil, now is compared with the decisions in the log.
 func NewReplay(old, now *policies.Policy, examples int) *Replay {
 	return &Replay{old: old, now: now, examples: examples, groups: make(map[Change]*Changed), Skipped: make(map[string]int)}
 }
 
-// Read decides the calls of a log.
+// Read adds the calls of a log.
 func (r *Replay) Read(ctx context.Context, log string) error {
 	return audit.ReadPast(ctx, log, func(p audit.Past) error {
 		r.Add(p)
@@ -76,11 +76,11 @@ func (r *Replay) Read(ctx context.Context, log string) error {
 	})
 }
 
-// Add decides a call.
+// Add decides a call and counts it.
 func (r *Replay) Add(p audit.Past) {
 	r.Calls++
 	if why := r.skips(p); why != "" {
-		r.Skipped[why]++ // of a handful of reasons
+		r.Skipped[why]++ // there are only a few reasons
 		return
 	}
 	r.Replayed++
@@ -98,8 +98,8 @@ func (r *Replay) Add(p audit.Past) {
 	}
 }
 
-// beside returns why a decision was made that no policy made. A record has it where it would
-// otherwise have the rule of the policy.
+// beside returns why a decision was made that no policy made. The record of such a decision
+// has this reason in the place of the policy's rule.
 func beside(rule string) string {
 	switch rule {
 	case "audit":
@@ -110,7 +110,7 @@ func beside(rule string) string {
 	return ""
 }
 
-// skips is why a record cannot be decided again, or "".
+// skips returns why a record cannot be decided again, or "".
 func (r *Replay) skips(p audit.Past) string {
 	if p.Lacks != "" {
 		return p.Lacks
@@ -125,7 +125,7 @@ func sideOf(d policies.Decision) Side {
 	return Side{d.Verdict, d.Verdict.String(), d.Rule, d.Source.File, d.Source.Line, d.Grant.Profile()}
 }
 
-// past is what a record says.
+// past returns the decision in a record.
 func past(p audit.Past) Side {
 	s := Side{Verdict: p.Verdict, Word: p.Verdict.String(), Rule: "default"}
 	if p.Verdict == policies.Allow {
@@ -155,7 +155,8 @@ func (r *Replay) note(c Change, call Example) {
 	}
 }
 
-// Sort puts what opens most first, and of equal changes those of most calls.
+// Sort sorts the changes: first those that open most, and of equal ones first those of most
+// calls.
 func (r *Replay) Sort() {
 	r.Changes = []*Changed{}
 	for _, g := range r.groups {

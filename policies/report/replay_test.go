@@ -8,7 +8,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// However many different changes a log shows, only so many are kept.
+// However many different changes a log shows, the number of groups is bounded.
 func TestReplayIsBounded(t *testing.T) {
 	r := NewReplay(nil, nil, 2)
 	const calls, kinds = 10_000, 2500
