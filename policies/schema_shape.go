@@ -10,10 +10,10 @@ import (
 // schema for editors both take the keys from the shape, so that the two cannot
 // differ.
 type shape struct {
-	name string // in the schema
+	name string // name of the shape in the schema
 	doc  string
 	keys []key
-	also func(*form) // says of the schema what the keys alone do not; may be nil
+	also func(*form) // adds to the schema what the keys alone do not express; may be nil
 }
 
 // key is one key of a shape.
@@ -24,12 +24,12 @@ type key struct {
 	need bool
 }
 
-// value makes the schema of a value. Only Schema does that: every start of the program
-// would pay for schemas that are made before.
+// value makes the schema of a value. Only Schema calls it: if schemas were made earlier,
+// every start of the program would pay for them.
 type value func() *form
 
-// names are the keys of a shape; none of nil, which is a mapping whose keys are
-// names that the policy chooses.
+// names returns the keys of a shape. It returns nil for a nil shape, which is a mapping
+// whose keys are names that the policy chooses.
 func (s *shape) names() []string {
 	if s == nil {
 		return nil
@@ -41,12 +41,12 @@ func (s *shape) names() []string {
 	return all
 }
 
-// without is the shape without some keys, under another name.
+// without returns the shape without some keys, under another name.
 func (s *shape) without(name, doc string, keys ...string) *shape {
 	return &shape{name: name, doc: doc, keys: slices.DeleteFunc(slices.Clone(s.keys), func(k key) bool { return slices.Contains(keys, k.name) })}
 }
 
-// form is the schema of the shape.
+// form returns the schema of the shape.
 func (s *shape) form() *form {
 	f := &form{Description: s.doc, Type: "object", mappingForm: mappingForm{Additional: false}}
 	for _, k := range s.keys {
@@ -65,22 +65,22 @@ func (s *shape) form() *form {
 	return f
 }
 
-// ref is the schema of a value that has the shape.
+// ref returns the schema of a value that has the shape.
 func (s *shape) ref() value {
 	return func() *form { return &form{Ref: "#/$defs/" + s.name, of: []*shape{s}} }
 }
 
-// The schemas of values, each as the function of the decoder that reads them.
+// The schemas of values. Each has a function in the decoder that reads such values.
 
-// aText is what text reads.
+// aText is a value that text reads.
 func aText(examples ...any) value { return textLike(`\S`, examples...) }
 
-// textLike is what text reads where it must look like something.
+// textLike is a value that text reads and that must match a pattern.
 func textLike(pattern string, examples ...any) value {
 	return func() *form { return &form{Type: "string", Pattern: pattern, Examples: examples} }
 }
 
-// someTexts is what texts reads: one text, or a list of texts that are not empty.
+// someTexts is a value that texts reads: one text, or a list of texts that are not empty.
 func someTexts(one value) value {
 	return func() *form {
 		bare := one()
@@ -91,7 +91,7 @@ func someTexts(one value) value {
 	}
 }
 
-// aList is what items reads.
+// aList is a value that items reads.
 func aList(one value, most int) value {
 	return func() *form { return &form{Type: "array", listForm: listForm{Items: one(), MaxItems: most}} }
 }
@@ -103,22 +103,22 @@ func aFullList(one value, most int) value {
 	}
 }
 
-// aWord is what word reads.
+// aWord is a value that word reads.
 func aWord(words ...string) value {
 	return func() *form { return &form{Type: "string", Enum: words} }
 }
 
-// aTruth is what truth reads.
+// aTruth is a value that truth reads.
 func aTruth() value { return func() *form { return &form{Type: "boolean"} } }
 
-// aCount is what count reads of a number.
+// aCount is a number that count reads.
 func aCount(most int64) value {
 	return func() *form {
 		return &form{Type: []string{"integer", "string"}, Minimum: new(1.0), Maximum: float64(most), Pattern: "^[0-9]+$"}
 	}
 }
 
-// aSize is what count reads of a size.
+// aSize is a size that count reads.
 func aSize(most int64, examples ...any) value {
 	return func() *form {
 		named := slices.DeleteFunc(slices.Sorted(maps.Keys(units)), func(u string) bool { return u == "" })
@@ -129,27 +129,27 @@ func aSize(most int64, examples ...any) value {
 	}
 }
 
-// aNumber is what number reads.
+// aNumber is a value that number reads.
 func aNumber(low, most float64) value {
 	return func() *form {
 		return &form{Type: []string{"number", "string"}, Minimum: new(low), Maximum: most, Pattern: "^[+]?[0-9.]+([eE][-+]?[0-9]+)?$"}
 	}
 }
 
-// timePattern is what time.ParseDuration takes, above zero.
+// timePattern matches the texts that time.ParseDuration accepts, above zero.
 const timePattern = `[+]?(([0-9]+[.]?[0-9]*|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+`
 
-// aTime is what duration reads.
+// aTime is a value that duration reads.
 func aTime(examples ...any) value { return textLike("^"+timePattern+"$", examples...) }
 
-// aRate is what rate reads.
+// aRate is a value that rate reads.
 func aRate() value {
 	return func() *form {
 		return textLike("^[0-9]+ ?/ ?("+strings.Join(slices.Sorted(maps.Keys(pers)), "|")+")$", "30/h", "10/s", "120/min", "500/day")()
 	}
 }
 
-// portPattern is a port in a text.
+// portPattern matches a port in a text.
 const portPattern = "[1-9][0-9]{0,4}"
 
 func aPort() value {
@@ -158,12 +158,12 @@ func aPort() value {
 	}
 }
 
-// either is one of two kinds.
+// either is a value of one of two kinds.
 func either(one, other value) value {
 	return func() *form { return &form{AnyOf: []*form{one(), other()}} }
 }
 
-// oneOrMore is one of a kind, or a list of them that is not empty.
+// oneOrMore is one value of a kind, or a list of such values that is not empty.
 func oneOrMore(one value, most int) value { return either(one, aFullList(one, most)) }
 
 // byName is a mapping whose keys are names that the policy chooses.
@@ -173,7 +173,8 @@ func byName(pattern string, of value, most int) value {
 	}
 }
 
-// has is a mapping in which a key has a value; any value if it is nil.
+// has returns the form of a mapping in which a key has a value; a nil value means any
+// value.
 func has(key string, value any) *form {
 	f := &form{mappingForm: mappingForm{Required: []string{key}}}
 	if value != nil {
@@ -182,7 +183,7 @@ func has(key string, value any) *form {
 	return f
 }
 
-// lacks is a mapping without the keys.
+// lacks returns the form of a mapping without the keys.
 func lacks(keys ...string) *form {
 	none := &form{}
 	for _, k := range keys {
@@ -191,13 +192,13 @@ func lacks(keys ...string) *form {
 	return &form{Not: none}
 }
 
-// hasOne is a mapping that has at least one of some keys.
+// hasOne returns the form of a mapping that has at least one of the keys.
 func hasOne(keys ...string) *form { return lacks(keys...).Not }
 
-// when is what holds of a mapping where something else does.
+// whenForm returns a form that demands then of a mapping that fits is.
 func whenForm(is, then *form) *form { return &form{If: is, Then: then} }
 
-// aRemember is what remember reads.
+// aRemember is a value that remember reads.
 func aRemember() value {
 	return func() *form {
 		f := someTexts(textLike("^(once|session|"+timePattern+")$", "once", "session", "1h"))()
@@ -206,7 +207,7 @@ func aRemember() value {
 	}
 }
 
-// toolName is the name of a tool: those of belljar are offered.
+// toolName is the name of a tool. Editors offer the names of belljar's own tools.
 func toolName() value {
 	return func() *form { return either(aWord(knownTools...), aText())() }
 }

@@ -19,20 +19,20 @@ import (
 	"belljar.dev/policies"
 )
 
-// schemaFiles are the schemas and where the documentation has them.
+// schemaFiles are the files of the documentation that contain the schemas.
 var schemaFiles = map[string]func() []byte{
 	"../docs/policy-v1.schema.json": policies.Schema,
 	"../docs/layer-v1.schema.json":  policies.LayerSchema,
 }
 
-// The schemas of the documentation are those that the program prints.
+// The schemas in the documentation are those that the program prints.
 func TestSchemaFiles(t *testing.T) {
 	for file, schema := range schemaFiles {
 		golden.File(t, file, string(schema()))
 	}
 }
 
-// schemaTexts are all texts of the schemas, as editors show them.
+// schemaTexts returns all texts of the schemas, as editors show them.
 func schemaTexts(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -54,7 +54,7 @@ func schemaTexts(t *testing.T) []string {
 	return all
 }
 
-// visit hands a value of JSON and all in it to see.
+// visit calls see with a value of JSON and with every value in it.
 func visit(v any, see func(any)) {
 	see(v)
 	switch v := v.(type) {
@@ -69,7 +69,7 @@ func visit(v any, see func(any)) {
 	}
 }
 
-// resolve makes a schema ready.
+// resolve makes a schema ready for use.
 func resolve(t testing.TB, text []byte) *jsonschema.Resolved {
 	t.Helper()
 	var s jsonschema.Schema
@@ -83,8 +83,8 @@ func resolve(t testing.TB, text []byte) *jsonschema.Resolved {
 	return r
 }
 
-// asJSON is a YAML node as an editor's schema sees it: what is a date to YAML
-// 1.1 is a text to 1.2.
+// asJSON returns a YAML node in the form in which an editor's schema sees it: a date in
+// YAML 1.1 is a text in YAML 1.2.
 func asJSON(n *yaml.Node) any {
 	switch n.Kind {
 	case yaml.DocumentNode:
@@ -127,8 +127,8 @@ func document(t testing.TB, text []byte) *yaml.Node {
 	return &doc
 }
 
-// Whatever is a policy is one to the schema: those that are bundled, and the
-// examples of the documentation.
+// The schema accepts every policy: the bundled policies, and the examples in the
+// documentation.
 func TestSchemaTakesPolicies(t *testing.T) {
 	policy, layer := resolve(t, policies.Schema()), resolve(t, policies.LayerSchema())
 	for _, name := range policies.Bundled() {
@@ -150,7 +150,7 @@ func TestSchemaTakesPolicies(t *testing.T) {
 			example, _, _ = strings.Cut(example, "\n```")
 			var doc yaml.Node
 			if yaml.Unmarshal([]byte(example), &doc) != nil {
-				continue // a part of one, which is no YAML by itself
+				continue // a part of a policy that is not YAML by itself
 			}
 			value, ok := asJSON(&doc).(map[string]any)
 			if !ok {
@@ -158,10 +158,10 @@ func TestSchemaTakesPolicies(t *testing.T) {
 			}
 			known := resolvedKeys(t)
 			if slices.ContainsFunc(keysIn(value), func(k string) bool { return !known[k] }) {
-				continue // of something else
+				continue // an example of something else
 			}
 			n++
-			// A part of a policy becomes a whole one.
+			// A part of a policy becomes a whole policy.
 			schema := policy
 			if value["profiles"] == nil && value["version"] != nil {
 				schema = layer
@@ -182,7 +182,7 @@ func TestSchemaTakesPolicies(t *testing.T) {
 	}
 }
 
-// resolvedKeys are the keys at the top of a policy and of a layer.
+// resolvedKeys returns the keys at the top of a policy and of a layer.
 func resolvedKeys(t *testing.T) map[string]bool {
 	t.Helper()
 	known := make(map[string]bool)
@@ -207,7 +207,7 @@ func keysIn(m map[string]any) []string {
 	return all
 }
 
-// A policy that is built wrongly is refused by the schema, too. The faults that a schema cannot
+// The schema also refuses a policy with a wrong structure. The faults that a schema cannot
 // express are below, with the reason.
 func TestSchemaRefusesFaults(t *testing.T) {
 	schema := resolve(t, policies.Schema())
@@ -236,8 +236,8 @@ func TestSchemaRefusesFaults(t *testing.T) {
 	}
 }
 
-// documentedLimits are the limits of a box with their defaults, as in a policy, out of
-// the table of limits in the documentation.
+// documentedLimits are the limits of a box with their defaults, in the form of a policy,
+// from the table of limits in the documentation.
 var documentedLimits = func() string {
 	text, err := os.ReadFile("../docs/policy.md")
 	if err != nil {
@@ -252,8 +252,8 @@ var documentedLimits = func() string {
 	return strings.Join(all, ", ")
 }()
 
-// everything is a policy that has every key of the format, so that whatever a
-// key may hold is tried below.
+// everything is a policy that has every key of the format, so that the tests below can try
+// all values of a key.
 var everything = `version: 1
 defaults: {decision: ask, unparsable: deny, profile: a, no_approver: deny, ask: {timeout: 5m, return_after: 10s, remember: [once, 1h], max_remember: 2h}}
 ask: console
@@ -342,15 +342,16 @@ rules: [{id: r, match: {tool: Bash}, decision: ask}]
 tests: [{bash: ls, want: deny}]
 `
 
-// The texts have every key that the schemas know: what stands in none of them is
-// tried by no test below, and might be read by no decoder.
+// The texts have every key that the schemas know: a key that is missing in all texts is not
+// tried by the tests below, and perhaps no decoder reads it.
 func TestEverythingHasEveryKey(t *testing.T) {
 	for _, row := range []struct {
 		schema []byte
 		texts  []string
 	}{
 		{policies.Schema(), []string{everything, condition}},
-		{policies.LayerSchema(), []string{everyLayer, everything, condition}}, // rules and tests are as in a policy
+		// a layer has the same rules and tests as a policy
+		{policies.LayerSchema(), []string{everyLayer, everything, condition}},
 	} {
 		var s jsonschema.Schema
 		if err := json.Unmarshal(row.schema, &s); err != nil {
@@ -375,7 +376,7 @@ func TestEverythingHasEveryKey(t *testing.T) {
 	}
 }
 
-// Every key has its word in the documentation of policies, or of what it is about.
+// Every key occurs as code in the documentation of policies or of the audit log.
 func TestEveryKeyIsDocumented(t *testing.T) {
 	var docs strings.Builder
 	for _, name := range []string{"policy", "audit"} {
@@ -384,7 +385,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, code := range regexp.MustCompile("(?s)```.*?```|`[^`]*`").FindAllString(string(text), -1) {
-			docs.WriteString(code + "\n") // running text has many a key's name as a word
+			docs.WriteString(code + "\n") // only code counts: the names of many keys are words of the running text
 		}
 	}
 	for _, text := range [][]byte{policies.Schema(), policies.LayerSchema()} {
@@ -395,7 +396,8 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		s.Defs["the top"] = &jsonschema.Schema{Properties: s.Properties}
 		for name, shape := range s.Defs {
 			for key := range shape.Properties {
-				// The hints are those of the protocol, which it documents.
+				// The hints are those of the protocol, whose own documentation describes
+				// them.
 				if name != "annotations" && !regexp.MustCompile(`\b`+key+`\b`).MatchString(docs.String()) {
 					t.Errorf("docs/policy.md does not name the key %s of %s", key, name)
 				}
@@ -404,7 +406,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 	}
 }
 
-// keysSeen notes which keys of each mapping's schema a value has.
+// keysSeen records which keys of each mapping's schema a value has.
 func keysSeen(root, s *jsonschema.Schema, v any, seen map[*jsonschema.Schema]map[string]bool) {
 	if s == nil {
 		return
@@ -435,13 +437,13 @@ func keysSeen(root, s *jsonschema.Schema, v any, seen map[*jsonschema.Schema]map
 	}
 }
 
-// condition is a policy with a condition, which takes long to compile: it is not
-// part of everything, since that is compiled thousands of times.
+// condition is a policy with a condition, which takes long to compile. It is not a part of
+// everything, because that is compiled thousands of times.
 const condition = "version: 1\nprofiles: {a: {}}\ntenants: {t: {}}\nauth: {issuers: [{url: 'https://a.example', tenant_when: [{when: claims.org == 'a', tenant: t}]}]}\nrules: [{id: a, match: {tool: Bash}, when: commands.size() > 0, decision: ask}]\n"
 
-// For every value that a policy can have, in a policy that has it, and for many other
-// values in its place: what the decoder takes the schema takes, and what the decoder
-// refuses for its kind, its key or its word the schema refuses.
+// TestSchemaAgreesWithDecoder puts many other values in the place of each value of a
+// policy. The schema must accept what the decoder accepts. It must refuse what the decoder
+// refuses because of the kind of a value, a key or a word.
 func TestSchemaAgreesWithDecoder(t *testing.T) {
 	t.Parallel()
 	schema, doc := resolve(t, policies.Schema()), document(t, []byte(everything))
@@ -450,7 +452,7 @@ func TestSchemaAgreesWithDecoder(t *testing.T) {
 		return err
 	}
 	tried, both := 0, 0
-	words := make(map[string]bool) // lists of words that the decoder told of
+	words := make(map[string]bool) // lists of words that the decoder has named
 	try := func(what string) {
 		text, err := yaml.Marshal(doc)
 		if err != nil {
@@ -493,8 +495,8 @@ func TestSchemaAgreesWithDecoder(t *testing.T) {
 		}
 		changeOne(doc.Content[0], "", try)
 		for i := range len(doc.Content[0].Content) / 2 {
-			// The value is changed in a policy that has this key and only the keys that it needs: the
-			// whole text would be written and read 7,000 times.
+			// The value is changed in a policy that has this key and only the keys that it
+			// needs: otherwise the whole text would be written and read 7,000 times.
 			doc = document(t, []byte(text))
 			root := doc.Content[0]
 			key, value := root.Content[2*i].Value, root.Content[2*i+1]
@@ -532,20 +534,20 @@ func TestSchemaAgreesWithDecoder(t *testing.T) {
 			all = append(all, fmt.Sprint(e))
 		}
 		slices.Sort(all)
-		// One word is said in the message, tools may have other names, and a word
-		// of protect may be a path.
+		// A list of one word is in the message itself, tools may have other names, and a
+		// word of protect may be a path.
 		if list := strings.Join(all, " "); len(all) > 1 && !slices.Contains(all, "Bash") && !words[list] {
 			t.Errorf("the schema has the words %q, which the decoder never named", list)
 		}
 	})
 }
 
-// structural reports whether one of the faults is of the kind of a value, of a
-// key or of a word, which a schema can tell.
+// structural reports whether one of the faults is about the kind of a value, a key or a
+// word, which a schema can express.
 func structural(e *policies.ParseError) bool {
 	return slices.ContainsFunc(e.Faults, func(f policies.Fault) bool {
 		for _, mark := range []string{"must be a", "must be true or false", "has no key", "has no id", "has no match", "has no decision", "has no mode", "has no version", "must not be empty", "names no tool", "makes no call", "makes two calls", "wants nothing", "must be above zero", "cannot be a", "cannot be no"} {
-			// Of a reference that leads nowhere only the decoder knows.
+			// Only the decoder can find a reference to something that does not exist.
 			if strings.Contains(f.Message, mark) && !strings.Contains(f.Message, "there is no") {
 				return true
 			}
@@ -554,7 +556,7 @@ func structural(e *policies.ParseError) bool {
 	})
 }
 
-// changeAll changes a value and each one below it, one at a time.
+// changeAll changes a value and each value below it, one at a time.
 func changeAll(n *yaml.Node, where string, try func(string)) {
 	changeOne(n, where, try)
 	for i, below := range n.Content {
@@ -567,8 +569,8 @@ func changeAll(n *yaml.Node, where string, try func(string)) {
 	}
 }
 
-// changeOne puts other values in the place of a value, and other keys in it, one at a time, and
-// tries the whole after each.
+// changeOne puts other values in the place of a value, and other keys in it, one at a time,
+// and calls try after each change.
 func changeOne(n *yaml.Node, where string, try func(string)) {
 	was := *n
 	for _, other := range []string{"null", "true", "7", "-1", "0", "1.5", "zz-zz", `""`, "\"\\n\"", "[]", "{}", "[null]", "[zz-zz]", "{zz-zz: 1}", "7zz"} {
@@ -597,7 +599,7 @@ func changeOne(n *yaml.Node, where string, try func(string)) {
 	n.Content = was.Content
 }
 
-// keys are the keys of a mapping.
+// keys returns the keys of a mapping.
 func keys(n *yaml.Node) (all []string) {
 	for i := 0; i < len(n.Content); i += 2 {
 		all = append(all, n.Content[i].Value)
@@ -605,7 +607,7 @@ func keys(n *yaml.Node) (all []string) {
 	return all
 }
 
-// without is the content of a mapping without a key.
+// without returns the content of a mapping without one key.
 func without(content []*yaml.Node, key string) (left []*yaml.Node) {
 	for i := 0; i < len(content); i += 2 {
 		if content[i].Value != key {

@@ -30,7 +30,7 @@ var (
 			{"roots", aTruth(), "It learns which directories its box has (roots/list).", false},
 		},
 	}
-	// upstreamProfileShape is a profile without what belongs to agents.
+	// upstreamProfileShape is a profile without the keys that are only for agents.
 	upstreamProfileShape = profileShape.without("upstream-profile", "What the box of a server holds.", "publish", "audit", "exec", "read", "browser")
 
 	upstreamTimeoutShape = upstreamTimeouts.shape("upstream-timeout", "How long a server may take.")
@@ -44,7 +44,7 @@ var (
 	}
 )
 
-// someFacts is what facts reads.
+// someFacts returns the form of facts.
 func someFacts() *form {
 	of := func() *form {
 		return &form{Type: "object", mappingForm: mappingForm{
@@ -54,5 +54,5 @@ func someFacts() *form {
 	return byName(`\S`, of, maxToolFacts)()
 }
 
-// pointerPattern is a JSON pointer (RFC 6901).
+// pointerPattern matches a JSON pointer (RFC 6901).
 const pointerPattern = `^(/([^/~]|~[01])*)*$`

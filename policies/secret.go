@@ -7,11 +7,11 @@ import "slices"
 type Secret struct {
 	Env     string   // variable of belljar's own environment
 	File    string   // absolute path on the host
-	Command []string // program on the host that prints it, and its arguments
+	Command []string // program on the host that prints the secret, and its arguments
 }
 
-// Secret says where the secret of a name is kept; false says that the policy
-// defines no secret of that name.
+// Secret returns where the secret with a name is kept. It returns false if the policy
+// defines no secret with that name.
 func (p *Policy) Secret(name string) (Secret, bool) {
 	s, ok := p.secrets[name]
 	s.Command = slices.Clone(s.Command)

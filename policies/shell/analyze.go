@@ -2,10 +2,9 @@ package shell
 
 import "strings"
 
-// Analyze lists the commands that a bash script runs. Its errors are of the type
-// *Error: then the Script has the commands before the place of the error, and the
-// rest of the text may run anything. Safe for concurrent use; equal texts give
-// equal answers.
+// Analyze lists the commands that a bash script runs. Its errors are of the type *Error:
+// then the Script has the commands before the place of the error, and the rest of the text
+// may run anything. Analyze is safe for concurrent use; equal texts give equal results.
 func Analyze(text string) (Script, error) {
 	var s Script
 	if err := guard(text); err != nil {
@@ -21,9 +20,9 @@ func Analyze(text string) (Script, error) {
 	return s, nil
 }
 
-// Parses reports whether bash can read a script to its end. It is a guess in both
-// directions for the rare texts that bash reads differently from the parser. Safe for
-// concurrent use.
+// Parses reports whether bash can read a script to its end. For the rare texts that bash
+// reads differently from the parser, the result may be wrong in both directions. Parses is
+// safe for concurrent use.
 func Parses(text string) bool {
 	if guard(text) != nil {
 		return false
@@ -32,9 +31,9 @@ func Parses(text string) bool {
 	return fault == nil
 }
 
-// Program lists what a program runs that is given these words, the first of
-// which is its name: itself, and what it starts as its arguments say. Errors
-// are those of Analyze.
+// Program lists what a program with these words runs, the first of which is its name: the
+// program itself, and what it starts according to its arguments. Errors are as those of
+// Analyze.
 func Program(argv []string) (Script, error) {
 	var s Script
 	r := newReader(&s)

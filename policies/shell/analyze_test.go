@@ -9,10 +9,10 @@ import (
 	"belljar.dev/policies/shell"
 )
 
-// show is what a script comes to in one line: its commands between "; ", each
-// with the programs that start it in front, a ~ behind a word that is only known
-// in its first letters, a * behind one that may be several, (w) for a wrapper and
-// (!) for one that is opaque.
+// show returns the commands of a script in one line, with "; " between them. In front of
+// each command are the programs that start it. A ~ follows a word of which only the
+// beginning is known, a * follows a word that may be several words, (w) marks a wrapper and
+// (!) an opaque command.
 func show(s shell.Script) string {
 	var all []string
 	for _, c := range s.Commands {
@@ -109,7 +109,7 @@ func TestCommands(t *testing.T) {
 		{"~/bin/x", "~/bin/x"},
 		{"/usr/bin/g?t push", "/usr/bin/g* push (!)"},
 
-		// Variables and files.
+		// Assignments and redirections.
 		{"A=1 B=$x c", "A=1 B=* c"},
 		{"A=1", "A=1"},
 		{"a > b 2>&1 < c >> d &> e <> f 2> /dev/null >&g", "a >b <c >>d &>e <>f >/dev/null >&g"},
@@ -211,14 +211,14 @@ func TestCommands(t *testing.T) {
 		{"BASH_ENV=x bash -c ls", "BASH_ENV=x bash -c ls (!); bash>BASH_ENV=x ls; * (!)"},
 		{"PS4='$(id)'; set -x", "PS4='$(id)'; * (!); set -x"},
 
-		// Languages.
+		// Other languages.
 		{"python3 -c 'x'; python3 x.py -c; python3 -m pytest; python3 -V; echo | python3", "python3 -c x (!); python3 x.py -c; python3 -m pytest; python3 -V; echo; python3 (!)"},
 		{"perl -ne p; node -e x; ruby x.rb; node --version", "perl -ne p (!); node -e x (!); ruby x.rb; node --version"},
 		{"awk '{print $1}' f; awk 'BEGIN{system(\"id\")}'; awk \"$x\"", "awk '{print $1}' f; awk 'BEGIN{system(\"id\")}' (!); awk ~ (!)"},
 		{"sed -n '1,20p' f; sed -i.bak -e 's|a|b|g' -e '$d' f; sed -E 's/(x)[0-9]+/\\1/;/y/!d' f; sed f -n 5p", "sed -n 1,20p f; sed -i.bak -e s|a|b|g -e $d f; sed -E 's/(x)[0-9]+/\\1/;/y/!d' f; sed f -n 5p (!)"},
 		{"sed '1e id' f; sed s/a/id/e f; sed 's/a/b/;e id' f; sed \"s/a/$x/\" f; sed -f x f; sed f -e '1e id'; sed 'p;1!e id'; sed 'w x'", "sed '1e id' f (!); sed s/a/id/e f (!); sed 's/a/b/;e id' f (!); sed s/a/~ f (!); sed -f x f (!); sed f -e '1e id' (!); sed 'p;1!e id' (!); sed 'w x' (!)"},
 
-		// git.
+		// The options and subcommands of git.
 		{"git -C /r push -f", "git -C /r push -f; git>git push -f"},
 		{"git --no-pager log", "git --no-pager log (w); git>git log"},
 		{"git -c core.pager=x log", "git -c core.pager=x log (!); git>git log"},

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// ansi decodes the inside of $'...' as bash does. It is not exact where what
-// bash makes of it depends on the locale.
+// ansi decodes the inside of $'...' as bash does. exact is false if the result in bash
+// depends on the locale.
 func ansi(s string) (text string, exact bool) {
 	var b strings.Builder
 	exact = true
@@ -51,7 +51,7 @@ func ansi(s string) (text string, exact bool) {
 		}
 		n, err := strconv.ParseUint(s[from:to], base, 32)
 		switch {
-		case err != nil: // no digits
+		case err != nil: // there are no digits
 			b.WriteByte('\\')
 			b.WriteByte(c)
 		case n == 0:
@@ -64,7 +64,7 @@ func ansi(s string) (text string, exact bool) {
 		}
 		i = to - 1
 	}
-	if strings.IndexByte(b.String(), 0) >= 0 { // of \c@
+	if strings.IndexByte(b.String(), 0) >= 0 { // \c@ gives a NUL byte
 		text, _, _ = strings.Cut(b.String(), "\x00")
 		return text, exact
 	}

@@ -15,15 +15,15 @@ import (
 	"belljar.dev/policies/shell"
 )
 
-// The stubs are the programs of the random scripts. Each notes its words; the
-// others are the real programs that start others.
+// The programs of the random scripts. stubs are scripts that record their words; real are
+// the real programs that start others.
 var (
 	stubs = []string{"c1", "c2", "c3", "c4", "git", "rm"}
 	real  = []string{"env", "timeout", "nice", "nohup", "setsid", "stdbuf", "xargs", "find", "flock", "sh", "dash", "bash", "ionice", "taskset", "watch", "script", "unshare", "setpriv", "prlimit", "chrt", "awk", "sed", "python3", "perl", "node", "sqlite3", "ls", "cat"}
 )
 
-// stub notes its words in the directory above its own. dash starts faster than
-// any other shell, and writes the line in one piece.
+// stub records its words in the directory above its own. dash starts faster than any other
+// shell, and writes the line in one piece.
 const stub = `#!/bin/sh
 s=argv
 for w in "${0##*/}" "$@"; do s="$s` + "\x1f" + `$w"; done
@@ -32,9 +32,9 @@ case $0 in *2) exit 1;; esac
 exit 0
 `
 
-// runner runs each script of a directory with its own stubs, for two seconds
-// at most, and functions that call themselves for five calls. It is the first process of a pid namespace: whatever a script left
-// running ends with it.
+// runner runs each script of a directory with the script's own stubs, for at most two
+// seconds. A function that calls itself may do so five times. runner is the first process
+// of a pid namespace: everything that a script left running ends with it.
 const runner = `
 cd "$1"
 for d in */; do
@@ -48,13 +48,14 @@ done
 exit 0
 `
 
-// run runs scripts in bash and returns the words of every stub that each started.
+// run runs scripts in bash. For each script it returns the words of every stub that the
+// script started.
 func run(t *testing.T, scripts []string) [][][]string {
 	t.Helper()
 	return runWith(t, scripts, make([][]string, len(scripts)))
 }
 
-// runWith is run with variables in the environment of each script.
+// runWith is like run, with variables in the environment of each script.
 func runWith(t *testing.T, scripts []string, envs [][]string) [][][]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -119,7 +120,7 @@ func runWith(t *testing.T, scripts []string, envs [][]string) [][][]string {
 	for i := range scripts {
 		text, err := os.ReadFile(filepath.Join(batch, fmt.Sprintf("%06d", i), "log"))
 		if err != nil {
-			continue // it ran nothing
+			continue // the script started no stub
 		}
 		for entry := range strings.SplitSeq(strings.TrimSuffix(string(text), "\x1e"), "\x1e") {
 			all[i] = append(all[i], strings.Split(entry, "\x1f")[1:])
@@ -163,10 +164,9 @@ func fits(words []shell.Word, argv []string) bool {
 	return false
 }
 
-// Whatever bash starts must be one of the commands that Analyze lists, or the
-// script must be opaque or unreadable: a command that it overlooks is one that
-// no rule can stop. BELLJAR_TEST_SCRIPTS is how many scripts, and optionally
-// the seed, for more than the usual few: "20000 7".
+// Whatever bash starts must be one of the commands that Analyze lists, or the script must
+// be opaque or unreadable: no rule can stop a command that Analyze overlooks.
+// BELLJAR_TEST_SCRIPTS sets a larger number of scripts, and optionally the seed: "20000 7".
 func TestOverlooksNoCommand(t *testing.T) {
 	needBash(t)
 	count, seed := 300, uint64(1)
@@ -222,14 +222,13 @@ func TestOverlooksNoCommand(t *testing.T) {
 	}
 }
 
-// A command that is opaque, or a text that cannot be read, still lists what it
-// can: the check of the table is that Analyze agrees with bash where it does not
-// give up at all. generator makes random scripts.
+// generator makes random scripts. A script that is opaque or cannot be read still lists the
+// commands that Analyze has found, but the test compares only the other scripts with bash.
 type generator struct{ *rand.Rand }
 
 func (g generator) pick(of ...string) string { return of[g.IntN(len(of))] }
 
-// word is a word that expands to something without blanks.
+// word returns a word that expands to something without blanks.
 func (g generator) word(depth int) string {
 	if depth > 3 {
 		return g.pick("a", "b", "x1")
@@ -259,7 +258,7 @@ func (g generator) word(depth int) string {
 	return g.pick("a", "b", "f", "-n", "x1", "y.z", "A=1")
 }
 
-// inside is what may stand in an expansion, a subscript or a here-document,
+// inside returns a text for the inside of an expansion, a subscript or a here-document,
 // where quotes mean different things.
 func (g generator) inside() string {
 	var b strings.Builder
@@ -269,8 +268,8 @@ func (g generator) inside() string {
 	return b.String()
 }
 
-// expansion holds it, with commands behind that a reader who takes quotes for
-// others would take for text.
+// expansion returns a command with such a text in it. Behind it are commands that look like
+// quoted text if the quotes are misread.
 func (g generator) expansion() string {
 	in := g.inside()
 	op := g.pick(":-", "-", ":+", "+", "#", "%%", "/a/", "//", "/", ":=", "^", ":", "@", ",,")
@@ -310,7 +309,7 @@ func (g generator) name() string {
 	return g.pick("c1", "c2", "c3", "c4")
 }
 
-// simple is one command, with or without a program that starts it.
+// simple returns one command, with or without a program that starts it.
 func (g generator) simple(depth int) string {
 	s := g.name() + g.words(depth+1)
 	if g.IntN(8) == 0 {
@@ -375,7 +374,7 @@ func (g generator) wrapped(depth int, s string) string {
 	}
 }
 
-// compound is a command made of others.
+// compound returns a command that consists of other commands.
 func (g generator) compound(depth int) string {
 	if depth > 2 {
 		return g.simple(depth)
@@ -414,7 +413,8 @@ func (g generator) list(depth int) string {
 	return s
 }
 
-// script is grown by the grammar, and sometimes cut or changed in one place.
+// script returns a script that follows the grammar, and is sometimes cut or changed in one
+// place.
 func (g generator) script() string {
 	s := g.list(0)
 	switch g.IntN(12) {
@@ -431,7 +431,7 @@ func (g generator) script() string {
 	return s
 }
 
-// soup is tokens in any order: bash runs the lines before the first that it
+// soup returns tokens in any order: bash runs the lines before the first line that it
 // cannot read.
 func (g generator) soup() string {
 	var b strings.Builder

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// braces are the words that brace expansion makes of one, in bash's order. An
-// expansion that is not surely the one of bash becomes one unknown word.
+// braces returns the words into which brace expansion changes one word, in bash's order. If
+// it is not sure that the expansion is the same as in bash, the result is one unknown word.
 func (r *wordReader) braces(cells []cell) [][]cell {
 	open := false
 	for _, c := range cells {
@@ -47,7 +47,7 @@ func (b *bracer) expand(cells []cell, depth int) [][]cell {
 		}
 		to, commas, dots := ending(cells, from)
 		if to < 0 || len(commas) == 0 && !dots {
-			continue // a brace that means itself
+			continue // this brace is an ordinary character
 		}
 		if depth > MaxDepth {
 			b.over = true
@@ -83,8 +83,8 @@ func (b *bracer) expand(cells []cell, depth int) [][]cell {
 	return [][]cell{cells}
 }
 
-// ending finds the brace that closes the one at from, the commas between them,
-// and whether two dots stand there.
+// ending finds the brace that closes the one at from, the commas between the two braces,
+// and whether there are two dots between them.
 func ending(cells []cell, from int) (to int, commas []int, dots bool) {
 	level := 0
 	for i := from + 1; i < len(cells); i++ {
@@ -107,7 +107,8 @@ func ending(cells []cell, from int) (to int, commas []int, dots bool) {
 	return -1, nil, false
 }
 
-// sequence is what stands for {1..9} and {a..e}, or nil if that is not sure.
+// sequence returns the words of a sequence such as {1..9} or {a..e}, or nil if they are not
+// sure.
 func (b *bracer) sequence(cells []cell) [][]cell {
 	text := make([]byte, len(cells))
 	for i, c := range cells {
@@ -125,7 +126,7 @@ func (b *bracer) sequence(cells []cell) [][]cell {
 	}
 	from, err := strconv.Atoi(ends[0])
 	if err != nil || strconv.Itoa(from) != ends[0] {
-		return nil // also where zeros pad the numbers
+		return nil // also if the numbers are padded with zeros
 	}
 	to, err := strconv.Atoi(ends[1])
 	if err != nil || strconv.Itoa(to) != ends[1] {
@@ -137,7 +138,7 @@ func (b *bracer) sequence(cells []cell) [][]cell {
 func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 func (b *bracer) count(from, to int, text func(int) string) [][]cell {
-	const most = 1 << 40 // far from where a difference overflows
+	const most = 1 << 40 // far below the numbers whose difference overflows
 	if from > most || from < -most || to > most || to < -most || max(from-to, to-from) >= maxWords {
 		return nil
 	}

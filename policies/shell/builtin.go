@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// eval joins its words and runs them as text of this shell.
+// eval reads eval, which joins its words and runs them as text of this shell.
 func eval(r *reader, i int, words []Word, at place) {
 	_, via := r.via1(i, words)
 	words = words[1:]
@@ -22,7 +22,7 @@ func eval(r *reader, i int, words []Word, at place) {
 	c.Opaque, c.Wrapper = why, why == ""
 }
 
-// trap runs a text of this shell at a signal or at its end.
+// trap reads trap, which runs a text of this shell at a signal or at the shell's end.
 func trap(r *reader, i int, words []Word, at place) {
 	_, via := r.via1(i, words)
 	words = words[1:]
@@ -31,7 +31,7 @@ func trap(r *reader, i int, words []Word, at place) {
 	case len(words) > 0 && words[0].Text == "--":
 		words = words[1:]
 	case len(words) > 0 && words[0].Certainty == Exact && len(words[0].Text) > 1 && words[0].Text[0] == '-':
-		return // it lists
+		return // it only lists traps or signals
 	}
 	switch {
 	case len(words) == 0:
@@ -45,7 +45,8 @@ func trap(r *reader, i int, words []Word, at place) {
 	}
 }
 
-// exec takes the shell's place, or changes what its descriptors are.
+// exec reads exec, which runs a program in the shell's place, or changes the shell's
+// descriptors.
 func exec(r *reader, i int, words []Word, at place) {
 	_, via := r.via1(i, words)
 	options, rest, why := grammar{flags: "cl", values: "a"}.read(words[1:])
@@ -62,7 +63,7 @@ func exec(r *reader, i int, words []Word, at place) {
 	r.started(rest, c.Assigns, via, at)
 }
 
-// command runs a program although a function has its name.
+// command reads command, which runs a program even if a function has its name.
 func command(r *reader, i int, words []Word, at place) {
 	_, via := r.via1(i, words)
 	options, rest, why := grammar{flags: "pvV"}.read(words[1:])
@@ -75,7 +76,7 @@ func command(r *reader, i int, words []Word, at place) {
 	r.started(rest, c.Assigns, via, at)
 }
 
-// builtin runs one of the shell's own commands.
+// builtin reads builtin, which runs one of the shell's own commands.
 func builtin(r *reader, i int, words []Word, at place) {
 	_, via := r.via1(i, words)
 	_, rest, why := grammar{}.read(words[1:])
@@ -88,7 +89,7 @@ func builtin(r *reader, i int, words []Word, at place) {
 	r.started(rest, c.Assigns, via, at)
 }
 
-// set can change how the text that follows is read.
+// set reads set, which can change how the following text is read.
 func set(r *reader, i int, words []Word, _ place) {
 	for k, w := range words[1:] {
 		option := len(w.Text) > 1 && (w.Text[0] == '-' || w.Text[0] == '+')
@@ -109,7 +110,7 @@ func set(r *reader, i int, words []Word, _ place) {
 	}
 }
 
-// hash can give a name to another program.
+// hash reads hash, which can give a name to another program.
 func hash(r *reader, i int, words []Word, _ place) {
 	options, _, why := grammar{flags: "lrdt", values: "p"}.read(words[1:])
 	if why != "" || has(options, "p") {
@@ -117,14 +118,15 @@ func hash(r *reader, i int, words []Word, _ place) {
 	}
 }
 
-// enable can load builtins from files and switch the known ones off.
+// enable reads enable, which can load builtins from files and switch off the known
+// builtins.
 func enable(r *reader, i int, words []Word, _ place) {
 	if len(words) > 1 {
 		r.out.Commands[i].Opaque = "it changes the shell's own commands"
 	}
 }
 
-// jobs starts a command with -x.
+// jobs reads jobs, which starts a command with -x.
 func jobs(r *reader, i int, words []Word, at place) {
 	_, via := r.via1(i, words)
 	options, rest, why := grammar{flags: "lnprsx"}.read(words[1:])
@@ -135,7 +137,7 @@ func jobs(r *reader, i int, words []Word, at place) {
 	}
 }
 
-// alias gives later text another meaning.
+// alias reads alias, which gives another meaning to later text.
 func alias(r *reader, i int, words []Word, _ place) {
 	for _, w := range words[1:] {
 		name, _, ok := strings.Cut(w.Text, "=")
@@ -148,7 +150,7 @@ func alias(r *reader, i int, words []Word, _ place) {
 	}
 }
 
-// mapfile runs a text of its own with -C.
+// mapfile reads mapfile, which runs a text of its own with -C.
 func mapfile(r *reader, i int, words []Word, at place) {
 	for _, w := range words[1:] {
 		if w.Certainty != Exact || strings.HasPrefix(w.Text, "-") && strings.ContainsRune(w.Text, 'C') {
@@ -159,12 +161,12 @@ func mapfile(r *reader, i int, words []Word, at place) {
 	assigner(r, i, words, at)
 }
 
-// assigners are the builtins that are given names of variables, and how they
-// read their options. names are the options whose value is such a name.
+// assigners are the builtins whose words are names of variables, and how they read their
+// options. names are the options whose value is such a name.
 var assigners = map[string]struct {
 	grammar
 	names string
-	skip  int // operands in front of the names
+	skip  int // number of operands in front of the names
 }{
 	"read":      {grammar: grammar{flags: "ersE", values: "adinNptu"}, names: "a"},
 	"mapfile":   {grammar: grammar{flags: "t", values: "dnOsuCc"}},
@@ -174,7 +176,7 @@ var assigners = map[string]struct {
 	"unset":     {grammar: grammar{flags: "fvn"}},
 }
 
-// assigner reads a builtin that sets the variables that it is given the names of.
+// assigner reads a builtin that sets the variables that its words name.
 func assigner(r *reader, i int, words []Word, _ place) {
 	name := words[0].Text
 	how := assigners[name]
@@ -189,19 +191,19 @@ func assigner(r *reader, i int, words []Word, _ place) {
 		}
 	}
 	if name == "wait" || name == "unset" && has(options, "f") {
-		return // its operands are jobs or functions
+		return // the operands are jobs or functions
 	}
 	for _, w := range operands[min(how.skip, len(operands)):] {
 		if known := w.Certainty == Exact && w.Text != "PATH" && EffectOf(w.Text, unknown) != HoldsCode; name == "unset" && known && !strings.Contains(w.Text, "[") {
-			r.exports(w.Text) // without a variable, programs do what they do by themselves
+			r.exports(w.Text) // without a variable, programs have their own defaults
 			continue
 		}
 		r.assigned(i, w, unknown)
 	}
 }
 
-// assigned reads a word that a builtin takes for the name of a variable, which
-// it sets: it also computes the subscript.
+// assigned reads a word that a builtin takes as the name of a variable. The builtin sets
+// that variable and also computes the subscript.
 func (r *reader) assigned(i int, name, value Word) {
 	text := name.Text
 	if name.Certainty != Exact || !variable(text) {
@@ -210,14 +212,14 @@ func (r *reader) assigned(i int, name, value Word) {
 	if base, _, indexed := strings.Cut(text, "["); name.Certainty != Exact && (!indexed || !variable(base)) {
 		text = ""
 	} else if !variable(base) {
-		return // it complains, and sets nothing
+		return // the builtin reports an error, and sets nothing
 	}
 	if why := r.sets(text, value); why != "" {
 		r.out.Commands[i].Opaque = why
 	}
 }
 
-// declares reads a declaration that a program starts, as in "command export".
+// declares reads a declaration that a program starts, for example "command export".
 func declares(r *reader, i int, words []Word, _ place) {
 	for _, w := range words[1:] {
 		name, value, valued := strings.Cut(w.Text, "=")
@@ -234,14 +236,14 @@ func declares(r *reader, i int, words []Word, _ place) {
 	}
 }
 
-// printf sets a variable with -v.
+// printf reads printf, which sets a variable with -v.
 func printf(r *reader, i int, words []Word, _ place) {
 	operands := words[1:]
 	switch {
 	case len(operands) == 0:
 	case operands[0].Certainty != Exact:
 		if operands[0].Text == "" || operands[0].Text[0] == '-' {
-			r.assigned(i, unknown, unknown) // it may be -v
+			r.assigned(i, unknown, unknown) // the operand may be -v
 		}
 	case operands[0].Text == "-v" && len(operands) > 1:
 		r.assigned(i, operands[1], unknown)
@@ -250,7 +252,7 @@ func printf(r *reader, i int, words []Word, _ place) {
 	}
 }
 
-// let computes its operands, which may set any variable.
+// let reads let, which computes its operands. They may set any variable.
 func let(r *reader, i int, _ []Word, _ place) {
 	r.assigned(i, unknown, unknown)
 }
@@ -262,8 +264,8 @@ func asks(r *reader, i int, words []Word, _ place) {
 	}
 }
 
-// shopt switches on and off how the shell reads what follows, and with -o what
-// set does. These change nothing but which files a pattern names.
+// shopt reads shopt, which switches options for reading the following text, and with -o
+// those of set. The options in known only change which files a pattern names.
 func shopt(r *reader, i int, words []Word, _ place) {
 	known := fields("-s -u -q -p -su -qs extglob nullglob dotglob globstar failglob nocaseglob globskipdots globasciiranges nocasematch lastpipe inherit_errexit checkwinsize huponexit execfail xpg_echo")
 	for _, w := range words[1:] {
@@ -273,8 +275,8 @@ func shopt(r *reader, i int, words []Word, _ place) {
 	}
 }
 
-// subscripts makes a command opaque that computes subscripts, where the script
-// holds texts with commands in such.
+// subscripts makes a command that computes subscripts opaque, if the script contains texts
+// with commands in subscripts.
 func (r *reader) subscripts(i int) {
 	if c := &r.out.Commands[i]; c.Opaque == "" && r.risk() {
 		c.Opaque = "it takes a text for the name of a variable, and the script contains texts with commands in subscripts"

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Class says what a program does with what it is given.
+// Class says what kind of program a program is, by what it does with its arguments.
 type Class int
 
 // The classes.
@@ -16,10 +16,10 @@ const (
 	Shell                    // it runs scripts
 	Interpreter              // it runs programs in another language
 	Wrapper                  // it starts the program that its operands name
-	Runner                   // it runs commands in ways that are not looked through, or on another machine
+	Runner                   // it runs commands in ways that are not analyzed, or on another machine
 )
 
-// String is the class in words, with its article, for messages.
+// String returns the class in words, with its article, for messages.
 func (k Class) String() string {
 	switch k {
 	case Shell:
@@ -42,7 +42,7 @@ const (
 	otherWrappers = "env xargs watch busybox toybox"
 )
 
-// ClassOf is the class of a program, which may be named with its path.
+// ClassOf returns the class of a program, which may be named with its path.
 func ClassOf(program string) Class {
 	name := path.Base(program)
 	short := versionless(name)
@@ -68,7 +68,7 @@ func ClassOf(program string) Class {
 	return Plain
 }
 
-// Known are the programs whose class is not Plain, in order.
+// Known returns the programs whose class is not Plain, in order.
 func Known() []string {
 	all := slices.Concat(fields(shells), fields(foreignShells), fields(awks), fields(otherWrappers), slices.Collect(maps.Keys(wrappers)), slices.Collect(maps.Keys(programs())))
 	all = slices.DeleteFunc(all, func(name string) bool { return ClassOf(name) == Plain || strings.HasPrefix(name, ".") })

@@ -16,8 +16,8 @@
 // The files, each calling only those below it:
 //
 //	analyze.go     the commands of a script, and of a program
-//	class.go       what programs are there for
-//	runs.go        programs that run what they are given
+//	class.go       what kinds of programs there are
+//	runs.go        programs that run other programs or texts
 //	walk.go        statements
 //	expand.go      what a word runs while it is expanded
 //	program.go     what a program starts, by its arguments
@@ -25,21 +25,21 @@
 //	interpreter.go shells and the interpreters of other languages
 //	builtin.go     builtins of the shell
 //	wrapper.go     programs that start another
-//	nested.go      a text in the text
+//	nested.go      a text in the text of another command
 //	sed.go         programs of sed
 //	names.go       the files that words name
 //	loop.go        loops whose values are known
 //	words.go       the words that the shell makes of a word
-//	brace.go       braces in it
-//	ansi.go        escapes in it
+//	brace.go       braces in a word
+//	ansi.go        escapes in a word
 //	parse.go       from a text to statements
-//	guard.go       texts that are not given to the parser
+//	guard.go       refuses texts before the parser reads them
 //	listing.go     what was found so far
 //	variable.go    what a variable changes
-//	literal.go     programs whose words mean themselves
+//	literal.go     programs that do only what their words say
 //	option.go      options of a program
-//	script.go      what is returned
+//	script.go      the result: a script and its commands
 //
-// Four calls go up, since a text of the shell can be in every word of another: a
-// word and a nested text lead to statements, and a wrapper to a program.
+// Four calls go up this list, since every word of a command can contain another text of
+// the shell: a word and a nested text contain statements, and a wrapper starts a program.
 package shell

@@ -28,7 +28,7 @@ func (r *reader) inPart(part syntax.WordPart) {
 	case *syntax.ArithmExp:
 		r.arithmetic(p.X)
 	case *syntax.ExtGlob:
-		// The parser keeps the pattern as text: what it expands is not seen.
+		// The parser keeps the pattern as text, so expansions in it are not seen.
 		if strings.ContainsAny(p.Pattern.Value, "$`<>;&|()\\\"'") {
 			r.opaque("it contains an extended pattern", offset(p.Pos()), offset(p.End()), p.Pos().Line())
 		}
@@ -37,9 +37,9 @@ func (r *reader) inPart(part syntax.WordPart) {
 	}
 }
 
-// inQuotes reads the parts of a quoted text or a here-document. Single quotes in
-// an expansion there are quotes to the parser, and mostly letters to bash: what
-// stands between them runs, and where they end is another place.
+// inQuotes reads the parts of a quoted text or a here-document. There, single quotes in an
+// expansion are quotes for the parser, but mostly ordinary letters for bash: bash runs the
+// commands between them, and sees another end of the expansion.
 func (r *reader) inQuotes(parts []syntax.WordPart) {
 	for _, part := range parts {
 		if p, ok := part.(*syntax.ParamExp); ok && singleQuotes(p) {
@@ -89,7 +89,7 @@ func (r *reader) inParam(p *syntax.ParamExp) {
 	if (op == syntax.AssignUnset || op == syntax.AssignUnsetOrNull) && p.Param != nil {
 		name := p.Param.Value
 		if p.Excl {
-			name = "" // the variable whose name it holds
+			name = "" // the variable is the one whose name is in p.Param
 		}
 		r.setsAt(name, r.word(p.Exp.Word), from, to, line)
 	}
@@ -99,14 +99,14 @@ func (r *reader) inParam(p *syntax.ParamExp) {
 	r.inWord(p.Exp.Word)
 }
 
-// subscript reads what stands between [ and ] of an array.
+// subscript reads the text between [ and ] of an array.
 func (r *reader) subscript(x syntax.ArithmExpr) {
 	w, ok := x.(*syntax.Word)
 	switch {
 	case !ok:
 		r.arithmetic(x)
 	case w.Lit() != "@" && w.Lit() != "*":
-		// bash expands what quote removal leaves of it once more.
+		// bash expands the text again that is left after quote removal.
 		var f freedom
 		for _, part := range w.Parts {
 			f.part(part)
@@ -118,8 +118,8 @@ func (r *reader) subscript(x syntax.ArithmExpr) {
 	}
 }
 
-// arithmetic reads an expression. bash computes the value of a variable in it
-// as an expression too, and runs the substitutions of subscripts in that.
+// arithmetic reads an expression. bash also computes the value of a variable in an
+// expression as an expression, and runs the substitutions in its subscripts.
 func (r *reader) arithmetic(x syntax.ArithmExpr) {
 	if r.err != nil {
 		return
@@ -127,7 +127,7 @@ func (r *reader) arithmetic(x syntax.ArithmExpr) {
 	switch x := x.(type) {
 	case nil:
 	case *syntax.BinaryArithm:
-		var right []syntax.ArithmExpr // as the long chains of commands
+		var right []syntax.ArithmExpr // a loop instead of recursion, as for the long chains of commands
 		for {
 			if name, ok := assigned(x); ok {
 				r.setsAt(name, unknown, offset(x.Pos()), offset(x.End()), x.Pos().Line())
@@ -168,7 +168,7 @@ func (r *reader) computed(x *syntax.Word) {
 	}
 }
 
-// assigned is the variable that an expression sets.
+// assigned returns the variable that an expression sets.
 func assigned(x *syntax.BinaryArithm) (string, bool) {
 	op := x.Op.String()
 	if !strings.HasSuffix(op, "=") || op == "==" || op == "!=" || op == "<=" || op == ">=" {
@@ -177,7 +177,7 @@ func assigned(x *syntax.BinaryArithm) (string, bool) {
 	return operand(x.X), true
 }
 
-// operand is the name of the variable that an operand is, or "".
+// operand returns the name of the variable that an operand is, or "".
 func operand(x syntax.ArithmExpr) string {
 	w, ok := x.(*syntax.Word)
 	if !ok {
@@ -191,17 +191,17 @@ func operand(x syntax.ArithmExpr) string {
 	return w.Lit()
 }
 
-// evaluates notes a place where bash reads a text as an expression, in which a
-// subscript can run commands: x='a[$(id)]'; echo $((x)). It is opaque where the
-// script holds the makings of such a text.
+// evaluates adds an opaque command at a place where bash reads a text as an expression, if
+// the script contains parts of a text whose subscript could run commands: x='a[$(id)]';
+// echo $((x)).
 func (r *reader) evaluates(why string, from, to int, line uint) {
 	if r.risk() {
 		r.opaque(why+", and the script contains texts with commands in subscripts", from, to, line)
 	}
 }
 
-// evaluatesWords is evaluates for the operands of a command that takes names of
-// variables.
+// evaluatesWords does the same as evaluates, for the operands of a command that takes names
+// of variables.
 func (r *reader) evaluatesWords(words []Word, from, to int, line uint) {
 	for _, w := range words {
 		if w.Certainty != Exact || strings.ContainsRune(w.Text, '[') {

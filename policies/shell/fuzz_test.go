@@ -10,7 +10,8 @@ import (
 	"belljar.dev/policies/shell"
 )
 
-// Whatever the text, Analyze answers, within its bounds, and twice the same.
+// Whatever the text is, Analyze returns, stays within its bounds, and returns the same
+// twice.
 func FuzzAnalyze(f *testing.F) {
 	for _, s := range []string{
 		"git status", "echo \"$(a `b` 'c')\" > d 2>&1 & <(e)", "a=(1) b[1]=2 ${c:-d} $((e)) {f,g} # h",
@@ -41,14 +42,14 @@ func FuzzAnalyze(f *testing.F) {
 		if show(s) != show(again) || (err == nil) != (errAgain == nil) {
 			t.Fatalf("%q: got %s (%v), then %s (%v)", text, show(s), err, show(again), errAgain)
 		}
-		// A text behind a comment's end is no other text.
+		// A text behind a comment is read in the same way as without the comment.
 		if more, moreErr := shell.Analyze("# x\n" + text); err == nil && moreErr == nil && show(more) != show(s) {
 			t.Fatalf("%q behind a comment: got %s, want %s", text, show(more), show(s))
 		}
 	})
 }
 
-// Parsers and whatever they keep are not shared between goroutines.
+// Parsers and their state are not shared between goroutines.
 func TestConcurrent(t *testing.T) {
 	scripts := []string{"git log $'\\x61' {a,b}", "rm -rf \"$x\" | tee f", "bash -c 'c {d,e} $'\"'\\x66'\"", strings.Repeat("$(", 100), "for f in a b; do c $f; done", "a <<E\n$(b)\nE"}
 	want := make([]string, len(scripts))

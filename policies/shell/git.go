@@ -11,8 +11,8 @@ var gitOptions = grammar{
 	valued: "git-dir work-tree namespace config-env super-prefix attr-source list-cmds",
 }
 
-// git finds the subcommand behind git's own options: it finds "git push" in
-// "git -C /x push". It also looks for the settings that are commands.
+// git finds the subcommand behind git's own options: it finds "git push" in "git -C /x
+// push". It also looks for settings that contain commands.
 func git(r *reader, i int, words []Word, at place) {
 	c := &r.out.Commands[i]
 	_, via := r.via1(i, words)
@@ -58,7 +58,7 @@ func git(r *reader, i int, words []Word, at place) {
 	}
 }
 
-// gitText reads the subcommands that are given a command.
+// gitText reads the subcommands that have a command among their arguments.
 func gitText(r *reader, i int, rest []Word, via []string, at place) {
 	assigns := r.out.Commands[i].Assigns
 	why := ""
@@ -98,7 +98,7 @@ func gitText(r *reader, i int, rest []Word, via []string, at place) {
 	}
 }
 
-// gitPrograms are the options of subcommands that name a program which git runs.
+// gitPrograms are the options of subcommands that name a program that git runs.
 var gitPrograms = map[string]wordList{
 	"grep":  "-O --open-files-in-pager",
 	"clone": "-u --upload-pack", "fetch": "--upload-pack", "pull": "--upload-pack",
@@ -107,8 +107,8 @@ var gitPrograms = map[string]wordList{
 	"send-email": "--smtp-server --sendmail-cmd --to-cmd --cc-cmd --header-cmd",
 }
 
-// namesProgram reports whether a word of a subcommand is one of gitPrograms:
-// whole, abbreviated, or with its value behind it.
+// namesProgram reports whether a word of a subcommand is an option in gitPrograms: in full,
+// abbreviated, or with its value behind it.
 func namesProgram(subcommand string, w Word) bool {
 	return slices.ContainsFunc(gitPrograms[subcommand].names(), func(option string) bool {
 		name, _, _ := strings.Cut(w.Text, "=")

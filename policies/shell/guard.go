@@ -7,30 +7,30 @@ import (
 	"strings"
 )
 
-// Bounds of what is read.
+// Bounds of a text that is read.
 const (
 	MaxText     = 64 << 10 // bytes of a script
-	MaxDepth    = 64       // substitutions, brackets and quotes in each other
+	MaxDepth    = 64       // levels of nested substitutions, brackets and quotes
 	MaxCommands = 1000
 
 	maxNested = 4 * MaxText // bytes of all nested texts together, for example those of bash -c
-	maxWords  = 1024        // that braces may make of one word
+	maxWords  = 1024        // words that braces may make of one word
 	maxMade   = 4 * MaxText // bytes that braces may make of one script
 )
 
-// guard refuses what must not reach the parser.
+// guard refuses texts that must not reach the parser.
 //
-// The parser calls itself for each level of nesting, without a bound: some
-// hundred thousand levels exhaust the stack, which ends the process. nested
-// counts in one pass over the bytes, and never less than the levels of brackets
-// outside quotes; what it does not count (quotes as levels, keywords, operators
-// of arithmetic) is bounded by the length of the text and by shallow.
+// The parser calls itself for each level of nesting, without a bound: some hundred thousand
+// levels exhaust the stack, which ends the process. nested counts the levels of brackets
+// outside quotes, or more, in one pass over the bytes. The levels that it does not count
+// (quotes, keywords, operators of arithmetic) are bounded by the length of the text and by
+// shallow.
 func guard(text string) *Error {
 	if len(text) > MaxText {
 		return &Error{Kind: TooLong, Offset: MaxText, Why: "it is longer than 64 KiB"}
 	}
-	// bash drops NUL bytes and takes a carriage return for a letter, which the
-	// parser takes for a blank; it marks its own text with the other two.
+	// bash drops NUL bytes, and takes a carriage return for a letter, which the parser
+	// takes for a blank. It uses the other two characters as marks in its own text.
 	if i := strings.IndexAny(text, "\x00\r\x01\x7f"); i >= 0 {
 		why := "it contains a control character that shells read in different ways"
 		switch text[i] {
@@ -51,8 +51,7 @@ func deep(at int) *Error {
 	return &Error{Kind: TooDeep, Offset: at, Why: "it nests more than 64 levels deep"}
 }
 
-// nested is the first byte at which more than MaxDepth opening brackets have
-// not been closed, or -1.
+// nested returns the first byte at which more than MaxDepth brackets are open, or -1.
 func nested(text string) int {
 	depth := 0
 	for i := range len(text) {
@@ -68,27 +67,27 @@ func nested(text string) int {
 	return -1
 }
 
-// maxFrames is how many calls the parser may be in at once: MaxDepth levels
-// take a dozen each.
+// maxFrames bounds the depth of the parser's calls: each of MaxDepth levels takes about a
+// dozen calls.
 const maxFrames = 1500
 
 var errDeep = errors.New("too deep")
 
-// shallow hands a text to the parser, a kilobyte at most at a time, and refuses
-// to go on once the parser stands too many calls deep. It sees nesting of every
-// kind, also where quotes hide brackets from nested.
+// shallow passes a text to the parser, at most a kilobyte at a time. It returns an error if
+// the depth of the parser's calls is too large. So it sees nesting of every kind, also if
+// quotes hide brackets from nested.
 type shallow struct {
 	text string
 	at   int
-	from int // calls below the parser's own
+	from int // depth of calls when the parser starts
 	pcs  []uintptr
 }
 
-// reset starts a text.
+// reset starts a new text.
 func (s *shallow) reset(text string) {
 	s.text, s.at, s.from = text, 0, 0
 	if len(text) < 512 {
-		return // the parser has it all with the first read
+		return // the first read gives the parser the whole text
 	}
 	if s.pcs == nil {
 		s.pcs = make([]uintptr, maxFrames+1)
@@ -96,7 +95,7 @@ func (s *shallow) reset(text string) {
 	s.from = runtime.Callers(1, s.pcs)
 }
 
-// Read is io.Reader.
+// Read implements io.Reader.
 func (s *shallow) Read(b []byte) (int, error) {
 	if s.at == len(s.text) {
 		return 0, io.EOF

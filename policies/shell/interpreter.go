@@ -11,7 +11,7 @@ var shellOptions = grammar{
 	valued: "init-file rcfile",
 }
 
-// shell reads sh and bash: the text of -c, a file, or their input.
+// shell reads sh and bash, which run the text of -c, a file, or their input.
 func shell(r *reader, i int, words []Word, at place) {
 	name, via := r.via1(i, words)
 	c := &r.out.Commands[i]
@@ -50,8 +50,8 @@ func shell(r *reader, i int, words []Word, at place) {
 	c.Wrapper = c.Opaque == "" && installed(words[0].Text)
 }
 
-// harmless reports whether all that -o switches on or off changes nothing about
-// which commands a text runs.
+// harmless reports whether the options that -o switches do not change which commands a text
+// runs.
 func harmless(options []option) bool {
 	for _, o := range options {
 		if o.name != "o" {
@@ -77,8 +77,8 @@ func setsCode(assigns []Assign) bool {
 	return false
 }
 
-// foreignShell lists what a text would run in bash; the shell itself may read
-// it otherwise.
+// foreignShell lists what a text would run in bash; the shell itself may read the text
+// differently.
 func foreignShell(r *reader, i int, words []Word, at place) {
 	_, via := r.via1(i, words)
 	for k, w := range words[1:] {
@@ -90,17 +90,17 @@ func foreignShell(r *reader, i int, words []Word, at place) {
 	r.out.Commands[i].Opaque = "it is another shell than bash"
 }
 
-// interpreter is a program for texts in another language. An option that its
-// grammar does not have makes it opaque: the next word could be the option's
-// value, or the file that it runs, and what follows more options.
+// interpreter is a program that runs texts in another language. An option that its grammar
+// does not have makes it opaque: the next word could be the option's value, or the file
+// that it runs, and further options could follow.
 type interpreter struct {
 	grammar
-	inline string   // short options with which a text of it stands on the command line, or is read from its input
-	long   wordList // long ones
-	last   string   // the short option that is the last: what follows are the program's words
-	module wordList // values of it that name no more than a program of the language
-	file   string   // short options that name the files which it runs
-	all    bool     // whatever it is given, it reads commands
+	inline string   // short options with which a program text is on the command line, or is read from the input
+	long   wordList // long options of the same kind
+	last   string   // the short option that is the last one: the words behind it are the program's own
+	module wordList // values of last that only name a module of the language
+	file   string   // short options that name the files that the interpreter runs
+	all    bool     // it reads commands, whatever its arguments are
 }
 
 const (
@@ -108,8 +108,8 @@ const (
 	whyInput  = "it reads its program from its input"
 )
 
-// modules are those of Python that run no text that they are given: timeit, pdb,
-// trace and others do.
+// modules are the modules of Python that do not run a text from their arguments. For
+// example, timeit, pdb and trace run such a text.
 const modules wordList = "pytest unittest pip venv virtualenv ensurepip http.server json.tool compileall py_compile black ruff mypy flake8 isort pylint build twine coverage pyflakes pycodestyle bandit sphinx mkdocs django flask uvicorn gunicorn celery alembic tarfile zipfile gzip calendar base64 sysconfig site platform"
 
 var interpreters = map[string]interpreter{
@@ -130,14 +130,15 @@ var interpreters = map[string]interpreter{
 	"psql mysql mariadb": {grammar: grammar{flags: "V?", long: "version help"}, all: true},
 }
 
-// run reads an interpreter: its language is not read here.
+// run reads an interpreter. Texts in its language are not read here.
 func (n interpreter) run(r *reader, i int, words []Word, _ place) {
 	if why := n.doubt(words[1:]); why != "" {
 		r.out.Commands[i].Opaque = why
 	}
 }
 
-// doubt is why an interpreter with these words may run what they do not name, or "".
+// doubt returns why an interpreter with these words may run something that the words do not
+// name, or "".
 func (n interpreter) doubt(words []Word) string {
 	file, alone := false, len(words) == 1
 	for len(words) > 0 {
@@ -170,7 +171,7 @@ func (n interpreter) doubt(words []Word) string {
 		case why != "":
 			return why
 		case alone && has(options, "help", "version", "V", "h", "v"):
-			return "" // the program shows its help, and ends
+			return "" // the program only shows its help
 		case n.long.hasOne(options), has(options, strings.Split(n.inline, "")...):
 			return whyInline
 		}
@@ -186,7 +187,7 @@ func (n interpreter) doubt(words []Word) string {
 	return n.operands(nil, file)
 }
 
-// operands is doubt behind the options.
+// operands returns the doubt about the words behind the options.
 func (n interpreter) operands(words []Word, file bool) string {
 	switch {
 	case n.all:
@@ -196,7 +197,7 @@ func (n interpreter) operands(words []Word, file bool) string {
 	case len(words) == 0:
 		return whyInput
 	}
-	if words[0].Text != "run" { // of bun and deno, which have options of theirs behind it
+	if words[0].Text != "run" { // for run of bun and deno, further options may follow
 		words = words[:1]
 	}
 	for _, w := range words {
@@ -208,7 +209,7 @@ func (n interpreter) operands(words []Word, file bool) string {
 	return ""
 }
 
-// sqlite is opaque but for a database and statements that can start nothing.
+// sqlite is opaque, except with a database and statements that can start nothing.
 func sqlite(r *reader, i int, words []Word, _ place) {
 	c := &r.out.Commands[i]
 	c.Opaque = "it runs the commands that it is given, or reads from a file or its input"
@@ -234,8 +235,8 @@ func sqlite(r *reader, i int, words []Word, _ place) {
 	}
 }
 
-// awk is opaque where its program may start others: by system, by a pipe, or
-// by a function that is named in a variable; and where it comes from a file.
+// awk is opaque if its program may start other programs: by system, by a pipe, or by a
+// function that a variable names. It is also opaque if its program comes from a file.
 func awk(r *reader, i int, words []Word, _ place) {
 	c := &r.out.Commands[i]
 	options, rest, why := grammar{values: "FvfEi", valued: "field-separator assign file exec include", long: "version help"}.read(words[1:])

@@ -12,39 +12,39 @@ import (
 type reader struct {
 	wordReader
 
-	inherited []Assign // set for all commands of the text by whatever runs it
-	depth     int      // texts in texts
-	taken     int      // bytes of texts in texts so far
+	inherited []Assign // variables that the starting program sets for all commands of the text
+	depth     int      // nesting depth of texts in texts
+	taken     int      // bytes of nested texts so far
 	stmts     []*syntax.Stmt
-	rounds    int      // times that the body of the loops around is read
-	free      *freedom // of stmts; nil until asked for
-	risky     bool     // a text around this one holds what risk looks for
+	rounds    int      // how often the body of the enclosing loops is read
+	free      *freedom // freedom of stmts; nil until it is needed
+	risky     bool     // an enclosing text contains what risk looks for
 }
 
 func newReader(out *Script) reader {
 	return reader{wordReader: wordReader{listing: listing{out: out}}}
 }
 
-// wordReader says which words the shell makes of a word of the text.
+// wordReader finds the words into which the shell changes a word of the text.
 type wordReader struct {
 	listing
 
-	made int // bytes that braces made
+	made int // bytes of the words that braces have made
 }
 
-// listing is what was found so far, and what is known of the text that is read.
+// listing contains what was found so far, and what is known about the text that is read.
 type listing struct {
 	out *Script
 	err *Error
 
-	place        // where the text that is read stands
-	text  string // that text
+	place        // place of the text that is read
+	text  string // the text that is read
 	via   []string
-	loops map[string]string // variables of loops whose value is known
+	loops map[string]string // values of loop variables that are known
 }
 
-// place is where in the script a text stands. The text of another command's
-// word has one place as a whole.
+// place is the place of a text in the script. The text in a word of another command has
+// only one place, as a whole.
 type place struct {
 	start, end, line int
 	whole            bool
@@ -72,14 +72,14 @@ func (r *listing) emit(c Command, at place) int {
 			return o.Start == c.Start && o.End == c.End && reflect.DeepEqual(o.Words, c.Words)
 		}
 		if i := slices.IndexFunc(r.out.Commands, same); i >= 0 {
-			return i // as in the round before
+			return i // the same command was found in the round before
 		}
 	}
 	r.out.Commands = append(r.out.Commands, c)
 	return len(r.out.Commands) - 1
 }
 
-// opaque notes that something at a place may run commands that are not listed.
+// opaque adds an opaque command: something at a place may run commands that are not listed.
 func (r *listing) opaque(why string, from, to int, line uint) {
 	text := ""
 	if from >= 0 && to <= len(r.text) && from <= to {
@@ -88,7 +88,7 @@ func (r *listing) opaque(why string, from, to int, line uint) {
 	r.emit(Command{Words: []Word{{Certainty: Any}}, Via: r.via, Opaque: why, Text: text}, r.at(from, to, line))
 }
 
-// at is the place of what stands between two positions of the text.
+// at returns the place of the text between two positions.
 func (r *listing) at(from, to int, line uint) place {
 	if r.whole {
 		return r.place
@@ -104,9 +104,9 @@ func (r *listing) slice(from, to int) string {
 	return strings.TrimSpace(r.text[from:to])
 }
 
-// sets notes a variable that is set for what follows, in whatever way, and is
-// why that makes the script opaque, or "". The name may have a subscript, and is
-// "" where it is not known.
+// sets records a variable that is set for the following commands, in whatever way. It
+// returns why that makes the script opaque, or "". name may have a subscript, and is "" if
+// it is not known.
 func (r *listing) sets(name string, value Word) (why string) {
 	name, _, _ = strings.Cut(name, "[")
 	if !local(name) {
@@ -115,7 +115,8 @@ func (r *listing) sets(name string, value Word) (why string) {
 	return r.affects(name, EffectOf(name, value))
 }
 
-// affects notes what a variable changes that is set for what follows.
+// affects records the effect of a variable that is set for the following commands. It
+// returns why that makes the script opaque, or "".
 func (r *listing) affects(name string, e Effect) (why string) {
 	switch e {
 	case HoldsCode:
@@ -132,21 +133,22 @@ func (r *listing) affects(name string, e Effect) (why string) {
 	return ""
 }
 
-// setsAt is sets for what stands between two positions of the text.
+// setsAt does the same as sets, for the text between two positions, and adds an opaque
+// command if necessary.
 func (r *listing) setsAt(name string, value Word, from, to int, line uint) {
 	if why := r.sets(name, value); why != "" {
 		r.opaque(why, from, to, line)
 	}
 }
 
-// exports notes a variable that programs will see, whatever its name.
+// exports records a variable that programs can see, whatever its name is.
 func (r *listing) exports(name string) {
 	if !slices.Contains(r.out.Sets, name) {
 		r.out.Sets = append(r.out.Sets, name)
 	}
 }
 
-// bound is the value of a variable that a loop around the word gives it.
+// bound returns the value that an enclosing loop gives to a variable.
 func (r *listing) bound(p *syntax.ParamExp) (string, bool) {
 	if len(r.loops) == 0 || p.Param == nil || p.Excl || p.Length || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Names != 0 || p.Exp != nil {
 		return "", false
@@ -158,9 +160,9 @@ func (r *listing) bound(p *syntax.ParamExp) (string, bool) {
 // unknown is a value that is only known when the script runs.
 var unknown = Word{Certainty: Any}
 
-// local reports whether only the shell sees a variable of that name unless it
-// is exported: by custom, one of small letters. Those of proxies and of npm are
-// the exceptions.
+// local reports whether only the shell sees a variable with that name unless it is
+// exported. By custom, these are names in small letters, except the variables of proxies
+// and of npm.
 func local(name string) bool {
 	return name != "" && strings.ToLower(name) == name && !strings.Contains(name, "proxy") && !strings.HasPrefix(name, "npm_")
 }

@@ -7,11 +7,11 @@ import (
 	"sync"
 )
 
-// literals are the programs that do what their words say, and nothing else: none
-// of them runs another program, reads settings from a file that a box can write,
-// or has a word that makes it do so. A yes to any other program is for once:
-// what git, npm, curl or terraform do with the same words depends on hooks, on
-// settings in files or on the project, which may differ at the next call.
+// literals are the programs that do what their words say, and nothing else: none of them
+// runs another program, reads settings from a file that a box can write, or has a word that
+// makes it do so. A yes to any other program is valid only once: what git, npm, curl or
+// terraform do with the same words depends on hooks, on settings in files or on the
+// project, which may differ at the next call.
 var literals = sync.OnceValue(func() []string {
 	return fields(`
 	: basename cat cd chgrp chmod chown cksum cmp comm cp cut date dd df dirname du echo expand expr factor false fold head hostname id
@@ -23,10 +23,10 @@ var literals = sync.OnceValue(func() []string {
 // Literal reports whether a program is one of literals.
 func Literal(program string) bool { return slices.Contains(literals(), program) }
 
-// ofShell are commands of the shell that run nothing by themselves.
+// ofShell are commands of the shell that do not run other commands.
 const ofShell wordList = "[[ break continue declare dirs exit export getopts let local mapfile popd pushd read readarray readonly return set shift shopt times type typeset ulimit umask unset wait"
 
-// OfShell reports whether a command is the shell's own, and runs nothing.
+// OfShell reports whether a command is the shell's own, and does not run other commands.
 func OfShell(name string) bool { return ofShell.has(name) }
 
 func literal(to []cell, text string) []cell {
@@ -36,10 +36,10 @@ func literal(to []cell, text string) []cell {
 	return to
 }
 
-// fields makes the tables shorter.
+// fields has a short name, which keeps the tables short.
 func fields(s string) []string { return strings.Fields(s) }
 
-// join joins words by blanks, like eval.
+// join joins words with blanks, as eval does.
 func join(words []Word) Word {
 	texts := make([]string, len(words))
 	w := Word{}
@@ -51,9 +51,9 @@ func join(words []Word) Word {
 	return w
 }
 
-// installed reports whether a program is named as one of the system's: by its
-// bare name, or in a directory of the system. Another file of the same name may
-// do anything beside what it is given to start.
+// installed reports whether a program is named as one of the system's: by its bare name, or
+// in a directory of the system. Another file with the same name may do anything in addition
+// to starting other programs.
 func installed(program string) bool {
 	switch dir, _ := path.Split(program); dir {
 	case "", "/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/", "/usr/local/bin/":

@@ -6,23 +6,23 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// maxRounds bounds how often the body of a loop, and of the loops around it, is
-// read with the words that its variable takes.
+// maxRounds bounds how often the body of a loop is read, with the values of its variable
+// and of the variables of enclosing loops.
 const maxRounds = 16
 
-// freedom is what a text says about its variables as a whole.
+// freedom contains what a whole text does to its variables.
 type freedom struct {
-	names   map[string]bool // variables set otherwise than by one loop
-	loops   map[string]bool // variables of loops
-	all     bool            // any variable may be set: by a command that is given names
-	bracket bool            // a quoted text holds [
-	dollar  bool            // a quoted text holds $ or a backtick
+	names   map[string]bool // variables that are not only set by one loop
+	loops   map[string]bool // variables that loops set
+	all     bool            // any variable may be set: a command has names of variables as arguments
+	bracket bool            // a quoted text contains [
+	dollar  bool            // a quoted text contains $ or a backtick
 }
 
 // sets reports whether a loop's variable may change in the loop's body.
 func (f *freedom) sets(name string) bool { return f.all || f.names[name] }
 
-// freedom reads the whole text once.
+// freedom reads the whole text, but only once.
 func (r *reader) freedom() *freedom {
 	if r.free != nil {
 		return r.free
@@ -56,7 +56,7 @@ func (f *freedom) node(n syntax.Node) bool {
 		f.all = f.all || n.Exp != nil && (n.Exp.Op == syntax.AssignUnset || n.Exp.Op == syntax.AssignUnsetOrNull)
 	case *syntax.Word:
 		if lit := n.Lit(); lit == "[" || lit == "[[" {
-			return true // the commands
+			return true // these words are commands
 		}
 		for _, part := range n.Parts {
 			f.part(part)
@@ -65,7 +65,7 @@ func (f *freedom) node(n syntax.Node) bool {
 	return true
 }
 
-// part looks at a text that nothing expands.
+// part looks at a text that the shell does not expand.
 func (f *freedom) part(part syntax.WordPart) {
 	text := ""
 	switch p := part.(type) {
@@ -85,20 +85,20 @@ func (f *freedom) part(part syntax.WordPart) {
 	f.dollar = f.dollar || strings.ContainsAny(text, "$`")
 }
 
-// setsVariables reports whether a command may set variables that it is given
-// the names of, or run text that does.
+// setsVariables reports whether a command may set variables that its arguments name, or run
+// text that sets variables.
 func setsVariables(program *syntax.Word) bool {
 	switch program.Lit() {
 	case "", "eval", "source", ".", "read", "mapfile", "readarray", "printf", "getopts", "let", "unset",
 		"declare", "typeset", "local", "export", "readonly", "builtin", "command", "trap", "wait", "set", "shift":
 		return true
 	}
-	return strings.ContainsAny(program.Lit(), `\{`) // eval may be spelt e\val and {eval,x=y}
+	return strings.ContainsAny(program.Lit(), `\{`) // eval may be spelled e\val or {eval,x=y}
 }
 
-// risk reports whether the quoted texts of the script hold both a [ and a $ or
-// a backtick. A text that comes from elsewhere (a file, the environment) is not
-// in the script and not seen.
+// risk reports whether the quoted texts of the script contain both a [ and a $ or a
+// backtick. A text that comes from elsewhere (a file, the environment) is not in the script
+// and is not seen.
 func (r *reader) risk() bool {
 	if !r.risky && strings.ContainsAny(r.text, "[\\") && strings.ContainsAny(r.text, "$`\\") {
 		r.risky = r.freedom().bracket && r.freedom().dollar

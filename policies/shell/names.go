@@ -15,13 +15,13 @@ const (
 // Names are what the words of a script may name: see Script.Names.
 type Names struct {
 	Programs []string // bare names of programs, to be found along PATH
-	Files    []string // what may be files, relative to one of Dirs or absolute
-	Dirs     []string // where relative names may begin: "" is where the script begins
-	More     string   // why there may be others; empty where all are listed
+	Files    []string // names that may be files, relative to one of Dirs or absolute
+	Dirs     []string // directories to which relative names may be relative: "" is where the script begins
+	More     string   // why there may be other names; empty if all are listed
 }
 
-// projects are files that programs read by themselves in the directory where they
-// begin, and that name something to run.
+// projects are files that programs read by themselves in their working directory, and that
+// name something to run.
 var projects = map[string]wordList{
 	"make gmake":                   "GNUmakefile makefile Makefile",
 	"npm npx yarn pnpm bun":        "package.json .npmrc .yarnrc.yml",
@@ -41,9 +41,9 @@ var projects = map[string]wordList{
 	"meson":                        "meson.build",
 }
 
-// Names lists what the words of a script may name. It knows nothing of the
-// programs' options: each word, what stands behind an = or an @ in it, and what
-// is behind a short option is a name that may be one of a file.
+// Names lists what the words of a script may name. It does not know the options of
+// programs: each word may be the name of a file, and so may the text behind an = or an @ in
+// a word, and the text behind a short option.
 func (s Script) Names() Names {
 	n := Names{Dirs: []string{""}}
 	literal := func(c Command) bool {
@@ -53,8 +53,8 @@ func (s Script) Names() Names {
 	for i := range s.Commands {
 		c := &s.Commands[i]
 		if allLiteral && literal(*c) {
-			// The content of its files does not change what runs: no other program gets
-			// what it prints or copies.
+			// The content of the command's files does not change what runs: no other
+			// program gets what the command prints or copies.
 			n.add(&n.Programs, c.Words[0].Text, maxNames)
 			if c.Words[0].Text == "cd" {
 				n.words("cd", c.Words[1:])
@@ -92,7 +92,7 @@ func (s Script) Names() Names {
 func (n *Names) words(program string, words []Word) {
 	for k, w := range words {
 		if w.Certainty != Exact {
-			continue // the script is unsure anyway
+			continue // the script is unsure because of this word anyway
 		}
 		text := w.Text
 		moves := program == "cd" || program == "pushd"
@@ -122,12 +122,12 @@ func (n *Names) words(program string, words []Word) {
 	}
 }
 
-// moves notes a directory in which what follows may begin.
+// moves records a directory that may be the working directory of the following commands.
 func (n *Names) moves(dir string) {
 	for _, from := range slices.Clone(n.Dirs) {
 		to := dir
 		if !path.IsAbs(dir) {
-			to = strings.TrimPrefix(from+"/"+dir, "/") // behind a link, .. is not what path.Join makes of it
+			to = strings.TrimPrefix(from+"/"+dir, "/") // behind a link, .. can be another directory than path.Join returns
 		}
 		n.add(&n.Dirs, to, maxDirs)
 	}

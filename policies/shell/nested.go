@@ -1,6 +1,6 @@
 package shell
 
-// read reads a text, and returns what is wrong with it.
+// read reads a text, and returns its fault or nil.
 func (r *reader) read(text string, at place) *Error {
 	stmts, fault := parse(&bashParsers, text)
 	r.text, r.place, r.stmts, r.free = text, at, stmts, nil
@@ -8,8 +8,8 @@ func (r *reader) read(text string, at place) *Error {
 	return fault
 }
 
-// nested reads the text that a command is given, and says why it may run more
-// than is listed then. extra are variables that the command sets for it.
+// nested reads the text that another command runs. It returns why the text may run more
+// than is then listed, or "". extra are variables that the command sets for the text.
 func (r *reader) nested(text string, via []string, at place, extra []Assign, sameShell bool) string {
 	r.taken += len(text)
 	switch {
@@ -32,7 +32,7 @@ func (r *reader) nested(text string, via []string, at place, extra []Assign, sam
 		r.err = inner.err
 	}
 	if sameShell {
-		r.loops = nil // it may have set them
+		r.loops = nil // the text may have set the loop variables
 	}
 	if fault != nil {
 		return "the text that it is given cannot be read: " + fault.Why

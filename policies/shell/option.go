@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// grammar is how a program reads the options in front of its operands. It stops
+// grammar says how a program reads the options in front of its operands. The program stops
 // at the first word that is not an option, like all programs that start others.
 type grammar struct {
 	flags    string   // short options without a value
-	values   string   // short options with one: the rest of the word, or the next
+	values   string   // short options with a value: the rest of the word, or the next word
 	attached string   // short options with the rest of the word, if any, as a value
-	long     wordList // long options without a value, or with one behind a = only
-	valued   wordList // long options with a value, behind a = or in the next word
+	long     wordList // long options without a value, or with a value only behind a =
+	valued   wordList // long options with a value behind a = or in the next word
 	plus     string   // short options that may begin with + as well
 }
 
@@ -20,11 +20,11 @@ type grammar struct {
 type option struct {
 	name  string // "u" or "user"
 	value Word
-	given bool // it has a value
+	given bool // the option has a value
 }
 
-// wordList is words in one text, which is split when somebody looks into it: the tables have
-// hundreds, and few starts of the program read a script.
+// wordList is a list of words in one text, which is split when the list is used: the tables
+// have hundreds of words, and few starts of the program read a script.
 type wordList string
 
 func (l wordList) names() []string { return strings.Fields(string(l)) }
@@ -42,8 +42,7 @@ const (
 	whyUnknown = "it has an option that is not known here"
 )
 
-// read splits words into options and the rest. why says why it could not, or is
-// empty.
+// read splits words into options and the rest. why is the reason if it could not, or "".
 func (g grammar) read(words []Word) (options []option, rest []Word, why string) {
 	for len(words) > 0 {
 		w := words[0]
@@ -73,8 +72,8 @@ func (g grammar) read(words []Word) (options []option, rest []Word, why string) 
 	return options, nil, ""
 }
 
-// longOption reads --name, which may be any beginning of a name that no other
-// has.
+// longOption reads --name. The name may be shortened as long as no other name has the same
+// beginning.
 func (g grammar) longOption(words []Word) (o option, took int, why string) {
 	w := words[0]
 	name, value, given := strings.Cut(w.Text[2:], "=")
@@ -86,7 +85,7 @@ func (g grammar) longOption(words []Word) (o option, took int, why string) {
 		for _, n := range all.names() {
 			switch {
 			case n == name:
-				full, found = n, -1000 // no other counts
+				full, found = n, -1000 // a full name counts more than any other match
 			case strings.HasPrefix(n, name):
 				if found++; found == 1 {
 					full = n
@@ -104,10 +103,10 @@ func (g grammar) longOption(words []Word) (o option, took int, why string) {
 	return g.next(o, words)
 }
 
-// next gives an option the next word.
+// next returns an option with the next word as its value.
 func (g grammar) next(o option, words []Word) (option, int, string) {
 	if len(words) < 2 {
-		return o, 1, "" // the program will complain
+		return o, 1, "" // the program will report an error
 	}
 	if words[1].Certainty == Any {
 		return o, 0, whyDynamic
@@ -142,7 +141,7 @@ func (g grammar) shortOptions(words []Word) (options []option, took int, why str
 	return options, 1, ""
 }
 
-// has reports whether one of the options is among those named.
+// has reports whether one of the options has one of the names.
 func has(options []option, names ...string) bool {
 	return slices.ContainsFunc(options, func(o option) bool { return slices.Contains(names, o.name) })
 }

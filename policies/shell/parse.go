@@ -8,8 +8,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// The parsers are kept: a new one costs more than a short command's reading.
-// Each is a machine with a text of its own in it, so no two goroutines share one.
+// The parsers are kept: making a new one costs more than reading a short command. Each
+// parser contains the state of one text, so goroutines do not share one.
 var (
 	bashParsers  = sync.Pool{New: func() any { return &parser{p: syntax.NewParser(syntax.Variant(syntax.LangBash))} }}
 	posixParsers = sync.Pool{New: func() any { return &parser{p: syntax.NewParser(syntax.Variant(syntax.LangPOSIX))} }}
@@ -20,7 +20,8 @@ type parser struct {
 	src shallow
 }
 
-// parse reads a text, and what it could read of one that is wrong.
+// parse returns the statements of a text. For a text with a fault it returns those before
+// the fault.
 func parse(pool *sync.Pool, text string) ([]*syntax.Stmt, *Error) {
 	p, ok := pool.Get().(*parser)
 	if !ok {
@@ -31,7 +32,7 @@ func parse(pool *sync.Pool, text string) ([]*syntax.Stmt, *Error) {
 	var stmts []*syntax.Stmt
 	var fault *Error
 	for stmt, err := range p.p.StmtsSeq(&p.src) {
-		// StmtsSeq does not stop at a break after an error.
+		// StmtsSeq does not stop at a break of the loop after an error.
 		switch {
 		case fault != nil:
 		case err == nil:
@@ -46,14 +47,15 @@ func parse(pool *sync.Pool, text string) ([]*syntax.Stmt, *Error) {
 	return stmts, fault
 }
 
-// syntaxError makes an Error of what the parser says.
+// syntaxError makes an Error of the parser's error.
 func syntaxError(err error) *Error {
 	e := &Error{Kind: Syntax, Why: "it is not bash"}
 	var parse syntax.ParseError
 	var lang syntax.LangError
 	switch {
 	case errors.As(err, &parse):
-		// The parser writes foo for any name; readers would look for it in vain.
+		// The parser writes foo for any name; readers would not find that name in their
+		// script.
 		said := strings.NewReplacer("`", "'", "foo(", "NAME(").Replace(parse.Text)
 		e.Offset, e.Why = offset(parse.Pos), "bash cannot read it: "+said
 	case errors.As(err, &lang):
@@ -64,8 +66,8 @@ func syntaxError(err error) *Error {
 
 func offset(p syntax.Pos) int { return int(p.Offset()) }
 
-// dialect says why another shell than bash may read a text otherwise, or "":
-// to dash ((x)) is two subshells, and &> sends a command to the background.
+// dialect returns why another shell than bash may read a text differently, or "": for dash
+// ((x)) is two subshells, and &> sends a command to the background.
 func dialect(text string) string {
 	const why = "another shell than bash reads its text otherwise"
 	for _, mark := range []string{"((", "[[", "$'", "$\"", "&>", ">&", "|&", "<<<", "<(", ">(", "$[", "{", "coproc", "select", "function", "time", "let", "declare", "+="} {

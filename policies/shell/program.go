@@ -11,8 +11,8 @@ import (
 // program reads the words of a command that starts others or runs text.
 type program func(r *reader, i int, words []Word, at place)
 
-// programs returns the programs that are not plain wrappers, by name. It is set in init, since these
-// functions call it, which Go refuses as an initialization cycle otherwise.
+// programs returns the programs that are not plain wrappers, by name. It is set in init:
+// these functions call programs, which would otherwise be an initialization cycle.
 var programs func() map[string]program
 
 func init() { programs = sync.OnceValue(allPrograms) }
@@ -61,7 +61,7 @@ func allPrograms() map[string]program {
 	return all
 }
 
-// command adds a command, and all that it starts.
+// command adds a command, and all commands that it starts.
 func (r *reader) command(words []Word, assigns []Assign, redirects []Redirect, via []string, text string, at place) {
 	i := r.emit(Command{Words: words, Assigns: assigns, Redirects: redirects, Via: via, Text: text}, at)
 	if i < 0 || len(words) == 0 {
@@ -87,7 +87,7 @@ func (r *reader) command(words []Word, assigns []Assign, redirects []Redirect, v
 	}
 }
 
-// versionless is a name without a version at its end: python3.11 is python.
+// versionless returns a name without a version at its end: python3.11 becomes python.
 func versionless(name string) string {
 	short := strings.TrimRight(name, "0123456789.-")
 	if short == "" || programs()[name] != nil {
@@ -100,8 +100,8 @@ func always(why string) program {
 	return func(r *reader, i int, _ []Word, _ place) { r.out.Commands[i].Opaque = why }
 }
 
-// env reads env, whose operands may begin with variables, and whose -S holds
-// operands in one word.
+// env reads env, whose operands may begin with variables. Its -S contains several operands
+// in one word.
 func env(r *reader, i int, words []Word, at place) {
 	c := &r.out.Commands[i]
 	_, via := r.via1(i, words)
@@ -129,7 +129,7 @@ func env(r *reader, i int, words []Word, at place) {
 		if !ok {
 			break
 		}
-		// A second -S in the words of the first is read in the next round.
+		// If the words of the first -S contain a second -S, the next round reads it.
 		split, ok := splitEnv(text.value)
 		if !ok {
 			c.Opaque = "the words that it splits are only known when it runs"
@@ -154,14 +154,14 @@ func env(r *reader, i int, words []Word, at place) {
 		return
 	}
 	if rest[0].Certainty == Any || rest[0].Certainty == One && !strings.Contains(rest[0].Text, "/") {
-		c.Opaque = whyDynamic // it may be a variable, and the program the next word
+		c.Opaque = whyDynamic // the word may be a variable, and the program the next word
 	}
 	c.Wrapper = plain && c.Opaque == "" && installed(words[0].Text)
 	r.started(rest, assigns, via, at)
 }
 
-// splitEnv splits a word as env -S does, where it holds nothing but words,
-// blanks and plain quotes.
+// splitEnv splits a word as env -S does. It returns false unless the word contains only
+// words, blanks and plain quotes.
 func splitEnv(w Word) ([]Word, bool) {
 	if w.Certainty != Exact || strings.ContainsAny(w.Text, "\\$#\v\f\r") {
 		return nil, false
@@ -189,7 +189,8 @@ func splitEnv(w Word) ([]Word, bool) {
 	return all, true
 }
 
-// xargs adds unknown words to its command, or puts them in a word's place.
+// xargs reads xargs, which adds unknown words to its command, or puts them in a word's
+// place.
 func xargs(r *reader, i int, words []Word, at place) {
 	_, via := r.via1(i, words)
 	g := grammar{
@@ -208,7 +209,7 @@ func xargs(r *reader, i int, words []Word, at place) {
 	if len(rest) == 0 {
 		rest = []Word{{Text: "echo"}}
 	}
-	// Of -I, -L and -n the last one holds; all that may hold are taken.
+	// Of -I, -L and -n the last one counts; here all that may count are taken.
 	replace := ""
 	if o, ok := last(options, "I", "i", "replace"); ok {
 		replace = "{}"
@@ -235,9 +236,9 @@ func xargs(r *reader, i int, words []Word, at place) {
 	r.started(filled, r.out.Commands[i].Assigns, via, at)
 }
 
-// marked is a word in which a program puts something else in the place of a mark:
-// what stands before the mark is all that is known of it. Of a word that is not
-// known in full the unknown part may hold the mark, or its end.
+// marked returns a word in which a program replaces a mark: only the text before the mark
+// is known. If the word is not known in full, its unknown part may contain the mark, or the
+// rest of the mark.
 func marked(w Word, mark string) Word {
 	before, _, found := strings.Cut(w.Text, mark)
 	switch {
@@ -258,7 +259,7 @@ func marked(w Word, mark string) Word {
 	return w
 }
 
-// find starts commands for -exec and its kin.
+// find reads find, which starts commands for -exec and similar options.
 func find(r *reader, i int, words []Word, at place) {
 	_, via := r.via1(i, words)
 	assigns := r.out.Commands[i].Assigns
@@ -278,7 +279,7 @@ func find(r *reader, i int, words []Word, at place) {
 		from, to := k+1, k+1
 		for ; to < len(words) && words[to] != (Word{Text: ";"}) && (words[to] != (Word{Text: "+"}) || words[to-1].Text != "{}"); to++ {
 			if words[to].Certainty == Any {
-				// It may end the command and begin another.
+				// The word may end the command and begin another one.
 				r.out.Commands[i].Opaque = whyDynamic
 			}
 		}
@@ -308,7 +309,7 @@ func ends(words []Word) bool {
 	return false
 }
 
-// watch gives its operands, joined, to a shell.
+// watch reads watch, which passes its operands, joined, to a shell.
 func watch(r *reader, i int, words []Word, at place) {
 	_, via := r.via1(i, words)
 	g := grammar{
@@ -328,7 +329,7 @@ func watch(r *reader, i int, words []Word, at place) {
 	}
 }
 
-// applet is busybox, whose first operand is the program that it becomes.
+// applet reads busybox, which runs as the program that its first operand names.
 func applet(r *reader, i int, words []Word, at place) {
 	_, via := r.via1(i, words)
 	if len(words) < 2 || strings.HasPrefix(words[1].Text, "-") {

@@ -4,22 +4,22 @@ import "fmt"
 
 // Script is the result of reading a text.
 type Script struct {
-	Commands  []Command // in the order of the text; those that a command starts follow it
-	Functions []string  // names of the functions that it declares
-	Aliases   []string  // names of the aliases that it declares
+	Commands  []Command // in the order of the text; commands that a command starts follow it
+	Functions []string  // names of the functions that the script declares
+	Aliases   []string  // names of the aliases that the script declares
 
-	// Sets are the variables that the script sets for all that follows, for
-	// example by "PATH=..." on a line of its own or by export. A name that is only
-	// known when the script runs is "". Names of small letters that only the shell
-	// itself can see, such as most names of loops, are left out.
+	// Sets are the variables that the script sets for all following commands, for example
+	// by "PATH=..." on a line of its own or by export. A name that is only known when the
+	// script runs is "". Names in small letters that only the shell itself can see, such as
+	// those of most loops, are left out.
 	Sets []string
 
-	// Sways are those of Sets that have the effect of that name.
+	// Sways are the variables in Sets that have the effect Sways.
 	Sways []string
 }
 
-// Doubt is why other commands may run than those that are listed, or "": the
-// script is opaque, or it sets variables by which programs run or load more.
+// Doubt returns why other commands may run than those that are listed, or "": the script is
+// opaque, or it sets variables that make programs run or load more.
 func (s Script) Doubt() string {
 	if why := s.Opaque(); why != "" {
 		return why
@@ -37,13 +37,13 @@ func (s Script) Doubt() string {
 	return ""
 }
 
-// SwayDoubt is the doubt about a command that has a variable with the effect
-// Sways.
+// SwayDoubt returns the doubt about a command for which a variable with the effect Sways is
+// set.
 func SwayDoubt(name string) string {
 	return name + " is set for it, which can make programs run or load what their words do not say"
 }
 
-// Opaque is why the script may run commands that are not listed, or "".
+// Opaque returns why the script may run commands that are not listed, or "".
 func (s Script) Opaque() string {
 	for i := range s.Commands {
 		if s.Commands[i].Opaque != "" {
@@ -53,24 +53,24 @@ func (s Script) Opaque() string {
 	return ""
 }
 
-// Command is one command of a script. It has no words where only variables are
-// set or files are opened.
+// Command is one command of a script. It has no words if it only sets variables or opens
+// files.
 type Command struct {
 	Words     []Word // the program and its arguments
 	Assigns   []Assign
 	Redirects []Redirect
-	Via       []string // programs that start it, the outermost first
+	Via       []string // programs that start the command, the outermost first
 
 	// Wrapper says that the command, for example timeout or bash -c, does nothing
 	// but start the commands that follow it and name it in their Via.
 	Wrapper bool
 
-	// Opaque is why the command may run others that are not listed, or "".
+	// Opaque is why the command may run other commands that are not listed, or "".
 	Opaque string
 
-	Text       string // as written, or the text that another command was given
-	Start, End int    // bytes of the script where it stands
-	Line       int    // of the script, from 1
+	Text       string // text of the command as written, or the text that another command runs
+	Start, End int    // place in the script, in bytes
+	Line       int    // line of the script, from 1
 }
 
 // Certainty says how much of a word the text shows.
@@ -81,14 +81,14 @@ const (
 	Exact Certainty = iota // Text is the word
 	Home                   // Text is the word, but its ~ becomes a directory
 	One                    // one word that begins with Text
-	Any                    // any number of words, none included; the first begins with Text
+	Any                    // any number of words, also zero; the first one begins with Text
 )
 
 // Word is one word of a command, without quotes and after brace expansion.
 type Word struct {
 	Text      string
 	Certainty Certainty
-	Glob      bool // it is Any because of a wildcard: Text, or files whose names begin with it
+	Glob      bool // the word is Any because of a wildcard: Text, or files whose names begin with it
 }
 
 // Assign is a variable that is set for a command.
@@ -114,8 +114,8 @@ type Kind int
 const (
 	Syntax  Kind = iota + 1 // not bash, or not the part of bash that this package understands
 	TooLong                 // more than MaxText bytes
-	TooDeep                 // nested more than MaxDepth levels
-	TooMany                 // more than MaxCommands commands, or too much text in texts
+	TooDeep                 // nested in more than MaxDepth levels
+	TooMany                 // more than MaxCommands commands, or too many bytes of nested texts
 	Foreign                 // it contains a character that bash and this package read differently
 )
 
@@ -123,9 +123,9 @@ const (
 // contain any commands.
 type Error struct {
 	Kind   Kind
-	Offset int    // in bytes; where known
-	Why    string // as "it contains a NUL byte"
+	Offset int    // in bytes; 0 if it is not known
+	Why    string // for example "it contains a NUL byte"
 }
 
-// Error is the reason and its place, in one line.
+// Error returns the reason and its place, in one line.
 func (e *Error) Error() string { return fmt.Sprintf("read script at byte %d: %s", e.Offset, e.Why) }

@@ -8,8 +8,8 @@ var sedOptions = grammar{
 	valued: "expression file line-length",
 }
 
-// sed is opaque where its program may start others: the command e, the flag e
-// of s, or what is not understood here. Its options may follow its operands.
+// sed is opaque if its program may start other programs: by the command e, by the flag e of
+// s, or by something that is not understood here. Its options may follow its operands.
 func sed(r *reader, i int, words []Word, _ place) {
 	c := &r.out.Commands[i]
 	const why = "its program may start others"
@@ -67,7 +67,7 @@ func quietSed(text string) bool {
 		case 'p', 'd', 'q', 'n', 'N', 'D', 'P', 'g', 'G', 'h', 'H', 'x', '=', '{', '}', '!':
 			for i++; c == 'q' && i < len(text) && text[i] >= '0' && text[i] <= '9'; i++ {
 			}
-		case 'a', 'i', 'c': // text to the end of the line
+		case 'a', 'i', 'c': // the text continues to the end of the line
 			end := strings.IndexByte(text[i:], '\n')
 			if end < 0 {
 				return !strings.ContainsRune(text[i:], '}')
@@ -82,8 +82,8 @@ func quietSed(text string) bool {
 		for i < len(text) && strings.IndexByte(" \t\n;}", text[i]) >= 0 {
 			i++
 		}
-		// Without a separator, the text behind a command would be its
-		// arguments.
+		// A text directly behind a command, without a separator, would be an argument of
+		// the command.
 	}
 	return true
 }
@@ -109,7 +109,8 @@ func sedAddresses(text string, i int) (int, bool) {
 	return i, true
 }
 
-// sedParts skips n parts that end in the byte at i, as the two of s/a/b/.
+// sedParts skips n parts, each of which ends in the byte at i, for example the two parts of
+// s/a/b/.
 func sedParts(text string, i, n int) (int, bool) {
 	if i >= len(text) || text[i] == '\\' || text[i] == '\n' {
 		return i, false
@@ -120,7 +121,7 @@ func sedParts(text string, i, n int) (int, bool) {
 		case c == '\\':
 			i++
 		case c == '[' || c == ']':
-			// In brackets the mark is a letter to some versions.
+			// In brackets the separator is an ordinary letter in some versions.
 			set = c == '['
 		case c == mark && set:
 			return i, false

@@ -133,7 +133,7 @@ var tricky = []string{
 	"git -C . push", "git -c x.y=z push -f", "git --no-pager -p log", "git --git-dir . push", "git -C. -C .. push", "git $e push", "git -C $e push", "git -C \"$e\" push",
 }
 
-// Each of them is run in bash.
+// TestTricky runs each of these scripts in bash.
 func TestTricky(t *testing.T) {
 	needBash(t)
 	ran := 0

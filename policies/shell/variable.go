@@ -6,24 +6,25 @@ import (
 	"sync"
 )
 
-// Effect says what a variable of the environment can change about what runs.
-// The values are in order: the larger one changes more.
+// Effect says how a variable of the environment can change what runs. The values are in
+// order: a larger value changes more.
 type Effect int
 
 // The effects.
 const (
 	NoEffect Effect = iota // data to every program that is known here
-	// Sways: programs run or load what the variable names, or read their settings
-	// where it says.
+	// Sways: programs run or load what the variable names, or read their settings from the
+	// place that it names.
 	Sways
-	// HoldsCode: a shell runs what the variable holds, or reads its text otherwise.
+	// HoldsCode: a shell runs the value of the variable, or reads its text differently
+	// because of it.
 	HoldsCode
 )
 
-// EffectOf returns the effect of a variable of that name and value. It is the only
-// table: for NAME=value in front of a command, for export and all other ways in
-// which a script sets a variable, and for the env of a call. The name "" is not
-// known and may be any name.
+// EffectOf returns the effect of a variable with that name and value. It is the only table:
+// for NAME=value in front of a command, for export and all other ways in which a script
+// sets a variable, and for the env of a call. The name "" means that the name is not known
+// and may be any name.
 func EffectOf(name string, value Word) Effect {
 	switch {
 	case name == "", holdsCode(name):
@@ -41,10 +42,9 @@ func EffectOf(name string, value Word) Effect {
 	return Sways
 }
 
-// holdsCode reports whether a shell runs what a variable holds, reads it as the
-// name of a file to run, or reads every text otherwise because of it. bash(1)
-// takes functions and its options from the environment before it reads the
-// first word.
+// holdsCode reports whether a shell runs the value of a variable, takes it as the name of a
+// file to run, or reads every text differently because of it. bash(1) takes functions and
+// its options from the environment before it reads the first word.
 func holdsCode(name string) bool {
 	switch name {
 	case "BASH_ENV", "ENV", "PS4", "PROMPT_COMMAND", "BASH_ALIASES", "BASH_CMDS", "SHELLOPTS", "BASHOPTS", "BASH_LOADABLES_PATH",
@@ -54,12 +54,12 @@ func holdsCode(name string) bool {
 	return strings.HasPrefix(name, "BASH_FUNC_")
 }
 
-// tame are values with which a pager, an editor or a wrapper runs nothing that a
-// box has made.
+// tame are values with which a pager, an editor or a wrapper runs nothing that comes from a
+// box.
 var tame = []string{"", "cat", "less", "more", "true", "false", ":", "/bin/true", "/bin/false", "/bin/cat", "/usr/bin/true", "/usr/bin/false", "/usr/bin/cat"}
 
-// settings reports whether a value of a variable that takes options holds
-// harmless ones only. These two are set by every second build.
+// settings reports whether the value of a variable for options contains only harmless
+// options. Many builds set these two variables.
 func settings(name, value string) bool {
 	prefix := map[string]string{"NODE_OPTIONS": "--max-old-space-size=", "GOFLAGS": "-mod="}[name]
 	return prefix != "" && strings.HasPrefix(value, prefix) && !strings.ContainsAny(value, " \t\n")
@@ -93,12 +93,13 @@ var (
 		DOTNET_ CORECLR_ COR_ COMPOSER_ JULIA_ ERL_ ELIXIR_ MIX_ CABAL_ STACK_ OPAM NVM_ PYENV_ RBENV_ NODENV_ ASDF_ MISE_ VOLTA_
 		XDG_CONFIG_ XDG_DATA_ XDG_CACHE_ TF_CLI_ TERRAGRUNT_ PACKER_ PULUMI_ VAGRANT_ CLOUDSDK_ ANSIBLE_ HELM_ BASH_`)
 	})
-	// Families: GIT_PAGER, MANPAGER, GH_EDITOR, SUDO_ASKPASS, CARGO_BUILD_RUSTC_WRAPPER and what the next program calls its own.
-	// JVMs are started with NAME_OPTS, in which -javaagent names code.
+	// Ends of names of whole families: GIT_PAGER, MANPAGER, GH_EDITOR, SUDO_ASKPASS,
+	// CARGO_BUILD_RUSTC_WRAPPER and the variables of programs that are not known here. JVMs
+	// are started with NAME_OPTS, in which -javaagent names code.
 	swayEnds = sync.OnceValue(func() []string {
 		return fields("PAGER EDITOR BROWSER ASKPASS COMMAND _CMD _RSH _SHELL _HELPER _BIN _EXE _EXECUTABLE _EXECUTABLE_PATH _OPTS _SYMBOLIZER_PATH WRAPPER PRELOAD LESSOPEN LESSCLOSE PLUGIN_PATH")
 	})
-	// mild are those of the families that hold data.
+	// mild are the variables of these families that only contain data.
 	mild = sync.OnceValue(func() []string {
 		return fields(`
 		GIT_TERMINAL_PROMPT GIT_MERGE_AUTOEDIT GIT_OPTIONAL_LOCKS GIT_ADVICE GIT_CONFIG_NOSYSTEM GIT_CEILING_DIRECTORIES GIT_REFLOG_ACTION GIT_LITERAL_PATHSPECS
@@ -112,7 +113,7 @@ var (
 	mildPrefixes = sync.OnceValue(func() []string { return fields("GIT_AUTHOR_ GIT_COMMITTER_ CARGO_TERM_ HOMEBREW_NO_") })
 )
 
-// sways reports whether a variable has an effect, whatever its value.
+// sways reports whether a variable has an effect, without looking at its value.
 func sways(name string) bool {
 	begins := func(p string) bool { return strings.HasPrefix(name, p) }
 	ends := func(e string) bool { return strings.HasSuffix(name, e) }
@@ -122,8 +123,8 @@ func sways(name string) bool {
 	return slices.Contains(swayNames(), name) || slices.ContainsFunc(swayPrefixes(), begins) || slices.ContainsFunc(swayEnds(), ends)
 }
 
-// systemPath reports whether a PATH names nothing but directories that no box
-// can write. An empty part is the working directory.
+// systemPath reports whether a PATH names only directories that no box can write. An empty
+// part is the working directory.
 func systemPath(list string) bool {
 	for dir := range strings.SplitSeq(list, ":") {
 		switch strings.TrimSuffix(dir, "/") {
@@ -135,15 +136,17 @@ func systemPath(list string) bool {
 	return true
 }
 
-// refers reports whether -n of a command that declares variables makes a variable
-// a reference to another one. Then every way to set the reference sets the other
-// variable, PS4 and the like too, and for changes what it refers to in each round.
+// refers reports whether the option -n of a command that declares variables makes a
+// variable a reference to another one. Then every way to set the reference sets the other
+// variable, for example PS4, and a for loop makes it refer to another variable in each
+// round.
 func refers(variant string) bool {
 	return variant == "declare" || variant == "typeset" || variant == "local"
 }
 
-// assignment reads an operand NAME=value, which sets a variable for the program that a later operand
-// names. why says what cannot be known of that program; empty for nothing. ok is false for another word.
+// assignment reads an operand NAME=value, which sets a variable for the program that a
+// later operand names. why is what cannot be known about that program, or "". ok is false
+// if the word is not such an operand.
 func assignment(w Word) (one Assign, why string, ok bool) {
 	name, value, ok := strings.Cut(w.Text, "=")
 	if !ok || w.Certainty == Any {
@@ -156,7 +159,7 @@ func assignment(w Word) (one Assign, why string, ok bool) {
 	return one, why, true
 }
 
-// given is a variable that a program sets for another.
+// given returns a variable that a program sets for another program.
 func given(name string, value Word) Assign {
 	return Assign{Name: name, Value: value, Effect: EffectOf(name, value)}
 }

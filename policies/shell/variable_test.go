@@ -10,11 +10,11 @@ import (
 	"belljar.dev/policies/shell"
 )
 
-// Programs for texts in another language, however their options are written, and
-// builtins that set a variable whose text the shell runs.
+// TestDoubt checks the doubts about programs for texts in another language, however their
+// options are written, and about builtins that set a variable whose text the shell runs.
 func TestDoubt(t *testing.T) {
 	for _, script := range []string{
-		// The text stands behind an option with a value, or behind one that is not known.
+		// The program text is behind an option with a value, or behind an unknown option.
 		"python3 -W ignore -c 'import os'", "python3 -X dev -c x", "python3 -Wignore -c x", "python3 -m timeit 'x'", "python3 -um timeit x", "python3 -m pdb -c '!x' f.py",
 		"python3 --check-hash-based-pycs always -c x", "python3 -V -c x", "python3 -i x.py", "python3 -", "python3 /dev/stdin", "python3 -- -",
 		"perl -I lib -e 'x'", "perl -Ilib -Mstrict f", "perl -T -I lib -e x", "perl -F'/x/' f", "perl --unknown x f", "perl -d:Foo f",
@@ -25,7 +25,7 @@ func TestDoubt(t *testing.T) {
 		"psql -h x -c '\\! y'", "psql x", "mysql -h x -e 'system y'", "sqlite3 db '.shell x'", "sqlite3 db ' .shell x'", "sqlite3 db", "sqlite3 -cmd '.shell x' db 'select 1'", "sqlite3 db \"select edit('x','y')\"",
 		"awk -f x f", "awk -f- f", "gawk -E x", "awk -F: -f x f", "gawk -i x '{print}'", "gawk --source 'x' f", "dc -e '!x'", "gnuplot -e x",
 
-		// Names that builtins take.
+		// Names of variables as arguments of builtins.
 		"printf -v 'BASH_ALIASES[ls]' x", "printf -v'BASH_ALIASES[ls]' x", `printf -v "$n" x`, `printf "$o" x`, "read 'BASH_ALIASES[ls]' < f", "read -r PS4 < f", "read -d x PS4", "read -a BASH_CMDS", "read -aPS4 x",
 		"read -p 'a b' -r PS4", `read "$n"`, "mapfile -t BASH_ENV < f", "readarray BASH_CMDS", "getopts ab PS4", "wait -n -p PS4", "unset 'BASH_ALIASES[$x]'", "unset PATH", "unset PS4",
 		"declare -n n=BASH_ALIASES; n[ls]=x", "declare -n q=PS4; q='$(x)'; set -x", "f() { local -n q=$1; q=y; }; f PS4", "typeset -n n; n=PS4", "declare 'BASH_ALIASES[ls]=x'", `export "BASH_ENV=x"`, `declare "$n=x"`, `export $(cat f)`,
@@ -33,7 +33,7 @@ func TestDoubt(t *testing.T) {
 		"((BASH_ENV=1))", "((PS4++))", "echo $((ENV=1))", "exec {BASH_ENV}>f", "coproc BASH_ENV { x; }", "env BASH_ENV=x bash -c y", "env 'BASH_FUNC_ls%%=() { x; }' bash -c ls", "sudo BASH_ENV=x ls",
 		"POSIXLY_CORRECT=1 bash -c x", "shopt -so keyword; x A=1", "shopt -u extquote", "shopt $x",
 
-		// Variables by which programs run or load more than their words say.
+		// Variables that make programs run or load more than their words say.
 		"PATH=/workspace/bin ls", "PATH=/workspace/bin:$PATH; ls", "export PATH=~/bin:$PATH", "PATH+=x ls", "PATH= ls", "read PATH < f", "printf -v PATH x", "env PATH=x ls", "((PATH=1))", "for PATH in x; do ls; done", ": ${LD_PRELOAD:=x}",
 		"LD_PRELOAD=./x.so ls", "export LD_AUDIT=x", "GIT_SSH_COMMAND=x git fetch", "GIT_DIR=x git status", "GIT_CONFIG_COUNT=1 git status", "GIT_PAGER=./x git log", "MANPAGER=x man y", "EDITOR=./x git commit", "PYTHONPATH=x python3 y.py",
 		"PYTHONSTARTUP=x python3 y.py", "NODE_OPTIONS='--require ./x' npm test", "PERL5OPT=-Mx perl y.pl", "RUBYOPT=-rx ruby y.rb", "MAKEFLAGS=--eval=x make", "LESSOPEN='|x %s' less y", "TAR_OPTIONS=--to-command=x tar xf y", "RSYNC_RSH=x rsync a b",
@@ -63,8 +63,8 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// cases is how many random cases a test makes, and of which seed: BELLJAR_TEST_CASES
-// is "2000", or "2000 7" with the seed.
+// cases returns how many random cases a test makes, and the seed: BELLJAR_TEST_CASES is
+// "2000", or "2000 7" with the seed.
 func cases(t *testing.T, usual int) (count int, seed uint64) {
 	t.Helper()
 	count, seed = usual, 1
@@ -82,9 +82,9 @@ func cases(t *testing.T, usual int) (count int, seed uint64) {
 	return count, seed
 }
 
-// hidden is a script with variables in its environment, or ways in the script to
-// set such, that may have bash start c4 although no word says so. The files p/c1
-// and g of its directory start c4 as well.
+// hidden returns a script that may make bash start c4 although no word says so: by
+// variables in its environment, or by ways in the script to set such variables. The files
+// p/c1 and g in its directory start c4 as well.
 func (g generator) hidden() (script string, env []string) {
 	trigger := g.pick("c1", "c1 a", "bash -c c1", "sh -c 'c1 b'", "ls f", "set -x; c1", "bash -xc c1", "c2; c1", "env bash -c c1", "timeout 2 bash -c c1")
 	name, value := "A", "1"
@@ -120,7 +120,7 @@ func (g generator) hidden() (script string, env []string) {
 			env = append(env, "SHELLOPTS=xtrace")
 		}
 		if name == "PATH" {
-			env = nil // the test finds its programs by it
+			env = nil // the test finds its programs by PATH
 		}
 		return trigger, env
 	}
@@ -149,7 +149,7 @@ func (g generator) hidden() (script string, env []string) {
 	return set + g.pick("; ", "\n", " && ") + trigger, nil
 }
 
-// interpreted is a program in another language that starts c4.
+// interpreted returns a program in another language that starts c4.
 func (g generator) interpreted() string {
 	python, perl, node, awk := `import os; os.system("c4 x")`, `system("c4 x")`, `require("child_process").execSync("c4 x")`, `BEGIN{system("c4 x")}`
 	switch g.IntN(6) {
@@ -165,9 +165,9 @@ func (g generator) interpreted() string {
 	return "sqlite3 " + g.pick("", "-csv ", "-bail ", "-cmd '.shell c4 x' ") + ":memory: " + g.pick("'.shell c4 x'", "'select 1'", "'.system c4'", "<<< '.shell c4'")
 }
 
-// Whatever sets a variable, in a script or in its environment, and whatever the options
-// of an interpreter: each program that starts is named by a word, or a doubt is raised
-// about it. Many of the cases do start c4, so the test would see it.
+// However a variable is set, in a script or in its environment, and whatever the options of
+// an interpreter are: a word names each program that starts, or there is a doubt. Many of
+// the cases do start c4, so the test would notice a missing doubt.
 func TestNoVariableStartsMore(t *testing.T) {
 	needBash(t)
 	count, seed := cases(t, 150)

@@ -74,7 +74,8 @@ func (r *reader) compound(c syntax.Command) {
 			r.list(item.Stmts)
 		}
 	case *syntax.BinaryCmd:
-		// A long chain leans to one side: only its short side is a call deep.
+		// A long chain nests only on one side: a loop follows that side, and only the other
+		// side is a recursive call.
 		var right []*syntax.Stmt
 		var piped []bool
 		for {
@@ -95,14 +96,14 @@ func (r *reader) compound(c syntax.Command) {
 		}
 		r.stmt(c.Body)
 	case *syntax.TimeClause:
-		// "time -- a" is a for bash, and a program "--" for the parser.
+		// In "time -- a" the program is a for bash, and "--" for the parser.
 		if c.Stmt == nil {
 			return
 		}
 		if call, ok := leftmost(c.Stmt).Cmd.(*syntax.CallExpr); ok && len(call.Args) > 1 && len(call.Assigns) == 0 && call.Args[0].Lit() == "--" {
 			call.Args = call.Args[1:]
-			// A word behind it may be a variable or a keyword, which the parser
-			// took for words.
+			// A word behind the -- may be a variable or a keyword, which the parser took
+			// for ordinary words.
 			r.opaque("it contains a time of an unusual shape", offset(c.Pos()), offset(c.End()), c.Pos().Line())
 		}
 		r.stmt(c.Stmt)
@@ -111,8 +112,8 @@ func (r *reader) compound(c syntax.Command) {
 		if c.Name != nil {
 			r.setsAt(c.Name.Lit(), unknown, offset(c.Pos()), offset(c.End()), c.Pos().Line())
 		}
-		// Only a compound command has a name in bash; the parser takes the first
-		// word of some others for one, and words behind it for variables.
+		// In bash only a compound command has a name. The parser takes the first word of
+		// some other commands for a name, and the words behind it for variables.
 		switch c2 := leftmost(c.Stmt).Cmd.(type) {
 		case *syntax.CallExpr:
 			variable := func(w *syntax.Word) bool {
@@ -137,7 +138,7 @@ func (r *reader) compound(c syntax.Command) {
 	}
 }
 
-// behind is the statement behind a pipe. There bash reads time as the name of a
+// behind returns the statement behind a pipe. There bash reads time as the name of a
 // program, which has options of its own, and not as a keyword.
 func behind(s *syntax.Stmt, pipe bool) *syntax.Stmt {
 	c, ok := s.Cmd.(*syntax.TimeClause)
@@ -158,10 +159,10 @@ func behind(s *syntax.Stmt, pipe bool) *syntax.Stmt {
 		call.Args = append(call.Args, inner.Args...)
 		return out
 	}
-	return s // no command that bash knows: a keyword cannot follow a program
+	return s // bash does not know such a command: a keyword cannot follow a program
 }
 
-// leftmost is the command that a list begins with.
+// leftmost returns the first command of a list.
 func leftmost(s *syntax.Stmt) *syntax.Stmt {
 	for {
 		c, ok := s.Cmd.(*syntax.BinaryCmd)
@@ -186,7 +187,7 @@ func (r *reader) call(s *syntax.Stmt, c *syntax.CallExpr, redirects []Redirect) 
 			if !local(a.Name) {
 				r.exports(a.Name)
 			}
-			r.affects(a.Name, a.Effect) // inAssigns says where one holds code
+			r.affects(a.Name, a.Effect) // inAssigns adds an opaque command for a variable that contains code
 		}
 	}
 	at := r.at(from, to, line)
@@ -199,7 +200,7 @@ func (r *reader) call(s *syntax.Stmt, c *syntax.CallExpr, redirects []Redirect) 
 	r.inAssigns(c.Assigns)
 }
 
-// span widens a command's place to that of its redirections.
+// span returns a command's place, widened to its redirections.
 func span(s *syntax.Stmt, from, to int) (int, int) {
 	for _, d := range s.Redirs {
 		from, to = min(from, offset(d.Pos())), max(to, offset(d.Word.End()))
@@ -207,7 +208,7 @@ func span(s *syntax.Stmt, from, to int) (int, int) {
 	return from, to
 }
 
-// assigns are the variables set in front of a command.
+// assigns returns the variables that are set in front of a command.
 func (r *wordReader) assigns(all []*syntax.Assign) []Assign {
 	var out []Assign
 	for _, a := range all {
@@ -218,14 +219,14 @@ func (r *wordReader) assigns(all []*syntax.Assign) []Assign {
 	return out
 }
 
-// assign is one variable that is set in front of a command.
+// assign returns one variable that is set in front of a command.
 func (r *wordReader) assign(a *syntax.Assign) Assign {
 	value := r.word(a.Value)
 	one := Assign{Name: a.Name.Value, Value: value, Effect: NoEffect}
 	switch {
 	case a.Name.Value == "PATH" && a.Append && value.Certainty == Exact && strings.HasPrefix(value.Text, ":"), a.Name.Value == "PATH" && !a.Append && extendsPath(a.Value):
-		// An addition at the end changes nothing for programs that were found
-		// before it.
+		// An addition at the end of PATH does not matter for programs that were already
+		// found before.
 	case a.Append || a.Array != nil || a.Index != nil:
 		one.Effect = EffectOf(one.Name, unknown)
 	default:
@@ -234,8 +235,8 @@ func (r *wordReader) assign(a *syntax.Assign) Assign {
 	return one
 }
 
-// extendsPath reports whether a value of PATH is the one before with more behind
-// it, or with directories of the system in front.
+// extendsPath reports whether a value of PATH is the old value with directories behind it,
+// or with directories of the system in front of it.
 func extendsPath(w *syntax.Word) bool {
 	if w == nil || len(w.Parts) == 0 {
 		return false
@@ -268,7 +269,7 @@ func extendsPath(w *syntax.Word) bool {
 	return ok && strings.HasPrefix(lit.Value, ":")
 }
 
-// inAssigns reads what runs while variables are set.
+// inAssigns reads the commands that run while variables are set.
 func (r *reader) inAssigns(all []*syntax.Assign) {
 	for _, a := range all {
 		r.subscript(a.Index)
@@ -285,7 +286,7 @@ func (r *reader) inAssigns(all []*syntax.Assign) {
 	}
 }
 
-// declare reads export, declare and their kin.
+// declare reads export, declare and similar commands.
 func (r *reader) declare(s *syntax.Stmt, c *syntax.DeclClause, redirects []Redirect) {
 	from, to := span(s, offset(c.Pos()), offset(c.End()))
 	words := []Word{{Text: c.Variant.Value}}
@@ -333,10 +334,10 @@ func (r *reader) declare(s *syntax.Stmt, c *syntax.DeclClause, redirects []Redir
 	r.inAssigns(c.Args)
 }
 
-// numeric are the operators whose operands bash computes.
+// numeric are the operators whose operands bash computes as expressions.
 var numeric = []syntax.BinTestOperator{syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr}
 
-// test reads [[ ... ]] as a command of that name.
+// test reads [[ ... ]] as a command with that name.
 func (r *reader) test(s *syntax.Stmt, c *syntax.TestClause, redirects []Redirect) {
 	from, to := span(s, offset(c.Pos()), offset(c.End()))
 	words := []Word{{Text: "[["}}
@@ -376,7 +377,7 @@ func (r *wordReader) redirects(all []*syntax.Redirect) []Redirect {
 	for _, d := range all {
 		target := r.word(d.Word)
 		if strings.ContainsRune(target.Text, '{') && target.Certainty == Exact && len(d.Word.Parts) == 1 {
-			target = Word{Certainty: Any} // braces, perhaps
+			target = Word{Certainty: Any} // the target may contain braces
 		}
 		text := d.Op == syntax.Hdoc || d.Op == syntax.DashHdoc || d.Op == syntax.WordHdoc
 		copies := (d.Op == syntax.DplIn || d.Op == syntax.DplOut) && target.Certainty == Exact && strings.Trim(target.Text, "0123456789-") == ""
@@ -389,7 +390,7 @@ func (r *wordReader) redirects(all []*syntax.Redirect) []Redirect {
 	return out
 }
 
-// inRedirects reads what runs while files are opened.
+// inRedirects reads the commands that run while files are opened.
 func (r *reader) inRedirects(all []*syntax.Redirect) {
 	for _, d := range all {
 		if d.N != nil {
@@ -407,8 +408,8 @@ func (r *reader) inRedirects(all []*syntax.Redirect) {
 	}
 }
 
-// loop reads for and select. Where the words of a for are known, its body is
-// read once for each: "for f in a b; do cat "$f"; done" runs cat a and cat b.
+// loop reads for and select. If the words of a for are known, its body is read once for
+// each word: "for f in a b; do cat "$f"; done" runs cat a and cat b.
 func (r *reader) loop(c *syntax.ForClause) {
 	iter, ok := c.Loop.(*syntax.WordIter)
 	if !ok {
@@ -423,7 +424,7 @@ func (r *reader) loop(c *syntax.ForClause) {
 	name := iter.Name.Value
 	r.setsAt(name, unknown, offset(iter.Pos()), offset(iter.End()), iter.Pos().Line())
 	var values []string
-	// The shell itself sets some of its variables: $_, and others of large letters.
+	// The shell itself sets some of its variables: $_, and others in capital letters.
 	known := !c.Select && iter.InPos.IsValid() && local(name) && name != "_" && !r.freedom().sets(name)
 	for _, item := range iter.Items {
 		r.inWord(item)
@@ -442,7 +443,7 @@ func (r *reader) loop(c *syntax.ForClause) {
 	}
 	r.rounds = rounds * len(values)
 	for _, v := range values {
-		if r.loops == nil { // also where the round before ran a text
+		if r.loops == nil { // also if a text that ran in the round before has cleared them
 			r.loops = make(map[string]string)
 		}
 		r.loops[name] = v
