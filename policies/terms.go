@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// RateLimit is how many calls a rule lets through. It holds for all calls of
-// one tenant that the rule speaks about together. The policy only states it: the
-// code that admits calls counts them, and refuses those beyond.
+// RateLimit says how many calls a rule lets through. It bounds all calls of one tenant
+// together that the rule speaks about. The policy only states the limit: the code that
+// admits calls counts them, and refuses the calls beyond it.
 type RateLimit struct {
 	Rule       string
 	Source     Source
-	Calls      int           // in Per; 0 if only Concurrent bounds
-	Per        time.Duration // 0 exactly if Calls is
-	Concurrent int           // running at once; 0 if only Calls bounds
+	Calls      int           // calls in the time Per; 0 if only Concurrent bounds
+	Per        time.Duration // 0 exactly if Calls is 0
+	Concurrent int           // calls that run at the same time; 0 if only Calls bounds
 }
 
-// String is the limit as policies spell it.
+// String returns the limit as policies spell it.
 func (l RateLimit) String() string {
 	text := ""
 	if l.Calls > 0 {
@@ -41,7 +41,7 @@ const (
 	maxConcurrent = 100_000
 )
 
-// pers are the times that a rate counts in.
+// pers are the units of time of a rate.
 var pers = map[string]time.Duration{
 	"s": time.Second, "sec": time.Second, "second": time.Second,
 	"m": time.Minute, "min": time.Minute, "minute": time.Minute,
@@ -59,38 +59,37 @@ func perName(d time.Duration) string {
 	return perNames[i]
 }
 
-// Redaction names what is taken out of a call's result before the agent gets
-// it.
+// Redaction names what is removed from a call's result before the agent gets it.
 type Redaction string
 
-// The kinds of text that can be taken out.
+// The kinds of text that can be removed.
 const (
 	RedactEmails Redaction = "emails" // addresses of mail
-	RedactTokens Redaction = "tokens" // what looks like a key, a token or a password
+	RedactTokens Redaction = "tokens" // texts that look like a key, a token or a password
 )
 
 var redactions = []string{string(RedactEmails), string(RedactTokens)}
 
 // terms are the obligations of a call that a rule lets through.
 type terms struct {
-	limit    RateLimit // zero for none
+	limit    RateLimit // zero if there is no limit
 	redact   []Redaction
-	remember *Remember // nil for what the defaults say; of rules that ask
+	remember *Remember // of rules that ask; nil if the defaults apply
 	audit    Kept
 }
 
-// any reports whether there are terms that hold for every verdict.
+// any reports whether there are terms that apply to every verdict.
 func (t terms) any() bool { return !t.limit.isZero() || len(t.redact) > 0 || t.audit.Said }
 
-// How a question is put where the policy does not say.
+// How a question is asked if the policy does not say.
 const (
-	DefaultAskTimeout     = 10 * time.Minute // until a question that nobody answers is a no
-	DefaultAskReturnAfter = 20 * time.Second // until the call that asks gets an answer, if only that it waits
+	DefaultAskTimeout     = 10 * time.Minute // time until a question without an answer counts as a no
+	DefaultAskReturnAfter = 20 * time.Second // time until the call that asks gets an answer, if only that it waits
 	DefaultMaxRemember    = 8 * time.Hour    // longest life of an approval that outlives its session
 )
 
-// Bounds of how a question is put. Clients give up on a call after a minute, so
-// a call that waits longer never gets its answer to the agent.
+// Bounds for questions. Clients give up on a call after a minute, so a call that waits
+// longer never gets its answer to the agent.
 const (
 	maxAskTimeout     = 24 * time.Hour
 	maxAskReturnAfter = 50 * time.Second
@@ -99,15 +98,15 @@ const (
 
 // Asking says how a person is asked.
 type Asking struct {
-	Timeout     time.Duration // until a question that nobody answers is a no
-	ReturnAfter time.Duration // until the call that asks gets an answer, if only that it waits; at most Timeout
+	Timeout     time.Duration // time until a question without an answer counts as a no
+	ReturnAfter time.Duration // time until the call that asks gets an answer, if only that it waits; at most Timeout
 }
 
-// Remember says which further calls an approval may cover besides its own call.
-// The zero value means none: the approval holds once.
+// Remember says which further calls an approval may cover in addition to its own call. The
+// zero value means no further calls: the approval is valid once.
 type Remember struct {
-	Session bool          // for equal calls until the session ends
-	For     time.Duration // for equal calls until this time has passed, if above zero
+	Session bool          // also equal calls until the session ends
+	For     time.Duration // also equal calls until this time has passed, if above zero
 }
 
 // narrow returns the Remember that both allow.
@@ -115,10 +114,10 @@ func (r Remember) narrow(other Remember) Remember {
 	return Remember{Session: r.Session && other.Session, For: min(r.For, other.For)}
 }
 
-// anyRemember is what every other Remember is narrower than.
+// anyRemember is the widest Remember.
 var anyRemember = Remember{Session: true, For: mostRemember}
 
-// String is r as policies spell it.
+// String returns r as policies spell it.
 func (r Remember) String() string {
 	text := "once"
 	if r.Session {
@@ -130,11 +129,11 @@ func (r Remember) String() string {
 	return text
 }
 
-// asking is what defaults.ask says.
+// asking is the value of defaults.ask.
 type asking struct {
 	Asking
-	remember Remember      // of a rule that says nothing
-	most     time.Duration // longest Remember.For of any rule
+	remember Remember      // for a rule that says nothing about it
+	most     time.Duration // longest Remember.For that a rule may have
 }
 
 func defaultAsking() asking {

@@ -79,8 +79,8 @@ func TestTerms(t *testing.T) {
 			t.Errorf("%s: redact (-want +got):\n%s", tt.command, diff)
 		}
 	}
-	// A call that is granted another profile than it asked for is bound by what
-	// rules say about that one too.
+	// If a call is granted another profile than it asked for, the rules about that profile
+	// bind it too.
 	if d := p.Decide(policies.Facts{Tool: "ReadDocs"}); d.Verdict != allow || d.Grant.Profile() != "dev" || len(d.Limits) != 1 || d.Limits[0].Rule != "dev" {
 		t.Errorf("ReadDocs: got %v in %s with %+v", d.Verdict, d.Grant.Profile(), d.Limits)
 	}

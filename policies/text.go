@@ -12,14 +12,14 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// Clip makes one line of s, cut to most characters, in which everything can be
-// seen: the text of a call must not be able to add lines to a refusal or a
-// question, or to hide in it. Characters without a shape are escaped, and so is
-// every space but the usual one.
+// Clip returns s in one line, cut to at most most characters, in which every character is
+// visible: the text of a call must not be able to add lines to a refusal or a question, or
+// to hide in it. Invisible characters are escaped, and also every space except the ordinary
+// one.
 func Clip(s string, most int) string {
 	hidden := func(r rune) bool { return !printable.InLine(r) }
 	if len(s) <= most && utf8.ValidString(s) && !strings.ContainsFunc(s, hidden) {
-		return s // as nearly every text
+		return s // nearly every text is unchanged
 	}
 	var b strings.Builder
 	n := 0
@@ -39,7 +39,7 @@ func Clip(s string, most int) string {
 	return b.String()
 }
 
-// Spoken returns a time in words, in whole hours, minutes or seconds.
+// Spoken returns a duration in words, in whole hours, minutes or seconds.
 func Spoken(d time.Duration) string {
 	switch d = d.Round(time.Second); {
 	case d >= 2*time.Hour:
@@ -50,7 +50,7 @@ func Spoken(d time.Duration) string {
 	return fmt.Sprintf("%d s", max(d, 0)/time.Second)
 }
 
-// inWords is a time for a sentence, rounded up.
+// inWords returns a duration for a sentence, rounded up.
 func inWords(d time.Duration) string {
 	up := func(unit time.Duration) int64 { return int64((d + unit - 1) / unit) }
 	switch {
@@ -62,13 +62,13 @@ func inWords(d time.Duration) string {
 	return fmt.Sprintf("%d h", up(time.Hour))
 }
 
-// shown is a text of a policy in quotes, for a message.
+// shown returns a text of a policy in quotes, for a message.
 func shown(s string) string { return `"` + Clip(s, maxShown) + `"` }
 
 // list joins names for a message.
 func list(names []string) string { return strings.Join(names, ", ") }
 
-// names are the keys of a map in order.
+// names returns the keys of a map in order.
 func names[V any](m map[string]V) []string {
 	return slices.Sorted(maps.Keys(m))
 }

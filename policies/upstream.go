@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// The upstreams are other people's MCP servers, whose tools belljar offers as its own
-// after a policy has decided about each call. Which servers there are is said in files of
-// the form that other clients have; the policy says what may become of each.
+// The upstreams are other people's MCP servers, whose tools belljar offers as its own after
+// a policy has decided about each call. Files in the same form as those of other clients
+// name the servers; the policy says what each server may do.
 
-// Pin says what is done about the tools of a server that nobody has seen before. The
-// zero value is the strictest one.
+// Pin says which definitions of a server's tools are used without a new question to a
+// person. The zero value is the strictest one.
 type Pin int
 
 // The pins, the strictest first.
 const (
-	PinStrict Pin = iota // only what was imported
-	PinAsk               // what a person agreed to
-	PinTofu              // what the server said at first; a person is asked about changes
-	PinOff               // whatever the server says
+	PinStrict Pin = iota // only definitions that were imported
+	PinAsk               // definitions that a person agreed to
+	PinTofu              // the first definitions of the server; a person is asked about changes
+	PinOff               // all definitions of the server
 )
 
 var pins = []string{PinStrict: "strict", PinAsk: "ask", PinTofu: "tofu", PinOff: "off"}
 
-// String is the pin as policies spell it.
+// String returns the pin as policies spell it.
 func (p Pin) String() string { return pins[p] }
 
 // Share says whose calls one running server serves; a server never serves two tenants.
@@ -36,14 +36,14 @@ type Share int
 
 // The shares, the strictest first.
 const (
-	ShareSession   Share = iota // those of one session
-	SharePrincipal              // those of one principal of a tenant
-	ShareTenant                 // those of a tenant
+	ShareSession   Share = iota // calls of one session
+	SharePrincipal              // calls of one principal of a tenant
+	ShareTenant                 // calls of one tenant
 )
 
 var shares = []string{ShareSession: "session", SharePrincipal: "principal", ShareTenant: "tenant"}
 
-// String is the share as policies spell it.
+// String returns the share as policies spell it.
 func (s Share) String() string { return shares[s] }
 
 // SecretPlace says where a secret is put. The zero value is the strictest one.
@@ -57,18 +57,18 @@ const (
 
 var secretPlaces = []string{SecretAtDoor: "door", SecretInEnv: "env"}
 
-// String is the place as policies spell it.
+// String returns the place as policies spell it.
 func (s SecretPlace) String() string { return secretPlaces[s] }
 
 // UpstreamTimeouts bound how long a server may take. Every field must be above zero.
 type UpstreamTimeouts struct {
 	Handshake time.Duration // from the start of the server to the end of its handshake
-	Install   time.Duration // of a launcher that fetches the server
-	Call      time.Duration // of one call
-	Idle      time.Duration // without a call, after which the server is stopped
+	Install   time.Duration // time for a launcher that fetches the server
+	Call      time.Duration // time of one call
+	Idle      time.Duration // time without a call, after which the server is stopped
 }
 
-// The times of a server for which the policy names none, and how long a list waits.
+// The times of a server for which the policy states none, and how long a list waits.
 const (
 	DefaultUpstreamHandshake = 30 * time.Second
 	DefaultUpstreamInstall   = 2 * time.Minute
@@ -77,47 +77,47 @@ const (
 	DefaultUpstreamWait      = 2 * time.Second
 )
 
-// The limits of a server's box for which the policy names none: a server of its own for
-// each principal has to be small.
+// The limits of a server's box for which the policy states none. They are small, because
+// each principal can have a server of its own.
 const (
 	DefaultUpstreamMemory = 512 << 20 // bytes
 	DefaultUpstreamPids   = 128       // processes and threads
 	DefaultUpstreamCPU    = 1.0       // CPUs' worth of time
 )
 
-// upstreamLife is the longest life of a server's process. It ends when it is idle, and
-// not with the time of a background job.
+// upstreamLife is the longest life of a server's process. A server ends when it is idle,
+// not after the time of a background job.
 const upstreamLife = 30 * 24 * time.Hour
 
-// publicRegistries are the hosts from which launchers fetch servers, where the policy
-// does not say.
+// publicRegistries are the hosts from which launchers fetch servers if the policy does not
+// name others.
 var publicRegistries = []string{"registry.npmjs.org", "pypi.org", "files.pythonhosted.org"}
 
-// Upstream is what a policy says of one server.
+// Upstream is what a policy says about one server.
 type Upstream struct {
 	Name     string
 	Pin      Pin
 	Share    Share
-	Eager    bool // it is started when a session begins, and not at its first use
-	Keep     bool // it is not stopped when it is idle
+	Eager    bool // the server is started when a session begins, not at its first use
+	Keep     bool // the server is not stopped when it is idle
 	Timeouts UpstreamTimeouts
-	// Secrets are those that the server's entry may name as ${secret:NAME}, and the place
-	// of each.
+	// Secrets are the secrets that the server's entry may name as ${secret:NAME}, and the
+	// place of each.
 	Secrets map[string]SecretPlace
-	Limit   RateLimit // of its calls by one tenant
-	// Unguarded skips approvals and hooks for its calls. Denials stay.
+	Limit   RateLimit // limit of the server's calls by one tenant
+	// Unguarded skips approvals and hooks for calls of the server. Denials stay.
 	Unguarded bool
-	Search    bool // its tools are found by a search, and not listed
-	Sampling  bool // it may ask the model of the client whose call runs
-	Roots     bool // it learns which directories its box has
-	// AllowTools and DenyTools are patterns of the server's own names of its tools. No
-	// AllowTools is all of them; DenyTools win.
+	Search    bool // the server's tools are found by a search, and not listed
+	Sampling  bool // the server may ask the model of the client whose call runs
+	Roots     bool // the server can list the directories of its box
+	// AllowTools and DenyTools are patterns of the server's own names of its tools. If
+	// AllowTools is empty, all tools are allowed; DenyTools win.
 	AllowTools, DenyTools []string
 
 	facts []toolFacts
 }
 
-// upstream is an Upstream with the boxes that it gets.
+// upstream is an Upstream with the profiles of its boxes.
 type upstream struct {
 	Upstream
 
@@ -125,15 +125,15 @@ type upstream struct {
 	install profileGrant // the box in which a launcher fetches the server
 }
 
-// upstreams is what a policy says of all servers.
+// upstreams is what a policy says about all servers.
 type upstreams struct {
 	from    []string
 	wait    time.Duration
-	base    upstream // of servers that the policy does not name
+	base    upstream // for servers that the policy does not name
 	servers map[string]upstream
 }
 
-// usualUpstreams are those of a policy that says nothing of them.
+// usualUpstreams returns the upstreams of a policy that says nothing about them.
 func usualUpstreams() upstreams {
 	base := upstream{
 		Upstream: Upstream{Pin: PinTofu, Share: SharePrincipal},
@@ -148,7 +148,7 @@ func usualUpstreams() upstreams {
 	return upstreams{wait: DefaultUpstreamWait, base: base}
 }
 
-// upstreamProfile is what the box of a server is without a profile: the system's
+// upstreamProfile returns the grant for the box of a server without a profile: the system's
 // directories and small limits. It has no workspace and no network.
 func upstreamProfile() profileGrant {
 	g := profileGrant{system: true, reading: defaultReading()}
@@ -157,9 +157,9 @@ func upstreamProfile() profileGrant {
 	return g
 }
 
-// of is what holds for a server. An entry that is not trusted has no secrets and the box
-// that a server has without a profile: its author may have taken the name of a server to
-// which the operator gives more.
+// of returns what the policy says about a server. An entry that is not trusted gets no
+// secrets, and the box of a server without a profile: its author may have used the name of
+// a server to which the operator gives more.
 func (u *upstreams) of(name string, trusted bool) upstream {
 	one, ok := u.servers[name]
 	if !ok {
@@ -182,14 +182,14 @@ func (u *upstreams) of(name string, trusted bool) upstream {
 	return one
 }
 
-// Upstreams is what a policy says of other people's MCP servers.
+// Upstreams is what a policy says about other people's MCP servers.
 type Upstreams struct{ p *Policy }
 
-// Upstreams returns what the policy says of other people's MCP servers.
+// Upstreams returns what the policy says about other people's MCP servers.
 func (p *Policy) Upstreams() Upstreams { return Upstreams{p} }
 
-// From are the files that say which servers there are, in the order of the policy. A
-// name that the policy has as a relative one is below the directory of the policy.
+// From returns the files that name the servers, in the order of the policy. A relative name
+// in the policy is below the directory of the policy.
 func (u Upstreams) From() []string {
 	all := slices.Clone(u.p.upstreams.from)
 	for i, name := range all {
@@ -200,14 +200,14 @@ func (u Upstreams) From() []string {
 	return all
 }
 
-// Wait is how long a list waits for servers that are starting.
+// Wait returns how long a list waits for servers that are starting.
 func (u Upstreams) Wait() time.Duration { return u.p.upstreams.wait }
 
-// Names are the servers that the policy names, in order.
+// Names returns the names of the servers in the policy, in order.
 func (u Upstreams) Names() []string { return names(u.p.upstreams.servers) }
 
-// Of is what the policy says of a server, whether it names it or not. trusted says that
-// no box can write the file of the server's entry.
+// Of returns what the policy says about a server, whether it names the server or not.
+// trusted says that no box can write the file of the server's entry.
 func (u Upstreams) Of(name string, trusted bool) Upstream {
 	one := u.p.upstreams.of(name, trusted).Upstream
 	one.Secrets = maps.Clone(one.Secrets)
@@ -215,7 +215,8 @@ func (u Upstreams) Of(name string, trusted bool) Upstream {
 	return one
 }
 
-// Mounts are those of the boxes of all servers that the policy names, and of the others.
+// Mounts returns the mounts of the boxes of all servers that the policy names, and of the
+// other servers.
 func (u Upstreams) Mounts() []Mount {
 	all := slices.Clone(u.p.upstreams.base.run.mounts)
 	for _, name := range names(u.p.upstreams.servers) {
@@ -224,9 +225,9 @@ func (u Upstreams) Mounts() []Mount {
 	return all
 }
 
-// Fingerprint is another text as soon as the box of a server has to be made anew for what the
-// policy says of it. The hosts that the box may reach are not in it, since they change in
-// boxes that are open (Policy.Regrant).
+// Fingerprint returns a text that changes when the box of a server must be made anew
+// because of what the policy says about the server. The hosts that the box may reach are
+// not part of it, since they change for boxes that are open (Policy.Regrant).
 func (u Upstreams) Fingerprint(name string, trusted bool) string {
 	g := u.p.upstreams.of(name, trusted).run
 	opened := g.egress != nil && g.egress.Intercept
@@ -236,13 +237,14 @@ func (u Upstreams) Fingerprint(name string, trusted bool) string {
 
 // UpstreamBox says which box of a server is meant.
 type UpstreamBox struct {
-	Server  string // its name
-	Trusted bool   // no box can write the file of its entry
-	Install bool   // a launcher fetches the server in it
-	// Cache is a directory of the host for what launchers fetch, which the box sees at
-	// UpstreamCache; empty for none. It can be written if Install or Scratch is set.
+	Server  string // name of the server
+	Trusted bool   // no box can write the file of the server's entry
+	Install bool   // the box is for a launcher that fetches the server
+	// Cache is a directory of the host for files that launchers fetch, which the box sees
+	// at UpstreamCache. It is empty if there is no such directory. It can be written if
+	// Install or Scratch is set.
 	Cache   string
-	Scratch bool // Cache is a copy that is thrown away with the box
+	Scratch bool // Cache is a copy that is deleted with the box
 	// Layer says that the box writes to a layer over Cache, which ends with the box. Cache
 	// itself stays as it is.
 	Layer bool
@@ -251,12 +253,13 @@ type UpstreamBox struct {
 // UpstreamCache is the directory in the box of a server for files that launchers fetched.
 const UpstreamCache = "/var/cache/upstream"
 
-// OfUpstream is the server's box that the grant is for; zero if it is for none.
+// OfUpstream returns the server's box that the grant is for, or zero if it is not for such
+// a box.
 func (g Grant) OfUpstream() UpstreamBox { return g.upstream }
 
-// MayUse returns an error if a call with the grant must not be served by a server whose
-// box was opened with the grant box: the server works for another tenant, or has what a
-// layer takes from the call. A server is shared, so that it is not made anew for a
+// MayUse returns an error if a call with the grant must not be served by a server whose box
+// was opened with the grant box: the server works for another tenant, or may do something
+// that a layer forbids the call. Servers are shared, so a server is not made anew for a
 // session that may do less.
 func (g Grant) MayUse(box Grant) error {
 	switch {

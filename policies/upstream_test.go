@@ -47,7 +47,7 @@ upstreams:
     never: {install: {mode: none}}
 `
 
-// upstreamGrant is the grant of the box of a server.
+// upstreamGrant returns the grant of the box of a server.
 func upstreamGrant(t *testing.T, p *policies.Policy, tenant string, b policies.UpstreamBox) policies.Grant {
 	t.Helper()
 	g, err := p.Upstreams().Grant(tenant, b)
@@ -57,8 +57,8 @@ func upstreamGrant(t *testing.T, p *policies.Policy, tenant string, b policies.U
 	return g
 }
 
-// Without a word of the policy a server has nothing: no workspace, no network, no way to
-// what commands of agents have.
+// If the policy says nothing about a server, the server has nothing: no workspace, no
+// network, and nothing that commands of agents have.
 func TestUpstreamGrantIsClosed(t *testing.T) {
 	for _, text := range []string{head, upstreamPolicy} {
 		p := parse(t, text)
@@ -115,8 +115,8 @@ func TestUpstreamGrant(t *testing.T) {
 	}
 }
 
-// Two boxes are never taken for one another: of two servers, two tenants, the two phases,
-// or an entry that is trusted and one that is not.
+// Two boxes are always different if they are of two servers, two tenants or two phases, or
+// if the entry of only one of them is trusted.
 func TestBoxesOfUpstreamsDiffer(t *testing.T) {
 	p := parse(t, upstreamPolicy)
 	var all []policies.Grant
@@ -144,8 +144,8 @@ func TestBoxesOfUpstreamsDiffer(t *testing.T) {
 	}
 }
 
-// A person or agent who writes an entry in a workspace can give it any name. The name
-// gives it nothing.
+// A person or an agent who writes an entry in a workspace can give it any name. The entry
+// gets nothing because of its name.
 func TestUntrustedEntriesGetLess(t *testing.T) {
 	p := parse(t, upstreamPolicy)
 	for _, name := range []string{"github", "same", "wide"} {
@@ -182,7 +182,7 @@ func TestUntrustedEntriesGetLess(t *testing.T) {
 	}
 }
 
-// layer is one of a session that narrows.
+// layer returns a layer of a session that narrows.
 func layer(t *testing.T, p *policies.Policy, narrow string) *policies.Layer {
 	t.Helper()
 	l, err := policies.ParseLayer(policies.LayerSession, "layer.yaml", []byte("version: 1\nnarrow: {"+narrow+"}\n"), p)
@@ -218,8 +218,8 @@ func TestUpstreamGrantRefused(t *testing.T) {
 	golden.Equal(t, "upstream.golden", strings.Join(out, "\n")+"\n")
 }
 
-// A layer takes the same from the boxes of servers as from a tenant's boxes, and a session
-// that may do less is not served by a box that may do more.
+// A layer takes the same from the boxes of servers as from a tenant's boxes. A box that may
+// do more does not serve a session that may do less.
 func TestLayersNarrowUpstreams(t *testing.T) {
 	p := parse(t, upstreamPolicy)
 	box := policies.UpstreamBox{Server: "same", Trusted: true, Cache: "/c"}
@@ -255,7 +255,8 @@ func TestMayUse(t *testing.T) {
 	if err := call("t").MayUse(box); err != nil {
 		t.Error(err)
 	}
-	// The files that launchers left are belljar's, and nothing of the host.
+	// The files in Cache belong to belljar, so a box that writes there does not write
+	// anything of the host.
 	plan := p.With(policies.ReadOnly("plan")).Decide(policies.Facts{Tenant: "t", Tool: "mcp_x", Upstream: "x"}).Grant
 	if err := plan.MayUse(upstreamGrant(t, p, "t", policies.UpstreamBox{Server: "x", Cache: "/c", Scratch: true})); err != nil {
 		t.Error(err)
@@ -270,7 +271,7 @@ func TestMayUse(t *testing.T) {
 	}
 }
 
-// A box of a server keeps its walls under a policy that is read later.
+// The box of a server keeps its walls under a policy that is read later.
 func TestRegrantUpstream(t *testing.T) {
 	p := parse(t, upstreamPolicy)
 	box := upstreamGrant(t, p, "t", policies.UpstreamBox{Server: "same", Trusted: true})
@@ -317,7 +318,8 @@ func TestUpstreamsOf(t *testing.T) {
 	if other.Timeouts != base || other.Pin != policies.PinTofu || other.Limit.Calls != 9 || len(other.AllowTools)+len(other.DenyTools) > 0 || other.Name != "nobody named it" {
 		t.Errorf("got %+v", other)
 	}
-	// A policy that says nothing of servers is for those that the command line names.
+	// A policy that says nothing about servers applies to the servers that the command line
+	// names.
 	if got := parse(t, head).Upstreams(); got.Wait() != 2*time.Second || got.Of("x", true).Share != policies.SharePrincipal || len(got.From()) > 0 {
 		t.Errorf("got %+v", got.Of("x", true))
 	}
@@ -349,8 +351,9 @@ func TestUpstreamFacts(t *testing.T) {
 	}
 }
 
-// A server in Go reads a member in any case, also if there are several, so a pointer names
-// them all. A pointer that has the member's own case comes first.
+// A server in Go reads a member in any case of letters, also if there are several such
+// members, so a pointer names all of them. A pointer with the member's exact spelling comes
+// first.
 func TestPointersHaveNoCase(t *testing.T) {
 	p := parse(t, "version: 1\nprofiles: {a: {}}\nupstreams: {servers: {s: {facts: {x: {/url: url, /Raw: none, /raw: path, /list/0/Dir: path, /to: none, /to/ask: host}}}}}\n")
 	got := p.Upstreams().Of("s", true).Facts("x", map[string]any{
@@ -368,7 +371,7 @@ func TestPointersHaveNoCase(t *testing.T) {
 	}
 }
 
-// A rule about URLs holds for the arguments of other people's tools.
+// A rule about URLs applies to the arguments of other people's tools.
 func TestRulesSeeUpstreamFacts(t *testing.T) {
 	p := parse(t, strings.ReplaceAll(upstreamPolicy, "tenants: {t: {}, u: {}}", "rules: [{id: no, match: {host: \"*.evil.example\"}, decision: deny}]"))
 	for address, want := range map[string]policies.Verdict{"https://www.evil.example/x": policies.Deny, "https://good.example/x": policies.Allow, "https://www.evil.example/x and more": policies.Deny} {

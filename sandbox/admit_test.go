@@ -14,9 +14,9 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// A grant in which any one limit is zero is refused, by that limit's name: zero
-// never means "unlimited". No policy can make such a grant, so the test writes
-// into it. Every field of Limits is tried, those that will be added too.
+// A grant with any one zero limit is refused, and the refusal names that limit: zero never
+// means "unlimited". No policy can make such a grant, so the test writes into it. Every
+// field of Limits is tried, also fields that are added later.
 func TestAdmitWantsEveryLimit(t *testing.T) {
 	s := newWorkspace(&Supervisor{ground: ground{groups: &cgroup.Tree{}}}, "")
 	for _, name := range policytest.LimitNames() {
@@ -40,8 +40,8 @@ func TestAdmitWantsEveryLimit(t *testing.T) {
 	}
 }
 
-// A tenant has as many boxes, and as much on disk, as its own quota says; others do not
-// count.
+// A tenant has as many boxes, and as much on disk, as its own quota says. The boxes of
+// other tenants do not count.
 func TestRoomOfATenant(t *testing.T) {
 	const policy = `version: 1
 defaults: {decision: allow, profile: kept}
@@ -75,13 +75,13 @@ tenants:
 		{"usual", "light", 8, "quota boxes: 8"},
 	} {
 		r := register{boxes: map[string]*Box{}}
-		for i := range 20 { // of another tenant
+		for i := range 20 { // boxes of another tenant
 			r.boxes[strconv.Itoa(i)] = &Box{grant: grant(policies.LocalTenant, "kept")}
 		}
 		for i := range tt.open {
 			r.boxes["own"+strconv.Itoa(i)] = &Box{grant: grant(tt.tenant, "kept")}
 		}
-		for i := range 20 { // of its servers, which do not count but for their disk
+		for i := range 20 { // boxes of the tenant's servers, of which only the disk counts
 			g, err := servers.Grant(tt.tenant, policies.UpstreamBox{Server: strconv.Itoa(i), Trusted: true})
 			if err != nil {
 				t.Fatal(err)

@@ -13,9 +13,9 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// BenchmarkDoor measures what the egress door costs: the same client, beside the box
-// and in it, in turn, against one server on this host's loopback. Ratios are of
-// the medians of rounds. Peers are what else connects a box to the network.
+// BenchmarkDoor measures what the egress door costs. The same client runs outside the box
+// and in it, in turn, against one server on this host's loopback. Ratios are those of the
+// medians of rounds. The peers are other programs that connect a box to the network.
 func BenchmarkDoor(b *testing.B) {
 	port := server(b)
 	s, err := sandbox.New(sandbox.Config{Workspace: b.TempDir()})
@@ -39,7 +39,7 @@ func BenchmarkDoor(b *testing.B) {
 		places = append(places, place{"pasta", func(what string, n int) measured { return behindPasta(b, pasta, port, what, n) }})
 	}
 	const rounds = 7
-	got := map[string]map[string][]measured{} // by place, by what was done
+	got := map[string]map[string][]measured{} // by place, and by what was measured
 	for round := range rounds {
 		for i, p := range places {
 			if round == 0 {
@@ -47,7 +47,7 @@ func BenchmarkDoor(b *testing.B) {
 			}
 			for what, n := range map[string]int{"connect": 100, "down": 512, "up": 512, "rate": 2000} {
 				if i > 1 && round > 0 && got[p.name][what] == nil {
-					continue // a peer that cannot do it
+					continue // the peer cannot do it
 				}
 				switch m := p.do(what, n); {
 				case m.Error == "":
@@ -61,7 +61,7 @@ func BenchmarkDoor(b *testing.B) {
 			}
 		}
 	}
-	// figure is the median of one figure of one place.
+	// figure returns the median of one figure of one place.
 	figure := func(place, what string, of func(measured) float64) float64 {
 		var all []float64
 		for _, m := range got[place][what] {
@@ -102,8 +102,7 @@ func BenchmarkDoor(b *testing.B) {
 	}
 }
 
-// BenchmarkOpenDoor measures how long a box takes to open, without a network and
-// with.
+// BenchmarkOpenDoor measures how long a box takes to open, without and with a network.
 func BenchmarkOpenDoor(b *testing.B) {
 	s, err := sandbox.New(sandbox.Config{Workspace: b.TempDir()})
 	if err != nil {
@@ -136,20 +135,20 @@ func BenchmarkOpenDoor(b *testing.B) {
 	}
 }
 
-// onHost runs the client beside the box.
+// onHost runs the client outside the box.
 func onHost(b *testing.B, port int, what string, n int) measured {
 	b.Helper()
 	return saidBy(b, os.Args[0], clientName, fmt.Sprintf("127.0.0.1:%d", port), what, fmt.Sprint(n))
 }
 
-// behindPasta runs it in a namespace that pasta(1) connects.
+// behindPasta runs the client in a namespace that pasta(1) connects.
 func behindPasta(b *testing.B, pasta string, port int, what string, n int) measured {
 	b.Helper()
 	line := fmt.Sprintf(`exec -a %s "$0" 127.0.0.1:%d %s %d`, clientName, port, what, n)
 	return saidBy(b, pasta, pasta, "--config-net", "--runas", "0", "-T", fmt.Sprint(port), "-q", "--", "bash", "-c", line, os.Args[0])
 }
 
-// saidBy is what a program says, which has 20 seconds.
+// saidBy returns the figures that a program prints. The program has 20 seconds.
 func saidBy(b *testing.B, program string, argv ...string) measured {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), 20*time.Second)

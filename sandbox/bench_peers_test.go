@@ -13,8 +13,8 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// BenchmarkRun measures the smallest calls there are: a plain fork and exec, the
-// same in a box, and in what else this host has (scripts/peers installs them).
+// BenchmarkRun measures the smallest calls: a plain fork and exec, the same in a box, and
+// the same in other sandboxes on this host (scripts/peers installs them).
 func BenchmarkRun(b *testing.B) {
 	const tail = 2
 	for _, task := range []struct {
@@ -49,17 +49,17 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// environment is what a box gives its commands: others get it too, since a
-// locale alone costs a tenth.
+// environment returns the environment that a box gives its commands. The other sandboxes
+// get it too, since a locale alone costs a tenth.
 func environment(b *testing.B, box *sandbox.Box) []string {
 	b.Helper()
 	_, text := shell(b, box, "env")
 	return strings.Split(strings.TrimSpace(text), "\n")
 }
 
-// peers are the ways of other sandboxes to run argv, with a root of their own
-// and the namespaces that a box has, as far as this host has them and they
-// work on it.
+// peers returns the ways of other sandboxes to run argv, with a root of their own and the
+// namespaces that a box has. It leaves out sandboxes that this host does not have, or that
+// do not work on it.
 func peers(b *testing.B, env, argv []string) []way {
 	b.Helper()
 	all := []struct {
@@ -85,7 +85,7 @@ func peers(b *testing.B, env, argv []string) []way {
 			continue
 		}
 		line, err := p.argv()
-		dir := b.TempDir() // srt leaves files where it runs
+		dir := b.TempDir() // srt leaves files in its working directory
 		run := func() error { return peerRun(dir, env, line) }
 		if err == nil {
 			err = run()
@@ -103,8 +103,7 @@ func peers(b *testing.B, env, argv []string) []way {
 	return ways
 }
 
-// peerRun is one call of a peer, whose output must be empty or what the task
-// says.
+// peerRun makes one call of a peer, whose output must be empty or that of the task.
 func peerRun(dir string, env, argv []string) error {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.Env = dir, append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, env...)
@@ -117,8 +116,8 @@ func peerRun(dir string, env, argv []string) error {
 	return nil
 }
 
-// bwrap is bubblewrap's command line for a private root, with a workspace if
-// it is given one.
+// bwrap returns bubblewrap's command line for a private root, with a workspace if workspace
+// is not empty.
 func bwrap(workspace string, argv []string) []string {
 	line := []string{
 		"bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/usr", "/usr",
@@ -131,8 +130,8 @@ func bwrap(workspace string, argv []string) []string {
 	return append(line, argv...)
 }
 
-// runcBundle makes what runc runs: a root that is empty but for the host's
-// /usr, and a configuration without capabilities.
+// runcBundle makes the bundle that runc runs: a root that only contains the host's /usr,
+// and a configuration without capabilities.
 func runcBundle(b *testing.B, env, argv []string) (string, error) {
 	b.Helper()
 	dir := b.TempDir()
@@ -170,8 +169,8 @@ func runcBundle(b *testing.B, env, argv []string) (string, error) {
 	return dir, os.WriteFile(filepath.Join(dir, "config.json"), config, 0o600)
 }
 
-// runcExec starts a container that sleeps until the benchmark ends, and is the
-// command line that runs argv in it.
+// runcExec starts a container that sleeps until the benchmark ends, and returns the command
+// line that runs argv in it.
 func runcExec(b *testing.B, env, argv []string) ([]string, error) {
 	b.Helper()
 	bundle, err := runcBundle(b, env, []string{"/bin/sleep", "1000"})

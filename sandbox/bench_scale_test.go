@@ -21,18 +21,19 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// BenchmarkScale measures a thousand idle boxes of many tenants: how fast they come,
-// what they hold, what a call in one of them costs, and how fast they go.
+// BenchmarkScale measures a thousand idle boxes of many tenants: how fast they open, how
+// much memory they use, what a call in one of them costs, and how fast they close.
 //
-// A box is idle in two states. For the first minute it is awake, with its init and
-// its namespaces; then it is parked, and its next command builds it again
-// (docs/decisions/2026-11-22-parking.md). The limit is for parked boxes, each of
-// which has run commands and left files: a server with a thousand quiet sessions has
-// those. The memory of boxes that are awake is reported beside it: all thousand are
+// A box is idle in two states. For the first minute it is awake, with its init and its
+// namespaces; then it is parked, and its next command builds it again
+// (docs/decisions/2026-11-22-parking.md). The limit is for parked boxes, each of which has
+// run commands and left files: this is the state of the boxes of a server with a thousand
+// quiet sessions. The memory of boxes that are awake is reported too: all thousand are
 // awake only if each has run something within the minute.
 func BenchmarkScale(b *testing.B) {
 	const boxes, perTenant, calls = 1000, 10, 200
-	_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 1 << 16, Max: 1 << 16}) // as root, where the host allows few files
+	// as root, if the host allows few files
+	_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 1 << 16, Max: 1 << 16})
 	s, err := sandbox.New(sandbox.Config{Workspace: b.TempDir(), Boxes: boxes + 1})
 	if err != nil {
 		b.Fatal(err)
@@ -48,7 +49,8 @@ func BenchmarkScale(b *testing.B) {
 			policies.Facts{Tenant: fmt.Sprintf("tenant-%d", i), Tool: "Bash", Command: "true"})
 	}
 
-	// This is made once, for the first box or for the largest number ever.
+	// Some things are made only once, for the first box or for a new largest number of
+	// boxes.
 	for range 2 * runtime.NumCPU() {
 		box, err := s.Open(context.Background(), "first", grants[0])
 		if err == nil {
@@ -125,7 +127,7 @@ func BenchmarkScale(b *testing.B) {
 		state string
 		held  footprint
 		share int64
-		limit float64 // MB; 0 for none
+		limit float64 // MB; 0 if there is no limit
 	}{{"parked", parked, parkedShare, 500}, {"awake", fresh, freshShare, 0}, {"awake-after-commands", used, usedShare, 0}} {
 		b.Run("memory/"+m.state, func(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
@@ -158,17 +160,17 @@ func BenchmarkScale(b *testing.B) {
 	})
 }
 
-// footprint is what is held of the machine's, in bytes, by the kernel's names for
+// footprint is the memory that is used on the machine, in bytes, by the kernel's names for
 // it (proc_meminfo(5)).
 type footprint map[string]int64
 
-// kernelMemory is what the kernel holds for programs beside their own pages:
-// its objects, with those that it counts as reclaimable and that are in use,
-// page tables, what is mapped for it alone (stacks and filters of system calls),
-// counters for each processor, and files in memory.
+// kernelMemory names the memory that the kernel uses for programs in addition to their own
+// pages: its objects, also those in use that it counts as reclaimable; page tables; memory
+// that is mapped only for the kernel (stacks and filters of system calls); counters for
+// each processor; and files in memory.
 var kernelMemory = []string{"Slab", "PageTables", "VmallocUsed", "Percpu", "Shmem"}
 
-// difference is what was added to before.
+// difference returns how much now is above before.
 func difference(now, before footprint) footprint {
 	for name := range now {
 		now[name] -= before[name]
@@ -183,10 +185,10 @@ func (m footprint) sum() (sum int64) {
 	return sum
 }
 
-// settled is the memory that the kernel holds, and what this program holds of
-// its own, once nothing is freed any more: the kernel frees much only when all
-// processors have moved on, and keeps caches that can be had back at any time.
-// Other programs move it as well.
+// settled returns the memory that the kernel uses, and the anonymous memory of this
+// program, after no more memory is freed. The kernel frees much memory only when all
+// processors have passed a certain point, and keeps caches that it can free at any time.
+// Other programs change the figures as well.
 func settled(b *testing.B) footprint {
 	b.Helper()
 	const near = 1 << 20
@@ -204,13 +206,13 @@ func settled(b *testing.B) footprint {
 			return m
 		}
 		last = sum
-		testenv.Delay(b.Context(), 200*time.Millisecond) // what the kernel frees by and by
+		testenv.Delay(b.Context(), 200*time.Millisecond) // the kernel frees memory in the background
 	}
 	b.Fatal("the kernel's memory does not settle")
 	return nil
 }
 
-// field is a line "name: n kB" of a file, in bytes.
+// field returns the value of a line "name: n kB" of a file, in bytes.
 func field(b *testing.B, path, name string) int64 {
 	b.Helper()
 	text, err := os.ReadFile(path)
@@ -239,8 +241,8 @@ func descriptors(b *testing.B) int {
 	return len(entries)
 }
 
-// proportional is the memory of all processes below this one, where a page
-// that n of them share counts a n-th for each (proc_pid_smaps(5)).
+// proportional returns the memory of all processes below this one. A page that n of these
+// processes share counts one n-th for each of them (proc_pid_smaps(5)).
 func proportional(b *testing.B) int64 {
 	b.Helper()
 	var sum int64

@@ -13,9 +13,9 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// These benchmarks measure once, whatever b.N is, and print a line for each
-// way, with the limit beside the figure. They never fail for being slow: the
-// reader judges, and knows the machine.
+// These benchmarks measure once, whatever b.N is, and print a line for each way, with its
+// limit. They never fail because a way is slow: the reader knows the machine and judges the
+// figures.
 
 // sample contains the times of all runs of one way; outliers count too.
 type sample []time.Duration
@@ -25,25 +25,25 @@ func (s sample) at(share float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(float64(len(sorted))*share))]
 }
 
-// way is one way to do what other ways do too.
+// way is one of several ways to do the same.
 type way struct {
 	name string
 	run  func()
-	// every makes a slow way run in one of so many rounds only; 0 is every round.
+	// every makes a slow way run only in one of so many rounds; 0 means every round.
 	every int
-	// rest, where set, waits after each run for the work that the run left in the
-	// background, so that it does not slow the next way. It is not measured.
+	// rest waits after each run for the work that the run left in the background, so that
+	// this work does not slow the next way. It is not measured. It may be nil.
 	rest func()
-	// limit and tail are the most that median and 99th percentile may be, as
-	// ratios to the first way; 0 is no limit.
+	// limit and tail are upper bounds of the median and of the 99th percentile, as ratios
+	// to the first way; 0 means no limit.
 	limit, tail float64
 }
 
-// race runs every way in turn, so that what disturbs the machine disturbs all
-// of them alike, and reports each on a line of its own: median and 99th
-// percentile, and their ratios to the first way. The ratio "x" is the median of
-// the ratios of pairs: each run divided by the run of the first way in the same
-// round. On a slow machine it ends early; "runs" says how many there were.
+// race runs every way in turn, so that a disturbance of the machine affects all ways alike.
+// It reports each way on a line of its own: median and 99th percentile, and their ratios to
+// the first way. The ratio "x" is the median of the ratios of pairs: each run divided by
+// the run of the first way in the same round. On a slow machine race ends early; "runs" is
+// the number of runs.
 func race(b *testing.B, rounds int, ways ...way) {
 	b.Helper()
 	const fewest, longest = 5, 15 * time.Second
@@ -97,7 +97,7 @@ func race(b *testing.B, rounds int, ways ...way) {
 // figures reports a sample.
 func figures(b *testing.B, s sample) {
 	b.Helper()
-	b.ReportMetric(0, "ns/op") // hides the default figure, which would be the time of reporting
+	b.ReportMetric(0, "ns/op") // hides the default figure, which would be the time of the report
 	b.ReportMetric(float64(s.at(0.5).Microseconds()), "us-p50")
 	b.ReportMetric(float64(s.at(0.99).Microseconds()), "us-p99")
 	b.ReportMetric(float64(len(s)), "runs")
@@ -108,7 +108,7 @@ func median(of []float64) float64 {
 	return of[len(of)/2]
 }
 
-// rawRun runs a program as cheaply as one can be run: fork, exec, one pipe.
+// rawRun runs a program in the cheapest way: fork, exec, one pipe.
 func rawRun(b *testing.B, dir string, env []string, argv ...string) {
 	b.Helper()
 	r, w, err := os.Pipe()
@@ -171,9 +171,8 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// unwilling is a tree of 121 processes that do not want to end: deaf to
-// signals, in sessions of their own, orphaned, stopped. It says "up" once it
-// stands.
+// unwilling is a tree of 121 processes that do not want to end: they ignore signals, are in
+// sessions of their own, orphaned or stopped. It prints "up" when all of them exist.
 const unwilling = `trap '' TERM INT HUP QUIT
 for i in {1..30}; do
   setsid sleep 1000 &
@@ -184,8 +183,8 @@ done
 echo up
 exec sleep 1000`
 
-// BenchmarkKill measures how long a kill takes from the call to the answer, which
-// comes when all of the tree is gone.
+// BenchmarkKill measures how long a kill takes from the call to its return, which is after
+// the end of the whole tree.
 func BenchmarkKill(b *testing.B) {
 	const rounds, limit = 100, 20 * time.Millisecond
 	box, _ := openBox(b, grant(b))
@@ -224,8 +223,8 @@ func (w signalWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// BenchmarkDeadline measures how long after its deadline a small tree like
-// unwilling is gone and its call answered.
+// BenchmarkDeadline measures how long after the deadline a small tree like unwilling has
+// ended and its call returns.
 func BenchmarkDeadline(b *testing.B) {
 	const rounds, timeout, limit = 100, 50 * time.Millisecond, 200 * time.Millisecond
 	box, _ := openBox(b, grant(b))

@@ -9,8 +9,8 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// works are what an agent has a shell do. The host's /usr stands for a large
-// tree: a box has the same.
+// works are scripts like those that an agent runs in a shell. The host's /usr serves as a
+// large tree: a box has the same tree.
 var works = []struct {
 	name, needs, script string
 	rounds              int
@@ -22,7 +22,7 @@ var works = []struct {
 	{"files", "/bin/rm", "mkdir many; for i in {1..2000}; do echo $i > many/$i; done; rm -r many", 8},
 }
 
-// BenchmarkWork measures how much a box slows down what runs in it: the same script
+// BenchmarkWork measures how much a box slows down the programs in it: the same script
 // outside and inside, on the same files, and in bubblewrap.
 func BenchmarkWork(b *testing.B) {
 	const limit = 1.1

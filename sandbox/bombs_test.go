@@ -16,8 +16,8 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// Each bomb ends in a clear result, the server's memory stays flat, and a
-// neighbour is answered meanwhile.
+// Each bomb ends in a clear result, the server's memory does not grow, and a neighbour is
+// answered meanwhile.
 func TestBombs(t *testing.T) {
 	s, _ := world(t)
 	g := policytest.GrantWith(t, "memory: 256MiB, pids: 128, cpu: 1, tmp: 64MiB, tmp_files: 1000, open_files: 1024, output: 8MiB, wall: 1h")
@@ -58,7 +58,7 @@ func TestBombs(t *testing.T) {
 			time.Minute * patience,
 			func(r sandbox.Result, out string) bool {
 				n, err := strconv.Atoi(out)
-				return err == nil && n > 64 && n < 128+16 // with what cgroup.spare adds
+				return err == nil && n > 64 && n < 128+16 // 16 is above what cgroup.spare adds
 			},
 		},
 		{
@@ -127,7 +127,8 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// Memory that processes share counts like their own, also where it is sampled.
+// Memory that processes share counts like their own memory, also if the memory is only
+// sampled.
 func TestSharedMemoryIsHeld(t *testing.T) {
 	testenv.Need(t, testenv.Python)
 	b, _ := openBox(t, policytest.GrantWith(t, "memory: 256MiB, tmp: 16MiB"))
@@ -137,8 +138,8 @@ func TestSharedMemoryIsHeld(t *testing.T) {
 	}
 }
 
-// The kernel kills one process for memory; the command that it belonged to
-// ends whole, says so, and its neighbour goes on.
+// The kernel kills one process for memory. The command to which the process belonged ends
+// as a whole and reports that, and its neighbour continues.
 func TestOOMEndsTheCommand(t *testing.T) {
 	testenv.Need(t, testenv.Perl)
 	b, _ := openBox(t, policytest.GrantWith(t, "memory: 128MiB, tmp: 16MiB"))

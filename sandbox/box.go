@@ -23,15 +23,15 @@ type Box struct {
 	home  *Workspace
 	id    string
 	grant policies.Grant
-	open  bool // it is fully built; guarded by the supervisor's mu
+	open  bool // the box is fully built; guarded by the supervisor's mu
 
-	means means    // what the supervisor keeps for it
-	life  life     // when it has an init
-	init  initProc // the init
-	table table    // its commands
-	ports ports    // its ports that can be reached from the host
+	means means    // what the supervisor keeps for the box
+	life  life     // the times in which the box has an init
+	init  initProc // init of the box
+	table table    // commands of the box
+	ports ports    // ports of the box that can be reached from the host
 
-	regranting sync.Mutex // one policy at a time; taken before table.mu
+	regranting sync.Mutex // allows one new policy at a time; taken before table.mu
 }
 
 func newBox(w *Workspace, id string, g policies.Grant) *Box {
@@ -41,8 +41,8 @@ func newBox(w *Workspace, id string, g policies.Grant) *Box {
 	return b
 }
 
-// start makes the box, with cgroups of that name and as that user of the host, and
-// waits until its init is ready.
+// start makes the box, with cgroups that have the given name and as the user uid of the
+// host, and waits until its init is ready.
 func (b *Box) start(ctx context.Context, name string, uid int) error {
 	err := b.means.open(b, name, uid)
 	if err == nil {
@@ -58,7 +58,7 @@ func (b *Box) start(ctx context.Context, name string, uid int) error {
 		return fmt.Errorf("open box %s: %w", b.id, err)
 	}
 	if b.means.lease != nil {
-		b.means.lease.Settle() // the box was built meanwhile
+		b.means.lease.Settle() // the box was built in the meantime
 	}
 	if b.means.held[policies.LimitMemory] == limit.Watchdog {
 		b.table.wg.Go(func() { watchMemory(b) })
@@ -66,14 +66,14 @@ func (b *Box) start(ctx context.Context, name string, uid int) error {
 	return nil
 }
 
-// ID is the name that Open was called with.
+// ID returns the name that Open was called with.
 func (b *Box) ID() string { return b.id }
 
-// Grant is the grant that the box was opened with.
+// Grant returns the grant that the box was opened with.
 func (b *Box) Grant() policies.Grant { return b.grant }
 
-// Path is the list of directories in which the box's commands look for programs:
-// the PATH that belljar, the image or the profile sets.
+// Path returns the list of directories in which the box's commands look for programs: the
+// PATH that belljar, the image or the profile sets.
 func (b *Box) Path() string {
 	for _, e := range b.means.env {
 		if list, ok := strings.CutPrefix(e, "PATH="); ok {
@@ -83,7 +83,7 @@ func (b *Box) Path() string {
 	return ""
 }
 
-// Limits says how each limit is held in this box.
+// Limits returns how each limit is enforced in this box.
 func (b *Box) Limits() limit.Enforcements { return maps.Clone(b.means.held) }
 
 // Broken returns a channel that is closed when the box ends: by Close, or because
@@ -99,7 +99,7 @@ func (b *Box) Close() error {
 	return nil
 }
 
-// shut is Close for a box that may not be fully built.
+// shut does the work of Close for a box that may not be fully built.
 func (b *Box) shut() {
 	l := &b.life
 	b.table.mu.Lock()
@@ -111,10 +111,10 @@ func (b *Box) shut() {
 	b.table.mu.Unlock()
 	if conn != nil {
 		// Without the lock: Close waits for a goroutine that has just received a message,
-		// and it asks the table whose that is.
+		// and that goroutine looks up the message's command in the table.
 		conn.Close()
 	}
-	l.waking.Lock() // from here on nobody is parking or waking the box, or starting a command in it
+	l.waking.Lock() // from here on no goroutine parks or wakes the box, or starts a command in it
 	if l.parked || l.ended == nil {
 		b.init.end()
 	}
@@ -123,7 +123,7 @@ func (b *Box) shut() {
 	for _, p := range b.Published() {
 		_ = p.Close()
 	}
-	b.table.wg.Wait() // listen, and every job's goroutines
+	b.table.wg.Wait() // waits for listen and for the goroutines of all jobs
 	b.means.release()
 	b.table.mu.Lock()
 	for _, t := range []*time.Timer{b.init.late, l.resting} {
@@ -143,7 +143,7 @@ func (b *Box) Environ() []string { return slices.Clone(b.means.env) }
 // running ones, and finished ones up to 64 in total.
 func (b *Box) Jobs() []*Job { return b.table.remembered() }
 
-// Job returns the background job with that id, if the box remembers it.
+// Job returns the background job with that id, and false if the box does not remember it.
 func (b *Box) Job(id int64) (*Job, bool) {
 	for _, j := range b.Jobs() {
 		if j.ID() == id {
@@ -153,7 +153,7 @@ func (b *Box) Job(id int64) (*Job, bool) {
 	return nil, false
 }
 
-// Output returns the output with that id, of a background job or of one of the
-// last 64 foreground commands. If these use more than 256 MiB on disk, the oldest
-// keep only their first 64 KiB.
+// Output returns the output with that id: of a background job, or of one of the last 64
+// foreground commands. If these use more than 256 MiB on disk, the oldest outputs keep only
+// their first 64 KiB.
 func (b *Box) Output(id string) (*Output, bool) { return b.table.output(id) }

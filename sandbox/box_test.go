@@ -23,8 +23,8 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// TestRun goes both ways: each script in a new shell, and in one that waited
-// for it.
+// TestRun runs each script in two ways: in a new shell, and in a shell that waited for a
+// script.
 func TestRun(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -49,7 +49,7 @@ func TestRun(t *testing.T) {
 		{"process substitution", "cat <(echo sub)", "sub\n", 0},
 		{"pseudo terminal", "command -v script >/dev/null && script -qec 'tty' /dev/null | tr -d '\\r' || echo /dev/pts/0", "/dev/pts/0\n", 0},
 		{"loopback works", "exec 2>/dev/null 3<>/dev/tcp/127.0.0.1/9 || echo refused", "refused\n", 0},
-		{"descriptors", "ls /proc/self/fd | wc -l", "4\n", 0}, // 0, 1, 2 and the one that lists
+		{"descriptors", "ls /proc/self/fd | wc -l", "4\n", 0}, // 0, 1, 2 and the descriptor of ls itself
 		{"empty stdin", "cat", "", 0},
 		{"stdin is not a terminal", "test -t 0 || echo no", "no\n", 0},
 		{"shm", "echo x > /dev/shm/a && cat /dev/shm/a", "x\n", 0},
@@ -101,7 +101,7 @@ func TestRunArgv(t *testing.T) {
 	}
 }
 
-// A command starts on its init's processor, and must not have to stay there.
+// A command starts on its init's processor, and must be allowed to move to another one.
 func TestProcessors(t *testing.T) {
 	script := "grep Cpus_allowed: /proc/self/status"
 	want, err := exec.Command("/bin/bash", "-c", script).Output()
@@ -139,10 +139,11 @@ func TestRunStdinEnvDir(t *testing.T) {
 	}
 }
 
-// However many commands run at once, each reports the directory of its own shell.
+// However many commands run at the same time, each reports the directory of its own shell.
 func TestManyLastDirectories(t *testing.T) {
-	const many = boxinit.DirFile                                 // the numbers of the init's descriptors pass that one
-	long := min(time.Minute*testenv.Patience(t), 10*time.Minute) // what the profile allows
+	// so many that the numbers of the init's descriptors exceed DirFile
+	const many = boxinit.DirFile
+	long := min(time.Minute*testenv.Patience(t), 10*time.Minute) // longest time that the profile allows
 	b, _ := openCold(t, grant(t))
 	if r, out := shell(t, b, "mkfifo /tmp/go; mkdir /tmp/{1.."+strconv.Itoa(many)+"}"); r.Code != 0 {
 		t.Fatal(out)
@@ -173,8 +174,8 @@ func TestManyLastDirectories(t *testing.T) {
 	}
 }
 
-// Where the limit on open files is below the number of that descriptor, commands
-// run as ever, and nothing is reported.
+// If the limit on open files is below the number DirFile, commands run as usual, and no
+// last directory is reported.
 func TestFewOpenFiles(t *testing.T) {
 	for files, want := range map[int]string{boxinit.DirFile + 1: "", boxinit.DirFile + 2: "/tmp"} {
 		b, _ := openBox(t, policytest.GrantWith(t, fmt.Sprintf("open_files: %d", files)))
@@ -207,8 +208,9 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// The workspace is the host's directory: what the box makes belongs to the
-// directory's owner, and no file gets the bits that lend that owner's rights.
+// The workspace is a directory of the host: files that the box makes belong to the
+// directory's owner, and no file gets the bits that would give that owner's rights to
+// others.
 func TestWorkspace(t *testing.T) {
 	b, dir := openBox(t, grant(t))
 	write(t, filepath.Join(dir, "given"), "from outside\n")
@@ -275,8 +277,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A command ends with its main process, whatever it left behind and whoever
-// holds its output open.
+// A command ends with its main process, whatever it has left behind, and whichever process
+// keeps its output open.
 func TestLeftBehind(t *testing.T) {
 	b, _ := openBox(t, grant(t))
 	for _, script := range []string{
@@ -350,7 +352,7 @@ func TestBackground(t *testing.T) {
 	}
 }
 
-// A box that is closed ends what runs in it, and says so afterwards.
+// Closing a box ends the commands in it, and later calls return ErrClosed.
 func TestClose(t *testing.T) {
 	b, _ := openBox(t, grant(t))
 	j, err := b.Start(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: "sleep 1000", Timeout: time.Minute})
@@ -437,7 +439,7 @@ func TestOpenRefusals(t *testing.T) {
 	}
 }
 
-// blocked is an input that gives nothing until the test ends.
+// blocked returns an input that gives nothing until the test ends.
 func blocked(t testing.TB) *os.File {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -467,7 +469,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// until is a text that tells when it has a word.
+// until is a text that closes seen when it contains a word.
 type until struct {
 	strings.Builder
 	want string
@@ -483,8 +485,8 @@ func (u *until) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// The terminal of a command that has the box alone has a name there, which opens it
-// again; it is neither the host's nor another box's.
+// The terminal of a command that has the box alone has a name in the box, which opens it
+// again. It is not a terminal of the host or of another box.
 func TestTerminalWithAName(t *testing.T) {
 	testenv.Need(t, testenv.Python)
 	s, _ := world(t)
@@ -503,7 +505,8 @@ func TestTerminalWithAName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Nothing runs beside it, and it runs beside nothing.
+	// No other command runs next to such a command, and it does not start next to another
+	// one.
 	if _, err := b.Run(t.Context(), sandbox.Cmd{Grant: b.Grant(), Argv: []string{"true"}, Timeout: time.Second}); !errors.Is(err, limit.ErrTooMany) {
 		t.Errorf("a command beside it: %v, want %v", err, limit.ErrTooMany)
 	}
@@ -532,7 +535,7 @@ func TestTerminalWithAName(t *testing.T) {
 	}
 }
 
-// Whatever is under way when a supervisor is closed ends in a result or in
+// Every call that is in progress when a supervisor is closed ends in a result or in
 // ErrClosed, and nothing is left (TestMain).
 func TestCloseInTheMiddle(t *testing.T) {
 	for range 10 {
@@ -563,12 +566,12 @@ func TestCloseInTheMiddle(t *testing.T) {
 	}
 }
 
-// lateContext ends as soon as a command of the box has begun, and whoever asks while it
-// starts waits for that.
+// lateContext ends as soon as a command of the box has begun. While the command starts, Err
+// waits for that.
 type lateContext struct {
 	context.Context
 	box   *sandbox.Box
-	begun string // a file that the command makes
+	begun string // path of a file that the command makes
 }
 
 func (c *lateContext) Err() error {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNotPlain is what OpenFile returns for what is not a regular file.
+// ErrNotPlain is returned by OpenFile for anything that is not a regular file.
 var ErrNotPlain = errors.New("not a regular file")
 
 // ErrLink is returned by OpenFile if the path contains a symbolic link.
@@ -22,14 +22,13 @@ var ErrLink = errors.New("a symbolic link")
 // maxDepthOpened bounds the directories above a file that is opened.
 const maxDepthOpened = 128
 
-// OpenFile opens a regular file to read it: the one that the box has at an
-// absolute path, whatever that is on the host, in its workspace with the layers
-// of it, its /tmp or a mount. It is opened from outside, beneath the box's root
-// (openat2(2), RESOLVE_BENEATH): no link is followed, so nothing that a command
-// plants leads anywhere else, and what the box's user may not read is not read
-// for it either. Kernel file systems and devices have no files here. The file
-// may change while it is read. The error is an *fs.PathError, ErrClosed, or why
-// a parked box could not be woken.
+// OpenFile opens a regular file to read it: the file that the box has at an absolute path,
+// whatever that is on the host, in its workspace with the layers of the workspace, in its
+// /tmp or in a mount. The file is opened from outside, beneath the box's root (openat2(2),
+// RESOLVE_BENEATH). No link is followed, so nothing that a command plants leads anywhere
+// else, and a file that the box's user may not read is not opened. Kernel file systems and
+// devices have no files here. The file may change while it is read. The error is an
+// *fs.PathError, ErrClosed, or the reason why a parked box could not be woken.
 func (b *Box) OpenFile(ctx context.Context, name string) (*os.File, error) {
 	parts, err := insideRoot(name)
 	if err != nil {
@@ -44,7 +43,7 @@ func (b *Box) OpenFile(ctx context.Context, name string) (*os.File, error) {
 		return nil, b.init.goneOr(name, err)
 	}
 	defer func() { unix.Close(dir) }()
-	// The pid is still that of the init: only we reap it.
+	// The pid still belongs to the init: only the supervisor reaps it.
 	select {
 	case <-b.init.gone:
 		return nil, ErrClosed
@@ -63,7 +62,7 @@ func (b *Box) OpenFile(ctx context.Context, name string) (*os.File, error) {
 		dir = next
 	}
 	last := parts[len(parts)-1]
-	// Look at it before opening it: opening a device or a FIFO may have effects.
+	// The file is checked before it is opened: opening a device or a FIFO may have effects.
 	looked, err := u.step(dir, last, unix.O_PATH, unix.S_IFREG, 4)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
@@ -108,14 +107,14 @@ func insideRoot(name string) ([]string, error) {
 	return parts, nil
 }
 
-// rights are those of a box's user.
+// rights are the rights of a box's user.
 type rights struct {
-	root bool // the supervisor is root, so the kernel asks nobody
+	root bool // the supervisor is root, so the kernel does not check rights
 	uid  int
 }
 
-// step opens one name in a directory, if it is of a kind and the box's user has
-// the right (4 to read, 1 to pass) to it.
+// step opens one name in a directory, if the file is of the kind and the box's user has the
+// right (4 to read, 1 to pass).
 func (u rights) step(dir int, name string, flags int, kind, right uint32) (int, error) {
 	how := unix.OpenHow{
 		Flags:   uint64(flags) | unix.O_CLOEXEC | unix.O_NOFOLLOW,
@@ -155,8 +154,9 @@ func isLinkAt(dir int, name string) bool {
 	return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK
 }
 
-// have reports whether the box's user has a right to a file: the kernel
-// lets root pass, and asks whoever else is the box's user already.
+// have reports whether the box's user has a right to a file. The kernel allows root
+// everything. If the supervisor is not root, it has the rights of the box's user, and the
+// kernel checks them.
 func (u rights) have(st *unix.Stat_t, right uint32) bool {
 	if !u.root {
 		return true
@@ -164,7 +164,7 @@ func (u rights) have(st *unix.Stat_t, right uint32) bool {
 	switch uid := uint32(u.uid); {
 	case st.Uid == uid:
 		right <<= 6
-	case st.Gid == uid: // its group has the same number
+	case st.Gid == uid: // the user's group has the same number
 		right <<= 3
 	}
 	return st.Mode&right == right

@@ -15,8 +15,8 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// A file that is opened for a box is the file that the box has at this path: never the target of a link,
-// and never more than its user may read.
+// OpenFile opens the file that the box has at the path: never the target of a link, and
+// never a file that the box's user may not read.
 func TestOpenFile(t *testing.T) {
 	for _, profile := range []string{"rw", "overlay"} {
 		t.Run(profile, func(t *testing.T) {
@@ -66,7 +66,8 @@ func TestOpenFile(t *testing.T) {
 				strings.Repeat("/a", 200): nil,
 			} {
 				var err error
-				// A look at the workspace gives back the right to list a directory that a command closed.
+				// A look at the workspace restores the right to list a directory that a
+				// command closed.
 				testenv.Until(10*time.Second, func() bool {
 					var f *os.File
 					if f, err = box.OpenFile(t.Context(), name); err == nil {
@@ -79,7 +80,7 @@ func TestOpenFile(t *testing.T) {
 					t.Errorf("%s: got %v, want %v", name, err, want)
 				}
 			}
-			shell(t, box, "chmod 700 closed") // or the test's directory could not be removed
+			shell(t, box, "chmod 700 closed") // otherwise the test's directory could not be removed
 			box.Close()
 			if _, err := box.OpenFile(t.Context(), "/tmp/f"); !errors.Is(err, sandbox.ErrClosed) {
 				t.Errorf("of a closed box: %v", err)

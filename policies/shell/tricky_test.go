@@ -7,8 +7,8 @@ import (
 	"belljar.dev/policies/shell"
 )
 
-// tricky are scripts in which a command is easily overlooked. c1 to c4 are the
-// programs, as in the random scripts.
+// tricky are scripts in which a command is easily overlooked. The programs are c1 to c4, as
+// in the random scripts.
 //
 //nolint:dupword // some commands start themselves
 var tricky = []string{

@@ -6,8 +6,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// cell is one byte of a word, or something in its place that is only known when
-// the script runs.
+// cell is one byte of a word, or stands for a part of the word that is only known when the
+// script runs.
 type cell struct {
 	c    byte
 	kind cellKind
@@ -16,8 +16,8 @@ type cell struct {
 type cellKind byte
 
 const (
-	bare   cellKind = iota // a byte as it is
-	quoted                 // a byte that means itself
+	bare   cellKind = iota // a byte as it is in the text
+	quoted                 // a quoted byte, which has no special meaning
 	null                   // quotes were here: even an empty word is a word
 	one                    // an unknown text
 	many                   // an unknown text that may split into words
@@ -38,7 +38,7 @@ func (r *wordReader) words(to []Word, w *syntax.Word) []Word {
 	return to
 }
 
-// word is words for a place where bash expands no braces.
+// word does the same as words, for a place where bash expands no braces.
 func (r *wordReader) word(w *syntax.Word) Word {
 	if w == nil {
 		return Word{}
@@ -50,7 +50,7 @@ func (r *wordReader) word(w *syntax.Word) Word {
 	return word(r.cells(room[:0], w.Parts, false))
 }
 
-// simple reads a word in which every byte means itself, like most words.
+// simple reads a word in which no byte has a special meaning, as in most words.
 func simple(w *syntax.Word) (Word, bool) {
 	if len(w.Parts) != 1 {
 		return Word{}, false
@@ -80,7 +80,7 @@ func (r *wordReader) cells(to []cell, parts []syntax.WordPart, inQuotes bool) []
 			to = literal(to, text)
 		case *syntax.DblQuoted:
 			to = append(to, cell{kind: null})
-			if part.Dollar { // translated
+			if part.Dollar { // bash translates the text
 				to = append(to, cell{kind: one})
 			}
 			to = r.cells(to, part.Parts, true)
@@ -152,12 +152,12 @@ func plainValue(value string) bool {
 	return value != "" && strings.Trim(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+,@%") == ""
 }
 
-// word makes the Word of the cells of one word.
+// word returns the Word for the cells of one word.
 func word(cells []cell) Word {
 	var b strings.Builder
 	b.Grow(len(cells))
 	w := Word{}
-	known := true // all so far is
+	known := true // all cells so far are known
 	unsure := func(c Certainty) {
 		w.Certainty = max(w.Certainty, c)
 		known = false
@@ -173,7 +173,8 @@ func word(cells []cell) Word {
 			unsure(Any)
 			w.Glob = true
 		case c.kind == bare && c.c == '~' && i == 0:
-			// Home where nothing else is unknown; what follows is known then.
+			// The word is Home if nothing else in it is unknown; the bytes behind the ~ are
+			// known then.
 			w.Certainty = max(w.Certainty, Home)
 			b.WriteByte(c.c)
 		case c.kind == bare && c.c == '~' && (cells[i-1].c == '=' || cells[i-1].c == ':') && cells[i-1].kind == bare:

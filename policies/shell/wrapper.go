@@ -9,19 +9,19 @@ import (
 // wrapper is a program that starts another one, whose words are its operands.
 type wrapper struct {
 	grammar
-	operands int      // words of its own in front of the command
+	operands int      // number of the wrapper's own words in front of the command
 	number   bool     // those words begin with a digit
-	assigns  bool     // NAME=value may stand there too
-	plain    bool     // it changes nothing about what the command does but its time, priority and streams
+	assigns  bool     // NAME=value may also be in front of the command
+	plain    bool     // it only changes the time, the priority and the streams of the command
 	text     wordList // options, by name, whose value is a text for a shell
-	none     wordList // options, by name, with which it starts nothing
-	doubt    wordList // options, by name, that make it start more, or another program, than it names
-	shell    bool     // without a command it starts a shell
+	none     wordList // options, by name, with which the wrapper starts nothing
+	doubt    wordList // options, by name, with which the wrapper starts more than it names, or another program
+	shell    bool     // without a command the wrapper starts a shell
 }
 
-// wrappers are the programs that do nothing but start another, with the options
-// that each has: a word that is read as the wrong thing would hide the command. An
-// option that is missing here makes the command opaque.
+// wrappers are the programs that only start another program, with the options that each of
+// them has: if a word were read as the wrong thing, the command would be hidden. An option
+// that is missing here makes the command opaque.
 var wrappers = map[string]wrapper{
 	"timeout": {grammar: grammar{flags: "fpv", values: "ks", long: "foreground preserve-status verbose help version", valued: "kill-after signal"}, operands: 1, number: true, plain: true, none: "help version"},
 	"nice":    {grammar: grammar{flags: "0123456789", values: "n", long: "help version", valued: "adjustment"}, plain: true, none: "help version"},
@@ -95,7 +95,7 @@ func (w wrapper) start(r *reader, i int, words []Word, at place) {
 			return
 		}
 		if w.number && !strings.ContainsAny(rest[0].Text[:min(1, len(rest[0].Text))], "0123456789.") {
-			// Some versions can do without: this may be the command already.
+			// Some versions do not need this word: it may already be the command.
 			c.Opaque = whyUnknown
 			return
 		}
@@ -107,7 +107,7 @@ func (w wrapper) start(r *reader, i int, words []Word, at place) {
 	}
 	asUser := name == "runuser" && has(options, "u", "user")
 	if name == "su" || name == "script" || name == "runuser" && !asUser || len(rest) == 0 {
-		// The words that are left of su's operands are the arguments of the shell.
+		// The other operands of su are the arguments of the shell.
 		if w.shell {
 			c.Opaque = "it starts a shell"
 		}
@@ -117,8 +117,8 @@ func (w wrapper) start(r *reader, i int, words []Word, at place) {
 	r.started(rest, assigns, via, at)
 }
 
-// variables reads NAME=value in front of the command. Options may follow these
-// too, as in "sudo A=1 -u bob id".
+// variables reads NAME=value in front of the command. Options may follow these words too,
+// for example in "sudo A=1 -u bob id".
 func (w wrapper) variables(rest []Word, assigns []Assign) ([]Word, []Assign, string) {
 	for len(rest) > 0 {
 		one, why, ok := assignment(rest[0])
@@ -149,7 +149,7 @@ func (r *reader) via1(i int, words []Word) (string, []string) {
 	return name, append(slices.Clip(via), name)
 }
 
-// started adds a command that another one starts.
+// started adds a command that another command starts.
 func (r *reader) started(words []Word, assigns []Assign, via []string, at place) {
 	text := make([]string, len(words))
 	for i, w := range words {
@@ -161,7 +161,7 @@ func (r *reader) started(words []Word, assigns []Assign, via []string, at place)
 	r.command(words, assigns, nil, via, strings.Join(text, " "), at)
 }
 
-// shellText reads the text that command i gives to a shell.
+// shellText reads the text that command i passes to a shell.
 func (r *reader) shellText(i int, text Word, via []string, at place, assigns []Assign) {
 	if text.Certainty != Exact {
 		r.out.Commands[i].Opaque = "the text that it has a shell run is only known when it runs"

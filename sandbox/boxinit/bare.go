@@ -5,22 +5,20 @@ import (
 	"unsafe"
 )
 
-// This file and command.go are process 1 of a box: Go without its runtime. entry (in
-// assembly) comes straight from the kernel, so there are no goroutines, no
-// garbage collector, no other threads, and no heap. What it buys: a box whose
-// init is ready in microseconds, holds a few pages, makes no system call that
-// is not in these files, and starts a command as fast as C could.
+// This file and command.go are process 1 of a box: Go without its runtime. The kernel
+// starts entry (in assembly) directly, so there are no goroutines, no garbage collector, no
+// other threads, and no heap. The advantage: the init of a box is ready in microseconds,
+// uses a few pages, makes no system call that is not in these files, and starts a command
+// as fast as C could.
 //
-// The rules for code in these files: no allocation (no append, make, closures
-// that escape, maps, interfaces, string building), no go, defer or channel, no
-// package but syscall's RawSyscall6 and unsafe, and no pointer in initialised
-// data (a position-independent program would need its relocations). An index
-// out of range ends the process, and with it the box. The hooks of the race
-// detector and of its check of pointers need the runtime, so functions are
-// marked go:norace and go:nocheckptr.
+// The rules for code in these files: no allocation (no append, make, closures that escape,
+// maps, interfaces, string building), no go, defer or channel, no package but syscall's
+// RawSyscall6 and unsafe, and no pointer in initialised data (a position-independent
+// program would need its relocations). An index out of range ends the process, and with it
+// the box. The hooks of the race detector and of its check of pointers need the runtime, so
+// functions are marked go:norace and go:nocheckptr.
 //
-// What it reads from the supervisor is believed; what a command can reach is
-// not.
+// The init trusts what it reads from the supervisor, but nothing that a command can reach.
 
 // Descriptors that an init is started with.
 const (
@@ -35,8 +33,8 @@ const (
 	maxCPUs     = 1024
 	maxCommands = 512 // more than a supervisor runs in one box
 
-	// quick is for how long the word that a command runs is held back, in
-	// nanoseconds: most end before, and then one message tells both.
+	// quick is how long the report that a command runs is delayed, in nanoseconds: most
+	// commands end before, and then one message reports both.
 	quick = 1_000_000
 )
 
@@ -46,30 +44,32 @@ var (
 	bare bareMemory
 )
 
-// bareMemory is all that an init writes to. Lasting data stand together: an idle box
-// is to hold few pages.
+// bareMemory is all the memory that an init writes to. Lasting data are next to each other,
+// because an idle box should use few pages.
 type bareMemory struct {
 	bareMessage
-	// Data that last.
-	stack    [ownStack]byte
-	g        [1024]byte   // takes the place of the runtime's g
-	tls      [256]uintptr // where the thread pointer points behind
-	began    uintptr      // where the stack was that the kernel made
-	nfiles   int
-	nestedN  int
-	ours     uintptr              // marks our own execs where a listener sees those of others; 0 where none does
-	domain   uintptr              // ruleset by which each command parts itself from the others, or none
+	// Data that last, from here to the end.
+	stack   [ownStack]byte
+	g       [1024]byte   // used instead of the runtime's g
+	tls     [256]uintptr // the thread pointer points behind it
+	began   uintptr      // address of the stack that the kernel made
+	nfiles  int
+	nestedN int
+	ours    uintptr // marks our own execs if a listener sees the execs of commands; 0 if there is no listener
+	// ruleset with which each command separates itself from the others; noFile if there is
+	// none
+	domain   uintptr
 	unsaid   int                  // number of started commands not yet reported with OpStarted
-	score    uintptr              // /proc/self/oom_score_adj, or none
+	score    uintptr              // descriptor of /proc/self/oom_score_adj; noFile if there is none
 	cpusSize uintptr              // bytes of cpus; 0 if they are not known
-	cpus     [maxCPUs / 64]uint64 // that commands may run on, sched_setaffinity(2)
-	here     [maxCPUs / 64]uint64 // one of them, or none
+	cpus     [maxCPUs / 64]uint64 // processors that commands may run on, sched_setaffinity(2)
+	here     [maxCPUs / 64]uint64 // one of these processors while bareStay sets it; otherwise empty
 	start    bareStart
 	commands [maxCommands]bareCommand
-	nested   [maxNested + 8]byte // script of each command in a namespace of its own
+	nested   [maxNested + 8]byte // script that each command in a namespace of its own runs first
 }
 
-// bareMessage is of no use between two messages: see bareForget.
+// bareMessage is memory that is not needed between two messages: see bareForget.
 type bareMessage struct {
 	message  [MaxMessage + 8]byte
 	rights   [64 + 4*MaxFiles]byte
@@ -77,24 +77,24 @@ type bareMessage struct {
 	pointers [MaxStrings + 8]uintptr
 	slots    [maxSlots]uintptr
 	reply    [MaxReply]byte
-	child    [childStack]byte // the stack of one
+	child    [childStack]byte // stack of a child
 }
 
-// bareCommand is a command that runs; its pid is not reaped while it is here.
+// bareCommand is a command that runs. While it is in the table, its pid is not reaped.
 type bareCommand struct {
 	id     uint64
-	pid    uintptr // 0: the place is free
-	nested bool    // the pid is that of a process 1, which tells the end itself
+	pid    uintptr // 0 if the place is free
+	nested bool    // the pid is that of a process 1, which reports the end itself
 	unsaid bool
-	dir    uintptr // its shell reports its last directory there; noFile: it does not
+	dir    uintptr // pipe on which its shell reports its last directory; noFile if it does not
 }
 
-// bareStart is what a child needs to become a command, and where it says why
-// it could not.
+// bareStart is what a child needs to become a command, and where the child stores why it
+// could not.
 type bareStart struct {
-	flags, paths    uint32 // the paths begin the pointers
+	flags, paths    uint32 // the paths are the first of the pointers
 	dir, argv, envp uintptr
-	tell            uintptr // where its shell reports its last directory, or noFile
+	tell            uintptr // pipe on which its shell reports its last directory; noFile if it does not
 	step            uint32
 	errno           syscall.Errno
 }
@@ -108,15 +108,15 @@ func cloneChild(number, a1, a2 uintptr) uintptr
 
 var loaderAddress, entryAddress uintptr
 
-// Only the assembly uses these, which no linter reads.
+// Only the assembly uses these names, and linters do not read assembly.
 var (
 	_, _, _, _ = bareMain, bareChild, loader, entry
 	_, _, _    = &bare.stack, &bare.g, &bare.tls
 )
 
-// Numbers that package syscall lacks or has as other types.
+// Numbers that package syscall lacks, or has with another type.
 const (
-	sysClone3       = 435 // since 424 the same everywhere (kernel: scripts/syscall.tbl)
+	sysClone3       = 435 // the same on all architectures since 424 (kernel: scripts/syscall.tbl)
 	sysCloseRange   = 436
 	sysRestrictSelf = 446
 	cloneIntoCgroup = 0x200000000 // clone3(2)
@@ -131,7 +131,7 @@ const (
 	noFile          = ^uintptr(0)
 	atCwd           = ^uintptr(99) // AT_FDCWD
 	setFD           = 2            // F_SETFD, fcntl(2)
-	stopNested      = 64           // SIGRTMAX, signal(7): has the process 1 of a command stop that command
+	stopNested      = 64           // SIGRTMAX, signal(7): makes the process 1 of a command stop that command
 )
 
 //go:norace
@@ -157,7 +157,7 @@ func exit(code uintptr) {
 //go:nocheckptr
 func address(p *byte) uintptr { return uintptr(unsafe.Pointer(p)) }
 
-// bareMain is the life of process 1.
+// bareMain is the whole run of process 1.
 //
 //go:norace
 //go:nocheckptr
@@ -174,7 +174,7 @@ func bareMain() {
 	for sig := uintptr(1); sig <= 64; sig++ {
 		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&action)), 0, sigSetSize, 0, 0)
 	}
-	_, _ = sys(syscall.SYS_MUNMAP, loaderBase, loaderSize, 0, 0, 0) // it has done its work
+	_, _ = sys(syscall.SYS_MUNMAP, loaderBase, loaderSize, 0, 0, 0) // the loader is no longer needed
 	bareLeave()
 	n := bareReceive()
 	head := (*scriptHead)(unsafe.Pointer(&bare.message[0]))
@@ -198,7 +198,7 @@ func bareMain() {
 		bare.domain = bare.slots[head.domain]
 	}
 	if head.nested != 0 {
-		// What each command's namespace takes, for later.
+		// The script for the namespace of each command is kept for later.
 		n = bareReceive()
 		if n > maxNested {
 			exit(1)
@@ -213,15 +213,15 @@ func bareMain() {
 	bareServe()
 }
 
-// bareLeave gives back all that the kernel put far above the program: its stack and
-// the vdso(7), which we do not call. Their contents are small, and the five pages of
-// tables by which they are found are more than half of all that an init has. A
-// kernel that seals the vdso refuses, and nothing is lost.
+// bareLeave unmaps everything that the kernel put far above the program: its stack and the
+// vdso(7), which the init does not call. Their contents are small, but the five pages of
+// tables by which they are found are more than half of the memory of an init. A kernel that
+// seals the vdso refuses, and nothing is lost.
 //
 //go:norace
 //go:nocheckptr
 func bareLeave() {
-	const above, last = 1 << 32, 4 << 10 // no program reaches that far; the last page is nobody's
+	const above, last = 1 << 32, 4 << 10 // no program reaches that far; the last page cannot be mapped
 	end := uintptr(above)
 	for end <= bare.began {
 		end <<= 1
@@ -229,22 +229,23 @@ func bareLeave() {
 	_, _ = sys(syscall.SYS_MUNMAP, above, end-last-above, 0, 0, 0)
 }
 
-// bareForget gives the pages of the last message back, and of all that was
-// needed to deal with it: a script is long, and an idle box is to hold little.
+// bareForget returns the pages of the last message to the kernel, and those of all memory
+// that was needed to process it: a script is long, and an idle box should use little
+// memory.
 //
 //go:norace
 //go:nocheckptr
 func bareForget() {
-	// With larger pages the kernel refuses, and nothing is lost. MADV_DONTNEED.
+	// With larger pages the kernel refuses, and nothing is lost. dontNeed is MADV_DONTNEED.
 	const page, dontNeed = 4 << 10, 4
 	begin := (address(&bare.message[0]) + page - 1) &^ uintptr(page-1)
 	end := (address(&bare.reply[0]) + MaxReply) &^ uintptr(page-1)
 	_, _ = sys(syscall.SYS_MADVISE, begin, end-begin, dontNeed, 0, 0)
 }
 
-// bareReceive reads one message and the descriptors that came with it. The end
-// of the connection is the end of the box: the kernel kills all that is left
-// in the namespace of a process 1 that ended (pid_namespaces(7)).
+// bareReceive reads one message and the descriptors that came with it. The end of the
+// connection is the end of the box: the kernel kills all processes that are left in the
+// namespace of a process 1 that has ended (pid_namespaces(7)).
 //
 //go:norace
 //go:nocheckptr
@@ -270,7 +271,8 @@ func bareReceive() int {
 	return int(n)
 }
 
-// bareMake makes the calls of a script, and tells the step that failed.
+// bareMake makes the calls of a script. If a call fails, it returns the step of that call
+// and its errno.
 //
 //go:norace
 //go:nocheckptr
@@ -316,8 +318,8 @@ func bareMake(script []byte) (uint32, syscall.Errno) {
 	return 0, 0
 }
 
-// bareServe starts commands, tells how they end and reaps every orphan, as
-// process 1 must.
+// bareServe starts commands, reports how they end and reaps every orphan, as process 1
+// must.
 //
 //go:norace
 //go:nocheckptr
@@ -333,10 +335,11 @@ func bareServe() {
 		fd              int32
 		events, revents int16
 	}
-	// With more processors than that it fails, and all goes its ordinary way.
+	// With more processors than fit into cpus the call fails, and commands start without
+	// it.
 	bare.cpusSize, _ = sys(syscall.SYS_SCHED_GETAFFINITY, 0, unsafe.Sizeof(bare.cpus), uintptr(unsafe.Pointer(&bare.cpus)), 0, 0)
 	if bare.cpusSize > unsafe.Sizeof(bare.cpus) {
-		bare.cpusSize = 0 // an error number
+		bare.cpusSize = 0 // the result is an error number
 	}
 	for {
 		poll[0].fd, poll[0].events, poll[0].revents = control, pollIn, 0
@@ -350,13 +353,13 @@ func bareServe() {
 			exit(1)
 		}
 		if poll[1].revents != 0 {
-			bareReapOne()      // nothing is done before its end is reported
+			bareReapOne()      // the end of a command is reported before anything else is done
 			var info [128]byte // struct signalfd_siginfo
 			_, _ = sys(syscall.SYS_READ, deaths, address(&info[0]), uintptr(len(info)), 0, 0)
-			for bareReapOne() { // one signal can stand for many ends
+			for bareReapOne() { // one signal can stand for the ends of several children
 			}
 		}
-		bareSayStarted() // whatever woke us: what dies must not keep us from it
+		bareSayStarted() // in every case: many ends of processes must not delay it
 		if poll[0].revents != 0 {
 			bareAnswer(bareReceive())
 			bareClose()
@@ -364,7 +367,7 @@ func bareServe() {
 	}
 }
 
-// bareClose closes what came with the last message.
+// bareClose closes the descriptors that came with the last message.
 //
 //go:norace
 //go:nocheckptr
@@ -400,15 +403,15 @@ func bareAnswer(n int) {
 		bareStartCommand(head, n)
 	case OpSignal:
 		for i := range b.commands {
-			// The child is not reaped while it is in the table, so neither number
-			// can have been given to another process.
+			// The child is not reaped while it is in the table, so no other process can
+			// have its pid or its process group.
 			c := &b.commands[i]
 			if c.pid == 0 || c.id != head.id {
 				continue
 			}
 			sig := uintptr(head.signal)
 			if c.nested && sig == uintptr(syscall.SIGSTOP) {
-				sig = stopNested // or process 1 alone would stand still
+				sig = stopNested // otherwise only process 1 would stop
 			}
 			_, _ = sys(syscall.SYS_KILL, -c.pid, sig, 0, 0, 0)
 			_, _ = sys(syscall.SYS_KILL, c.pid, sig, 0, 0, 0)
@@ -417,21 +420,22 @@ func bareAnswer(n int) {
 		bareSocket(head.id)
 	case OpIdle:
 		bareSay(&replyHead{op: OpIdle, id: head.id, errno: int32(bareHolds())}, 0)
-	case OpReady, OpFailed, OpStarted, OpEnded, OpRan, OpListener, OpKept: // are said by us, never to us
+	// only the init sends these, never the supervisor
+	case OpReady, OpFailed, OpStarted, OpEnded, OpRan, OpListener, OpKept:
 	}
 }
 
-// bareHolds is why something would be lost with us: a process, or an object that
-// processes leave for others (sysvipc(7)). A count that cannot be read counts as
-// held; a kernel without such objects has none.
+// bareHolds returns EBUSY, or another errno, if something would be lost with the init: a
+// process, or an object that processes leave for others (sysvipc(7)). A count that cannot
+// be read is returned as an error; a kernel without such objects has none.
 //
 //go:norace
 //go:nocheckptr
 func bareHolds() syscall.Errno {
 	const (
 		noHang, exited, noWait    = 1, 4, 0x1000000 // waitid(2)
-		shmInfo, semInfo, msgInfo = 14, 19, 12      // of all objects: shmctl(2), semctl(2), msgctl(2)
-		sets                      = 7               // place of semusz in struct seminfo: how many sets there are
+		shmInfo, semInfo, msgInfo = 14, 19, 12      // counts of all objects: shmctl(2), semctl(2), msgctl(2)
+		sets                      = 7               // place of semusz in struct seminfo: the number of sets
 	)
 	if _, errno := sys(syscall.SYS_WAITID, 0, 0, 0, exited|noHang|noWait, 0); errno != syscall.ECHILD {
 		return syscall.EBUSY
@@ -457,7 +461,7 @@ func bareHolds() syscall.Errno {
 	return 0
 }
 
-// bareSocket makes a TCP socket of the box's network and hands it over.
+// bareSocket makes a TCP socket of the box's network and sends it to the supervisor.
 //
 //go:norace
 //go:nocheckptr
@@ -487,7 +491,7 @@ func bareFail(id uint64, step uint32, errno syscall.Errno) {
 	bareSay(&replyHead{op: OpFailed, id: id, step: step, errno: int32(errno)}, 0)
 }
 
-// bareSay sends a reply, with as many bytes behind it as dir says.
+// bareSay sends a reply, with dir bytes behind it.
 //
 //go:norace
 //go:nocheckptr

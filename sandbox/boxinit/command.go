@@ -5,11 +5,12 @@ import (
 	"unsafe"
 )
 
-// This file is what process 1 of a box does for commands: it starts them, separates them
-// from each other, reaps them and reports their ends. The rules of bare.go hold.
+// This file is the part of process 1 of a box that is about commands: it starts commands,
+// separates them from each other, reaps them and reports their ends. The rules of bare.go
+// apply.
 
-// bareStartCommand makes the child. The child runs in our memory, on its own
-// stack, and we stand still until it has become the program or failed
+// bareStartCommand makes the child. The child runs in the memory of this process, on its
+// own stack, and this process stops until the child has become the program or failed
 // (CLONE_VFORK): nothing is copied.
 //
 //go:norace
@@ -27,7 +28,7 @@ func bareStartCommand(head *requestHead, n int) {
 			break
 		}
 	}
-	// Two lists are ended by a null pointer.
+	// Each of two lists ends with a null pointer.
 	few, many := head.paths == 0 || head.argc == 0 || head.envc == 0, head.paths+head.argc+head.envc > MaxStrings
 	if b.nfiles != files || few || many || place < 0 {
 		bareFail(head.id, StepRequest, syscall.EINVAL)
@@ -59,7 +60,7 @@ func bareStartCommand(head *requestHead, n int) {
 	k.id, k.nested = head.id, head.flags&FlagNested != 0
 	k.dir, c.tell = noFile, noFile
 	if head.flags&FlagDir != 0 {
-		// A report that a command leaves there is of bounded length, and neither end
+		// A command can leave only a report of bounded length in the pipe, and neither end
 		// waits.
 		var ends [2]int32
 		if _, errno := sys(syscall.SYS_PIPE2, uintptr(unsafe.Pointer(&ends)), syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0, 0, 0); errno != 0 {
@@ -68,8 +69,8 @@ func bareStartCommand(head *requestHead, n int) {
 		}
 		k.dir, c.tell = uintptr(ends[0]), uintptr(ends[1])
 	}
-	// The kernel's first choice when memory runs out is a child; a score can be
-	// raised and taken back without privilege (proc_pid_oom_score_adj(5)).
+	// When memory runs out, the kernel's first choice should be a child. A score can be
+	// raised and lowered again without privilege (proc_pid_oom_score_adj(5)).
 	bareScore('1')
 	var pid uintptr
 	if k.nested {
@@ -85,7 +86,7 @@ func bareStartCommand(head *requestHead, n int) {
 		bareCloseOne(&k.dir)
 		bareFail(head.id, StepClone, syscall.Errno(errno))
 	case k.nested:
-		bareCloseOne(&k.dir) // the copy of us has its own
+		bareCloseOne(&k.dir) // the copy of this process has its own copy
 		k.pid = pid
 	case c.errno != 0:
 		_, _ = sys(syscall.SYS_WAIT4, pid, 0, 0, 0, 0)
@@ -100,10 +101,10 @@ func bareStartCommand(head *requestHead, n int) {
 	bareScore('0')
 }
 
-// bareStarted notes that a command runs, and reports it now or later. We often
-// run again only when a quick command has ended, since it shares our processor:
-// then its end is reported before anything else is done. It first closes our copies
-// of the command's files: closing them may wake the supervisor, which should happen
+// bareStarted records that a command runs, and reports it now or later. This process often
+// runs again only after a quick command has ended, since both share a processor: then the
+// command's end is reported before anything else is done. bareStarted first closes our
+// copies of the command's files: closing them may wake the supervisor, which should happen
 // before the report and not between.
 //
 //go:norace
@@ -135,16 +136,16 @@ func bareSayStarted() {
 	}
 }
 
-// bareNest is the life of the process 1 of a command's own pid namespace, in a
-// copy of our memory. It shows the namespace in a /proc of its own, locks
-// itself, runs the command, passes signals on, reaps and tells the end; when
-// it ends the kernel kills what the command left.
+// bareNest is the whole run of the process 1 of a command's own pid namespace, in a copy of
+// our memory. It shows the namespace in a /proc of its own, locks itself, runs the command,
+// passes signals on, reaps and reports the end. When it ends, the kernel kills what the
+// command left.
 //
 //go:norace
 //go:nocheckptr
 func bareNest(k *bareCommand) {
 	b := &bare
-	var name [16]byte // our number in the box is where its /proc/self leads
+	var name [16]byte // our number in the box, which is the target of its /proc/self
 	n, _ := sys(syscall.SYS_READLINKAT, atCwd, address(&selfName[0]), address(&name[0]), uintptr(len(name)), 0)
 	pid := int32(0)
 	for i := 0; i < int(n) && i < len(name); i++ {
@@ -203,10 +204,10 @@ func bareNest(k *bareCommand) {
 	}
 }
 
-// bareEmpty kills what is left in the namespace, where we are process 1, and
-// waits until it is gone: our own end would do so too, but after the host has
-// heard that all is over. One round takes all, since a process to which
-// SIGKILL is on its way makes no other (kernel: copy_process).
+// bareEmpty kills the processes that are left in the namespace, where this is process 1,
+// and waits until they are gone. The end of process 1 would kill them too, but only after
+// the host was told of the end. One round kills all of them, since a process with a pending
+// SIGKILL cannot make another one (kernel: copy_process).
 //
 //go:norace
 //go:nocheckptr
@@ -217,7 +218,7 @@ func bareEmpty() {
 	}
 }
 
-// bareGiven is how many descriptors a command is given, from 0 on.
+// bareGiven returns how many descriptors a command gets, from 0 on.
 //
 //go:norace
 //go:nocheckptr
@@ -228,7 +229,7 @@ func bareGiven(flags uint32) int {
 	return 3
 }
 
-// bareSkip is the place behind the string at that place.
+// bareSkip returns the place behind the string that begins at the place at.
 //
 //go:norace
 //go:nocheckptr
@@ -253,7 +254,7 @@ func bareScore(first byte) {
 	_, _ = sys(syscall.SYS_WRITE, bare.score, address(&text[0]), size, 0, 0)
 }
 
-// bareFork copies us into new pid and mount namespaces, and is the pid of the
+// bareFork copies this process into new pid and mount namespaces. It returns the pid of the
 // copy, or an error number below zero.
 //
 //go:norace
@@ -271,8 +272,8 @@ func bareFork(flags uint32) uintptr {
 	return pid
 }
 
-// bareClone makes the child and is its pid, or an error number below zero. The
-// caller ends what bareStay begins, with bareRoam.
+// bareClone makes the child and returns its pid, or an error number below zero. bareClone
+// calls bareStay; its caller must call bareRoam.
 //
 //go:norace
 //go:nocheckptr
@@ -292,10 +293,10 @@ func bareClone(flags uint32) uintptr {
 	return pid
 }
 
-// bareStay keeps us on the processor that we are on, and with us the child that
-// is made next. The kernel would look for an idle one to start it on, and we
-// stand still until it is a program: waking another processor for that is most
-// of what a quick command in a box would cost more than outside.
+// bareStay keeps this process on its processor, and with it the child that is made next.
+// Otherwise the kernel would look for an idle processor for the child, while this process
+// waits until the child is a program: waking another processor is most of what a quick
+// command would cost more in a box than outside.
 //
 //go:norace
 //go:nocheckptr
@@ -310,7 +311,7 @@ func bareStay() {
 	}
 }
 
-// bareRoam ends what bareStay began: for us, and in the child for the command.
+// bareRoam ends the effect of bareStay: for this process, and in the child for the command.
 //
 //go:norace
 //go:nocheckptr
@@ -329,13 +330,13 @@ func bareChild() {
 	c := &b.start
 	bareRoam()
 	_, _ = sys(syscall.SYS_SETSID, 0, 0, 0, 0, 0)
-	// The received descriptors have higher numbers than these.
+	// The received descriptors have higher numbers than the targets.
 	for i := 0; i < bareGiven(c.flags); i++ {
 		_, _ = sys(syscall.SYS_DUP3, b.files[i], uintptr(i), 0, 0, 0)
 	}
-	switch c.tell { // c.tell is younger than those, and has a higher number
+	switch c.tell { // c.tell was made after the received descriptors, so its number is higher
 	case noFile:
-	case DirFile: // by chance; dup3(2) would refuse
+	case DirFile: // the number is the same by chance; dup3(2) would refuse it
 		_, _ = sys(syscall.SYS_FCNTL, DirFile, setFD, 0, 0, 0)
 	default:
 		_, _ = sys(syscall.SYS_DUP3, c.tell, DirFile, 0, 0, 0)
@@ -349,7 +350,8 @@ func bareChild() {
 		c.step, c.errno = StepDirectory, errno
 		exit(127)
 	}
-	// The credentials are the child's own, unlike the memory: the domain is too.
+	// Credentials belong to the child alone, although it shares the memory. The same is
+	// true of the domain.
 	if b.domain != noFile {
 		if _, errno := sys(sysRestrictSelf, b.domain, 0, 0, 0, 0); errno != 0 {
 			c.step, c.errno = StepDomain, errno
@@ -358,13 +360,13 @@ func bareChild() {
 	}
 	c.step, c.errno = StepExec, syscall.ENOENT
 	for i := uint32(0); i < c.paths; i++ {
-		// Before the call: if it works we do not come back.
+		// This is set before the call: if the call works, it does not return.
 		saved := c.errno
 		c.errno = 0
 		_, _, errno := syscall.RawSyscall6(syscall.SYS_EXECVE, b.pointers[i], c.argv, c.envp, 0, 0, b.ours)
 		c.errno = saved
 		if errno != syscall.ENOENT && errno != syscall.ENOTDIR {
-			c.errno = errno // as execvp(3), which goes on after these two
+			c.errno = errno // like execvp(3), which continues after these two errors
 		}
 		if errno != syscall.ENOENT && errno != syscall.ENOTDIR && errno != syscall.EACCES {
 			break
@@ -373,8 +375,8 @@ func bareChild() {
 	exit(127)
 }
 
-// bareReapOne reaps one child, if one has ended, and reports its end if it was a
-// command; orphans just go.
+// bareReapOne reaps one child if a child has ended. If it was a command, its end is
+// reported; the end of an orphan is not.
 //
 //go:norace
 //go:nocheckptr
@@ -397,7 +399,7 @@ func bareReapOne() bool {
 			c.unsaid = false
 			b.unsaid--
 			bareEnd(c, OpRan, pid, status, &usage)
-		case !c.nested || status != 0: // one that ended well told it itself
+		case !c.nested || status != 0: // a process 1 that ended with status 0 has reported the end itself
 			bareEnd(c, OpEnded, 0, status, &usage)
 		}
 		break
@@ -423,11 +425,11 @@ func bareEnd(c *bareCommand, what Op, pid uintptr, status int32, usage *syscall.
 	bareCloseOne(&c.dir)
 }
 
-// bareLastDir reads what the command's shell reported as its last directory, into
-// the place behind a reply. Nobody but the command and what it started has the
-// other end: each command is in a domain or a namespace of its own, where no other
-// can open its descriptors. The command can write there what it likes, since it
-// chooses the directory of the next one anyway.
+// bareLastDir reads what the command's shell reported as its last directory, into the place
+// behind a reply. Only the command and what it started have the other end: each command is
+// in a domain or a namespace of its own, where no other command can open its descriptors.
+// The command can write what it likes there, since it chooses the directory of the next
+// command anyway.
 //
 //go:norace
 //go:nocheckptr

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// The names that belljar gives as argv[0] to the helpers that it starts from its
-// own binary. Their arguments carry nothing: a helper gets its task over
+// The names that belljar gives as argv[0] to the init and the helpers, which it starts from
+// its own binary. Their arguments contain nothing else: a helper gets its task over
 // descriptor 3, where no command in a box can read it.
 const (
 	InitName   = "belljar-init"
@@ -15,10 +15,10 @@ const (
 	MapName    = "belljar-map"
 )
 
-// init enters the helpers before the packages that sort after this one are
-// initialised: they need none of what the server links. This is one of two init
-// functions of the project, the other answers --version. (The init of a box does not
-// come here: see entry.)
+// init enters the helpers before the packages that sort after this one are initialised: the
+// helpers need nothing of what the server links. This is one of two init functions of the
+// project; the other one answers --version. (The init of a box does not come here: see
+// entry.)
 func init() {
 	if len(os.Args) == 0 {
 		return
@@ -31,8 +31,8 @@ func init() {
 	}
 }
 
-// nameProcess is what ps shows: started by way of /proc/self/exe, a process is
-// called "exe".
+// nameProcess sets the name that ps shows: a process that was started by /proc/self/exe is
+// otherwise called "exe".
 func nameProcess(name string) {
 	const prSetName = 15 // prctl(2) PR_SET_NAME
 	if p, err := syscall.BytePtrFromString(name); err == nil {
@@ -40,8 +40,8 @@ func nameProcess(name string) {
 	}
 }
 
-// runMap lives until its control connection closes: its user namespace is
-// wanted, for the mapping of a workspace's owner.
+// runMap lives until its control connection closes: its user namespace is needed for the
+// mapping of a workspace's owner.
 func runMap() int {
 	var b [1]byte
 	for {
