@@ -9,13 +9,13 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// BoxUsage is what a box uses. A number that this host cannot tell is zero.
+// BoxUsage is what a box uses. A number that this host does not count is zero.
 type BoxUsage struct {
-	Memory    int64         // bytes that its processes have now, without what the kernel caches of files
+	Memory    int64         // bytes that its processes have now, without the kernel's cache of files
 	CPU       time.Duration // processor time since the box was opened
-	Processes int64         // processes and threads, or only processes where no cgroup counts them
+	Processes int64         // processes and threads, or only processes if no cgroup counts them
 	Network   int64         // bytes sent and received since the box was opened
-	Disk      int64         // bytes that it has stored in /tmp and its home directory
+	Disk      int64         // bytes that the box has stored in /tmp and its home directory
 }
 
 // Used returns what the box uses.
@@ -39,7 +39,8 @@ func (b *Box) Used() BoxUsage {
 	return u
 }
 
-// sums adds up what the processes of the box use, as /proc says it. A parked box has none.
+// sums adds up what the processes of the box use, according to /proc. A parked box has no
+// processes.
 func (l *life) sums() (memory int64, cpu time.Duration, processes int64) {
 	l.waking.RLock()
 	defer l.waking.RUnlock()
@@ -49,7 +50,8 @@ func (l *life) sums() (memory int64, cpu time.Duration, processes int64) {
 	return cgroup.Sums(l.box.init.process.Pid)
 }
 
-// used is how many bytes are stored in the area of the box: on disk, or else in memory.
+// used returns how many bytes are stored in the area of the box, which is on disk or in
+// memory.
 func (k *kept) used(area *storage) int64 {
 	fd := &k.storage
 	mu := &k.closing

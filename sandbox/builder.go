@@ -13,15 +13,15 @@ import (
 // builder writes the script that builds a box. Every method adds calls.
 type builder struct {
 	*boxinit.Script
-	made   map[string]bool // what was made in the new root
-	bounds boxinit.Ref     // size options of its file system, set after all is made
+	made   map[string]bool // paths that were made in the new root
+	bounds boxinit.Ref     // size options of the root's file system, set after everything is made
 	sealed bool            // files are closed after writing, so that the mount can become read-only
-	kept   []boxinit.Slot  // mounts to be handed over
+	kept   []boxinit.Slot  // mounts that are handed over to the supervisor
 }
 
 const atFDCWD = ^uintptr(99) // AT_FDCWD as a system call takes it
 
-// base is where the new root is built. Any directory of the host would do.
+// base is the directory in which the new root is built. Any directory of the host would do.
 const base = "/tmp"
 
 func (b *builder) attr(where any, flags int, a mountAttr) {
@@ -36,7 +36,7 @@ func (b *builder) attr(where any, flags int, a mountAttr) {
 // in returns the name of a path of the box while its root is being built.
 func in(target string) string { return "." + target }
 
-// closeFiles closes all that the script opened, above the last to be kept.
+// closeFiles closes all descriptors that the script opened, above last.
 func (b *builder) closeFiles(last int) {
 	b.Call(unix.SYS_CLOSE_RANGE, last+1, 1<<32-1, 0)
 }
@@ -86,13 +86,14 @@ func (b *builder) fileSystem(kind string, options ...[2]string) (fs, tree boxini
 	return fs, b.Call(unix.SYS_FSMOUNT, fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV).Save()
 }
 
-// knob writes one kernel setting. The errno means that this kernel lacks it.
+// knob writes one kernel setting. If opening its file fails with the errno absent, this
+// kernel lacks the setting, and nothing is written.
 func (b *builder) knob(name, value string, absent syscall.Errno) {
 	f := b.Call(unix.SYS_OPENAT, atFDCWD, name, unix.O_WRONLY|unix.O_CLOEXEC).Ignore(absent, 1).Save()
 	b.Call(unix.SYS_WRITE, f, value, len(value))
 }
 
-// program is a struct sock_fprog, seccomp(2).
+// program returns a struct sock_fprog of a filter, seccomp(2).
 func (b *builder) program(filter []byte) boxinit.Ref {
 	const size = 8 // struct sock_filter
 	program := b.Words(uint64(len(filter)/size), 0)
@@ -100,12 +101,12 @@ func (b *builder) program(filter []byte) boxinit.Ref {
 	return program
 }
 
-// clone makes another mount of what a mount that is attached nowhere shows.
+// clone makes another mount of the tree of a mount that is attached nowhere.
 func (b *builder) clone(tree boxinit.Slot) boxinit.Slot {
 	return b.Call(unix.SYS_OPEN_TREE, tree, "", unix.OPEN_TREE_CLONE|unix.O_CLOEXEC|unix.AT_EMPTY_PATH).Save()
 }
 
-// beneathAny reports whether a path is beneath where one of mounts is attached.
+// beneathAny reports whether a path is beneath the target of one of mounts.
 func beneathAny(mounts []mount, name string) bool {
 	return slices.ContainsFunc(mounts, func(m mount) bool {
 		return !m.layer && strings.HasPrefix(name, path.Clean(m.target)+"/")
@@ -141,12 +142,12 @@ func (b *builder) layered(lower, upper, work string) boxinit.Slot {
 	set("upperdir", upper)
 	set("workdir", work)
 	b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_SET_FLAG, "userxattr", 0, 0)
-	// Said although userxattr implies it: no layer names another place, or a
+	// These are set although userxattr implies them: no layer may name another place, or a
 	// file whose content is elsewhere.
 	set("redirect_dir", "nofollow")
 	set("metacopy", "off")
 	set("index", "off")
-	set("xino", "off") // it takes file handles, which it may not have here
+	set("xino", "off") // xino uses file handles, which are not allowed here
 	b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_CMD_CREATE, 0, 0, 0)
 	return b.Call(unix.SYS_FSMOUNT, fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV).Save()
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// bypassHTTP are attempts by what a request says.
+// bypassHTTP returns attempts by the content of a request.
 func bypassHTTP() []bypass {
 	const j = "judged.example"
 	on := func(text string, words ...string) func(*place) (string, error) { return asks(j+":80", text, words...) }
@@ -83,13 +83,13 @@ func bypassHTTP() []bypass {
 	return list
 }
 
-// smuggled is a request whose body, to some, is another request.
+// smuggled returns a request whose body is another request for some servers.
 func smuggled(lines ...string) string {
 	return request("GET", "judged.example", "/v1/x", lines...) + "0\r\n\r\n" + get("judged.example", "/admin")
 }
 
-// bodyAsRequest sends a request as the body of another: a server that reads no
-// bodies would take it for one, so none must be sent that was not announced.
+// bodyAsRequest sends a request as the body of another one. A server that reads no bodies
+// would take it for a request, so the door must not send a body that was not announced.
 func bodyAsRequest(p *place) (string, error) {
 	inner := get("judged.example", "/admin")
 	if p.Outside {
@@ -98,7 +98,7 @@ func bodyAsRequest(p *place) (string, error) {
 	return p.ask("judged.example:80", get("judged.example", "/v1/x", "Content-Length: 0")+"\r\n", "GET /admin")
 }
 
-// tunnelVia asks a server on an open connection for a tunnel.
+// tunnelVia connects to a server and asks it for a tunnel.
 func tunnelVia(server, target string) func(*place) (string, error) {
 	return func(p *place) (string, error) {
 		c, err := p.dial(server)
@@ -135,7 +135,7 @@ func tunnelAfter(p *place) (string, error) {
 		return "", err
 	}
 	defer c.Close()
-	if !p.Outside { // the careless proxy serves one request a connection
+	if !p.Outside { // the careless proxy serves only one request on a connection
 		if _, err := p.askOn(c, get("allowed.example", "http://allowed.example/")); err != nil {
 			return "", fmt.Errorf("the first request: %w", err)
 		}
@@ -160,7 +160,8 @@ func secondRequest(p *place) (string, error) {
 	return p.askOn(c, get("denied.example", "http://denied.example/"))
 }
 
-// follows asks an allowed server, which redirects the client to another place.
+// follows asks an allowed server, which redirects the client, and follows the redirect to
+// another place.
 func follows(to string) func(*place) (string, error) {
 	return func(p *place) (string, error) {
 		answer, err := plainGet(p, "allowed.example:80", "/redirect?to="+to)
@@ -193,7 +194,7 @@ func plainGet(p *place, target, path string) (*http.Response, error) {
 	return client.Get("http://" + host + path)
 }
 
-// shake makes a handshake and speaks.
+// shake makes a TLS handshake and sends a text.
 func (p *place) shake(c net.Conn, name string) (string, error) {
 	s := tls.Client(c, &tls.Config{ServerName: name, InsecureSkipVerify: true})
 	if err := s.Handshake(); err != nil {
@@ -225,7 +226,7 @@ func helloInTunnel(p *place) (string, error) {
 	return p.shake(c, "denied.example")
 }
 
-// rewriting is a connection whose first write goes out in another form.
+// rewriting is a connection whose first write is sent in another form.
 type rewriting struct {
 	net.Conn
 	form func([]byte, io.Writer) error

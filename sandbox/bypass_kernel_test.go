@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bypassKernel are attempts that do not ask the door.
+// bypassKernel returns attempts by means of the kernel, without a question to the door.
 func bypassKernel() []bypass {
 	const hello = "hello\n"
 	return []bypass{
@@ -75,7 +75,7 @@ func bypassKernel() []bypass {
 	}
 }
 
-// allBypasses are all attempts that are made alike.
+// allBypasses returns all attempts that are made in the same way.
 func allBypasses() []bypass {
 	var all []bypass
 	for _, list := range [][]bypass{bypassNames(), bypassDNS(), bypassHTTP(), bypassKernel()} {
@@ -84,7 +84,7 @@ func allBypasses() []bypass {
 	return all
 }
 
-// datagram wants an answer from a server of packets.
+// datagram asks a server of datagrams for an answer.
 func datagram(target string) func(*place) (string, error) {
 	return func(p *place) (string, error) {
 		host, port, _ := net.SplitHostPort(target)
@@ -102,7 +102,7 @@ func datagram(target string) func(*place) (string, error) {
 	}
 }
 
-// connectsUDP wants a way to an address; nothing is sent.
+// connectsUDP connects a socket to an address; nothing is sent.
 func connectsUDP(target string) func(*place) (string, error) {
 	return func(*place) (string, error) {
 		c, err := net.Dial("udp", target)
@@ -161,7 +161,8 @@ func mapped(addr string, port int) func(*place) (string, error) {
 	}
 }
 
-// askFD asks on a socket that was connected, or says why it was not.
+// askFD asks on a socket that was connected. err is the error of the connect, which askFD
+// returns.
 func (p *place) askFD(fd int, err error) (string, error) {
 	f := os.NewFile(uintptr(fd), "socket")
 	defer f.Close()
@@ -187,8 +188,8 @@ func (p *place) askUnix(name string) (string, error) {
 	return p.askOn(c, "hello\n")
 }
 
-// makes wants a socket of a kind. That the kernel has no such protocol is an
-// answer of the kernel's own, which a box must not get either.
+// makes asks for a socket of a kind. The kernel's own answer that it has no such protocol
+// counts as getting through: a box must not get this answer either.
 func makes(family, kind, protocol int) func(*place) (string, error) {
 	return func(*place) (string, error) {
 		fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, protocol)
@@ -203,7 +204,7 @@ func makes(family, kind, protocol int) func(*place) (string, error) {
 	}
 }
 
-// netlinks is a change by netlink, which outside is made and taken back.
+// netlinks makes a change by netlink and reverts it.
 func netlinks(do, undo uint16, flags uint16, body []byte) error {
 	sock, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -221,7 +222,7 @@ func addsAddress(*place) (string, error) {
 	return "an address", netlinks(unix.RTM_NEWADDR, unix.RTM_DELADDR, unix.NLM_F_CREATE, body)
 }
 
-// removesRoute takes away the route that makes every address the box's.
+// removesRoute removes the route that makes every address an address of the box.
 func removesRoute(*place) (string, error) {
 	body := []byte{unix.AF_INET, 0, 0, 0, unix.RT_TABLE_LOCAL, unix.RTPROT_STATIC, unix.RT_SCOPE_HOST, unix.RTN_LOCAL, 0, 0, 0, 0, 8, 0, unix.RTA_OIF, 0, 1, 0, 0, 0}
 	return "a route", netlinks(unix.RTM_DELROUTE, unix.RTM_NEWROUTE, 0, body)
@@ -245,7 +246,7 @@ func addsInterface(*place) (string, error) {
 func inThread(f func() error) error {
 	result := make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with this
+		runtime.LockOSThread() // never unlocked, so the thread ends with this goroutine
 		result <- f()
 	}()
 	return <-result
@@ -275,8 +276,8 @@ func option(level, name, value int) func(*place) (string, error) {
 	}
 }
 
-// listens wants a server at an address. Outside, another server is there
-// already, which is not a door.
+// listens starts a server at an address. Outside it uses another address, because a server
+// that is not a door already listens at this one.
 func listens(at string) func(*place) (string, error) {
 	return func(p *place) (string, error) {
 		if p.Outside {
@@ -303,7 +304,7 @@ func listensUDP(at string) func(*place) (string, error) {
 	}
 }
 
-// sharesPort binds with all that lets two sockets have one port.
+// sharesPort binds with all options that let two sockets have one port.
 func sharesPort(host string, port int) func(*place) (string, error) {
 	return func(p *place) (string, error) {
 		if p.Outside {
@@ -334,7 +335,7 @@ func opensSockets(p *place) (string, error) {
 	}
 	files, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = unix.EPERM // a /proc that hides a process says either
+		err = unix.EPERM // a /proc that hides a process gives one of the two errors
 	}
 	if err != nil {
 		return "", err
@@ -360,8 +361,8 @@ func takesFile(p *place) (string, error) {
 	return "a file", unix.Close(got)
 }
 
-// killsAll kills whatever it may in the box, and then looks whether the door
-// is still careful.
+// killsAll kills every process that it may kill in the box, and then checks whether the
+// door still refuses.
 func killsAll(p *place) (string, error) {
 	for _, pid := range []int{1, -1} { // -1 leaves out the caller (kill(2))
 		_ = unix.Kill(pid, unix.SIGKILL)
@@ -400,7 +401,7 @@ func fastOpen(p *place) (string, error) {
 
 func multipath(p *place) (string, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_MPTCP)
-	if err != nil { // a kernel without it
+	if err != nil { // the kernel has no multipath TCP
 		fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	}
 	if err != nil {
@@ -409,8 +410,8 @@ func multipath(p *place) (string, error) {
 	return p.askFD(fd, unix.Connect(fd, &unix.SockaddrInet4{Addr: netip.MustParseAddr("93.184.216.37").As4(), Port: 80}))
 }
 
-// reconnects connects a socket to its own loopback and then, after it was
-// taken apart (AF_UNSPEC, connect(2)), elsewhere.
+// reconnects connects a socket to its own loopback, dissolves that connection (AF_UNSPEC,
+// connect(2)), and then connects the socket elsewhere.
 func reconnects(p *place) (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -19,16 +19,16 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// bounded is an attempt to have more than a profile's limits.
+// bounded is an attempt to exceed a limit of a profile.
 type bounded struct {
 	bypass
 	limits string
-	// records stands in the reason of a record, where the end of the connection
+	// records is a part of the reason of a record. It is set if the end of the connection
 	// does not count as a refusal.
 	records string
 }
 
-// bypassLimits are attempts to have more of the door than a profile allows.
+// bypassLimits returns attempts to use more of the door than a profile allows.
 func bypassLimits() []bounded {
 	return []bounded{
 		{bypass{name: "more bytes", act: muchData, says: "has sent and received the 65536 bytes that the profile lets through in its life"}, "bytes: 64KiB", ""},
@@ -59,8 +59,8 @@ profiles:
       limits: {%s}
 `
 
-// TestBypassLimits tries to have more than the limits, in a box for each, while
-// another box goes on to be served.
+// TestBypassLimits tries to exceed the limits, in a box for each attempt, while another box
+// is still served.
 func TestBypassLimits(t *testing.T) {
 	if !inNetwork(t) {
 		return
@@ -102,7 +102,7 @@ func TestBypassLimits(t *testing.T) {
 	})
 }
 
-// records are what doors told, by box.
+// records contains the records of doors, by box.
 type records struct {
 	mu  sync.Mutex
 	all map[string][]egress.Record
@@ -123,18 +123,18 @@ func (r *records) of(box string) []egress.Record {
 	return append([]egress.Record(nil), r.all[box]...)
 }
 
-// tells waits for a record with the reason, which comes a moment after the
-// connection has ended.
+// tells waits for a record with the reason. The record comes shortly after the connection
+// has ended.
 func (r *records) tells(box, reason string) bool {
 	return testenv.Until(2*bypassPatience, func() bool {
 		return slices.ContainsFunc(r.of(box), func(rec egress.Record) bool { return strings.Contains(rec.Reason, reason) })
 	})
 }
 
-// stillServed names the act of a program that wants no more than is allowed.
+// stillServed is the name of an act that uses no more than is allowed.
 const stillServed = "what is allowed"
 
-// allBypassActs are all acts by name.
+// allBypassActs returns all acts by name.
 func allBypassActs() map[string]func(*place) (string, error) {
 	acts := map[string]func(*place) (string, error){
 		stillServed:       asks("allowed.example:80", get("allowed.example", "/")),
@@ -152,7 +152,7 @@ func allBypassActs() map[string]func(*place) (string, error) {
 	return acts
 }
 
-// muchData wants all of a large answer.
+// muchData asks for a large answer and reads all of it.
 func muchData(p *place) (string, error) {
 	c, err := p.dial("allowed.example:80")
 	if err != nil {
@@ -178,7 +178,7 @@ func (c conns) close() {
 	}
 }
 
-// atOnce wants as many connections, all of them open and served.
+// atOnce opens many connections, which must all be open and served at the same time.
 func atOnce(many int) func(*place) (string, error) {
 	return func(p *place) (string, error) {
 		var open conns
@@ -215,7 +215,7 @@ func proxiedAtOnce(many int) func(*place) (string, error) {
 	}
 }
 
-// oneByOne wants as many connections, one after the other.
+// oneByOne makes many connections, one after the other.
 func oneByOne(many int) func(*place) (string, error) {
 	return func(p *place) (string, error) {
 		for i := range many {
@@ -227,9 +227,9 @@ func oneByOne(many int) func(*place) (string, error) {
 	}
 }
 
-// lasts wants a connection to stay open for a second outside, on which the
-// text is sent a byte at a time, and hears what comes. Inside it waits for
-// longer: what is to be seen there is that it ends.
+// lasts keeps a connection open, sends the text on it a byte at a time, and reads what
+// comes. Outside, the connection must stay open for a second. Inside, lasts waits longer,
+// because there the connection must end.
 func lasts(target, text string, pace time.Duration) func(*place) (string, error) {
 	return func(p *place) (string, error) {
 		c, err := p.dial(target)
@@ -266,7 +266,7 @@ func lasts(target, text string, pace time.Duration) func(*place) (string, error)
 	}
 }
 
-// crowd wants as many connections that say nothing.
+// crowd opens many connections that send nothing.
 func crowd(target string, many int) func(*place) (string, error) {
 	return func(p *place) (string, error) {
 		host, port, err := net.SplitHostPort(target)
@@ -307,7 +307,7 @@ func crowd(target string, many int) func(*place) (string, error) {
 	}
 }
 
-// manyNames asks for names that nobody has asked for.
+// manyNames looks up names that were not looked up before.
 func manyNames(p *place) (string, error) {
 	if p.Outside {
 		return "any resolver answers any number of questions", nil

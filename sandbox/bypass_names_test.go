@@ -13,7 +13,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// bypassNames are attempts by what a host is called and where its name leads.
+// bypassNames returns attempts by the name of a host and by the address to which the name
+// leads.
 func bypassNames() []bypass {
 	const hello = "hello\n"
 	list := []bypass{
@@ -35,8 +36,8 @@ func bypassNames() []bypass {
 		{
 			name: "a name that leads elsewhere at the second look-up", says: "127.0.0.1 is not a public address",
 			act: func(p *place) (string, error) {
-				// Nobody listens on 81: what was found out about the name is
-				// then forgotten, and asked for anew.
+				// No server listens on 81: what was found out about the name is then
+				// forgotten, and looked up anew.
 				_, first := p.ask("rebind.example:81", hello)
 				s, err := p.ask("rebind.example:80", hello, "at 127.0.0.1:80")
 				return s, errors.Join(err, ignored(first))
@@ -74,7 +75,7 @@ func bypassNames() []bypass {
 	} {
 		list = append(list, bypass{name: "an allowed name that leads to what " + name + " does", act: asks(name+":80", hello), says: why})
 	}
-	// How a proxy's client may write a host.
+	// Ways in which a proxy's client may write a host.
 	for host, why := range map[string]string{
 		"127.0.0.1": "no rule of the profile names it", "2130706433": "is a number", "0177.0.0.1": "is a number",
 		"0x7f.0.0.1": "is a number", "0x7f000001": "is a number", "127.1": "is a number", "[::1]": "no rule of the profile names it",
@@ -92,13 +93,13 @@ func bypassNames() []bypass {
 	return list
 }
 
-// ignored drops an error that was expected.
+// ignored drops an expected error.
 func ignored(error) error { return nil }
 
-// looksUp asks the resolver for a name as it is written, and connects.
+// looksUp asks the resolver for a name exactly as it is written.
 func looksUp(name string) func(*place) (string, error) {
 	return func(p *place) (string, error) {
-		if p.Outside { // as C reads a name
+		if p.Outside { // like C, which reads a name up to a NUL
 			name, _, _ = strings.Cut(name, "\x00")
 			return p.ask(name+":80", "hello\n")
 		}
@@ -117,7 +118,7 @@ func looksUp(name string) func(*place) (string, error) {
 	}
 }
 
-// query is a question, whose name is written as it is.
+// query returns a DNS question, whose name is used exactly as it is written.
 func query(name string, kind dnsmessage.Type, class dnsmessage.Class) []byte {
 	q := []byte{0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0} // RFC 1035, 4.1.1
 	for label := range strings.SplitSeq(name, ".") {
@@ -153,7 +154,7 @@ func asksDNS(resolver, network string, q []byte) ([]byte, error) {
 	return answer[:n], err
 }
 
-// tunnels wants somebody's answer to a query.
+// tunnels sends a query and expects an answer from the other side.
 func tunnels(resolver, network string, q []byte) func(*place) (string, error) {
 	return func(p *place) (string, error) {
 		answer, err := asksDNS(resolver, network, q)
@@ -167,14 +168,14 @@ func tunnels(resolver, network string, q []byte) func(*place) (string, error) {
 	}
 }
 
-// bypassDNS are attempts to speak by asking for names.
+// bypassDNS returns attempts to send data by asking for names.
 func bypassDNS() []bypass {
 	const door = doorHost + ":53"
 	const in, txt = dnsmessage.ClassINET, dnsmessage.TypeTXT
 	deep := strings.Repeat("data.", 12) + "deep.wild.example"
 	long := strings.Repeat(strings.Repeat("d", 60)+".", 3) + "long.wild.example"
 	rebinding := query("allowed.example", txt, in)
-	rebinding[7] = 1 // says that there is an answer in the question
+	rebinding[7] = 1 // the header says that the question contains an answer
 	return []bypass{
 		{name: "another resolver over UDP", act: tunnels("8.8.8.8:53", "udp", query("allowed.example", txt, in)), fails: "connection refused"},
 		{name: "another resolver over TCP", mute: true, act: asks("8.8.8.8:53", "hello\n"), says: "no rule of the profile names it"},

@@ -17,41 +17,41 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// bypassName is the argv[0] under which this program makes one attempt to get
-// past a door. The first argument is the attempt's name, standard input its
-// place, and standard output what came of it.
+// bypassName is the argv[0] under which this program makes one attempt to get past a door.
+// The first argument is the attempt's name, standard input its place, and standard output
+// its outcome.
 const bypassName = "belljar-bypass"
 
-// bypass is one attempt. It is made twice: outside, where it must get through
-// or it shows nothing, and in a box.
+// bypass is one attempt. It is made twice: outside, where it must get through because
+// otherwise it proves nothing, and in a box.
 type bypass struct {
 	name string
-	// act is an error where it does not get through, and else says what it
-	// got hold of.
+	// act returns an error if it does not get through, and otherwise what it has reached.
 	act func(*place) (string, error)
-	// says stands in what the door says to the agent; empty where the kernel
-	// refuses, or where nothing is left to refuse.
+	// says is a part of what the door says to the agent. It is empty if the kernel refuses,
+	// or if nothing is left to refuse.
 	says string
-	// fails stands in the error inside.
+	// fails is a part of the error in the box.
 	fails string
-	// mute: where connections cannot be redirected, nobody listens there, so the
-	// kernel refuses it and the door learns nothing of it.
+	// mute is set if no server listens at the address when connections cannot be
+	// redirected: then the kernel refuses the attempt, and the door does not notice it.
 	mute bool
-	// alone: outside there is nothing to be shown, because why.
+	// alone is the reason why nothing can be shown outside. It is empty if the attempt is
+	// made there.
 	alone string
 }
 
 // place is where an attempt is made.
 type place struct {
 	Outside  bool
-	Token    string            // of the server
-	Names    map[string]string // outside, to be looked up
-	Fake     string            // what another box connects to for other.example
-	Abstract string            // a unix socket outside
-	Pid      int               // of the program that has the door
+	Token    string            // token of the server
+	Names    map[string]string // names that can be looked up outside, with their addresses
+	Fake     string            // address to which another box connects for other.example
+	Abstract string            // name of a unix socket outside
+	Pid      int               // pid of the program that has the door
 }
 
-// doorHost is the door's address in a box. Outside it is any other one.
+// doorHost is the door's address in a box. Outside it is an ordinary address.
 const doorHost = "198.19.255.254"
 
 var doorProxy = sandbox.Proxy
@@ -59,7 +59,7 @@ var doorProxy = sandbox.Proxy
 // bypassPatience bounds one step of an attempt.
 const bypassPatience = 5 * time.Second
 
-// outcome is what a prober says.
+// outcome is the report of a prober.
 type outcome struct {
 	Through bool
 	Detail  string
@@ -101,7 +101,7 @@ func (b *bypass) inside(t testing.TB, box *sandbox.Box, p *place) (outcome, sand
 	return b.run(t, box, sandbox.Cmd{Argv: []string{"/workspace/" + bypassName, b.name}}, p)
 }
 
-// run is inside by a command that comes to start the prober.
+// run does the same as inside, with a command that finally starts the prober.
 func (b *bypass) run(t testing.TB, box *sandbox.Box, c sandbox.Cmd, p *place) (outcome, sandbox.Result) {
 	t.Helper()
 	text, err := json.Marshal(p)
@@ -141,7 +141,7 @@ func addProber(t testing.TB, workspace string) {
 	}
 }
 
-// lookUp is the address of a name: in a box, what its resolver says.
+// lookUp returns the address of a name: in a box, the answer of its resolver.
 func (p *place) lookUp(name string) (string, error) {
 	if net.ParseIP(name) != nil {
 		return name, nil
@@ -178,8 +178,8 @@ func (p *place) dial(target string) (net.Conn, error) {
 	return c, c.SetDeadline(time.Now().Add(bypassPatience))
 }
 
-// hear reads what a server answers, until it has said all the words, to its
-// end, or until it is silent.
+// hear reads the answer of a server until it contains all words, until it ends, or until
+// the server is silent.
 func hear(c net.Conn, words ...string) ([]byte, error) {
 	var all []byte
 	buf := make([]byte, 64<<10)
@@ -200,8 +200,8 @@ func hear(c net.Conn, words ...string) ([]byte, error) {
 	return all, nil
 }
 
-// ask sends a text to a server of the internet and wants to hear its token,
-// and the words.
+// ask sends a text to a server of the internet. It fails unless the answer contains the
+// server's token and the words.
 func (p *place) ask(target, text string, words ...string) (string, error) {
 	c, err := p.dial(target)
 	if err != nil {
@@ -227,12 +227,12 @@ func (p *place) askOn(c net.Conn, text string, words ...string) (string, error) 
 	return fmt.Sprintf("%.80q", shown), nil
 }
 
-// asks is an attempt that asks.
+// asks returns an act that calls ask.
 func asks(target, text string, words ...string) func(*place) (string, error) {
 	return func(p *place) (string, error) { return p.ask(target, text, words...) }
 }
 
-// get is a request for a path, with further header lines.
+// get returns a GET request for a path, with further header lines.
 func get(host, path string, lines ...string) string {
 	return request("GET", host, path, lines...)
 }
@@ -246,7 +246,7 @@ func request(method, host, path string, lines ...string) string {
 	return b.String() + "\r\n"
 }
 
-// connects asks the proxy for a tunnel and speaks through it.
+// connects asks the proxy for a tunnel and sends a text through it.
 func connects(target, text string, words ...string) func(*place) (string, error) {
 	return func(p *place) (string, error) {
 		c, err := p.dial(doorProxy)

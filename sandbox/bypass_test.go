@@ -11,7 +11,7 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// bypassPolicy is what the doors of the attempts let through.
+// bypassPolicy is the policy of the doors in these attempts.
 const bypassPolicy = `version: 1
 defaults: {decision: allow, profile: dev}
 profiles:
@@ -51,9 +51,9 @@ profiles:
     net: {mode: proxy, allow: ["*.unused.example", other.example]}
 `
 
-// TestBypass makes every attempt in both worlds: outside it must get through,
-// or it shows nothing, and in a box the door or the kernel must refuse it and
-// say why. It does so with both ways in which connections come to the door.
+// TestBypass makes every attempt in both worlds. Outside it must get through, because
+// otherwise it proves nothing. In a box the door or the kernel must refuse it and say why.
+// This is done for both ways in which connections reach the door.
 func TestBypass(t *testing.T) {
 	if !inNetwork(t) {
 		return
@@ -89,11 +89,11 @@ func TestBypass(t *testing.T) {
 			p.Fake = fakeOf(t, open("other"))
 			for _, b := range allBypasses() {
 				if way == "by port" && b.mute {
-					b.says, b.fails = "", "connection re" // fused, or set
+					b.says, b.fails = "", "connection re" // connection refused, or connection reset
 				}
 				t.Run(b.name, func(t *testing.T) { n.isHeld(t, box, b, p) })
 			}
-			// Nobody outside the door hears of a name that is refused.
+			// The resolver outside the door is not asked for a name that is refused.
 			for _, part := range []string{"exfil", "data.", "deep.wild", "long.wild", "denied.example", "other.example"} {
 				if n.names.wasAsked(part) {
 					t.Errorf("the host was asked for a name with %q in it", part)
@@ -103,8 +103,8 @@ func TestBypass(t *testing.T) {
 	}
 }
 
-// fakeOf is what a box connects to for other.example, after it has asked for so
-// many other names that the address stands for none in the next box.
+// fakeOf returns the address to which a box connects for other.example, after the box has
+// asked for so many other names that the address stands for no name in the next box.
 func fakeOf(t *testing.T, box *sandbox.Box) string {
 	t.Helper()
 	_, out := shell(t, box, "for i in $(seq 60); do getent ahostsv4 n$i.unused.example; done >/dev/null; getent ahostsv4 other.example | awk '/STREAM/ {print $1}'")
@@ -115,14 +115,14 @@ func fakeOf(t *testing.T, box *sandbox.Box) string {
 	return fake
 }
 
-// rebind has the names whose answers change begin anew.
+// rebind restarts the names whose answers change.
 func (n *internet) rebind() {
 	n.names.rebind("rebind.example", publicAddr, "127.0.0.1")
 	n.names.rebind("flutter.example", publicAddr, "127.0.0.1", publicAddr, "127.0.0.1")
 	n.names.rebind("both.example", publicAddr+" 127.0.0.1")
 }
 
-// goesThrough makes an attempt outside.
+// goesThrough makes an attempt outside, where it must get through.
 func (n *internet) goesThrough(t *testing.T, b bypass, p place) {
 	t.Helper()
 	if b.alone != "" {
@@ -142,7 +142,7 @@ func (n *internet) goesThrough(t *testing.T, b bypass, p place) {
 	t.Log(o.Detail)
 }
 
-// isHeld makes an attempt in a box.
+// isHeld makes an attempt in a box, where it must be refused.
 func (n *internet) isHeld(t *testing.T, box *sandbox.Box, b bypass, p place) {
 	t.Helper()
 	n.rebind()

@@ -34,17 +34,16 @@ import (
 	"belljar.dev/sandbox/netlink"
 )
 
-// The internet of these tests is a network namespace of their own in which
-// every address is the machine's, so that one careless server answers at all
-// of them: at public ones, at a cloud's metadata, at loopback and at private
-// ones. A server that is refused in a box is there to be reached, and is
-// reached from outside.
+// The internet of these tests is a network namespace of their own in which every address
+// belongs to the machine. So one careless server answers at all addresses: public ones, a
+// cloud's metadata address, loopback and private ones. A server that is refused in a box
+// exists, and is reached from outside.
 
-// networkEnv tells a test that it runs in a network of its own.
+// networkEnv is the variable that tells a test that it runs in a network of its own.
 const networkEnv = "BELLJAR_TEST_NETWORK"
 
-// inNetwork reports whether the test runs in a network namespace of its own.
-// Where it does not, it is run in one, by this program anew.
+// inNetwork reports whether the test runs in a network namespace of its own. If it does
+// not, this program runs the test again in such a namespace.
 func inNetwork(t *testing.T) bool {
 	t.Helper()
 	testenv.Need(t, testenv.Root, testenv.UserNamespaces, testenv.Bash)
@@ -80,7 +79,7 @@ type internet struct {
 	open  []io.Closer
 
 	mu    sync.Mutex
-	heard []string // the newest requests that came, as they came
+	heard []string // the newest requests, as they came
 }
 
 // Addresses of the internet.
@@ -88,14 +87,14 @@ const (
 	publicAddr = "93.184.216.34"
 	judgedAddr = "93.184.216.35"
 	deniedAddr = "93.184.216.36"
-	ownAddr    = "8.8.4.4" // of an interface of the machine
+	ownAddr    = "8.8.4.4" // address of an interface of the machine
 	cloudAddr  = "169.254.169.254"
 )
 
-// ports are where the careless server listens, at all addresses.
+// ports are the ports on which the careless server listens, at all addresses.
 var ports = []int{1, 2, 22, 53, 80, 3000, 5432, 8080}
 
-// newInternet makes the network what it is to be and serves it.
+// newInternet sets up the network and serves it.
 func newInternet(t *testing.T) *internet {
 	t.Helper()
 	if err := bringUp(); err != nil {
@@ -143,11 +142,11 @@ func newInternet(t *testing.T) *internet {
 	return n
 }
 
-// names are what a resolver knows.
+// names are the names that a resolver knows.
 type names struct {
 	mu    sync.Mutex
 	known map[string]string
-	turns map[string][]string // answers that change; the last one stays
+	turns map[string][]string // answers that change from look-up to look-up; the last one stays
 	asked []string
 }
 
@@ -157,14 +156,14 @@ func (n *names) set(known map[string]string) {
 	n.known, n.turns = known, map[string][]string{}
 }
 
-// rebind has the answers about a name change from one look-up to the next.
+// rebind sets answers about a name that change from one look-up to the next.
 func (n *names) rebind(name string, answers ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.turns[name] = answers
 }
 
-// LookupNetIP is what doors ask.
+// LookupNetIP is the look-up that doors use.
 func (n *names) LookupNetIP(_ context.Context, _, name string) ([]netip.Addr, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -198,8 +197,8 @@ func (n *names) wasAsked(name string) bool {
 	return false
 }
 
-// bringUp makes every address of both families the namespace's own, and one of
-// them an interface's.
+// bringUp makes every address of both families an address of the namespace, and one of them
+// an address of an interface.
 func bringUp() error {
 	sock, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -219,7 +218,7 @@ func bringUp() error {
 	return nil
 }
 
-// tellKernel sends one message of netlink and is what the kernel says to it.
+// tellKernel sends one netlink message and returns the kernel's answer as an error.
 func tellKernel(sock int, kind, flags uint16, body []byte) error {
 	b := binary.NativeEndian.AppendUint32(nil, uint32(unix.SizeofNlMsghdr+len(body)))
 	b = binary.NativeEndian.AppendUint16(b, kind)
@@ -242,7 +241,7 @@ func tellKernel(sock int, kind, flags uint16, body []byte) error {
 	return nil
 }
 
-// authority makes who signs for every name.
+// authority makes an authority that signs certificates for every name.
 func (n *internet) authority(t *testing.T) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -285,7 +284,7 @@ func (n *internet) serve(t *testing.T, port int, wrap func(net.Conn) net.Conn) {
 	n.accept(l, wrap)
 }
 
-// accept answers what comes to a listener, until the internet ends.
+// accept answers the connections of a listener until the internet ends.
 func (n *internet) accept(l net.Listener, wrap func(net.Conn) net.Conn) {
 	n.open = append(n.open, l)
 	n.wg.Go(func() {
@@ -302,12 +301,12 @@ func (n *internet) accept(l net.Listener, wrap func(net.Conn) net.Conn) {
 	})
 }
 
-// outside are the names as a program outside finds them.
+// outside returns the addresses of the names as a program outside finds them.
 func (n *internet) outside() map[string]string {
 	n.names.mu.Lock()
 	defer n.names.mu.Unlock()
 	known := maps.Clone(n.names.known)
-	for name, turns := range n.names.turns { // what a program that looks twice gets
+	for name, turns := range n.names.turns { // the answer that a program gets at a later look-up
 		known[name] = turns[len(turns)-1]
 	}
 	return known
@@ -340,12 +339,12 @@ func (n *internet) packets(t *testing.T, at string) {
 	})
 }
 
-// quiet is how long the server waits for more of a request, as servers that
-// read it all at once do.
+// quiet is how long the server waits for more of a request, like servers that read a
+// request as a whole.
 const quiet = 20 * time.Millisecond
 
-// answer is a careless server: it says who it is and repeats all that it is
-// sent. It is a proxy, too, for whoever asks for that.
+// answer is a careless server: it states its token and repeats everything that it gets. It
+// is also a proxy for clients that ask for one.
 func (n *internet) answer(c net.Conn, at net.Addr) {
 	in := bufio.NewReaderSize(c, 4<<20)
 	for {
@@ -354,7 +353,7 @@ func (n *internet) answer(c net.Conn, at net.Addr) {
 			return
 		}
 		raw, _ := in.Peek(in.Buffered())
-		for !hurried(raw) { // until nothing more comes
+		for !hurried(raw) { // until no more bytes come
 			_ = c.SetReadDeadline(time.Now().Add(quiet))
 			_, err := in.Peek(in.Buffered() + 1)
 			raw, _ = in.Peek(in.Buffered())
@@ -384,12 +383,12 @@ func (n *internet) answer(c net.Conn, at net.Addr) {
 	}
 }
 
-// hurried reports whether a request is of a client that wants its answer soon.
+// hurried reports whether a request comes from a client that wants its answer soon.
 func hurried(raw []byte) bool {
 	return bytes.Contains(raw, []byte("/fast")) && bytes.HasSuffix(raw, []byte("\r\n\r\n"))
 }
 
-// large is how much a server sends for /big.
+// large is how many bytes a server sends for /big.
 const large = 1 << 20
 
 func (n *internet) say(c io.Writer, word []string, text string, at net.Addr) error {
@@ -410,7 +409,7 @@ func (n *internet) say(c io.Writer, word []string, text string, at net.Addr) err
 	return err
 }
 
-// tunnel is a proxy's CONNECT, to wherever.
+// tunnel serves a proxy's CONNECT to any target.
 func (n *internet) tunnel(c net.Conn, target string) {
 	up, err := n.dial(target)
 	if err != nil {
@@ -430,7 +429,7 @@ func (n *internet) tunnel(c net.Conn, target string) {
 	<-done
 }
 
-// forward is a proxy's request of a URL.
+// forward serves a proxy's request for a URL.
 func (n *internet) forward(c net.Conn, url, text string) {
 	host, _, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
 	if !strings.Contains(host, ":") {
@@ -447,7 +446,7 @@ func (n *internet) forward(c net.Conn, url, text string) {
 	_, _ = io.Copy(c, up)
 }
 
-// dial connects as a careless program does, which reads a host as C does.
+// dial connects as a careless program does, and reads a host as C does.
 func (n *internet) dial(target string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(target)
 	if err != nil {
@@ -491,7 +490,7 @@ func aton(host string) string {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(sum)))).String()
 }
 
-// contains reports whether a text has all of the words.
+// contains returns an error unless a text contains all of the words.
 func contains(text []byte, words ...string) error {
 	for _, w := range words {
 		if !bytes.Contains(text, []byte(w)) {

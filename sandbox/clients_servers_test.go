@@ -39,23 +39,22 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// The names of the servers. All of them are where the servers are; what tells
-// them apart is the policy.
+// The names of the servers. All of them lead to the same servers; only the policy
+// distinguishes them.
 const (
 	allowedName = "allowed.test"
-	deniedName  = "denied.test" // no rule names it
-	halfName    = "half.test"   // on another port
+	deniedName  = "denied.test" // no rule names this host
+	halfName    = "half.test"   // allowed only on another port
 )
 
-// greeting is what the servers say, in whatever protocol.
+// greeting is the text that the servers send, in every protocol.
 const greeting = "hello from the allowed host"
 
-// servers are what the clients talk to: one that speaks all protocols over
-// HTTPS, the same in the clear, and one that speaks TLS and no HTTP in it.
-// They listen on the host's loopback.
+// servers are the servers of the clients: one for all protocols over HTTPS, the same
+// without TLS, and one that uses TLS but not HTTP. They listen on the host's loopback.
 type servers struct {
 	https, http, raw string // ports
-	authority        []byte // PEM, of the certificates
+	authority        []byte // authority of the certificates, as PEM
 	roots            *x509.CertPool
 
 	mu     sync.Mutex
@@ -85,7 +84,7 @@ func startServers(t testing.TB) *servers {
 		s.saw(r.Host)
 		mux.ServeHTTP(w, r)
 	})
-	quiet := log.New(io.Discard, "", 0) // of clients that leave
+	quiet := log.New(io.Discard, "", 0) // for errors of clients that leave
 	https := httptest.NewUnstartedServer(handler)
 	https.TLS, https.Config.ErrorLog, https.EnableHTTP2 = cert, quiet, true
 	https.StartTLS()
@@ -110,7 +109,7 @@ func (s *servers) saw(name string) {
 	s.seen = append(s.seen, name)
 }
 
-// names are the names that clients asked for since the last time.
+// names returns the names that clients asked for since the last call.
 func (s *servers) names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +119,7 @@ func (s *servers) names() []string {
 	return slices.Compact(seen)
 }
 
-// record counts what went through the door.
+// record counts the requests that the door saw.
 func (s *servers) record(_ string, r egress.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +128,7 @@ func (s *servers) record(_ string, r egress.Record) {
 	}
 }
 
-// requests is how many of them the door saw since the last time.
+// requests returns the number of requests that the door saw since the last call.
 func (s *servers) requests() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,8 +137,8 @@ func (s *servers) requests() int {
 	return n
 }
 
-// awaitRequest waits until the door has told of one: it does when the answer
-// has gone through, which the client may have seen the end of before.
+// awaitRequest waits until the door has recorded a request. The door does this after the
+// whole answer has passed, which the client may have read before.
 func (s *servers) awaitRequest(t testing.TB) {
 	t.Helper()
 	if !testenv.Until(10*time.Second, func() bool { return s.requests() > 0 }) {
@@ -182,8 +181,8 @@ func (s *servers) certify(t testing.TB) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}
 }
 
-// speakTLS serves a protocol of its own in TLS, in which the server speaks
-// first: its greeting, and then whatever it is sent.
+// speakTLS serves a protocol of its own in TLS, in which the server sends first: its
+// greeting, and then everything that it gets.
 func (s *servers) speakTLS(t testing.TB, config *tls.Config) net.Listener {
 	t.Helper()
 	return serving(t, func(c net.Conn) {

@@ -17,15 +17,15 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// program is a program that reaches a host as it always does: it knows of no
-// door and of no proxy. The script has NAME and the PORT of the host, and
-// prints the greeting if it reaches it.
+// program is a program that reaches a host in its ordinary way: it does not know of a door
+// or a proxy. The script gets the NAME and the PORT of the host, and prints the greeting if
+// it reaches the host.
 type program struct {
 	name  string
 	needs []testenv.Thing
-	host  string                // a program that a machine may do without
-	where func(*servers) string // the port; nil for HTTPS
-	raw   bool                  // speaks no HTTP in TLS: nothing for a door that opens it
+	host  string                // name of a program that a machine may lack
+	where func(*servers) string // returns the port; nil for HTTPS
+	raw   bool                  // uses TLS without HTTP, which a door that opens TLS does not let through
 
 	script string
 }
@@ -84,8 +84,8 @@ var clients = []program{
 
 func things(t ...testenv.Thing) []testenv.Thing { return t }
 
-// trusts has a box trust the authority of the servers, by the settings of
-// each of its programs.
+// trusts makes a box trust the authority of the servers, by a setting for each of its
+// programs.
 const trusts = `
 env:
   CA: /workspace/ca.pem
@@ -96,13 +96,12 @@ env:
   npm_config_cafile: /workspace/ca.pem
 `
 
-// TestClients has ordinary clients reach a host that is allowed, and fail at
-// once where it is not. All of it happens on this machine.
+// TestClients checks that ordinary clients reach an allowed host, and fail immediately for
+// a host that is not allowed. All of it happens on this machine.
 func TestClients(t *testing.T) { testClients(t, false) }
 
-// TestClientsIntercepted is TestClients where TLS is opened at the door. No
-// client gets an option that says whom to trust: the box trusts the
-// authority.
+// TestClientsIntercepted does the same with TLS that is opened at the door. No client gets
+// an option that names an authority: the box trusts the door's authority.
 func TestClientsIntercepted(t *testing.T) { testClients(t, true) }
 
 func testClients(t *testing.T, intercept bool) {
@@ -131,7 +130,7 @@ func testClients(t *testing.T, intercept bool) {
 			if seen := s.names(); !slices.Equal(seen, []string{allowedName}) {
 				t.Errorf("%s: the servers were asked for %q", allowedName, seen)
 			}
-			// The door sees the requests in TLS only where it opened it.
+			// The door sees the requests in TLS only if it opens TLS.
 			if intercept || port == s.http {
 				s.awaitRequest(t)
 			} else if n := s.requests(); n > 0 {
@@ -174,7 +173,7 @@ func refusals(r sandbox.Result) (all []string) {
 	return all
 }
 
-// clientsBox is a box from which one of the servers' names may be reached.
+// clientsBox returns a box from which only one of the servers' names can be reached.
 func clientsBox(t *testing.T, s *servers, intercept bool) *sandbox.Box {
 	t.Helper()
 	tls, env := "pass", trusts

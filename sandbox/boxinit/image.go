@@ -10,25 +10,24 @@ import (
 	"unsafe"
 )
 
-// Where the loader lies in memory: below any program, above what the kernel
+// Addresses of the loader: it is below any program, and above the memory that the kernel
 // keeps free (vm.mmap_min_addr). The assembly knows loaderTable.
 const (
 	loaderBase  = 0x100000
 	loaderCode  = 0x400
 	loaderTable = 0x800
 	loaderSize  = 0x1000
-	// programBase is where a position-independent program goes.
+	// programBase is where a position-independent program is mapped.
 	programBase = 0x400000
 )
 
-// Image is a program of one page that maps exe, which must be the running
-// program and is its descriptor 4, and jumps to entry: the kernel would begin
-// at the start of the Go runtime. Nothing is copied: all inits and the
-// supervisor share the pages of one file.
+// Image returns a program of one page that maps exe, which must be the running program and
+// its descriptor 4, and jumps to entry. The kernel itself would begin at the start of the
+// Go runtime. Nothing is copied: all inits and the supervisor share the pages of one file.
 //
-// The page holds an ELF header (elf(5)), the code of loader, and its table: the
-// arguments of mmap(2) for every part of the program, what is to be zeroed
-// behind its data, and where to go.
+// The page contains an ELF header (elf(5)), the code of loader, and its table: the
+// arguments of mmap(2) for every part of the program, the memory behind its data that must
+// be zeroed, and the address to jump to.
 func Image(exe *os.File) ([]byte, error) {
 	head, parts, err := readParts(exe)
 	if err != nil {
@@ -86,7 +85,7 @@ func Image(exe *os.File) ([]byte, error) {
 
 const noFile64 = ^uint64(0)
 
-// header is how a program begins, and part is what follows for each of its parts (elf(5)).
+// header is the header of a program, and part is the header of one of its parts (elf(5)).
 type header struct {
 	Ident                                              [16]byte
 	Type, Machine                                      uint16
@@ -104,17 +103,19 @@ type part struct {
 const (
 	headerSize, partSize = 64, 56
 
-	typeExec, typeDyn      = 2, 3 // of a program: for fixed addresses, and for any
+	typeExec, typeDyn      = 2, 3 // types of programs: with fixed addresses, and with any
 	partLoad, partGNUStack = 1, 0x6474e551
 
 	partExec, partWrite, partRead = 1, 2, 4
 )
 
-// identOf64 is how programs of 64 bits begin whose numbers have the lowest byte first.
+// identOf64 is the beginning of programs of 64 bits whose numbers have the lowest byte
+// first.
 var identOf64 = [16]byte{0x7f, 'E', 'L', 'F', 2, 1, 1}
 
-// readParts reads the header of a program, and those of its parts. Package debug/elf would read
-// the sections as well, and makes the binary larger by what decompresses them.
+// readParts reads the header of a program and the headers of its parts. Package debug/elf
+// would also read the sections, and would make the binary larger by the code that
+// decompresses them.
 func readParts(exe io.ReaderAt) (head header, parts []part, err error) {
 	read := func(at, size uint64, into any) error {
 		return binary.Read(io.NewSectionReader(exe, int64(at), int64(size)), binary.LittleEndian, into)
@@ -129,7 +130,7 @@ func readParts(exe io.ReaderAt) (head header, parts []part, err error) {
 	return head, parts, read(head.Phoff, uint64(head.Phnum)*partSize, parts)
 }
 
-// protection is what mmap(2) is to allow, by the flags of a part.
+// protection returns the accesses that mmap(2) must allow for the flags of a part.
 func protection(flags uint32) uint64 {
 	const read, write, exec = 1, 2, 4
 	prot := uint64(0)
@@ -141,8 +142,8 @@ func protection(flags uint32) uint64 {
 	return prot
 }
 
-// shifts are how far a program lies from where its file says: as it runs now,
-// and as the loader maps it.
+// shifts are the distances between a program's addresses in memory and those in its file:
+// as it runs now, and as the loader maps it.
 type shifts struct{ running, mapped uint64 }
 
 func loadShift(head header) (shifts, error) {
@@ -162,8 +163,8 @@ func loadShift(head header) (shifts, error) {
 	return shifts{}, fmt.Errorf("read own program: where it begins: %w", io.ErrUnexpectedEOF)
 }
 
-// loaderHeader is a page with the header of a program that has one part, and
-// a stack that cannot be executed.
+// loaderHeader returns a page with the header of a program that has one part, and a stack
+// that cannot be executed.
 func loaderHeader() []byte {
 	machine := map[string]uint16{"amd64": 62, "arm64": 183}[runtime.GOARCH]
 	parts := []part{

@@ -10,8 +10,8 @@ import (
 	"belljar.dev/sandbox/boxinit"
 )
 
-// The page of an init is a program of one part, whose table maps the parts of this program as
-// debug/elf finds them.
+// TestImage checks that the page of an init is a program of one part, whose table maps the
+// parts of this program as debug/elf finds them.
 func TestImage(t *testing.T) {
 	exe, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -61,7 +61,7 @@ func TestImage(t *testing.T) {
 	if _, err := boxinit.Image(temporary(t, image[:40])); err == nil {
 		t.Error("a file that is cut off is taken for a program")
 	}
-	image[4]++ // of 32 bits
+	image[4]++ // now a program of 32 bits
 	if _, err := boxinit.Image(temporary(t, image)); err == nil {
 		t.Error("a program of another class is taken")
 	}

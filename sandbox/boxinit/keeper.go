@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// runKeeper removes a supervisor's cgroups should the supervisor be killed:
-// nobody else can, once it is gone. The directories come over the control
-// connection, a line each; its end says that the supervisor is done with
-// them, or dead.
+// runKeeper removes a supervisor's cgroups if the supervisor is killed: after its death no
+// other process can. The directories come over the control connection, one in each line.
+// The end of the connection means that the supervisor no longer needs them, or is dead.
 func runKeeper() int {
-	// It must outlive what ends the supervisor.
+	// The keeper must outlive the signals that end the supervisor.
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE)
 	nameProcess(KeeperName)
 	var dirs []string
@@ -27,13 +26,13 @@ func runKeeper() int {
 	return 0
 }
 
-// RemoveCgroups kills what is in a tree of cgroups and removes the tree. It
-// gives up after five seconds: a process that cannot die holds its cgroup.
+// RemoveCgroups kills the processes in a tree of cgroups and removes the tree. It gives up
+// after five seconds: a process that cannot die keeps its cgroup.
 func RemoveCgroups(top string) {
 	deadline := time.Now().Add(5 * time.Second)
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
-		// v2 only, and 5.14 or later (cgroup.kill); elsewhere the boxes die
-		// with their init, which dies with the supervisor.
+		// Only in v2, and since Linux 5.14 (cgroup.kill). Otherwise the boxes end with
+		// their init, which ends with the supervisor.
 		if f, err := os.OpenFile(top+"/cgroup.kill", os.O_WRONLY, 0); err == nil {
 			_, _ = f.WriteString("1")
 			f.Close()
@@ -46,8 +45,8 @@ func RemoveCgroups(top string) {
 	}
 }
 
-// removeTree removes directories from the leaves up; the files in a cgroup
-// are the kernel's and go with it.
+// removeTree removes directories from the leaves up. The files in a cgroup belong to the
+// kernel and are removed with it.
 func removeTree(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

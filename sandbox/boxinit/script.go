@@ -7,23 +7,22 @@ import (
 	"unsafe"
 )
 
-// Script is how a box is built: system calls, one after the other, that its
-// init makes before it is ready. All that is to be decided is decided by the
-// supervisor, in ordinary Go; the init knows how to call the kernel and how to
-// stop at the first error.
+// Script says how a box is built: system calls, one after the other, that its init makes
+// before it is ready. The supervisor makes all decisions, in ordinary Go; the init only
+// calls the kernel and stops at the first error.
 //
-// Arguments are numbers, a Ref to bytes of the script, or a Slot that holds
-// what an earlier call returned.
+// Arguments are numbers, a Ref to bytes of the script, or a Slot that contains the result
+// of an earlier call.
 type Script struct {
-	steps  []string // names, for errors
+	steps  []string // names of the steps, for errors
 	ops    []op
 	data   []byte
 	slots  int
 	score  int32
 	domain int32
 	ours   uint64
-	// Nested is made in the new pid and mount namespace of each command, before
-	// it; nil where commands have no namespaces of their own.
+	// Nested is the script that runs in the new pid and mount namespace of each command,
+	// before the command. It is nil if commands have no namespaces of their own.
 	Nested *Script
 }
 
@@ -33,8 +32,8 @@ type op struct {
 	step   uint16
 	save   int16     // slot of the result, or -1
 	ignore uint16    // errno to ignore; anyError ignores all
-	skip   uint16    // how many calls to leave out after an ignored error
-	kinds  [6]uint8  // of the arguments
+	skip   uint16    // number of calls to leave out after an ignored error
+	kinds  [6]uint8  // kinds of the arguments
 	_      [6]uint8  //
 	args   [6]uint64 //
 }
@@ -55,18 +54,18 @@ const anyError = 0xffff
 // address in the first. The third is its size in bytes.
 const callStore = 0xffffffff
 
-// maxSlots bounds the results that a script may keep, passed files included.
+// maxSlots bounds the results that a script may keep, including the files that are sent
+// with it.
 const maxSlots = 4096
 
-// scriptHead begins the message that carries a script: the calls, then the
-// data.
+// scriptHead begins the message that contains a script: the calls follow, then the data.
 type scriptHead struct {
 	ops, data uint32
 	score     int32  // slot of /proc/self/oom_score_adj, or -1
-	nested    uint32 // not 0: another script follows, for the namespace of each command
+	nested    uint32 // not 0 if another script follows, for the namespace of each command
 	slots     uint32
 	domain    int32  // slot of the ruleset of each command, or -1
-	ours      uint64 // what marks the init's own execs, or 0
+	ours      uint64 // mark of the init's own execs, or 0
 }
 
 const scriptSize = 32
@@ -74,17 +73,16 @@ const scriptSize = 32
 // Ref is a place in the data of a script.
 type Ref uint32
 
-// Slot holds the result of a call.
+// Slot is the place of a call's result.
 type Slot int16
 
-// NewScript is a script whose first slots are the descriptors that are sent
-// with it.
+// NewScript returns a script whose first slots are the descriptors that are sent with it.
 func NewScript(files int) *Script { return &Script{slots: files, score: -1, domain: -1} }
 
 // Step names the calls that follow, for errors.
 func (s *Script) Step(name string) { s.steps = append(s.steps, name) }
 
-// Name is the name of the step with that number.
+// Name returns the name of the step with that number.
 func (s *Script) Name(step int) string {
 	if step < 1 || step > len(s.steps) {
 		return fmt.Sprintf("step %d", step)
@@ -109,7 +107,7 @@ func (s *Script) Text(text string) Ref {
 	return at
 }
 
-// Rewrite puts text over what is at that place of the data.
+// Rewrite replaces the data at a place by text.
 func (s *Script) Rewrite(at Ref, text string) { copy(s.data[at:], text) }
 
 // Words puts 64-bit numbers into the data of the script.
@@ -147,11 +145,11 @@ func (s *Script) Call(number uintptr, args ...any) *Call {
 	return &Call{s, len(s.ops) - 1}
 }
 
-// Store writes a pointer to data, or what a slot holds, into the data: in as
-// many bytes as size says, 4 or 8.
+// Store writes a pointer to data, or the value of a slot, into the data, in size bytes: 4
+// or 8.
 func (s *Script) Store(at Ref, value any, size int) { s.Call(callStore, at, value, size) }
 
-// Call is a call of a script, to say more about.
+// Call is a call in a script; its methods change how the call is made.
 type Call struct {
 	s *Script
 	i int
@@ -165,27 +163,25 @@ func (c *Call) Save() Slot {
 	return Slot(n)
 }
 
-// Ignore makes an error harmless; then the next calls are left out, as many
-// as skip says.
+// Ignore makes an error harmless. After such an error the next skip calls are left out.
 func (c *Call) Ignore(errno syscall.Errno, skip int) *Call {
 	c.s.ops[c.i].ignore, c.s.ops[c.i].skip = uint16(errno), uint16(skip)
 	return c
 }
 
-// IgnoreAll is Ignore for every error.
+// IgnoreAll does the same as Ignore, for every error.
 func (c *Call) IgnoreAll(skip int) *Call { return c.Ignore(anyError, skip) }
 
-// Score names the descriptor of /proc/self/oom_score_adj, by which the init
-// makes its children the first to go when memory runs out.
+// Score names the descriptor of /proc/self/oom_score_adj. With it the init makes its
+// children the first processes to be killed when memory runs out.
 func (s *Script) Score(file Slot) { s.score = int32(file) }
 
-// Domain names the ruleset of landlock(7) by which each command restricts itself
-// before it executes its program.
+// Domain names the ruleset of landlock(7) with which each command restricts itself before
+// it executes its program.
 func (s *Script) Domain(ruleset Slot) { s.domain = int32(ruleset) }
 
-// Mark makes the init mark each exec of its own. It passes the number in an
-// argument that execve(2) does not use, where a filter sees it. Commands must not
-// learn the number.
+// Mark makes the init mark each of its own execs with a number, in an argument that
+// execve(2) does not use, where a filter sees it. Commands must not find out the number.
 func (s *Script) Mark(ours uint64) { s.ours = ours }
 
 // Encode returns the script as it is sent over the wire.

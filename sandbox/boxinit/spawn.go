@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// SpawnCall is a system call that a child makes before it is another program:
-// its number and first four arguments.
+// SpawnCall is a system call that a child makes before it becomes another program: its
+// number and first four arguments.
 type SpawnCall [5]uint64
 
 // cloneArgs is struct clone_args, clone3(2): flags, pidfd, child_tid,
@@ -22,13 +22,13 @@ type cloneArgs [11]uint64
 //go:noescape
 func spawn(args *cloneArgs, calls *SpawnCall, failed *uint64) uintptr
 
-// Spawn starts a process in new namespaces, which are bits of flags, and in the
-// cgroup, if it is not below 0. os.StartProcess copies all of the program's
-// memory where a user namespace is made, because it maps users in the middle;
-// here the child borrows the memory, and users are mapped when it has become the
-// other program. It borrows the table of descriptors too, and the first call
-// must give it one of its own. The calls end with an execve(2). The memory that
-// they point to must stay alive. The caller must be on a locked thread.
+// Spawn starts a process in new namespaces, which are bits of flags, and in the cgroup, if
+// cgroup is not negative. os.StartProcess copies all of the program's memory if a user
+// namespace is made, because it maps users in the middle; here the child borrows the
+// memory, and users are mapped when the child has become the other program. The child
+// borrows the table of descriptors too, so the first call must give it a table of its own.
+// The calls end with an execve(2). The memory that they point to must stay alive. The
+// caller must be on a locked thread.
 func Spawn(flags uint64, cgroup int, calls []SpawnCall) (pid int, err error) {
 	args := cloneArgs{0: flags | cloneVM | cloneVfork | cloneFiles, 4: uint64(syscall.SIGCHLD)}
 	if cgroup >= 0 {
@@ -36,8 +36,8 @@ func Spawn(flags uint64, cgroup int, calls []SpawnCall) (pid int, err error) {
 		args[10] = uint64(cgroup)
 	}
 	failed := new(uint64)
-	// The child must not run a handler of the runtime's: it has our handlers and
-	// our memory until it is another program. It inherits the mask.
+	// The child must not run a signal handler of the Go runtime: it has our handlers and
+	// our memory until it is another program. It inherits the signal mask.
 	all, old := ^uint64(0), uint64(0)
 	if err := sigmask(&all, &old); err != nil {
 		return 0, err

@@ -14,13 +14,13 @@ import (
 const (
 	MaxMessage = 192 << 10 // bytes of one message to an init
 	MaxStrings = 16 << 10  // arguments, variables and paths of one request
-	MaxReply   = 4400      // bytes of one message from an init: a path and what stands before it
+	MaxReply   = 4400      // bytes of one message from an init: a path and the fields before it
 	MaxFiles   = 128       // descriptors of one message; the kernel's bound is 253 (unix(7), SCM_MAX_FD)
 	MaxDir     = 4096      // bytes of a path, PATH_MAX
 )
 
-// Messages are structs in the byte order of the machine, with what varies in
-// length behind them. Both ends are the same binary on the same machine.
+// Messages are structs in the byte order of the machine, followed by the parts of variable
+// length. Both ends are the same binary on the same machine.
 
 // Op says what a message is about.
 type Op uint32
@@ -28,16 +28,16 @@ type Op uint32
 // The messages.
 const (
 	OpStart    Op = iota + 1 // S -> I: start a command
-	OpSignal                 // S -> I: signal its process group
+	OpSignal                 // S -> I: signal the command's process group
 	OpReady                  // I -> S: the box is built and locked
-	OpFailed                 // I -> S: what was asked for could not be done; Step says what of it
-	OpStarted                // I -> S: it runs
-	OpEnded                  // I -> S: it ended
-	OpRan                    // I -> S: it was started and has ended: OpStarted and OpEnded in one
-	OpSocket                 // S -> I: make a TCP socket; I -> S: sockets of the box's network come with it
-	OpListener               // I -> S: what hears of every exec comes with it
-	OpKept                   // I -> S: mounts that are to outlive the init come with it
-	OpIdle                   // S -> I: would anything be lost with you? I -> S: an errno if so
+	OpFailed                 // I -> S: a request could not be done; Step says which step failed
+	OpStarted                // I -> S: the command runs
+	OpEnded                  // I -> S: the command has ended
+	OpRan                    // I -> S: the command was started and has ended: OpStarted and OpEnded in one
+	OpSocket                 // S -> I: make a TCP socket; I -> S: carries sockets of the box's network
+	OpListener               // I -> S: carries the listener for every exec
+	OpKept                   // I -> S: carries mounts that must outlive the init
+	OpIdle                   // S -> I: would anything be lost with the init? I -> S: an errno if it would
 )
 
 // The steps at which the start of a command may fail.
@@ -45,19 +45,19 @@ const (
 	StepClone     = iota + 1 // no process could be made
 	StepDirectory            // the working directory could not be entered
 	StepExec                 // no program could be executed
-	StepRequest              // the request makes no sense
+	StepRequest              // the request is not valid
 	StepSocket               // no socket could be made
 	StepDomain               // the command could not be isolated from the others
 )
 
 // Flags of a request.
 const (
-	FlagLeaf    = 1 << iota // the last descriptor is the cgroup to be born in
-	FlagNested              // born in a pid namespace of its own
-	FlagTTY                 // descriptors 0-2 are a terminal, to become the controlling one
-	FlagControl             // descriptors 3 and 4 are given too
-	FlagPrompt              // OpStarted is said at once, however soon it ends
-	FlagDir                 // its shell reports its last directory on DirFile
+	FlagLeaf    = 1 << iota // the last descriptor is the cgroup in which the command starts
+	FlagNested              // the command starts in a pid namespace of its own
+	FlagTTY                 // descriptors 0-2 are a terminal, which becomes the controlling one
+	FlagControl             // the command also gets descriptors 3 and 4
+	FlagPrompt              // OpStarted is sent immediately, however soon the command ends
+	FlagDir                 // the command's shell reports its last directory on DirFile
 )
 
 // DirFile is the descriptor of a command with FlagDir on which its shell reports
@@ -66,8 +66,8 @@ const (
 // 64 descriptors costs a process nothing (kernel: NR_OPEN_DEFAULT).
 const DirFile = 61
 
-// requestHead begins a request. Behind it stand Dir, Paths, Argv and Env,
-// each ended by a NUL.
+// requestHead is the beginning of a request. Dir, Paths, Argv and Env follow it, each ended
+// by a NUL.
 type requestHead struct {
 	op                Op
 	flags             uint32
@@ -78,20 +78,20 @@ type requestHead struct {
 
 const requestSize = 32
 
-// Request is what the supervisor asks of a running init.
+// Request is a request of the supervisor to a running init.
 type Request struct {
 	Op     Op
 	Flags  uint32
 	ID     uint64
 	Signal syscall.Signal // OpSignal
 	Dir    string         // OpStart: working directory
-	Paths  []string       // OpStart: the program; the first that can be executed
+	Paths  []string       // OpStart: paths of the program; the first one that can be executed is used
 	Argv   []string
 	Env    []string
 }
 
-// Encode is a request as it goes over the wire. It wraps EMSGSIZE where the
-// request is too long.
+// Encode returns a request in its form on the wire. The error wraps EMSGSIZE if the request
+// is too long.
 func (r *Request) Encode() ([]byte, error) {
 	if n := len(r.Paths) + len(r.Argv) + len(r.Env); n > MaxStrings {
 		return nil, fmt.Errorf("%d arguments and variables, limit %d: %w", n, MaxStrings, syscall.EMSGSIZE)
@@ -123,7 +123,7 @@ func (r *Request) Encode() ([]byte, error) {
 	return text, nil
 }
 
-// replyHead is a reply; the last directory of a shell stands behind it.
+// replyHead is a reply; the last directory of a shell follows it.
 type replyHead struct {
 	op     Op
 	step   uint32
@@ -138,13 +138,14 @@ type replyHead struct {
 
 const replySize = 48
 
-// SocketReply is what an init says with the sockets that its script made.
+// SocketReply returns the message that an init sends with the sockets that its script made.
 func SocketReply() []byte { return plainReply(OpSocket) }
 
-// ListenerReply is what an init says with the listener that its script made.
+// ListenerReply returns the message that an init sends with the listener that its script
+// made.
 func ListenerReply() []byte { return plainReply(OpListener) }
 
-// KeptReply is what an init says with the mounts that are to outlive it.
+// KeptReply returns the message that an init sends with the mounts that must outlive it.
 func KeptReply() []byte { return plainReply(OpKept) }
 
 func plainReply(what Op) []byte {
@@ -152,21 +153,21 @@ func plainReply(what Op) []byte {
 	return b[:replySize]
 }
 
-// Reply is what an init says. The supervisor trusts nothing in it: a lying
-// init can spoil its own box only.
+// Reply is a message of an init. The supervisor trusts nothing in it: an init that lies can
+// only spoil its own box.
 type Reply struct {
 	Op     Op
-	Step   int                // OpFailed: which step
-	ID     uint64             // of the command; 0 while the box is built
-	Errno  syscall.Errno      // OpFailed: why; OpIdle: what it holds, or 0
-	Status syscall.WaitStatus // OpEnded, OpRan; so are the fields below
-	CPU    int64              // nanoseconds of the command and the children it waited for
-	RSS    int64              // bytes, largest of the same
-	Pid    int                // OpStarted, OpRan: in the box
-	Dir    string             // last working directory of the shell, if it left one
+	Step   int                // OpFailed: the step that failed
+	ID     uint64             // id of the command; 0 while the box is built
+	Errno  syscall.Errno      // OpFailed: the reason; OpIdle: why something would be lost, or 0
+	Status syscall.WaitStatus // OpEnded, OpRan: how the command ended
+	CPU    int64              // OpEnded, OpRan: nanoseconds of the command and of the children that it waited for
+	RSS    int64              // OpEnded, OpRan: bytes, the largest of these processes
+	Pid    int                // OpStarted, OpRan: pid in the box
+	Dir    string             // OpEnded, OpRan: last working directory of the shell, if it reported one
 }
 
-// ParseReply reads a message of an init, which may be anything.
+// ParseReply reads a message of an init. The message may contain anything.
 func ParseReply(text []byte) (Reply, error) {
 	if len(text) < replySize || len(text) > MaxReply {
 		return Reply{}, fmt.Errorf("message of the init: %d bytes, want %d to %d", len(text), replySize, MaxReply)
@@ -188,15 +189,15 @@ func ParseReply(text []byte) (Reply, error) {
 	case r.Op >= OpEnded && !r.Status.Exited() && !r.Status.Signaled():
 		return Reply{}, fmt.Errorf("message of the init: wait status %#x does not mean an end", uint32(r.Status))
 	case len(dir) > MaxDir || len(dir) > 0 && dir[0] != '/' || bytes.IndexByte(dir, 0) >= 0:
-		// The command may have written there what it liked.
+		// The command may have written anything there.
 		return r, nil
 	}
 	r.Dir = string(dir)
 	return r, nil
 }
 
-// Rights are the file descriptors in a received control message; the caller
-// owns them. Anything but SCM_RIGHTS is an error.
+// Rights returns the file descriptors in a received control message; the caller owns them.
+// Anything but SCM_RIGHTS is an error.
 func Rights(oob []byte) ([]int, error) {
 	if len(oob) == 0 {
 		return nil, nil

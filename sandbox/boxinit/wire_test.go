@@ -32,7 +32,7 @@ func TestParseReply(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		text []byte
-		want string // in the error
+		want string // text in the error
 		dir  string
 	}{
 		{"whole", reply(boxinit.OpEnded, 3, code7, 1, 5, "/tmp\n"), "", "/tmp"},
@@ -59,7 +59,7 @@ func TestParseReply(t *testing.T) {
 	}
 }
 
-// A lying init is taken at its word for nothing that could leave its box.
+// No message of a lying init has an effect outside its box.
 func FuzzReply(f *testing.F) {
 	f.Add(reply(boxinit.OpEnded, 3, code7, 1, 4, "/tmp"))
 	f.Add(reply(boxinit.OpFailed, 0, 0, 0, 0, ""))

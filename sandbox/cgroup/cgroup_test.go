@@ -19,7 +19,7 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// groupsOf are the cgroups of this host.
+// groupsOf returns the cgroups of this host.
 func groupsOf(t *testing.T) *Tree {
 	t.Helper()
 	c, err := New()
@@ -40,7 +40,7 @@ func tenantGrant(t *testing.T, tenant, totals string) policies.Grant {
 		policies.Facts{Tenant: tenant, Tool: "Any"})
 }
 
-// open makes the cgroups of a box, whose processes are those of the tests.
+// open makes the cgroups of a box whose processes run as the user of the tests.
 func open(t *testing.T, c *Tree, name string, g policies.Grant) *Group {
 	t.Helper()
 	made, err := c.Open(name, g, os.Geteuid(), Disk{})
@@ -52,8 +52,8 @@ func open(t *testing.T, c *Tree, name string, g policies.Grant) *Group {
 	return made
 }
 
-// A supervisor in another PID namespace is not seen in /proc, and its directories stay
-// until it has ended.
+// A supervisor in another PID namespace is not in /proc. Its directories must stay until it
+// has ended.
 func TestSweepSparesTheLiving(t *testing.T) {
 	for _, dir := range groupsOf(t).dirs() {
 		if f, yes := claim.Abandoned(dir); yes {
@@ -77,8 +77,8 @@ func TestSweepSparesTheLiving(t *testing.T) {
 	}
 }
 
-// A tenant's directories hold its totals, follow a change of the policy, and
-// go with the last box where there are many tenants.
+// A tenant's directories contain its totals, follow a change of the policy, and are removed
+// with the last box if there are many tenants.
 func TestShareLivesWithItsBoxes(t *testing.T) {
 	testenv.NeedCgroups(t)
 	c := groupsOf(t)
@@ -124,7 +124,7 @@ func TestShareLivesWithItsBoxes(t *testing.T) {
 	}
 }
 
-// Many boxes of many tenants come and go at once.
+// Many boxes of many tenants are opened and closed at the same time.
 func TestSharesAtOnce(t *testing.T) {
 	testenv.NeedCgroups(t)
 	c := groupsOf(t)
@@ -148,7 +148,7 @@ func TestSharesAtOnce(t *testing.T) {
 	}
 }
 
-// The kernel took the bound on the workspace's disk as it was meant.
+// The kernel has accepted the bound on the workspace's disk as it was meant.
 func TestIOIsBoundedOnTheDiskOfTheWorkspace(t *testing.T) {
 	testenv.NeedCgroups(t)
 	dir := t.TempDir()
@@ -194,7 +194,7 @@ func TestDiskOf(t *testing.T) {
 	}
 }
 
-// inGroup starts a program in a box's cgroups, as an init is.
+// inGroup starts a program in a box's cgroups, like an init.
 func inGroup(t *testing.T, g *Group, leaf *Leaf, script string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("bash", "-c", script)
@@ -213,7 +213,8 @@ func inGroup(t *testing.T, g *Group, leaf *Leaf, script string) *exec.Cmd {
 	return cmd
 }
 
-// A watcher of a box learns of a kill for memory in it, and of no other.
+// The watcher of a box is notified of an out-of-memory kill in that box, and of no other
+// kill.
 func TestWatchOOM(t *testing.T) {
 	testenv.NeedCgroups(t)
 	testenv.Need(t, testenv.Perl)
@@ -263,7 +264,7 @@ func TestWatchOOM(t *testing.T) {
 	}
 }
 
-// A watch of a box that goes away ends, whatever comes first.
+// A watch ends with its box, whichever of the two is closed first.
 func TestWatchOOMEndsWithItsBox(t *testing.T) {
 	testenv.NeedCgroups(t)
 	c := groupsOf(t)
@@ -289,7 +290,7 @@ func TestWatchOOMEndsWithItsBox(t *testing.T) {
 	}
 }
 
-// Of two leaves, the figures show which one holds more memory.
+// For two leaves, Resident shows which one uses more memory.
 func TestResident(t *testing.T) {
 	testenv.NeedCgroups(t)
 	testenv.Need(t, testenv.Perl)
@@ -310,7 +311,7 @@ func TestResident(t *testing.T) {
 	}
 }
 
-// leafHolding is what a leaf says of a process in it that holds so many bytes.
+// leafHolding returns the memory of a leaf with a process in it that uses so many bytes.
 func leafHolding(t *testing.T, g *Group, name string, bytes int) int64 {
 	t.Helper()
 	l, err := g.NewLeaf(name)
@@ -343,8 +344,8 @@ func leafHolding(t *testing.T, g *Group, name string, bytes int) int64 {
 	return l.Resident()
 }
 
-// On v1 all boxes of a tenant learn that the tenant's memory runs out; only the one
-// that lost a process hears of a kill.
+// On v1 all boxes of a tenant are notified when the tenant's memory runs out. Only the box
+// that lost a process reports a kill.
 func TestTenantOOMIsToldToTheBoxThatPays(t *testing.T) {
 	testenv.NeedCgroups(t)
 	testenv.Need(t, testenv.Perl)
@@ -361,7 +362,7 @@ func TestTenantOOMIsToldToTheBoxThatPays(t *testing.T) {
 		}
 		t.Cleanup(stop)
 	}
-	// Either alone fits, both do not.
+	// Each of the two fits alone, but not both.
 	inGroup(t, boxes["small"], boxes["small"].init, `exec perl -e 'vec($x, (40 << 20) - 1, 8) = 1; sleep 1000'`)
 	inGroup(t, boxes["large"], boxes["large"].init, `exec perl -e 'vec($x, (50 << 20) - 1, 8) = 1; sleep 1000'`)
 	select {
@@ -377,10 +378,10 @@ func TestTenantOOMIsToldToTheBoxThatPays(t *testing.T) {
 	}
 }
 
-// Without a controller memory is watched, and without the kernel's word on
-// what a box runs it is not held: nothing claims that it were.
+// Without a memory controller a watchdog bounds memory. If the kernel does not list the
+// children of a process, memory is not bounded, and nothing claims that it is.
 func TestMemoryHeld(t *testing.T) {
-	thread := t.TempDir() // as of a kernel without CONFIG_PROC_CHILDREN
+	thread := t.TempDir() // like a thread in a kernel without CONFIG_PROC_CHILDREN
 	if listsChildren(thread) {
 		t.Error("a kernel that does not tell children is said to")
 	}

@@ -13,7 +13,7 @@ import (
 // overlay, or a file system of another machine or of several disks.
 type Disk struct {
 	number    string // "major:minor" of the whole disk
-	writeback bool   // its file system tells the kernel whose a buffered write is
+	writeback bool   // the file system tells the kernel which cgroup a buffered write belongs to
 }
 
 // diskOf finds the disk of a directory. Only whole disks can be throttled, so for
@@ -36,9 +36,9 @@ func diskOf(dir string) Disk {
 	return Disk{number: number, writeback: knowsWriter(dir)}
 }
 
-// knowsWriter reports whether dir is on a file system with cgroup writeback
-// (kernel: Documentation/admin-guide/cgroup-v2.rst, "Writeback"). On others the
-// kernel does not know which cgroup caused a write to the disk.
+// knowsWriter reports whether dir is on a file system with cgroup writeback (kernel:
+// Documentation/admin-guide/cgroup-v2.rst, "Writeback"). On other file systems the kernel
+// does not know which cgroup caused a write to the disk.
 func knowsWriter(dir string) bool {
 	var fs unix.Statfs_t
 	if unix.Statfs(dir, &fs) != nil {

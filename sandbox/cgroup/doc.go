@@ -17,13 +17,13 @@
 //	group.go, leaf.go       a box and its commands
 //	tenant.go               the totals of a tenant's boxes
 //	tree.go                 a supervisor's directories
-//	widen.go                the user's systemd is asked for what they lack
-//	keeper.go               they are removed if the supervisor is killed
-//	hierarchy.go            what is mounted, and what may be used of it
+//	widen.go                asks the user's systemd for the controllers that they lack
+//	keeper.go               removes them if the supervisor is killed
+//	hierarchy.go            what is mounted, and what of it may be used
 //	limits.go, disk.go      the files by which limits are set
 //	memory.go, files.go     what processes use, and what the kernel counts
 //
-// A file calls those below it, but for the Tree that ends the watch in oom.go. Only
+// A file calls those below it, except that the Tree ends the watch in oom.go. Only
 // package sandbox uses this package, which starts no process but the keeper. All
 // methods of Tree and Group are safe for concurrent use, those of one Leaf are not.
 package cgroup

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// word returns the text of a small file of the kernel without its line end, or ""
-// where it cannot be read.
+// word returns the text of a small file of the kernel without its line end, or "" if it
+// cannot be read.
 func word(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -12,21 +12,21 @@ import (
 	"belljar.dev/sandbox/boxinit"
 )
 
-// Group is the cgroups of one box. The zero Group has none: what is started in it
-// has no limits.
+// Group is the cgroups of one box. The zero Group has no cgroups: a process that is started
+// in it has no limits.
 type Group struct {
 	tree  *Tree
-	share *share            // of the tenant; the box's directories are in its directories
+	share *share            // share of the tenant, whose directories contain those of the box
 	v1    map[string]string // controller -> directory
 	v2    string
-	uid   int   // of the box's processes on the host
-	init  *Leaf // the cgroup v2 itself, in which the init starts, or nil
+	uid   int   // user of the box's processes on the host
+	init  *Leaf // the box's cgroup in v2, in which the init starts; nil if there is none
 }
 
-// Open makes the cgroups of a box with the limits of its grant, below those of its
-// tenant. The limit on disk traffic is for the disk d. uid is the user of the box's processes on the host. The error wraps
-// limit.ErrTooMany if the tenant's boxes have all of the processes that the tenant
-// may have. The caller must Close the Group.
+// Open makes the cgroups of a box with the limits of its grant, below those of its tenant.
+// The limit on disk traffic is for the disk d. uid is the user of the box's processes on
+// the host. The error wraps limit.ErrTooMany if the tenant's boxes have all of the
+// processes that the tenant may have. The caller must Close the Group.
 func (t *Tree) Open(name string, grant policies.Grant, uid int, d Disk) (_ *Group, err error) {
 	g := &Group{tree: t, uid: uid, v1: map[string]string{}}
 	defer func() {
@@ -41,8 +41,8 @@ func (t *Tree) Open(name string, grant policies.Grant, uid int, d Disk) (_ *Grou
 		return nil, err
 	}
 	l := bounds{BoxLimits: grant.Limits().BoxLimits, ram: grant.Limits().Memory, disk: d}
-	// Files in a tmpfs of the box count as its memory. Without room for them a full one would
-	// look like a command that ran out of memory.
+	// Files in a tmpfs of the box count as its memory. Without room for them a full tmpfs
+	// would look like a command that ran out of memory.
 	l.ram += grant.Downloads()
 	if grant.Storage() == policies.StorageMemory {
 		l.ram += l.Tmp
@@ -70,10 +70,10 @@ func (t *Tree) Open(name string, grant policies.Grant, uid int, d Disk) (_ *Grou
 		}
 	}
 	// The init starts in the box's own cgroup and makes it the root of its cgroup
-	// namespace. A process cannot leave that root, nor put a child anywhere outside
-	// of it (cgroups(7), nsdelegate, ENOENT). The init puts its children into leaves
-	// below, which needs write access to cgroup.procs of both. The box's cgroup
-	// enables no controllers for those below, so it may have a process.
+	// namespace. A process cannot leave that root, nor put a child anywhere outside of it
+	// (cgroups(7), nsdelegate, ENOENT). The init puts its children into leaves below, which
+	// needs write access to cgroup.procs of both. The box's cgroup enables no controllers
+	// for the leaves, so it may contain a process.
 	g.init, err = openLeaf(g.v2, uid)
 	return g, err
 }
@@ -100,9 +100,9 @@ func (g *Group) Start(start func() error) (err error) {
 	return err
 }
 
-// Close removes the box's cgroups with all leaves, and with the tenant's last box
-// those of the tenant. The box's processes must have been killed, and their leaves
-// be closed. It must be called once, and not on the zero Group.
+// Close removes the box's cgroups with all leaves and, with the tenant's last box, the
+// tenant's cgroups. The box's processes must have been killed, and its leaves must be
+// closed. It must be called once, and not on the zero Group.
 func (g *Group) Close() {
 	g.init.Close()
 	for _, dir := range g.v1 {
@@ -119,8 +119,8 @@ func (g *Group) Close() {
 // Leaves reports whether each command can have a cgroup of its own.
 func (g *Group) Leaves() bool { return g.v2 != "" }
 
-// InitFD returns a descriptor of the cgroup in which the box's init must be born
-// (clone3(2), CLONE_INTO_CGROUP), or -1. It is valid until Close.
+// InitFD returns a descriptor of the cgroup in which the box's init must start (clone3(2),
+// CLONE_INTO_CGROUP), or -1. It is valid until Close.
 func (g *Group) InitFD() int {
 	if g.init == nil {
 		return -1
@@ -132,8 +132,8 @@ func (g *Group) InitFD() int {
 // the processes that the tenant may have, so that no init could be started.
 func (g *Group) Room() error { return g.share.room(g.tree) }
 
-// Memory returns how many bytes the processes in the box have in memory, without
-// what the kernel caches of files. It reports false where no controller counts them.
+// Memory returns how many bytes the processes in the box have in memory, without the
+// kernel's cache of files. It reports false if no controller counts them.
 func (g *Group) Memory() (bytes int64, counted bool) {
 	switch {
 	case g.v1[ctlMemory] != "":
@@ -146,8 +146,8 @@ func (g *Group) Memory() (bytes int64, counted bool) {
 	return 0, false
 }
 
-// CPU returns the processor time of all that has run in the box. It reports false where no
-// cgroup counts it: one of version 2 always does.
+// CPU returns the processor time of everything that has run in the box. It reports false if
+// no cgroup counts it; a cgroup of version 2 always does.
 func (g *Group) CPU() (spent time.Duration, counted bool) {
 	if g.v2 != "" {
 		us := counter(filepath.Join(g.v2, "cpu.stat"), "usage_usec")
@@ -156,7 +156,7 @@ func (g *Group) CPU() (spent time.Duration, counted bool) {
 	return 0, false
 }
 
-// Processes returns how many processes and threads are in the box. It reports false where no
+// Processes returns how many processes and threads are in the box. It reports false if no
 // controller counts them.
 func (g *Group) Processes() (n int64, counted bool) {
 	dir := g.v1[ctlPids]

@@ -15,15 +15,15 @@ import (
 	"belljar.dev/internal/procfs"
 )
 
-// hierarchy is one mounted cgroup tree and where this process is in it.
+// hierarchy is one mounted cgroup tree and the place of this process in it.
 type hierarchy struct {
 	dir         string
-	controllers []string // v1: those bound to it; v2: those available
+	controllers []string // v1: controllers that are bound to it; v2: controllers that are available
 	v2          bool
 }
 
-// findHierarchies reads what is mounted (proc_pid_mountinfo(5)) and where this
-// process is (cgroups(7), /proc/pid/cgroup).
+// findHierarchies reads which hierarchies are mounted (proc_pid_mountinfo(5)) and where
+// this process is in them (cgroups(7), /proc/pid/cgroup).
 func findHierarchies() ([]hierarchy, error) {
 	where := map[string]string{} // controller, or "" for v2 -> path
 	text, err := os.ReadFile("/proc/self/cgroup")
@@ -85,7 +85,7 @@ func placeIn(root, point, path string) string {
 	return dir
 }
 
-// available returns those of our controllers that the v2 cgroup dir has.
+// available returns the controllers, of those in controllers, that the v2 cgroup dir has.
 func available(dir string) []string {
 	text, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -95,18 +95,18 @@ func available(dir string) []string {
 	return slices.DeleteFunc(slices.Clone(controllers), func(ctl string) bool { return !slices.Contains(have, ctl) })
 }
 
-// selfLeaf is the cgroup that a supervisor moves itself to if it is in the way
-// (see handOut). It is beside the directories of supervisors, which are killed as
-// a whole. It is removed with the delegated cgroup.
+// selfLeaf is the cgroup to which a supervisor moves itself if it is in the way (see
+// handOut). It is next to the directories of supervisors, which are killed as a whole. It
+// is removed with the delegated cgroup.
 const selfLeaf = "supervisor"
 
-// handOut enables controllers for the cgroups below dir: all or none. A cgroup with
-// processes accepts pids and cpu alone, but then becomes "threaded", and no box
-// can run in it.
+// handOut enables controllers for the cgroups below dir: all of them or none. A cgroup with
+// processes accepts only pids and cpu, but then becomes "threaded", and no box can run in
+// it.
 //
-// A cgroup with processes cannot enable memory for those below (cgroups(7), "no
-// internal processes"). If we are the only process in it, for example in a service
-// of our own or in a container, we move to another cgroup.
+// A cgroup with processes cannot enable memory for the cgroups below it (cgroups(7), "no
+// internal processes"). If we are the only process in it, for example in a service of our
+// own or in a container, we move to another cgroup.
 func handOut(dir string, ctls []string) error {
 	if len(ctls) == 0 {
 		return nil
@@ -131,7 +131,8 @@ func handOut(dir string, ctls []string) error {
 	return err
 }
 
-// procsFile lists the processes of a cgroup; writing moves one in.
+// procsFile lists the processes of a cgroup; writing a pid to it moves the process into the
+// cgroup.
 const procsFile = "cgroup.procs"
 
 // mountPoint returns the top of the cgroup tree that dir is in.

@@ -9,13 +9,14 @@ import (
 	"belljar.dev/sandbox/boxinit"
 )
 
-// keeper is the small process that removes our cgroups should we be killed.
+// keeper is the small process that removes our cgroups if the supervisor is killed.
 type keeper struct {
 	process *os.Process
 	control *os.File
 }
 
-// startKeeper starts the keeper of some directories. Without any it starts nothing.
+// startKeeper starts the keeper of some directories. If there are none, it starts nothing
+// and returns nil.
 func startKeeper(dirs []string) (*keeper, error) {
 	if len(dirs) == 0 {
 		return nil, nil //nolint:nilnil // documented

@@ -13,11 +13,11 @@ import (
 	"belljar.dev/sandbox/rawsys"
 )
 
-// Leaf is a cgroup below that of a box, for one command at a time. It is reused if
-// the command left nothing in it, because looking costs less than making a new
-// one. A leaf that was killed is not reused: Linux 6.18 kills at once any process
-// that CLONE_INTO_CGROUP puts into a cgroup that ever got a cgroup.kill, because
-// it compares the number of kills with that of the parent's cgroup.
+// Leaf is a cgroup below that of a box, for one command at a time. It is reused if the
+// command left nothing in it, because looking costs less than making a new one. A leaf that
+// was killed is not reused: Linux 6.18 immediately kills any process that CLONE_INTO_CGROUP
+// puts into a cgroup that was once killed by cgroup.kill, because it compares the number of
+// kills with that of the parent's cgroup.
 type Leaf struct {
 	path   string
 	killed bool
@@ -65,8 +65,8 @@ func (l *Leaf) Path() string { return l.path }
 // Reusable reports whether another command can be started in an empty leaf.
 func (l *Leaf) Reusable() bool { return !l.killed }
 
-// Remove closes the leaf and removes its directory. Processes that are still in it
-// go with the group.
+// Remove closes the leaf and removes its directory. If processes are still in it, the
+// group's Close removes it.
 func (l *Leaf) Remove() {
 	l.Close()
 	_ = os.Remove(l.path)
@@ -83,7 +83,8 @@ func (l *Leaf) empty() bool {
 // whether the leaf is empty before the deadline.
 func (l *Leaf) Kill(deadline time.Time) bool {
 	for wait := 50 * time.Microsecond; !l.empty(); wait = min(2*wait, 10*time.Millisecond) {
-		// Again in each round: a process that was being moved in can miss one.
+		// This is repeated in each round: a process that is being moved into the leaf can
+		// be missed.
 		l.killed = true
 		_ = procfs.Write(filepath.Join(l.path, "cgroup.kill"), "1")
 		if time.Now().After(deadline) {
@@ -108,9 +109,8 @@ func (l *Leaf) Close() {
 	}
 }
 
-// Resident returns the memory of all processes in the leaf, in bytes. If the box's
-// memory ran out while several commands ran, the largest is ended. The leaf may be
-// nil.
+// Resident returns the memory of all processes in the leaf, in bytes. If the box's memory
+// runs out while several commands run, the largest one is ended. The leaf may be nil.
 func (l *Leaf) Resident() (held int64) {
 	if l == nil {
 		return 0
@@ -120,7 +120,7 @@ func (l *Leaf) Resident() (held int64) {
 		return 0
 	}
 	defer f.Close()
-	// A box has at most as many processes as a profile can give it.
+	// The loop is bounded: a box has at most as many processes as a profile can give it.
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		pid, _ := strconv.Atoi(lines.Text())
 		held += resident(pid)

@@ -9,8 +9,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// setting is one file of a cgroup. Optional ones exist only with some kernel
-// options.
+// setting is one file of a cgroup and its value. An optional file exists only with some
+// kernel options.
 type setting struct {
 	file, value string
 	optional    bool
@@ -63,7 +63,7 @@ func v2Limits(ctl string, l bounds) []setting {
 
 const (
 	cpuPeriod = 100_000 // microseconds, the kernel's default
-	spare     = 16      // processes on top of the box's limit: the init and, without leaves, the first process of each command
+	spare     = 16      // processes above the box's limit: the init and, without leaves, the first process of each command
 )
 
 // writeLimits writes the settings of one cgroup.
@@ -76,6 +76,6 @@ func writeLimits(dir string, settings []setting) error {
 	return nil
 }
 
-// Processes returns how many processes a box may have whose limit is pids: belljar
-// needs some beside those of the commands.
+// Processes returns how many processes a box with the limit pids may have: belljar needs
+// some in addition to those of the commands.
 func Processes(pids int64) int64 { return pids + spare }

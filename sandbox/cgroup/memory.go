@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// This file is what replaces the controllers that a host does not have: belljar adds up
-// what the processes of a box use, as /proc says it.
+// This file replaces the controllers that a host does not have: belljar adds up what the
+// processes of a box use, according to /proc.
 
-// Overweight returns the child of an init that uses the most memory with its
-// descendants, if all together use more than most bytes, or else 0.
+// Overweight returns the child of an init that uses the most memory together with its
+// descendants, if all children together use more than most bytes. Otherwise it returns 0.
 func Overweight(init int, most int64) int {
 	var total, largest int64
 	worst := 0
@@ -39,7 +39,7 @@ func MemoryOf(pid int) (held int64) {
 }
 
 // Sums returns what a process and its descendants use: their memory in bytes, the processor
-// time of them and of those that they waited for, and how many they are.
+// time of them and of those that they waited for, and their number.
 func Sums(pid int) (memory int64, cpu time.Duration, processes int64) {
 	for _, p := range family(pid) {
 		memory += resident(p)
@@ -49,10 +49,11 @@ func Sums(pid int) (memory int64, cpu time.Duration, processes int64) {
 	return memory, cpu, processes
 }
 
-// maxFamily bounds the processes that are read: they move meanwhile, and that must end.
+// maxFamily bounds the processes that are read: new ones can appear during the reading,
+// which must end.
 const maxFamily = 1 << 16
 
-// family is a process and its descendants.
+// family returns a process and its descendants.
 func family(pid int) []int {
 	all := []int{pid}
 	for n := 0; n < len(all) && len(all) < maxFamily; n++ {
@@ -100,16 +101,15 @@ func Children(pid int) []int {
 	return pids
 }
 
-// listsChildren reports whether the kernel lists the children of a thread, whose
-// directory in /proc is given. Without that the watchdog cannot add up a box's
-// memory.
+// listsChildren reports whether the kernel lists the children of a thread, whose directory
+// in /proc is given. Otherwise the watchdog cannot add up a box's memory.
 func listsChildren(thread string) bool {
 	_, err := os.ReadFile(thread + "/children")
 	return err == nil
 }
 
 // resident returns how many bytes of memory a process has, without mapped files
-// (proc_pid_status(5), RssAnon and RssShmem). These are mostly programs and
+// (proc_pid_status(5), RssAnon and RssShmem). Mapped files are mostly programs and
 // libraries that many processes share, and would be counted many times.
 func resident(pid int) int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -13,10 +13,10 @@ import (
 	"belljar.dev/internal/procfs"
 )
 
-// When the memory of a box runs out, the kernel kills one process of it and
-// leaves the rest of the command running without that process. The memory.oom.group
-// of v2 would do better, but needs a memory controller below the box. So the
-// supervisor must learn of the kill.
+// When the memory of a box runs out, the kernel kills one process of it and leaves the rest
+// of the command running without that process. The memory.oom.group of v2 would do better,
+// but needs a memory controller below the box. So the supervisor must be notified of the
+// kill.
 
 // oomWatch waits for changes of the memory.events of boxes on v2 (kernel:
 // Documentation/admin-guide/cgroup-v2.rst). One inotify instance serves all boxes,
@@ -58,7 +58,7 @@ func (g *Group) WatchOOM(notify func()) (stop func(), err error) {
 	return sync.OnceFunc(func() {
 		close(a.gone)
 		end()
-		a.mu.Lock() // a call that is under way ends first
+		a.mu.Lock() // waits for a call that is in progress
 		defer a.mu.Unlock()
 	}), nil
 }
@@ -117,9 +117,9 @@ func (a *oomAlarm) listen() (stop func(), err error) {
 	}, nil
 }
 
-// settle waits for the kill, which cgroup v1 announces before it happens. It
-// mostly follows at once, and later on a busy machine. No kill comes if the
-// tenant's total ran out and the kernel chose a process of another box.
+// settle waits for the kill, which cgroup v1 announces before it happens. The kill mostly
+// follows immediately, but later on a busy machine. No kill follows if the tenant's total
+// ran out and the kernel chose a process of another box.
 func (a *oomAlarm) settle() {
 	const longest, patience = 100 * time.Millisecond, 5 * time.Second
 	began := time.Now()
@@ -164,7 +164,7 @@ func (w *oomWatch) add(a *oomAlarm) (stop func(), err error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		delete(w.boxes, id)
-		// It fails if the cgroup was removed, and its watch with it.
+		// This fails if the cgroup was removed, and its watch with it.
 		_ = raw.Control(func(fd uintptr) { _, _ = unix.InotifyRmWatch(int(fd), uint32(id)) })
 	}, nil
 }

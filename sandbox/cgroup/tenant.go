@@ -12,29 +12,30 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// share is one tenant's directory in every hierarchy, between the supervisor's
-// and those of its boxes: it holds the tenant's totals, which the kernel counts
-// over all cgroups below. No process is ever in it: on v2 it hands controllers
-// to the boxes, and then none may be (cgroups(7), "no internal processes").
+// share is one tenant's directory in every hierarchy, between the supervisor's directory
+// and those of the tenant's boxes. It contains the tenant's totals, which the kernel counts
+// over all cgroups below. It never contains a process: on v2 it enables controllers for the
+// boxes, and a cgroup that does so must not contain processes (cgroups(7), "no internal
+// processes").
 //
-// The tenant's total counts files that are stored in memory as memory. The limit
-// of a box has room for them on top of its memory: otherwise a full /tmp would
-// look like a command that ran out of memory.
+// The tenant's total counts files that are stored in memory as memory. The limit of a box
+// has room for these files in addition to its memory: otherwise a full /tmp would look like
+// a command that ran out of memory.
 type share struct {
 	tenant string
-	name   string // of the directories; never used again, so that a late removal meets no newcomer
+	name   string // name of the directories; never used again, so that a late removal does not remove a new share
 	boxes  int    // guarded by Tree.mu
 
-	// mu lets the first box of a tenant make the directories while others of
-	// the same tenant wait. Other tenants do not, which is why it is held
-	// over the writing.
+	// mu lets the first box of a tenant make the directories while other boxes of the same
+	// tenant wait. Boxes of other tenants do not wait, so mu may be held during the
+	// writing.
 	mu     sync.Mutex
 	made   bool
-	totals policies.Totals // as they were written last
+	totals policies.Totals // totals as they were written last
 }
 
-// enter counts a box into its tenant's share, which it makes for the first
-// one. The totals are those of the newest grant: a policy may have changed.
+// enter adds a box to its tenant's share, which it makes for the first box. The totals are
+// those of the newest grant: a policy may have changed.
 func (t *Tree) enter(tenant string, totals policies.Totals) (*share, error) {
 	t.mu.Lock()
 	s := t.shares[tenant]
@@ -52,12 +53,12 @@ func (t *Tree) enter(tenant string, totals policies.Totals) (*share, error) {
 	return s, nil
 }
 
-// keptShares is how many tenants keep their share when their last box is
-// closed: making it is a third of what a box's own cgroups cost.
+// keptShares is how many tenants keep their share when their last box is closed: making a
+// share costs a third of what a box's own cgroups cost.
 const keptShares = 64
 
-// leave counts a box out, and removes the share with the last one, if there
-// are many.
+// leave removes a box from its share, and removes the share with the last box if there are
+// many shares.
 func (t *Tree) leave(s *share) {
 	t.mu.Lock()
 	s.boxes--
@@ -107,8 +108,8 @@ func (s *share) hold(t *Tree, totals policies.Totals) error {
 	return nil
 }
 
-// Pids returns the processes and threads of all boxes of a tenant, or zero where no cgroup
-// counts them.
+// Pids returns the number of processes and threads of all boxes of a tenant, or zero if no
+// cgroup counts them.
 func (t *Tree) Pids(tenant string) int64 {
 	t.mu.Lock()
 	s := t.shares[tenant]
@@ -120,8 +121,8 @@ func (t *Tree) Pids(tenant string) int64 {
 	return used
 }
 
-// pids is how many processes and threads the kernel counts; an error says that it counts
-// none.
+// pids returns the number of processes and threads that the kernel counts, or an error if
+// it counts none.
 func (s *share) pids(t *Tree) (int64, error) {
 	top := t.v1[ctlPids]
 	if t.v2ctl[ctlPids] {
@@ -130,7 +131,7 @@ func (s *share) pids(t *Tree) (int64, error) {
 	return strconv.ParseInt(word(filepath.Join(top, s.name, "pids.current")), 10, 64)
 }
 
-// room refuses a box where the tenant's others have all of its processes. The
+// room refuses a box if the tenant's other boxes have all of the tenant's processes. The
 // kernel would refuse its init too, but could not say whose limit it was.
 func (s *share) room(t *Tree) error {
 	used, err := s.pids(t)
@@ -154,10 +155,11 @@ func v1Totals(ctl string, t policies.Totals) []setting {
 	case ctlMemory:
 		bytes := strconv.FormatInt(t.Memory, 10)
 		return []setting{
-			// Before Linux 5.11 a cgroup counted those below only if asked to.
+			// Before Linux 5.11 a cgroup counted the cgroups below it only if this was set.
 			{"memory.use_hierarchy", "1", true},
-			// Memory with swap is never below memory alone, so one of the two
-			// writes fails: the first where totals shrink, or at first.
+			// The limit on memory with swap must never be below the limit on memory alone.
+			// So the first write fails if the totals shrink or were not set before, and
+			// then the last write sets the limit.
 			{"memory.memsw.limit_in_bytes", bytes, true},
 			{"memory.limit_in_bytes", bytes, false},
 			{"memory.memsw.limit_in_bytes", bytes, true},

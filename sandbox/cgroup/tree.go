@@ -17,27 +17,27 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// Tree is what one supervisor has of this host's control groups. It is found by
-// trying, because the mode of the hierarchy says little (a hybrid host has a v2
-// tree without controllers). Each hierarchy gets one directory per supervisor,
-// below the cgroup that belljar itself runs in.
+// Tree is one supervisor's part of this host's control groups. What it can use is found out
+// by trying, because the mode of the hierarchy says little (a hybrid host has a v2 tree
+// without controllers). Each hierarchy gets one directory per supervisor, below the cgroup
+// that belljar itself runs in.
 //
 // It does not use containerd/cgroups: docs/decisions has the reason.
 type Tree struct {
 	v1     map[string]string // controller -> our directory in its v1 hierarchy
 	own    map[string]string // controller -> the directory we came from
-	v2     string            // our directory in the v2 tree; "" where it is not writable
+	v2     string            // our directory in the v2 tree; "" if it is not writable
 	v2ctl  map[string]bool   // controllers that can be used below v2
-	scope  Scope             // what came of asking systemd for a cgroup
+	scope  Scope             // result of asking systemd for a cgroup
 	watch  bool              // the watchdog can find the processes of a box
 	ooms   oomWatch
 	keeper *keeper
-	claims []*os.File // of our directories, open and locked
+	claims []*os.File // our directories, open and locked
 
 	mu        sync.Mutex
-	shares    map[string]*share // by tenant
-	kept      int               // of shares without a box
-	lastShare int               // for names
+	shares    map[string]*share // shares by tenant
+	kept      int               // number of shares without a box that are kept
+	lastShare int               // number of the last share, for names
 }
 
 // Names of controllers.
@@ -50,7 +50,7 @@ const (
 
 var controllers = []string{ctlMemory, ctlPids, ctlCPU, ctlIO}
 
-// supervisors counts those of this program.
+// supervisors counts the supervisors of this program.
 var supervisors atomic.Int64
 
 // New makes a directory in every hierarchy that allows it. The caller must Close
@@ -102,7 +102,7 @@ func New() (*Tree, error) {
 func (t *Tree) openV2(h hierarchy, name string) {
 	own := h.dir
 	if filepath.Base(own) == selfLeaf {
-		own = filepath.Dir(own) // a supervisor of this process was here before
+		own = filepath.Dir(own) // an earlier supervisor of this process moved it here
 	}
 	tops := []string{own}
 	if os.Geteuid() == 0 {
@@ -141,7 +141,7 @@ func (t *Tree) openV2(h hierarchy, name string) {
 	}
 }
 
-// claim makes a directory that no sweep takes for that of a dead supervisor.
+// claim makes a directory that no sweep takes for the directory of a dead supervisor.
 func (t *Tree) claim(dir string) bool {
 	f, err := claim.Make(dir, 0o755)
 	if err == nil {
@@ -150,9 +150,9 @@ func (t *Tree) claim(dir string) bool {
 	return err == nil
 }
 
-// sweep removes the directories of dead supervisors in dir. Usually a supervisor's
-// keeper has removed them, unless it was killed too. One that lives may be in another
-// PID namespace, as in a container that sees these cgroups.
+// sweep removes the directories of dead supervisors in dir. Usually a supervisor's keeper
+// has removed them, unless it was killed too. A live supervisor may be in another PID
+// namespace, for example in a container that sees these cgroups.
 func sweep(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -186,8 +186,8 @@ func (t *Tree) dirs() []string {
 	return dirs
 }
 
-// Close kills what is left in the tree, removes its directories, and waits for both.
-// All groups must be closed. It must be called once.
+// Close kills the processes that are left in the tree, removes its directories, and waits
+// for both. All groups must be closed. It must be called once.
 func (t *Tree) Close() error {
 	t.ooms.close()
 	for _, dir := range t.dirs() {
@@ -199,10 +199,10 @@ func (t *Tree) Close() error {
 	return t.keeper.close()
 }
 
-// Enforcements reports how each limit is enforced in a group whose traffic is limited on
-// a disk. Without a controller
-// for processes, the caller has to set RLIMIT_NPROC to Processes, and without one
-// for memory to end what Overweight finds.
+// Enforcements returns how each limit is enforced in a group whose traffic is limited on
+// the disk d. Without a controller for processes, the caller must set RLIMIT_NPROC to
+// Processes. Without a controller for memory, the caller must end the command that
+// Overweight finds.
 func (t *Tree) Enforcements(d Disk) limit.Enforcements {
 	l := limit.Enforcements{policies.LimitMemory: limit.NotEnforced, policies.LimitPids: limit.Enforced, policies.LimitCPU: limit.NotEnforced}
 	if t.watch {
@@ -217,12 +217,12 @@ func (t *Tree) Enforcements(d Disk) limit.Enforcements {
 	return l
 }
 
-// Dir returns the directory in the tree of version 2, or "" where none is writable.
-// A caller may make cgroups in it for programs that run outside of boxes.
+// Dir returns the directory in the tree of version 2, or "" if none is writable. A caller
+// may make cgroups in it for programs that run outside of boxes.
 func (t *Tree) Dir() string { return t.v2 }
 
-// Version returns the version of the hierarchy, 1 or 2, whose controller enforces a
-// limit, or 0 without such a controller. The controllers have the names of the limits.
+// Version returns the version of the hierarchy, 1 or 2, whose controller enforces a limit,
+// or 0 if no controller enforces it. The controllers have the names of the limits.
 func (t *Tree) Version(l policies.Limit) int {
 	switch {
 	case t.v1[string(l)] != "":
@@ -235,8 +235,8 @@ func (t *Tree) Version(l policies.Limit) int {
 
 func (t *Tree) has(ctl string) bool { return t.v1[ctl] != "" || t.v2ctl[ctl] }
 
-// DiskOf returns the disk of a directory, which may be "". It has none if the io
-// controllers refuse it: some disks have no queue to throttle.
+// DiskOf returns the disk of a directory, which may be "". It returns the zero Disk if the
+// io controllers refuse the disk: some disks have no queue to throttle.
 func (t *Tree) DiskOf(dir string) Disk {
 	d := diskOf(dir)
 	tries := map[string][]setting{t.v1[ctlIO]: d.v1Limits(0)}
@@ -251,9 +251,9 @@ func (t *Tree) DiskOf(dir string) Disk {
 	return d
 }
 
-// ioHeld reports how io on a disk is limited. On v1, and on v2
-// without cgroup writeback, writes through the page cache count for the kernel and
-// are not limited; reads and direct writes are.
+// ioHeld returns how io on a disk is limited. On v1, and on v2 without cgroup writeback,
+// writes through the page cache are counted for the kernel and are not limited; reads and
+// direct writes are.
 func (t *Tree) ioHeld(d Disk) limit.Enforcement {
 	switch {
 	case d.number == "" || !t.has(ctlIO):

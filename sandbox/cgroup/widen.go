@@ -9,21 +9,21 @@ import (
 	"belljar.dev/sandbox/scope"
 )
 
-// Scope is what came of asking the user's service manager for a cgroup. The zero
-// Scope says that nobody was asked, because nothing was missing or nobody can help.
+// Scope is the result of asking the user's service manager for a cgroup. The zero Scope
+// means that the manager was not asked, because nothing was missing or it cannot help.
 type Scope struct {
-	Name    string   // of the unit that this process is in; "" without one
-	Err     error    // why it is in none
+	Name    string   // name of the unit that this process is in; "" if it is in none
+	Err     error    // why this process is in no unit
 	Missing []string // controllers that the host has, but not the cgroup of this process
 }
 
-// Scope returns what the service manager was asked for, and its answer.
+// Scope returns the result of asking the service manager for a cgroup.
 func (t *Tree) Scope() Scope { return t.scope }
 
 // widen moves this process to a cgroup with all controllers of the v2 tree, if the
-// directory that openV2 made lacks some, and makes the directory there. Without an
-// answer, all stays as it is. Root does not need it, because root can make cgroups at
-// the top of the tree.
+// directory that openV2 made lacks some, and makes the directory there. Without an answer,
+// nothing changes. Root does not need this, because root can make cgroups at the top of the
+// tree.
 func (t *Tree) widen(h hierarchy, name string) {
 	if os.Geteuid() == 0 {
 		return
@@ -51,8 +51,8 @@ func (t *Tree) widen(h hierarchy, name string) {
 	t.scope.Missing = t.missing(found[i])
 }
 
-// missing returns the controllers that the v2 tree has and our directory has not,
-// without that of the disk, which systemd gives to no user.
+// missing returns the controllers that the v2 tree has and our directory lacks, except the
+// controller of the disk, which systemd gives to no user.
 func (t *Tree) missing(h hierarchy) (names []string) {
 	for _, ctl := range available(mountPoint(h.dir)) {
 		if ctl != ctlIO && !t.v2ctl[ctl] {
@@ -68,7 +68,7 @@ func (t *Tree) leaveV2() {
 		return
 	}
 	boxinit.RemoveCgroups(t.v2)
-	last := len(t.claims) - 1 // openV2 claims once, and after it nothing was claimed
+	last := len(t.claims) - 1 // openV2 claims only one directory, and nothing was claimed after it
 	t.claims[last].Close()
 	t.claims = t.claims[:last]
 	t.v2 = ""
