@@ -23,7 +23,7 @@ const (
 
 // Issuer is an authorization server whose tokens a server accepts.
 type Issuer struct {
-	URL        string   // URL of the issuer, as its tokens name it (iss)
+	URL        string   // URL of the issuer in its tokens (iss)
 	Audience   []string // each token must name one of these; empty for the server's own address
 	Keys       string   // URL of the issuer's key set; empty if its metadata name it
 	Algorithms []string // signature algorithms of its tokens
@@ -100,8 +100,8 @@ func (p *Policy) Login() Login { return Login{p} }
 // Issuers returns the issuers whose tokens are accepted, in the order of the policy.
 func (l Login) Issuers() []Issuer { return slices.Clone(l.p.auth.issuers) }
 
-// Scopes returns the names of the scopes, in the order of the policy. If there are none,
-// the scopes of an issuer's tokens do not matter.
+// Scopes returns the names of the scopes, in the order of the policy. If the policy
+// has no scopes, the scopes of an issuer's tokens do not matter.
 func (l Login) Scopes() []string {
 	all := make([]string, 0, len(l.p.auth.scopes))
 	for _, s := range l.p.auth.scopes {

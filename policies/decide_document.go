@@ -117,7 +117,7 @@ func browserEscaped(s, signs string) string {
 	return b.String()
 }
 
-// undotted returns a path without its segments . and .., as browsers do.
+// undotted returns a path without its segments . and .., like browsers.
 func undotted(path string) string {
 	dot := strings.NewReplacer("%2e", ".", "%2E", ".")
 	var kept []string

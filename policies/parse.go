@@ -16,7 +16,7 @@ type Files struct {
 	// name in the policy: relative to the directory of the policy, or absolute.
 	// If Read is nil, a policy that names files has a fault.
 	Read func(name string) ([]byte, error)
-	// Workspace is the directory whose projects are in force; empty if there is none. It is
+	// Workspace is the directory whose projects are in force; it may be empty. It is
 	// absolute and without symbolic links.
 	Workspace string
 	// Real returns a directory without symbolic links. If Real is nil, symbolic links stay.

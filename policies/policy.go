@@ -25,7 +25,7 @@ type Policy struct {
 	layers    []*Layer     // layers that apply to every tenant, the upper ones first
 	dirs      []string     // workspaces of projects
 	people    []Person     // people of the console, in order
-	provider  *Provider    // provider at which further people log in to the console; nil if there is none
+	provider  *Provider    // provider at which further people log in to the console; may be nil
 	auth      auth         // login of clients over HTTP, in addition to the tenants' own tokens
 	upstreams upstreams    // upstream servers
 	tests     []TestResult // results of the policy's tests; empty for a bundled policy

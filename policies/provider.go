@@ -21,18 +21,18 @@ type Provider struct {
 	// Addresses are the addresses that its hosts may have in addition to public ones.
 	Addresses []netip.Prefix
 
-	name   string // claim with the name of a person; empty if there is none
+	name   string // claim with the name of a person; may be empty
 	people []roleOf
 }
 
-// roleOf is what people may do for whose claims a condition holds.
+// roleOf is a condition about claims, and what a person may do if it holds.
 type roleOf struct {
 	when *cond.Claims
 	as   Person
 }
 
-// ProviderOf returns the provider at which people log in to the console, or nil if there is
-// none. It must not be changed.
+// ProviderOf returns the provider at which people log in to the console, or nil if the
+// policy has no provider. The result must not be changed.
 func ProviderOf(p *Policy) *Provider { return p.provider }
 
 // Bounds of the name of a person.

@@ -103,7 +103,7 @@ type Question struct {
 	ID      string        // id of the approval
 	Asked   []string      // the ways on which people are asked, for example "command line"
 	Expires time.Duration // time after which no answer counts as a no
-	Command string        // command by which a person says yes in a terminal; empty if there is none
+	Command string        // command by which a person says yes in a terminal; may be empty
 }
 
 // ByCommand returns a sentence that says how a person answers in a terminal, for an agent

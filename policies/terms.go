@@ -72,7 +72,7 @@ var redactions = []string{string(RedactEmails), string(RedactTokens)}
 
 // terms are the obligations of a call that a rule lets through.
 type terms struct {
-	limit    RateLimit // zero if there is no limit
+	limit    RateLimit // zero if calls are not limited
 	redact   []Redaction
 	remember *Remember // of rules that ask; nil if the defaults apply
 	audit    Kept

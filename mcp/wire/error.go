@@ -94,7 +94,7 @@ func templateCode(e Era, legacy int64) int64 {
 type Error struct {
 	Kind   Kind
 	Text   string
-	Data   any   // is marshalled as error.data; nil if there is no data
+	Data   any   // is marshalled as error.data; nil if the error has no data
 	Number int64 // the code of an error of another server; 0 if the code is that of Kind
 }
 
@@ -132,7 +132,7 @@ func OverLimit(limit string, retry time.Duration, format string, args ...any) *E
 	return e
 }
 
-// RawData returns error.data in JSON, or nil if there is no data.
+// RawData returns error.data in JSON, or nil if the error has no data.
 func (e *Error) RawData() json.RawMessage {
 	if e.Data == nil {
 		return nil
@@ -148,7 +148,7 @@ func (e *Error) Frame(id []byte, in Era) []byte {
 }
 
 // ErrorFrame returns an error as a line of the wire, without its LF. id is nil if it could
-// not be read. data is JSON, or nil if there is no data.
+// not be read. data is JSON, or nil if the error has no data.
 func ErrorFrame(id []byte, code int64, text string, data json.RawMessage) []byte {
 	if id == nil {
 		id = []byte("null")

@@ -26,12 +26,12 @@ type Report struct {
 	Head        string // hash of the last record
 	Checkpoints int
 	Signed      uint64   // number of the last record that a checkpoint signs
-	Witnessed   uint64   // number of the last record that a checkpoint of Witnesses signs; 0 if there is none
+	Witnessed   uint64   // number of the last record that a checkpoint of Witnesses signs, or 0
 	Witnesses   []string // names of the witnesses that have this checkpoint
 	Removed     uint64   // number of records that the log itself has removed
 	Notes       []string // what a reader should know, for example records lost to a full disk; at most 20
-	// claims of witnesses that cannot be decided; at most 20. If there are none, the
-	// witnesses agree with the log
+	// claims of witnesses that cannot be decided; at most 20. Without disputes,
+	// the witnesses agree with the log
 	Disputes []string
 }
 
@@ -58,7 +58,7 @@ func (f *Fault) Error() string {
 // Against is what a log is compared with, in addition to its own files.
 type Against struct {
 	Key        string // public key, as in audit.pub; empty for the key in the directory
-	Checkpoint []byte // an earlier checkpoint that was kept elsewhere; nil if there is none
+	Checkpoint []byte // an earlier checkpoint that was kept elsewhere; may be nil
 	Witnesses  []Sighting
 	Keys       []string // public keys that the log is known to have had, in addition to its own; nil if that is not known
 }

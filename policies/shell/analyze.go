@@ -31,9 +31,9 @@ func Parses(text string) bool {
 	return fault == nil
 }
 
-// Program lists what a program with these words runs, the first of which is its name: the
-// program itself, and what it starts according to its arguments. Errors are as those of
-// Analyze.
+// Program lists what a program with these words runs: the program itself, and what it
+// starts according to its arguments. The first word is the program's name. The errors are
+// like those of Analyze.
 func Program(argv []string) (Script, error) {
 	var s Script
 	r := newReader(&s)

@@ -39,7 +39,7 @@ func literal(to []cell, text string) []cell {
 // fields has a short name, which keeps the tables short.
 func fields(s string) []string { return strings.Fields(s) }
 
-// join joins words with blanks, as eval does.
+// join joins words with blanks, like eval.
 func join(words []Word) Word {
 	texts := make([]string, len(words))
 	w := Word{}

@@ -109,7 +109,7 @@ func sedAddresses(text string, i int) (int, bool) {
 	return i, true
 }
 
-// sedParts skips n parts, each of which ends in the byte at i, for example the two parts of
+// sedParts skips n parts that each end in the byte at i, for example the two parts of
 // s/a/b/.
 func sedParts(text string, i, n int) (int, bool) {
 	if i >= len(text) || text[i] == '\\' || text[i] == '\n' {

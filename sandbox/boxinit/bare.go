@@ -55,12 +55,11 @@ type bareMemory struct {
 	began   uintptr      // address of the stack that the kernel made
 	nfiles  int
 	nestedN int
-	ours    uintptr // marks our own execs if a listener sees the execs of commands; 0 if there is no listener
-	// ruleset with which each command separates itself from the others; noFile if there is
-	// none
+	ours    uintptr // marks our own execs if a listener sees the execs of commands; otherwise 0
+	// ruleset with which each command separates itself from the others, or noFile
 	domain   uintptr
 	unsaid   int                  // number of started commands not yet reported with OpStarted
-	score    uintptr              // descriptor of /proc/self/oom_score_adj; noFile if there is none
+	score    uintptr              // descriptor of /proc/self/oom_score_adj, or noFile
 	cpusSize uintptr              // bytes of cpus; 0 if they are not known
 	cpus     [maxCPUs / 64]uint64 // processors that commands may run on, sched_setaffinity(2)
 	here     [maxCPUs / 64]uint64 // one of these processors while bareStay sets it; otherwise empty
@@ -318,8 +317,8 @@ func bareMake(script []byte) (uint32, syscall.Errno) {
 	return 0, 0
 }
 
-// bareServe starts commands, reports how they end and reaps every orphan, as process 1
-// must.
+// bareServe starts commands, reports how they end and reaps every orphan, because it is
+// process 1.
 //
 //go:norace
 //go:nocheckptr

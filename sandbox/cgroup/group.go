@@ -20,7 +20,7 @@ type Group struct {
 	v1    map[string]string // controller -> directory
 	v2    string
 	uid   int   // user of the box's processes on the host
-	init  *Leaf // the box's cgroup in v2, in which the init starts; nil if there is none
+	init  *Leaf // the box's cgroup in v2, in which the init starts; may be nil
 }
 
 // Open makes the cgroups of a box with the limits of its grant, below those of its tenant.

@@ -15,8 +15,8 @@ type keeper struct {
 	control *os.File
 }
 
-// startKeeper starts the keeper of some directories. If there are none, it starts nothing
-// and returns nil.
+// startKeeper starts the keeper of some directories. Without directories it starts
+// nothing and returns nil.
 func startKeeper(dirs []string) (*keeper, error) {
 	if len(dirs) == 0 {
 		return nil, nil //nolint:nilnil // documented
