@@ -11,7 +11,8 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// A box looks the same whether its root is one of many or its own.
+// TestTemplateLooksTheSame checks that a box looks the same whether its root comes from a
+// shared template or was made for this box alone.
 func TestTemplateLooksTheSame(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "within"), 0o755); err != nil {
@@ -21,7 +22,7 @@ func TestTemplateLooksTheSame(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, "file"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// One mount lies within the other, and a third on a file.
+	// One mount lies within another, and a third is mounted on a file.
 	g := policytest.GrantProfile(t, lines(
 		"fs: {system: true, workspace: rw, read: ["+dir+":/opt/a, "+dir+":/opt/a/within, "+filepath.Join(dir, "file")+":/etc/deep/name]}",
 		"limits: {tmp: 8MiB}"))
@@ -52,7 +53,8 @@ func TestTemplateLooksTheSame(t *testing.T) {
 	}
 }
 
-// Boxes share what nobody can write, and nothing else.
+// TestTemplateIsShared checks that boxes share the parts of the root that no box can write,
+// and nothing else.
 func TestTemplateIsShared(t *testing.T) {
 	s, _ := worldOf(t, sandbox.Config{})
 	const script = "stat -c %d:%i / /etc/passwd /dev/empty; echo; stat -c %d /tmp /run /home/agent /dev/shm /dev/pts"

@@ -12,14 +12,15 @@ import (
 // Size is the size of a terminal, in characters.
 type Size struct{ Rows, Columns int }
 
-// openTerminal makes a pseudo-terminal (pty(7)) for a command of the box and returns our end
-// and the command's.
+// openTerminal makes a pseudo-terminal (pty(7)) for a command of the box. It returns our
+// end and the command's end.
 //
-// The pair is the host's, so the command has a terminal without a name: nothing in
-// the box can open it but what inherits it, and what is pushed into it ends with it.
-// A command that has the box alone gets a pair of the box's own /dev/pts: then
-// ttyname(3) finds its name, and a program can open it again. Commands of one box
-// have one user, and a name would let each of them read what is typed for another.
+// The pair belongs to the host, so the command's terminal has no name in the box: a process
+// can only inherit it, not open it, and input that is pushed into the terminal ends with
+// the terminal. A command that has the box alone gets a pair of the box's own /dev/pts:
+// then ttyname(3) finds the name, and a program can open the terminal again. All commands
+// of a box have the same user, and with a name each of them could read what is typed for
+// another.
 func openTerminal(b *Box, alone bool, size Size) (*os.File, int, error) {
 	master, err := openMultiplexer(b, alone)
 	if err != nil {
@@ -35,14 +36,14 @@ func openTerminal(b *Box, alone bool, size Size) (*os.File, int, error) {
 	if err := setSize(master, size); err != nil {
 		return fail("size", err)
 	}
-	// By descriptor and not by name: another /dev/pts may be mounted here
-	// (ioctl_tty(2), TIOCGPTPEER).
+	// The terminal is opened by descriptor and not by name: another /dev/pts may be mounted
+	// here (ioctl_tty(2), TIOCGPTPEER).
 	slave, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
 	if errno != 0 {
 		return fail("open the other end of a", errno)
 	}
-	// Its group as well: the box's file system knows no group of the host, and
-	// refuses every change of an inode that has one.
+	// The group is changed as well: the box's file system knows no group of the host, and
+	// refuses every change of an inode that has a group of the host.
 	if err := unix.Fchown(int(slave), b.means.uid, terminalGroup(b.means.uid, alone)); err != nil {
 		boxinit.CloseAll([]int{int(slave)})
 		return fail("hand out", err)
@@ -50,8 +51,8 @@ func openTerminal(b *Box, alone bool, size Size) (*os.File, int, error) {
 	return os.NewFile(uintptr(master), "terminal"), int(slave), nil
 }
 
-// terminalGroup is the group of a terminal: that of the box's user, whose number is
-// the same, or -1 for the one that it has.
+// terminalGroup returns the group for a terminal: the group of the box's user, which has
+// the same number as the user, or -1 to keep the present group.
 func terminalGroup(uid int, alone bool) int {
 	if alone && uid != os.Geteuid() {
 		return uid
@@ -59,7 +60,7 @@ func terminalGroup(uid int, alone bool) int {
 	return -1
 }
 
-// openMultiplexer opens /dev/ptmx of the host, or of a box.
+// openMultiplexer opens /dev/ptmx of the box if own is set, and otherwise of the host.
 func openMultiplexer(b *Box, own bool) (int, error) {
 	const flags = unix.O_RDWR | unix.O_NOCTTY | unix.O_CLOEXEC | unix.O_NONBLOCK
 	if !own {
@@ -76,8 +77,7 @@ func openMultiplexer(b *Box, own bool) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	// No command can mount anything there, but an init that a command has taken
-	// over could.
+	// No command can mount anything at /dev/pts of the box, but a compromised init could.
 	var at unix.Statfs_t
 	if err = unix.Fstatfs(master, &at); err == nil && at.Type != unix.DEVPTS_SUPER_MAGIC {
 		err = fmt.Errorf("/dev/pts of the box: %w", unix.ENODEV)

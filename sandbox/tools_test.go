@@ -7,10 +7,11 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// The filter refuses much; this is what it must not break. Each script ends
-// with status 0 in a box, or the tool has lost a system call that it needs.
+// tools are programs that the seccomp filter must not break, although it refuses many
+// system calls. Each script ends with status 0 in a box, unless the tool has lost a system
+// call that it needs.
 var tools = []struct {
-	program string // needed on the host
+	program string // name of a program that the host must have
 	script  string
 }{
 	{"bash", `set -e; mkdir d; (cd d; for i in 1 2 3; do echo $i > $i; done); cat < d/1 | tee d/4 > /dev/null; cat <(echo hi); trap true EXIT; sleep 0.01 & wait`},
@@ -33,7 +34,7 @@ if __name__ == "__main__":
 	{"java", `set -e; printf 'class H { public static void main(String[] a) throws Exception { Thread t = new Thread(() -> System.out.println("hi")); t.start(); t.join(); } }' > H.java; java -XX:TieredStopAtLevel=1 H.java`},
 }
 
-// TestToolsWork runs the tools that this host has.
+// TestToolsWork runs in a box each of the tools that this host has.
 func TestToolsWork(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Git, testenv.Perl)
 	for _, tool := range tools {

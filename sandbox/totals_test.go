@@ -15,7 +15,7 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// totalled is a grant for a tenant of a policy with totals.
+// totalled returns a grant for a tenant under a policy with these totals.
 func totalled(t testing.TB, tenant, limits, totals string) policies.Grant {
 	t.Helper()
 	return policytest.GrantFor(t, fmt.Sprintf(
@@ -33,8 +33,9 @@ func background(t testing.TB, b *sandbox.Box, script string) *sandbox.Job {
 	return j
 }
 
-// Fork bombs in the boxes of one tenant together stay within the tenant's
-// processes, a further box is refused, and a neighbour does not notice.
+// TestTenantsProcessesAreBounded checks that fork bombs in several boxes of one tenant stay
+// within the tenant's total of processes, that one more box is refused, and that another
+// tenant does not notice.
 func TestTenantsProcessesAreBounded(t *testing.T) {
 	testenv.NeedCgroups(t)
 	testenv.Need(t, testenv.Perl)
@@ -74,7 +75,7 @@ func TestTenantsProcessesAreBounded(t *testing.T) {
 	}
 }
 
-// firstLine waits for the first line that a job writes, or its end.
+// firstLine returns the first line that a job writes. It returns earlier if the job ends.
 func firstLine(t testing.TB, j *sandbox.Job) string {
 	t.Helper()
 	for {
@@ -94,7 +95,8 @@ func firstLine(t testing.TB, j *sandbox.Job) string {
 	}
 }
 
-// Two boxes that each stay within their memory cannot pass the tenant's.
+// TestTenantsMemoryIsBounded checks that two boxes of one tenant, each within its own
+// memory limit, cannot exceed the tenant's total.
 func TestTenantsMemoryIsBounded(t *testing.T) {
 	testenv.NeedCgroups(t)
 	testenv.Need(t, testenv.Perl)

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// If TLS is opened at the door, the box trusts the door's authority besides those
-// of the host. The authority is for this box only: its key never leaves the memory
-// of the supervisor, and no other box and nothing on the host trusts it.
+// If the door opens TLS, the box trusts the door's certificate authority in addition to the
+// authorities of the host. The door's authority is for this box only: its key never leaves
+// the memory of the supervisor, and no other box and nothing on the host trusts it.
 
 // Files of the box's trust store.
 const (
 	authorityFile = "/etc/belljar/authority.pem" // the door's authority alone
-	bundleFile    = "/etc/belljar/bundle.pem"    // with the host's
+	bundleFile    = "/etc/belljar/bundle.pem"    // the door's authority and those of the host
 	storeFile     = "/etc/belljar/cacerts"       // the door's authority alone, for Java
 )
 
@@ -27,16 +27,16 @@ const (
 // Fedora. Either may be a link.
 var bundles = []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"}
 
-// stores are the files in which Java looks, in the packages of Debian and Fedora.
-// Java has no variable for that file, and prints a message if it gets options by
-// JAVA_TOOL_OPTIONS.
+// stores are the files in which Java looks for authorities, in the packages of Debian and
+// Fedora. No environment variable names that file, and Java prints a message if
+// JAVA_TOOL_OPTIONS is set.
 var stores = []string{"/etc/ssl/certs/java/cacerts", "/etc/pki/java/cacerts"}
 
-// bundleMost is more than any host's authorities take, in bytes.
+// bundleMost is more bytes than the authorities of any host take.
 const bundleMost = 16 << 20
 
-// trustEnv is for programs that do not use the system's store. Programs with a
-// list of their own (Node.js, deno) add the authority to it.
+// trustEnv are the variables for programs that do not use the system's store. Programs with
+// their own list of authorities (Node.js, deno) add the door's authority to that list.
 var trustEnv = map[string]string{
 	"NODE_EXTRA_CA_CERTS": authorityFile, "DENO_CERT": authorityFile,
 	"SSL_CERT_FILE": bundleFile, "CURL_CA_BUNDLE": bundleFile, "REQUESTS_CA_BUNDLE": bundleFile,
@@ -44,8 +44,8 @@ var trustEnv = map[string]string{
 	"npm_config_cafile": bundleFile,
 }
 
-// trust writes the authority of the door and those of the host to one file, which
-// replaces the host's. It runs after the old root was unmounted, so that a link
+// trust writes the authority of the door and those of the host to one file, which replaces
+// the host's file in the box. It runs after the old root was unmounted, so that a link
 // cannot lead out of the box.
 func (p *plan) trust(b *builder) {
 	if len(p.authority) == 0 {
@@ -56,7 +56,7 @@ func (p *plan) trust(b *builder) {
 	b.Call(unix.SYS_WRITE, bundle, b.Bytes(p.authority), len(p.authority))
 	for _, name := range bundles {
 		if _, err := os.Stat(name); err != nil {
-			continue // not a place of this host
+			continue // this host does not have that file
 		}
 		host := b.Call(unix.SYS_OPENAT, atFDCWD, name, unix.O_RDONLY|unix.O_CLOEXEC).Ignore(unix.ENOENT, 2).Save()
 		b.Call(unix.SYS_SENDFILE, bundle, host, 0, bundleMost)
@@ -68,13 +68,13 @@ func (p *plan) trust(b *builder) {
 	}
 }
 
-// Pin returns the pin of the key with which the door of the box opens TLS, or "" if
-// it opens none: see egress.Door.Pin.
+// Pin returns the pin of the key with which the door of the box opens TLS, or "" if the
+// door opens no TLS: see egress.Door.Pin.
 func (b *Box) Pin() string { return b.means.door.Pin() }
 
-// javaStore returns a Java trust store (JKS, version 2) with one authority, given
-// in PEM. It leaves out those of the host: a TLS client in the box only ever meets
-// the door's.
+// javaStore returns a Java trust store (JKS, version 2) with one authority, given in PEM.
+// It leaves out the authorities of the host: a TLS client in the box only meets
+// certificates of the door's authority.
 func javaStore(authority []byte) ([]byte, error) {
 	block, _ := pem.Decode(authority)
 	if block == nil {
@@ -86,11 +86,12 @@ func javaStore(authority []byte) ([]byte, error) {
 	}
 	var s []byte
 	text := func(t string) { s = append(binary.BigEndian.AppendUint16(s, uint16(len(t))), t...) }
-	for _, word := range []uint32{0xfeedfeed, 2, 1, 2} { // magic, version, entries, and the kind of the first
+	for _, word := range []uint32{0xfeedfeed, 2, 1, 2} { // magic, version, number of entries, kind of the first entry
 		s = binary.BigEndian.AppendUint32(s, word)
 	}
 	text("belljar")
-	s = binary.BigEndian.AppendUint64(s, uint64(cert.NotBefore.UnixMilli())) // the same in each life of a box
+	// the same each time that the box starts
+	s = binary.BigEndian.AppendUint64(s, uint64(cert.NotBefore.UnixMilli()))
 	text("X.509")
 	s = append(binary.BigEndian.AppendUint32(s, uint32(len(block.Bytes))), block.Bytes...)
 	// The format has a digest with a password. "changeit" is the well-known

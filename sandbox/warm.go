@@ -20,34 +20,36 @@ import (
 )
 
 const (
-	// warmScript bounds the script of a warm shell, in bytes. A pipe holds twice
-	// that (pipe(7)), so that writing hardly ever waits.
+	// warmScript bounds the script of a warm shell, in bytes. A pipe holds twice as much
+	// (pipe(7)), so that writing the script hardly ever blocks.
 	warmScript = 32 << 10
-	// warmLate is longer than a short command takes.
+	// warmLate is how long a command runs before the next warm shell is started beside it.
+	// It is longer than a short command takes.
 	warmLate = 20 * time.Millisecond
 )
 
-// warmMain is what a warm shell runs. It reads its script from descriptor 3, until
-// the end of the file, and reports on descriptor 4 that it begins.
+// warmMain is the program of a warm shell. It reads its script from descriptor 3, until the
+// end of the file, and reports on descriptor 4 that the script begins.
 //
-// The report is a line of bash's own trace, which begins with PS4: writing it and
-// closing descriptor 4 takes three system calls, and a redirection would take
-// twenty. Nothing of the script has run before the descriptor is closed, so no
-// script can write or take back a report. Descriptor 3 is moved while the shell
-// waits, to where it is closed for what the script executes (see keepDir). The
-// script finds it at its end, and nobody writes to it any more.
+// The report is a line of bash's own trace, which begins with PS4: writing the line and
+// closing descriptor 4 takes three system calls, and a redirection would take twenty. No
+// part of the script has run before descriptor 4 is closed, so no script can write or take
+// back a report. While the shell waits, descriptor 3 is moved to a number that bash closes
+// for the programs that the script executes (see keepDir). The script can only read the end
+// of the file from it, and nobody writes to it any more.
 //
-// The variable has the name that bash itself gives to a text of -c, and ": bash"
-// makes $_ what it would be.
+// The variable BASH_EXECUTION_STRING has the name that bash itself gives to the text of -c,
+// and ": bash" gives $_ the value that it has in a new shell.
 const warmMain = keepDir + `{ exec 59<&10; } 3<&-; exec 3<&-; BASH_XTRACEFD=4; ` +
 	`unset -v BASH_EXECUTION_STRING; . /dev/fd/59; [[ -v BASH_EXECUTION_STRING ]] || exit 127; ` +
 	`PS4=r eval 'set -x; set +x'; unset -v BASH_XTRACEFD; SECONDS=0; eval ": bash;$BASH_EXECUTION_STRING"`
 
-// warmText is what a warm shell is sent: where to go, and its script.
+// warmText returns the text that is sent to a warm shell: the change of directory, and the
+// script.
 func warmText(dir, script string) string {
 	text := ""
-	if dir != WorkspaceDir { // where it waits, and which can be nowhere else
-		// The error text of cd stays unread.
+	if dir != WorkspaceDir { // the shell waits in WorkspaceDir, which cannot have moved
+		// Nobody reads the error text of cd.
 		text = "builtin cd -P -- " + quote(dir) + " || { printf d >&4; exit 127; }\nunset -v OLDPWD; export OLDPWD\n"
 	}
 	if mayMove(script) {
@@ -56,12 +58,12 @@ func warmText(dir, script string) string {
 	return text + "BASH_EXECUTION_STRING=" + quote(script) + "\n"
 }
 
-// quote is text as one word of a shell.
+// quote returns text as one word of a shell.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// sensitive finds scripts that could tell a warm shell from a new one: a trace
-// shows each command with one more "+", and bash names the place of a syntax error
-// differently. Patterns of extglob are such errors where they are not switched on.
+// sensitive matches scripts that could tell a warm shell from a new one: a trace shows each
+// command with one more "+", and bash reports the place of a syntax error differently.
+// Patterns of extglob are such errors if extglob is off.
 var sensitive = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\bset\b[^\n;&|]*[-+][A-Za-z]*[vx]|xtrace|verbose|SHELLOPTS|BASHOPTS|BASH_ENV|BASH_ARGV|BASH_LINENO|[!?*+@]\(`)
 })
@@ -72,9 +74,8 @@ func (c *Cmd) warms() bool {
 		!c.streams() && len(c.Files) == 0 && !sensitive().MatchString(c.Shell) && shell.Parses(c.Shell)
 }
 
-// warmSoon starts the next warm shell when the command has ended (see finish),
-// or runs for a while: in the first moments the two would be in each other's
-// way.
+// warmSoon starts the next warm shell when the command has ended (see finish) or has run
+// for warmLate. If both started at the same time, they would slow each other down.
 func (b *Box) warmSoon(j *Job) {
 	switch {
 	case b.sup.cfg.Cold || !follows(b.grant):
@@ -85,7 +86,7 @@ func (b *Box) warmSoon(j *Job) {
 	}
 }
 
-// warmUp starts a warm shell unless the box has one. It does not wait for it.
+// warmUp starts a warm shell in the background, unless the box has one.
 func (b *Box) warmUp() {
 	b.table.mu.Lock()
 	defer b.table.mu.Unlock()
@@ -95,7 +96,7 @@ func (b *Box) warmUp() {
 	b.table.warming = true
 	w := &warmShell{job: newJob(b), control: noPipe, status: noPipe, held: -1}
 	w.job.wire = b.table.nextID()
-	b.table.warm = w // so that its replies find it
+	b.table.warm = w // the shell must be in the table to get its replies
 	b.table.wg.Go(func() {
 		defer b.life.waking.RUnlock()
 		err := w.start()
@@ -115,11 +116,11 @@ func (b *Box) warmUp() {
 	})
 }
 
-// start starts the shell and waits until the init says that it runs.
+// start starts the shell and waits until the init reports that it runs.
 func (w *warmShell) start() error {
 	j := w.job
 	files, err := j.streams.connect(j.box, &Cmd{})
-	defer func() { boxinit.CloseAll(files) }() // but for what request closes
+	defer func() { boxinit.CloseAll(files) }() // request closes the descriptors that it gets; files holds the rest
 	if err != nil {
 		return err
 	}
@@ -128,7 +129,7 @@ func (w *warmShell) start() error {
 		return fmt.Errorf("make pipe: %w", err)
 	}
 	files, w.control.fd = append(files, control[0]), control[1]
-	// It is opened again, by way of /dev/fd.
+	// The shell opens this end again, through /dev/fd, so the box's user must own it.
 	if err := unix.Fchown(control[0], j.box.means.uid, -1); err != nil {
 		return fmt.Errorf("hand out pipe: %w", err)
 	}
@@ -164,8 +165,8 @@ func (w *warmShell) start() error {
 	return err
 }
 
-// startWarm gives the command to the warm shell. Without one, or if it is no
-// more, there is neither a job nor an error, and nothing was run.
+// startWarm gives the command to the warm shell. If there is no warm shell or it has ended,
+// startWarm runs nothing and returns neither a job nor an error.
 func (b *Box) startWarm(c *Cmd) (*Job, error) {
 	if !c.warms() {
 		return nil, nil //nolint:nilnil // documented
@@ -217,8 +218,8 @@ func (b *Box) startWarm(c *Cmd) (*Job, error) {
 	return nil, nil //nolint:nilnil // documented
 }
 
-// tell sends the script and waits for the end of a shell that is quick, of
-// which it is the account then.
+// tell sends the script and waits a short time for the end of the command. If the command
+// has ended by then, over is true and end is the init's report of it.
 func (w *warmShell) tell(c *Cmd) (end boxinit.Reply, over bool) {
 	j := w.job
 	text := warmText(c.dir(j.box), c.Shell)
@@ -228,7 +229,7 @@ func (w *warmShell) tell(c *Cmd) (end boxinit.Reply, over bool) {
 		_ = f.SetWriteDeadline(time.Now().Add(j.box.sup.patience.start))
 		_, _ = f.WriteString(text[n:]) // a shell that does not read does not begin
 	}
-	w.control.close() // the shell reads to the end
+	w.control.close() // the shell reads until its pipe is closed
 	how := initconn.Glance(j.streams.pipes[1].fd)
 	if c.Timeout <= 2*initconn.GlanceTime {
 		how = initconn.Listen
@@ -236,16 +237,16 @@ func (w *warmShell) tell(c *Cmd) (end boxinit.Reply, over bool) {
 	j.box.init.conn.Hear(how, j.box.init.hear, j.replies.some)
 	w.release()
 	select {
-	case end = <-j.replies: // OpEnded: that it started was reported before
+	case end = <-j.replies: // OpEnded: OpStarted was received before
 		return end, true
 	default:
 		return end, false
 	}
 }
 
-// lastWord returns the next word of the shell, or 0 if none comes in that time.
-// After a shell was killed, the caller must call it once more before it gives
-// the script to another shell: the shell may have begun the script just before.
+// lastWord returns the next word of the shell, or 0 if no word arrives within patience.
+// After a shell was killed, the caller must call lastWord once more before it gives the
+// script to another shell: the killed shell may just have begun the script.
 func (w *warmShell) lastWord(patience time.Duration) byte {
 	var word [1]byte
 	n, err := 0, error(unix.EAGAIN)

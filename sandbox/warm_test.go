@@ -14,8 +14,8 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// eachDescriptor does with each descriptor of the shell that a script did not ask for
-// what is in the place of ACT: it may have more than the standard ones.
+// eachDescriptor runs the text that replaces ACT for each descriptor of the shell except
+// the standard ones: the shell may have more than a script asks for.
 const eachDescriptor = `for at in /proc/$$/fd/*; do
   fd=${at##*/}
   ((fd > 2)) && [[ -e $at ]] || continue
@@ -23,8 +23,9 @@ const eachDescriptor = `for at in /proc/$$/fd/*; do
 done 2>/dev/null
 `
 
-// A script that a warm shell runs cannot spoil what belljar reports about it: that
-// it ran, and how it ended. It runs once, and the next one is a new shell's.
+// TestWarmShellIsNotForged checks that a script in a warm shell cannot forge what belljar
+// reports about it: whether it ran, and how it ended. The script runs once, and the next
+// script gets a new shell.
 func TestWarmShellIsNotForged(t *testing.T) {
 	const ran = "echo >>/workspace/ran\n"
 	act := func(what string) string { return ran + strings.ReplaceAll(eachDescriptor, "ACT", what) }
@@ -33,13 +34,13 @@ func TestWarmShellIsNotForged(t *testing.T) {
 		code         int
 		runs         string
 	}{
-		// The words that the parser of the shell reads first must not run before the
-		// shell has reported that it begins.
+		// These scripts break out of the shell text that they are put into. None of their
+		// words may run before the shell has reported that it begins.
 		{"ends the body that it is read as, directory", ":;}; echo >>/workspace/ran; printf d >&4; exit 127; f() { :", 2, ""},
 		{"ends the body that it is read as, syntax", ":;}; echo >>/workspace/ran; printf s >&4; exit 127; f() { :", 2, ""},
 		{"ends the eval", `'; echo >>/workspace/ran; printf d >&4; exit 127; : '`, 127, ""},
 
-		// At once, while belljar looks only for the end of the shell.
+		// These scripts act immediately, while belljar only waits for the end of the shell.
 		{"takes the report back by its number", "read -rN1 -t0.1 x </proc/self/fd/60; printf d >&60; read -rN1 -t0.1 x </proc/self/fd/4; printf d >&4\n" + ran + "exit 7", 7, "\n"},
 		{"takes the report back", act(`read -rN1 -t0.1 <$at; printf d >$at; printf d >&$fd`) + "exit 7", 7, "\n"},
 		{"takes the report back and runs on", act(`read -rN1 -t0.1 <$at; printf s >$at; printf s >&$fd`) + "read -t1 <>/dev/null; exit 7", 7, "\n"},
@@ -78,8 +79,8 @@ func TestWarmShellIsNotForged(t *testing.T) {
 	}
 }
 
-// A command that goes on as a background job reads nothing from its shell's
-// descriptors: the next script goes to another shell.
+// TestWarmShellReadsNoOtherScript checks that a command which continues as a background job
+// reads nothing from its shell's descriptors: the next script goes to another shell.
 func TestWarmShellReadsNoOtherScript(t *testing.T) {
 	b, dir := openBox(t, grant(t))
 	shell(t, b, "mkfifo /tmp/up; true")
@@ -112,8 +113,8 @@ func TestWarmShellReadsNoOtherScript(t *testing.T) {
 	}
 }
 
-// A script whose directory cannot be used does not run, however its shell is
-// started, and the error says so.
+// TestNoDirectory checks that a script whose directory cannot be used does not run, whether
+// its shell was warm or new, and that the error says so.
 func TestNoDirectory(t *testing.T) {
 	for name, open := range map[string]func(testing.TB, policies.Grant) (*sandbox.Box, string){"cold": openCold, "warm": openBox} {
 		for dir, before := range map[string]string{

@@ -8,26 +8,26 @@ import (
 	"belljar.dev/sandbox/rawsys"
 )
 
-// A warm shell is a bash that was started before it is needed, in a leaf and
-// with pipes of its own, and waits for its script: the start of bash is most
-// of the price of a short command. Each serves one command and is then
-// replaced in the background. A script that would see the difference is started
-// the ordinary way, and so is every command if no warm shell is ready.
+// A warmShell is a bash that was started before it is needed, with its own leaf and pipes,
+// and that waits for a script: starting bash is most of the cost of a short command. Each
+// warm shell serves one command and is then replaced in the background. A script that could
+// see the difference is started the ordinary way, and so is every command while no warm
+// shell is ready.
 type warmShell struct {
-	job     *Job // without a command
-	control pipe // its script is written here
-	status  pipe // it says here whether it begins
-	held    int  // its stderr, so that its end is not another event; -1 if closed
-	ready   bool // it can be given a command
+	job     *Job // job of the shell, which has no command yet
+	control pipe // pipe to which the script is written
+	status  pipe // pipe on which the shell reports that the script begins
+	held    int  // copy of the shell's stderr, so that closing it is no separate event; -1 if closed
+	ready   bool // reports whether the shell can be given a command
 }
 
-// drop ends a shell that got no command.
+// drop ends a shell that was given no command.
 func (w *warmShell) drop() {
 	w.close()
 	w.kill()
 }
 
-// close closes what is not of the job.
+// close closes the descriptors that do not belong to the job.
 func (w *warmShell) close() {
 	w.control.close()
 	w.status.close()
@@ -41,7 +41,7 @@ func (w *warmShell) release() {
 	}
 }
 
-// kill ends the shell and frees what it holds.
+// kill ends the shell and frees its resources.
 func (w *warmShell) kill() {
 	if w.job.leaf == nil {
 		_ = w.job.box.init.send(&boxinit.Request{Op: boxinit.OpSignal, ID: w.job.wire, Signal: syscall.SIGKILL})
@@ -63,7 +63,7 @@ func (t *table) coolDown() bool {
 	return true
 }
 
-// free frees what was made for a command or a warm shell that does not run.
+// free frees the resources of a command or a warm shell that does not run.
 func (t *table) free(j *Job) {
 	j.streams.close()
 	if j.leaf != nil {

@@ -16,9 +16,9 @@ import (
 // limits it.
 const watchdogBeat = 50 * time.Millisecond
 
-// watchMemory replaces a memory cgroup. While commands run, it adds up the box's
-// resident memory; if that is over the limit, it kills the command with the most.
-// It ends with the box.
+// watchMemory is used instead of a memory cgroup. While commands run, it adds up the
+// resident memory of the box; if the sum is over the limit, it kills the command that uses
+// most. It returns when the box ends.
 func watchMemory(b *Box) {
 	tick := time.NewTicker(watchdogBeat)
 	defer tick.Stop()
@@ -32,7 +32,8 @@ func watchMemory(b *Box) {
 	}
 }
 
-// weigh kills the command with the most memory if all together use too much.
+// weigh kills the command with the most memory if all commands together use more than the
+// limit.
 func weigh(b *Box) {
 	b.life.waking.RLock() // no command runs in a box that is being parked or woken
 	defer b.life.waking.RUnlock()
@@ -66,7 +67,7 @@ func memoryOf(j *Job) int64 {
 	return 0
 }
 
-// boxPid returns the pid of a process in its box: the second of its pids, counted
+// boxPid returns the pid that a process has in its box: the second of its pids, counted
 // from our namespace inwards (proc_pid_status(5), NSpid).
 func boxPid(pid int) int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -83,11 +84,11 @@ func boxPid(pid int) int {
 	return n
 }
 
-// outOfMemory ends the command that ran out of memory. The kernel has killed one
-// of its processes, and the others would continue without it. The kernel does not
-// say which command that was. It is the only one; or the one whose main process
-// was killed, which its end shows; or else the one with the most memory.
-// When gone is closed, outOfMemory does not wait for that end any longer.
+// outOfMemory ends the command that ran out of memory. The kernel has killed one of its
+// processes, and the others would continue without it. The kernel does not report which
+// command that was. If only one command runs, it is that one. Otherwise it is the command
+// whose main process was killed, which its end shows, or else the command with the most
+// memory. outOfMemory stops waiting for that end when gone is closed.
 func (t *table) outOfMemory(g *cgroup.Group, gone <-chan struct{}) {
 	jobs := t.alive()
 	if len(jobs) > 1 {

@@ -19,20 +19,21 @@ import (
 // concurrent use. It ends with its supervisor, or before that by Close.
 type Workspace struct {
 	sup      *Supervisor
-	dir      string // absolute; empty where boxes have no workspace
+	dir      string // absolute path; empty if boxes have no workspace
 	guarding sharedProtector
-	disk     func() cgroup.Disk // that of the directory; asked for after Prepare
+	disk     func() cgroup.Disk // disk of the directory; called only after Prepare
 
-	policy *policies.Policy // that Regrant was last called with, or nil; guarded by the supervisor's mu
+	policy *policies.Policy // policy of the last Regrant, or nil; guarded by the supervisor's mu
 }
 
-// maxWorkspaces bounds the workspaces of a supervisor: it keeps each until its end.
+// maxWorkspaces bounds the workspaces of a supervisor, which keeps each one until it is
+// closed.
 const maxWorkspaces = 16384
 
-// Workspace returns the workspace of a directory, which must exist. It is the same one
-// for every call with that directory: two would each take for a person's work what
-// commands in a box of the other have made. A directory has one name here, so the
-// caller resolves symbolic links first.
+// Workspace returns the workspace of a directory, which must exist. All calls with the same
+// directory return the same Workspace. If there were two, each would mistake the files that
+// commands made in a box of the other for a person's work. A directory has one name here,
+// so the caller must resolve symbolic links first.
 func (s *Supervisor) Workspace(dir string) (*Workspace, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -67,8 +68,9 @@ func newWorkspace(s *Supervisor, dir string) *Workspace {
 	return w
 }
 
-// Close ends a workspace whose boxes are closed, before its directory goes. It fails while a
-// box is open. The same path is another workspace from then on. Twice is fine.
+// Close ends a workspace whose boxes are closed. The caller must close the workspace before
+// it removes the directory. Close fails while a box is open. After Close, the same path
+// gives another Workspace. Close may be called twice.
 func (w *Workspace) Close() error {
 	w.sup.mu.Lock()
 	for _, b := range w.sup.known.boxes {
@@ -91,13 +93,13 @@ func (w *Workspace) Close() error {
 	return p.Close()
 }
 
-// Dir is the directory.
+// Dir returns the directory of the workspace.
 func (w *Workspace) Dir() string { return w.dir }
 
-// Open makes a box of the workspace with what g grants. The id is the caller's name for
-// it and must not be in use in the whole supervisor. Open fails if the host cannot
-// enforce what the grant requires, and with limit.ErrTooMany if Config.Boxes boxes are
-// open. The caller must Close the Box.
+// Open makes a box of the workspace with what g grants. The id is the caller's name for the
+// box and must not be in use in the whole supervisor. Open fails if the host cannot enforce
+// what the grant requires, and with limit.ErrTooMany if Config.Boxes boxes are open. The
+// caller must Close the Box.
 func (w *Workspace) Open(ctx context.Context, id string, g policies.Grant) (*Box, error) {
 	s := w.sup
 	if err := s.Prepare(); err != nil {
@@ -116,7 +118,7 @@ func (w *Workspace) Open(ctx context.Context, id string, g policies.Grant) (*Box
 		return nil, err
 	}
 	s.mu.Lock()
-	b.open = true // from here on Regrant finds it
+	b.open = true // from now on Regrant finds the box
 	s.mu.Unlock()
 	b.regrant(ctx) // Regrant may have been called after the grant was decided
 	return b, nil
@@ -169,14 +171,14 @@ func (w *Workspace) Regrant(ctx context.Context, p *policies.Policy) {
 }
 
 // Prepare makes what all boxes need: control groups, filters of system calls, and the
-// process and the threads that start boxes. Open does it first, so nobody has to call
-// Prepare. It is for a caller that wants its error before the first box, or the first
-// box sooner. It may be called twice and concurrently; every caller waits.
+// process and the threads that start boxes. Open calls Prepare first, so a caller needs it
+// only to get an error before the first box, or to open the first box sooner. Prepare may
+// be called twice and concurrently; every caller waits.
 func (s *Supervisor) Prepare() error { return s.prepare() }
 
-// reserve enters a box into the table, so that it counts and has its name while
-// it is being made. It returns the name of the box's cgroups and the user of its
-// processes on the host.
+// reserve enters a box into the table, so that the box counts and has its name while it is
+// being made. It returns the name of the box's cgroups and the user of its processes on the
+// host.
 func (s *Supervisor) reserve(id string, g policies.Grant, w *Workspace) (b *Box, name string, uid int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// A supervisor opens boxes of many workspaces. Each sees its own files and changes these
-// alone, in every mode.
+// TestWorkspacesOfOneSupervisor checks that a supervisor can open boxes of many workspaces,
+// and that each box sees and changes only the files of its own workspace, in every mode.
 func TestWorkspacesOfOneSupervisor(t *testing.T) {
 	s, first := worldOf(t, sandbox.Config{State: filepath.Join(t.TempDir(), "state")})
 	dirs := []string{first, t.TempDir(), t.TempDir()}
@@ -66,8 +66,8 @@ func TestWorkspacesOfOneSupervisor(t *testing.T) {
 	}
 }
 
-// One workspace has one protector, however it is asked for; and a directory that is not
-// there, or is a file, is refused.
+// TestWorkspaceOfADirectory checks that a directory has one Workspace, however its path is
+// written, and that a path is refused if it does not exist or is a file.
 func TestWorkspaceOfADirectory(t *testing.T) {
 	s, first := world(t)
 	w, err := s.Workspace(first + "/")
@@ -86,8 +86,8 @@ func TestWorkspaceOfADirectory(t *testing.T) {
 	}
 }
 
-// A policy holds for the boxes of the workspace that it is given to, and not for those of
-// another.
+// TestRegrantOfOneWorkspace checks that a policy holds for the boxes of the workspace that
+// it is given to, and not for those of another workspace.
 func TestRegrantOfOneWorkspace(t *testing.T) {
 	s, first := world(t)
 	g := policytest.GrantProfile(t, "fs: {system: true, workspace: ro}\npublish: [3000]")
@@ -119,8 +119,9 @@ func TestRegrantOfOneWorkspace(t *testing.T) {
 	}
 }
 
-// A directory that goes and comes back is another workspace: its boxes see what is there now,
-// and protect that. While a box is open, the workspace stays.
+// TestWorkspaceCloses checks that a directory which is removed and made again is another
+// workspace: its boxes see and protect the new content. While a box is open, the workspace
+// stays.
 func TestWorkspaceCloses(t *testing.T) {
 	s, _ := world(t)
 	g := policytest.GrantProfile(t, "fs: {system: true, workspace: rw}")

@@ -11,10 +11,10 @@ import (
 	"belljar.dev/policies"
 )
 
-// OpenFile opens a regular file to read it: the one that a box which is opened
-// with the grant would have at an absolute path of its workspace, without what
-// an overlay adds. As with Box.OpenFile, no link is followed. Outside of the
-// workspace there is nothing: fs.ErrNotExist.
+// OpenFile opens a regular file of the workspace for reading. The name is the absolute path
+// that the file would have in a box with this grant. Changes in an overlay are not seen. As
+// with Box.OpenFile, no link is followed. A name outside of the workspace is
+// fs.ErrNotExist.
 func (w *Workspace) OpenFile(g policies.Grant, name string) (*os.File, error) {
 	bad := func(err error) (*os.File, error) { return nil, &fs.PathError{Op: "open", Path: name, Err: err} }
 	if _, err := insideRoot(name); err != nil {

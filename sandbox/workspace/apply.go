@@ -10,30 +10,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Options say which changes Apply takes over, and what it does about the others.
+// Options state which changes Apply takes over, and how it treats the others.
 type Options struct {
 	// Paths are the paths to apply, written as for Unified; empty means all.
 	Paths []string
 	// SkipConflicts skips the files that changed in the base as well, and applies
 	// the rest. Without it, one conflict makes Apply change nothing.
 	SkipConflicts bool
-	// Guard decides for a base which changes are not applied: the function that it
-	// returns gives the reason, or "". It is required unless Protected is set.
+	// Guard decides which changes of a base are not applied: the function that it returns
+	// gives the reason, or "" if the change may be applied. Guard is required unless
+	// Protected is set.
 	Guard Guard
 	// Protected applies the changes that Guard would keep out.
 	Protected bool
 	// DryRun changes nothing, and reports what would be done.
 	DryRun bool
-	// As is the digest of a diff of the same paths. Apply then applies exactly what
-	// the diff showed, and nothing if the set has changed since (ErrChanged).
+	// As is the digest of a diff of the same paths. Apply then applies exactly what the
+	// diff showed, or nothing and returns ErrChanged if the set has changed since.
 	As string
-	// Live applies the set as it is now, even where a box works in it and may have
-	// changed it since a person looked. Without Live and without As, a set that a
-	// box works in is refused.
+	// Live applies the set as it is now, even if a box works in it and may have changed it
+	// since a person looked at it. Without Live and without As, Apply refuses a set that a
+	// box works in.
 	Live bool
 }
 
-// Guard knows the protected paths of a base, which is about to be changed.
+// Guard returns a function that reports whether a change touches a protected path of the
+// base. It is called before the base is changed.
 type Guard func(base string, p Protect, changes []Change) (func(c *Change) string, error)
 
 // Report is what Apply did.
@@ -43,12 +45,12 @@ type Report struct {
 	Applied   []Change `json:"applied"`
 	Skipped   []Skip   `json:"skipped,omitempty"`
 	Conflicts []Skip   `json:"conflicts,omitempty"`
-	// Emptied says that all changes were applied. The set then begins anew on the
+	// Emptied reports whether all changes were applied. The set then begins anew on the
 	// present base, without layers and checkpoints.
 	Emptied bool `json:"emptied"`
-	// Live says that a box works in the set, which therefore keeps its layers.
+	// Live reports whether a box works in the set. The set then keeps its layers.
 	Live bool `json:"live,omitempty"`
-	// Resumed says that an earlier Apply had been interrupted.
+	// Resumed reports whether an earlier Apply had been interrupted.
 	Resumed bool `json:"resumed,omitempty"`
 }
 
@@ -59,15 +61,13 @@ type Skip struct {
 	Reason  string `json:"reason"`
 }
 
-// Apply writes the changes of the set to its base. It replaces each file as a
-// whole, by a rename, so that a crash leaves the old or the new one; the next
-// Apply does what an interrupted one has not done. It follows no link of the base.
-// Files get the owner of the base, and lose set-uid, which would let them run as
-// that owner.
+// Apply writes the changes of the set to its base. It replaces each file as a whole, by a
+// rename, so that a crash leaves either the old or the new file. If Apply was interrupted,
+// the next Apply does the rest. Apply follows no link of the base. Files get the owner of
+// the base, and lose set-user-ID, which would let them run as that owner.
 //
-// A path that has also changed in the base since the set was made is a conflict.
-// Apply then changes nothing and returns ErrConflict with a Report, unless
-// SkipConflicts is set.
+// A path that has also changed in the base since the set was made is a conflict. Apply then
+// changes nothing and returns ErrConflict with a Report, unless SkipConflicts is set.
 func (s *Store) Apply(ctx context.Context, id string, opts Options) (*Report, error) {
 	r, err := s.apply(ctx, id, opts)
 	if err != nil {
@@ -153,7 +153,7 @@ func (p *planned) skip(i int, why string) {
 	}
 }
 
-// judge finds out what cannot be applied.
+// judge finds out which changes cannot be applied.
 func (p *planned) judge(o *open, opts Options) error {
 	guard := func(*Change) string { return "" }
 	if !opts.Protected {
@@ -174,7 +174,8 @@ func (p *planned) judge(o *open, opts Options) error {
 			p.conflict[i] = true
 		}
 	}
-	// The entries of a directory follow it. First up, then down.
+	// The entries of a directory follow it in the list. The first loop goes up from the
+	// entries to their directory, and the second loop goes down.
 	for i := range p.changes {
 		c := &p.changes[i]
 		if c.WasType == typeDir || c.Kind == Deleted && c.Type == typeDir {
@@ -193,7 +194,7 @@ func (p *planned) judge(o *open, opts Options) error {
 	return nil
 }
 
-// within calls f for all that lies in the directory that i is or was.
+// within calls f for all changes in the directory that change i is or was.
 func (p *planned) within(i int, f func(j int)) {
 	prefix := p.changes[i].name + "/"
 	for j := i + 1; j < len(p.changes) && strings.HasPrefix(p.changes[j].name, prefix); j++ {
@@ -201,7 +202,7 @@ func (p *planned) within(i int, f func(j int)) {
 	}
 }
 
-// report says what will be done.
+// report adds to r which changes will be applied, and why the others will not.
 func (p *planned) report(r *Report) {
 	for i := range p.changes {
 		c := p.changes[i]
@@ -216,16 +217,16 @@ func (p *planned) report(r *Report) {
 	}
 }
 
-// applying is one Apply at work.
+// applying is one running Apply.
 type applying struct {
 	*open
 	*planned
 	report *Report
-	token  string // begins the names of its scratch files
-	last   int    // the number in the last of these names
+	token  string // beginning of the names of its scratch files
+	last   int    // number in the name of the last scratch file
 	record *marker
-	linked map[uint64]bool // by inode: files of the base with several names, one of them applied already
-	shown  *digest         // what a person saw; nil where that was not given
+	linked map[uint64]bool // inodes of base files with several names, one of which was applied already
+	shown  *digest         // digest of what a person saw; nil if none was given
 }
 
 // run applies the changes in an order in which nothing is lost: first it deletes
@@ -268,7 +269,7 @@ func (a *applying) run(ctx context.Context) error {
 			a.one(ctx, i)
 		}
 	}
-	for i := range slices.Backward(a.changes) { // else nothing could be put into some
+	for i := range slices.Backward(a.changes) { // permissions of directories come last: some forbid new entries
 		if c := &a.changes[i]; a.why[i] == "" && c.Kind != Deleted && c.Type == typeDir {
 			if err := a.chmod(c); err != nil {
 				a.failed(i, err)
@@ -293,11 +294,12 @@ func (a *applying) one(ctx context.Context, i int) {
 		a.record.add(a.base, c.name)
 	}
 	if c.Kind == Deleted && a.seen[c.name] {
-		a.addSeen("-", []string{c.name}) // it was we who removed it
+		a.addSeen("-", []string{c.name}) // a file that Apply removed is not a person's deletion
 	}
 }
 
-// failed notes that a change could not be applied, nor the changes below it.
+// failed records that change i could not be applied, and neither could the changes below
+// it.
 func (a *applying) failed(i int, err error) {
 	a.skip(i, cause(err))
 	if c := &a.changes[i]; c.Kind != Deleted && c.Type == typeDir {
@@ -334,7 +336,7 @@ func (a *applying) finish(all bool) error {
 		if err := a.write(); err != nil {
 			return err
 		}
-		for _, name := range []string{appliedName, seenName} { // what they say is not asked for any more
+		for _, name := range []string{appliedName, seenName} { // these records are about the old layers
 			_ = unix.Unlinkat(int(a.dir.Fd()), name, 0)
 		}
 		a.report.Emptied = true

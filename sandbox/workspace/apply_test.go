@@ -62,13 +62,13 @@ func TestApplyMakesTheBaseTheSet(t *testing.T) {
 	if n, err := unix.Getxattr(base+"/attr", "user.note", buf); err != nil || string(buf[:n]) != "y" {
 		t.Errorf("attribute: %q, %v", buf[:max(n, 0)], err)
 	}
-	// A change that was applied is not a change any more, and nothing is left
-	// of the work.
+	// A change that was applied is not listed any more, and Apply leaves no files of its
+	// own.
 	if d := cmp.Diff([]string{"added fifo fifo: a fifo is never applied"}, diff(t, s, "set")); d != "" {
 		t.Errorf("after apply: want (-), got (+):\n%s", d)
 	}
 	must(t, os.Remove(top(t, s, "set")+"/fifo"))
-	put(t, top(t, s, "set")+"/text", "again\n") // applied a moment ago: no conflict
+	put(t, top(t, s, "set")+"/text", "again\n") // changes a file that was just applied, which is not a conflict
 	if r = apply(t, s, Options{}); !r.Emptied || len(r.Applied) != 1 {
 		t.Errorf("got %+v", r)
 	}
@@ -77,8 +77,8 @@ func TestApplyMakesTheBaseTheSet(t *testing.T) {
 	}
 }
 
-// A name that leads elsewhere by the time of apply, or in the set, is not
-// followed.
+// TestApplyFollowsNoLink checks that Apply does not follow a link, whether the link is in
+// the set or replaced a directory of the base after the set was made.
 func TestApplyFollowsNoLink(t *testing.T) {
 	s, base := store(t)
 	outside := t.TempDir()
@@ -90,8 +90,8 @@ func TestApplyFollowsNoLink(t *testing.T) {
 	put(t, up+"/dir/file", "evil\n")
 	put(t, up+"/dir/new", "evil\n")
 	whiteout(t, up+"/dir/sub/file")
-	must(t, os.Symlink(outside, up+"/planted")) // by the agent, applied as a link
-	// The base's directory becomes a link, with the files of the same names.
+	must(t, os.Symlink(outside, up+"/planted")) // link made by the agent, to be applied as a link
+	// The directory of the base becomes a link to a directory with files of the same names.
 	must(t, os.Rename(base+"/dir", base+"/away"))
 	must(t, os.Symlink(outside, base+"/dir"))
 	must(t, os.Mkdir(outside+"/sub", 0o755))
@@ -162,7 +162,8 @@ func TestConflicts(t *testing.T) {
 	if d := cmp.Diff(want, tree(t, base)); d != "" {
 		t.Errorf("want (-), got (+):\n%s", d)
 	}
-	// A person who makes both alike has no conflict any more.
+	// If a person gives the file the same content as the set, there is no conflict any
+	// more.
 	put(t, base+"/both", "agent\n")
 	for _, line := range diff(t, s, "set") {
 		if strings.Contains(line, "both") && !strings.HasPrefix(line, "times ") {
@@ -227,7 +228,7 @@ func TestApplySomePaths(t *testing.T) {
 	}
 }
 
-// wide is a base and a set that changes many files of it.
+// wide returns a base and a set that changes many files of it.
 func wide(t testing.TB) (s *Store, base string) {
 	t.Helper()
 	s, base = store(t)
@@ -251,11 +252,12 @@ func wide(t testing.TB) (s *Store, base string) {
 
 func name(i int) string { return "dir" + string(rune('a'+i%5)) + "/file" + string(rune('A'+i)) }
 
-// An apply that is killed leaves each file as it was or as it is to be, and the
-// next one does the rest.
+// TestApplySurvivesKill checks that an Apply that is killed leaves each file either as it
+// was or as it is to be, and that the next Apply does the rest.
 func TestApplySurvivesKill(t *testing.T) {
 	kills := 0
-	for marks := 1; marks < 46; marks += 2 { // so many files were applied; each second number, to save time
+	// number of files that were applied before the kill, every second number to save time
+	for marks := 1; marks < 46; marks += 2 {
 		if testing.Short() && marks%5 > 0 {
 			continue
 		}
@@ -276,7 +278,7 @@ func TestApplySurvivesKill(t *testing.T) {
 		}
 		_ = c.Process.Kill()
 		if err := <-done; err == nil {
-			continue // it was done before
+			continue // it was done before the kill
 		}
 		kills++
 		for path, got := range tree(t, base) {
@@ -289,7 +291,7 @@ func TestApplySurvivesKill(t *testing.T) {
 				t.Fatalf("after %d files: %s is neither old nor new: %.40q", marks, path, got)
 			}
 		}
-		if marks%4 == 1 { // or it is discarded
+		if marks%4 == 1 { // sometimes the set is discarded instead
 			must(t, s.Discard("set"))
 			for path := range tree(t, base) {
 				if strings.Contains(path, scratchPrefix) {
@@ -317,7 +319,8 @@ func TestApplySurvivesKill(t *testing.T) {
 	}
 }
 
-// applied is how many files an apply has noted, or -1 before it began.
+// applied returns the number of files that an Apply has recorded, or -1 if it has not
+// begun.
 func applied(s *Store) int {
 	text, err := os.ReadFile(filepath.Join(s.path, setsDir, "set", appliedName))
 	if err != nil {

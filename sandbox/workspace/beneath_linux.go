@@ -12,19 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of what is walked.
+// Bounds of a walk over directories.
 const (
-	maxEntries = 1 << 20 // of all directories of one walk
-	maxListed  = 1 << 18 // of one directory
-	maxDepth   = 256     // of directories
+	maxEntries = 1 << 20 // entries in all directories of one walk
+	maxListed  = 1 << 18 // entries of one directory
+	maxDepth   = 256     // directories in a path
 	maxPath    = 4095    // bytes of a path (PATH_MAX)
 )
 
 // errBound ends a walk at its bound.
 var errBound = errors.New("more than is looked at")
 
-// openBeneath opens what lies at path beneath dir: with no link on the way, and
-// nothing that is mounted there.
+// openBeneath opens the file at path beneath dir. It fails if a link is on the way or the
+// file is on another mount.
 func openBeneath(dir *os.File, path string, flags int) (int, error) {
 	how := unix.OpenHow{
 		Flags:   uint64(flags) | unix.O_CLOEXEC | unix.O_NOFOLLOW,
@@ -38,7 +38,7 @@ func openBeneath(dir *os.File, path string, flags int) (int, error) {
 	}
 }
 
-// openDir opens a directory beneath dir, to list it and to work in it.
+// openDir opens a directory beneath dir, for listing it and working in it.
 func openDir(dir *os.File, path string) (*os.File, error) {
 	fd, err := openBeneath(dir, path, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
@@ -47,9 +47,9 @@ func openDir(dir *os.File, path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// openFile opens a regular file beneath dir to read it.
+// openFile opens a regular file beneath dir for reading.
 func openFile(dir *os.File, path string) (*os.File, error) {
-	// O_NONBLOCK: a file may have become a FIFO a moment ago.
+	// O_NONBLOCK: the file may have been replaced by a FIFO since it was listed.
 	fd, err := openBeneath(dir, path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
@@ -62,7 +62,8 @@ func openFile(dir *os.File, path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// statAt is what name in dir is, a link being itself; nil where it is absent.
+// statAt returns the status of name in dir without following a link, or nil if name does
+// not exist.
 func statAt(dir *os.File, name string) (*unix.Stat_t, error) {
 	var st unix.Stat_t
 	err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)
@@ -81,7 +82,7 @@ func isDir(st *unix.Stat_t) bool     { return st != nil && kindOf(st) == unix.S_
 func isRegular(st *unix.Stat_t) bool { return st != nil && kindOf(st) == unix.S_IFREG }
 func isLink(st *unix.Stat_t) bool    { return st != nil && kindOf(st) == unix.S_IFLNK }
 
-// listDir are the names in a directory.
+// listDir returns the names in a directory.
 func listDir(dir *os.File) ([]string, error) {
 	if _, err := dir.Seek(0, 0); err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func listDir(dir *os.File) ([]string, error) {
 	return names, nil
 }
 
-// readLink is where a link leads.
+// readLink returns the target of a link.
 func readLink(dir *os.File, name string) (string, error) {
 	buf := make([]byte, maxPath+1)
 	n, err := unix.Readlinkat(int(dir.Fd()), name, buf)
@@ -106,7 +107,7 @@ func readLink(dir *os.File, name string) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// syncDir makes what happened to the entries of a directory durable.
+// syncDir makes changes of the entries of a directory durable.
 func syncDir(root *os.File, name string) error {
 	dir, err := openDir(root, name)
 	if err != nil {
@@ -116,8 +117,8 @@ func syncDir(root *os.File, name string) error {
 	return dir.Sync()
 }
 
-// removeTree removes a file or a directory with all that is in it, whatever
-// rights its owner took from itself.
+// removeTree removes a file, or a directory with all its content, whatever the permissions
+// of its directories are.
 func removeTree(dir *os.File, name string) error {
 	err := unix.Unlinkat(int(dir.Fd()), name, 0)
 	if err == nil || errors.Is(err, unix.ENOENT) {
@@ -126,8 +127,8 @@ func removeTree(dir *os.File, name string) error {
 	if !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
 		return &os.PathError{Op: "remove", Path: name, Err: err}
 	}
-	// A stack of our own: a tree may be deeper than there are descriptors. A
-	// directory with directories in it is emptied by moving those up.
+	// A tree may be deeper than the number of descriptors that a process may have, so
+	// emptyTree does not recurse: it moves the subdirectories of a directory up.
 	if err := emptyTree(dir, name); err != nil {
 		return err
 	}
@@ -163,8 +164,8 @@ func emptyTree(dir *os.File, name string) error {
 	}
 }
 
-// raise removes the files of a directory, moves its directories into top, and
-// removes it.
+// raise removes the files of the directory name, moves its subdirectories into top, and
+// removes the directory.
 func raise(top *os.File, name string) error {
 	sub, err := openToEmpty(top, name)
 	if err != nil {
@@ -184,7 +185,8 @@ func raise(top *os.File, name string) error {
 			if err == nil || unix.Unlinkat(int(sub.Fd()), n, unix.AT_REMOVEDIR) == nil {
 				continue
 			}
-			// To move a directory is to write its "..", which takes the right to it.
+			// Moving a directory changes its "..", which needs write permission on that
+			// directory.
 			if err := unix.Fchmodat(int(sub.Fd()), n, 0o700, 0); err != nil {
 				return &os.PathError{Op: "remove", Path: n, Err: err}
 			}
@@ -196,7 +198,8 @@ func raise(top *os.File, name string) error {
 	return unix.Unlinkat(int(top.Fd()), name, unix.AT_REMOVEDIR)
 }
 
-// listSome are some of the names in a directory, and none where it is empty.
+// listSome returns some of the names in a directory. It returns no names only if the
+// directory is empty.
 func listSome(dir *os.File) ([]string, error) {
 	const some = 4096
 	if _, err := dir.Seek(0, 0); err != nil {
@@ -209,10 +212,10 @@ func listSome(dir *os.File) ([]string, error) {
 	return names, nil
 }
 
-// openToEmpty opens a directory of ours to remove what is in it.
+// openToEmpty opens one of our directories so that its content can be removed.
 func openToEmpty(dir *os.File, name string) (*os.File, error) {
-	// As fchmodat(2) follows links, what name is must be known; in the trash
-	// nothing changes it any more.
+	// fchmodat(2) follows links, so it must be known that name is a directory. In the
+	// trash, nothing changes that any more.
 	st, err := statAt(dir, name)
 	if err == nil && isDir(st) && st.Mode&0o700 != 0o700 {
 		err = unix.Fchmodat(int(dir.Fd()), name, 0o700, 0)
@@ -223,22 +226,22 @@ func openToEmpty(dir *os.File, name string) (*os.File, error) {
 	return openDir(dir, name)
 }
 
-// Attributes of overlayfs. Those of the names of the first are its own; a box's
-// of the same name are shown with a second prefix.
+// Attributes of overlayfs. Names with this prefix belong to overlayfs itself; an attribute
+// that a box gives such a name is stored with a second prefix.
 const (
 	overlayPrefix  = "user.overlay."
 	attrOpaque     = overlayPrefix + "opaque"
 	attrWhiteout   = overlayPrefix + "whiteout"
-	maxAttrs       = 64 << 10 // bytes of a list of names, and of a value (xattr(7))
+	maxAttrs       = 64 << 10 // bytes of a list of names, and of one value (xattr(7))
 	maxAttrsOfFile = 256
 )
 
-// attr is an attribute of an open file, "" where it has none.
+// attr returns an attribute of an open file, or "" if the file does not have it.
 func attr(f *os.File, name string) string {
 	var buf [64]byte
 	n, err := unix.Fgetxattr(int(f.Fd()), name, buf[:])
 	if errors.Is(err, unix.ERANGE) {
-		return "?" // there is one, longer than any that is asked for
+		return "?" // the value is longer than any that callers compare with
 	}
 	if err != nil {
 		return ""
@@ -246,7 +249,7 @@ func attr(f *os.File, name string) string {
 	return string(buf[:n])
 }
 
-// attrs are the attributes of a file that belong to its user.
+// attrs returns the user's own attributes of a file.
 func attrs(f *os.File) (map[string]string, error) {
 	names := make([]byte, maxAttrs)
 	n, err := unix.Flistxattr(int(f.Fd()), names)
@@ -273,14 +276,14 @@ func attrs(f *os.File) (map[string]string, error) {
 	return all, nil
 }
 
-// newID is a name that nothing else has.
+// newID returns a random name that no other file has.
 func newID() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
 	return hex.EncodeToString(b[:])
 }
 
-// parentOf opens the directory that a path lies in.
+// parentOf opens the directory that contains path, and returns the last element of path.
 func parentOf(root *os.File, path string) (*os.File, string, error) {
 	at, name := ".", path
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {

@@ -18,18 +18,18 @@ import (
 // Bounds of the checkpoints that are made after calls.
 const (
 	callsKept = 32
-	callBytes = 256 << 20       // written for one; shared blocks and files do not count
-	callTime  = 2 * time.Second // for one
-	callRest  = 9               // calls without one after one that was too expensive
-	callNote  = 120             // bytes
+	callBytes = 256 << 20       // bytes written for one checkpoint; shared blocks and files do not count
+	callTime  = 2 * time.Second // time for one checkpoint
+	callRest  = 9               // calls without a checkpoint after a checkpoint that cost too much
+	callNote  = 120             // bytes of a note
 )
 
 // copyPrefix begins the name of a layer that is being copied, in the directory
 // of its set.
 const copyPrefix = "copy-"
 
-// ErrSkipped means that a call got no checkpoint, because it would cost too much.
-// The error that wraps it gives the reason.
+// ErrSkipped means that a call got no checkpoint, because the checkpoint would cost too
+// much. The error that wraps ErrSkipped gives the reason.
 var ErrSkipped = errors.New("no checkpoint")
 
 // Calls makes a checkpoint of a leased set after each call that changed it. Its
@@ -42,19 +42,19 @@ type Calls struct {
 	rest int   // number of further calls that get no checkpoint
 }
 
-// Calls begins to make checkpoints: a change from here on counts.
+// Calls begins to make checkpoints: the first checkpoint covers the changes from now on.
 func (l *Lease) Calls() *Calls {
 	c := &Calls{lease: l, most: callBytes}
-	c.last, _ = l.Mark() // else the first checkpoint says what is wrong
+	c.last, _ = l.Mark() // if Mark fails, the first checkpoint reports the error
 	return c
 }
 
-// Checkpoint saves the set as it is now, if it has changed since the end of the
-// last call, and returns the name of the checkpoint. note describes the call. The
-// box can work meanwhile. Checkpoint looks at all files that the set changed, and
-// copies those that changed since the last checkpoint. If that takes over 2
-// seconds or 256 MiB, it makes no checkpoint and returns ErrSkipped. The newest
-// 32 checkpoints are kept.
+// Checkpoint saves the present content of the set if it has changed since the end of the
+// last call, and returns the name of the checkpoint. If nothing changed, the name is "".
+// note describes the call. The box can work meanwhile. Checkpoint looks at all files that
+// the set changed, and copies those that changed since the last checkpoint. If that takes
+// over 2 seconds or 256 MiB, it makes no checkpoint and returns ErrSkipped. The newest 32
+// checkpoints of calls are kept.
 func (c *Calls) Checkpoint(ctx context.Context, note string) (name string, err error) {
 	l := c.lease
 	select {
@@ -91,11 +91,12 @@ func (c *Calls) Checkpoint(ctx context.Context, note string) (name string, err e
 	return name, nil
 }
 
-// checkpointCall does it. The turn is held, and with it the set is live.
+// checkpointCall makes the checkpoint. The caller holds the lease's turn, so the set is
+// live.
 func (l *Lease) checkpointCall(ctx context.Context, most int64, note string) (string, error) {
 	s := l.store
-	// Facts about the set may have changed since it was leased. Its directory is
-	// the lease's.
+	// The set's file may have changed since the set was leased, so it is read again. The
+	// directory of the set is still the lease's.
 	h := &held{store: &s.directory, id: l.ID, dir: l.held.dir}
 	defer h.unlock()
 	if err := h.busyWithin(ctx); err != nil {
@@ -122,9 +123,9 @@ func (l *Lease) checkpointCall(ctx context.Context, most int64, note string) (st
 	return name, err
 }
 
-// copyTop copies the top into the set's own directory, where no lock of the
-// store is needed, and returns what will be the layers of the checkpoint but for
-// that one, the highest.
+// copyTop copies the top into the set's own directory, where no lock of the store is
+// needed. It returns the layers below the copy. The copy will be the highest layer of the
+// checkpoint.
 func (l *Lease) copyTop(m *meta, scratch string, pace func(n int64) error) ([]string, error) {
 	s := l.store
 	from, below := []string{m.Top}, m.Layers
@@ -151,7 +152,7 @@ func (l *Lease) copyTop(m *meta, scratch string, pace func(n int64) error) ([]st
 	return below, nil
 }
 
-// pacer bounds what is copied.
+// pacer returns a function that bounds the bytes of a copy by most and its time by ctx.
 func pacer(ctx context.Context, most int64) func(n int64) error {
 	left := most
 	return func(n int64) error {
@@ -162,8 +163,8 @@ func pacer(ctx context.Context, most int64) func(n int64) error {
 	}
 }
 
-// priorCall opens the layer of the newest checkpoint of a call; nil if there is
-// none.
+// priorCall opens the layer of the newest checkpoint of a call. It returns nil if there is
+// no such checkpoint.
 func (d *directory) priorCall(m *meta) *os.File {
 	for _, c := range slices.Backward(m.Checkpoints) {
 		if c.Call && len(c.Layers) > 0 {
@@ -177,13 +178,13 @@ func (d *directory) priorCall(m *meta) *os.File {
 	return nil
 }
 
-// throw removes a layer that did not become one.
+// throw moves a copied layer that is not used to the trash.
 func (l *Lease) throw(scratch string) {
-	_ = l.store.trash(setsDir+"/"+l.ID, scratch) // else the next lease does
+	_ = l.store.trash(setsDir+"/"+l.ID, scratch) // if that fails, the next lease tries again
 	l.store.sweep()
 }
 
-// throwAll removes what a lease left that was not closed.
+// throwAll moves the unused copies of an earlier lease that was not closed to the trash.
 func (l *Lease) throwAll() {
 	names, err := listDir(l.held.dir)
 	if err != nil {
@@ -196,8 +197,8 @@ func (l *Lease) throwAll() {
 	}
 }
 
-// enterCall makes a copied layer one of the store, if there is one, and the
-// checkpoint one of the set. The oldest ones of calls go.
+// enterCall moves the copied layer, if there is one, into the store, and adds the
+// checkpoint to the set. It drops the oldest checkpoints of calls.
 func (h *held) enterCall(note, scratch string, layers []string) (string, error) {
 	if err := h.alone(); err != nil {
 		return "", err
@@ -219,7 +220,7 @@ func (h *held) enterCall(note, scratch string, layers []string) (string, error) 
 	m.Checkpoints = append(m.Checkpoints, c)
 	m.dropCalls(callsKept)
 	if err := h.write(); err != nil {
-		return "", err // the layer is nobody's, and collected
+		return "", err // no set uses the layer, so collect removes it
 	}
 	if len(m.Checkpoints) <= before {
 		s.collect()
@@ -228,7 +229,7 @@ func (h *held) enterCall(note, scratch string, layers []string) (string, error) 
 	return c.Name, nil
 }
 
-// room makes room for one more checkpoint; only those of calls go.
+// room makes room for one more checkpoint. It drops only checkpoints of calls.
 func (m *meta) room() error {
 	if over := len(m.Checkpoints) + 1 - maxCheckpoints; over > 0 {
 		m.dropCalls(m.calls() - over)
@@ -250,7 +251,7 @@ func (m *meta) calls() int {
 	return n
 }
 
-// dropCalls forgets the oldest checkpoints of calls but for so many.
+// dropCalls removes the oldest checkpoints of calls, so that at most keep of them are left.
 func (m *meta) dropCalls(keep int) {
 	drop := m.calls() - max(keep, 0)
 	m.Checkpoints = slices.DeleteFunc(m.Checkpoints, func(c checkpoint) bool {
@@ -262,7 +263,7 @@ func (m *meta) dropCalls(keep int) {
 	})
 }
 
-// callName is the next name, which no checkpoint of the set ever had.
+// callName returns the next name for a checkpoint of a call. No number is used twice.
 func (m *meta) callName() string {
 	for {
 		m.Calls++
@@ -273,7 +274,7 @@ func (m *meta) callName() string {
 	}
 }
 
-// clip is a note in one line of a bounded length.
+// clip returns a note as one line of at most callNote bytes.
 func clip(note string) string {
 	note = strings.Join(strings.Fields(strings.ToValidUTF8(note, "?")), " ")
 	if len(note) <= callNote {
@@ -282,7 +283,7 @@ func clip(note string) string {
 	return printable.Head(note, callNote-len("...")) + "..."
 }
 
-// bootID names this run of the kernel.
+// bootID returns the ID of the current boot of the kernel.
 func bootID() string {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -291,8 +292,8 @@ func bootID() string {
 	return strings.TrimSpace(string(text))
 }
 
-// keepCalls makes the checkpoints of calls durable, which none of them waited
-// for: until then they hold only as long as the machine runs.
+// keepCalls writes the checkpoints of calls to the disk. Checkpoint does not wait for that,
+// so until then they survive only as long as the machine runs.
 func (l *Lease) keepCalls() error {
 	h := &held{store: &l.store.directory, id: l.ID, dir: l.held.dir}
 	defer h.unlock()
@@ -314,7 +315,7 @@ func (l *Lease) keepCalls() error {
 	return h.write()
 }
 
-// torn says why there is no way back to a checkpoint.
+// torn returns why the set cannot be rolled back to a checkpoint, or nil.
 func (c *checkpoint) torn() error {
 	if c.Boot == "" || c.Boot == bootID() {
 		return nil

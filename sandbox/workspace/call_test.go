@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leased is a set in which a box works, and its top.
+// leased returns a set in which a box works, its lease, and the directory of its top.
 func leased(t testing.TB) (s *Store, l *Lease, dir string) {
 	t.Helper()
 	s, base := store(t)
@@ -24,7 +24,7 @@ func leased(t testing.TB) (s *Store, l *Lease, dir string) {
 	return s, l, top(t, s, "set")
 }
 
-// names are the checkpoints of the set.
+// names returns the names of the checkpoints of the set.
 func names(t testing.TB, s *Store) []string {
 	t.Helper()
 	info, err := s.Info("set")
@@ -64,7 +64,7 @@ func TestCallsAreCheckpointed(t *testing.T) {
 		t.Errorf("got %q", name)
 	}
 	must(t, os.RemoveAll(dir+"/sub"))
-	must(t, s.Checkpoint("set", "call-4")) // a person may call one so
+	must(t, s.Checkpoint("set", "call-4")) // a person may use such a name
 	if name := call(t, c, "third"); name != "call-3" {
 		t.Errorf("got %q", name)
 	}
@@ -98,7 +98,7 @@ func TestCallsAreCheckpointed(t *testing.T) {
 		t.Errorf("got %v", text.Checkpoints)
 	}
 	must(t, s.Rollback("set", "call-1"))
-	// A number is not given twice.
+	// The number of a name is not used twice.
 	l, err = s.Use("set", "local", info.Base, Protect{})
 	must(t, err)
 	defer l.Close()
@@ -109,8 +109,9 @@ func TestCallsAreCheckpointed(t *testing.T) {
 	}
 }
 
-// A file that did not change since the last checkpoint takes no room again,
-// and one that did is not the older one's.
+// TestCallsShareWhatStayed checks that a file that did not change since the last checkpoint
+// takes no space again, and that a file that changed is not shared with the older
+// checkpoint.
 func TestCallsShareWhatStayed(t *testing.T) {
 	s, l, dir := leased(t)
 	c := l.Calls()
@@ -130,7 +131,7 @@ func TestCallsShareWhatStayed(t *testing.T) {
 	var was unix.Stat_t
 	must(t, unix.Lstat(dir+"/d/content", &was))
 	put(t, dir+"/d/content", "5678")
-	// This change would show in the time alone, and the time lies.
+	// Only the time of last change would show this change, so the time is set back.
 	must(t, unix.UtimesNanoAt(unix.AT_FDCWD, dir+"/d/content", []unix.Timespec{was.Atim, was.Mtim}, 0))
 	must(t, os.Chmod(dir+"/d/mode", 0o600))
 	must(t, unix.Setxattr(dir+"/d/attr", "user.x", []byte("y"), 0))
@@ -148,7 +149,7 @@ func TestCallsShareWhatStayed(t *testing.T) {
 	}
 }
 
-// layerOf is the path of a frozen layer of the set.
+// layerOf returns the path of a frozen layer of the set.
 func (s *Store) layerOf(t testing.TB, i int) string {
 	h, err := s.hold("set")
 	must(t, err)
@@ -156,7 +157,8 @@ func (s *Store) layerOf(t testing.TB, i int) string {
 	return s.path + "/" + layersDir + "/" + h.meta.Layers[i] + "/" + upperDir
 }
 
-// The oldest checkpoints of calls go, a person's never.
+// TestOldCallsAreDropped checks that the oldest checkpoints of calls are dropped, and that
+// a person's checkpoint never is.
 func TestOldCallsAreDropped(t *testing.T) {
 	s, l, dir := leased(t)
 	c := l.Calls()
@@ -176,10 +178,10 @@ func TestOldCallsAreDropped(t *testing.T) {
 	s.wg.Wait()
 	layers, err := os.ReadDir(s.path + "/" + layersDir)
 	must(t, err)
-	if len(layers) != callsKept+2 { // with the person's and the top
+	if len(layers) != callsKept+2 { // in addition: the layer of the person's checkpoint, and the top
 		t.Errorf("%d layers", len(layers))
 	}
-	// A person's come first.
+	// A person's checkpoints take the place of checkpoints of calls.
 	for i := len(got); i < maxCheckpoints+5; i++ {
 		must(t, s.Checkpoint("set", fmt.Sprintf("mine-%d", i)))
 	}
@@ -191,7 +193,7 @@ func TestOldCallsAreDropped(t *testing.T) {
 	}
 }
 
-// unixTrash says what is left in the trash when all is done.
+// unixTrash returns an error if the trash is not empty when all removals have ended.
 func unixTrash(s *Store) error {
 	s.wg.Wait()
 	left, err := os.ReadDir(s.path + "/" + trashDir)
@@ -207,7 +209,7 @@ func TestExpensiveCallsAreSkipped(t *testing.T) {
 	f, err := os.OpenFile(dir+"/big", os.O_CREATE|os.O_WRONLY, 0o600)
 	must(t, err)
 	defer f.Close()
-	must(t, f.Truncate(64<<30)) // a hole costs nothing
+	must(t, f.Truncate(64<<30)) // a hole takes no blocks
 	put(t, dir+"/x", "x")
 	if name := call(t, c, ""); name != "call-1" {
 		t.Errorf("a hole: %q", name)
@@ -232,7 +234,7 @@ func TestExpensiveCallsAreSkipped(t *testing.T) {
 	if name := call(t, c, ""); name != "call-2" {
 		t.Errorf("got %q", name)
 	}
-	// One whose caller went away leaves nothing.
+	// A checkpoint whose caller has cancelled it leaves nothing.
 	put(t, dir+"/z", "z")
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -265,8 +267,8 @@ func shares(t *testing.T) bool {
 	return unix.IoctlFileClone(int(b.Fd()), int(a.Fd())) == nil
 }
 
-// A checkpoint that was not on the disk when the machine went down cannot be
-// gone back to.
+// TestCallsAreDurableAfterTheSession checks that a set cannot be rolled back to a
+// checkpoint that was not on the disk when the machine went down.
 func TestCallsAreDurableAfterTheSession(t *testing.T) {
 	s, l, dir := leased(t)
 	c := l.Calls()
@@ -295,7 +297,8 @@ func TestCallsAreDurableAfterTheSession(t *testing.T) {
 	}
 }
 
-// A live set keeps the layers that are mounted, however many there are.
+// TestLiveSetKeepsItsLayers checks that a live set keeps the layers that are mounted, even
+// if it has the maximum number of layers.
 func TestLiveSetKeepsItsLayers(t *testing.T) {
 	s, base := store(t)
 	must(t, s.Create("set", base, Protect{}))
@@ -313,7 +316,7 @@ func TestLiveSetKeepsItsLayers(t *testing.T) {
 		t.Errorf("got %q", name)
 	}
 	must(t, s.Create("other", base, Protect{}))
-	must(t, s.Discard("other")) // Discard collects, too
+	must(t, s.Discard("other")) // Discard also collects unused layers
 	for _, dir := range l.Dirs() {
 		if _, err := os.Stat(dir); err != nil {
 			t.Errorf("a layer that is mounted: %v", err)

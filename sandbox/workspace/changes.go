@@ -13,17 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kind says how a path changed.
+// Kind is the way in which a path changed.
 type Kind string
 
-// The kinds.
+// The values of Kind.
 const (
 	Added    Kind = "added"
-	Modified Kind = "modified" // its content, or what kind of file it is
+	Modified Kind = "modified" // its content or its type changed
 	Deleted  Kind = "deleted"
-	Mode     Kind = "mode"  // its permissions only
-	Attr     Kind = "attr"  // its user attributes only (xattr(7))
-	Touched  Kind = "times" // only the time of its last change
+	Mode     Kind = "mode"  // only its permissions changed
+	Attr     Kind = "attr"  // only its user attributes changed (xattr(7))
+	Touched  Kind = "times" // only the time of its last change differs
 )
 
 // The values of Change.Type.
@@ -41,28 +41,29 @@ const (
 // content, which is listed as well.
 type Change struct {
 	Path    string `json:"path"`               // relative to the base
-	PathB64 string `json:"path_b64,omitempty"` // the same where it is not UTF-8 (RFC 4648, section 4)
+	PathB64 string `json:"path_b64,omitempty"` // Path in base64 if it is not UTF-8 (RFC 4648, section 4)
 	Kind    Kind   `json:"kind"`
 	Type    string `json:"type"`               // file, directory, symlink, fifo, socket or device
-	WasType string `json:"was_type,omitempty"` // where that is another one
+	WasType string `json:"was_type,omitempty"` // type in the base if it is another type
 	Mode    string `json:"mode,omitempty"`     // octal
 	WasMode string `json:"was_mode,omitempty"`
 	Size    int64  `json:"size"`
 	WasSize int64  `json:"was_size,omitempty"`
-	Target  string `json:"target,omitempty"` // of a link
-	// LinkTo is an earlier path that is the same file. Apply makes two files.
+	Target  string `json:"target,omitempty"` // target of a symbolic link
+	// LinkTo is an earlier path that is a hard link to the same file. Apply makes two
+	// files.
 	LinkTo string `json:"link_to,omitempty"`
-	// Conflict says how the base changed since the set was made.
+	// Conflict describes how the base changed since the set was made.
 	Conflict string `json:"conflict,omitempty"`
-	// Problem says why the path cannot be compared or applied.
+	// Problem is the reason why the path cannot be compared or applied.
 	Problem string `json:"problem,omitempty"`
-	// Dropped names those of its permissions that are never applied.
+	// Dropped names the permission bits of the path that are never applied.
 	Dropped string `json:"dropped,omitempty"`
 
-	name  string        // Path, byte for byte
-	layer int           // that holds it, counted from the top
-	st    *unix.Stat_t  // in the layer
-	was   *unix.Stat_t  // in the base
+	name  string        // the bytes of Path, also if they are not UTF-8
+	layer int           // number of the layer that contains the file, counted from the top
+	st    *unix.Stat_t  // status of the file in the layer
+	was   *unix.Stat_t  // status of the file in the base
 	after unix.Timespec // when the layer's file last changed
 }
 
@@ -70,9 +71,9 @@ type Change struct {
 type Diff struct {
 	Set     string   `json:"set"`
 	Base    string   `json:"base"`
-	Live    bool     `json:"live"` // a box works in the set, so there may be more by now
+	Live    bool     `json:"live"` // reports whether a box works in the set, so there may be more changes by now
 	Changes []Change `json:"changes"`
-	// Digest stands for just these changes, for Options.As.
+	// Digest identifies exactly these changes, for Options.As.
 	Digest string `json:"digest,omitempty"`
 }
 
@@ -119,7 +120,7 @@ func (s *Store) changes(ctx context.Context, id string, paths []string) (*Diff, 
 	return &o.diff, nil
 }
 
-// Count returns how many paths a set changed, for lists.
+// Count returns how many paths a set changed.
 func (s *Store) Count(ctx context.Context, id string) (int, error) {
 	o, err := s.look(id, unix.LOCK_SH)
 	if err == nil {
@@ -138,8 +139,8 @@ type open struct {
 	base   *os.File
 	layers merged
 	diff   Diff
-	marks  map[string]int64 // what was applied already, and when
-	seen   map[string]bool  // what was changed while the base had it
+	marks  map[string]int64 // times of the files that were applied already, by path
+	seen   map[string]bool  // paths that the set changed while the base had them
 }
 
 func (d *directory) look(id string, how int) (*open, error) {
@@ -190,9 +191,9 @@ func (o *open) close() {
 type walk struct {
 	*open
 	ctx   context.Context //nolint:containedctx // of this one call
-	left  int             // entries that may still be looked at
+	left  int             // number of entries that may still be looked at
 	links map[[2]uint64]string
-	news  []string // what is to be added to seen
+	news  []string // paths to be added to seen
 }
 
 func (o *open) compare(ctx context.Context) error {
@@ -205,8 +206,8 @@ func (o *open) compare(ctx context.Context) error {
 	return err
 }
 
-// root compares the permissions of the directory itself, which are those of
-// the highest layer.
+// root compares the permissions of the workspace directory itself with those of the highest
+// layer.
 func (w *walk) root() error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(w.layers[0].dir.Fd()), &st); err != nil {
@@ -220,8 +221,8 @@ func (w *walk) root() error {
 	return nil
 }
 
-// dir compares a directory of the layers with that of the base, which is nil if
-// the base has none. If opaque is set, the directory hides that of the base.
+// dir compares a directory of the layers with that of the base, which is nil if the base
+// does not have the directory. If opaque is set, the directory hides that of the base.
 func (w *walk) dir(at string, layers merged, base *os.File, opaque bool) error {
 	if err := w.ctx.Err(); err != nil {
 		return err
@@ -256,7 +257,7 @@ func (w *walk) dir(at string, layers merged, base *os.File, opaque bool) error {
 	return nil
 }
 
-// errTooMany ends a comparison.
+// errTooMany ends a comparison at the bound of entries.
 var errTooMany = errors.New("more than is looked at")
 
 // unread lists a path that could not be compared. The rest of the set is still
@@ -273,8 +274,8 @@ func (w *walk) unread(path, name string, layers merged, err error) {
 	w.diff.Changes[len(w.diff.Changes)-1].Problem = "it cannot be read: " + cause(err)
 }
 
-// name compares one name of a directory, which hides that of the base if it is
-// opaque.
+// name compares one name in a directory. If opaque is set, the directory hides that of the
+// base.
 func (w *walk) name(path, name string, layers merged, base *os.File, opaque bool) error {
 	var was *unix.Stat_t
 	var err error
@@ -318,7 +319,7 @@ func (w *walk) name(path, name string, layers merged, base *os.File, opaque bool
 	return nil
 }
 
-// sub adds a directory, if it changed, and goes into it.
+// sub lists a directory if it changed, and compares its content.
 func (w *walk) sub(c *Change, name string, layers merged, base *os.File, opaque bool) error {
 	if c.Kind != "" {
 		w.add(*c)
@@ -338,11 +339,11 @@ func (w *walk) sub(c *Change, name string, layers merged, base *os.File, opaque 
 	return w.dir(c.name, sub, old, opaque || hides)
 }
 
-// deleted adds what the base has and the set has not, with all that is in it.
+// deleted lists a path that the base has and the set does not have, with all its content.
 func (w *walk) deleted(path, name string, base *os.File, was *unix.Stat_t) error {
 	c := Change{name: path, Kind: Deleted, was: was}
 	if isLink(was) {
-		c.Target, _ = readLink(base, name) // for people only
+		c.Target, _ = readLink(base, name) // the target only informs people
 	}
 	w.add(c)
 	if !isDir(was) {
@@ -351,7 +352,7 @@ func (w *walk) deleted(path, name string, base *os.File, was *unix.Stat_t) error
 	return w.gone(path, name, base)
 }
 
-// gone adds all that is in a directory of the base.
+// gone lists all content of a directory of the base as deleted.
 func (w *walk) gone(path, name string, base *os.File) error {
 	dir, err := openDir(base, name)
 	if err != nil {
@@ -361,7 +362,7 @@ func (w *walk) gone(path, name string, base *os.File) error {
 	return w.dir(path, nil, dir, true)
 }
 
-// add completes a change from what is known of the files, and lists it.
+// add completes a change from the status of its files, and appends it to the list.
 func (w *walk) add(c Change) {
 	c.Path = c.name
 	if !utf8.ValidString(c.name) {
@@ -395,7 +396,7 @@ func (w *walk) add(c Change) {
 	w.diff.Changes = append(w.diff.Changes, c)
 }
 
-// special names the permission bits that Apply leaves out.
+// special returns the names of the permission bits that Apply leaves out.
 func (c *Change) special() (bits []string) {
 	if c.Kind == Deleted || c.st == nil || isLink(c.st) {
 		return nil
@@ -411,7 +412,7 @@ func (c *Change) special() (bits []string) {
 	return bits
 }
 
-// link notices a file that was listed under another name.
+// link sets LinkTo if the file was listed under another name before.
 func (w *walk) link(c *Change) {
 	if !isRegular(c.st) || c.st.Nlink < 2 {
 		return
@@ -522,12 +523,12 @@ func typeOf(st *unix.Stat_t) string {
 
 func modeOf(st *unix.Stat_t) string {
 	if isLink(st) {
-		return "" // links have none
+		return "" // the mode of a link has no meaning
 	}
 	return fmt.Sprintf("%04o", st.Mode&0o7777)
 }
 
-// sizeOf returns the size of an entry with content.
+// sizeOf returns the size of a regular file, and 0 for all other types.
 func sizeOf(st *unix.Stat_t) int64 {
 	if isRegular(st) {
 		return st.Size
@@ -535,7 +536,7 @@ func sizeOf(st *unix.Stat_t) int64 {
 	return 0
 }
 
-// cause returns an error without its path, which is shown beside it.
+// cause returns the text of an error without its path, which is printed separately.
 func cause(err error) string {
 	if path, ok := errors.AsType[*os.PathError](err); ok {
 		return path.Err.Error()

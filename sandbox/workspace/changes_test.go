@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// scripted is a base, and a set that changed everything in it in some way.
+// scripted returns a base, and a set that changed the base in every way that there is.
 func scripted(t testing.TB) (s *Store, base string, want []string) {
 	t.Helper()
 	s, base = store(t)
@@ -26,7 +26,7 @@ func scripted(t testing.TB) (s *Store, base string, want []string) {
 	must(t, os.Symlink("same", base+"/samelink"))
 	must(t, s.Create("set", base, Protect{}))
 	up := top(t, s, "set")
-	// Files that a box only copied up.
+	// These files were copied up by the box and not changed.
 	for _, name := range []string{"same", "sub/keep"} {
 		put(t, filepath.Join(up, name), map[string]string{"same": "same\n", "sub/keep": "k"}[name])
 		var st unix.Stat_t
@@ -44,12 +44,12 @@ func scripted(t testing.TB) (s *Store, base string, want []string) {
 	must(t, unix.Setxattr(up+"/attr", "user.overlay.impure", []byte("y"), 0))
 	whiteout(t, up+"/gone")
 	whiteout(t, up+"/removed")
-	whiteout(t, up+"/never") // of what was made and deleted in the box
+	whiteout(t, up+"/never") // whiteout of a file that was made and deleted in the box
 	put(t, up+"/dir/c", "c")
 	whiteout(t, up+"/dir/a")
 	opaque(t, up+"/hidden")
 	put(t, up+"/hidden/b", "B")
-	put(t, up+"/hidden/sub/b", "B") // the mark above is enough to hide it
+	put(t, up+"/hidden/sub/b", "B") // the opaque mark of hidden also hides the base's hidden/sub
 	put(t, up+"/todir/in", "x")
 	put(t, up+"/tofile", "x")
 	must(t, os.Symlink("/etc", up+"/tolink"))
@@ -103,7 +103,7 @@ func TestChangesAreExact(t *testing.T) {
 	if d := cmp.Diff(before, tree(t, base)); d != "" {
 		t.Errorf("the base changed:\n%s", d)
 	}
-	// However the changes are spread over layers, they are the same.
+	// The changes are the same however they are spread over layers.
 	must(t, s.Checkpoint("set", "a"))
 	up := top(t, s, "set")
 	put(t, up+"/dir/c", "c")
@@ -113,7 +113,7 @@ func TestChangesAreExact(t *testing.T) {
 	if d := cmp.Diff(want, diff(t, s, "set")); d != "" {
 		t.Errorf("after a rollback: want (-), got (+):\n%s", d)
 	}
-	// And as one.
+	// They are also the same in one layer.
 	h, _, err := s.change("set")
 	must(t, err)
 	must(t, h.flatten())
@@ -124,7 +124,8 @@ func TestChangesAreExact(t *testing.T) {
 	}
 }
 
-// A mark of a higher layer on a directory holds for all layers below it.
+// TestLayersHide checks that an opaque mark or a whiteout on a directory in a higher layer
+// holds for all layers below it.
 func TestLayersHide(t *testing.T) {
 	s, base := store(t)
 	put(t, base+"/d/base", "x")
@@ -138,7 +139,7 @@ func TestLayersHide(t *testing.T) {
 	put(t, up+"/d/high", "x")
 	whiteout(t, up+"/e")
 	must(t, s.Checkpoint("set", "2"))
-	put(t, top(t, s, "set")+"/e/again", "x") // made without the mark, as below is a whiteout
+	put(t, top(t, s, "set")+"/e/again", "x") // the directory needs no opaque mark: a whiteout is below it
 	want := []string{"deleted file d/base", "added file d/high", "added file e/again", "deleted file e/base"}
 	if d := cmp.Diff(want, diff(t, s, "set")); d != "" {
 		t.Errorf("want (-), got (+):\n%s", d)
@@ -153,9 +154,9 @@ func TestLayersHide(t *testing.T) {
 	}
 }
 
-// TestTimeOfASetDivides tells changes of the base apart that are as close to the
-// making of a set as can be: files have the time of a tick of the clock, and many
-// changes fit between two.
+// TestTimeOfASetDivides checks that changes of the base just before and just after a set is
+// made are told apart. The time of a file is that of a clock tick, and many changes fit
+// between two ticks.
 func TestTimeOfASetDivides(t *testing.T) {
 	s, base := store(t)
 	changed := func(name string) int64 {

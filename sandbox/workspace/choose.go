@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// maxPatterns bounds what may be named.
+// maxPatterns bounds the number of names that a caller may give.
 const maxPatterns = 256
 
-// choose returns the changes that at least one name selects. A name is a path, a
-// directory for everything in it, or a pattern of path.Match in which ** matches
-// any number of directories. No names select all changes. Added to the selected
-// changes are the directories that they need. A name that selects no change is an
-// error.
+// choose returns the changes that at least one name selects. A name is a path, a directory
+// for everything in it, or a pattern of path.Match in which ** matches any number of
+// directories. No names select all changes. The directories that the selected changes need
+// are added. A name that selects no change is an error.
 func choose(all []Change, names []string) ([]Change, error) {
 	if len(names) == 0 {
 		return all, nil
@@ -54,10 +53,10 @@ func choose(all []Change, names []string) ([]Change, error) {
 	return some, nil
 }
 
-// matches reports whether a pattern means a path or a directory above it.
+// matches reports whether a pattern matches a path or a directory above it.
 func matches(pattern, parts []string) bool {
 	if len(pattern) == 0 {
-		return true // what is left lies in what was named
+		return true // the rest of the path is within a directory that matches
 	}
 	if pattern[0] == "**" {
 		for i := range len(parts) + 1 {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// users counts how many sets have each layer. A top counts as a large number.
+// users returns how many sets use each layer.
 func (d *directory) users(ids []string) map[string]int {
 	users := map[string]int{}
 	for _, id := range ids {
@@ -25,7 +25,7 @@ func (d *directory) users(ids []string) map[string]int {
 	return users
 }
 
-// whole returns what is wrong with the layers of a set.
+// whole returns an error if the layers of a set are missing or shared in a wrong way.
 func (d *directory) whole(m *meta, users map[string]int) error {
 	if users[m.Top] > 1 {
 		return fmt.Errorf("%w: its top is a layer of another set too; discard one of the two", ErrTorn)
@@ -43,8 +43,8 @@ func (d *directory) whole(m *meta, users map[string]int) error {
 	return nil
 }
 
-// collect moves layers that no set has, and unfinished sets, to the trash. The
-// caller holds the store's lock.
+// collect moves layers that no set uses, and unfinished sets, to the trash. The caller
+// holds the store's lock.
 func (d *directory) collect() {
 	ids, err := d.ids()
 	if err != nil {
@@ -73,7 +73,7 @@ func (d *directory) collect() {
 		dir.Close()
 		for _, n := range names {
 			if !used[n] {
-				_ = d.trash(name, n) // is tried again at the next Open
+				_ = d.trash(name, n) // a failure is tried again at the next Open
 			}
 		}
 	}

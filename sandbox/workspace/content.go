@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// union is two lists of names as one, in order. The first is in order already.
+// union returns the names of both lists, sorted and without duplicates.
 func union(a, b []string) []string {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
@@ -35,8 +35,8 @@ func span(f *os.File, at, size int64) (from, to int64, err error) {
 	return min(from, size), min(to, size), nil
 }
 
-// sameContent reports whether two files of one size have the same content. It reads
-// nothing where both have a hole.
+// sameContent reports whether two files of one size have the same content. It does not read
+// the parts where both files have a hole.
 func sameContent(a, b *os.File, size int64) (bool, error) {
 	const piece = 64 << 10
 	var bufA, bufB [piece]byte
@@ -74,8 +74,8 @@ func sameContent(a, b *os.File, size int64) (bool, error) {
 	return true, nil
 }
 
-// readFull reads at an offset; a file that became shorter meanwhile reads as
-// zeros, and so as changed unless it is a hole.
+// readFull reads len(buf) bytes at an offset. If the file has become shorter, the missing
+// bytes read as zeros, so the file counts as changed unless a hole was there.
 func readFull(f *os.File, buf []byte, at int64) error {
 	n, err := f.ReadAt(buf, at)
 	if errors.Is(err, io.EOF) {
@@ -85,9 +85,9 @@ func readFull(f *os.File, buf []byte, at int64) error {
 	return err
 }
 
-// copyContent copies the content of a file, with its holes, by sharing the
-// blocks where the file system can. pace, if it is not nil, is asked before so
-// many bytes are written, and ends the copy with its error.
+// copyContent copies the content of a file, with its holes. It shares the blocks if the
+// file system can. If pace is not nil, it is called with the number of bytes before they
+// are written, and its error ends the copy.
 func copyContent(to, from *os.File, size int64, pace func(n int64) error) error {
 	if unix.IoctlFileClone(int(to.Fd()), int(from.Fd())) == nil {
 		return nil
@@ -125,10 +125,11 @@ func copyContent(to, from *os.File, size int64, pace func(n int64) error) error 
 	return to.Truncate(size)
 }
 
-// errUnsteady is that a file cannot be copied as it was at one moment.
+// errUnsteady means that a file changed while it was copied, so the copy is no state that
+// the file ever had.
 var errUnsteady = errors.New("it changed while it was read")
 
-// steady copies a file and fails where it changes meanwhile.
+// steady copies a file and fails if the file changes meanwhile.
 func steady(to, from *os.File, pace func(n int64) error) error {
 	var before, after unix.Stat_t
 	if err := unix.Fstat(int(from.Fd()), &before); err != nil {

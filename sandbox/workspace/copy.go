@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copyLayers makes one layer that says what several say, the highest first: of a
-// single one that a box works in it is a copy. Blocks are shared where the file
-// system can. A change of a box meanwhile may be in it or not, file by file; a
-// file that changes while it is copied is tried again, and then an error. The
-// store's lock is held.
+// copyLayers makes one new layer that has the content of several layers, given from the
+// highest to the lowest. A single layer is copied, for example one that a box works in.
+// Blocks are shared if the file system can. A change that a box makes meanwhile may be in
+// the copy or not, file by file. A file that changes while it is copied is copied again,
+// and is an error after copyTries times. The caller holds the store's lock.
 func (d *directory) copyLayers(m *meta, layers []string) (string, error) {
 	from, err := d.uppers(layers)
 	if err != nil {
@@ -36,7 +36,7 @@ func (d *directory) copyLayers(m *meta, layers []string) (string, error) {
 	return id, nil
 }
 
-// copyInto fills the new layer at a path with what others say.
+// copyInto fills the new layer at a path with the content of other layers.
 func (d *directory) copyInto(at string, from merged, c *copying) error {
 	to, err := openDir(d.root, at+"/"+upperDir)
 	if err != nil {
@@ -52,10 +52,10 @@ func (d *directory) copyInto(at string, from merged, c *copying) error {
 
 type copying struct {
 	m     *meta
-	left  int                 // entries that may still be copied
-	pace  func(n int64) error // as of copyContent; nil if nothing bounds it
-	prior *os.File            // an older copy to take unchanged files from; may be nil
-	root  *os.File            // of the new layer
+	left  int                 // number of entries that may still be copied
+	pace  func(n int64) error // as in copyContent; nil if nothing bounds the copy
+	prior *os.File            // older copy from which unchanged files are taken; may be nil
+	root  *os.File            // upper directory of the new layer
 	links map[[2]uint64]string
 }
 
@@ -81,7 +81,7 @@ func (c *copying) fill(to *os.File, from merged, at string) error {
 		if err == nil && e != nil {
 			err = c.one(to, from, path, name, e)
 		}
-		if err != nil && !errors.Is(err, unix.ENOENT) { // else it has gone meanwhile
+		if err != nil && !errors.Is(err, unix.ENOENT) { // ENOENT: the box has removed the file meanwhile
 			return fmt.Errorf("%s: %w", quotePath(path), err)
 		}
 	}
@@ -115,7 +115,7 @@ func (c *copying) one(to *os.File, from merged, path, name string, e *entry) err
 	return fmt.Errorf("a %s has no place in a layer", typeOf(e.st))
 }
 
-// ownAt is own for what cannot be opened.
+// ownAt does the same as own for a file that cannot be opened.
 func (c *copying) ownAt(dir *os.File, name string) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -151,7 +151,7 @@ func (c *copying) dir(to *os.File, from merged, path, name string) error {
 	return c.dress(dir, sub[0].dir)
 }
 
-// copyTries is how often a file is copied that a box changes meanwhile.
+// copyTries is how often a file that a box changes meanwhile is copied.
 const copyTries = 3
 
 func (c *copying) file(to *os.File, path, name string, e *entry) error {
@@ -188,9 +188,9 @@ func (c *copying) file(to *os.File, path, name string, e *entry) error {
 	return c.dress(f, from)
 }
 
-// again makes a file a second name of that in the older copy, where the two are
-// the same in every byte and attribute: frozen layers never change, so they may
-// share it. It costs to read both and writes nothing.
+// again makes a hard link to the file of the older copy if both files are the same in every
+// byte and attribute. Frozen layers never change, so they may share a file. again reads
+// both files and writes nothing.
 func (c *copying) again(to *os.File, path, name string, from *os.File) bool {
 	if c.prior == nil {
 		return false
@@ -204,7 +204,8 @@ func (c *copying) again(to *os.File, path, name string, from *os.File) bool {
 	if unix.Fstat(int(from.Fd()), &now) != nil || unix.Fstat(int(old.Fd()), &was) != nil {
 		return false
 	}
-	// A copy has the owner that all layers have, and no ctime of its own choice.
+	// Owner and ctime are not compared: all layers have the same owner, and nobody can set
+	// the ctime of a copy.
 	if now.Size != was.Size || now.Mtim != was.Mtim || now.Mode != was.Mode || now.Size > callBytes {
 		return false
 	}
@@ -224,7 +225,8 @@ func (c *copying) again(to *os.File, path, name string, from *os.File) bool {
 	return unix.Linkat(int(c.prior.Fd()), path, int(to.Fd()), name, 0) == nil
 }
 
-// dress gives a copy the attributes, owner, mode and times of what it is of.
+// dress gives a copy the attributes, mode and times of the original, and the owner of the
+// base.
 func (c *copying) dress(to, from *os.File) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(from.Fd()), &st); err != nil {
@@ -248,7 +250,7 @@ func (c *copying) dress(to, from *os.File) error {
 	return setTimes(to, &st)
 }
 
-// setTimes gives a file the time of its last change of another.
+// setTimes gives a file the modification time in st.
 func setTimes(f *os.File, st *unix.Stat_t) error {
 	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, st.Mtim}
 	return unix.UtimesNanoAt(int(f.Fd()), "", times, unix.AT_EMPTY_PATH)

@@ -19,31 +19,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrChanged is returned by Apply if the set has changed since the diff whose digest
-// Options.As is. Nothing was applied.
+// ErrChanged is returned by Apply if the set has changed since the diff whose digest is in
+// Options.As. Nothing was applied.
 var ErrChanged = errors.New("the set is not what was shown")
 
-// A person looks at a diff, thinks about it, and then applies it. Meanwhile a box
-// that works in the set can change it. The digest covers all that Apply takes:
-// paths, kinds, permissions, times, targets of links, attributes and content. Each
-// byte is read once: a unified diff is made from the bytes that go into its digest,
-// and Apply compares with the digest the very copy that it renames into place.
+// A person looks at a diff, thinks about it, and then applies it. Meanwhile a box that
+// works in the set can change it. The digest covers all that Apply takes: paths, kinds,
+// permissions, times, targets of links, attributes and content. Each byte is read once: a
+// unified diff is made from the same bytes as its digest, and Apply compares the digest
+// with the same copy that it renames into place.
 
 type sum = [sha256.Size]byte
 
-// digest adds up changes, one by one.
+// digest is the digest of a list of changes, which are added one by one.
 type digest struct {
 	open *open
 	all  hash.Hash
-	each map[string]sum    // of each path
-	took map[string]taking // of each file whose content is applied
+	each map[string]sum    // digest of each change, by path
+	took map[string]taking // digested parts of each file whose content is applied, by path
 }
 
-// taking is the digested part of a file that is not in its Change.
+// taking contains the digested parts of a file that are not in its Change.
 type taking struct {
 	content sum
 	attrs   map[string]string
-	err     error // for which it could not be read
+	err     error // error if the file could not be read
 }
 
 func (o *open) newDigest() *digest {
@@ -69,7 +69,7 @@ func (d *digest) String() string {
 	return hex.EncodeToString(d.all.Sum(nil))
 }
 
-// add adds a change, whose content is text where that was read already.
+// add adds a change. If the content was read already, it is in text.
 func (d *digest) add(ctx context.Context, c *Change, text *shownText) error {
 	h := sha256.New()
 	field := func(values ...string) {
@@ -105,13 +105,13 @@ func (d *digest) add(ctx context.Context, c *Change, text *shownText) error {
 	return nil
 }
 
-// copied reports whether Apply takes a file of the set for the change.
+// copied reports whether Apply copies a file of the set for the change.
 func (c *Change) copied() bool {
 	return c.Problem == "" && c.Type == typeFile && (c.Kind == Added || c.Kind == Modified || c.Kind == Attr)
 }
 
-// take reads what Apply would copy of a file. Of one that got other attributes
-// only, the content that is applied is the base's.
+// take reads what Apply would copy of a file. If only the attributes changed, Apply takes
+// the content of the base, so take does not read it.
 func (o *open) take(ctx context.Context, c *Change, text *shownText) (t taking) {
 	f, err := openFile(o.layers[c.layer].dir, c.name)
 	if err != nil {
@@ -131,7 +131,7 @@ func (o *open) take(ctx context.Context, c *Change, text *shownText) (t taking) 
 	return t
 }
 
-// sumFile is the digest of the content of a file.
+// sumFile returns the digest of the content of a file.
 func sumFile(ctx context.Context, f *os.File) (sum, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
@@ -142,9 +142,9 @@ func sumFile(ctx context.Context, f *os.File) (sum, error) {
 
 func all(at, size int64) (from, to int64, err error) { return at, size, nil }
 
-// sumOf is the digest of a content: its size and all blocks that are not zeros,
-// with their places. So it is the same however many holes the file has, and a
-// file of 8 EiB that is one hole costs nothing. next is as span.
+// sumOf returns the digest of a content: its size and all blocks that are not zeros, with
+// their places. So the digest does not depend on the holes of a file, and a file of 8 EiB
+// that is one hole costs nothing. next works like span.
 func sumOf(ctx context.Context, r io.ReaderAt, size int64, next func(at, size int64) (from, to int64, err error)) (sum, error) {
 	const block = 64 << 10
 	buf := make([]byte, min(block, size))
@@ -165,7 +165,7 @@ func sumOf(ctx context.Context, r io.ReaderAt, size int64, next func(at, size in
 			if err != nil && !errors.Is(err, io.EOF) {
 				return sum{}, err
 			}
-			clear(part[n:]) // it became shorter meanwhile
+			clear(part[n:]) // the file became shorter meanwhile
 			if !bytes.Equal(part, zeros[:len(part)]) {
 				h.Write(binary.LittleEndian.AppendUint64(nil, uint64(at)))
 				h.Write(part)
@@ -178,7 +178,7 @@ func sumOf(ctx context.Context, r io.ReaderAt, size int64, next func(at, size in
 	return sum(h.Sum(nil)), nil
 }
 
-// check compares a copy with what was digested of the file that it is of.
+// check compares a copy with the digest of the file that it was made from.
 func (d *digest) check(ctx context.Context, c *Change, copied *os.File, attributes map[string]string) error {
 	t, ok := d.took[c.name]
 	if !ok {
@@ -205,16 +205,16 @@ func (d *digest) check(ctx context.Context, c *Change, copied *os.File, attribut
 // errSwapped means that a box changed a file between the check and the copy.
 var errSwapped = errors.New("it changed in the set while it was copied, so it is not what was shown any more")
 
-// shownName is the record of what the last diff showed. It serves only to describe
+// shownName is the file that records what the last diff showed. It is used only to describe
 // what has changed since, and decides nothing.
 const shownName = "shown"
 
 type shown struct {
 	Digest string          `json:"digest"`
-	Paths  map[string]bool `json:"paths"` // the beginning of its sum and the path, in hexadecimal
+	Paths  map[string]bool `json:"paths"` // set of path digests: 8 bytes of the digest and the path, in hexadecimal
 }
 
-// remember records what a diff showed, unless that is too large.
+// remember records what a diff showed, unless the record would be too large.
 func (d *digest) remember() {
 	s := shown{Digest: d.String(), Paths: map[string]bool{}}
 	size := 0
@@ -225,14 +225,14 @@ func (d *digest) remember() {
 		}
 		s.Paths[key] = true
 	}
-	_ = writeJSON(d.open.dir, shownName, &s) // without it Apply only says less
+	_ = writeJSON(d.open.dir, shownName, &s) // without the record, Apply's error is less precise
 }
 
 func shownKey(path string, one sum) string {
 	return hex.EncodeToString(one[:8]) + hex.EncodeToString([]byte(path))
 }
 
-// differs describes what has changed since the digest was shown.
+// differs describes what has changed since the diff with that digest was shown.
 func (d *digest) differs(digest string) string {
 	const most = 10
 	var s shown
@@ -246,7 +246,7 @@ func (d *digest) differs(digest string) string {
 			paths = append(paths, path)
 		}
 	}
-	for key := range s.Paths { // it was shown, and does not differ from the base any more
+	for key := range s.Paths { // a path that was shown may not differ from the base any more
 		path, err := hex.DecodeString(key[min(16, len(key)):])
 		if _, still := d.each[string(path)]; err == nil && !still {
 			paths = append(paths, string(path))

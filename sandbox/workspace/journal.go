@@ -14,19 +14,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// scratchPrefix begins the names of files that are being applied. A token that
-// the journal names follows, so that an Apply that was killed can be tidied up
-// after, and nothing else is.
+// scratchPrefix begins the names of files that are being applied. After it comes the token
+// that the journal records, so that only the files of an Apply that was killed are removed
+// later.
 const scratchPrefix = ".belljar-"
 
-// journal is apply.json: what an Apply that is under way may have left in the
-// base besides what it applied.
+// journal is the content of apply.json. It records where a running Apply may have left
+// scratch files in the base.
 type journal struct {
 	Token string   `json:"token"`
-	Dirs  [][]byte `json:"dirs"` // where its scratch files are
+	Dirs  [][]byte `json:"dirs"` // directories with its scratch files, relative to the base
 }
 
-// maxMarks bounds the record of what was applied of a set that goes on.
+// maxMarks bounds the record of what was applied of a set that is still in use, in bytes.
 const maxMarks = 64 << 20
 
 // begin writes the journal.
@@ -54,7 +54,8 @@ func (a *applying) begin() error {
 	return err
 }
 
-// tidy removes what an Apply left that was interrupted.
+// tidy removes the scratch files of an interrupted Apply, and reports whether there was
+// one.
 func (o *open) tidy() (bool, error) {
 	if !o.has(journalName) {
 		return false, nil
@@ -70,7 +71,7 @@ func (o *open) tidy() (bool, error) {
 	for _, at := range j.Dirs {
 		dir, err := openDir(o.base, string(at))
 		if err != nil {
-			continue // it was to be made, or is gone
+			continue // the directory was not made yet, or was removed
 		}
 		names, err := listDir(dir)
 		for _, name := range names {
@@ -88,8 +89,8 @@ func (o *open) tidy() (bool, error) {
 	return true, nil
 }
 
-// marker adds to the record of what was applied of a set: a line for each file
-// with the time that its change got. A later change of it is then no conflict.
+// marker appends to the record of what was applied of a set: a line for each file with the
+// ctime that the file got. A later change of that file in the set is then not a conflict.
 type marker struct{ f *os.File }
 
 func openMarks(dir *os.File) (*marker, error) {
@@ -102,8 +103,8 @@ func openMarks(dir *os.File) (*marker, error) {
 
 func (m *marker) close() { m.f.Close() }
 
-// add notes a file. Where that fails, a later change of it is a conflict, which
-// a person sees.
+// add records a file. If that fails, a later change of the file in the set is a conflict,
+// which a person sees.
 func (m *marker) add(base *os.File, name string) {
 	dir, last, err := parentOf(base, name)
 	if err != nil {
@@ -117,7 +118,7 @@ func (m *marker) add(base *os.File, name string) {
 	_, _ = m.f.WriteString(base64.StdEncoding.EncodeToString([]byte(name)) + " " + strconv.FormatInt(st.Ctim.Nano(), 10) + "\n")
 }
 
-// readMarks reads that record.
+// readMarks reads the record that a marker writes.
 func (h *held) readMarks() (map[string]int64, error) {
 	text, err := readSmall(h.dir, appliedName, maxMarks)
 	if errors.Is(err, unix.ENOENT) {
@@ -133,7 +134,7 @@ func (h *held) readMarks() (map[string]int64, error) {
 		name, when, _ := strings.Cut(lines.Text(), " ")
 		file, err := base64.StdEncoding.DecodeString(name)
 		nanos, err2 := strconv.ParseInt(when, 10, 64)
-		if err == nil && err2 == nil { // else the last line of a crash
+		if err == nil && err2 == nil { // a crash can leave the last line incomplete
 			marks[string(file)] = nanos
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The directories of a layer: what is in it, and what overlayfs works with.
+// The directories of a layer: its content, and the work directory of overlayfs.
 const (
 	upperDir = "upper"
 	workDir  = "work"
@@ -19,8 +19,8 @@ func isLayerName(name string) bool {
 	return len(name) == 16 && strings.Trim(name, "0123456789abcdef") == ""
 }
 
-// newLayer makes an empty layer for a set, which belongs to whom the base
-// belongs to. The store's lock is held.
+// newLayer makes an empty layer for a set. The layer belongs to the owner of the base. The
+// caller holds the store's lock.
 func (d *directory) newLayer(m *meta) (string, error) {
 	id := newID()
 	if err := d.layerAt(layersDir, id, m); err != nil {
@@ -67,8 +67,8 @@ func (d *directory) furnish(at string, m *meta) error {
 	return own(dir, m)
 }
 
-// fit gives a directory of a layer its owner and permissions, and tries whether
-// it takes the attributes without which no directory can be replaced.
+// fit gives a directory of a layer its owner and permissions. It checks that the directory
+// takes the attributes that are needed to replace a directory.
 func (d *directory) fit(dir *os.File, m *meta) error {
 	const probe = overlayPrefix + "belljar"
 	if err := unix.Fsetxattr(int(dir.Fd()), probe, []byte("y"), 0); err != nil {
@@ -94,12 +94,12 @@ func own(f *os.File, m *meta) error {
 	return unix.Fchown(int(f.Fd()), int(m.UID), int(m.GID))
 }
 
-// upper opens what is in a layer.
+// upper opens the upper directory of a layer.
 func (d *directory) upper(layer string) (*os.File, error) {
 	return openDir(d.root, filepath.Join(layersDir, layer, upperDir))
 }
 
-// empty reports whether nothing was ever changed in a layer.
+// empty reports whether a layer has no changes.
 func (d *directory) empty(layer string) (bool, error) {
 	dir, err := d.upper(layer)
 	if err != nil {

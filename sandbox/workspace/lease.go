@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lease is the right to mount a set. The set is live until the lease is closed. The
-// caller must Close it, after the set was unmounted.
+// Lease is the right to mount a set. The set is live until the lease is closed. The caller
+// must unmount the set and then Close the Lease.
 type Lease struct {
 	ID   string
 	Base *os.File // the base directory
@@ -25,15 +25,14 @@ type Lease struct {
 	held  *held
 	pass  func() // see Settle
 	once  sync.Once
-	turn  chan struct{} // held while a checkpoint of a call is made
-	gone  chan struct{} // closed when the lease is
-	loose bool          // a checkpoint of a call was made; guarded by turn
+	turn  chan struct{} // semaphore, held while a checkpoint of a call is made
+	gone  chan struct{} // closed when the lease is closed
+	loose bool          // reports whether a checkpoint of a call was made; guarded by turn
 }
 
-// Use leases a set. It makes the set if it does not exist; Settle says from when on
-// changes of the base count as later. It fails with ErrLive
-// if the set is leased already, and with another error if it belongs to another
-// base or tenant.
+// Use leases a set. It makes the set if it does not exist; after Settle, changes of the
+// base count as later than the set. Use fails with ErrLive if the set is leased already,
+// and with another error if the set belongs to another base or tenant.
 func (s *Store) Use(id, tenant, base string, protect Protect) (*Lease, error) {
 	l, err := s.use(id, tenant, base, protect)
 	if err != nil {
@@ -67,14 +66,14 @@ func (s *Store) use(id, tenant, base string, protect Protect) (*Lease, error) {
 	return l, nil
 }
 
-// Settle waits until what is changed in the base counts as changed after the set
-// was made: at most one tick of the kernel's clock after Use. Until then Apply can
-// take a file that a person has just changed for one that the box saw. So nothing
-// may run in the set before Settle has returned.
+// Settle waits until a change of the base would count as later than the set: at most one
+// tick of the kernel's clock after Use. Until then, Apply can mistake a file that a person
+// has just changed for the file that the box saw. So nothing may run in the set before
+// Settle has returned.
 func (l *Lease) Settle() { l.pass() }
 
-// open takes the set and opens its base and layers. No other set can have the layer
-// of a fresh one, so no other is looked at for it. The caller holds the store's
+// open takes the set and opens its base and layers. If the set is fresh, no other set can
+// have its layer, so open does not look at the other sets. The caller holds the store's
 // lock.
 func (l *Lease) open(tenant, base string, fresh bool) error {
 	h, s := l.held, l.store
@@ -129,12 +128,12 @@ func (l *Lease) drop() {
 	l.held.close()
 }
 
-// Close waits for a checkpoint that is being made, and gives the set back. A set in
-// which nothing was ever changed is removed. Close may be called twice.
+// Close waits for a checkpoint that is being made, and releases the set. A set in which
+// nothing was ever changed is removed. Close may be called twice.
 func (l *Lease) Close() error {
 	var err error
 	l.once.Do(func() {
-		l.turn <- struct{}{} // for good
+		l.turn <- struct{}{} // never released, so no more checkpoints are made
 		close(l.gone)
 		if l.loose {
 			err = l.keepCalls()
@@ -149,26 +148,26 @@ func (l *Lease) Close() error {
 		l.drop()
 	})
 	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrBusy) {
-		return nil // somebody else looks after it
+		return nil // another program has removed the set or works on it
 	}
 	return err
 }
 
-// tidy removes what the mount had for its own work: a directory that nobody may
-// enter, at which an ordinary user's rm -r of all this would stop. The next
-// mount makes it again, and it only looks untidy where this fails.
+// tidy removes the directory that overlayfs made for its own work. Nobody may enter that
+// directory, so an ordinary user's rm -r of the store would stop there. The next mount
+// makes it again. If removing fails, it does no other harm.
 func (l *Lease) tidy() {
 	dir, err := os.Open(filepath.Join(l.store.path, layersDir, l.held.meta.Top, workDir))
 	if err != nil {
 		return
 	}
 	defer dir.Close()
-	_ = removeTree(dir, "work") // as the kernel calls it
+	_ = removeTree(dir, "work") // name that the kernel gives this directory
 }
 
 // touch records the present time as the last use of the set.
 func (h *held) touch() {
-	_ = unix.UtimesNanoAt(int(h.dir.Fd()), metaName, nil, 0) // it only looks older than it is
+	_ = unix.UtimesNanoAt(int(h.dir.Fd()), metaName, nil, 0) // if this fails, the set only looks older than it is
 }
 
 // unchanged reports whether the set has no changes and no checkpoints. It reads the
@@ -184,8 +183,8 @@ func (h *held) unchanged() bool {
 	return err == nil && none
 }
 
-// Dirs returns the paths of the layers, for a caller that cannot mount them by
-// descriptor: first Top, then Frozen.
+// Dirs returns the paths of the layers, first Top, then Frozen. It is for a caller that
+// cannot mount them by descriptor.
 func (l *Lease) Dirs() []string {
 	m := &l.held.meta
 	dirs := []string{filepath.Join(l.store.path, layersDir, m.Top)}
@@ -195,7 +194,7 @@ func (l *Lease) Dirs() []string {
 	return dirs
 }
 
-// The names in the directory of the top.
+// Names of the directories in Lease.Top.
 const (
 	Upper = upperDir
 	Work  = workDir

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A lock that was given back is free at once, also while programs start: each has a copy
-// of all descriptors from its fork to its execve.
+// TestLockIsFreeWhileProgramsStart checks that a released lock is free immediately, also
+// while programs start: each of them has a copy of all descriptors from its fork to its
+// execve.
 func TestLockIsFreeWhileProgramsStart(t *testing.T) {
 	dir, err := os.Open(t.TempDir())
 	must(t, err)

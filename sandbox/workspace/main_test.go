@@ -12,7 +12,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// childEnv makes this program apply a set: "store set".
+// childEnv names the directory of a store. If it is set, the test program applies the set
+// "set" of that store and ends.
 const childEnv = "BELLJAR_TEST_APPLY"
 
 func TestMain(m *testing.M) {
@@ -34,7 +35,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// store is a store and a base with one file in it.
+// store returns a store and an empty base directory.
 func store(t testing.TB) (s *Store, base string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,14 +47,14 @@ func store(t testing.TB) (s *Store, base string) {
 	return s, base
 }
 
-// put makes a file, and what directories it needs.
+// put writes a file, and makes the directories that it needs.
 func put(t testing.TB, path, text string) {
 	t.Helper()
 	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	must(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
-// top is where the box of a set would write.
+// top returns the directory to which the box of a set would write.
 func top(t testing.TB, s *Store, id string) string {
 	t.Helper()
 	h, err := s.hold(id)
@@ -62,21 +63,21 @@ func top(t testing.TB, s *Store, id string) string {
 	return filepath.Join(s.path, layersDir, h.meta.Top, upperDir)
 }
 
-// whiteout deletes a path of the base as overlayfs does.
+// whiteout marks a path of the base as deleted, in the way of overlayfs.
 func whiteout(t testing.TB, path string) {
 	t.Helper()
 	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	must(t, unix.Mknod(path, unix.S_IFCHR, 0))
 }
 
-// opaque makes a directory that hides the one below.
+// opaque makes a directory that hides the directory below it.
 func opaque(t testing.TB, path string) {
 	t.Helper()
 	must(t, os.MkdirAll(path, 0o755))
 	must(t, unix.Setxattr(path, attrOpaque, []byte("y"), 0))
 }
 
-// listed are changes as "kind type path", with what is special about them.
+// listed returns changes as "kind type path", with all that is special about each of them.
 func listed(all []Change) []string {
 	var text []string
 	for _, c := range all {
@@ -111,7 +112,7 @@ func diff(t testing.TB, s *Store, id string) []string {
 	return listed(d.Changes)
 }
 
-// tree is a directory as path -> type, mode and content.
+// tree returns the files of a directory by path, each with its type, mode and content.
 func tree(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}

@@ -14,7 +14,7 @@ import (
 // maxMarked bounds how many changed files a Mark remembers.
 const maxMarked = 100_000
 
-// Mark is the state of the top of a leased set at one moment, to find later
+// Mark is the state of the top of a leased set at one moment. It is used to find later
 // changes. Only one goroutine may use it.
 type Mark struct {
 	lease *Lease
@@ -28,8 +28,8 @@ type state struct {
 	ino      uint64
 	size     int64
 	modified unix.Timespec
-	changed  unix.Timespec // which nobody can set
-	opaque   bool          // a directory that hides those below it
+	changed  unix.Timespec // ctime, which no program can set
+	opaque   bool          // reports whether this is a directory that hides those below it
 }
 
 func stateOf(st *unix.Stat_t) state {
@@ -66,7 +66,7 @@ func (m *Mark) note(at string, dir *os.File) error {
 		path := join(at, name)
 		st, err := statAt(dir, name)
 		if err != nil || st == nil {
-			continue // gone meanwhile, or closed to us by its owner
+			continue // the entry was removed meanwhile, or its owner has closed the directory to us
 		}
 		if m.was[path] = stateOf(st); len(m.was) > maxMarked {
 			return fmt.Errorf("over %d changed files: %w", maxMarked, errBound)
@@ -139,8 +139,8 @@ func (s *since) add(path string, kind Kind, mode uint32) {
 	s.all = append(s.all, c)
 }
 
-// dir compares a directory of the top. below is what the layers under it have
-// there.
+// dir compares a directory of the top. below are the same directories of the layers under
+// the top.
 func (s *since) dir(at string, dir *os.File, below merged) error {
 	names, err := listDir(dir)
 	if err != nil {
@@ -173,8 +173,8 @@ func (s *since) dir(at string, dir *os.File, below merged) error {
 	return nil
 }
 
-// one lists an entry of the top if it changed. known is that something was
-// there before, and mine that it was in the top.
+// one lists an entry of the top if it changed. known reports whether the name existed
+// before, and mine whether it was in the top.
 func (s *since) one(path string, was state, known, mine bool, now state) {
 	switch {
 	case now.gone():
@@ -185,7 +185,7 @@ func (s *since) one(path string, was state, known, mine bool, now state) {
 		s.add(path, Added, now.mode)
 	case was.mode&unix.S_IFMT != now.mode&unix.S_IFMT:
 		s.add(path, Modified, now.mode)
-	case mine && !now.dir() && was.ino != now.ino: // what is copied up gets another one
+	case mine && !now.dir() && was.ino != now.ino: // a file that is copied up gets another inode
 		s.add(path, Modified, now.mode)
 	case !now.dir() && (was.size != now.size || was.modified != now.modified):
 		s.add(path, Modified, now.mode)
@@ -194,7 +194,7 @@ func (s *since) one(path string, was state, known, mine bool, now state) {
 	}
 }
 
-// under is what the layers below have at a name.
+// under returns the state of a name in the layers below, and whether they have it.
 func (s *since) under(name string, below merged) (state, bool) {
 	e, err := below.entry(name)
 	if err != nil || e == nil || e.whiteout {
@@ -203,16 +203,16 @@ func (s *since) under(name string, below merged) (state, bool) {
 	return stateOf(e.st), true
 }
 
-// into compares what is in a directory of the top.
+// into compares the content of a directory of the top.
 func (s *since) into(path, name string, dir *os.File, below merged) error {
 	sub, err := openDir(dir, name)
 	if err != nil {
-		return nil // gone meanwhile, or closed to us by its owner
+		return nil // the directory was removed meanwhile, or its owner has closed it to us
 	}
 	defer sub.Close()
 	under, _, err := below.enter(name)
 	if err != nil {
-		return nil // as above
+		return nil // for the same reasons
 	}
 	defer under.close()
 	if attr(sub, attrOpaque) != "y" {
@@ -224,8 +224,8 @@ func (s *since) into(path, name string, dir *os.File, below merged) error {
 	return s.dir(path, sub, nil)
 }
 
-// replaced lists the entries of an older directory that a new one of the same
-// name hides, without those that a whiteout hid before.
+// replaced lists the entries of an older directory that a new directory of the same name
+// hides. It leaves out entries that a whiteout hid before.
 func (s *since) replaced(path string, now *os.File, under merged) {
 	names, err := under.names()
 	if err != nil {
@@ -234,7 +234,7 @@ func (s *since) replaced(path string, now *os.File, under merged) {
 	for _, name := range names {
 		at := join(path, name)
 		if _, known := s.was[at]; known && !s.was[at].dir() {
-			continue // compared by itself
+			continue // Changes compares this entry by itself
 		}
 		e, err := under.entry(name)
 		if err != nil || e == nil || e.whiteout {

@@ -12,12 +12,12 @@ import (
 
 // layerDir is a directory of one layer.
 type layerDir struct {
-	layer int // counted from the top
+	layer int // number of the layer, counted from the top
 	dir   *os.File
 }
 
-// merged is one directory as the layers above the base make it, the highest
-// first.
+// merged is one directory as the layers above the base have it: the directory of each
+// layer, the highest first.
 type merged []layerDir
 
 func (m merged) close() {
@@ -40,7 +40,7 @@ func (d *directory) uppers(layers []string) (merged, error) {
 	return all, nil
 }
 
-// names are the names in any of the layers, in order.
+// names returns the names in any of the layers, sorted.
 func (m merged) names() ([]string, error) {
 	var all []string
 	for _, d := range m {
@@ -54,14 +54,14 @@ func (m merged) names() ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-// entry is what the layers say of a name.
+// entry is a name as the layers above the base show it.
 type entry struct {
-	at       layerDir // the directory that decides
+	at       layerDir // directory of the highest layer that has the name
 	st       *unix.Stat_t
 	whiteout bool
 }
 
-// entry looks a name up; nil where no layer has it.
+// entry looks a name up. It returns nil if no layer has the name.
 func (m merged) entry(name string) (*entry, error) {
 	for _, d := range m {
 		st, err := statAt(d.dir, name)
@@ -77,12 +77,12 @@ func (m merged) entry(name string) (*entry, error) {
 	return nil, nil //nolint:nilnil // documented
 }
 
-// isWhiteout reports whether an entry of a layer stands for what was deleted.
+// isWhiteout reports whether an entry of a layer marks a deleted file.
 func isWhiteout(dir *os.File, name string, st *unix.Stat_t) bool {
 	if kindOf(st) == unix.S_IFCHR {
 		return st.Rdev == 0
 	}
-	// The other form, of layers that hold no devices.
+	// The other form of a whiteout, for file systems without device files.
 	if !isRegular(st) || st.Size != 0 || attr(dir, attrOpaque) != "x" {
 		return false
 	}
@@ -94,8 +94,8 @@ func isWhiteout(dir *os.File, name string, st *unix.Stat_t) bool {
 	return attr(f, attrWhiteout) != ""
 }
 
-// enter opens a directory of the layers. opaque is that nothing of the base
-// shows in it.
+// enter opens a directory in the layers, down to a layer that hides those below it. opaque
+// reports whether the base is hidden as well.
 func (m merged) enter(name string) (sub merged, opaque bool, err error) {
 	for _, d := range m {
 		st, err := statAt(d.dir, name)
@@ -122,7 +122,7 @@ func (m merged) enter(name string) (sub merged, opaque bool, err error) {
 	return sub, false, nil
 }
 
-// join is the path of a name in a directory of a set.
+// join returns the path of a name in a directory of a set.
 func join(dir, name string) string {
 	if dir == "" {
 		return name

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PruneOptions say which sets Prune removes: those that match all of them.
+// PruneOptions select the sets that Prune removes: a set must match all of them.
 type PruneOptions struct {
 	// Unused is the time since the set's last use by a box, fork, checkpoint or
 	// apply. Zero matches every set.
 	Unused time.Duration
 	// Empty matches only sets without changes and checkpoints.
 	Empty bool
-	// DryRun removes nothing, and reports what would be.
+	// DryRun removes nothing, and reports what would be removed.
 	DryRun bool
 }
 
@@ -24,7 +24,7 @@ type PruneOptions struct {
 // should know.
 type Pruned struct {
 	Info
-	Removed bool   `json:"removed"` // with DryRun: would be
+	Removed bool   `json:"removed"` // with DryRun: whether the set would be removed
 	Kept    string `json:"kept,omitempty"`
 }
 
@@ -48,7 +48,7 @@ func (s *Store) Prune(ctx context.Context, opts PruneOptions) ([]Pruned, error) 
 		removed, err := s.prune(ctx, info.ID, opts)
 		switch {
 		case errors.Is(err, ErrNotFound):
-			continue // gone meanwhile
+			continue // the set was removed meanwhile
 		case err != nil:
 			p.Kept = err.Error()
 		case !removed:
@@ -67,7 +67,7 @@ func (s *Store) prune(ctx context.Context, id string, opts PruneOptions) (bool, 
 		return false, err
 	}
 	defer h.close()
-	// From here on no box begins to work in it.
+	// From now on no box begins to work in the set.
 	live, err := h.quiet()
 	if err != nil || live {
 		return false, err

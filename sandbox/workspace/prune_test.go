@@ -20,7 +20,7 @@ func TestPrune(t *testing.T) {
 	}
 	put(t, top(t, s, "changed")+"/x", "x")
 	put(t, top(t, s, "old")+"/x", "x")
-	reverted := top(t, s, "reverted") + "/file" // copied up, and as it was
+	reverted := top(t, s, "reverted") + "/file" // file that was copied up and is the same as in the base
 	put(t, reverted, "text\n")
 	info, err := os.Stat(base + "/file")
 	must(t, err)
@@ -78,8 +78,8 @@ func TestFullStoreNamesPrune(t *testing.T) {
 	}
 }
 
-// A file that a box changed and a person deleted is a conflict. One that the
-// box made or renamed, or that Apply removed, is not.
+// TestDeletedByAPerson checks that a file which a box changed and a person deleted is a
+// conflict. A file that the box made or renamed, or that Apply removed, is not a conflict.
 func TestDeletedByAPerson(t *testing.T) {
 	s, base := store(t)
 	for _, name := range []string{"edited", "saved", "renamed", "gone", "d/deep", "kept", "again"} {
@@ -117,8 +117,8 @@ func TestDeletedByAPerson(t *testing.T) {
 	}
 }
 
-// A file that Apply removed itself, after it had been seen, is not a conflict
-// either.
+// TestDeletedByApply checks that a file which Apply removed after a diff had recorded it is
+// not a conflict either.
 func TestDeletedByApply(t *testing.T) {
 	s, base := store(t)
 	put(t, base+"/the-file", "old")
@@ -127,7 +127,7 @@ func TestDeletedByApply(t *testing.T) {
 	defer l.Close()
 	dir := top(t, s, "set")
 	put(t, dir+"/the-file", "new")
-	diff(t, s, "set") // diff sees the set
+	diff(t, s, "set") // diff records the file as seen
 	must(t, os.Remove(dir+"/the-file"))
 	whiteout(t, dir+"/the-file")
 	_, err = s.Apply(t.Context(), "set", Options{Protected: true, Live: true})

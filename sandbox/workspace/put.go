@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errMoved is that the base is not what it was when it was compared.
+// errMoved means that the base has changed since it was compared.
 var errMoved = errors.New("it was changed in the workspace a moment ago")
 
-// put makes one path of the base what it is in the set.
+// put gives one path of the base the state that it has in the set.
 func (a *applying) put(ctx context.Context, c *Change) error {
 	dir, name, err := parentOf(a.base, c.name)
 	if err != nil {
@@ -37,13 +37,13 @@ func (a *applying) put(ctx context.Context, c *Change) error {
 	case c.Type == typeDir && c.WasType != "":
 		return a.replaceByDir(c, dir, name)
 	case c.Type == typeDir:
-		return nil // its permissions come last
+		return nil // run sets the permissions of directories last
 	case c.Kind == Mode:
 		return a.chmod(c)
 	case c.Kind == Touched:
 		return a.touch(c, dir, name)
 	case c.WasType == typeDir:
-		// Nothing is in it any more.
+		// The entries of the directory were removed before.
 		if err := unix.Unlinkat(fd, name, unix.AT_REMOVEDIR); err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (a *applying) put(ctx context.Context, c *Change) error {
 	return a.replace(ctx, c, dir, name)
 }
 
-// still checks that a path of the base is what it was compared as.
+// still checks that a path of the base has not changed since it was compared.
 func (a *applying) still(c *Change, dir *os.File, name string) error {
 	now, err := statAt(dir, name)
 	switch {
@@ -60,9 +60,9 @@ func (a *applying) still(c *Change, dir *os.File, name string) error {
 	case (now == nil) != (c.was == nil):
 		return errMoved
 	case now == nil || isDir(now) && isDir(c.was):
-		return nil // a directory changes with what is in it
+		return nil // a directory changes with its entries
 	case now.Ino == c.was.Ino && a.linked[now.Ino]:
-		// Another name of it was applied a moment ago, which it shows.
+		// Another name of the same file was just applied, which changed the ctime.
 		if now.Size != c.was.Size || now.Mtim != c.was.Mtim {
 			return errMoved
 		}
@@ -72,13 +72,13 @@ func (a *applying) still(c *Change, dir *os.File, name string) error {
 	return nil
 }
 
-// scratch is a name beside a target that nothing else has.
+// scratch returns a name for a scratch file. Nothing else in the base has that name.
 func (a *applying) scratch() string {
 	a.last++
 	return scratchPrefix + a.token + "-" + strconv.Itoa(a.last)
 }
 
-// ours gives a directory that is not in its place yet to the owner of the base.
+// ours gives a directory that is not in its place yet the owner of the base and a mode.
 func (a *applying) ours(dir *os.File, name string, mode uint32) error {
 	f, err := openDir(dir, name)
 	if err != nil {
@@ -91,13 +91,13 @@ func (a *applying) ours(dir *os.File, name string, mode uint32) error {
 	return unix.Fchmod(int(f.Fd()), mode)
 }
 
-// mkdir makes a directory where nothing is.
+// mkdir makes a directory at a path where nothing exists.
 func (a *applying) mkdir(c *Change, dir *os.File, name string) error {
 	_, err := a.putDir(c, dir, name, unix.RENAME_NOREPLACE)
 	return moved(err)
 }
 
-// replaceByDir puts a directory where something else is.
+// replaceByDir replaces a file or a link by a directory.
 func (a *applying) replaceByDir(c *Change, dir *os.File, name string) error {
 	before, err := a.putDir(c, dir, name, unix.RENAME_EXCHANGE)
 	if err != nil {
@@ -106,8 +106,8 @@ func (a *applying) replaceByDir(c *Change, dir *os.File, name string) error {
 	return unix.Unlinkat(int(dir.Fd()), before, 0)
 }
 
-// putDir makes a directory, open to its owner until all is in it, and renames it to name. before is
-// the name that RENAME_EXCHANGE leaves the earlier file under.
+// putDir makes a directory, which its owner can write until it is filled, and renames it to
+// name. before is the name that the earlier file has after RENAME_EXCHANGE.
 func (a *applying) putDir(c *Change, dir *os.File, name string, flags uint) (before string, err error) {
 	scratch := a.scratch()
 	if err := unix.Mkdirat(int(dir.Fd()), scratch, 0o700); err != nil {
@@ -123,7 +123,7 @@ func (a *applying) putDir(c *Change, dir *os.File, name string, flags uint) (bef
 	return scratch, err
 }
 
-// replace puts a file or a link in its place, over a file or a link.
+// replace puts a file or a link into its place. It replaces a file or a link that is there.
 func (a *applying) replace(ctx context.Context, c *Change, dir *os.File, name string) error {
 	scratch := a.scratch()
 	err := a.makeFile(ctx, c, dir, scratch)
@@ -138,7 +138,7 @@ func (a *applying) replace(ctx context.Context, c *Change, dir *os.File, name st
 	return err
 }
 
-// moved is the error of a rename over what should not have been there.
+// moved returns errMoved for a rename onto a path at which nothing should exist.
 func moved(err error) error {
 	if errors.Is(err, unix.EEXIST) {
 		return errMoved
@@ -146,7 +146,7 @@ func moved(err error) error {
 	return err
 }
 
-// makeFile makes what the set has at a path under another name.
+// makeFile makes a copy of the file of the set under a scratch name.
 func (a *applying) makeFile(ctx context.Context, c *Change, dir *os.File, scratch string) error {
 	if c.Type == typeLink {
 		if err := unix.Symlinkat(c.Target, int(dir.Fd()), scratch); err != nil {
@@ -172,7 +172,7 @@ func (a *applying) makeFile(ctx context.Context, c *Change, dir *os.File, scratc
 	to := os.NewFile(uintptr(fd), scratch)
 	defer to.Close()
 	content := from
-	if c.Kind == Attr { // else a box could change the content as well
+	if c.Kind == Attr { // with the content of the set, a box could change the content as well
 		if content, err = openFile(a.base, c.name); err != nil {
 			return err
 		}
@@ -193,8 +193,8 @@ func (a *applying) makeFile(ctx context.Context, c *Change, dir *os.File, scratc
 	return a.finishFile(to, all, c.st)
 }
 
-// finishFile gives a copy its attributes, and what the comparison found of its
-// permissions and time.
+// finishFile gives a copy its attributes, and the permissions and the time that the
+// comparison found.
 func (a *applying) finishFile(to *os.File, all map[string]string, st *unix.Stat_t) error {
 	for name, value := range all {
 		if err := unix.Fsetxattr(int(to.Fd()), name, []byte(value), 0); err != nil && !errors.Is(err, unix.ENOTSUP) {
@@ -216,7 +216,7 @@ func (a *applying) finishFile(to *os.File, all map[string]string, st *unix.Stat_
 // chmod gives a path of the base the permissions that it has in the set.
 func (a *applying) chmod(c *Change) error {
 	if isDir(c.st) && c.Kind == Added && c.st.Mode&0o777 == c.st.Mode&0o777|0o700 {
-		return nil // it was made with them
+		return nil // the directory was made with them
 	}
 	fd, err := openBeneath(a.base, c.name, unix.O_PATH)
 	if err != nil {
@@ -230,7 +230,7 @@ func (a *applying) chmod(c *Change) error {
 	if kindOf(&now) != kindOf(c.st) {
 		return errMoved
 	}
-	// A path descriptor can be named, and only so (openat(2), O_PATH).
+	// A descriptor with O_PATH can be changed only by this name (openat(2), O_PATH).
 	if err := unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), c.st.Mode&0o777); err != nil {
 		return err
 	}

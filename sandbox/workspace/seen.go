@@ -11,16 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// seenName is the file that lists the paths which the set changed while the base
-// had them: one path on each line, with a "-" before it after Apply itself removed
-// the file. If another such file is missing from the base, a person deleted it.
+// seenName is the file that lists the paths which the set changed while the base had them,
+// one path on each line, in base64. After Apply itself has removed a file, a line with its
+// path behind a "-" is added. If another path of the list is missing from the base, a
+// person deleted it.
 //
-// The layers do not show this. A file that was copied up has an attribute for it,
-// but a renamed file has it too. A file that replaced the old one by a rename,
-// which is how editors save, does not have it.
+// The layers do not show this. A file that was copied up has an attribute for it, but a
+// renamed file has it too. A file that replaced the old one by a rename, which is how
+// editors save, does not have it.
 const seenName = "seen"
 
-// readSeen reads that record.
+// readSeen reads the record seenName.
 func (h *held) readSeen() (map[string]bool, error) {
 	text, err := readSmall(h.dir, seenName, maxMarks)
 	if errors.Is(err, unix.ENOENT) {
@@ -34,7 +35,7 @@ func (h *held) readSeen() (map[string]bool, error) {
 	lines.Buffer(nil, 2*maxPath)
 	for lines.Scan() {
 		name, gone := strings.CutPrefix(lines.Text(), "-")
-		if path, err := base64.StdEncoding.DecodeString(name); err == nil { // else the last line of a crash
+		if path, err := base64.StdEncoding.DecodeString(name); err == nil { // a crash can leave the last line incomplete
 			if gone {
 				delete(seen, string(path))
 			} else {
@@ -45,8 +46,8 @@ func (h *held) readSeen() (map[string]bool, error) {
 	return seen, nil
 }
 
-// addSeen adds paths to the record, each behind prefix. Where that fails, or the
-// record is as long as it may be, such a file counts as added later.
+// addSeen adds paths to the record seenName, each behind prefix. If that fails, or the
+// record has its maximum length, such a file counts as added later.
 func (h *held) addSeen(prefix string, paths []string) {
 	if len(paths) == 0 {
 		return
@@ -59,7 +60,7 @@ func (h *held) addSeen(prefix string, paths []string) {
 	defer f.Close()
 	var text strings.Builder
 	if !endsLine(f) {
-		text.WriteByte('\n') // after a crash
+		text.WriteByte('\n') // ends a line that a crash left incomplete
 	}
 	for _, path := range paths {
 		text.WriteString(prefix + base64.StdEncoding.EncodeToString([]byte(path)) + "\n")
@@ -69,7 +70,7 @@ func (h *held) addSeen(prefix string, paths []string) {
 	}
 }
 
-// endsLine reports whether what is added to a file begins a line.
+// endsLine reports whether text that is appended to a file begins a new line.
 func endsLine(f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil || info.Size() == 0 {
@@ -80,9 +81,9 @@ func endsLine(f *os.File) bool {
 	return err == nil && last[0] == '\n'
 }
 
-// see adds to the record what the top has now and the base as well. It is done
-// when a box gives the set back and with each checkpoint; what a person deletes
-// before is not told from what was not there.
+// see adds to the record the paths that both the top and the base have now. It is called
+// when a box releases the set and at each checkpoint. If a person deletes a file before
+// that, it looks like a file that was never in the base.
 func (h *held) see() {
 	base, err := openBase(&h.meta, false)
 	if err != nil {
@@ -148,7 +149,7 @@ func (l *looking) enter(path, name string, top, base *os.File) {
 	l.dir(path, sub, old)
 }
 
-// records are the files of the set that a fork of it needs as well.
+// records returns the files of the set that a fork needs as well.
 func (h *held) records() (map[string][]byte, error) {
 	all := map[string][]byte{}
 	for _, name := range []string{appliedName, seenName} {

@@ -25,27 +25,27 @@ const (
 	appliedName = "applied"
 )
 
-// meta is set.json.
+// meta is the content of set.json.
 type meta struct {
 	Version     int          `json:"version"`
 	Base        string       `json:"base"`
-	Tenant      string       `json:"tenant,omitempty"` // whose boxes use it; empty where no box made it
-	Dev         uint64       `json:"dev"`              // which directory the base is
+	Tenant      string       `json:"tenant,omitempty"` // tenant whose boxes use the set; empty if no box made it
+	Dev         uint64       `json:"dev"`              // device number of the base when the set was made
 	Ino         uint64       `json:"ino"`
-	UID         uint32       `json:"uid"` // whom it belongs to, and so all layers
+	UID         uint32       `json:"uid"` // owner of the base, and so of all layers
 	GID         uint32       `json:"gid"`
-	Perm        uint32       `json:"perm"` // its permissions when the set was made
+	Perm        uint32       `json:"perm"` // permissions of the base when the set was made
 	Created     time.Time    `json:"created"`
 	Since       time.Time    `json:"since"`
 	Protect     Protect      `json:"protect"`
 	Top         string       `json:"top"`
-	Calls       int          `json:"calls,omitempty"`  // checkpoints of calls there ever were
-	Layers      []string     `json:"layers,omitempty"` // frozen, the highest first
+	Calls       int          `json:"calls,omitempty"`  // number of checkpoints of calls since the set was made
+	Layers      []string     `json:"layers,omitempty"` // frozen layers, the highest first
 	Checkpoints []checkpoint `json:"checkpoints,omitempty"`
 }
 
-// Protect is which paths of the base Apply leaves alone, as it was asked for when
-// the set was made. The caller decides which they are.
+// Protect is the caller's choice, made with the set, of paths of the base that Apply leaves
+// alone. The caller decides which paths that means.
 type Protect struct {
 	Off  bool     `json:"off,omitempty"`
 	Also []string `json:"also,omitempty"`
@@ -55,14 +55,14 @@ type checkpoint struct {
 	Name   string    `json:"name"`
 	Time   time.Time `json:"time"`
 	Layers []string  `json:"layers,omitempty"`
-	Call   bool      `json:"call,omitempty"` // made after a call, and dropped when there are newer ones
-	Note   string    `json:"note,omitempty"` // what the call was
-	Boot   string    `json:"boot,omitempty"` // which boot of the machine, until it is known to be on the disk
+	Call   bool      `json:"call,omitempty"` // reports whether it was made after a call, so newer ones may push it out
+	Note   string    `json:"note,omitempty"` // description of the call
+	Boot   string    `json:"boot,omitempty"` // ID of the boot in which it was made; empty once it is on the disk
 }
 
 const metaVersion = 1
 
-// all are the layers that the set needs.
+// all returns the layers that the set needs.
 func (m *meta) all() []string {
 	all := append([]string{m.Top}, m.Layers...)
 	for _, c := range m.Checkpoints {
@@ -71,7 +71,7 @@ func (m *meta) all() []string {
 	return all
 }
 
-// held is the directory of a set, held open, and what it said when it was read.
+// held is the open directory of a set, with the content of set.json when it was last read.
 type held struct {
 	store *directory
 	id    string
@@ -112,8 +112,8 @@ func (h *held) unlock() {
 	h.locks = nil
 }
 
-// alone takes the store's lock until close, and checks that the set was not
-// discarded before.
+// alone takes the store's lock until unlock, and checks that the set was not discarded
+// before.
 func (h *held) alone() error {
 	l, err := h.store.lock()
 	if err != nil {
@@ -167,7 +167,7 @@ func (h *held) has(name string) bool {
 	return unix.Fstatat(int(h.dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
 }
 
-// busy takes the set for this program until close.
+// busy takes the set for this program until unlock, and reads set.json again.
 func (h *held) busy(how int) error {
 	l, err := waitLock(h.dir, busyName, how)
 	if err != nil {
@@ -177,7 +177,7 @@ func (h *held) busy(how int) error {
 	return h.read()
 }
 
-// busyWithin is busy, but waits only until ctx ends.
+// busyWithin does the same as busy, but waits only until ctx ends.
 func (h *held) busyWithin(ctx context.Context) error {
 	for {
 		l, err := tryLock(h.dir, busyName, unix.LOCK_EX)
@@ -196,9 +196,9 @@ func (h *held) busyWithin(ctx context.Context) error {
 	}
 }
 
-// quiet takes the set from boxes until close; live is that one works in it. A caller
-// that only asks whether one does also holds the lock for a moment, so it is tried a
-// few times.
+// quiet keeps boxes from using the set until unlock; live reports that a box works in it. A
+// caller that only checks for a box also holds the lock for a short time, so quiet tries
+// several times.
 func (h *held) quiet() (live bool, err error) {
 	const tries, pause = 10, 2 * time.Millisecond
 	for range tries {
@@ -215,8 +215,7 @@ func (h *held) quiet() (live bool, err error) {
 	return true, nil
 }
 
-// writeJSON writes a small file so that after a crash there is the old one or
-// the new one.
+// writeJSON replaces a small file. After a crash, either the old or the new file exists.
 func writeJSON(dir *os.File, name string, what any) error {
 	d, err := newDraft(dir, name, what)
 	if err != nil {
@@ -225,7 +224,7 @@ func writeJSON(dir *os.File, name string, what any) error {
 	return d.place()
 }
 
-// draft is a small file that is on the disk and not in its place yet.
+// draft is a small file that is on the disk, but does not have its name yet.
 type draft struct {
 	dir           *os.File
 	name, scratch string
@@ -242,7 +241,7 @@ func newDraft(dir *os.File, name string, what any) (*draft, error) {
 
 func (d *draft) drop() { _ = unix.Unlinkat(int(d.dir.Fd()), d.scratch, 0) }
 
-// place puts the draft in the place of the present file, durably.
+// place renames the draft to its name, over the present file, and makes that durable.
 func (d *draft) place() error {
 	err := unix.Renameat(int(d.dir.Fd()), d.scratch, int(d.dir.Fd()), d.name)
 	if err == nil {
@@ -256,7 +255,7 @@ func (d *draft) place() error {
 	return nil
 }
 
-// newJSON writes a small file that is not there yet.
+// newJSON writes a new small file. It fails if the file exists.
 func newJSON(dir *os.File, name string, what any) error {
 	text, err := json.Marshal(what)
 	if err != nil {
@@ -268,7 +267,7 @@ func newJSON(dir *os.File, name string, what any) error {
 	return newFile(dir, name, text)
 }
 
-// newFile writes a small file that is not there yet, durably.
+// newFile writes a new small file durably. It fails if the file exists.
 func newFile(dir *os.File, name string, text []byte) error {
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -282,7 +281,7 @@ func newFile(dir *os.File, name string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// readSmall reads a whole file of our own.
+// readSmall reads a whole file of belljar's own, of at most most bytes.
 func readSmall(dir *os.File, name string, most int64) ([]byte, error) {
 	fd, err := openBeneath(dir, name, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
@@ -317,8 +316,8 @@ func (s *Store) create(id, base string, protect Protect) error {
 	return err
 }
 
-// begin is Create with the store's lock held. Changes of the base count as later
-// than the set from when pass has returned: see settle.
+// begin is Create with the store's lock held. After pass has returned, changes of the base
+// count as later than the set: see settle.
 func (s *Store) begin(id, tenant, base string, protect Protect) (pass func(), err error) {
 	pass = func() {}
 	if err := s.room(id); err != nil {
@@ -341,8 +340,8 @@ func (s *Store) begin(id, tenant, base string, protect Protect) (pass func(), er
 	return pass, nil
 }
 
-// room says whether there may be one more set, of that name. The store's lock
-// is held.
+// room returns an error if one more set of that name cannot be made. The caller holds the
+// store's lock.
 func (d *directory) room(id string) error {
 	if err := CheckName(id); err != nil {
 		return err
@@ -359,8 +358,8 @@ func (d *directory) room(id string) error {
 	return nil
 }
 
-// enter puts a new set into the store, with the records of the one that it
-// comes from. The store's lock is held.
+// enter puts a new set into the store, with the records of the set that it was forked from.
+// The caller holds the store's lock.
 func (d *directory) enter(id string, m *meta, records map[string][]byte) error {
 	one, err := d.draft(m, records)
 	if err != nil {
@@ -369,14 +368,14 @@ func (d *directory) enter(id string, m *meta, records map[string][]byte) error {
 	return one.place(id)
 }
 
-// setDraft is the directory of a set that is not in its place yet: a set is
-// there whole, or not at all.
+// setDraft is the directory of a set that does not have its name yet. So a set exists
+// either completely or not at all.
 type setDraft struct {
 	store   *directory
 	scratch string
 }
 
-// draft writes a set elsewhere, where it is collected if nothing comes of it.
+// draft writes a set under a scratch name. If it is not used, collect removes it.
 func (d *directory) draft(m *meta, records map[string][]byte) (*setDraft, error) {
 	scratch := newDir + "/" + newID()
 	if err := unix.Mkdirat(int(d.root.Fd()), scratch, 0o700); err != nil {
@@ -398,7 +397,7 @@ func (d *directory) draft(m *meta, records map[string][]byte) (*setDraft, error)
 	return &setDraft{d, scratch}, nil
 }
 
-// place makes it the set of a name.
+// place gives the draft the name of its set.
 func (d *setDraft) place(id string) error {
 	root := int(d.store.root.Fd())
 	if err := unix.Renameat2(root, d.scratch, root, setsDir+"/"+id, unix.RENAME_NOREPLACE); err != nil {
@@ -407,8 +406,8 @@ func (d *setDraft) place(id string) error {
 	return syncDir(d.store.root, setsDir)
 }
 
-// openBase opens the base directory of a set. A new one learns from it what it
-// is; any other checks that it still is that directory.
+// openBase opens the base directory of a set. If the set is fresh, openBase fills in the
+// facts about the base; otherwise it checks that the directory is still the same.
 func openBase(m *meta, fresh bool) (*os.File, error) {
 	if !filepath.IsAbs(m.Base) || !utf8.ValidString(m.Base) {
 		return nil, fmt.Errorf("workspace %q: its path must be absolute and UTF-8", m.Base)
@@ -427,7 +426,7 @@ func openBase(m *meta, fresh bool) (*os.File, error) {
 	case fresh:
 		m.Dev, m.Ino, m.UID, m.GID, m.Perm = st.Dev, st.Ino, st.Uid, st.Gid, st.Mode&0o777
 	case m.Ino != st.Ino:
-		// Device numbers may be others after a reboot.
+		// Device numbers may have changed after a reboot, so they are not compared.
 		err = fmt.Errorf("%w: %s is not the directory that the set was made for; discard the set", ErrTorn, m.Base)
 	case m.UID != st.Uid || m.GID != st.Gid:
 		err = fmt.Errorf("%w: %s belongs to %d:%d now, and its layers to %d:%d; give it back, or discard the set", ErrTorn, m.Base, st.Uid, st.Gid, m.UID, m.GID)
@@ -439,12 +438,12 @@ func openBase(m *meta, fresh bool) (*os.File, error) {
 	return dir, nil
 }
 
-// settle returns a time that divides: what was changed before the call has an
-// earlier time, and what is changed after pass has returned has a later one. Files
-// get the time of the last tick of the clock or a finer one, but never one that is
-// still to come. So what is changed after the call can have an earlier time until
-// the next tick, which pass waits for. The caller does meanwhile what else has to be
-// done. Where a file can be given the exact time, nothing is waited for.
+// settle returns a time that divides changes: a file that was changed before the call has
+// an earlier time, and a file that is changed after pass has returned has a later one.
+// Files get the time of the last tick of the clock or a finer one, but never a time in the
+// future. So a file that is changed after the call can have an earlier time until the next
+// tick, and pass waits for that tick. The caller can do other work before it calls pass. If
+// a file can be given the exact time, pass does not wait.
 func settle() (divides time.Time, pass func()) {
 	divides = time.Now().UTC()
 	return divides, func() {
@@ -460,16 +459,16 @@ func settle() (divides time.Time, pass func()) {
 			if !last.Before(divides) {
 				return
 			}
-			// A tick that is due can be late, and there is no way to wait for it.
+			// A tick can be late, and no system call waits for it.
 			<-time.After(max(time.Until(last.Add(time.Duration(tick.Nano()))), 100*time.Microsecond))
 		}
 	}
 }
 
-// exact reports whether what is changed from now on has a time after t: since Linux
-// 6.13, a file that was looked at gets the exact time at its next change, and from
-// then on no file of the machine gets an earlier one. Older kernels give the time of
-// the last tick. See Documentation/filesystems/multigrain-ts.rst.
+// exact reports whether a file that is changed from now on has a time after t: since Linux
+// 6.13, a file whose times were read gets the exact time at its next change, and after that
+// no file of the machine gets an earlier time. Older kernels give the time of the last
+// tick. See Documentation/filesystems/multigrain-ts.rst.
 func exact(t time.Time) bool {
 	fd, err := unix.MemfdCreate("time", unix.MFD_CLOEXEC)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Errors of a store. The errors that wrap them say which set, and what to do.
+// Errors of a store. The errors that wrap them name the set and say what to do.
 var (
 	ErrNotFound = errors.New("there is no such set")
 	ErrExists   = errors.New("there is a set of that name already")
@@ -24,15 +24,15 @@ var (
 // Bounds of a store.
 const (
 	maxSets        = 256
-	maxLayers      = 64 // of one set, its top included; overlayfs takes 500
-	maxCheckpoints = 64 // of one set
+	maxLayers      = 64 // layers of one set, its top included; overlayfs takes 500
+	maxCheckpoints = 64 // checkpoints of one set
 	maxMeta        = 1 << 20
 	maxName        = 64
 	lockPatience   = 5 * time.Second
 )
 
-// Store is a directory of sets. Its methods are safe for concurrent use, by
-// several programs as well.
+// Store is a directory of sets. Its methods are safe for concurrent use. Several programs
+// may use the same directory.
 type Store struct{ directory }
 
 // The directories of a store.
@@ -42,7 +42,7 @@ const (
 	newDir    = "new"
 	trashDir  = "trash"
 	lockName  = "lock"
-	applyName = "apply" // locked while something is applied
+	applyName = "apply" // file that is locked while a set is applied
 )
 
 // Open opens the store in a directory. It makes the directory, closed to other
@@ -81,8 +81,8 @@ func (d *directory) prepare() error {
 			return fmt.Errorf("make %s: %w", name, err)
 		}
 	}
-	// The rest that a crash has left. Where another program is at work, it
-	// waits.
+	// collect removes what a crash has left. If another program works in the store, that is
+	// put off until a later Open.
 	l, err := tryLock(d.root, lockName, unix.LOCK_EX)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (d *directory) prepare() error {
 	return nil
 }
 
-// Close waits until what was discarded is removed.
+// Close waits until discarded sets are removed from the disk.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -108,31 +108,31 @@ func (s *Store) Close() error {
 	return s.root.Close()
 }
 
-// Info is what is known of a set without looking into its layers.
+// Info describes a set without looking into its layers.
 type Info struct {
 	ID          string       `json:"id"`
-	Tenant      string       `json:"tenant,omitempty"` // whose it is, where a box made it
+	Tenant      string       `json:"tenant,omitempty"` // tenant of the set, if a box made it
 	Base        string       `json:"base"`             // directory of the host
 	Created     time.Time    `json:"created"`
-	Used        time.Time    `json:"used"`   // by a box, or a fork or the like, for the last time
-	Since       time.Time    `json:"since"`  // what changed in the base from here on is a conflict
-	Layers      int          `json:"layers"` // frozen ones
-	Live        bool         `json:"live"`   // a box works in it
+	Used        time.Time    `json:"used"`   // time of the last use by a box, fork, checkpoint or apply
+	Since       time.Time    `json:"since"`  // changes of the base after this time are conflicts
+	Layers      int          `json:"layers"` // number of frozen layers
+	Live        bool         `json:"live"`   // reports whether a box works in it
 	Interrupted bool         `json:"interrupted,omitempty"`
 	Checkpoints []Checkpoint `json:"checkpoints,omitempty"`
-	Torn        string       `json:"torn,omitempty"` // why it cannot be used
+	Torn        string       `json:"torn,omitempty"` // reason why the set cannot be used
 }
 
 // Checkpoint is a state of a set to which it can be rolled back.
 type Checkpoint struct {
 	Name string    `json:"name"`
 	Time time.Time `json:"time"`
-	Call bool      `json:"call,omitempty"` // made by itself after a call
-	Note string    `json:"note,omitempty"` // what that call was
+	Call bool      `json:"call,omitempty"` // reports whether it was made automatically after a call
+	Note string    `json:"note,omitempty"` // description of that call
 }
 
-// List is what the store holds, by name. A damaged set is listed with what is
-// wrong with it.
+// List returns the sets of the store, sorted by name. A damaged set is listed with the
+// reason in Torn.
 func (s *Store) List() ([]Info, error) {
 	ids, err := s.ids()
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *Store) List() ([]Info, error) {
 	for _, id := range ids {
 		info, err := s.info(id, users)
 		if errors.Is(err, ErrNotFound) {
-			continue // gone meanwhile
+			continue // the set was removed meanwhile
 		}
 		if err != nil {
 			info = Info{ID: id, Torn: err.Error()}
@@ -153,7 +153,7 @@ func (s *Store) List() ([]Info, error) {
 	return all, nil
 }
 
-// Info is what is known of one set.
+// Info returns what is known of one set.
 func (s *Store) Info(id string) (Info, error) {
 	ids, err := s.ids()
 	if err != nil {

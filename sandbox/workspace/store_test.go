@@ -38,7 +38,7 @@ func TestForkAndRollback(t *testing.T) {
 	if text := read(t, s, "set", "text"); text != "one\n" {
 		t.Errorf("got %q", text)
 	}
-	// The fork lives without the set, with its checkpoint.
+	// The fork is still usable after the set is discarded, and so is its checkpoint.
 	must(t, s.Discard("set"))
 	if text := read(t, s, "fork", "text"); text != "two\n" {
 		t.Errorf("got %q", text)
@@ -57,7 +57,7 @@ func TestForkAndRollback(t *testing.T) {
 	}
 }
 
-// read is a file as the set has it.
+// read returns a file as the set has it.
 func read(t testing.TB, s *Store, id, path string) string {
 	t.Helper()
 	h, err := s.hold(id)
@@ -87,7 +87,7 @@ func TestALiveSet(t *testing.T) {
 	if err := s.Discard("set"); !errors.Is(err, ErrLive) {
 		t.Errorf("discard: %v", err)
 	}
-	// Copied, so what the box does next is not in them.
+	// Fork and Checkpoint copy, so a later change of the box is not in them.
 	must(t, s.Fork("set", "fork"))
 	must(t, s.Checkpoint("set", "one"))
 	if err := s.Rollback("set", "one"); !errors.Is(err, ErrLive) || !strings.Contains(err.Error(), "end the session") {
@@ -98,7 +98,7 @@ func TestALiveSet(t *testing.T) {
 	if d := cmp.Diff([]string{"added directory dir", "added file dir/file", "added file link", "added file text = link"}, diff(t, s, "fork")); d != "" {
 		t.Errorf("want (-), got (+):\n%s", d)
 	}
-	// Applied, but the box keeps what it stands on.
+	// The changes are applied, but the box keeps the layers that it has mounted.
 	r := apply(t, s, Options{Live: true})
 	if !r.Live || r.Emptied || len(r.Applied) != 5 {
 		t.Errorf("got %+v", r)
@@ -106,7 +106,7 @@ func TestALiveSet(t *testing.T) {
 	if text, err := os.ReadFile(up + "/more"); err != nil || string(text) != "two\n" {
 		t.Errorf("got %q, %v", text, err)
 	}
-	must(t, s.Fork("set", "applied")) // the applied set knows what was applied
+	must(t, s.Fork("set", "applied")) // the fork also knows what was applied
 	put(t, top(t, s, "applied")+"/more", "three\n")
 	if d := cmp.Diff([]string{"modified file more"}, diff(t, s, "applied")); d != "" {
 		t.Errorf("want (-), got (+):\n%s", d)
@@ -141,7 +141,8 @@ func TestAnUntouchedSetGoes(t *testing.T) {
 	}
 }
 
-// A set that is not what it says is said to be, and never used.
+// TestTornSets checks that a set whose files contradict each other is reported as damaged,
+// and never used.
 func TestTornSets(t *testing.T) {
 	for name, tear := range map[string]func(t *testing.T, s *Store, base string){
 		"no meta":     func(t *testing.T, s *Store, _ string) { must(t, os.Remove(s.path+"/sets/set/set.json")) },
@@ -210,7 +211,7 @@ func TestBounds(t *testing.T) {
 	must(t, os.Chmod(s.path, 0o700))
 }
 
-// repository is a base of 50,000 files.
+// repository returns a base of 50,000 files, and a set that changes 1,000 of them.
 func repository(b *testing.B) (*Store, string) {
 	s, base := store(b)
 	for i := range 500 {
@@ -234,7 +235,7 @@ func BenchmarkFork(b *testing.B) {
 		id := fmt.Sprint("fork", i)
 		must(b, s.Fork("set", id))
 		b.StopTimer()
-		put(b, top(b, s, "set")+"/one", id) // so that there is something to freeze
+		put(b, top(b, s, "set")+"/one", id) // makes a change, so that there is something to freeze
 		must(b, s.Discard(id))
 		s.wg.Wait()
 		b.StartTimer()

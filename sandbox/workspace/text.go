@@ -10,7 +10,7 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// lines are the lines of a text, each with its end.
+// lines returns the lines of a text, each with its newline.
 func lines(text []byte) [][]byte {
 	var all [][]byte
 	for len(text) > 0 {
@@ -23,20 +23,20 @@ func lines(text []byte) [][]byte {
 	return all
 }
 
-// edit is a run of lines: n that both have where it is keep, else so many that
-// only the old or only the new one has.
+// edit is a run of n lines: lines that both texts have (op is ' '), that only the old text
+// has ('-'), or that only the new text has ('+').
 type edit struct {
 	op byte // ' ', '-', '+'
 	n  int
 }
 
-// maxEdits bounds the search for the smallest difference: time and memory grow
-// with its square.
+// maxEdits bounds the search for the smallest difference: its time and memory grow with the
+// square of the number of edits.
 const maxEdits = 1500
 
-// compareLines is a way from a to b: the shortest one (E. Myers, An O(ND)
-// Difference Algorithm and Its Variations, 1986), and where that is longer than
-// maxEdits all lines between what begins and what ends both alike.
+// compareLines returns the edits that turn a into b: the fewest possible (E. Myers, An
+// O(ND) Difference Algorithm and Its Variations, 1986). If more than maxEdits are needed,
+// it replaces all lines between the common beginning and the common end.
 func compareLines(a, b [][]byte) []edit {
 	var head, tail int
 	for head < len(a) && head < len(b) && bytes.Equal(a[head], b[head]) {
@@ -55,7 +55,7 @@ func compareLines(a, b [][]byte) []edit {
 	return joinEdits(append(edits, edit{' ', tail}))
 }
 
-// joinEdits makes one of neighbours that are alike, and leaves out empty ones.
+// joinEdits joins neighbouring edits with the same op, and leaves out empty ones.
 func joinEdits(edits []edit) []edit {
 	var all []edit
 	for _, e := range edits {
@@ -70,8 +70,9 @@ func joinEdits(edits []edit) []edit {
 	return all
 }
 
-// shortest is the shortest way, or none where it is too long. reach[k] is how
-// far down a one gets on the diagonal k, x - y = k, with d edits.
+// shortest returns the fewest edits that turn a into b, or false if more than maxEdits are
+// needed. reach[k] is the furthest line of a that d edits can reach on the diagonal k, x -
+// y = k.
 func shortest(a, b [][]byte) ([]edit, bool) {
 	most := min(len(a)+len(b), maxEdits)
 	reach := make([]int32, 2*most+3)
@@ -99,11 +100,11 @@ func shortest(a, b [][]byte) ([]edit, bool) {
 	return nil, false
 }
 
-// retrace goes the found way back.
+// retrace follows the path that was found back to its beginning, and returns its edits.
 func retrace(trail [][]int32, x, y int) []edit {
 	var back []edit
 	for d := len(trail); d > 0; d-- {
-		prev := trail[d-1] // reach after d-1 edits, of the diagonals -(d-1) to d-1
+		prev := trail[d-1] // reach after d-1 edits, on the diagonals -(d-1) to d-1
 		at := func(k int) int {
 			if k < -(d-1) || k > d-1 {
 				return -1
@@ -111,13 +112,13 @@ func retrace(trail [][]int32, x, y int) []edit {
 			return int(prev[k+d-1])
 		}
 		k := x - y
-		down := k == -d || k != d && at(k-1) < at(k+1) // an insertion
+		down := k == -d || k != d && at(k-1) < at(k+1) // true for an insertion, false for a deletion
 		px := at(k-1) + 1
 		op := byte('-')
 		if down {
 			px, op = at(k+1), '+'
 		}
-		// The way came to (px, px-k) by one edit, and then went along equal lines.
+		// The path reached (px, px-k) before this edit, and followed equal lines after it.
 		back = append(back, edit{' ', x - px}, edit{op, 1})
 		x, y = px, px-k
 		if down {
@@ -131,10 +132,10 @@ func retrace(trail [][]int32, x, y int) []edit {
 	return back
 }
 
-// context is how many lines stand around a change.
+// contextLines is the number of unchanged lines that are shown around a change.
 const contextLines = 3
 
-// hunks writes the difference of two texts as diff -u has it.
+// hunks writes the difference of two texts in the format of diff -u.
 func hunks(out *strings.Builder, old, now []byte) {
 	a, b := lines(old), lines(now)
 	edits := compareLines(a, b)
@@ -143,7 +144,7 @@ func hunks(out *strings.Builder, old, now []byte) {
 			i++
 			continue
 		}
-		// A hunk is all changes with at most twice the context between them.
+		// A hunk contains all changes with at most twice contextLines between them.
 		j := i + 1
 		for j < len(edits) && (edits[j].op != ' ' || j+1 < len(edits) && edits[j].n <= 2*contextLines) {
 			j++
@@ -153,7 +154,7 @@ func hunks(out *strings.Builder, old, now []byte) {
 	}
 }
 
-// hunk writes the edits from i to j, with the context around them.
+// hunk writes the edits from i to j, with the unchanged lines around them.
 func hunk(out *strings.Builder, a, b [][]byte, edits []edit, i, j int) {
 	x, y := 0, 0
 	for _, e := range edits[:i] {
@@ -216,8 +217,8 @@ func extent(at, n int) string {
 	return fmt.Sprintf("%d,%d", at, n)
 }
 
-// quotePath is a path as git shows it: in quotes, as in C, where it holds what
-// a terminal or a parser could take for something else.
+// quotePath returns a path as git shows it: in quotes, escaped as in C, if it contains
+// characters that a terminal or a parser could misread.
 func quotePath(path string) string {
 	plain := utf8.ValidString(path)
 	for _, r := range path {

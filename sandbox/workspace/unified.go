@@ -14,8 +14,8 @@ import (
 // Bounds of a unified diff.
 const (
 	maxText    = 1 << 20  // bytes of a file that is shown
-	maxUnified = 16 << 20 // bytes of all
-	binaryHead = 8 << 10  // a file with a NUL in its first bytes is binary, like in git
+	maxUnified = 16 << 20 // bytes of the whole diff
+	binaryHead = 8 << 10  // bytes that are searched for a NUL: a file with one is binary, like in git
 )
 
 // Unified writes the changes of a set in the format of `git diff`, so that `git
@@ -76,7 +76,7 @@ func (s *Store) unified(ctx context.Context, out io.Writer, id string, paths []s
 	return err
 }
 
-// shownText is the text of a file of the set, if it was read to be shown.
+// shownText is the text of a file of the set. read reports whether it was read.
 type shownText struct {
 	text []byte
 	read bool
@@ -95,9 +95,9 @@ func (o *open) show(b *strings.Builder, c *Change, shows *shownText) {
 		if c.Kind == Mode || c.Type != typeDir {
 			fmt.Fprintf(b, "# %s: %s\n", quotePath(c.name), c.Kind)
 		}
-		return // a directory is where its files are
+		return // a directory shows only through its files
 	}
-	if c.WasType != "" { // as git shows it: the one goes, the other comes
+	if c.WasType != "" { // as in git: the old file is deleted, the new one is added
 		old, now := *c, *c
 		old.Kind, old.Type, old.WasType, old.st = Deleted, c.WasType, "", nil
 		now.Kind, now.WasType, now.was = Added, "", nil
@@ -116,7 +116,7 @@ func (o *open) show(b *strings.Builder, c *Change, shows *shownText) {
 		to = "/dev/null"
 	case gitMode(c.st) != gitMode(c.was):
 		fmt.Fprintf(b, "old mode %s\nnew mode %s\n", gitMode(c.was), gitMode(c.st))
-	case isLink(c.st): // nothing else says the kind of a link
+	case isLink(c.st): // only this line shows that the file is a link
 		fmt.Fprintf(b, "index 0000000..0000000 %s\n", gitMode(c.st))
 	case c.Kind == Mode:
 		fmt.Fprintf(b, "# mode %s, was %s\n", c.Mode, c.WasMode)
@@ -139,8 +139,8 @@ func (o *open) show(b *strings.Builder, c *Change, shows *shownText) {
 	}
 }
 
-// text is what a path holds in the base or in the set, or why that is not
-// shown. Nothing is what an absent file holds.
+// text returns the content of a path in the base or in the set, or the reason why it is not
+// shown. The content of a file that does not exist is empty.
 func (o *open) text(c *Change, base bool) ([]byte, string) {
 	root, st := o.base, c.was
 	if !base {
@@ -153,7 +153,7 @@ func (o *open) text(c *Change, base bool) ([]byte, string) {
 	case st == nil:
 		return nil, ""
 	case isLink(st) && !base:
-		return []byte(c.Target), "" // as it was compared, and is applied
+		return []byte(c.Target), "" // the target that was compared, which is what Apply uses
 	case isLink(st):
 		target, err := readLinkBeneath(root, c.name)
 		if err != nil {
@@ -175,7 +175,7 @@ func (o *open) text(c *Change, base bool) ([]byte, string) {
 	return text, ""
 }
 
-// readLinkBeneath is where a link beneath a directory leads.
+// readLinkBeneath returns the target of a link beneath a directory.
 func readLinkBeneath(root *os.File, path string) (string, error) {
 	dir, name, err := parentOf(root, path)
 	if err != nil {
@@ -185,7 +185,7 @@ func readLinkBeneath(root *os.File, path string) (string, error) {
 	return readLink(dir, name)
 }
 
-// gitMode is the mode of a file as git knows it: it keeps one bit.
+// gitMode returns the mode of a file as git knows it, which keeps one permission bit.
 func gitMode(st *unix.Stat_t) string {
 	switch {
 	case isLink(st):
@@ -196,5 +196,5 @@ func gitMode(st *unix.Stat_t) string {
 	return "100644"
 }
 
-// Quote is a path for a terminal.
+// Quote returns a path as it can be printed on a terminal.
 func Quote(path string) string { return quotePath(path) }

@@ -18,7 +18,7 @@ func TestUnified(t *testing.T) {
 	s, _, _ := scripted(t)
 	var out strings.Builder
 	must(t, s.Unified(t.Context(), &out, "set", nil))
-	text, digest, ok := strings.Cut(out.String(), "# digest ") // it has the times of the files
+	text, digest, ok := strings.Cut(out.String(), "# digest ") // the digest depends on the times of the files
 	if out.Reset(); !ok || len(digest) != 65 {
 		t.Errorf("the diff ends with the digest %q", digest)
 	}
@@ -34,7 +34,8 @@ func TestUnified(t *testing.T) {
 	}
 }
 
-// git can apply the diff that is shown, and comes to the same files as Apply.
+// TestGitTakesTheDiff checks that git can apply the diff, and that the result is the same
+// as that of Apply.
 func TestGitTakesTheDiff(t *testing.T) {
 	testenv.Need(t, testenv.Git)
 	s, base := store(t)
@@ -88,7 +89,7 @@ func TestGitTakesTheDiff(t *testing.T) {
 	}
 }
 
-// files are those of a tree; git knows no empty directories.
+// files returns the files of a tree without directories, since git knows no empty ones.
 func files(t testing.TB, dir string) map[string]string {
 	all := tree(t, dir)
 	for path, text := range all {
@@ -103,7 +104,7 @@ func FuzzCompareLines(f *testing.F) {
 	f.Add("a\nb\nc\n", "a\nc\nd")
 	f.Add("", "x")
 	f.Add("x\nw\ny\n", "y\nz\nx\n")
-	f.Add(strings.Repeat("a\n", 900), strings.Repeat("b\n", 900)) // beyond maxEdits
+	f.Add(strings.Repeat("a\n", 900), strings.Repeat("b\n", 900)) // needs more than maxEdits
 	f.Fuzz(func(t *testing.T, old, now string) {
 		a, b := lines([]byte(old)), lines([]byte(now))
 		if len(a)+len(b) > 4000 {

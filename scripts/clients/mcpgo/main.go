@@ -1,7 +1,7 @@
-// Command mcpgo is a client of mark3labs/mcp-go as a program: it connects to the
-// server that its arguments name, by command or by URL, takes one request a line
-// on standard input and answers each with a line. It is a module of its own, so
-// that belljar's does not depend on it.
+// Command mcpgo runs the client of mark3labs/mcp-go as a program. It connects to the server
+// that its arguments name, by command or by URL. It reads one request on each line of
+// standard input and answers each request with one line. It is a separate module, so that
+// belljar's module does not depend on mcp-go.
 package main
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// request is a line of input. Op is list, call, cancel, resources, read, prompts
-// or prompt; cancel gives up the call of ID.
+// request is a line of input. Op is list, call, cancel, resources, read, prompts or prompt;
+// cancel cancels the call with the same ID.
 type request struct {
 	ID   int            `json:"id"`
 	Op   string         `json:"op"`
@@ -26,8 +26,8 @@ type request struct {
 	Args map[string]any `json:"args"`
 }
 
-// answer is a line of output: what became of request ID, or with Progress that
-// news of its call came.
+// answer is a line of output: the result of request ID, or, if Progress is set, a notice
+// that a progress notification for its call arrived.
 type answer struct {
 	ID       int    `json:"id"`
 	Result   any    `json:"result,omitempty"`
@@ -50,7 +50,7 @@ func run(args []string) error {
 	}
 	defer c.Close()
 
-	var mu sync.Mutex // guards what follows
+	var mu sync.Mutex // guards out and calls
 	out := json.NewEncoder(os.Stdout)
 	calls := map[int]context.CancelFunc{}
 	say := func(a answer) {
@@ -99,8 +99,8 @@ func run(args []string) error {
 	return nil
 }
 
-// connect starts the client. One by stdio has been started when it comes, but takes
-// no notifications before Start.
+// connect starts the client. A stdio client already runs when it is returned by the
+// constructor, but it receives no notifications before Start.
 func connect(ctx context.Context, args []string) (*client.Client, error) {
 	var c *client.Client
 	var err error
