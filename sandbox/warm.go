@@ -165,8 +165,8 @@ func (w *warmShell) start() error {
 	return err
 }
 
-// startWarm gives the command to the warm shell. If there is no warm shell or it has ended,
-// startWarm runs nothing and returns neither a job nor an error.
+// startWarm gives the command to the warm shell. Without a warm shell, or if the shell has
+// ended, startWarm runs nothing and returns neither a job nor an error.
 func (b *Box) startWarm(c *Cmd) (*Job, error) {
 	if !c.warms() {
 		return nil, nil //nolint:nilnil // documented

@@ -17,7 +17,7 @@ type warmShell struct {
 	job     *Job // job of the shell, which has no command yet
 	control pipe // pipe to which the script is written
 	status  pipe // pipe on which the shell reports that the script begins
-	held    int  // copy of the shell's stderr, so that closing it is no separate event; -1 if closed
+	held    int  // copy of the shell's end of stderr, so that the shell's end causes no second event; -1 if closed
 	ready   bool // reports whether the shell can be given a command
 }
 

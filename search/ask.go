@@ -17,33 +17,33 @@ import (
 )
 
 const (
-	// requestsMost bounds the requests of one exchange, redirectsMost the
-	// redirects that are followed for one request.
+	// requestsMost bounds the requests of one exchange, and redirectsMost the redirects
+	// that are followed for one request.
 	requestsMost  = 5
 	redirectsMost = 4
 )
 
-// heard is what one engine said, and what is to be remembered of it.
+// heard is the answer of one engine, with what is recorded about it.
 type heard struct {
 	parsed engine.Parsed
 	took   time.Duration
-	status int // of the last answer; 0 before the first one
+	status int // HTTP status of the last answer; 0 before the first answer
 	lane   string
 }
 
-// failed is what stands for an answer where none came. The text holds nothing of the query: what
-// net/http says does, and so can what a server says.
+// failed returns the result for an engine that gave no answer. The text must not contain
+// the query: error texts of net/http contain it, and those of a server can.
 func failed(o engine.Outcome, format string, args ...any) heard {
 	return heard{parsed: engine.Parsed{Outcome: o, Detail: fmt.Sprintf(format, args...)}}
 }
 
-// ask leads a query through one engine. It returns soon after ctx has ended,
-// and whatever the engine does to the rules of its file is an outcome.
+// ask runs a query through one engine. It returns soon after ctx has ended. Whatever the
+// engine sends, the result is an outcome, even if a rule of its file panics.
 func (f *Fan) ask(ctx context.Context, door Door, p *plan, e *engine.Engine) (a heard) {
 	start := time.Now()
 	defer func() {
 		if recover() != nil {
-			// The value may hold what a page said.
+			// The recovered value is not logged: it may contain text of a page.
 			f.cfg.Log.Error("a rule of an engine panicked", "engine", e.Name, "file", e.Source)
 			a = failed(engine.Drift, "its rules failed")
 		}
@@ -77,7 +77,7 @@ func (f *Fan) ask(ctx context.Context, door Door, p *plan, e *engine.Engine) (a 
 	return failed(engine.Drift, "it wants more than %d requests for one answer", requestsMost)
 }
 
-// parse runs what is work for a processor, as many at once as there are.
+// parse runs CPU-bound work. As many calls run at the same time as there are processors.
 func (f *Fan) parse(ctx context.Context, work func()) error {
 	select {
 	case f.parsing <- struct{}{}:
@@ -89,7 +89,7 @@ func (f *Fan) parse(ctx context.Context, work func()) error {
 	return nil
 }
 
-// because is the answer that an error of a request is.
+// because returns the result for an error of a request.
 func because(ctx context.Context, err error, status int) heard {
 	var a heard
 	refused, ok := errors.AsType[*egress.Refused](err)
@@ -118,27 +118,27 @@ var (
 	errHost      = errors.New("a host that is not the engine's")
 )
 
-// client makes the requests to one engine for one tenant: to its hosts only,
-// with its own cookies.
+// client returns the HTTP client for the requests to one engine for one tenant. It goes to
+// the engine's hosts only and has its own cookies.
 func (f *Fan) client(door Door, tenant string, e *engine.Engine, hosts []string) *http.Client {
 	c := *door.Client()
 	c.Jar = f.cookies.of(e.Name, tenant)
 	c.CheckRedirect = func(req *http.Request, via []*http.Request) error {
 		switch {
 		case !mayAsk(hosts, req.URL):
-			return http.ErrUseLastResponse // a redirect elsewhere says something too
+			return http.ErrUseLastResponse // the redirect itself is the answer: its address may show a block
 		case via[0].URL.Scheme == "https" && req.URL.Scheme != "https":
 			return http.ErrUseLastResponse
 		case len(via) > redirectsMost:
 			return errRedirects
 		}
-		req.Header.Del("Referer") // net/http would put in the address with the query
+		req.Header.Del("Referer") // net/http would send the previous address, which contains the query
 		return nil
 	}
 	return &c
 }
 
-// mayAsk reports whether an address is of one of the hosts.
+// mayAsk reports whether the host of an address is one of hosts.
 func mayAsk(hosts []string, u *url.URL) bool {
 	if u.User != nil || u.Scheme != "https" && u.Scheme != "http" {
 		return false
@@ -152,7 +152,7 @@ func mayAsk(hosts []string, u *url.URL) bool {
 	})
 }
 
-// hostsOf are those of an engine, with the one that its operator named.
+// hostsOf returns the hosts of an engine, with the host of the operator's own instance.
 func hostsOf(e *engine.Engine, keys engine.Keys) []string {
 	if e.NeedsURL == "" {
 		return e.Hosts
@@ -163,7 +163,7 @@ func hostsOf(e *engine.Engine, keys engine.Keys) []string {
 	return e.Hosts
 }
 
-// send makes one request and reads what comes back, MaxBody of it at most.
+// send makes one request and reads at most MaxBody bytes of the answer.
 func (f *Fan) send(ctx context.Context, client *http.Client, hosts []string, r engine.Request) (engine.Response, error) {
 	var body io.Reader
 	if r.Body != nil {
@@ -178,7 +178,7 @@ func (f *Fan) send(ctx context.Context, client *http.Client, hosts []string, r e
 	for name, values := range r.Header {
 		req.Header[http.CanonicalHeaderKey(name)] = values
 	}
-	// The transport asks for gzip by itself, and then unpacks what comes.
+	// Without this header, the transport asks for gzip itself and unpacks the answer.
 	req.Header.Del("Accept-Encoding")
 	resp, err := client.Do(req)
 	if err != nil {
@@ -187,14 +187,14 @@ func (f *Fan) send(ctx context.Context, client *http.Client, hosts []string, r e
 	defer resp.Body.Close()
 	out := engine.Response{Status: resp.StatusCode, Header: resp.Header, FinalURL: resp.Request.URL.String()}
 	var text bytes.Buffer
-	// Pages of an engine are of about one size; to grow towards it costs copies.
+	// Pages of an engine have similar sizes, so room is made at the start: growing the
+	// buffer step by step would copy it several times.
 	text.Grow(f.sizes.guess(req.URL.Hostname(), resp.ContentLength))
 	n, err := io.Copy(&text, io.LimitReader(resp.Body, engine.MaxBody+1))
 	if ctx.Err() != nil {
 		return engine.Response{}, context.Cause(ctx)
 	}
-	// A body that breaks off is read as far as it came: what it says of
-	// results is true.
+	// A body that breaks off is kept as far as it was read: the results in it are valid.
 	out.Truncated = err != nil || n > engine.MaxBody
 	f.sizes.saw(req.URL.Hostname(), n)
 	out.Body = text.Bytes()[:min(n, engine.MaxBody)]

@@ -6,7 +6,7 @@ import (
 	"belljar.dev/search/engine"
 )
 
-// report is what there is now.
+// report returns the report from the answers so far.
 func (r *run) report() *Report {
 	out := &Report{Took: time.Since(r.start)}
 	var all []said
@@ -46,9 +46,9 @@ func (r *run) report() *Report {
 	return out
 }
 
-// judge is an *UnavailableError where a report without results is no evidence
-// that nothing exists: for a query about the general web, no engine of the
-// general web has said so.
+// judge returns an *UnavailableError if a report without results does not prove that
+// nothing exists: for a query about the general web, no engine of the general web has
+// answered.
 func (r *run) judge(report *Report) error {
 	if len(report.Results) > 0 || report.Note != "" {
 		return nil
@@ -79,7 +79,7 @@ func (r *run) judge(report *Report) error {
 	return &UnavailableError{Report: report, RetryAfter: retry}
 }
 
-// fresh is how long a report is given out again.
+// fresh returns how long a report may be returned again from the cache.
 func (r *run) fresh(report *Report) time.Duration {
 	families := make(map[string]bool)
 	for _, en := range r.all {

@@ -26,8 +26,8 @@ import (
 	"belljar.dev/search/searchtest"
 )
 
-// mocksEnv has the test binary be the engines of a benchmark, so that their
-// work is not counted as ours.
+// mocksEnv turns the test binary into the engines of a benchmark, so that the work of the
+// engines is not measured as ours.
 const mocksEnv = "BELLJAR_SEARCH_MOCKS"
 
 func TestMain(m *testing.M) {
@@ -38,19 +38,19 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
-// The engines of the benchmark: seven answer after 300 ms at the median, in a
-// distribution as wide as was seen of real ones; one hangs, one refuses, one
-// asks for a captcha, one breaks off.
+// The engines of the benchmark: seven answer after 300 ms at the median, with a spread like
+// that of real engines; one hangs, one refuses, one asks for a captcha, and one breaks off.
 const (
 	medianLate = 300 * time.Millisecond
 	sigmaLate  = 0.55
-	// In the second round each of the seven fails now and then.
+	// In the second round, each of the seven sometimes fails: probability that an engine
+	// fails, and that it hangs.
 	failsNow, hangsNow = 0.02, 0.01
 )
 
 var wellEngines = []string{"duckduckgo", "brave", "mojeek", "startpage", "wikipedia", "stackexchange", "arxiv"}
 
-// serveMocks is the engines' process, until its input ends.
+// serveMocks runs the process of the engines until its input ends.
 func serveMocks(kind string) {
 	s, err := searchtest.Start()
 	if err != nil {
@@ -78,8 +78,8 @@ func serveMocks(kind string) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// drawn makes an engine answer a query, late or not at all, in the same way for all
-// callers.
+// drawn returns a behaviour that answers a query, late or not at all, in the same way for
+// all callers.
 func drawn(e searchtest.Engine, kind string, good searchtest.Behaviour) searchtest.Behaviour {
 	return func(w http.ResponseWriter, r *http.Request) {
 		tag := searchtest.Tag(r, "benchmark")
@@ -102,11 +102,10 @@ func drawn(e searchtest.Engine, kind string, good searchtest.Behaviour) searchte
 	}
 }
 
-// lateness is how late an engine answers a query. Queries go evenly through
-// the distribution of each engine, and of all engines together (a Kronecker
-// sequence of the seven roots of x^8 = x+1), so that few of them show what many
-// would. A request of no query, as a first page with a token, is answered at
-// once.
+// lateness returns how late an engine answers a query. The queries are spread evenly over
+// the distribution of each engine, and of all engines together (a Kronecker sequence of the
+// seven roots of x^8 = x+1), so that a few queries show what many would. A request without
+// a query, such as the first page with a token, is answered immediately.
 func lateness(name, tag string) time.Duration {
 	n, err := strconv.Atoi(tag)
 	if err != nil {
@@ -119,7 +118,7 @@ func lateness(name, tag string) time.Duration {
 	return time.Duration(float64(medianLate) * math.Exp(sigmaLate*z))
 }
 
-// expected are the pages that can be had for a query: those of the engines that
+// expected returns the pages that can be found for a query: those of the engines that
 // answer it.
 func expected(kind, tag string) map[string]bool {
 	all := make(map[string]bool)
@@ -137,8 +136,8 @@ func expected(kind, tag string) map[string]bool {
 	return all
 }
 
-// BenchmarkFan measures eleven engines of which four are sick, asked by the fan and
-// by one that waits for all, in turn.
+// BenchmarkFan measures eleven engines, four of them faulty. The fan and a client that
+// waits for all engines ask them in turn.
 func BenchmarkFan(b *testing.B) {
 	for _, kind := range []string{"sick", "flaky"} {
 		b.Run(kind, func(b *testing.B) { benchFan(b, kind) })
@@ -182,7 +181,8 @@ func benchFan(b *testing.B, kind string) {
 		if n >= warm {
 			cpu += (used(b) - before).Seconds()
 		}
-		// Waiting for all is always its whole time; a few say so.
+		// Waiting for all always takes its whole time, so a few queries are enough to
+		// measure it.
 		if n%12 == 0 {
 			start = time.Now()
 			found := everybody.search(b.Context(), q)
@@ -205,17 +205,17 @@ func benchFan(b *testing.B, kind string) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// settle waits until the flights have ended, so that their work is counted
-// where it belongs.
+// settle waits until the flights have ended, so that their work is counted for the right
+// query.
 func settle(fan *search.Fan) {
-	tick := time.NewTicker(50 * time.Millisecond) // seldom: looking costs time too
+	tick := time.NewTicker(50 * time.Millisecond) // a long interval, because checking takes processor time too
 	defer tick.Stop()
 	for fan.Underway() > 0 {
 		<-tick.C
 	}
 }
 
-// startMocks starts the engines' process.
+// startMocks starts the process of the engines.
 func startMocks(b *testing.B, kind string) searchtest.Way {
 	b.Helper()
 	cmd := exec.CommandContext(b.Context(), os.Args[0])
@@ -243,8 +243,8 @@ func startMocks(b *testing.B, kind string) searchtest.Way {
 	return way
 }
 
-// waitAll is how others do it: all engines at once, and then wait for the last
-// or for three seconds.
+// waitAll is the usual way to ask many engines: ask all at the same time, and wait for the
+// last answer or for three seconds.
 type waitAll struct {
 	engines []*engine.Engine
 	door    search.Door
@@ -316,7 +316,7 @@ func send(ctx context.Context, client *http.Client, r engine.Request) (engine.Re
 	return engine.Response{Status: resp.StatusCode, Header: resp.Header, Body: text, FinalURL: r.URL}, err
 }
 
-// share is how much of what was expected is there.
+// share returns the part of the expected pages that was found.
 func share(found []search.Result, want map[string]bool) float64 {
 	seen := make(map[string]bool)
 	for _, r := range found {
@@ -332,7 +332,7 @@ func quantile(all []time.Duration, q float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
-// used is the processor time of this process.
+// used returns the processor time of this process.
 func used(b *testing.B) time.Duration {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {

@@ -8,12 +8,11 @@ import (
 	"belljar.dev/search/engine"
 )
 
-// browserTime bounds the browser's lane, which begins where the first has
-// ended.
+// browserTime bounds the browser lane, which begins after the first lane has ended.
 const browserTime = 8 * time.Second
 
-// browse reads a query's first request with the browser. The engine must be one
-// whose pages have an address.
+// browse opens the page of a query in the browser. The engine's first request must be a
+// page with an address.
 func (f *Fan) browse(ctx context.Context, p *plan, e *engine.Engine) (a heard) {
 	start := time.Now()
 	defer func() {
@@ -43,11 +42,11 @@ func (f *Fan) browse(ctx context.Context, p *plan, e *engine.Engine) (a heard) {
 	return a
 }
 
-// laneBrowser is what Asked.Lane says of the second lane.
+// laneBrowser is the value of Asked.Lane for the browser lane.
 const laneBrowser = "browser"
 
-// address is the page of a query, where the engine's first request is one that
-// a browser makes by itself.
+// address returns the address of the page for a query. It returns false if the engine's
+// first request is not a plain GET, which a browser can make by itself.
 func (p *plan) address(e *engine.Engine) (string, bool) {
 	x, err := e.Exchange(p.query.forEngine(), p.keys)
 	if err != nil {

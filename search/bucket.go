@@ -7,16 +7,16 @@ import (
 	"belljar.dev/search/engine"
 )
 
-// level is how much of an engine's rate is used up: a bucket of tokens that is
-// full where spent is 0. It is kept on disk with the engine's health, so that
-// ten starts of a program are no ten buckets.
+// level is the used part of an engine's rate: a token bucket that is full if spent is 0. It
+// is kept on disk with the engine's health, so that ten starts of a program do not get ten
+// full buckets.
 type level struct {
 	spent float64
-	at    time.Time // when spent was right
+	at    time.Time // time at which spent was right
 }
 
-// take takes one token and is 0, or takes none and is how long there will be
-// none. A rate without a time between requests has no bound.
+// take takes one token and returns 0. If the bucket is empty, take returns how long it will
+// be until it has a token. A rate without a time between requests has no bound.
 func (l *level) take(now time.Time, r engine.Rate) time.Duration {
 	if r.Every <= 0 {
 		return 0
@@ -30,8 +30,8 @@ func (l *level) take(now time.Time, r engine.Rate) time.Duration {
 	return 0
 }
 
-// settle gives back what time has given back. A clock that went back gives
-// nothing, and what was spent cannot be more than the bucket holds.
+// settle refills the bucket for the time that has passed. If the clock went back, it
+// refills nothing. spent is at most what the bucket holds.
 func (l *level) settle(now time.Time, r engine.Rate) {
 	if passed := now.Sub(l.at); passed > 0 {
 		l.spent = math.Max(0, l.spent-float64(passed)/float64(r.Every))

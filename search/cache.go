@@ -11,59 +11,59 @@ import (
 	"time"
 )
 
-// How long what was found is given out again, and how much of it is kept. It is
-// kept in memory only: results tell what was asked for.
+// How long a report is returned again, and how many reports are kept. They are kept in
+// memory only, because results show what was asked.
 const (
 	freshFor      = 10 * time.Minute
 	freshNews     = 2 * time.Minute
-	freshPartial  = time.Minute // engines were missing, or there is nothing
+	freshPartial  = time.Minute // for a report in which engines or results are missing
 	staleFor      = 24 * time.Hour
 	cacheTenants  = 64
-	cacheQueries  = 128 // of one tenant
-	cachedResults = 100 // of one query
+	cacheQueries  = 128 // reports of one tenant
+	cachedResults = 100 // results of one report
 )
 
-// mark stands for a query of a tenant. Only the fan that made it can tell
-// which.
+// mark stands for a query of a tenant. Only the fan that made the mark can tell for which
+// query.
 type mark [sha256.Size]byte
 
-// small is enough of a mark to tell two queries apart.
+// small returns part of a mark, which is enough to tell two queries apart.
 func (m mark) small() uint64 { return binary.LittleEndian.Uint64(m[:8]) }
 
-// newMarker makes marks with a key of its own, which nobody else has.
+// newMarker returns a function that makes marks with its own secret key.
 func newMarker() func(tenant string, parts ...any) mark {
 	var key [32]byte
-	_, _ = rand.Read(key[:]) // it never fails (crypto/rand)
+	_, _ = rand.Read(key[:]) // never fails (crypto/rand)
 	return func(tenant string, parts ...any) mark {
 		h := hmac.New(sha256.New, key[:])
-		// JSON keeps the parts apart; these are texts and numbers, which always
-		// marshal.
+		// JSON keeps the parts separate. The parts are texts and numbers, so Marshal cannot
+		// fail.
 		text, _ := json.Marshal(append([]any{tenant}, parts...))
 		h.Write(text)
 		return mark(h.Sum(nil))
 	}
 }
 
-// asKey is a query as its mark is made of it: without what does not change
-// what engines answer.
+// asKey returns the query from which its mark is made: without the fields that do not
+// change the answers of engines.
 func (q Query) asKey() Query {
 	q.Text = strings.Join(strings.Fields(q.Text), " ")
 	q.MaxResults, q.Timeout = 0, 0
 	return q
 }
 
-// cache keeps what was found, of each tenant apart: nobody learns by a hit, or
-// by its own being pushed out, what another asked.
+// cache keeps reports, separately for each tenant: neither a hit nor an eviction shows a
+// tenant what another tenant asked.
 type cache struct {
 	mu  sync.Mutex
 	all map[string]*shelf
 }
 
-// shelf is one tenant's part.
+// shelf contains the reports of one tenant.
 type shelf struct {
 	used  time.Time
 	kept  map[mark]kept
-	order []mark // as they were put in
+	order []mark // marks in the order in which they were added
 }
 
 type kept struct {
@@ -74,8 +74,9 @@ type kept struct {
 
 func newCache() *cache { return &cache{all: make(map[string]*shelf)} }
 
-// get returns the report on a query and its age, if it is fresh enough to be given
-// out without asking the engines. With stale it may be a day old.
+// get returns the report on a query and its age, if it is fresh enough to be returned
+// without asking the engines. With stale set, get also returns a report with results that
+// is up to a day old.
 func (c *cache) get(tenant string, m mark, now time.Time, stale bool) (*Report, time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +114,7 @@ func (c *cache) put(tenant string, m mark, r *Report, now time.Time, fresh time.
 	s.kept[m] = kept{r, now, fresh}
 }
 
-// makeRoom has room for one more tenant; mu must be held.
+// makeRoom makes room for one more tenant. The caller must hold mu.
 func (c *cache) makeRoom() {
 	if len(c.all) < cacheTenants {
 		return

@@ -13,19 +13,20 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// longestURL bounds the address of a result.
+// longestURL bounds the address of a result, in bytes.
 const longestURL = 2048
 
-// spot is where a result lies: two URLs that engines use for one page have one key.
+// spot is the address of a result. Two URLs that engines use for one page have the same
+// key.
 type spot struct {
-	url  string // to show, and to be opened by whoever wants to
-	host string // lower case
+	url  string // address that is shown and opened
+	host string // in lower case
 	key  string
 }
 
-// locate reads the address of a result. False says that no agent should be
-// given it: a script, a file, another scheme, credentials, a host of a private
-// network. Nothing is ever fetched to find out.
+// locate parses the address of a result. It returns false if no agent should get the
+// address: a script, a file, another scheme, an address with credentials, or a host of a
+// private network. Nothing is ever fetched to find out.
 func locate(raw string) (spot, bool) {
 	if len(raw) > longestURL || strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || !printable.Rune(r) }) {
 		return spot{}, false
@@ -38,8 +39,8 @@ func locate(raw string) (spot, bool) {
 	if !ok {
 		return spot{}, false
 	}
-	// As browsers send it: nobody takes a letter of another script for one of
-	// ASCII, and both ways to write the name are one host.
+	// The host is written as browsers send it. So nobody takes a letter of another script
+	// for an ASCII letter, and both spellings of a name are one host.
 	if !strings.Contains(host, ":") && !strings.EqualFold(host, strings.TrimSuffix(u.Hostname(), ".")) {
 		if p := u.Port(); p != "" {
 			u.Host = net.JoinHostPort(host, p)
@@ -48,7 +49,7 @@ func locate(raw string) (spot, bool) {
 		}
 	}
 	u.RawQuery = untracked(u.RawQuery)
-	if before, _, found := strings.Cut(u.EscapedFragment(), ":~:"); found { // what to scroll to and mark
+	if before, _, found := strings.Cut(u.EscapedFragment(), ":~:"); found { // text to scroll to and to highlight
 		u.Fragment, u.RawFragment = "", ""
 		if f, err := url.PathUnescape(before); err == nil {
 			u.Fragment, u.RawFragment = f, before
@@ -57,8 +58,8 @@ func locate(raw string) (spot, bool) {
 	return spot{url: u.String(), host: host, key: key(u, host)}, true
 }
 
-// untracked is a query without what only says where a reader came from. All else
-// stays as it was written.
+// untracked returns a query without the parameters that only say where a reader came from.
+// All else stays as it was written.
 func untracked(query string) string {
 	var kept []string
 	for pair := range strings.SplitSeq(query, "&") {
@@ -69,7 +70,7 @@ func untracked(query string) string {
 	return strings.Join(kept, "&")
 }
 
-// publicHost is a host in small letters, if it may be one of the open net.
+// publicHost returns a host in lower case, and whether it may be on the public internet.
 func publicHost(s string) (string, bool) {
 	h, err := policies.ParseHost(s)
 	switch {
@@ -81,7 +82,8 @@ func publicHost(s string) (string, bool) {
 	return h.Name(), !privateName(h.Name())
 }
 
-// foreignHost is the xn-- form of a name in another script, the one that browsers send.
+// foreignHost returns the xn-- form of a name in another script, which is the form that
+// browsers send.
 func foreignHost(s string) (string, bool) {
 	name, err := idna.Lookup.ToASCII(strings.TrimSuffix(s, "."))
 	if err != nil || name == s {
@@ -94,8 +96,8 @@ func foreignHost(s string) (string, bool) {
 	return h.Name(), !privateName(h.Name())
 }
 
-// privateName reports whether a name means something on some networks only
-// (RFC 6761, RFC 6762, RFC 8375, and what ICANN keeps for private use).
+// privateName reports whether a name is valid only in some networks (RFC 6761, RFC 6762,
+// RFC 8375, and names that ICANN reserves for private use).
 func privateName(name string) bool {
 	if _, err := netip.ParseAddr(name); err == nil || !strings.Contains(name, ".") {
 		return true
@@ -108,9 +110,9 @@ func privateName(name string) bool {
 	return strings.HasSuffix(name, ".home.arpa")
 }
 
-// key is what two addresses of one page share: http and https, with or without
-// www, the form for small screens, an index file, a closing slash, a fragment that
-// only scrolls, and what says where a reader came from. The case of a path counts.
+// key returns a text that is the same for all addresses of one page. It ignores http or
+// https, www, hosts for small screens, an index file, a closing slash and a fragment that
+// only scrolls. The case of a path counts.
 func key(u *url.URL, host string) string {
 	var b strings.Builder
 	if id := strings.TrimPrefix(u.EscapedPath(), "/"); host == "youtu.be" && id != "" && !strings.Contains(id, "/") {
@@ -136,14 +138,14 @@ func key(u *url.URL, host string) string {
 		b.WriteString(pair)
 		sep = '&'
 	}
-	if strings.HasPrefix(u.Fragment, "!") { // the page of an old script application
+	if strings.HasPrefix(u.Fragment, "!") { // the fragment names the page, in applications with "#!" addresses
 		b.WriteString("#" + u.EscapedFragment())
 	}
 	return b.String()
 }
 
-// wideHost is the host that has the pages of a host for small screens, or with an
-// older look, at the same paths.
+// wideHost returns the main host of a site for its host for small screens or with an older
+// look, if both have the same paths.
 func wideHost(host string) string {
 	host = strings.TrimPrefix(host, "www.")
 	if lang, ok := strings.CutSuffix(host, ".m.wikipedia.org"); ok {
@@ -156,8 +158,8 @@ func wideHost(host string) string {
 	return host
 }
 
-// plainPath is a path in which only what must be is escaped (RFC 3986, section
-// 6.2.2.2): %7E and ~ are one.
+// plainPath returns a path in which only the necessary characters are escaped (RFC 3986,
+// section 6.2.2.2): %7E becomes ~.
 func plainPath(u *url.URL) string {
 	path := u.EscapedPath()
 	if !strings.Contains(path, "%") {
@@ -195,7 +197,7 @@ func tracking(name string) bool {
 	return strings.HasPrefix(name, "utm_")
 }
 
-// under reports whether a host is a domain or below it.
+// under reports whether a host is a domain or one of its subdomains.
 func under(host, domain string) bool {
 	domain = strings.ToLower(strings.Trim(strings.TrimPrefix(domain, "*."), "."))
 	rest, ok := strings.CutSuffix(host, domain)

@@ -8,17 +8,17 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// How much of the words of others is shown, in characters.
+// How much of a foreign text is shown, in characters.
 const (
 	titleMost   = 160
 	snippetMost = 320
 	answerMost  = 500
 )
 
-// clean is foreign text as it may be shown: on one line, without what no
-// reader sees or what turns text around, and at most so many characters of it.
-// The words themselves are left as they are: a filter of words would lose
-// results about the very thing.
+// clean returns foreign text in a form that may be shown: on one line, without characters
+// that are invisible or change the direction of text, and with at most `most` characters.
+// The words themselves are not filtered: a filter would lose results about the words that
+// it filters.
 func clean(s string, most int) string {
 	var b strings.Builder
 	b.Grow(min(len(s), most+8))

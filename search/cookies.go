@@ -7,32 +7,31 @@ import (
 	"sync"
 )
 
-// The bounds of cookies.
+// Bounds of cookies.
 const (
 	cookieJars   = 512
-	cookiesKept  = 32 // of one engine and tenant, in all its answers
+	cookiesKept  = 32 // cookies of one engine and tenant, in all answers together
 	cookieLength = 4096
 )
 
-// cookies keeps what engines set, of each engine for each tenant: one tenant's
-// queries are not tied to another's by them. They are in memory only.
+// cookies keeps the cookies that engines set, separately for each engine and tenant, so
+// that they do not connect the queries of two tenants. They are kept in memory only.
 type cookies struct {
 	mu   sync.Mutex
 	jars map[[2]string]*jar
 }
 
-// jar is a cookie jar that is bounded. Its engine's hosts are all it is asked
-// about.
+// jar is a cookie jar with bounds. It only gets requests to the hosts of its engine.
 type jar struct {
 	inner *cookiejar.Jar
 
 	mu   sync.Mutex
-	seen map[string]bool // by name
+	seen map[string]bool // names of its cookies
 }
 
 func newCookies() *cookies { return &cookies{jars: make(map[[2]string]*jar)} }
 
-// of is the jar of an engine for a tenant.
+// of returns the jar of an engine for a tenant.
 func (c *cookies) of(engine, tenant string) http.CookieJar {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,19 +39,19 @@ func (c *cookies) of(engine, tenant string) http.CookieJar {
 	j := c.jars[key]
 	if j == nil {
 		if len(c.jars) >= cookieJars {
-			for old := range c.jars { // any: engines do without
+			for old := range c.jars { // removes any one jar: engines work without cookies
 				delete(c.jars, old)
 				break
 			}
 		}
-		inner, _ := cookiejar.New(nil) // its error is always nil
+		inner, _ := cookiejar.New(nil) // the error is always nil
 		j = &jar{inner: inner, seen: make(map[string]bool)}
 		c.jars[key] = j
 	}
 	return j
 }
 
-// SetCookies keeps cookies of an answer, as many as there is room for.
+// SetCookies keeps the cookies of an answer, as far as there is room for them.
 func (j *jar) SetCookies(u *url.URL, all []*http.Cookie) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -61,8 +60,8 @@ func (j *jar) SetCookies(u *url.URL, all []*http.Cookie) {
 		if len(c.Name)+len(c.Value)+len(c.Path) > cookieLength || !j.seen[c.Name] && len(j.seen) >= cookiesKept {
 			continue
 		}
-		// One for all hosts of the engine would be one for a whole country's
-		// sites where the engine says ".com": each host has its own.
+		// A domain such as ".com" would send the cookie to other sites as well, so each
+		// host has its own cookies.
 		c.Domain = ""
 		j.seen[c.Name] = true
 		kept = append(kept, c)
@@ -70,5 +69,5 @@ func (j *jar) SetCookies(u *url.URL, all []*http.Cookie) {
 	j.inner.SetCookies(u, kept)
 }
 
-// Cookies are those for a request.
+// Cookies returns the cookies for a request.
 func (j *jar) Cookies(u *url.URL) []*http.Cookie { return j.inner.Cookies(u) }

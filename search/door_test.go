@@ -8,7 +8,8 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// Some engines take the query in the path, so records have no paths.
+// TestPathsAreNotTold checks that records contain no paths: some engines take the query in
+// the path.
 func TestPathsAreNotTold(t *testing.T) {
 	p, err := policies.Parse("p.yaml", []byte(`
 version: 1

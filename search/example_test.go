@@ -10,17 +10,17 @@ import (
 	"belljar.dev/search/searchtest"
 )
 
-// A fan asks several engines at once and merges what they answer.
+// A fan asks several engines at the same time and merges their answers.
 func Example() {
-	// Engines are files. Those that come with belljar need no directory.
+	// Engines are described in files. Those that come with belljar need no directory.
 	engines, err := engine.Load("")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 
-	// The grant says which hosts may be asked. An engine whose host it does not
-	// name is not asked, and the report says so.
+	// The grant names the hosts that may be asked. An engine whose host is not in it is not
+	// asked, and the report says so.
 	policy, err := policies.Parse("policy.yaml", []byte(`
 version: 1
 defaults: {decision: allow}
@@ -33,8 +33,8 @@ profiles:
 	}
 	grant := policy.Decide(policies.Facts{Tenant: "local", Tool: "WebSearch"}).Grant
 
-	// The engines are on the network, and an example is not: here a server on this
-	// machine answers in their place. A program leaves Door out.
+	// The engines are on the internet, and an example must not use it: here a server on
+	// this machine answers in their place. A program does not set Door.
 	standIn, err := searchtest.Start()
 	if err != nil {
 		fmt.Println(err)
@@ -64,8 +64,8 @@ profiles:
 			fmt.Println("- found by", from.Engine, "as number", from.Rank)
 		}
 	}
-	// Of each engine it says what became of it: an empty answer and a blocked one
-	// are not the same.
+	// The report gives the outcome of each engine: an empty answer is not the same as a
+	// blocked one.
 	for _, e := range report.Engines {
 		fmt.Println(e.Engine, e.Outcome)
 	}

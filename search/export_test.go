@@ -6,17 +6,17 @@ import (
 	"belljar.dev/policies"
 )
 
-// SetPatience has engines given up earlier than in a program.
+// SetPatience makes the fan stop waiting for engines earlier than in a program.
 func (f *Fan) SetPatience(d time.Duration) { f.patience = d }
 
-// Underway is how many flights have not ended.
+// Underway returns the number of flights that have not ended.
 func (f *Fan) Underway() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.under)
 }
 
-// ForgetAnswers has the next query ask the engines.
+// ForgetAnswers empties the cache, so that the next query asks the engines.
 func (f *Fan) ForgetAnswers() { f.cache = newCache() }
 
 // Age makes everything in the cache older by d.
@@ -31,7 +31,7 @@ func (f *Fan) Age(d time.Duration) {
 	}
 }
 
-// Waiting is how many wait for flights.
+// Waiting returns the number of callers that wait for flights.
 func (f *Fan) Waiting() (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -41,7 +41,7 @@ func (f *Fan) Waiting() (n int) {
 	return n
 }
 
-// Wake has engines that are left alone be due.
+// Wake makes all engines that are left alone due for a probe.
 func (f *Fan) Wake() {
 	f.book.mu.Lock()
 	defer f.book.mu.Unlock()
@@ -52,8 +52,8 @@ func (f *Fan) Wake() {
 	}
 }
 
-// CloseIdle closes the doors that nobody uses.
+// CloseIdle closes the doors that are not in use.
 func (f *Fan) CloseIdle() { f.doors.CloseIdle() }
 
-// UseDoor has doors made in another way.
+// UseDoor sets Config.Door.
 func (f *Fan) UseDoor(open func(policies.Grant) (Door, error)) { f.cfg.Door = open }

@@ -13,81 +13,80 @@ import (
 	"belljar.dev/search/engine"
 )
 
-// The bounds of a query.
+// Bounds of a query.
 const (
 	DefaultResults = 10
 	MaxResults     = 50
 	DefaultTimeout = 2500 * time.Millisecond
 	MinTimeout     = 100 * time.Millisecond
 	MaxTimeout     = 10 * time.Second
-	MaxQuery       = 2048 // bytes of its text; engines take less and cut it
+	MaxQuery       = 2048 // bytes of its text; engines take less, and the text is cut for them
 	MaxPage        = 10
-	MaxDomains     = 50 // of each list
+	MaxDomains     = 50 // domains in each list
 )
 
 const (
-	flightsMost      = 64 // queries under way, with what still comes in after their reports
+	flightsMost      = 64 // queries under way, also those that only wait for late answers
 	flightsPerTenant = 16
 )
 
-// ErrClosed is what the methods of a closed Fan return.
+// ErrClosed is returned by the methods of a closed Fan.
 var ErrClosed = errors.New("search is closed")
 
-// ErrBusy is what Search returns where too many queries are under way.
+// ErrBusy is returned by Search if too many queries are under way.
 var ErrBusy = errors.New("too many searches are under way; try again in a few seconds")
 
-// NotAllowedError says that the grant lets no engine be asked.
+// NotAllowedError means that the grant allows no engine to be asked.
 type NotAllowedError struct {
 	Profile string
-	Engines []string // that would have been asked
+	Engines []string // names of the engines that the query would have asked
 }
 
-// Error says so without the query.
+// Error does not contain the query.
 func (e *NotAllowedError) Error() string {
 	return "no search engine may be asked"
 }
 
-// QueryError says what is wrong with a query, for whoever asked. It names the
-// argument as it stands on the wire.
+// QueryError describes what is wrong with a query, for the caller. It names the argument as
+// it is called on the wire.
 type QueryError struct{ Argument, Problem string }
 
-// Error is the argument and the problem.
+// Error returns the argument and the problem.
 func (e *QueryError) Error() string { return e.Argument + ": " + e.Problem }
 
-// DefaultUserAgent is the name that belljar gives to engines. It is the form in
-// which well-behaved programs name themselves, and no browser's: one that
-// looks like a browser in its headers and not in its TLS is what engines look
-// for.
+// DefaultUserAgent is the name that belljar sends to engines. It has the form in which
+// well-behaved programs name themselves, and is not that of a browser: engines look for
+// clients that look like a browser in their headers and not in their TLS.
 const DefaultUserAgent = "Mozilla/5.0 (compatible; belljar; +https://belljar.dev/search)"
 
-// Config says what a Fan works with.
+// Config contains what a Fan needs.
 type Config struct {
-	// Engines returns the engines to ask. It is called for each query, so that changes
-	// of their files count at once.
+	// Engines returns the engines to ask. It is called for each query, so that changes of
+	// the engine files take effect immediately.
 	Engines func() *engine.Set
-	// Keys are the operator's keys and addresses of engines, asked for each query;
-	// nil for no keys.
+	// Keys returns the operator's keys and addresses of engines. It is called for each
+	// query. nil means that there are no keys.
 	Keys      func() engine.Keys
-	State     string  // directory where the health of engines outlives the program; empty for none
-	UserAgent string  // empty for DefaultUserAgent
-	Browser   Browser // the second lane; nil for none
+	State     string  // directory in which the health of engines is kept after the program ends; empty to keep none
+	UserAgent string  // empty means DefaultUserAgent
+	Browser   Browser // browser for the second lane; may be nil
 
-	// Record gets every connection and request to an engine, without its
-	// path. It is called from many goroutines and must not block. It may be nil.
+	// Record is called for every connection and request to an engine, without the path. It
+	// is called from many goroutines and must not block. It may be nil.
 	Record func(tenant string, r egress.Record)
-	// Allowed returns what bounds the bytes of a tenant in an hour, where a door is opened
-	// for it. It may be nil, and is not used with a Door of your own.
+	// Allowed returns the allowance that bounds a tenant's bytes in an hour. It is called
+	// when a door is opened for the tenant. It may be nil, and is not used if Door is set.
 	Allowed func(g policies.Grant) *egress.Allowance
 
-	// Door makes the way to the engines for a grant; nil is the egress door,
-	// and anything else is for tests. It must open nothing that takes time.
+	// Door makes the way to the engines for a grant. nil means the egress door; any other
+	// is for tests. It must not open anything that takes time.
 	Door func(g policies.Grant) (Door, error)
 
-	Log *slog.Logger // of an operator; nil discards them. No query is written to it
+	Log *slog.Logger // log of the operator; nil discards it. No query is written to it
 }
 
-// Fan asks many engines at once and merges what they answer. Its methods are
-// safe for concurrent use.
+// Fan asks many engines at the same time and merges their answers. Its methods are safe for
+// concurrent use.
 type Fan struct {
 	cfg     Config
 	doors   egress.Loans[Door]
@@ -95,22 +94,22 @@ type Fan struct {
 	book    *book
 	cache   *cache
 	mark    func(tenant string, parts ...any) mark
-	parsing chan struct{} // a slot for each processor
+	parsing chan struct{} // one slot for each processor
 
-	work sync.WaitGroup // flights; added to under mu
+	work sync.WaitGroup // waits for the flights; added to under mu
 
 	sizes    sizes
-	patience time.Duration // how long engines have, if the query gives them less
+	patience time.Duration // time that engines get at least, also if the query's timeout is shorter
 
 	mu      sync.Mutex
 	closed  bool
-	flights map[mark]*flight     // that can be joined
-	under   map[*flight]struct{} // all
-	tenants map[string]int       // flights of each
-	stored  time.Time            // when the book was written
+	flights map[mark]*flight     // flights that a caller can join
+	under   map[*flight]struct{} // all flights that have not ended
+	tenants map[string]int       // number of flights of each tenant
+	stored  time.Time            // time when the book was last written
 }
 
-// New makes a fan, which must be closed.
+// New returns a fan. The caller must Close it.
 func New(cfg Config) (*Fan, error) {
 	if cfg.Engines == nil {
 		return nil, errors.New("search: no engines are given")
@@ -140,8 +139,8 @@ func New(cfg Config) (*Fan, error) {
 	return f, nil
 }
 
-// Close cancels what is under way and waits until nothing runs any more, which
-// is soon. Queries that wait get ErrClosed. Twice is fine.
+// Close cancels all queries and waits until nothing runs any more, which does not take
+// long. Callers that wait for a query get ErrClosed. Close may be called twice.
 func (f *Fan) Close() error {
 	f.mu.Lock()
 	again := f.closed
@@ -161,5 +160,5 @@ func (f *Fan) Close() error {
 	return err
 }
 
-// Health is how the engines stand.
+// Health returns the state of all engines.
 func (f *Fan) Health() []Health { return f.book.snapshot(f.cfg.Engines().All(), time.Now()) }

@@ -81,7 +81,7 @@ func TestOutcomes(t *testing.T) {
 		t.Errorf("status: got %q", got)
 	}
 	t.Log(report.Status())
-	// The next query asks those that failed no more.
+	// The next query does not ask the engines that failed.
 	r.fan.ForgetAnswers()
 	asked := r.server.Asked(r.mock("bing"))
 	report = r.search(search.Query{Text: "other things"})
@@ -93,7 +93,8 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// One engine that hangs costs its time once, and then nobody's.
+// TestHangIsNotWaitedFor checks that an engine that hangs costs one query its time, and the
+// next query none.
 func TestHangIsNotWaitedFor(t *testing.T) {
 	r := newRig(t, nil)
 	r.has("mojeek", searchtest.Hang)
@@ -125,9 +126,10 @@ func TestNothingIsNotNoResults(t *testing.T) {
 	if got := none.Error(); none.RetryAfter <= 0 || !strings.Contains(got, "does not show that nothing exists") || !strings.Contains(got, "bing blocked, retry in ") || strings.Contains(got, "unusual") {
 		t.Errorf("got %q, retry in %v", got, none.RetryAfter)
 	}
-	// An older result is better than nothing, and says how old it is.
 }
 
+// TestStaleRatherThanNothing checks that an older report is returned, with its age, if no engine
+// answers.
 func TestStaleRatherThanNothing(t *testing.T) {
 	r := newRig(t, nil)
 	q := search.Query{Text: "things"}

@@ -9,37 +9,37 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// errLeft is why a flight ends for which nobody waits any more.
+// errLeft is the cause with which a flight is cancelled when its last caller has left.
 var errLeft = errors.New("nobody waits for the search any more")
 
-// flight is one query under way, for all who ask the same for one tenant. It
-// gives its report out once (ready), and goes on until the engines that are
-// late have answered or their time is up (done): what they say is remembered.
+// flight is one query under way, for all callers that ask the same for one tenant. It
+// publishes its report once (ready), and continues until the late engines have answered or
+// their time is up (done), because their answers are remembered.
 type flight struct {
 	tenant string
 	mark   mark
 	cancel context.CancelCauseFunc
-	ready  chan struct{} // closed when report and err stand
-	done   chan struct{} // closed when nothing of it runs any more
+	ready  chan struct{} // closed when report and err are set
+	done   chan struct{} // closed when nothing of the flight runs any more
 
-	report *Report // as is err, not changed after ready
+	report *Report // like err, not changed after ready
 	err    error
 
-	waiting int // guarded by Fan.mu
+	waiting int // number of callers that wait; guarded by Fan.mu
 
 	mu       sync.Mutex
-	watchers map[int]func(Progress) // guarded by mu
-	next     int                    // guarded by mu
+	watchers map[int]func(Progress) // callbacks by number; guarded by mu
+	next     int                    // number of the next watcher; guarded by mu
 }
 
-// Progress is that one engine has answered: the Done-th of Total.
+// Progress is a notice that one engine has answered, the Done-th of Total.
 type Progress struct {
 	Asked
 	Done, Total int
 }
 
-// leave is one who waited less, and reports whether it was the last and the
-// flight ends for it.
+// leave removes one waiting caller. It reports whether that was the last caller, so that
+// the flight was cancelled.
 func (f *Fan) leave(fl *flight) (ends bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -47,24 +47,24 @@ func (f *Fan) leave(fl *flight) (ends bool) {
 	if fl.waiting > 0 || f.flights[fl.mark] != fl {
 		return false
 	}
-	// Nobody may join what is about to end.
+	// No caller may join a flight that is cancelled.
 	delete(f.flights, fl.mark)
 	fl.cancel(errLeft)
 	return true
 }
 
-// publish gives a flight's report out.
+// publish gives the report of a flight to its callers.
 func (f *Fan) publish(fl *flight, r *Report, err error) {
 	f.mu.Lock()
 	if f.flights[fl.mark] == fl {
-		delete(f.flights, fl.mark) // a caller that asks from now on finds it in the cache, or asks anew
+		delete(f.flights, fl.mark) // later callers find the report in the cache, or start a new flight
 	}
 	f.mu.Unlock()
 	fl.report, fl.err = r, err
 	close(fl.ready)
 }
 
-// land ends a flight.
+// land releases what a flight holds when it has ended.
 func (f *Fan) land(fl *flight, door *egress.Loan[Door]) {
 	f.doors.Give(door)
 	f.mu.Lock()
@@ -85,7 +85,7 @@ func (f *Fan) land(fl *flight, door *egress.Loan[Door]) {
 	}
 }
 
-// watch has tell told of engines until the function that it returns is called.
+// watch calls tell for each engine that answers, until the returned function is called.
 func (fl *flight) watch(tell func(Progress)) func() {
 	if tell == nil {
 		return func() {}
@@ -102,8 +102,8 @@ func (fl *flight) watch(tell func(Progress)) func() {
 	}
 }
 
-// tell reports to all watchers. The lock is held, so that no watcher is called that has
-// left.
+// tell calls all watchers. It holds the lock, so that no watcher is called after it was
+// removed.
 func (fl *flight) tell(p Progress) {
 	fl.mu.Lock()
 	defer fl.mu.Unlock()

@@ -10,17 +10,19 @@ import (
 	"belljar.dev/search/engine"
 )
 
-// State is how an engine stands with us.
+// State is the state of an engine's health.
 type State int
 
-// The states.
+// The values of State.
 const (
-	Healthy  State = iota // asked and waited for
-	Degraded              // asked; its last answers were good after several bad ones, so nobody waits for it
-	Open                  // not asked until a time has passed, and then by a probe that nobody waits for
+	Healthy  State = iota // the engine is asked, and waited for
+	Degraded              // the engine is asked, but not waited for: its last answers were good, after several failures
+	// the engine is not asked until a time has passed; then a query probes it and does not
+	// wait for it
+	Open
 )
 
-// String is the state as it stands on the wire.
+// String returns the state as it is written on the wire.
 func (s State) String() string {
 	switch s {
 	case Degraded:
@@ -32,63 +34,62 @@ func (s State) String() string {
 	return "healthy"
 }
 
-// How long an engine is left alone: at its first failure of a kind, doubled at
-// each further one up to the longest time. A block of DuckDuckGo was seen to
-// last an hour; a failure to connect mostly is over at once.
+// How long an engine is left alone: after its first failure of a kind, doubled at each
+// further failure up to the longest time. A block of DuckDuckGo was seen to last an hour; a
+// failure to connect is mostly over soon.
 const (
 	limitedFirst, limitedMost = time.Minute, 30 * time.Minute
 	blockedFirst, blockedMost = 10 * time.Minute, 6 * time.Hour
-	deniedFirst, deniedMost   = 30 * time.Minute, 6 * time.Hour // HTTP 401 and 403
+	deniedFirst, deniedMost   = 30 * time.Minute, 6 * time.Hour // for HTTP 401 and 403
 	driftFirst, driftMost     = time.Hour, 6 * time.Hour
 	failedFirst, failedMost   = 2 * time.Second, 2 * time.Minute
-	askedMost                 = 6 * time.Hour // what an engine may ask for by Retry-After
+	askedMost                 = 6 * time.Hour // longest time that an engine can ask for with Retry-After
 )
 
-// latencies is how many times of answers are remembered of an engine.
+// latencies is the number of answer times that are remembered for each engine.
 const latencies = 16
 
-// latenciesLeast is of how many something can be said about the slow ones.
+// latenciesLeast is the number of answer times from which slow returns a value.
 const latenciesLeast = 4
 
-// A failure to answer after a good answer is forgiven, and makes an engine
-// shaky by so much; each good answer takes 1 of that away. From shakyMost on,
-// failures are not forgiven: an engine that fails each third time is as bad as one
-// that fails always.
+// A failure to answer after a good answer is forgiven, and adds shakyBy to the engine's
+// shaky; each good answer takes 1 away. If shaky is shakyMost or more, failures are not
+// forgiven: an engine that fails every third time is as bad as one that always fails.
 const shakyBy, shakyMost = 3, 4
 
-// doubtful is from how many failures in a row, less the successes since, an
+// doubtful is the number of failures in a row, less the successes since, from which an
 // engine is not waited for.
 const doubtful = 2
 
-// health is what is known of one engine, for all tenants: it is about the
-// address that all of them ask from.
+// health is what is known of one engine. It is shared by all tenants, because engines see
+// the same address for all of them.
 type health struct {
 	level   level
-	fails   int // in a row; one less for each success
+	fails   int // failures in a row, less one for each success
 	last    engine.Outcome
-	since   time.Time // of the last change
-	until   time.Time // before which it is not asked; zero where it is
-	probing bool      // a probe is under way
-	good    bool      // its last answer was one
-	shaky   int       // see shakyBy
-	drifted uint64    // mark of the query of a drift that has not opened it; 0 for none
+	since   time.Time // time of the last change
+	until   time.Time // time before which it is not asked; zero if it is not left alone
+	probing bool      // reports whether a probe is under way
+	good    bool      // reports whether its last answer was good
+	shaky   int       // unreliability, see shakyBy
+	drifted uint64    // mark of a query whose drift was forgiven; 0 means none
 
 	took [latencies]time.Duration
-	n    int // answers that were timed
+	n    int // number of answers that were timed
 }
 
-// book is the health of all engines. It may be used by many at once.
+// book contains the health of all engines. It is safe for concurrent use.
 type book struct {
-	jitter func() float64 // from 0 up to 1
+	jitter func() float64 // returns a number from 0 up to 1
 
 	mu    sync.Mutex
 	all   map[string]*health
-	dirty bool // something has changed since it was written
+	dirty bool // reports whether something has changed since it was written
 }
 
 func newBook() *book { return &book{jitter: rand.Float64, all: make(map[string]*health)} }
 
-// of is the engine's health; mu must be held.
+// of returns the health of an engine. The caller must hold mu.
 func (b *book) of(name string) *health {
 	h := b.all[name]
 	if h == nil {
@@ -98,23 +99,23 @@ func (b *book) of(name string) *health {
 	return h
 }
 
-// turn is whether an engine is asked now, and as what.
+// turn tells whether an engine is asked now, and in which state it is.
 type turn struct {
 	state State
 	ask   bool
-	retry time.Duration  // where it is not asked: when it can be
-	why   engine.Outcome // where it is not asked: what it did last; RateLimited where its rate is used up
+	retry time.Duration  // if it is not asked: time until it can be asked
+	why   engine.Outcome // if it is not asked: its last outcome, or RateLimited if its rate is used up
 }
 
-// peek is the turn that an engine would have, without taking it.
+// peek returns the state of an engine without taking a turn.
 func (b *book) peek(e *engine.Engine) State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.of(e.Name).state()
 }
 
-// take is the turn of an engine. One that is asked has used a token, and must
-// be told of by note or dropped.
+// take takes a turn of an engine. If the engine is asked, a token of its rate is used, and
+// the caller must call note or drop afterwards.
 func (b *book) take(e *engine.Engine, now time.Time) turn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,8 +135,8 @@ func (b *book) take(e *engine.Engine, now time.Time) turn {
 	return t
 }
 
-// state is how an engine stands. One whose time is over stays open until a
-// probe came back well.
+// state returns the state of an engine. An engine whose time has passed stays open until a
+// probe succeeds.
 func (h *health) state() State {
 	switch {
 	case !h.until.IsZero():
@@ -146,17 +147,17 @@ func (h *health) state() State {
 	return Healthy
 }
 
-// told is what note learns of an answer.
+// told contains what note needs to know of an answer.
 type told struct {
 	outcome engine.Outcome
-	status  int           // of HTTP, 0 where there was no answer
-	retry   time.Duration // what the engine asks for
+	status  int           // HTTP status; 0 if there was no answer
+	retry   time.Duration // time that the engine asks us to wait
 	took    time.Duration
-	query   uint64 // a mark of the query, which nobody else can make
+	query   uint64 // mark of the query, which nobody else can make
 }
 
-// note takes down what became of an engine that take has let through, and is
-// when it will be asked again.
+// note records the outcome of an engine that take let through. It returns the time until
+// the engine will be asked again.
 func (b *book) note(e *engine.Engine, now time.Time, t told) (retry time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -174,14 +175,14 @@ func (b *book) note(e *engine.Engine, now time.Time, t told) (retry time.Duratio
 	case engine.None, engine.DisabledByPolicy, engine.SkippedOpen:
 		return 0
 	case engine.Drift:
-		// One page that is not understood may be one odd page.
+		// A page that is not understood may be a single odd page.
 		if h.until.IsZero() && (h.drifted == 0 || h.drifted == t.query) {
 			h.drifted = max(1, t.query)
 			return 0
 		}
 	case engine.Timeout, engine.HTTPError:
-		// One failure of one that answers as a rule is forgiven: to leave it
-		// alone would lose more than to wait for it once more.
+		// A single failure of an engine that usually answers is forgiven: leaving the
+		// engine alone would lose more than waiting for it once more.
 		if h.until.IsZero() && h.good && h.shaky < shakyMost && t.retry == 0 && !denied(t.status) {
 			h.good = false
 			h.shaky += shakyBy
@@ -206,8 +207,8 @@ func (b *book) note(e *engine.Engine, now time.Time, t told) (retry time.Duratio
 	return open
 }
 
-// openFor is how long an engine is left alone at its first failure of a kind,
-// and at most.
+// openFor returns how long an engine is left alone after its first failure of a kind, and
+// the longest such time.
 func openFor(t told) (first, most time.Duration) {
 	switch t.outcome {
 	case engine.RateLimited:
@@ -225,20 +226,20 @@ func openFor(t told) (first, most time.Duration) {
 	return failedFirst, failedMost
 }
 
-// denied reports whether a status says that we are not wanted.
+// denied reports whether a status means that we are not wanted.
 func denied(status int) bool {
 	return status == http.StatusForbidden || status == http.StatusUnauthorized
 }
 
-// drop gives a turn back that was not used: the query was cancelled.
+// drop ends a turn without an outcome, because the query was cancelled.
 func (b *book) drop(e *engine.Engine) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.of(e.Name).probing = false
 }
 
-// slow is the longest that an engine's last answers took, and false where too
-// few are known: of 16 answers, what 94 in a hundred do not exceed.
+// slow returns the longest of an engine's last answer times, or false if too few are known.
+// Of 16 answers, the longest is about the time that 94 in a hundred do not exceed.
 func (b *book) slow(e *engine.Engine) (time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -249,7 +250,7 @@ func (b *book) slow(e *engine.Engine) (time.Duration, bool) {
 	return slices.Max(h.took[:min(h.n, latencies)]), true
 }
 
-// retry is when an open engine will be asked again, 0 where it is not open.
+// retry returns the time until an open engine will be asked again, or 0 if it is not open.
 func (b *book) retry(e *engine.Engine, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -260,7 +261,7 @@ func (b *book) retry(e *engine.Engine, now time.Time) time.Duration {
 	return max(time.Second, h.until.Sub(now))
 }
 
-// times are those of the last answers, the newest last.
+// times returns the last answer times, the newest last.
 func (h *health) times() []time.Duration {
 	if h.n <= latencies {
 		return slices.Clone(h.took[:h.n])
@@ -269,19 +270,19 @@ func (h *health) times() []time.Duration {
 	return slices.Concat(h.took[at:], h.took[:at])
 }
 
-// Health is how one engine stands, for people.
+// Health describes the state of one engine, for people.
 type Health struct {
 	Engine string
 	State  State
-	Last   engine.Outcome // None where it was not asked yet
-	Since  time.Time      // when Last came
-	Retry  time.Duration  // until it is asked again; 0 where it can be
-	Slow   time.Duration  // the longest of its last answers; 0 where none is known
-	// Took are the times of its last answers, the newest last.
+	Last   engine.Outcome // last outcome; None if the engine was not asked yet
+	Since  time.Time      // time of Last
+	Retry  time.Duration  // time until it is asked again; 0 if it can be asked now
+	Slow   time.Duration  // longest of its last answer times; 0 if too few are known
+	// Took are its last answer times, the newest last.
 	Took []time.Duration
 }
 
-// snapshot is the health of some engines.
+// snapshot returns the health of some engines.
 func (b *book) snapshot(engines []*engine.Engine, now time.Time) []Health {
 	out := make([]Health, 0, len(engines))
 	for _, e := range engines {

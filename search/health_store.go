@@ -14,15 +14,15 @@ import (
 	"belljar.dev/search/engine"
 )
 
-// The bounds of the file that keeps the health of engines.
+// Bounds of the file that keeps the health of engines.
 const (
 	healthFile     = "engines.json"
 	healthBytes    = 256 << 10
 	healthEngines  = 256
-	healthInterval = 5 * time.Second // between two writings, but for the last
+	healthInterval = 5 * time.Second // least time between two writes, except for the last write
 )
 
-// healthLine is the health of one engine on disk. Nothing of a query is in it.
+// healthLine is the health of one engine on disk. It contains nothing of a query.
 type healthLine struct {
 	Fails   int       `json:"fails,omitempty"`
 	Last    string    `json:"last,omitempty"`
@@ -33,9 +33,9 @@ type healthLine struct {
 	TookMS  []int64   `json:"took_ms,omitempty"`
 }
 
-// load takes over what the file of a directory says and this book does not
-// know later. A file that cannot be read is as if it were not there: engines
-// are then asked as at the first start.
+// load reads the file in a directory, and takes over each entry that is newer than the
+// book's. If the file cannot be read, the book stays as it is, and load returns an error;
+// engines are then asked as at the first start.
 func (b *book) load(dir string) error {
 	f, err := os.Open(filepath.Join(dir, healthFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,8 +64,8 @@ func (b *book) load(dir string) error {
 	return nil
 }
 
-// take takes over the health from a line of the file. A file is no reason to
-// leave an engine alone for longer than any failure does.
+// take takes over the health from a line of the file. A line cannot make an engine be left
+// alone for longer than a failure can.
 func (h *health) take(l healthLine) {
 	h.fails, h.last, h.since = max(0, min(l.Fails, 32)), engine.OutcomeOf(l.Last), l.Since
 	h.until = l.Until
@@ -82,11 +82,11 @@ func (h *health) take(l healthLine) {
 	}
 }
 
-// store writes the book into the file of a directory, with what other programs
-// wrote there meanwhile. The file takes the place of the old one whole.
+// store writes the book into the file of a directory, together with what other programs
+// have written there meanwhile. The file is replaced as a whole.
 func (b *book) store(dir string) error {
 	if err := b.load(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		// A file that is broken is to be replaced.
+		// A broken file must be replaced.
 		b.touch()
 	}
 	text, changed, err := b.text()
@@ -103,15 +103,15 @@ func (b *book) store(dir string) error {
 	return nil
 }
 
-// touch has the next store write.
+// touch makes the next store write the file.
 func (b *book) touch() {
 	b.mu.Lock()
 	b.dirty = true
 	b.mu.Unlock()
 }
 
-// text is the book as a file holds it, if it has changed since the last
-// text.
+// text returns the book as the file contains it, and whether it has changed since the last
+// call.
 func (b *book) text() (text []byte, changed bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

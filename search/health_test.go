@@ -14,7 +14,7 @@ import (
 
 var start = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// steady is a book whose durations are not blurred.
+// steady returns a book whose times are not varied at random.
 func steady() *book {
 	b := newBook()
 	b.jitter = func() float64 { return 0.5 }
@@ -25,7 +25,7 @@ func TestOpenDurations(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		told told
-		want []time.Duration // of failures in a row
+		want []time.Duration // times after several failures in a row
 	}{
 		{"rate limited", told{outcome: engine.RateLimited}, []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 30 * time.Minute, 30 * time.Minute}},
 		{"captcha", told{outcome: engine.BlockedCaptcha}, []time.Duration{10 * time.Minute, 20 * time.Minute, 40 * time.Minute, 80 * time.Minute, 160 * time.Minute, 320 * time.Minute, 6 * time.Hour}},
@@ -81,7 +81,8 @@ func TestOneProbeAtATime(t *testing.T) {
 	}
 }
 
-// One good answer after many bad ones is not enough to be waited for.
+// TestDegraded checks that after many bad answers, one good answer is not enough for an
+// engine to be waited for.
 func TestDegraded(t *testing.T) {
 	b, e, now := steady(), made("a", "a", engine.RoleGeneral), start
 	for range 4 {
@@ -101,8 +102,8 @@ func TestDegraded(t *testing.T) {
 	}
 }
 
-// One failure of an engine that answers as a rule is forgiven, two are not, and
-// being turned away never is.
+// TestOneFailureIsForgiven checks that one failure of an engine that usually answers is
+// forgiven, that a second is not, and that a refusal never is.
 func TestOneFailureIsForgiven(t *testing.T) {
 	for _, c := range []struct {
 		then []told
@@ -126,7 +127,8 @@ func TestOneFailureIsForgiven(t *testing.T) {
 	}
 }
 
-// One odd page opens nothing; two, of two queries, do.
+// TestDriftNeedsTwoQueries checks that one odd page does not open an engine, and that odd
+// pages for two different queries do.
 func TestDriftNeedsTwoQueries(t *testing.T) {
 	b, e := steady(), made("a", "a", engine.RoleGeneral)
 	for i, c := range []struct {
@@ -170,7 +172,7 @@ func TestHealthOutlivesTheProgram(t *testing.T) {
 	if err := first.store(dir); err != nil {
 		t.Fatal(err)
 	}
-	// Another program learns something meanwhile, of an engine of its own.
+	// Meanwhile another program records something about an engine of its own.
 	other := steady()
 	c := made("c", "c", engine.RoleGeneral)
 	other.note(c, start, told{outcome: engine.RateLimited})
@@ -203,7 +205,8 @@ func TestHealthOutlivesTheProgram(t *testing.T) {
 	}
 }
 
-// A file that says nonsense keeps no engine away for ever.
+// TestHealthOfBadFiles checks that a file with nonsense in it does not keep an engine from
+// being asked forever.
 func TestHealthOfBadFiles(t *testing.T) {
 	for _, text := range []string{
 		"", "{", `[]`, `{"a":3}`, strings.Repeat("x", healthBytes+10),
@@ -232,7 +235,8 @@ func TestHealthOfBadFiles(t *testing.T) {
 	}
 }
 
-// The times of the last answers are in their order, however many there were.
+// TestTimesAreInOrder checks that the last answer times are in order, however many there
+// were.
 func TestTimesAreInOrder(t *testing.T) {
 	for _, n := range []int{0, 3, latencies, latencies + 5} {
 		h := health{}

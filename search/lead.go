@@ -10,26 +10,26 @@ import (
 )
 
 const (
-	// softLeast and softMost bound how long the engines that answer as a rule
-	// are waited for once enough of the others have: softTimes what the slowest
-	// of them needed lately. At the median of 300 ms that engines were seen to
-	// have, one answer in 150 takes longer than softMost.
+	// softLeast and softMost bound how long the engines that usually answer are waited for
+	// after enough others have answered. Between the bounds it is softTimes the longest
+	// recent answer time of these engines. With a median of 300 ms, which was measured for
+	// engines, one answer in 150 takes longer than softMost.
 	softLeast = 800 * time.Millisecond
 	softMost  = 1190 * time.Millisecond
 	softTimes = 1.5
 )
 
-// lead is one query from its first request to its last answer.
+// lead runs one query from its first request to its last answer.
 //
-//	launch   ask the engines, all at once
-//	take     each answer as it comes: health, progress, and a reserve in the
-//	         place of one that failed while too few others are left
-//	give     the report out, when those that are waited for have answered, or
-//	         enough have and the soft deadline is over, or all time is up
-//	keep     what came in after that, for the health and the cache
+//	launch   ask the engines, all at the same time
+//	take     record each answer as it arrives: health, progress, and a reserve in
+//	         place of an engine that failed if too few others are left
+//	give     publish the report, when the engines that are waited for have
+//	         answered, or enough have and the soft deadline is over, or all time is up
+//	keep     put later answers into the cache
 func (f *Fan) lead(ctx context.Context, fl *flight, p *plan, door Door) {
-	// Engines have their time whatever the caller gives: they are not to be
-	// taken for dead because somebody is in a hurry.
+	// Engines get their full time even if the caller's timeout is shorter: an engine must
+	// not count as failed because a caller is in a hurry.
 	timed, stop := context.WithTimeout(ctx, max(p.query.Timeout, f.patience))
 	defer stop()
 	r := &run{
@@ -56,7 +56,7 @@ func (f *Fan) lead(ctx context.Context, fl *flight, p *plan, door Door) {
 		case <-hard.C:
 			r.timeOver = true
 		case <-ctx.Done():
-			for r.running > 0 { // all return soon
+			for r.running > 0 { // all calls return soon after ctx has ended
 				r.take(<-r.answers)
 			}
 		}
@@ -72,13 +72,13 @@ func (f *Fan) lead(ctx context.Context, fl *flight, p *plan, door Door) {
 	}
 }
 
-// launch asks all engines of the plan, and reserves in the place of those that
-// are not to be asked or only probed.
+// launch asks all engines of the plan. For each engine that is not asked or only probed, it
+// asks a reserve.
 func (r *run) launch() {
 	for _, e := range r.plan.closed {
 		r.all = append(r.all, &entry{engine: e, done: true, asked: Asked{Engine: e.Name, Role: e.Role, Outcome: engine.DisabledByPolicy}})
 	}
-	var short []engine.Role // roles whose reserve is wanted
+	var short []engine.Role // roles for which a reserve is needed
 	for _, e := range r.plan.first {
 		if en := r.ask(e, false); en == nil || en.probe {
 			short = append(short, e.Role)
@@ -95,12 +95,12 @@ func (r *run) launch() {
 	r.await()
 }
 
-// ask begins to ask an engine. It is nil where the engine is not asked now.
+// ask begins to ask an engine. It returns nil if the engine is not asked now.
 func (r *run) ask(e *engine.Engine, reserve bool) *entry {
 	t := r.f.book.take(e, time.Now())
 	en := &entry{engine: e, asked: Asked{Engine: e.Name, Role: e.Role, Reserve: reserve}, probe: t.state == Open}
 	if !t.ask {
-		if !reserve { // of reserves only those count that are asked
+		if !reserve { // reserves count only if they are asked
 			en.done = true
 			en.asked.Outcome, en.asked.RetryAfter, en.asked.Detail = engine.SkippedOpen, t.retry, t.why.Words()
 			r.all = append(r.all, en)
@@ -121,14 +121,14 @@ func (r *run) ask(e *engine.Engine, reserve bool) *entry {
 	return en
 }
 
-// begin runs what answers for an entry.
+// begin runs work, which gets the answer for an entry.
 func (r *run) begin(en *entry, work func() heard) {
 	r.running++
 	r.asking.Go(func() { r.answers <- arrival{en, work()} })
 }
 
-// replace asks a reserve in the place of an engine of a role, the next one
-// where one is left alone too. It is nil where none is left.
+// replace asks a reserve in place of an engine of a role, or the next reserve if that one
+// is left alone too. It returns nil if no reserve is left.
 func (r *run) replace(role engine.Role) *entry {
 	for {
 		e := r.plan.substitute(role)
@@ -141,8 +141,9 @@ func (r *run) replace(role engine.Role) *entry {
 	}
 }
 
-// await says who is waited for besides the healthy ones: reserves where too few
-// general engines are among these, and everybody where there is nobody else.
+// await decides which engines are waited for in addition to the healthy ones: general
+// reserves if fewer than enough healthy engines are general, and all engines if none is
+// healthy.
 func (r *run) await() {
 	var any, general int
 	for _, en := range r.all {
@@ -162,7 +163,7 @@ func (r *run) await() {
 	}
 }
 
-// take takes one answer in.
+// take records one answer.
 func (r *run) take(a arrival) {
 	r.running--
 	en := a.entry
@@ -172,7 +173,7 @@ func (r *run) take(a arrival) {
 	en.asked.Results = len(a.heard.parsed.Hits)
 	if r.ctx.Err() != nil {
 		if en.asked.Lane == "" {
-			r.f.book.drop(en.engine) // it was we who broke off
+			r.f.book.drop(en.engine) // we cancelled the request, so it is not the engine's failure
 		}
 		return
 	}
@@ -195,8 +196,8 @@ func (r *run) take(a arrival) {
 	r.rescue(en)
 }
 
-// rescue asks a reserve where an engine of the general web has failed and too
-// few indexes are left.
+// rescue asks a reserve if an engine of the general web has failed and too few indexes are
+// left.
 func (r *run) rescue(en *entry) {
 	if r.plan.named || en.probe || en.engine.Role != engine.RoleGeneral || en.asked.Outcome.Answered() || r.softOver || r.timeOver {
 		return
@@ -215,7 +216,7 @@ func (r *run) rescue(en *entry) {
 	}
 }
 
-// ready reports whether the report is to be given out.
+// ready reports whether the report can be published.
 func (r *run) ready() bool {
 	pending, browser := 0, 0
 	for _, en := range r.all {
@@ -234,14 +235,14 @@ func (r *run) ready() bool {
 		r.secondLane(false)
 		return true
 	case r.running > browser && !r.timeOver:
-		// There is nothing so far, so every engine that may still have something is waited for.
+		// There are no results so far, so every engine that may still have some is waited
+		// for.
 		return false
 	}
 	return !r.secondLane(true) && browser == 0
 }
 
-// enough reports whether the results so far can be given out without the
-// engines that are late.
+// enough reports whether the results so far can be published without the late engines.
 func (r *run) enough() bool {
 	families, possible := make(map[string]bool), make(map[string]bool)
 	answered, awaited := 0, 0
@@ -267,9 +268,9 @@ func (r *run) enough() bool {
 }
 
 // secondLane reads one engine's page in the browser, if no engine of the general web
-// answered and one refused us that has pages for people. Nobody waits for it if there
-// are other results. It needs a browser in the profile of the call. secondLane reports
-// whether it has begun.
+// answered and one that has pages for people refused us. If there are other results, nobody
+// waits for the page. The call's profile must have a browser. secondLane reports whether it
+// has begun.
 func (r *run) secondLane(awaited bool) bool {
 	if r.browsing || r.f.cfg.Browser == nil || r.plan.grant.Browser() == policies.BrowserOff || r.plan.query.Category != "general" && !r.plan.named {
 		return false
@@ -299,7 +300,7 @@ func (r *run) secondLane(awaited bool) bool {
 	return true
 }
 
-// soft is how long the healthy engines are waited for once enough have
+// soft returns how long the healthy engines are waited for after enough engines have
 // answered.
 func (r *run) soft() time.Duration {
 	longest := time.Duration(0)
@@ -341,7 +342,7 @@ func (r *run) hits() (n int) {
 	return n
 }
 
-// give gives out what there is.
+// give publishes the report as it is now.
 func (r *run) give() {
 	r.given = true
 	report := r.report()
@@ -360,7 +361,7 @@ func (r *run) give() {
 	r.f.publish(r.fl, report, nil)
 }
 
-// keep remembers the report with all that came in.
+// keep caches the report with all answers.
 func (r *run) keep() {
 	if report := r.report(); r.judge(report) == nil {
 		r.f.cache.put(r.plan.grant.Tenant(), r.plan.mark, report, time.Now(), r.fresh(report))

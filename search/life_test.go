@@ -17,7 +17,8 @@ import (
 	"belljar.dev/search/searchtest"
 )
 
-// A query that nobody waits for any more ends, with all its requests.
+// TestCancel checks that a query ends, with all its requests, when its last caller has
+// left.
 func TestCancel(t *testing.T) {
 	r := newRig(t, nil)
 	started, ended := make(chan string, 64), make(chan string, 64)
@@ -48,7 +49,7 @@ func TestCancel(t *testing.T) {
 	for range r.mocks {
 		<-ended
 	}
-	// That we broke off is not their fault.
+	// The cancelled requests do not count as failures of the engines.
 	for _, h := range r.fan.Health() {
 		if h.State != search.Healthy {
 			t.Errorf("%s: got %v", h.Engine, h.State)
@@ -56,8 +57,9 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// Those who ask the same at once share one flight; another tenant does not,
-// and one who leaves takes it from nobody.
+// TestOneFlightForAll checks that callers that ask the same at the same time share one
+// flight, that another tenant has its own, and that a caller that leaves does not end it
+// for the others.
 func TestOneFlightForAll(t *testing.T) {
 	r := newRig(t, nil)
 	held := make(chan struct{})
@@ -128,7 +130,7 @@ func TestCloseEndsAll(t *testing.T) {
 	}
 }
 
-// The health of an engine is known after a restart.
+// TestRestart checks that the health of an engine is still known after a restart.
 func TestRestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "search")
 	r := newRig(t, func(cfg *search.Config) { cfg.State = dir })
@@ -155,8 +157,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// An engine that is left alone is tried again by a query that does not wait
-// for it.
+// TestProbe checks that an engine that is left alone is tried again by a query, which does
+// not wait for it.
 func TestProbe(t *testing.T) {
 	r := newRig(t, nil)
 	held := make(chan struct{})
@@ -174,7 +176,7 @@ func TestProbe(t *testing.T) {
 	}
 	close(held)
 	eventually(t, "the probe's end", func() bool { return r.fan.Underway() == 0 })
-	// An answer that came in late is in the cache.
+	// The answer of the probe, which arrived late, is in the cache.
 	if again := r.search(search.Query{Text: "two"}); !again.Cached || of(t, again, "mojeek").Outcome != engine.OK {
 		t.Errorf("again: got cached %v, %+v", again.Cached, of(t, again, "mojeek"))
 	}
@@ -183,7 +185,8 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// Eleven requests go out also where some of the eleven are left alone.
+// TestReserves checks that eleven engines are asked, even if some of the first eleven are
+// left alone.
 func TestReserves(t *testing.T) {
 	reserves := []searchtest.Engine{
 		{Name: "marginalia", Hosts: []string{"api.marginalia.nu", "api2.marginalia-search.com"}},
@@ -215,7 +218,8 @@ func TestReserves(t *testing.T) {
 	}
 }
 
-// The door of a test panics: whatever happens to one engine is its own.
+// TestPanicIsOneEnginesOwn checks that a panic while one engine is asked does not affect
+// the others. The door of the test panics.
 func TestPanicIsOneEnginesOwn(t *testing.T) {
 	r := newRig(t, func(cfg *search.Config) {
 		inner := cfg.Door
@@ -253,8 +257,7 @@ func (p *panicky) Client() *http.Client {
 	return p.Door.Client()
 }
 
-// With nothing else in hand a browser reads one page; with results in hand
-// nobody waits for it.
+// TestBrowserLane checks that a browser reads one page if there are no other results.
 func TestBrowserLane(t *testing.T) {
 	b := &browser{page: searchtest.Defaults()[1].Write(searchtest.Made("brave", 5)), asked: make(chan string, 10)}
 	r := newRig(t, func(cfg *search.Config) { cfg.Browser = b })
@@ -273,7 +276,7 @@ func TestBrowserLane(t *testing.T) {
 	}
 }
 
-// A profile without a browser has no second lane.
+// TestNoBrowserLane checks that a profile without a browser has no second lane.
 func TestNoBrowserLane(t *testing.T) {
 	b := &browser{page: searchtest.Defaults()[1].Write(searchtest.Made("brave", 5)), asked: make(chan string, 10)}
 	r := newRig(t, func(cfg *search.Config) { cfg.Browser = b })
@@ -300,7 +303,8 @@ func (b *browser) Open(_ context.Context, g policies.Grant, address string) (eng
 	return engine.Response{Status: 200, Header: http.Header{"Content-Type": {b.page.Type}}, Body: b.page.Body, FinalURL: address}, nil
 }
 
-// Each tenant has its own cookies, and few.
+// TestCookies checks that each tenant has its own cookies, and that their number is
+// bounded.
 func TestCookies(t *testing.T) {
 	r := newRig(t, nil)
 	brave := r.mock("brave")
@@ -329,7 +333,7 @@ func TestCookies(t *testing.T) {
 	}
 }
 
-// Many queries at once are turned away, not queued.
+// TestBusy checks that a query beyond the bound is refused and not queued.
 func TestBusy(t *testing.T) {
 	r := newRig(t, nil)
 	r.has("brave", searchtest.Hang)

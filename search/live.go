@@ -15,8 +15,8 @@ import (
 	"belljar.dev/search/engine"
 )
 
-// DoctorEgress lets out what live questions to the engines need: their hosts by
-// https, and the addresses that the operator gives.
+// DoctorEgress returns an egress that allows what live questions to the engines need: HTTPS
+// to the engines' hosts, and the addresses that the operator gives.
 func DoctorEgress(engines []*engine.Engine, keys engine.Keys) *policies.Egress {
 	out := &policies.Egress{Limits: policies.EgressLimits{
 		Conns: policies.DefaultConns, Rate: policies.DefaultConnRate, Bytes: 64 << 20,
@@ -33,12 +33,12 @@ func DoctorEgress(engines []*engine.Engine, keys engine.Keys) *policies.Egress {
 	return out
 }
 
-// doctorQuery is what a live question asks: something that every engine of its
-// role knows, and that says nothing about who asks.
+// doctorQuery is the text of a live question by role: something that every engine of the
+// role finds, and that tells nothing about the person who asks.
 var doctorQuery = map[engine.Role]string{engine.RoleCode: "yaml", engine.RoleAcademic: "graph", engine.RoleQA: "parse yaml", engine.RoleDiscussion: "linux"}
 
-// ExamineLive asks an engine one harmless query through client, which has to be
-// that of an egress door. The error of a request is an outcome, not an error.
+// ExamineLive asks an engine one harmless query through client, which must be the client of
+// an egress door. An error of a request becomes an outcome.
 func ExamineLive(ctx context.Context, client *http.Client, e *engine.Engine, keys engine.Keys) engine.Examined {
 	want := engine.Recorded{Engine: e.Name, File: "live", Organic: -1, Outcome: engine.OK.String()}
 	text := doctorQuery[e.Role]
@@ -47,7 +47,7 @@ func ExamineLive(ctx context.Context, client *http.Client, e *engine.Engine, key
 	}
 	x, err := e.Exchange(engine.Query{Text: text}, keys)
 	if err != nil {
-		want.Outcome = "" // nothing is wrong with an engine that is not set up
+		want.Outcome = "" // an engine that is not set up is not a fault
 		return want.Check(engine.Parsed{Outcome: engine.None, Detail: err.Error()})
 	}
 	for {
@@ -68,8 +68,8 @@ func ExamineLive(ctx context.Context, client *http.Client, e *engine.Engine, key
 	return want.Check(x.Parsed())
 }
 
-// Examine asks one of the engines a harmless query by a door of its own, and reports false
-// where no engine has the name. The answer does not count for the health of the engine.
+// Examine asks one of the engines a harmless query through its own door. known is false if
+// no engine has the name. The answer does not count for the health of the engine.
 func (f *Fan) Examine(ctx context.Context, name string) (x engine.Examined, known bool, err error) {
 	e := f.cfg.Engines().Find(name)
 	if e == nil {
@@ -84,7 +84,7 @@ func (f *Fan) Examine(ctx context.Context, name string) (x engine.Examined, know
 	return x, true, door.Close()
 }
 
-// reason is an error without the address in it, which has the query.
+// reason returns the text of an error without the address, which contains the query.
 func reason(err error) string {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
@@ -92,7 +92,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// sendLive makes one request, and follows redirects inside the engine's hosts.
+// sendLive makes one request, and follows redirects between the engine's hosts.
 func sendLive(ctx context.Context, client *http.Client, e *engine.Engine, keys engine.Keys, r engine.Request) (engine.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, bytes.NewReader(r.Body))
 	if err != nil {

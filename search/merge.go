@@ -11,28 +11,27 @@ import (
 )
 
 const (
-	// fusion flattens ranks: a result at rank r counts 1/(fusion+r). 60 is what
-	// Cormack, Clarke and Büttcher chose for reciprocal rank fusion (SIGIR
-	// 2009), and on recorded pages other values gave the same first ten.
+	// fusion flattens ranks: a result at rank r counts 1/(fusion+r). 60 is the value of
+	// Cormack, Clarke and Büttcher for reciprocal rank fusion (SIGIR 2009). On recorded
+	// pages, other values gave the same first ten results.
 	fusion = 60
-	// aside is what the engines of a special kind count where the query does
-	// not ask for their kind.
+	// aside is the weight of engines of a special kind if the query does not ask for that
+	// kind.
 	aside = 0.5
-	// perHost is how many of ten results may be of one host.
+	// perHost is the number of results of one host among ten.
 	perHost = 3
-	// hitsMost bounds what is taken of one engine.
+	// hitsMost bounds the results that are taken from one engine.
 	hitsMost = 60
 )
 
-// said is what one engine answered, in the form that merge takes.
+// said contains the results of one engine, in the form that merge takes.
 type said struct {
 	engine *engine.Engine
 	hits   []engine.Hit
 }
 
-// merge makes one list of what engines answered: each page once, in the order
-// of what the ranks of all indexes say together. Two engines that show one
-// index say it once.
+// merge returns one list of the results of all engines: each page once, sorted by the score
+// that the ranks in all indexes give it. Two engines that show the same index count once.
 func merge(all []said, q Query) []Result {
 	var (
 		byKey  = make(map[string]*candidate)
@@ -69,19 +68,19 @@ func merge(all []said, q Query) []Result {
 	return out
 }
 
-// wanted reports whether the query takes results of a host.
+// wanted reports whether the query allows results of a host.
 func wanted(host string, q Query) bool {
 	is := func(domain string) bool { return under(host, domain) }
 	return !slices.ContainsFunc(q.BlockedDomains, is) &&
 		(len(q.AllowedDomains) == 0 || slices.ContainsFunc(q.AllowedDomains, is))
 }
 
-// candidate is one page under all names it has.
+// candidate is one page with all the addresses that engines have for it.
 type candidate struct {
 	spot      spot
-	order     int // of its first sight
+	order     int // position at which it was first seen
 	title     string
-	titleAt   int // the best rank it had
+	titleAt   int // rank of the result that the title is from
 	snippet   string
 	published time.Time
 	engines   []Source
@@ -89,7 +88,7 @@ type candidate struct {
 	score     float64
 }
 
-// part is the best that one index says of a page.
+// part is the best score of a page in one index.
 type part struct {
 	family string
 	score  float64
@@ -98,7 +97,7 @@ type part struct {
 func (c *candidate) add(e *engine.Engine, rank int, p spot, title string, h engine.Hit, category string) {
 	for _, s := range c.engines {
 		if s.Engine == e.Name {
-			return // the same page twice in one answer counts at its better rank
+			return // if a page is twice in one answer, its better rank counts
 		}
 	}
 	c.engines = append(c.engines, Source{e.Name, rank})
@@ -138,7 +137,7 @@ func (c *candidate) result() Result {
 	}
 }
 
-// weight is what an engine's results count for a category.
+// weight returns the weight of an engine's results for a category.
 func weight(e *engine.Engine, category string) float64 {
 	w := e.Weight
 	if w <= 0 {
@@ -150,7 +149,7 @@ func weight(e *engine.Engine, category string) float64 {
 	return w
 }
 
-// favourites are the special roles that a category asks for.
+// favourites returns the special roles that a category asks for.
 func favourites(category string) []engine.Role {
 	switch category {
 	case "code":
@@ -163,15 +162,15 @@ func favourites(category string) []engine.Role {
 	return nil
 }
 
-// stylish reports whether a snippet is a style sheet that stood in the text.
+// stylish reports whether a snippet is a style sheet that was in the text of the page.
 func stylish(s string) bool {
 	open := strings.IndexByte(s, '{')
 	return open >= 0 && strings.Contains(s[open:], ":") && strings.Contains(s[open:], ";") && strings.Contains(s[open:], "}") &&
 		(strings.HasPrefix(s, ".") || strings.HasPrefix(s, "@") || strings.HasPrefix(s, "#"))
 }
 
-// spread keeps one host from filling ten places: what is too much of one comes
-// after the others, and nothing is lost.
+// spread prevents one host from filling the first ten results: results of a host beyond
+// perHost come after the others, and none is lost.
 func spread(in []*candidate) []*candidate {
 	out := make([]*candidate, 0, len(in))
 	rest := in

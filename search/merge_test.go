@@ -60,8 +60,8 @@ func TestKeysOfOnePage(t *testing.T) {
 	}
 }
 
-// A URL is shown without the parameters of trackers and without a text to highlight, and with its
-// host as browsers show it.
+// TestShownAddresses checks that a URL is shown without tracking parameters and without a
+// text to highlight, and with its host as browsers show it.
 func TestShownAddresses(t *testing.T) {
 	for u, want := range map[string]string{
 		"https://example.com/a?utm_source=x&id=1&gclid=2#part": "https://example.com/a?id=1#part",
@@ -85,7 +85,8 @@ func TestShownAddresses(t *testing.T) {
 	}
 }
 
-// A link that could harm the agent is dropped, such as one to a private address.
+// TestBadLinksAreDropped checks that a link that could harm the agent is dropped, for
+// example one to a private address.
 func TestBadLinksAreDropped(t *testing.T) {
 	for _, u := range []string{
 		"javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "ftp://example.com/x", "//example.com/x", "/relative", "",
@@ -117,7 +118,7 @@ func TestMerge(t *testing.T) {
 		{ddg, []engine.Hit{hit(1, "https://b.example.com/", "B again", "what B is"), hit(2, "https://example.com/a", "A from DuckDuckGo", "a longer text about A")}},
 		{bing, []engine.Hit{hit(1, "https://b.example.com/?utm_source=bing", "B", "")}},
 	}, Query{})
-	first, second := 1.0, 1.0 // variables: Go computes constants exactly, and the sum would differ
+	first, second := 1.0, 1.0 // variables, because Go computes constants exactly, and the sum would differ
 	first, second = first/61, second/62
 	want := []Result{
 		{
@@ -129,8 +130,8 @@ func TestMerge(t *testing.T) {
 			Engines: []Source{{"brave", 1}, {"duckduckgo", 2}}, Score: first + second,
 		},
 	}
-	// DuckDuckGo and Bing show one index and count once, so both pages score the
-	// same, and the one that was seen first is first.
+	// DuckDuckGo and Bing show the same index and count once, so both pages have the same
+	// score, and the page that was seen first comes first.
 	want[0], want[1] = want[1], want[0]
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("merge (-want +got):\n%s", d)
@@ -158,7 +159,8 @@ func TestMergeFilters(t *testing.T) {
 	}
 }
 
-// Of the first ten results at most perHost are of one host. The others come later, and none is lost.
+// TestSpread checks that at most perHost of the first ten results are of one host, that the
+// others come later, and that none is lost.
 func TestSpread(t *testing.T) {
 	e := made("brave", "brave", engine.RoleGeneral)
 	var hits []engine.Hit

@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// wanted11 is how many engines a query asks: those of its category, and
-	// reserves in the place of those that are left alone.
+	// wanted11 is the number of engines that a query asks: those of its category, and
+	// reserves in place of those that are left alone.
 	wanted11    = 11
-	enginesMost = 16 // with optional ones, which have a key
+	enginesMost = 16 // number of engines with the optional ones, which have a key
 )
 
-// plan is which engines a query may ask, before it is known how they are.
+// plan contains the engines that a query may ask, before their health is looked at.
 type plan struct {
 	query    Query
 	grant    policies.Grant
 	mark     mark
 	first    []*engine.Engine // in the order in which they are asked
 	reserves []*engine.Engine
-	closed   []*engine.Engine // that the policy does not let be asked
-	named    bool             // the query names its engines
+	closed   []*engine.Engine // engines that the policy does not allow
+	named    bool             // reports whether the query names its engines
 	keys     engine.Keys
 }
 
-// plan finds the engines for a query.
+// plan returns the plan of a query.
 func (f *Fan) plan(g policies.Grant, q Query) (*plan, error) {
 	p := &plan{query: q, grant: g, named: len(q.Engines) > 0, keys: f.cfg.Keys()}
 	engines := f.cfg.Engines()
@@ -70,12 +70,13 @@ func (f *Fan) plan(g policies.Grant, q Query) (*plan, error) {
 		return nil, e
 	}
 	p.order()
-	// The answers of engines depend on which engines are asked.
+	// The names are part of the mark, because the answers depend on which engines are
+	// asked.
 	p.mark = f.mark(g.Tenant(), q.asKey(), names)
 	return p, nil
 }
 
-// find is the engines that a query names.
+// find returns the engines that a query names.
 func (p *plan) find(engines *engine.Set, names []string) ([]*engine.Engine, error) {
 	if len(names) > enginesMost {
 		return nil, &QueryError{"engines", fmt.Sprintf("got %d of them, and %d is the most", len(names), enginesMost)}
@@ -101,7 +102,7 @@ func (p *plan) find(engines *engine.Set, names []string) ([]*engine.Engine, erro
 	return all, nil
 }
 
-// order puts the reserves first that the category asks for.
+// order moves the reserves that the category asks for to the front.
 func (p *plan) order() {
 	rank := func(e *engine.Engine) int {
 		switch {
@@ -115,8 +116,8 @@ func (p *plan) order() {
 	slices.SortStableFunc(p.reserves, func(a, b *engine.Engine) int { return rank(a) - rank(b) })
 }
 
-// substitute takes the reserve that is best in the place of an engine: of its
-// role if there is one. It is nil where none is left.
+// substitute takes the best reserve out of the plan: one of the role, or else the first. It
+// returns nil if no reserve is left.
 func (p *plan) substitute(role engine.Role) *engine.Engine {
 	i := slices.IndexFunc(p.reserves, func(e *engine.Engine) bool { return e.Role == role })
 	if i < 0 && len(p.reserves) > 0 {
@@ -143,8 +144,8 @@ func suits(r engine.Role, category string) bool {
 	return true
 }
 
-// lets reports whether a grant lets an engine be asked: one of its hosts at
-// least. The door judges each request again.
+// lets reports whether a grant allows an engine to be asked, which is so if at least one of
+// its hosts is allowed. The door judges each request again.
 func lets(g policies.Grant, e *engine.Engine, keys engine.Keys) bool {
 	if g.IsZero() || g.Network() != policies.NetworkDoor {
 		return false

@@ -12,13 +12,14 @@ import (
 	"belljar.dev/search/engine"
 )
 
-// unlisted are hosts of engines that no bundled policy allows: Bing sends clients in China to this
-// one, and who is there can add it.
+// unlisted are hosts of engines that no bundled policy allows: Bing redirects clients in
+// China to this host, and an operator there can add it.
 var unlisted = []string{"cn.bing.com"}
 
-// The policies that come with belljar and let WebSearch through let all engines
-// be asked that need no key, and no host besides. Their hosts stand in each policy, in the order of
-// the engines, so that who reads one sees what it allows; -update writes them from the engines.
+// TestBundledPoliciesKnowTheEngines checks that the bundled policies that allow WebSearch
+// allow all default and reserve engines, and no other hosts. Each policy lists the hosts in
+// the order of the engines, so that a reader of the policy sees what it allows; -update
+// writes the lists from the engines.
 func TestBundledPoliciesKnowTheEngines(t *testing.T) {
 	engines, err := engine.Load("")
 	if err != nil {
@@ -50,7 +51,7 @@ func TestBundledPoliciesKnowTheEngines(t *testing.T) {
 		file := filepath.Join("..", "policies", name+".yaml")
 		golden.File(t, file, withHosts(t, file, d.Grant.Profile(), hosts))
 		if golden.Update() {
-			continue // the policy in this program is the one before
+			continue // the binary still contains the policy from before the update
 		}
 		for _, e := range asked {
 			if !lets(d.Grant, e, nil) {
@@ -82,7 +83,7 @@ func withHosts(t *testing.T, file, profile string, hosts []string) string {
 	}
 	var list strings.Builder
 	for _, h := range hosts {
-		if strings.HasPrefix(h, "*") { // in YAML a star would begin an alias
+		if strings.HasPrefix(h, "*") { // a star at the beginning would be an alias in YAML
 			h = `"` + h + `"`
 		}
 		list.WriteString("        - " + h + "\n")

@@ -7,7 +7,8 @@ import (
 	"belljar.dev/search/engine"
 )
 
-// Whatever an engine can be asked, a query of the fan asks it.
+// TestForEngineHasEveryField checks that forEngine fills in every field that an engine can
+// be asked with.
 func TestForEngineHasEveryField(t *testing.T) {
 	q := Query{Text: "words", MaxResults: 3, Language: "de", Region: "AT", SafeSearch: "strict", TimeRange: "week", Page: 2}
 	whole, part := reflect.ValueOf(q), reflect.ValueOf(q.forEngine())

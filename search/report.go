@@ -9,69 +9,69 @@ import (
 	"belljar.dev/search/engine"
 )
 
-// Report is what a query came to: the merged results, and of each engine what
-// became of it. It is not changed once it was given out.
+// Report is the result of a query: the merged results, and the outcome of each engine. It
+// is not changed after it was returned.
 type Report struct {
 	Results    []Result
 	Answers    []Answer
-	Suggestion string // a better spelling that an engine offers; may be empty
+	Suggestion string // better spelling that an engine offers; may be empty
 	Engines    []Asked
 	Took       time.Duration
 
-	// Partial says that an engine which was expected to answer did not, so that
-	// there may be more to find.
+	// Partial reports that an engine that was expected to answer did not, so there may be
+	// more to find.
 	Partial bool
-	// Cached says that no engine was asked: the same was asked a moment before.
+	// Cached reports that no engine was asked, because the same query was asked shortly
+	// before.
 	Cached bool
-	// Stale says that the results are of an earlier time, since no engine
-	// answers now. Age is how old they are, of cached ones too.
+	// Stale reports that the results are from an earlier time, because no engine answers
+	// now. Age is the age of the results, also of cached ones.
 	Stale bool
 	Age   time.Duration
-	// Note is for the agent where something beside the results matters; may be
-	// empty.
+	// Note tells the agent something that matters in addition to the results; may be empty.
 	Note string
 }
 
-// Result is one page. Its words are foreign: they were cleaned of what cannot
-// be seen, and say what somebody wants them to say.
+// Result is one page. Its texts were written by others: invisible characters were removed,
+// but the texts can contain anything else, such as instructions.
 type Result struct {
 	Title     string
-	URL       string // http or https; of no private host
+	URL       string // http or https; never a private host
 	Snippet   string // may be empty
 	Published time.Time
-	Engines   []Source // best rank first
+	Engines   []Source // engines that showed it, best rank first
 	Score     float64
 }
 
-// Source is an engine that showed a result, and where.
+// Source is an engine that showed a result, and the rank there.
 type Source struct {
 	Engine string
-	Rank   int // from 1
+	Rank   int // position in the engine's answer, from 1
 }
 
-// Answer is what an engine itself answered.
+// Answer is an answer that an engine itself gave.
 type Answer struct {
 	Engine string
 	Text   string
 }
 
-// Asked is what became of one engine.
+// Asked is the outcome of one engine.
 type Asked struct {
 	Engine  string
 	Role    engine.Role
 	Outcome engine.Outcome
 	Results int
 	Took    time.Duration
-	// RetryAfter is when it will be asked again, from now; 0 where nothing is in
-	// the way.
+	// RetryAfter is the time until the engine will be asked again; 0 if it can be asked
+	// now.
 	RetryAfter time.Duration
-	Detail     string // what the outcome rests on, of DisabledByPolicy the limit; holds nothing of the query
-	Reserve    bool   // asked in the place of another
-	Pending    bool   // it had not answered when the report was made
-	Lane       string // "browser" where a Chrome read its page; else empty
+	Detail     string // reason for the outcome, or the limit if it is DisabledByPolicy; does not contain the query
+	Reserve    bool   // reports whether it was asked in place of another engine
+	Pending    bool   // reports whether it had not answered when the report was made
+	Lane       string // "browser" if a Chrome read its page, otherwise empty
 }
 
-// again is a report that is given out a second time, so much later.
+// again returns the report as it is returned a second time, after age.
 func (r *Report) again(age time.Duration, stale bool) *Report {
 	out := *r
 	out.Cached, out.Stale, out.Age = !stale, stale, age
@@ -82,29 +82,28 @@ func (r *Report) again(age time.Duration, stale bool) *Report {
 	return &out
 }
 
-// cut is a report with its first results only.
+// cut returns the report with its first results only.
 func (r *Report) cut(most int) *Report {
 	out := *r
 	out.Results = slices.Clone(r.Results[:min(most, len(r.Results))])
 	return &out
 }
 
-// UnavailableError says that no engine that counts answered, so that nothing is
-// known about what there is. It holds nothing of the query.
+// UnavailableError means that no engine that counts answered, so it is not known whether
+// there are results. It does not contain the query.
 type UnavailableError struct {
-	Report     *Report // without results
+	Report     *Report // report without results
 	RetryAfter time.Duration
 }
 
-// Error says which engines did what, when to ask again, and what must not be
-// concluded.
+// Error lists what the engines did, when to ask again, and what must not be concluded.
 func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("no search engine gave an answer that counts: %s. This does not show that nothing exists. Do not ask again for %s.",
 		troubles(e.Report.Engines), span(e.RetryAfter))
 }
 
-// Status is the report on one line: how many engines answered, and of each
-// other one why not.
+// Status returns the report on one line: how many engines answered, and why each of the
+// others did not.
 func (r *Report) Status() string {
 	answered, asked := 0, 0
 	for _, a := range r.Engines {
@@ -129,10 +128,10 @@ func (r *Report) Status() string {
 	return line
 }
 
-// troubles are the engines that did not answer, one after the other.
+// troubles returns the list of the engines that did not answer, with the reason.
 func troubles(all []Asked) string {
 	var parts, closed, limited []string
-	limit := "" // the newest, where they reached several
+	limit := "" // the last limit, if engines were stopped by several limits
 	for _, a := range all {
 		switch {
 		case a.Outcome == engine.DisabledByPolicy && a.Detail == "":
@@ -171,7 +170,7 @@ func (a Asked) trouble() string {
 	return a.Engine + " " + what
 }
 
-// span is a time in the words of a status line.
+// span returns a duration as a status line writes it.
 func span(d time.Duration) string {
 	switch {
 	case d < 90*time.Second:

@@ -13,7 +13,7 @@ import (
 	"belljar.dev/search/searchtest"
 )
 
-// rig is a fan with the engines of belljar, whose hosts are a mock server.
+// rig is a fan with the engines of belljar, whose hosts are all on one mock server.
 type rig struct {
 	t      testing.TB
 	server *searchtest.Server
@@ -22,8 +22,8 @@ type rig struct {
 	policy *policies.Policy
 }
 
-// newRig starts one in which all eleven engines are well. more are further
-// mocks, as reserves.
+// newRig starts a rig in which all eleven engines work. more are additional mocks, for
+// example reserves.
 func newRig(t testing.TB, change func(*search.Config), more ...searchtest.Engine) *rig {
 	t.Helper()
 	r := &rig{t: t, mocks: append(searchtest.Defaults(), more...)}
@@ -54,10 +54,10 @@ func newRig(t testing.TB, change func(*search.Config), more ...searchtest.Engine
 	return r
 }
 
-// browsing has the profile of searchPolicy have a browser.
+// browsing gives the profile of searchPolicy a browser.
 const browsing = "browser: sandboxed, "
 
-// searchPolicy lets the hosts of some engines be asked; also is put into the
+// searchPolicy returns a policy that allows the hosts of some engines. also is added to the
 // profile.
 func searchPolicy(t testing.TB, also string, engines ...searchtest.Engine) *policies.Policy {
 	t.Helper()
@@ -78,8 +78,8 @@ rules: [{id: all, match: {tool: "*"}, decision: allow}]
 	return p
 }
 
-// unrated are the engines of belljar without their rates: a test asks more
-// often than anybody may.
+// unrated returns the engines of belljar without their rates: a test asks more often than
+// the rates allow.
 func unrated(t testing.TB) func() *engine.Set {
 	t.Helper()
 	engines, err := engine.Load("")
@@ -92,12 +92,12 @@ func unrated(t testing.TB) func() *engine.Set {
 	return func() *engine.Set { return engines }
 }
 
-// grant is what a tenant's call may use.
+// grant returns a grant for a call of a tenant.
 func (r *rig) grant(tenant string) policies.Grant {
 	return r.policy.Decide(policies.Facts{Tenant: tenant, Tool: "WebSearch"}).Grant
 }
 
-// mock is the mock of an engine.
+// mock returns the mock of an engine.
 func (r *rig) mock(name string) searchtest.Engine {
 	r.t.Helper()
 	for _, e := range r.mocks {
@@ -109,10 +109,10 @@ func (r *rig) mock(name string) searchtest.Engine {
 	return searchtest.Engine{}
 }
 
-// has an engine behave.
+// has sets the behaviour of an engine.
 func (r *rig) has(name string, b searchtest.Behaviour) { r.server.Set(r.mock(name), b) }
 
-// search is a query that must be answered.
+// search runs a query that must succeed.
 func (r *rig) search(q search.Query) *search.Report {
 	r.t.Helper()
 	report, err := r.fan.Search(r.t.Context(), r.grant("local"), q)
@@ -122,7 +122,7 @@ func (r *rig) search(q search.Query) *search.Report {
 	return report
 }
 
-// of is what became of an engine.
+// of returns the outcome of an engine in a report.
 func of(t testing.TB, r *search.Report, name string) search.Asked {
 	t.Helper()
 	for _, a := range r.Engines {

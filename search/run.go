@@ -8,10 +8,10 @@ import (
 	"belljar.dev/search/engine"
 )
 
-// enough is of how many indexes of the general web results should be there.
+// enough is the number of indexes of the general web that should have results.
 const enough = 3
 
-// run is the state of lead. It is of one goroutine but for the asking.
+// run is the state of lead. Only one goroutine uses it, except for asking the engines.
 type run struct {
 	f     *Fan
 	fl    *flight
@@ -22,15 +22,15 @@ type run struct {
 	timed context.Context //nolint:containedctx // ctx until the query's time is up
 
 	asking  sync.WaitGroup
-	answers chan arrival // has room for all
+	answers chan arrival // has room for all answers
 
 	all      []*entry
 	running  int
 	softOver bool
 	timeOver bool
 	browsing bool
-	given    bool // the report was given out
-	late     bool // something came in after the report was given out
+	given    bool // reports whether the report was published
+	late     bool // reports whether an answer arrived after the report was published
 }
 
 // entry is one engine of a run.
@@ -39,7 +39,7 @@ type entry struct {
 	asked   Asked
 	parsed  engine.Parsed
 	done    bool
-	probe   bool // left alone until now: nobody waits for it
+	probe   bool // reports whether it was left alone until now, so nobody waits for it
 	awaited bool
 }
 

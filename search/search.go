@@ -13,19 +13,18 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// Search asks the engines that a query suits and the grant lets out, and
-// returns when those that answer as a rule have answered, or its time is up.
-// The same query of the same tenant a moment later is answered from memory.
+// Search asks the engines that suit the query and that the grant allows. It returns when
+// the engines that usually answer have answered, or when the query's time is up. If the
+// same tenant repeats a query within a few minutes, it is answered from memory.
 //
-// The error is a *QueryError, a *NotAllowedError, an *UnavailableError where no
-// engine that counts answered, ErrBusy, ErrClosed or the cause of ctx. None
-// holds anything of the query.
+// The error is a *QueryError, a *NotAllowedError, an *UnavailableError if no engine that
+// counts answered, ErrBusy, ErrClosed or the cause of ctx. No error contains the query.
 func (f *Fan) Search(ctx context.Context, g policies.Grant, q Query) (*Report, error) {
 	return f.Watch(ctx, g, q, nil)
 }
 
-// Watch is Search, and reports each engine as it answers. tell is not called
-// any more once Watch has returned, and must not block. It may be nil.
+// Watch does the same as Search, and calls tell for each engine that answers. tell must not
+// block, and is not called after Watch has returned. It may be nil.
 func (f *Fan) Watch(ctx context.Context, g policies.Grant, q Query, tell func(Progress)) (*Report, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
@@ -54,7 +53,7 @@ func (f *Fan) Watch(ctx context.Context, g policies.Grant, q Query, tell func(Pr
 		}
 		return fl.report.cut(q.MaxResults), nil
 	case <-ctx.Done():
-		// The last who waits ends it, and waits until it has.
+		// The last caller that leaves cancels the flight, and waits until it has ended.
 		if f.leave(fl) {
 			<-fl.done
 		}
@@ -62,7 +61,7 @@ func (f *Fan) Watch(ctx context.Context, g policies.Grant, q Query, tell func(Pr
 	}
 }
 
-// join is the flight of a plan: one that is under way, or a new one.
+// join returns the flight for a plan: one that is under way, or a new one.
 func (f *Fan) join(ctx context.Context, p *plan) (*flight, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,7 +83,8 @@ func (f *Fan) join(ctx context.Context, p *plan) (*flight, error) {
 	if err != nil {
 		return nil, err
 	}
-	// It belongs to all who wait for it, and ends when the last has left.
+	// The flight belongs to all callers that wait for it, and is cancelled when the last of
+	// them has left.
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	fl := &flight{
 		tenant: tenant, mark: p.mark, cancel: cancel, waiting: 1,
@@ -100,7 +100,7 @@ func (f *Fan) join(ctx context.Context, p *plan) (*flight, error) {
 	return fl, nil
 }
 
-// settle checks a query and fills in what it leaves open.
+// settle checks a query and sets the defaults of its empty fields.
 func settle(q Query) (Query, error) {
 	bad := func(argument, format string, args ...any) (Query, error) {
 		return q, &QueryError{argument, fmt.Sprintf(format, args...)}
@@ -166,7 +166,7 @@ func settleDomains(q Query) (Query, error) {
 	return q, nil
 }
 
-// code reports whether s is empty or so many letters.
+// code reports whether s is empty or consists of least to most letters.
 func code(s string, least, most int) bool {
 	if s == "" {
 		return true
@@ -175,7 +175,7 @@ func code(s string, least, most int) bool {
 		strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz") == ""
 }
 
-// listed is a list of words, without the empty one.
+// listed joins words with commas, without the empty word.
 func listed(words []string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(words), func(s string) bool { return s == "" }), ", ")
 }

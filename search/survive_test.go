@@ -23,7 +23,7 @@ import (
 	"belljar.dev/search/searchtest"
 )
 
-// queries is how many a long test makes.
+// queries returns the number of queries that a long test makes.
 func queries(t testing.TB, usual int) int {
 	t.Helper()
 	n, err := strconv.Atoi(os.Getenv("BELLJAR_TEST_QUERIES"))
@@ -33,7 +33,7 @@ func queries(t testing.TB, usual int) int {
 	return n
 }
 
-// monsters are engines that do anything but what they should.
+// monsters makes all engines misbehave in every way.
 func (r *rig) monsters() {
 	bomb := searchtest.Bomb()
 	for _, e := range r.mocks {
@@ -56,8 +56,8 @@ func (r *rig) monsters() {
 	}
 }
 
-// TestSurvivors asks engines that misbehave in every way, BELLJAR_TEST_QUERIES
-// times. Nothing may be left of it.
+// TestSurvivors sends BELLJAR_TEST_QUERIES queries to engines that misbehave in every way.
+// It checks that no goroutine and no memory is left behind.
 func TestSurvivors(t *testing.T) {
 	n := queries(t, 150)
 	r := newRig(t, nil)
@@ -71,7 +71,7 @@ func TestSurvivors(t *testing.T) {
 		for range 4 {
 			all.Go(func() {
 				for i := range next {
-					r.fan.Wake() // or most engines would be left alone from now on
+					r.fan.Wake() // without this, most engines would be left alone from now on
 					q := search.Query{Text: fmt.Sprintf("query %d", i), Timeout: 150 * time.Millisecond, Page: 1 + i%2}
 					report, err := r.fan.Search(t.Context(), r.grant("tenant"+strconv.Itoa(i%3)), q)
 					none, _ := errors.AsType[*search.UnavailableError](err)
@@ -101,8 +101,8 @@ func TestSurvivors(t *testing.T) {
 		all.Wait()
 		eventually(t, "the last flight", func() bool { return r.fan.Underway() == 0 })
 	}
-	// The caches of answers are bounded, and are full for this: only memory
-	// that grows for ever counts.
+	// The caches of answers are bounded, and this round fills them: only memory that grows
+	// without end counts.
 	round(0, n/3)
 	goroutines, memory := settled(t, r), resident(t)
 	round(n/3, n)
@@ -123,7 +123,7 @@ func TestSurvivors(t *testing.T) {
 	}
 }
 
-// settled is how many goroutines there are without idle connections.
+// settled returns the number of goroutines without idle connections.
 func settled(t testing.TB, r *rig) int {
 	t.Helper()
 	r.fan.CloseIdle()
@@ -140,7 +140,7 @@ func settled(t testing.TB, r *rig) int {
 	return last
 }
 
-// resident is the memory of this process that is in use, in bytes.
+// resident returns the resident memory of this process, in bytes.
 func resident(t testing.TB) int64 {
 	t.Helper()
 	runtime.GC()
@@ -156,8 +156,8 @@ func resident(t testing.TB) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// TestNoQueryIsLeftBehind has two tenants ask a thousand things, and looks for
-// them wherever something is kept or said.
+// TestNoQueryIsLeftBehind has two tenants ask many queries, and checks that no query is in
+// the logs, errors, records, progress notices or files.
 func TestNoQueryIsLeftBehind(t *testing.T) {
 	n := queries(t, 200)
 	dir := t.TempDir()
@@ -166,7 +166,7 @@ func TestNoQueryIsLeftBehind(t *testing.T) {
 		cfg.State = filepath.Join(dir, "search")
 		cfg.Log = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
-	// The door as it is outside of tests, told with paths left out.
+	// The same door as outside of tests, which records no paths.
 	hosts := make(map[string]bool)
 	for _, e := range r.mocks {
 		for _, h := range e.Hosts {
@@ -175,7 +175,7 @@ func TestNoQueryIsLeftBehind(t *testing.T) {
 	}
 	r.fan.UseDoor(r.server.Door(func(rec egress.Record) {
 		if rec.Path != "" && rec.Path != "/" {
-			rec.Path = "" // as egressDoor does, which TestPathsAreNotTold tries
+			rec.Path = "" // as egressDoor does, which TestPathsAreNotTold checks
 		}
 		fmt.Fprintf(&said, "%+v %s\n", rec, rec.Refusal())
 		if !rec.Host.IsZero() && !hosts[rec.Host.String()] {
@@ -189,7 +189,7 @@ func TestNoQueryIsLeftBehind(t *testing.T) {
 	r.fan.SetPatience(time.Second)
 	for i := range n {
 		tenant := []string{"a", "b"}[i%2]
-		// Both tenants ask the same things, one after the other.
+		// Both tenants ask the same query, one after the other.
 		q := search.Query{Text: fmt.Sprintf("zebrafish%dquestion", i/2), Timeout: time.Second}
 		if i%7 == 0 {
 			r.fan.Wake()
@@ -239,7 +239,8 @@ func TestNoQueryIsLeftBehind(t *testing.T) {
 	}
 }
 
-// With all pages for people blocked, the services for programs go on.
+// TestAllScrapedBlocked checks that if all pages for people are blocked, the services for
+// programs still give results.
 func TestAllScrapedBlocked(t *testing.T) {
 	r := newRig(t, nil)
 	for _, e := range r.mocks {
@@ -263,5 +264,5 @@ func TestAllScrapedBlocked(t *testing.T) {
 	t.Logf("%d results after %v: %s", len(report.Results), report.Took, report.Status())
 }
 
-// testPatience is for machines that are busy; benchmarks measure.
+// testPatience is long enough for a busy machine; the benchmarks measure times.
 const testPatience = search.DefaultTimeout

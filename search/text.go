@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// Text is the report for an agent: the results between two delimiters that no
-// result can know, and after them the line of what became of the engines. The
-// text between the delimiters is the words of others.
+// Text returns the report for an agent: the results between two delimiters that no result
+// can know, and after them a line with the outcomes of the engines. The text between the
+// delimiters was written by others.
 func (r *Report) Text() string {
 	var nonce [16]byte
-	_, _ = rand.Read(nonce[:]) // it never fails (crypto/rand)
+	_, _ = rand.Read(nonce[:]) // never fails (crypto/rand)
 	return r.text(hex.EncodeToString(nonce[:]))
 }
 

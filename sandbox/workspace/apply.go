@@ -225,7 +225,7 @@ type applying struct {
 	token  string // beginning of the names of its scratch files
 	last   int    // number in the name of the last scratch file
 	record *marker
-	linked map[uint64]bool // inodes of base files with several names, one of which was applied already
+	linked map[uint64]bool // inodes of base files with several names, if one name was applied already
 	shown  *digest         // digest of what a person saw; nil if none was given
 }
 

@@ -125,8 +125,8 @@ func copyContent(to, from *os.File, size int64, pace func(n int64) error) error 
 	return to.Truncate(size)
 }
 
-// errUnsteady means that a file changed while it was copied, so the copy is no state that
-// the file ever had.
+// errUnsteady means that a file changed while it was copied, so the copy may be a mix of
+// its states.
 var errUnsteady = errors.New("it changed while it was read")
 
 // steady copies a file and fails if the file changes meanwhile.

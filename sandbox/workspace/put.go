@@ -123,7 +123,7 @@ func (a *applying) putDir(c *Change, dir *os.File, name string, flags uint) (bef
 	return scratch, err
 }
 
-// replace puts a file or a link into its place. It replaces a file or a link that is there.
+// replace puts a file or a link into its place, over a present file or link.
 func (a *applying) replace(ctx context.Context, c *Change, dir *os.File, name string) error {
 	scratch := a.scratch()
 	err := a.makeFile(ctx, c, dir, scratch)

@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// format is what an answer is written in.
+// format is the language in which an answer is written.
 type format int
 
 const (
@@ -18,26 +18,26 @@ const (
 
 var formatNames = []string{"html", "xml", "json"}
 
-// answer is one form in which an engine answers, and where its parts are.
-// Each of its lists is of alternatives in their order.
+// answer describes one form in which an engine answers, and where its parts are. Each of
+// its lists contains alternatives, which are tried in order.
 type answer struct {
 	format format
-	after  string // JSON only: the text of a page behind which the value stands
+	after  string // JSON only: the text of a page after which the value begins
 
 	items   []finder
-	columns bool // items are the fields themselves, lists side by side
+	columns bool // the fields are separate lists, side by side
 	skip    []proof
 
 	title, url, snippet, date, suggestion, reply []finder
 
 	drop []matcher
 
-	// The proofs of a reason for having no results.
+	// Proofs of each reason for having no results.
 	empty, captcha, blocked, limited, failed []proof
 }
 
-// finder is where something stands: a place in a tree, or a path or a template
-// over paths in a JSON value.
+// finder locates a part of an answer: a place in a tree, or a path or a template over paths
+// in a JSON value.
 type finder struct {
 	place place
 	path  path
@@ -128,7 +128,7 @@ func (r *reader) finders(n *yaml.Node, what string, kind format) []finder {
 	return all
 }
 
-// proofs reads proofs about a tree or a JSON value.
+// proofs reads proofs for a tree or a JSON value.
 func (r *reader) proofs(n *yaml.Node, what string, kind format) []proof {
 	var all []proof
 	r.each(n, what, func(n *yaml.Node, s string) {
@@ -146,15 +146,15 @@ func (r *reader) proofs(n *yaml.Node, what string, kind format) []proof {
 	return all
 }
 
-// unwrap is how the address of a result is read out of one that redirects. It
-// is decoding only: no redirect is followed.
+// unwrap is a rule that reads the address of a result out of a redirecting address. It only
+// decodes: no redirect is followed.
 type unwrap struct {
-	host   string // "" is any; a suffix with a dot before it counts
-	path   string // what the path starts with
-	param  string // where in the query the address stands
-	start  string // what stands before and behind it in the path
+	host   string // host or a domain above it; "" matches every host
+	path   string // beginning of the path
+	param  string // parameter of the query that contains the address
+	start  string // text of the path before the address; end is the text after it
 	end    string
-	strip  string // what it starts with
+	strip  string // text before the address that is removed
 	base64 bool
 }
 
@@ -187,7 +187,7 @@ func (r *reader) unwraps(n *yaml.Node) []unwrap {
 	return all
 }
 
-// causes are patterns of addresses or headers, by the outcome they show.
+// causes contains a pattern of addresses, and the outcome that it shows.
 type causes struct {
 	outcome Outcome
 	like    *regexp.Regexp

@@ -7,22 +7,22 @@ import (
 	"sync"
 )
 
-// body is one answer while it is read.
+// body is one answer and the state of reading it.
 type body struct {
 	engine *Engine
 	resp   Response
 	text   string
 	format format
 	base   *url.URL
-	page   *page // of HTML and XML, when it is read
-	value  any   // of JSON, when it is read
-	broken error // why the value is missing
+	page   *page // tree of HTML or XML, once it was read
+	value  any   // value of JSON, once it was read
+	broken error // error of reading the value
 
-	items  int // that were found, results or not
+	items  int // number of items that were found, also those that are no results
 	parsed Parsed
 }
 
-// maxHits bounds what is taken from one answer.
+// maxHits bounds the results that are taken from one answer.
 const maxHits = 50
 
 func newBody(e *Engine, r Response) *body {
@@ -36,8 +36,7 @@ func newBody(e *Engine, r Response) *body {
 
 var feedStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)<(rss|feed|rdf:rdf|opensearchdescription)[\s>]`) })
 
-// sniff says what a body is written in, by how it starts: engines and what
-// stands before them say what they like in headers.
+// sniff returns the format of a body, judged by its beginning: headers are often wrong.
 func sniff(text string) format {
 	start := strings.TrimLeft(text[:min(len(text), 4<<10)], " \t\r\n\uFEFF")
 	switch {
@@ -51,10 +50,10 @@ func sniff(text string) format {
 	return formatHTML
 }
 
-// fine reports whether the status is one of an answer.
+// fine reports whether the status is that of an answer.
 func (b *body) fine() bool { return b.resp.Status == 0 || b.resp.Status >= 200 && b.resp.Status < 300 }
 
-// suits reports whether a body may be what a describes.
+// suits reports whether a may describe the body.
 func (b *body) suits(a *answer) bool {
 	if a.after != "" {
 		return b.format == formatHTML && strings.Contains(b.text, a.after)
@@ -62,7 +61,7 @@ func (b *body) suits(a *answer) bool {
 	return a.format == b.format
 }
 
-// hit adds a result, if it is one.
+// hit adds a result if it is valid.
 func (b *body) hit(title, link, snippet, date string) {
 	b.items++
 	if title == "" || link == "" || len(b.parsed.Hits) >= maxHits {
@@ -81,8 +80,8 @@ func (b *body) hit(title, link, snippet, date string) {
 	})
 }
 
-// asWritten is the address of a result as the answer writes it, unwrapped but
-// not made absolute.
+// asWritten returns the address of a result as the answer writes it, unwrapped but not made
+// absolute.
 func asWritten(link, address string) string {
 	if strings.HasPrefix(link, "/") && !strings.HasPrefix(link, "//") && strings.HasSuffix(address, link) {
 		return link

@@ -11,15 +11,15 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// declared finds the character set that a page says it is in.
+// declared matches the character set that a page claims to use.
 var declared = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(?:charset|encoding)\s*=\s*["']?\s*([a-z0-9_:-]{2,40})`)
 })
 
-// decoded is a body as a string of UTF-8. Engines write UTF-8 almost always;
-// another body is converted from the set that it names (WHATWG Encoding,
-// section 4.2, has the names). Where it names UTF-8 or no set, the bytes that do
-// not fit are replaced, which leaves links and markup readable.
+// decoded returns a body as a UTF-8 string. Almost all engines write UTF-8. Any other body
+// is converted from the character set that it names (WHATWG Encoding, section 4.2, lists
+// the names). If it names UTF-8 or no known set, bytes that are not UTF-8 are replaced,
+// which leaves links and markup readable.
 func decoded(body []byte, header http.Header) string {
 	name := ""
 	switch {
@@ -39,7 +39,7 @@ func decoded(body []byte, header http.Header) string {
 			}
 		}
 	}
-	// "replacement" stands for sets that nobody should decode.
+	// The WHATWG maps sets that nobody should decode to "replacement".
 	if set, known := charset.Lookup(name); set != nil && known != "utf-8" && known != "replacement" {
 		if text, err := set.NewDecoder().Bytes(body); err == nil {
 			return string(text)

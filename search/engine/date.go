@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// layouts are how engines write dates.
+// layouts are the formats in which engines write dates.
 var layouts = []string{
 	time.RFC3339, "2006-01-02T15:04:05.0000000", "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02",
 	time.RFC1123Z, time.RFC1123, time.RFC822Z, time.RFC822, "2006 1 2", "2006 1", "2006",
@@ -38,12 +38,13 @@ func parseDate(s string) time.Time {
 	return time.Time{}
 }
 
-// leading finds a date that an engine puts before a snippet: "2 Sep 2014 ... ".
+// leading matches a date that an engine puts before a snippet: "2 Sep 2014 ... ".
 var leading = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(\d{1,2} [A-Z][a-z]{2,8} \d{4}|[A-Z][a-z]{2,8} \d{1,2}, \d{4})\s*(?:\.\.\.|…|·|—|–|-)\s*`)
 })
 
-// leadingDate takes a date from before a snippet.
+// leadingDate cuts a date from the beginning of a snippet, and returns the date and the
+// rest.
 func leadingDate(snippet string) (time.Time, string) {
 	m := leading().FindStringSubmatch(snippet)
 	if m == nil {

@@ -7,10 +7,10 @@
 // engine turned us away. Load compiles the files into a Set; an Exchange leads
 // one query through one engine, request by request.
 //
-// An answer is parsed first. Only if that finds no result, proof of emptiness is
-// looked for, then proof of a block; without either the engine has drifted from
-// its file. Words in results prove nothing, so a page about captchas is a page of
-// results.
+// The results of an answer are read first. Only an answer without results is searched for
+// proofs: first that the engine blocked us, then that it found nothing. Without
+// any proof, the engine has drifted from its file or blocked us without a word. Words
+// in results prove nothing, so a page about captchas is a page of results.
 //
 // The files, each calling those below it:
 //

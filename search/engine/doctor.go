@@ -18,41 +18,40 @@ const indexFile = "index.tsv"
 // maxRecorded bounds the bodies of one index.
 const maxRecorded = 10_000
 
-// Recorded is a body of an engine that was kept, and what it must mean.
+// Recorded is a recorded body of an engine, and the result that it must have.
 type Recorded struct {
 	Engine string
 	File   string
 
-	// The values that the index expects; Organic is -1 where it does not say,
-	// and Outcome is "" or how the name of the outcome starts.
+	// The values that the index expects. Organic is the number of results, or -1 if it is
+	// not given. Outcome is "" or the beginning of the name of the outcome.
 	Organic    int
 	Outcome    string
 	FirstTitle string
 	FirstURL   string
 }
 
-// Examined is what a recorded body says when it is parsed now.
+// Examined is a recorded body with its present result.
 type Examined struct {
 	Recorded
-	Known  bool // there is an engine of the name
+	Known  bool // reports whether an engine of that name exists
 	Parsed Parsed
-	Wrong  string // how it differs from the index; "" where it does not
+	Wrong  string // difference from the index; "" if it agrees
 }
 
-// Check returns what an answer of a known engine says beside what r expects of
-// it.
+// Check compares the answer of a known engine with what r expects of it.
 func (r Recorded) Check(p Parsed) Examined {
 	e := Examined{Recorded: r, Known: true, Parsed: p}
 	e.Wrong = e.differs()
 	return e
 }
 
-// Count is the number of results.
+// Count returns the number of results.
 func (e Examined) Count() int { return len(e.Parsed.Hits) }
 
-// First is the title and the address of the first result. The address is as
-// the body has it, so one without a host stays so: a recorded body does not say
-// where it was read.
+// First returns the title and the address of the first result. The address is as the body
+// has it, so one without a host stays so: a recorded body does not tell from where it was
+// read.
 func (e Examined) First() (title, address string) {
 	if len(e.Parsed.Hits) == 0 {
 		return "", ""
@@ -60,11 +59,11 @@ func (e Examined) First() (title, address string) {
 	return e.Parsed.Hits[0].Title, e.Parsed.Hits[0].href
 }
 
-// Examine parses the bodies that index.tsv in dir lists, in its order. The
-// first line of an index names its columns, divided by tabs: engine and file
-// must be there; organic, outcome, first_title and first_url say what is
-// expected, status and url what came with the body, and of a note the word
-// behind "expect" counts as the outcome.
+// Examine parses the bodies that index.tsv in dir lists, in its order. The first line of an
+// index names its columns, divided by tabs. The columns engine and file are required. The
+// columns organic, outcome, first_title and first_url give what is expected, and status and
+// url describe the response. If the outcome is empty and the column note contains "expect",
+// the word after it is the outcome.
 func (s *Set) Examine(dir string) ([]Examined, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -74,13 +73,13 @@ func (s *Set) Examine(dir string) ([]Examined, error) {
 	return s.examineAll(root.FS())
 }
 
-// own are bodies in the form of each engine's, written for this: they hold
-// what an engine's file must tell apart, and no page of anybody.
+// own contains bodies in the form of each engine's answers, written for this check: they
+// contain what an engine's file must tell apart, and no text of a real page.
 //
 //go:embed testdata/bodies
 var own embed.FS
 
-// ExamineOwn is Examine for the bodies that come with belljar.
+// ExamineOwn examines the bodies that come with belljar.
 func (s *Set) ExamineOwn() ([]Examined, error) {
 	bodies, err := fs.Sub(own, "testdata/bodies")
 	if err != nil {
@@ -161,7 +160,7 @@ func (s *Set) examine(bodies fs.FS, cell func(string) string) (Examined, error) 
 	}
 	e := s.Find(want.Engine)
 	if name, _, form := strings.Cut(want.Engine, "-"); e == nil && form {
-		e = s.Find(name) // an index may name a form of an engine's answers, such as wikipedia-opensearch
+		e = s.Find(name) // an index may name one form of an engine's answers, such as wikipedia-opensearch
 	}
 	if e == nil {
 		return Examined{Recorded: want, Wrong: "no engine has this name"}, nil
@@ -177,7 +176,7 @@ func (s *Set) examine(bodies fs.FS, cell func(string) string) (Examined, error) 
 	return want.Check(e.Parse(r)), nil
 }
 
-// readBody reads a recorded body, MaxBody of it at most.
+// readBody reads at most MaxBody bytes of a recorded body.
 func readBody(bodies fs.FS, name string) (text []byte, truncated bool, err error) {
 	f, err := bodies.Open(name)
 	if err != nil {
@@ -192,7 +191,7 @@ func readBody(bodies fs.FS, name string) (text []byte, truncated bool, err error
 	return []byte(b.String()[:min(n, MaxBody)]), n > MaxBody, nil
 }
 
-// differs says how a body is not what the index expects.
+// differs describes how a body differs from the index, or returns "".
 func (e Examined) differs() string {
 	title, address := e.First()
 	outcome := e.Parsed.Outcome.String()

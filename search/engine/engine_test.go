@@ -42,8 +42,9 @@ func TestBundledEnginesAreComplete(t *testing.T) {
 	}
 }
 
-// The reader has a default for each of these keys: an engine without "use" is off, and no test then
-// wants its recorded answers. So each bundled file writes them out, also if the value is the default.
+// TestBundledEnginesSayWhatTheyAre checks that each bundled file contains these keys, even
+// with the default value. The reader has a default for each: an engine without "use" would
+// be off, and then no test asks for its recorded answers.
 func TestBundledEnginesSayWhatTheyAre(t *testing.T) {
 	for _, e := range load(t).All() {
 		text, err := bundled.ReadFile("engines/" + filepath.Base(e.Source))
@@ -58,7 +59,8 @@ func TestBundledEnginesSayWhatTheyAre(t *testing.T) {
 	}
 }
 
-// An engine that changed its page is fixed by one line of a file, while belljar runs.
+// TestDriftIsMendedByOneLine checks that, when an engine has changed its page, one changed
+// line of its file is enough, while belljar runs.
 func TestDriftIsMendedByOneLine(t *testing.T) {
 	text, err := bundled.ReadFile("engines/brave.yaml")
 	if err != nil {

@@ -10,22 +10,22 @@ import (
 	"unicode/utf8"
 )
 
-// ErrKey is in the error of an exchange with an engine whose key or address is
-// not there.
+// ErrKey is in the error of an exchange with an engine whose key or address is missing.
 var ErrKey = errors.New("no key")
 
-// ErrPage is in the error of an exchange about a page that the engine has not.
+// ErrPage is in the error of an exchange about a page that the engine does not have.
 var ErrPage = errors.New("no such page")
 
-// agent is who we say we are where an engine's file does not say it.
+// agent is the User-Agent if an engine's file gives no other.
 const agent = "belljar/1 (+https://belljar.dev)"
 
 // maxRequests bounds one exchange.
 const maxRequests = 4
 
-// Exchange leads one query through one engine, which may take more than one
-// request: a token first, or another format where the first was turned away.
-// It does no I/O: the caller sends what Next says and tells the answer.
+// Exchange runs one query through one engine. That may take more than one
+// request: for example a token first, or another format if the first was refused.
+// Exchange does no I/O: the caller sends the request that Next returns and passes
+// the response to Answer.
 //
 //	x, err := e.Exchange(q, keys)
 //	for {
@@ -33,21 +33,21 @@ const maxRequests = 4
 //		if !more {
 //			break
 //		}
-//		x.Answer(send(req)) // or give up, and make an outcome of the error
+//		x.Answer(send(req)) // or stop, and make an outcome of the error
 //	}
 //	parsed := x.Parsed()
 //
-// It is for one goroutine.
+// Only one goroutine may use an Exchange.
 type Exchange struct {
 	engine *Engine
 	values map[string]string
-	steps  []*sending // those to come, the current one first
+	steps  []*sending // requests that are still to be made, the current one first
 	sent   int
 	parsed Parsed
 }
 
-// Exchange starts one. The error is or holds ErrKey or ErrPage, or says what
-// else is missing; it holds nothing of the query.
+// Exchange starts an exchange. The error wraps ErrKey or ErrPage, or describes what else is
+// missing. It does not contain the query.
 func (e *Engine) Exchange(q Query, keys Keys) (*Exchange, error) {
 	switch {
 	case !e.Usable(keys):
@@ -72,7 +72,7 @@ func (e *Engine) Exchange(q Query, keys Keys) (*Exchange, error) {
 	return x, nil
 }
 
-// suits reports whether a request is made for a page, with or without a key.
+// suits reports whether a request is made for a page, with a key or without.
 func (s *sending) suits(page int, key bool) bool {
 	switch s.when {
 	case "first":
@@ -87,8 +87,8 @@ func (s *sending) suits(page int, key bool) bool {
 	return true
 }
 
-// Next is the request to make now; false says that the exchange is at its end.
-// There are never more than a few.
+// Next returns the request to make now, or false if the exchange has ended. There are at
+// most maxRequests.
 func (x *Exchange) Next() (Request, bool) {
 	if len(x.steps) == 0 || x.sent >= maxRequests {
 		return Request{}, false
@@ -117,7 +117,7 @@ func (x *Exchange) acceptLanguage() string {
 	return lang
 }
 
-// Answer tells what came back for the request that Next gave.
+// Answer takes the response to the request that Next returned.
 func (x *Exchange) Answer(r Response) {
 	if len(x.steps) == 0 {
 		return
@@ -140,14 +140,14 @@ func (x *Exchange) Answer(r Response) {
 	last := x.parsed
 	x.parsed = x.engine.Parse(r)
 	if last.Outcome != None && x.parsed.Outcome == Drift {
-		x.parsed = last // what the first form said is nearer to the cause
+		x.parsed = last // the outcome of the first form is closer to the cause
 	}
 	if o := x.parsed.Outcome; o != Drift && o != BlockedSoft && o != HTTPError {
-		x.steps = nil // else the next form may work, or prove that there is nothing
+		x.steps = nil // otherwise the next form may work, or prove that there are no results
 	}
 }
 
-// Parsed is the result of the exchange at its end.
+// Parsed returns the result of the exchange after its end.
 func (x *Exchange) Parsed() Parsed {
 	if x.parsed.Outcome == None {
 		return Parsed{Outcome: HTTPError, Detail: "the exchange did not come to its end"}
@@ -155,10 +155,10 @@ func (x *Exchange) Parsed() Parsed {
 	return x.parsed
 }
 
-// token reads the token of a step out of an answer.
+// token reads the token for the next request from an answer.
 func (e *Engine) token(s *sending, r Response) (token string) {
 	defer func() {
-		if recover() != nil { // as in Parse
+		if recover() != nil { // for the same reason as in Parse
 			token = ""
 		}
 	}()
@@ -173,7 +173,7 @@ func (e *Engine) token(s *sending, r Response) (token string) {
 	return token
 }
 
-// valuesOf are the values of the variables for a query.
+// valuesOf returns the values of the variables for a query.
 func (e *Engine) valuesOf(q Query, keys Keys, now time.Time) map[string]string {
 	page, count := max(q.Page, 1), q.MaxResults
 	if count <= 0 {
@@ -211,8 +211,8 @@ func (e *Engine) valuesOf(q Query, keys Keys, now time.Time) map[string]string {
 	return v
 }
 
-// subtag is a language or region as two or three letters, or what stands for
-// none. It may become part of a host, so it is never anything else.
+// subtag returns a language or region as a code of letters, or none if s is not one. The
+// code may become part of a host name, so it contains nothing else.
 func subtag(s, none string, most int) string {
 	s, _, _ = strings.Cut(strings.ToLower(strings.ReplaceAll(s, "_", "-")), "-")
 	if len(s) < 2 || len(s) > most || strings.IndexFunc(s, func(r rune) bool { return r < 'a' || r > 'z' }) >= 0 {
@@ -221,8 +221,8 @@ func subtag(s, none string, most int) string {
 	return s
 }
 
-// operatorURL is the address of an engine that the operator runs, without what
-// must not be in one.
+// operatorURL returns the address of an engine that the operator runs, without query and
+// fragment. It returns "" if the address is not valid.
 func operatorURL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
@@ -231,8 +231,8 @@ func operatorURL(s string) string {
 	return strings.TrimSuffix(u.Scheme+"://"+u.Host+u.EscapedPath(), "/")
 }
 
-// cutQuery is the query as the engine takes it: engines refuse long ones, so
-// they are cut at a word.
+// cutQuery returns the query as the engine takes it. Engines refuse long queries, so they
+// are cut at a word.
 func (e *Engine) cutQuery(s string) string {
 	words := strings.Fields(strings.ToValidUTF8(s, " "))
 	if e.query.words > 0 && len(words) > e.query.words {

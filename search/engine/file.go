@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// engineKeys are the keys of an engine file; docs/search.md says what they mean.
+// engineKeys are the keys of an engine file; docs/search.md describes them.
 var engineKeys = []string{
 	"name", "aliases", "about", "family", "role", "use", "order", "scraped", "verified", "hosts", "kin", "base", "rate", "weight",
 	"timeout", "key", "optional_key", "url", "query", "requests", "answers", "unwrap", "drop_urls", "status", "location",
@@ -19,7 +19,7 @@ var engineKeys = []string{
 
 var engineName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,31}$`) })
 
-// engine compiles an engine file; nil says that it has no engine at all.
+// engine compiles an engine file. It returns nil if the file contains no engine.
 func (r *reader) engine(text []byte) *Engine {
 	top := r.root(text)
 	if top == nil {
@@ -51,7 +51,7 @@ func (r *reader) engine(text []byte) *Engine {
 	return e
 }
 
-// identity reads what the engine is.
+// identity reads the name and the kind of the engine.
 func (r *reader) identity(e *Engine, f fields) {
 	v := f.values
 	if n := v["name"]; n == nil {
@@ -88,7 +88,7 @@ func (r *reader) identity(e *Engine, f fields) {
 	}
 }
 
-// limits reads how often and for how long the engine is asked, and by what key.
+// limits reads how often and how long the engine may be asked, and which key it uses.
 func (r *reader) limits(e *Engine, f fields) {
 	v := f.values
 	if n := v["rate"]; n != nil {
@@ -128,7 +128,7 @@ var hostName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(\*\.)?([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}$`)
 })
 
-// places reads where the engine is and what its addresses mean.
+// places reads the hosts of the engine and the rules for its addresses.
 func (r *reader) places(e *Engine, f fields) {
 	v := f.values
 	hosts := func(key string) (all []string) {
@@ -172,7 +172,7 @@ func (r *reader) places(e *Engine, f fields) {
 	r.causes(e, f)
 }
 
-// causes reads what statuses and redirects of the engine show.
+// causes reads the outcomes that statuses and redirects of the engine show.
 func (r *reader) causes(e *Engine, f fields) {
 	if n := f.values["status"]; n != nil {
 		e.statuses = make(map[int]Outcome)
@@ -193,7 +193,7 @@ func (r *reader) causes(e *Engine, f fields) {
 	}
 }
 
-// common reads the proofs that count for all engines.
+// common reads the proofs that are the same for all engines.
 func (r *reader) common(text []byte) []*answer {
 	top := r.root(text)
 	if top == nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// addBodies seeds f with every form of answer.
+// addBodies seeds f with bodies of every form of answer.
 func addBodies(f *testing.F) {
 	all, err := load(f).ExamineOwn()
 	if err != nil {
@@ -28,8 +28,8 @@ func addBodies(f *testing.F) {
 	f.Add([]byte(strings.Repeat("[", 20000)), 0, "github")
 }
 
-// Whatever the body is, Parse says something true of it: results with title
-// and address where it is OK, and none where it is not.
+// FuzzParse checks that Parse is consistent for any body: there are results with title and
+// address if the outcome is OK, and no results otherwise.
 func FuzzParse(f *testing.F) {
 	addBodies(f)
 	engines := load(f)
@@ -55,7 +55,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A tree holds together, and no deeper or larger than it may be.
+// FuzzGrow checks that the nodes of a tree are linked correctly, and that the tree is not
+// deeper or larger than its bounds.
 func FuzzGrow(f *testing.F) {
 	addBodies(f)
 	f.Fuzz(func(t *testing.T, body []byte, kind int, _ string) {
@@ -86,7 +87,7 @@ func FuzzGrow(f *testing.F) {
 	})
 }
 
-// A file is an engine or a list of faults, never a panic.
+// FuzzEngineFile checks that a file gives an engine or a list of faults, and never panics.
 func FuzzEngineFile(f *testing.F) {
 	entries, err := bundled.ReadDir("engines")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// json returns the value of the body, or the value behind the text a.after.
+// json returns the value of the body, or the value after the text a.after.
 func (b *body) json(a *answer) (any, bool) {
 	if a != nil && a.after != "" {
 		_, text, _ := strings.Cut(b.text, a.after)
@@ -20,8 +20,7 @@ func (b *body) json(a *answer) (any, bool) {
 	return b.value, b.broken == nil
 }
 
-// decode reads one JSON value. With alone set, text behind the value is an
-// error.
+// decode reads one JSON value. If alone is set, text after the value is an error.
 func decode(text string, alone bool) (any, error) {
 	dec := json.NewDecoder(strings.NewReader(text))
 	dec.UseNumber()
@@ -35,7 +34,7 @@ func decode(text string, alone bool) (any, error) {
 	return v, nil
 }
 
-// readValue takes the results of JSON.
+// readValue takes the results from a JSON value.
 func (b *body) readValue(a *answer) {
 	v, ok := b.json(a)
 	if !ok {
@@ -85,7 +84,7 @@ func (b *body) readColumns(a *answer, v any) {
 	}
 }
 
-// wordsOf is the first of the alternatives that says something.
+// wordsOf returns the text of the first alternative that has one.
 func (b *body) wordsOf(item any, alternatives []finder, most int) string {
 	for _, f := range alternatives {
 		s := ""

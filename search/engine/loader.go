@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// lookEvery is how often at most the files of engines are looked at again.
+// lookEvery is the shortest time between two checks of the engine files.
 const lookEvery = time.Second
 
-// Loader is the engines as their files say now: for Config.Engines. It may be
-// used by many at once.
+// Loader keeps the engines as their files are now, for Config.Engines. It is safe for
+// concurrent use.
 type Loader struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
-	engines *Set // nil before the first query, where all come with belljar
+	engines *Set // nil before the first query, if no directory was given
 	looked  time.Time
-	fault   string // the last one in the log, so that each is logged once
+	fault   string // last fault in the log, so that each is logged once
 }
 
-// NewLoader loads the engines that come with belljar and those of dir, as
-// Load does. Without dir nothing can be wrong with them, and they are
-// loaded for the first query: that takes as long as all else that a server does
-// before its first answer. Files that change later hold from the next query on; while
-// they have a fault, which goes to log, the engines stay as they were.
+// NewLoader loads the engines that come with belljar and those of dir, in the same way as
+// Load. Without dir, loading cannot fail, and it is put off until the first query: it takes
+// as long as all else that a server does before its first answer. A file that changes later
+// is used from the next query on. If the changed files have a fault, the fault is logged
+// and the engines stay as they were.
 func NewLoader(dir string, log *slog.Logger) (*Loader, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -39,13 +39,13 @@ func NewLoader(dir string, log *slog.Logger) (*Loader, error) {
 	return &Loader{log: log, engines: engines, looked: time.Now()}, nil
 }
 
-// Engines are those that hold now.
+// Engines returns the present engines.
 func (l *Loader) Engines() *Set {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.engines == nil {
 		engines, err := Load("")
-		if err != nil { // a test rules this out
+		if err != nil { // cannot happen: a test checks the bundled engines
 			l.log.Error("the engines that come with belljar cannot be read", "err", err)
 			engines = &Set{byName: map[string]*Engine{}}
 		}
@@ -58,8 +58,8 @@ func (l *Loader) Engines() *Set {
 	return l.engines
 }
 
-// look reads the files again; mu must be held, so that two queries do not do
-// it at once.
+// look reads the files again. The caller must hold mu, so that two queries do not do this
+// at the same time.
 func (l *Loader) look() {
 	next, changed, err := l.engines.Reload()
 	if err != nil {

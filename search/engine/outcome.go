@@ -1,21 +1,21 @@
 package engine
 
-// Outcome is what became of one engine for one query.
+// Outcome is the result of asking one engine one query.
 type Outcome int
 
-// The outcomes. None is the value for an engine that was not asked.
+// The values of Outcome. None is the value for an engine that was not asked.
 const (
 	None             Outcome = iota
-	OK                       // there are results
-	Empty                    // the engine itself says that it has none
-	BlockedCaptcha           // it wants to see a person first
-	BlockedSoft              // it turned us away, with a page that holds no results
-	RateLimited              // it wants fewer requests
-	Timeout                  // it did not answer in time
-	HTTPError                // it could not be reached, or answered with an error
-	Drift                    // it answered with what its file does not know
-	DisabledByPolicy         // the policy does not let it be asked
-	SkippedOpen              // it was not asked, as it failed lately
+	OK                       // the engine returned results
+	Empty                    // the engine itself reported that it has no results
+	BlockedCaptcha           // the engine asked for a captcha
+	BlockedSoft              // the engine refused, with a page that contains no results
+	RateLimited              // the engine asked for fewer requests
+	Timeout                  // the engine did not answer in time
+	HTTPError                // the engine could not be reached, or answered with an error
+	Drift                    // the engine's answer does not match its file
+	DisabledByPolicy         // the policy does not allow the engine
+	SkippedOpen              // the engine was not asked, because it failed recently
 )
 
 var outcomeNames = [...]string{
@@ -24,7 +24,7 @@ var outcomeNames = [...]string{
 	DisabledByPolicy: "DISABLED_BY_POLICY", SkippedOpen: "SKIPPED_OPEN",
 }
 
-// String is the outcome as it stands on the wire, in logs and in tables.
+// String returns the outcome as it is written in answers, logs and tables.
 func (o Outcome) String() string {
 	if o < 0 || int(o) >= len(outcomeNames) {
 		return "NONE"
@@ -42,15 +42,15 @@ func OutcomeOf(name string) Outcome {
 	return None
 }
 
-// Blocked reports whether the engine turned us away.
+// Blocked reports whether the engine refused us.
 func (o Outcome) Blocked() bool { return o == BlockedCaptcha || o == BlockedSoft }
 
-// Answered reports whether the outcome says something about the query: results,
-// or that nothing exists. All others prove nothing.
+// Answered reports whether the outcome says something about the query: results, or that the
+// engine has no results. All other outcomes prove nothing.
 func (o Outcome) Answered() bool { return o == OK || o == Empty }
 
-// Words returns the outcome as a status line names it: what the engine did
-// instead of answering. It is empty for an engine that answered or was not asked.
+// Words returns what a status line says about the outcome of an engine that did not answer.
+// It is empty for None, OK and Empty.
 func (o Outcome) Words() string {
 	switch o {
 	case BlockedCaptcha, BlockedSoft:

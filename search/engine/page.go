@@ -10,11 +10,11 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// driftLinks is how many addresses elsewhere make a page one of results: one
-// that turns us away leads to its own help and terms only.
+// driftLinks is the number of links to other sites that make a page a page of results: a
+// page that refuses us links only to the engine's own help and terms.
 const driftLinks = 4
 
-// tree is the body as a tree.
+// tree returns the body as a tree.
 func (b *body) tree() *page {
 	if b.page == nil {
 		b.page = grow(b.text, b.format == formatXML)
@@ -22,7 +22,7 @@ func (b *body) tree() *page {
 	return b.page
 }
 
-// readTree takes the results of HTML or XML.
+// readTree takes the results from HTML or XML.
 func (b *body) readTree(a *answer) {
 	t := b.tree()
 	for _, f := range a.items {
@@ -46,25 +46,25 @@ func (b *body) readTree(a *answer) {
 	}
 }
 
-// readItem takes one result.
+// readItem takes one result from its node.
 func (b *body) readItem(t *page, a *answer, n *html.Node) {
 	title, at := fieldOf(n, a.title, maxTitle, a.drop)
 	if t.ends[at] {
-		return // the text ends within the title, so the rest is not known
+		return // the text ends within the title, so the title is incomplete
 	}
 	link, from := fieldOf(n, a.url, maxURL, nil)
 	snippet, _ := fieldOf(n, a.snippet, maxSnippet, a.drop)
 	if b.format == formatXML {
 		if t.ends[from] {
-			return // here the address is a text, too
+			return // in XML the address is a text, so it may be incomplete too
 		}
-		title, snippet = plain(title, maxTitle), plain(snippet, maxSnippet) // feeds hold markup as text
+		title, snippet = plain(title, maxTitle), plain(snippet, maxSnippet) // feeds contain markup as text
 	}
 	date, _ := fieldOf(n, a.date, maxTitle, nil)
 	b.hit(title, link, snippet, date)
 }
 
-// fieldOf is the first of the alternatives that says something, and its node.
+// fieldOf returns the text of the first alternative that has one, and its node.
 func fieldOf(n *html.Node, alternatives []finder, most int, drop []matcher) (string, *html.Node) {
 	for _, f := range alternatives {
 		at := f.place.find(n)
@@ -78,8 +78,8 @@ func fieldOf(n *html.Node, alternatives []finder, most int, drop []matcher) (str
 	return "", nil
 }
 
-// within reports whether one of the items before holds n: a cluster of results
-// is one item, and its own are no others.
+// within reports whether n is inside the last of the items before it: a cluster of results
+// is one item, and the items in it are not separate.
 func within(n *html.Node, before []*html.Node) bool {
 	if len(before) == 0 {
 		return false
@@ -93,8 +93,8 @@ func within(n *html.Node, before []*html.Node) bool {
 	return false
 }
 
-// skipped reports whether an item does not count: n itself or something in it has the
-// proof.
+// skipped reports whether an item is left out: n itself or a node in it has one of the
+// proofs.
 func skipped(n *html.Node, skip []proof) bool {
 	for _, p := range skip {
 		if p.inTree(n, func(*html.Node) bool { return false }) != nil || p.like == nil && p.at.selector != nil && p.at.selector.Match(n) {
@@ -104,12 +104,11 @@ func skipped(n *html.Node, skip []proof) bool {
 	return false
 }
 
-// anchors are all links of a page.
+// anchors matches all links of a page.
 var anchors = sync.OnceValue(func() cascadia.Selector { return cascadia.MustCompile("a[href]") })
 
-// links counts what may be titles of results: links with a text that lead
-// elsewhere, those to one host a few times only, and all links in a
-// heading, wherever they lead.
+// links returns how many links may be titles of results: links with a text to other sites,
+// only a few for each host, and all links in a heading, wherever they lead.
 func (t *page) links(b *body) int {
 	if t.counted {
 		return t.elsewhere
@@ -130,8 +129,8 @@ func (t *page) links(b *body) int {
 	return t.elsewhere
 }
 
-// elsewhere is the host that a link leads to, or "" where it is the engine's or
-// none that a result could have.
+// elsewhere returns the host that a link leads to. It returns "" if the host is the
+// engine's, or if a result cannot have such an address.
 func (b *body) elsewhere(a *html.Node) string {
 	address, ok := b.engine.result(attribute(a, "href"), b.base)
 	if !ok {
@@ -149,7 +148,7 @@ func headed(n *html.Node) bool {
 	return inside(n, atom.H2) || inside(n, atom.H3) || inside(n, atom.H4)
 }
 
-// inside reports whether n is in an element.
+// inside reports whether n is in an element of this kind.
 func inside(n *html.Node, kind atom.Atom) bool {
 	for p := n.Parent; p != nil; p = p.Parent {
 		if p.DataAtom == kind {
@@ -159,8 +158,8 @@ func inside(n *html.Node, kind atom.Atom) bool {
 	return false
 }
 
-// akin reports whether a host belongs to the engine or to the company that runs it: it
-// shares a name below the top with one of its hosts.
+// akin reports whether a host belongs to the engine or to the company that runs it: the
+// last two labels are those of one of its hosts.
 func (e *Engine) akin(host string) bool {
 	host = owner(host)
 	for _, own := range e.Hosts {
@@ -176,8 +175,7 @@ func (e *Engine) akin(host string) bool {
 	return false
 }
 
-// owner is the part of a host's name that roughly names its owner: its last
-// two labels.
+// owner returns the last two labels of a host name, which roughly name its owner.
 func owner(host string) string {
 	labels := strings.Split(strings.ToLower(host), ".")
 	return strings.Join(labels[max(0, len(labels)-2):], ".")

@@ -1,15 +1,16 @@
 package engine
 
-// Parse says what one answer means: Engine.Exchange without the requests, for
-// recorded bodies and tests. It never panics, whatever the body is.
+// Parse returns the meaning of one answer. It does the same as an Exchange without the
+// requests, for recorded bodies and tests. It never panics, whatever the body is.
 //
-// Results come first: where there are any, nothing else on the page counts.
-// Then come the engine's own proofs of a block, its proof of emptiness, and
-// what shows a block anywhere. Any other page is drift if it is one of
-// results all the same, and a block if not: it is never empty.
+// Results come first: if there are any, nothing else on the page counts. After that come
+// the engine's own proofs of a block, then its proof of emptiness, then the proofs of a
+// block that are common to all engines. A page without any proof is never empty: it is
+// drift if it looks like a page of results, and a block if not.
 func (e *Engine) Parse(r Response) (p Parsed) {
 	defer func() {
-		// Cascadia and the tokenizer are not ours, and the body is anybody's.
+		// The code of Cascadia and of the tokenizer is not ours, and anybody can send the
+		// body.
 		if recover() != nil {
 			p = Parsed{Outcome: Drift, Detail: "its answer could not be read"}
 		}
@@ -32,7 +33,7 @@ func (e *Engine) Parse(r Response) (p Parsed) {
 	return b.parsed
 }
 
-// read takes the results that a describes.
+// read takes the results in the form that a describes.
 func (b *body) read(a *answer) {
 	if !b.suits(a) || len(a.items) == 0 && !a.columns {
 		return

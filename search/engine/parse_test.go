@@ -11,10 +11,11 @@ import (
 	"golang.org/x/net/html"
 )
 
-// shared holds real bodies, beside the tree: they are not ours to pass on.
+// shared is a directory outside of the repository with real bodies, which we may not
+// publish.
 const shared = "../../../shared/data/search"
 
-// phrases are what pages that turn us away say. In a title they say nothing.
+// phrases are texts of pages that refuse us. In a title they mean nothing.
 var phrases = []string{
 	"anomaly detection", "no results found for", "verify that you are not a robot", "unusual traffic",
 	"Just a moment...", "403 Forbidden", "429 Too Many Requests", "captcha", "Access denied",
@@ -29,7 +30,7 @@ func load(t testing.TB) *Set {
 	return s
 }
 
-// realBodies are the bodies in shared as they are parsed now.
+// realBodies returns the bodies in shared with their present results.
 func realBodies(t testing.TB, s *Set) []Examined {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(shared, indexFile)); err != nil {
@@ -51,8 +52,8 @@ func readShared(t testing.TB, file string) []byte {
 	return text
 }
 
-// Of each engine that can be asked without its name a page of results is recorded and an
-// answer without any, and no body is left out of the index.
+// TestOwnBodies checks that for each engine that is asked without being named, a page of
+// results and an answer without results are recorded, and that the index lists all bodies.
 func TestOwnBodies(t *testing.T) {
 	s := load(t)
 	all, err := s.ExamineOwn()
@@ -117,7 +118,8 @@ func TestPhrasesInTitlesChangeNothing(t *testing.T) {
 	}
 }
 
-// The tree is not made as a browser makes it; what is found in it is the same.
+// TestTreeShowsWhatAStandardOneDoes checks that our tree, which is not made like a
+// browser's, gives the same results as a standard tree.
 func TestTreeShowsWhatAStandardOneDoes(t *testing.T) {
 	s := load(t)
 	for _, e := range realBodies(t, s) {
@@ -153,8 +155,8 @@ func TestBraveTakesFewAllocations(t *testing.T) {
 	t.Logf("%.0f allocations", got)
 }
 
-// Whatever is cut off, results before it are as they were, and an answer that
-// ends too early is never an empty one.
+// TestCutBodies checks that, wherever a body is cut off, the results before that place stay
+// the same, and that a cut answer is never an empty one.
 func TestCutBodies(t *testing.T) {
 	s := load(t)
 	all, err := s.ExamineOwn()
@@ -285,8 +287,8 @@ func TestCharsets(t *testing.T) {
 		{"\xd1\xe5\xf2\xfc", "text/html; charset=windows-1251", "Сеть"},
 		{"caf\xe9", "text/html; charset=utf-8", "caf\uFFFD"},
 		{"caf\xe9", "text/html; charset=no-such", "caf\uFFFD"},
-		{"caf\xe9", "text/html; charset=iso-2022-kr", "caf\uFFFD"}, // nobody should decode it
-		{"café", "text/html; charset=iso-8859-1", "café"},          // what is UTF-8 is no accident
+		{"caf\xe9", "text/html; charset=iso-2022-kr", "caf\uFFFD"}, // a set that nobody should decode
+		{"café", "text/html; charset=iso-8859-1", "café"},          // text that is valid UTF-8 is UTF-8
 	} {
 		got := decoded([]byte(c.text), map[string][]string{"Content-Type": {c.kind}})
 		if got != c.want {
@@ -295,8 +297,8 @@ func TestCharsets(t *testing.T) {
 	}
 }
 
-// Where nothing is found any more, neither words in titles nor words about
-// nothing make more of it than drift.
+// If the selectors find nothing any more, neither words in titles nor words about missing
+// results lead to another outcome than drift.
 func TestDriftIsNothingElse(t *testing.T) {
 	s := load(t)
 	all, err := s.ExamineOwn()
@@ -337,14 +339,14 @@ func TestDriftIsNothingElse(t *testing.T) {
 	}
 	for _, e := range realBodies(t, s) {
 		columns := strings.Contains(e.File, "opensearch")
-		trimmed := strings.Contains(e.File, "pkggodev.trimmed") // to three
+		trimmed := strings.Contains(e.File, "pkggodev.trimmed") // trimmed to three results
 		if e.Count() > 0 && !columns && !trimmed {
 			check(e.Engine, e.File, readShared(t, e.File))
 		}
 	}
 }
 
-// BenchmarkParse reads the real pages of results, the largest of 547 KB.
+// BenchmarkParse parses the real pages of results, the largest of 547 KB.
 func BenchmarkParse(b *testing.B) {
 	s := load(b)
 	for _, e := range realBodies(b, s) {
@@ -362,7 +364,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// A snippet has no text that the page of the engine does not show.
+// A snippet contains no text that the engine's page does not show.
 func TestSnippetsAreWhatShows(t *testing.T) {
 	const src = `<p>seen <span style="display: NONE">A</span><b hidden>B</b><i style="color:red;visibility:hidden">C</i><span style="display:inline">too</span></p>`
 	if got := textOf(grow(src, false).top, 100, nil); got != "seen too" {

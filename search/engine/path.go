@@ -9,17 +9,17 @@ import (
 	"sync"
 )
 
-// path leads to a part of a JSON value: names with dots between
-// them. "[]" behind a name is every entry of a list, "[2]" the third, and
-// "[key=value]" those objects of a list that have it, where a value may end in
-// a star. "." is the value itself.
+// path locates a part of a JSON value: names with dots between them. After a name, "[]"
+// means every entry of a list, "[2]" the third entry, and "[key=value]" the objects of a
+// list that have this key and value; a value may end in a star, which matches any rest. "."
+// is the value itself.
 type path []step
 
 // step is one name of a path, or one pair of brackets.
 type step struct {
 	name  string
-	index int    // of a list; -1 is every entry
-	key   string // of the objects meant
+	index int    // index in a list
+	key   string // key that the objects of a list must have, with value
 	value string
 	kind  stepKind
 }
@@ -35,7 +35,7 @@ const (
 
 var pathPiece = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([^.\[\]{}\s]*)((?:\[[^\[\]]*\])*)$`) })
 
-// newPath reads a path.
+// newPath parses a path.
 func newPath(s string) (path, error) {
 	if s == "." {
 		return path{}, nil
@@ -63,7 +63,7 @@ func newPath(s string) (path, error) {
 	return p, nil
 }
 
-// splitPath cuts at the dots outside of brackets.
+// splitPath splits s at the dots outside of brackets.
 func splitPath(s string) []string {
 	var pieces []string
 	from, inside := 0, 0
@@ -97,11 +97,10 @@ func newBracket(s string) (step, error) {
 	return step{kind: stepIndex, index: n}, nil
 }
 
-// maxFound bounds what one path finds.
+// maxFound bounds the values that one path finds.
 const maxFound = 1000
 
-// all are the values at the path in v. One that is not there is left out; null
-// is there.
+// all returns the values at the path in v. A missing value is left out; null is a value.
 func (p path) all(v any) []any {
 	found := []any{v}
 	for _, s := range p {
@@ -118,7 +117,7 @@ func (p path) all(v any) []any {
 	return found
 }
 
-// apply adds to found what the step leads to from v.
+// apply adds the values to which the step leads from v to found.
 func (s step) apply(found []any, v any) []any {
 	if s.kind == stepName {
 		if object, ok := v.(map[string]any); ok {
@@ -167,11 +166,12 @@ func (s step) holds(e any) bool {
 	return text == s.value
 }
 
-// maxProof is how much text of a node or a value a pattern is tried on.
+// maxProof bounds the text of a node or a value that a pattern is matched against, in
+// bytes.
 const maxProof = 8 << 10
 
-// literal is a value as text, maxProof bytes of it: a string as it is, all else
-// as JSON.
+// literal returns a value as text of at most maxProof bytes: a string as it is, all else as
+// JSON.
 func literal(v any) string {
 	var s string
 	switch v := v.(type) {
@@ -198,8 +198,8 @@ func encode(v any) string {
 	return string(text)
 }
 
-// words are the texts at the path, with spaces between them: some engines cut
-// a title in pieces.
+// words returns the texts at the path, joined with spaces: some engines cut a title into
+// pieces.
 func (p path) words(v any) string {
 	var b strings.Builder
 	for _, f := range p.all(v) {

@@ -11,24 +11,24 @@ import (
 	"golang.org/x/net/html"
 )
 
-// place leads to a part of a tree: a selector, and behind an @ the
-// attribute that is meant instead of the text. A dot, or nothing before
-// the @, is the node that is searched itself.
+// place locates a part of a tree: a selector, and after an @ the attribute that is read
+// instead of the text. A dot, or nothing before the @, is the node itself in which the
+// search begins.
 //
-// A + before it looks in the next siblings of the node instead, three at
-// most: some lists keep one result in several rows.
+// With a + before the selector, the search is in the next siblings of the node, three at
+// most: some lists spread one result over several rows.
 type place struct {
-	selector cascadia.Matcher // nil is the node itself
+	selector cascadia.Matcher // nil for the node itself
 	attr     string
 	after    bool
 }
 
-// maxAfter is how many siblings a place with a + looks at.
+// maxAfter is the number of siblings that a place with a + searches.
 const maxAfter = 3
 
 var attrName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_:-]*$`) })
 
-// newPlace reads "h2 a@href".
+// newPlace parses a place, for example "h2 a@href".
 func newPlace(s string) (place, error) {
 	var p place
 	if at := strings.LastIndexByte(s, '@'); at >= 0 && attrName().MatchString(s[at+1:]) {
@@ -55,7 +55,7 @@ func newPlace(s string) (place, error) {
 	return p, nil
 }
 
-// find is the first node of a place in n, or nil.
+// find returns the first node of a place in n, or nil.
 func (p place) find(n *html.Node) *html.Node {
 	if p.selector == nil {
 		return n
@@ -76,7 +76,7 @@ func (p place) find(n *html.Node) *html.Node {
 	return cascadia.Query(n, p.selector)
 }
 
-// findAll are all nodes of a place in n, in their order.
+// findAll returns all nodes of a place in n, in document order.
 func (p place) findAll(n *html.Node) []*html.Node {
 	if p.selector == nil {
 		return []*html.Node{n}
@@ -84,7 +84,7 @@ func (p place) findAll(n *html.Node) []*html.Node {
 	return cascadia.QueryAll(n, p.selector)
 }
 
-// value is what stands at a found node.
+// value returns the text or the attribute of a node that was found.
 func (p place) value(n *html.Node, most int, drop []matcher) string {
 	if p.attr == "" {
 		return textOf(n, most, drop)
@@ -94,7 +94,7 @@ func (p place) value(n *html.Node, most int, drop []matcher) string {
 	return words.String()
 }
 
-// attribute is the value of an attribute of n, or "".
+// attribute returns the value of an attribute of n, or "".
 func attribute(n *html.Node, key string) string {
 	for _, a := range n.Attr {
 		if a.Key == key {
@@ -104,17 +104,16 @@ func attribute(n *html.Node, key string) string {
 	return ""
 }
 
-// proof is a place in an answer, and what must be read there: "li.b_no", or
-// "h1 :: ^No results". For an answer in JSON it has a path in place of
-// the selector.
+// proof is a place in an answer and a pattern that its text must match: "li.b_no", or "h1
+// :: ^No results". For a JSON answer it has a path instead of a place.
 type proof struct {
-	text string // as the file writes it
+	text string // text of the proof in the file
 	at   place
 	path path
-	like *regexp.Regexp // nil asks only that there is something
+	like *regexp.Regexp // nil if any text is a proof
 }
 
-// split cuts a proof in its place and its pattern.
+// splitProof splits a proof into its place and its pattern.
 func splitProof(s string) (where string, like *regexp.Regexp, err error) {
 	where, pattern, found := strings.Cut(s, " :: ")
 	if !found {
@@ -127,7 +126,7 @@ func splitProof(s string) (where string, like *regexp.Regexp, err error) {
 	return strings.TrimSpace(where), like, nil
 }
 
-// newProof reads a proof about HTML or XML.
+// newProof parses a proof for HTML or XML.
 func newProof(s string) (proof, error) {
 	where, like, err := splitProof(s)
 	if err != nil {
@@ -137,7 +136,7 @@ func newProof(s string) (proof, error) {
 	return proof{text: s, at: at, like: like}, err
 }
 
-// newPathProof reads a proof about JSON.
+// newPathProof parses a proof for JSON.
 func newPathProof(s string) (proof, error) {
 	where, like, err := splitProof(s)
 	if err != nil {
@@ -147,8 +146,8 @@ func newPathProof(s string) (proof, error) {
 	return proof{text: s, path: at, like: like}, err
 }
 
-// inTree is the node in the tree below n that has the proof, or nil. Words in a
-// node that not picks prove nothing.
+// inTree returns the node below n that has the proof, or nil. A match of the pattern in a
+// node for which not returns true does not count.
 func (p proof) inTree(n *html.Node, not func(*html.Node) bool) *html.Node {
 	if p.like == nil && p.at.attr == "" {
 		return p.at.find(n)
@@ -162,9 +161,9 @@ func (p proof) inTree(n *html.Node, not func(*html.Node) bool) *html.Node {
 	return nil
 }
 
-// inValue reports whether a JSON value has the proof. Without a pattern it asks
-// for something that is not null, false, zero or empty; a pattern is tried on
-// texts, numbers, truth values and what is empty.
+// inValue reports whether a JSON value has the proof. Without a pattern, it looks for a
+// value that is not null, false, zero or empty. A pattern is matched against texts,
+// numbers, truth values and empty lists and objects.
 func (p proof) inValue(v any) bool {
 	for _, found := range p.path.all(v) {
 		text, plain := scalar(found)
@@ -180,7 +179,8 @@ func (p proof) inValue(v any) bool {
 	return false
 }
 
-// scalar is the text of a value that holds no others.
+// scalar returns the text of a value that contains no other values, and whether it is such
+// a value.
 func scalar(v any) (string, bool) {
 	switch v := v.(type) {
 	case []any:

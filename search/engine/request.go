@@ -13,33 +13,33 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// variables are what templates of requests can name. One without a value takes
-// the parameter, header or cookie that carries it.
+// variables are the names that templates of requests can use. If a variable has no value,
+// the parameter, header or cookie that contains it is left out.
 var variables = []string{
 	"query", "count", "page", "start", "start_next", "lang", "region", "safesearch", "time_range", "key", "url", "token",
 	"since", "since_compact", "since_unix", "since_day", "today_day", "agent",
 }
 
-// queryRules say how a query becomes what an engine takes.
+// queryRules describe how a query is changed into what an engine takes.
 type queryRules struct {
-	chars  int // of the text; 0 is 1000
+	chars  int // longest text in characters; 0 is 1000
 	words  int
-	pages  int // that it has; 0 is 1
-	first  int // start of the first page
-	step   int // from page to page
+	pages  int // number of pages that the engine has; 0 is 1
+	first  int // value of start on the first page
+	step   int // difference of start between two pages
 	always bool
-	quote  bool // words that start with ! are commands to it
-	most   int  // results on one page
+	quote  bool // quote words that start with ! or \, which the engine takes as commands
+	most   int  // largest number of results on one page
 	lang   string
 	region string
 	safe   map[string]template
 	ranges map[string]template
 }
 
-// sending is one request of an engine.
+// sending describes one request to an engine.
 type sending struct {
 	name    string
-	when    string // "", "first" or "next": on which pages; "key" or "no key": with or without one
+	when    string // "", "first" or "next": on which pages it is made; "key" or "no key": with or without a key
 	token   []finder
 	method  string
 	url     template
@@ -48,7 +48,7 @@ type sending struct {
 	headers []param
 	cookies []param
 	json    *yaml.Node
-	body    map[*yaml.Node]template // of the texts in json
+	body    map[*yaml.Node]template // templates of the texts in json
 }
 
 type param struct {
@@ -56,7 +56,7 @@ type param struct {
 	value template
 }
 
-// queryRules reads the key query.
+// queryRules reads the value of the key query.
 func (r *reader) queryRules(n *yaml.Node) queryRules {
 	f := r.mapping(n, "query", "chars", "words", "pages", "first", "step", "always_start", "quote_commands", "count", "lang", "region", "safesearch", "time_range")
 	var q queryRules
@@ -93,7 +93,7 @@ func (r *reader) queryRules(n *yaml.Node) queryRules {
 	return q
 }
 
-// template reads a template over the variables; an empty text is one too.
+// template reads a template with the variables. An empty text is a valid template.
 func (r *reader) template(n *yaml.Node, what string) template {
 	if n.Kind != yaml.ScalarNode {
 		r.Fault(n, "", "%s must be a text", what)
@@ -152,7 +152,7 @@ func (r *reader) sending(n *yaml.Node, e *Engine) *sending {
 	return s
 }
 
-// ownHost holds the address of a request to the engine's hosts.
+// ownHost checks that the address of a request is on one of the engine's hosts.
 func (r *reader) ownHost(n *yaml.Node, t template, e *Engine) {
 	s, _ := t.expand(func(p piece) string {
 		if p.name == "url" {
@@ -170,7 +170,7 @@ func (r *reader) ownHost(n *yaml.Node, t template, e *Engine) {
 	}
 }
 
-// jsonTexts reads the templates in a JSON body.
+// jsonTexts reads the templates in the texts of a JSON body.
 func (r *reader) jsonTexts(n *yaml.Node, body map[*yaml.Node]template) {
 	if n.Kind == yaml.ScalarNode {
 		if n.ShortTag() == "!!str" {
@@ -179,13 +179,13 @@ func (r *reader) jsonTexts(n *yaml.Node, body map[*yaml.Node]template) {
 		return
 	}
 	for i, c := range n.Content {
-		if n.Kind != yaml.MappingNode || i%2 == 1 { // not the keys
+		if n.Kind != yaml.MappingNode || i%2 == 1 { // leaves out the keys of a mapping
 			r.jsonTexts(c, body)
 		}
 	}
 }
 
-// build makes the request with the values of variables.
+// build returns the request with the values of the variables.
 func (s *sending) build(values map[string]string) Request {
 	value := func(p piece) string { return values[p.name] }
 	req := Request{Method: s.method, Header: make(http.Header)}
@@ -194,7 +194,7 @@ func (s *sending) build(values map[string]string) Request {
 			return strings.TrimSuffix(values["url"], "/")
 		}
 		if p.name == "lang" || p.name == "region" {
-			return values[p.name] // checked, and may be part of a host
+			return values[p.name] // the value was checked, and may be part of a host name
 		}
 		return url.PathEscape(values[p.name])
 	})
@@ -229,7 +229,7 @@ func (s *sending) build(values map[string]string) Request {
 	return req
 }
 
-// oneLine makes a value safe for a header.
+// oneLine removes the characters that are not allowed in a header.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x20 || r == 0x7f {
@@ -239,7 +239,7 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// encodeParams encodes in the order of the file: some engines look at it.
+// encodeParams encodes parameters in the order of the file: some engines check the order.
 func encodeParams(params []param, value func(piece) string) string {
 	var b strings.Builder
 	for _, p := range params {
@@ -255,8 +255,8 @@ func encodeParams(params []param, value func(piece) string) string {
 	return b.String()
 }
 
-// jsonValue is a JSON body with values put in. A text that is one variable
-// with a number as its value becomes that number.
+// jsonValue returns a JSON body with the values of the variables. A text that consists of
+// one numeric variable becomes a number.
 func (s *sending) jsonValue(n *yaml.Node, values map[string]string) any {
 	if n.Kind == yaml.MappingNode {
 		object := make(map[string]any)

@@ -5,45 +5,44 @@ import (
 	"time"
 )
 
-// MaxBody is how much of an answer is read, in bytes after decompression.
+// MaxBody bounds the part of an answer that is read, in bytes after decompression.
 const MaxBody = 2 << 20
 
-// Request is one HTTP request of an engine.
+// Request is one HTTP request to an engine.
 type Request struct {
 	Method string
-	URL    string // on one of the engine's hosts
+	URL    string // address on one of the engine's hosts
 	Header http.Header
 	Body   []byte // nil for a GET
 }
 
-// Response is what came back for a Request, after redirects inside the
-// engine's hosts.
+// Response is the response to a Request, after redirects between the engine's hosts.
 type Response struct {
-	Status    int // 0 where it is not known, as of a recorded body
+	Status    int // HTTP status; 0 if it is not known, for example of a recorded body
 	Header    http.Header
-	Body      []byte // decompressed, MaxBody at most
-	FinalURL  string // where Body was read; a redirect that was not followed is in Header
-	Truncated bool   // there was more than Body holds
+	Body      []byte // decompressed, at most MaxBody bytes
+	FinalURL  string // address of Body; a redirect that was not followed is in Header
+	Truncated bool   // reports whether the answer was longer than Body
 }
 
-// Hit is one result of one engine, unwrapped and with its markup removed. Its
-// texts are a stranger's.
+// Hit is one result of one engine, with its address unwrapped and its markup removed. Its
+// texts were written by others.
 type Hit struct {
 	Title     string
 	URL       string    // http or https, absolute
 	Snippet   string    // may be empty
-	Rank      int       // from 1
-	Published time.Time // zero where the engine does not say
+	Rank      int       // position in the answer, from 1
+	Published time.Time // zero if the engine does not give a date
 
-	href string // URL, but relative where the answer has it so
+	href string // URL, or a relative address if the answer has one
 }
 
-// Parsed is what one answer says.
+// Parsed is the result of one answer.
 type Parsed struct {
 	Outcome    Outcome
 	Hits       []Hit
-	Suggestion string        // a better spelling that the engine offers; may be empty
-	Answer     string        // an answer that the engine gives itself; may be empty
-	Detail     string        // what the outcome rests on; holds nothing of the query
-	RetryAfter time.Duration // how long the engine asks to wait; 0 where it does not say
+	Suggestion string        // better spelling that the engine offers; may be empty
+	Answer     string        // answer that the engine gives itself; may be empty
+	Detail     string        // reason for the outcome; does not contain the query
+	RetryAfter time.Duration // how long the engine asks us to wait; 0 if it does not ask
 }

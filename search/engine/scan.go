@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// scanner cuts a body into tags and texts, which are pieces of it and no
-// copies. It follows section 13.2.5 of the HTML standard where that matters to
-// what is in an element, and never fails: the worst body is one long text.
+// scanner cuts a body into tags and texts without copying them. It follows section 13.2.5
+// of the HTML standard as far as it matters for what is in which element. It never fails:
+// the worst body is one long text.
 //
-// The tokenizer of x/net/html makes two copies of each attribute, which was
-// half of what a page of results took.
+// The tokenizer of x/net/html makes two copies of each attribute, which took half of the
+// time for a page of results.
 type scanner struct {
 	text string
 	at   int
 	xml  bool
-	raw  string // the element just opened, whose content is text up to its end tag
+	raw  string // name of the element just opened whose content is text up to its end tag, or ""
 
-	// The token that the last call of next found.
-	name   string // of a tag, in small letters
-	value  string // of a text, with its references resolved
-	attrs  string // what stands between the name of a tag and its end
-	closed bool   // the start tag closes itself
-	cut    bool   // the body ends in a tag
+	// Parts of the token that the last call of next found.
+	name   string // name of a tag, in lower case
+	value  string // content of a text, with character references resolved
+	attrs  string // text between the name of a tag and its end
+	closed bool   // reports whether a start tag closes itself
+	cut    bool   // reports whether the body ends in a tag
 }
 
 type found int
@@ -34,13 +34,13 @@ const (
 	pieceClose
 )
 
-// rawText are elements whose content is text, whatever it looks like.
+// rawText are the elements whose content is text, whatever it looks like.
 var rawText = map[string]bool{
 	"script": true, "style": true, "title": true, "textarea": true, "xmp": true,
 	"iframe": true, "noembed": true, "noframes": true,
 }
 
-// next finds the next tag or text; comments and the like are passed over.
+// next finds the next tag or text. It skips comments and the like.
 func (s *scanner) next() found {
 	for s.at < len(s.text) {
 		if s.raw != "" {
@@ -80,8 +80,8 @@ func (s *scanner) next() found {
 	return pieceEnd
 }
 
-// markup is where the next markup starts in s, or -1: a "<" that a letter, an
-// exclamation or question mark, or a slash with a letter follows.
+// markup returns the index of the next markup in s, or -1. Markup begins with a "<" before
+// a letter, an exclamation or question mark, or a slash and a letter.
 func markup(s string) int {
 	for from := 0; ; {
 		i := strings.IndexByte(s[from:], '<')
@@ -101,8 +101,8 @@ func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
 func space(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
 
-// remark is how long the comment, declaration or instruction is that s starts
-// with.
+// remark returns the length of the comment, declaration or instruction at the beginning of
+// s.
 func remark(s string) int {
 	end, from := ">", 2
 	if strings.HasPrefix(s, "<!--") {
@@ -118,7 +118,7 @@ func remark(s string) int {
 	return from + i + len(end)
 }
 
-// takeRaw takes the content of an element of rawText.
+// takeRaw takes the content of an element that is in rawText.
 func (s *scanner) takeRaw() {
 	rest, name := s.text[s.at:], s.raw
 	s.raw, s.value = "", rest
@@ -141,8 +141,8 @@ func (s *scanner) takeRaw() {
 	}
 }
 
-// takeTag takes the tag whose name starts skip bytes on. False says that the
-// body ends in it.
+// takeTag takes the tag whose name begins skip bytes further. It returns false if the body
+// ends within the tag.
 func (s *scanner) takeTag(skip int) bool {
 	rest := s.text[s.at+skip:]
 	end := 0
@@ -168,8 +168,8 @@ func (s *scanner) takeTag(skip int) bool {
 	return true
 }
 
-// tagEnd is the index of the ">" that ends a tag, or -1. s begins with the tag's
-// attributes; a ">" in quotes ends nothing.
+// tagEnd returns the index of the ">" that ends a tag, or -1. s begins with the attributes
+// of the tag; a ">" in quotes does not end it.
 func tagEnd(s string) int {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
@@ -193,8 +193,8 @@ func tagEnd(s string) int {
 	return -1
 }
 
-// attribute cuts the next attribute from attrs; false says that there are no
-// more. A name without a value has an empty one.
+// attribute cuts the next attribute from attrs. It returns false if there are no more. An
+// attribute without a value has an empty value.
 func (s *scanner) attribute() (key, value string, ok bool) {
 	a := s.attrs
 	for a != "" && (space(a[0]) || a[0] == '/') {
@@ -204,7 +204,7 @@ func (s *scanner) attribute() (key, value string, ok bool) {
 		s.attrs = ""
 		return "", "", false
 	}
-	end := 1 // an attribute may even start with "="
+	end := 1 // the name of an attribute may even start with "="
 	for end < len(a) && !space(a[end]) && a[end] != '/' && a[end] != '=' {
 		end++
 	}

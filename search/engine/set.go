@@ -19,34 +19,33 @@ import (
 //go:embed engines/*.yaml
 var bundled embed.FS
 
-// commonFile holds the proofs that count for all engines.
+// commonFile contains the proofs that are the same for all engines.
 const commonFile = "common.yaml"
 
-// Set is all engines that were loaded, in the order in which they are asked. It
-// does not change: Reload makes a new one.
+// Set contains all engines that were loaded, in the order in which they are asked. It does
+// not change: Reload makes a new Set.
 type Set struct {
 	dir    string
 	texts  []source
 	all    []*Engine
-	byName map[string]*Engine // with aliases
+	byName map[string]*Engine // engines by name and by alias
 }
 
 // source is one engine file.
 type source struct {
-	name  string // as messages write it
-	short string // without directory
+	name  string // path of the file in messages
+	short string // name of the file without its directory
 	text  []byte
 }
 
-// All are the engines in the order in which they are asked: the defaults, the
-// optional ones, the reserves, then those that are off. The slice is the
-// caller's.
+// All returns the engines in the order in which they are asked: the default, the optional
+// and the reserve engines, then those that are off. The caller may change the slice.
 func (s *Set) All() []*Engine { return slices.Clone(s.all) }
 
-// Find is the engine of a name or of one of its aliases, or nil.
+// Find returns the engine with a name or alias, or nil.
 func (s *Set) Find(name string) *Engine { return s.byName[strings.ToLower(name)] }
 
-// Dir is the directory of the deployment's own files, or "".
+// Dir returns the directory of the operator's own engine files, or "".
 func (s *Set) Dir() string { return s.dir }
 
 // Load compiles the engines that come with belljar, and then those of
@@ -61,9 +60,8 @@ func Load(dir string) (*Set, error) {
 	return compile(dir, texts)
 }
 
-// Reload reads the directory again that s was loaded with. Where nothing
-// differs it returns s itself and false. Where the files have a fault s goes on
-// to hold: the error says which.
+// Reload reads the files again. If nothing has changed, it returns s itself and false. If
+// the files have a fault, it returns s and the fault as an error.
 func (s *Set) Reload() (next *Set, changed bool, err error) {
 	texts, err := readAll(s.dir)
 	if err != nil {
@@ -115,7 +113,7 @@ func readAll(dir string) ([]source, error) {
 	return texts, nil
 }
 
-// ownFiles are the names of the engine files in dir.
+// ownFiles returns the names of the engine files in dir.
 func ownFiles(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -133,7 +131,7 @@ func ownFiles(dir string) ([]string, error) {
 	return names, nil
 }
 
-// readFile reads a regular file, with one byte more than may be in it.
+// readFile reads a regular file, up to one byte more than an engine file may have.
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -151,10 +149,10 @@ func readFile(path string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// uses is the order in which engines are asked.
+// uses is the order in which engines are asked, by their use.
 var uses = []Use{UseDefault, UseOptional, UseReserve, UseOff}
 
-// compile makes engines of files.
+// compile makes a Set of the files.
 func compile(dir string, texts []source) (*Set, error) {
 	s := &Set{dir: dir, texts: texts, byName: make(map[string]*Engine)}
 	var faults []strictyaml.Fault

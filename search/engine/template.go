@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// template is a text with {variables}. Each may go through a filter:
+// template is a text with {variables}. The value of each can go through a filter:
 // "{title|wiki}".
 type template []piece
 
 type piece struct {
-	text   string // where name is ""
+	text   string // fixed text, if name is ""
 	name   string
 	filter string
-	path   path // of a JSON answer, where the template is about one
+	path   path // path in a JSON answer, if the template is for an answer
 }
 
-// filters change the value of a variable.
+// filters change the value of a variable, by name of the filter.
 var filters = map[string]func(string) string{
 	"":       func(s string) string { return s },
 	"escape": url.PathEscape,
-	// wiki is how MediaWiki writes a title in an address.
+	// wiki writes a title as MediaWiki does in an address.
 	"wiki": func(s string) string {
 		s = url.PathEscape(strings.ReplaceAll(s, " ", "_"))
 		return strings.NewReplacer("%2F", "/", "%3A", ":", "%2C", ",", "%28", "(", "%29", ")", "%21", "!", "%2A", "*", "%27", "'").Replace(s)
@@ -31,7 +31,8 @@ var filters = map[string]func(string) string{
 	"upper": strings.ToUpper,
 }
 
-// newTemplate reads a template. Names must be known, if any are.
+// newTemplate parses a template. If known is not nil, all variables must be in it.
+// Otherwise they are paths.
 func newTemplate(s string, known []string) (template, error) {
 	var t template
 	for s != "" {
@@ -66,8 +67,8 @@ func newTemplate(s string, known []string) (template, error) {
 	return t, nil
 }
 
-// expand puts values in. False says that one of them is missing or empty: what
-// the template is for is then left out.
+// expand returns the text with the values. It returns false if a value is missing or empty:
+// the caller then leaves out the parameter, header or field.
 func (t template) expand(value func(p piece) string) (string, bool) {
 	var b strings.Builder
 	for _, p := range t {

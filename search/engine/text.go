@@ -11,21 +11,21 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Bounds of what one result says, in bytes. Merging cuts further.
+// Bounds of the texts of one result, in bytes. The merge cuts them further.
 const (
 	maxTitle   = 1 << 10
 	maxSnippet = 4 << 10
 	maxURL     = 4 << 10
 )
 
-// prose gathers words with single spaces between them, up to a bound.
+// prose collects words with single spaces between them, up to a bound.
 type prose struct {
 	b    strings.Builder
 	most int
 	gap  bool
 }
 
-// write adds text. Whatever space is in it counts as one.
+// write adds text. Any sequence of spaces in it counts as one space.
 func (p *prose) write(text string) {
 	for text != "" && p.b.Len() < p.most {
 		end := strings.IndexFunc(text, unicode.IsSpace)
@@ -48,7 +48,8 @@ func (p *prose) write(text string) {
 	}
 }
 
-// String is what was gathered, in whole characters of valid UTF-8.
+// String returns the collected text as valid UTF-8, without a part of a character at the
+// end.
 func (p *prose) String() string {
 	s := p.b.String()
 	if len(s) > p.most {
@@ -63,27 +64,28 @@ func (p *prose) String() string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// blocks are elements that start a new line, so that words on both sides are
-// apart.
+// blocks are elements that start a new line, so that the words before and after them are
+// separate.
 var blocks = set(atom.Address, atom.Article, atom.Blockquote, atom.Br, atom.Dd, atom.Div, atom.Dl, atom.Dt,
 	atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Hr, atom.Li, atom.Ol, atom.P, atom.Pre,
 	atom.Section, atom.Table, atom.Td, atom.Th, atom.Tr, atom.Ul)
 
-// mute are elements whose text nobody sees. Startpage has a style in its links.
+// mute are elements whose text nobody sees. Startpage has style elements in its links.
 var mute = set(atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Svg)
 
-// textOf is the text that a reader sees in n, without the nodes that drop
-// picks, most bytes of it.
+// textOf returns at most `most` bytes of the text that a reader sees in n, without the
+// nodes that drop matches.
 func textOf(n *nethtml.Node, most int, drop []matcher) string {
 	p := prose{most: most}
 	readText(&p, n, n, drop)
 	return p.String()
 }
 
-// matcher is the part of a selector that picks a node.
+// matcher is the part of a selector that matches a node.
 type matcher interface{ Match(n *nethtml.Node) bool }
 
-// readText walks no deeper than maxDepth, the depth of a tree.
+// readText adds the text of n. It does not recurse deeper than maxDepth, the depth of a
+// tree.
 func readText(p *prose, top, n *nethtml.Node, drop []matcher) {
 	if n.Type == nethtml.TextNode {
 		p.write(n.Data)
@@ -102,12 +104,12 @@ func readText(p *prose, top, n *nethtml.Node, drop []matcher) {
 	p.gap = p.gap || block
 }
 
-// isHidden reports whether an element says itself that nobody sees it.
+// isHidden reports whether an element has the attribute hidden.
 func isHidden(n *nethtml.Node) bool {
 	return slices.ContainsFunc(n.Attr, func(a nethtml.Attribute) bool { return a.Key == "hidden" })
 }
 
-// plain is a text of a structured answer. Some hold markup.
+// plain returns the text of a field of a structured answer, which may contain markup.
 func plain(s string, most int) string {
 	if strings.IndexByte(s, '<') >= 0 && looksMarked(s) {
 		return textOf(grow(s, false).top, most, nil)
@@ -120,7 +122,7 @@ func plain(s string, most int) string {
 	return p.String()
 }
 
-// looksMarked reports whether a text has tags: "a < b" has none.
+// looksMarked reports whether a text contains tags: "a < b" does not.
 func looksMarked(s string) bool {
 	for rest := s; ; {
 		_, after, found := strings.Cut(rest, "<")

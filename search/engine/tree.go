@@ -7,45 +7,45 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Bounds of a tree. Elements beyond them are left out: selectors walk a tree
-// with a call per level, and a page of results is far from either.
+// Bounds of a tree. Elements beyond them are left out: selectors walk a tree with a call
+// per level, and pages of results are far below both bounds.
 const (
 	maxDepth = 256
 	maxNodes = 60_000
 )
 
-// slab is how many nodes and attributes are made at once. Making a tree is
-// nine tenths of the work of reading a page, and most of that was allocation.
+// slab is the number of nodes and attributes that are allocated together. Making a tree
+// takes nine tenths of the time for reading a page, and most of that was allocation.
 const slab = 256
 
 // page is a body as a tree.
 type page struct {
 	top       *html.Node
-	ends      map[*html.Node]bool // elements that are open where the text ends
-	open      int                 // how many
-	counted   bool                // links has counted
-	elsewhere int                 // what it counted
+	ends      map[*html.Node]bool // elements that are still open at the end of the text
+	open      int                 // number of elements in ends
+	counted   bool                // reports whether links has counted
+	elsewhere int                 // result of links
 
-	unended bool // the body ends in a tag, or neither <body> nor the page is closed
+	unended bool // reports whether the body ends in a tag, or <body> was opened and neither it nor the page was closed
 }
 
-// grower makes a tree of a body. It does not follow the specification
-// of HTML: it closes what the end tags of real pages leave open, and does not
-// move nodes about as browsers do, for selectors ask only what contains what.
+// grower makes a tree of a body. It does not follow the HTML specification: it closes the
+// elements that real pages leave open, and does not move nodes as browsers do, because
+// selectors only ask which element contains which.
 type grower struct {
 	scan   scanner
-	stack  []*html.Node // the document, and all that is open below
+	stack  []*html.Node // the document and all open elements, the innermost last
 	nodes  []html.Node
 	attrs  []html.Attribute
 	made   int
-	ignore string // the element whose content is passed over
-	depth  int    // how often ignore is open
-	over   int    // elements that are open beyond maxDepth
-	begun  bool   // there is a <body>
-	ended  bool   // and its end, or that of the page
+	ignore string // name of the element whose content is skipped, or ""
+	depth  int    // number of open elements with that name
+	over   int    // number of open elements beyond maxDepth
+	begun  bool   // reports whether there is a <body>
+	ended  bool   // reports whether <body> or <html> was closed
 }
 
-// grow makes a tree of HTML, or of XML with its names in small letters.
+// grow makes a tree of HTML, or of XML with its names in lower case.
 func grow(text string, xml bool) *page {
 	g := &grower{scan: scanner{text: text, xml: xml}}
 	top := g.node(html.DocumentNode)
@@ -70,7 +70,7 @@ func grow(text string, xml bool) *page {
 	return p
 }
 
-// node makes a node in a slab.
+// node returns a new node of the slab.
 func (g *grower) node(kind html.NodeType) *html.Node {
 	if len(g.nodes) == 0 {
 		g.nodes = make([]html.Node, slab)
@@ -82,7 +82,7 @@ func (g *grower) node(kind html.NodeType) *html.Node {
 	return n
 }
 
-// add puts n below the innermost open element.
+// add adds n as the last child of the innermost open element.
 func (g *grower) add(n *html.Node) {
 	p := g.stack[len(g.stack)-1]
 	n.Parent = p
@@ -95,7 +95,7 @@ func (g *grower) add(n *html.Node) {
 	p.LastChild = n
 }
 
-// takeText takes a text. Space between two tags becomes one space at most.
+// takeText adds a text. Space between two tags becomes at most one space.
 func (g *grower) takeText() {
 	if g.ignore != "" {
 		return
@@ -112,7 +112,7 @@ func (g *grower) takeText() {
 	g.add(n)
 }
 
-// open takes a start tag.
+// open adds an element for a start tag.
 func (g *grower) open() {
 	name, closed := g.scan.name, g.scan.closed
 	kind := atom.Lookup([]byte(name))
@@ -139,11 +139,11 @@ func (g *grower) open() {
 	case len(g.stack) < maxDepth:
 		g.stack = append(g.stack, n)
 	default:
-		g.over++ // too deep to go on down: what follows becomes siblings
+		g.over++ // too deep: what follows becomes siblings instead of children
 	}
 }
 
-// attributes gives n those of the tag that anybody selects by.
+// attributes gives n the attributes of the tag that selectors may need.
 func (g *grower) attributes(n *html.Node) {
 	const most = 64
 	if len(g.attrs) < most {
@@ -167,7 +167,7 @@ func (g *grower) attributes(n *html.Node) {
 	g.attrs = g.attrs[count:]
 }
 
-// unselected reports whether an attribute is for browsers only: these are long
+// unselected reports whether an attribute is for browsers only. Such attributes are long
 // and in every tag.
 func unselected(key string) bool {
 	switch key {
@@ -186,8 +186,8 @@ func undisplayed(style string) bool {
 	return strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden")
 }
 
-// close takes an end tag: it closes the innermost open element of the name,
-// with all in it. One that closes nothing is passed over.
+// close closes the innermost open element with this name, and all elements in it. An end
+// tag that closes nothing is skipped.
 func (g *grower) close(name string) {
 	if g.ignore != "" {
 		if name != g.ignore {
@@ -216,7 +216,7 @@ func (g *grower) close(name string) {
 	}
 }
 
-// imply closes the elements that a start tag ends without saying so.
+// imply closes the element that a start tag ends although its end tag is missing.
 func (g *grower) imply(kind atom.Atom) {
 	e, some := endings[kind]
 	if !some {
@@ -245,14 +245,15 @@ func set(list ...atom.Atom) atoms {
 }
 
 var (
-	// void elements have no content.
+	// void are elements without content.
 	void = set(atom.Area, atom.Base, atom.Br, atom.Col, atom.Embed, atom.Hr, atom.Img, atom.Input,
 		atom.Link, atom.Meta, atom.Param, atom.Source, atom.Track, atom.Wbr)
-	// passed are elements whose content nobody selects.
+	// passed are elements whose content no selector needs.
 	passed = set(atom.Script, atom.Style, atom.Svg, atom.Template, atom.Iframe, atom.Object)
-	// walls are what an end tag inside does not reach over.
+	// walls are elements that protect what is around them: an end tag inside closes nothing
+	// outside of them.
 	walls = set(atom.Td, atom.Th, atom.Table)
-	// frames are the elements that may end what is in a cell.
+	// frames are elements whose tags are not stopped by walls.
 	frames = set(atom.Td, atom.Th, atom.Tr, atom.Tbody, atom.Thead, atom.Tfoot, atom.Table, atom.Body, atom.Html)
 
 	endsLi   = set(atom.Li)
@@ -267,13 +268,13 @@ var (
 	inTable  = set(atom.Table)
 	inP      = set(atom.Button, atom.Li, atom.Div, atom.Section, atom.Article)
 	inSelect = set(atom.Select)
-	// A link in a link ends the outer one, but not over a block: the end tag
-	// of that block would then close one further out.
+	// A link in a link ends the outer link, unless a block is between them: the end tag of
+	// that block would then close a block further out.
 	inA = set(atom.Div, atom.Li, atom.P, atom.Section, atom.Article, atom.Ul, atom.H1, atom.H2, atom.H3, atom.H4)
 )
 
-// ending is what a start tag ends without saying so: which open element, and
-// which elements hide it.
+// ending contains the open elements that a start tag ends although their end tags are
+// missing, and the elements within which it ends nothing outside.
 type ending struct{ ends, within atoms }
 
 var endings = func() map[atom.Atom]ending {
@@ -290,5 +291,5 @@ var endings = func() map[atom.Atom]ending {
 	return all
 }()
 
-// foreign reports whether a tag may close itself in HTML.
+// foreign reports whether a tag can close itself in HTML.
 func foreign(kind atom.Atom) bool { return kind == atom.Svg || kind == atom.Math }

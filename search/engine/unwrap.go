@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// result is the address that a link of an answer leads to: made absolute and
-// read out of the engine's own redirects. False says that it is not a result: a
-// link of the engine's, an advertisement, or one that no agent should follow.
+// result returns the address that a link of an answer leads to, made absolute and read out
+// of the engine's own redirects. It returns false if the address is not a result: a link of
+// the engine itself, an advertisement, or an address that no agent should follow.
 func (e *Engine) result(link string, base *url.URL) (string, bool) {
 	link = strings.TrimSpace(link)
 	address, u, ok := absolute(link, base)
 	if !ok {
 		return "", false
 	}
-	for range 2 { // a redirect to a redirect; no engine has more
+	for range 2 { // a redirect can lead to a second redirect, and to no third
 		inner, found := e.inner(u)
 		if !found {
 			break
@@ -33,8 +33,8 @@ func (e *Engine) result(link string, base *url.URL) (string, bool) {
 	return address, public(u)
 }
 
-// absolute is a link as an address of the web, kept as it is written where it
-// is one already.
+// absolute returns a link as an absolute address. A link that is absolute already is kept
+// as it is written.
 func absolute(link string, base *url.URL) (string, *url.URL, bool) {
 	if strings.ContainsAny(link, " \t\r\n\"<>\\`") || hasControl(link) {
 		link = strings.NewReplacer(" ", "%20", `"`, "%22", "<", "%3C", ">", "%3E", "`", "%60", "\\", "%5C", "\t", "", "\r", "", "\n", "").Replace(link)
@@ -62,8 +62,8 @@ func hasControl(s string) bool {
 	return false
 }
 
-// public reports whether an address may be shown: a web search
-// finds no address with credentials, a name without dots or a private literal.
+// public reports whether an address may be shown: an address with credentials, a name
+// without dots or a private IP address is not a result of a web search.
 func public(u *url.URL) bool {
 	host := strings.TrimSuffix(u.Hostname(), ".")
 	if u.User != nil || !strings.ContainsAny(host, ".:") {
@@ -76,8 +76,8 @@ func public(u *url.URL) bool {
 	}
 	addr, err := netip.ParseAddr(host)
 	if err != nil {
-		// A browser takes 0x7f.1 and 2130706433 for addresses; no name of the
-		// web ends in a number.
+		// A browser takes 0x7f.1 and 2130706433 for addresses. The last label of a name on
+		// the web does not begin with a digit.
 		last := host[strings.LastIndexByte(host, '.')+1:]
 		return last != "" && (last[0] < '0' || last[0] > '9')
 	}
@@ -85,7 +85,7 @@ func public(u *url.URL) bool {
 	return addr.IsGlobalUnicast() && !addr.IsPrivate() && !reserved(addr)
 }
 
-// reserves are address ranges that are global by form only.
+// reserves are address ranges that are global by their form, but not reachable as such.
 var reserves = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("64:ff9b::/96"),
@@ -101,7 +101,7 @@ func reserved(a netip.Addr) bool {
 	return false
 }
 
-// inner is the address inside a redirecting one.
+// inner returns the address inside a redirecting address, and whether there is one.
 func (e *Engine) inner(u *url.URL) (string, bool) {
 	for _, w := range e.unwraps {
 		host := strings.ToLower(u.Hostname())
@@ -115,7 +115,7 @@ func (e *Engine) inner(u *url.URL) (string, bool) {
 	return "", false
 }
 
-// read takes the address out by one rule.
+// read applies one rule to an address, and returns the address inside.
 func (w unwrap) read(u *url.URL) (string, bool) {
 	var s string
 	if w.param != "" {

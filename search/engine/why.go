@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// why says why there are no results.
+// why returns the reason why there are no results.
 func (b *body) why() (Outcome, string) {
 	if o, d := b.byAddress(); o != None {
 		return o, d
@@ -43,8 +43,8 @@ func (b *body) why() (Outcome, string) {
 	return b.unproven()
 }
 
-// unproven is the last step of why: nothing proves that there are no results, and
-// nothing proves that the engine blocked us.
+// unproven returns the outcome if nothing proves that there are no results, and nothing
+// proves that the engine blocked us.
 func (b *body) unproven() (Outcome, string) {
 	switch {
 	case b.items > 0:
@@ -63,7 +63,7 @@ func (b *body) unproven() (Outcome, string) {
 	return Drift, "an answer without results, and without proof that nothing was found"
 }
 
-// byAddress looks at where we were led.
+// byAddress returns the outcome that the final address and the headers show, or None.
 func (b *body) byAddress() (Outcome, string) {
 	location := b.resp.Header.Get("Location")
 	for _, c := range b.engine.locations {
@@ -79,7 +79,7 @@ func (b *body) byAddress() (Outcome, string) {
 	return None, ""
 }
 
-// byStatus is what a status alone says.
+// byStatus returns the outcome that a status alone shows.
 func byStatus(status int) (Outcome, string) {
 	detail := fmt.Sprintf("status %d", status)
 	switch {
@@ -94,7 +94,8 @@ func byStatus(status int) (Outcome, string) {
 	return HTTPError, detail
 }
 
-// byProof looks for proofs that answers name: of emptiness, or of all else.
+// byProof looks for the proofs in answers: those of emptiness if empty is set, and
+// otherwise all others. It returns None if it finds no proof.
 func (b *body) byProof(answers []*answer, empty bool) (Outcome, string) {
 	for _, a := range answers {
 		if !b.suits(a) {
@@ -123,14 +124,15 @@ func (b *body) byProof(answers []*answer, empty bool) (Outcome, string) {
 	return None, ""
 }
 
-// prover tries proofs of a on the body; nil where the body cannot be read.
+// prover returns a function that checks a proof of a on the body, or nil if the body cannot
+// be read.
 func (b *body) prover(a *answer) func(proof) bool {
 	if a.format != formatJSON {
 		tree := b.tree().top
 		return func(p proof) bool {
 			n := p.inTree(tree, b.titles)
-			// On a page with links to other sites, the words may be part of
-			// results that the selectors do not find any more.
+			// On a page with many links to other sites, the words may be part of results
+			// that the selectors do not find any more.
 			return n != nil && (p.like == nil || b.format != formatHTML || b.tree().links(b) < driftLinks)
 		}
 	}
@@ -141,8 +143,8 @@ func (b *body) prover(a *answer) func(proof) bool {
 	return func(p proof) bool { return p.inValue(value) }
 }
 
-// titles reports whether n may be the title of a result: a link elsewhere is in
-// it, or it is in one.
+// titles reports whether n may be the title of a result: it contains a link to another
+// site, or is in one.
 func (b *body) titles(n *html.Node) bool {
 	if b.format != formatHTML {
 		return false
@@ -173,10 +175,10 @@ var waitSeconds = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(?:in|after|for) (\d{1,6}) ?(?:seconds|secs|s)\b`)
 })
 
-// maxWait bounds what an engine can ask to wait.
+// maxWait bounds how long an engine can ask us to wait.
 const maxWait = 24 * time.Hour
 
-// retryAfter is how long the engine asks to wait.
+// retryAfter returns how long the engine asks us to wait.
 func (b *body) retryAfter() time.Duration {
 	var wait time.Duration
 	h := b.resp.Header
@@ -198,7 +200,7 @@ func (b *body) retryAfter() time.Duration {
 	return min(max(wait, 0), maxWait)
 }
 
-// waitOf is what the answer of an API asks to wait.
+// waitOf returns how long the answer of an API asks us to wait.
 func waitOf(object map[string]any) time.Duration {
 	for _, key := range []string{"backoff", "retry_after"} {
 		if n, err := strconv.Atoi(literal(object[key])); err == nil && n > 0 && n < int(maxWait/time.Second) {

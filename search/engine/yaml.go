@@ -20,22 +20,22 @@ import (
 const (
 	maxFile    = 256 << 10
 	maxFiles   = 200
-	maxEntries = 100 // of a list
+	maxEntries = 100 // entries of one list
 )
 
-// FileError is what is wrong with engine files: every fault, up to 50, with its
-// place in the text.
+// FileError contains the faults of engine files, up to 50, each with its place in the text.
 type FileError struct{ strictyaml.Report }
 
-// reader reads the nodes of one engine file strictly, and gathers faults
-// instead of stopping at the first.
+// reader reads the nodes of one engine file strictly. It collects faults instead of
+// stopping at the first.
 type reader struct{ strictyaml.Reader }
 
 func newReader(file string, text []byte) *reader {
 	return &reader{strictyaml.NewReader(file, text)}
 }
 
-// root reads text into the top node of its only document, or notes why not.
+// root reads text and returns the top node of its only document. If it cannot, it adds a
+// fault and returns nil.
 func (r *reader) root(text []byte) *yaml.Node {
 	if len(text) > maxFile {
 		r.FaultAt(1, 1, fmt.Sprintf("the file has %d bytes, more than the %d that are read", len(text), maxFile), "")
@@ -62,8 +62,8 @@ func (r *reader) root(text []byte) *yaml.Node {
 	return doc.Content[0]
 }
 
-// simple refuses anchors, aliases and tags, which let one edit change places
-// that the reader does not see.
+// simple refuses anchors, aliases and tags, because with them one edit can change places
+// that a person does not look at.
 func (r *reader) simple(n *yaml.Node) bool {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" || n.Style&yaml.TaggedStyle != 0 && n.Kind != yaml.DocumentNode {
 		r.Fault(n, "write the value out, in quotes if it starts with * & or !", "anchors, aliases and tags are not allowed in an engine")
@@ -77,14 +77,14 @@ func (r *reader) simple(n *yaml.Node) bool {
 	return true
 }
 
-// fields is a mapping whose keys are known and unique.
+// fields is a mapping. Keys that are unknown or repeated are faults, and are left out.
 type fields struct {
 	node   *yaml.Node
 	keys   []*yaml.Node
 	values map[string]*yaml.Node
 }
 
-// mapping reads n as a mapping. With known keys, others are faults.
+// mapping reads n as a mapping. If known keys are given, any other key is a fault.
 func (r *reader) mapping(n *yaml.Node, what string, known ...string) fields {
 	f := fields{node: n, values: make(map[string]*yaml.Node)}
 	if n.Kind != yaml.MappingNode {
@@ -112,7 +112,7 @@ func (r *reader) mapping(n *yaml.Node, what string, known ...string) fields {
 	return f
 }
 
-// text reads n as a text, or a number or truth value as it is written.
+// text reads n as a text. A number or a truth value is taken as it is written.
 func (r *reader) text(n *yaml.Node, what string) string {
 	if n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" {
 		r.Fault(n, "", "%s must be a text", what)
@@ -121,7 +121,7 @@ func (r *reader) text(n *yaml.Node, what string) string {
 	return n.Value
 }
 
-// each reads n as one text or a list of texts.
+// each calls use for one text or for each text of a list.
 func (r *reader) each(n *yaml.Node, what string, use func(n *yaml.Node, s string)) {
 	if n.Kind == yaml.ScalarNode {
 		if s := r.text(n, what); s != "" {
@@ -164,7 +164,7 @@ func (r *reader) truth(n *yaml.Node, what string) bool {
 	return n.Value == "true"
 }
 
-// number reads n as a whole number from least to most.
+// number reads n as a whole number between least and most.
 func (r *reader) number(n *yaml.Node, what string, least, most int) int {
 	v, err := strconv.Atoi(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil || v < least || v > most {
@@ -174,7 +174,7 @@ func (r *reader) number(n *yaml.Node, what string, least, most int) int {
 	return v
 }
 
-// duration reads n as a time like 2s, from least to most.
+// duration reads n as a duration such as 2s, between least and most.
 func (r *reader) duration(n *yaml.Node, what string, least, most time.Duration) time.Duration {
 	v, err := time.ParseDuration(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil || v < least || v > most {

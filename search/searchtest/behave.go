@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// Behaviour is what an engine does with a request. One that waits ends when
-// the request does.
+// Behaviour handles the requests to an engine. A behaviour that waits must return when the
+// request ends.
 type Behaviour = http.HandlerFunc
 
 // Good answers with a page.
 func Good(p Page) Behaviour { return func(w http.ResponseWriter, _ *http.Request) { p.write(w) } }
 
-// Zipped answers with a page that is packed, like most pages.
+// Zipped answers with a compressed page, like most engines.
 func Zipped(p Page) Behaviour {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	_, _ = z.Write(p.Body) // into memory
+	_, _ = z.Write(p.Body) // writes to memory, so it cannot fail
 	_ = z.Close()
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
@@ -40,7 +40,8 @@ func Zipped(p Page) Behaviour {
 // Hang never answers.
 func Hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-// Refuse answers with a status, and says when to come again if that is above 0.
+// Refuse answers with a status. If retryAfter is above 0, the answer asks for that many
+// seconds of waiting.
 func Refuse(status, retryAfter int) Behaviour {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if retryAfter > 0 {
@@ -50,7 +51,7 @@ func Refuse(status, retryAfter int) Behaviour {
 	}
 }
 
-// Blocked answers as the engine does to whom it takes for a program.
+// Blocked answers as the engine answers a client that it takes for a program.
 func Blocked(e Engine) Behaviour {
 	if e.Block == nil {
 		return Refuse(http.StatusForbidden, 0)
@@ -58,8 +59,7 @@ func Blocked(e Engine) Behaviour {
 	return Good(e.Block())
 }
 
-// Soft answers with a page of the engine that has neither results nor a word
-// about why.
+// Soft answers with a page of the engine that contains neither results nor a reason.
 func Soft(e Engine) Behaviour { return Good(page(e.Name, `<div id="header"></div>`, 8_000)) }
 
 // Truncated breaks off in the middle of a page.
@@ -72,12 +72,12 @@ func Truncated(p Page) Behaviour {
 	}
 }
 
-// Headless is a page without its first and last fifth.
+// Headless answers with a page without its first and last fifth.
 func Headless(p Page) Behaviour {
 	return Good(Page{p.Type, p.Body[len(p.Body)/5 : len(p.Body)/5*4]})
 }
 
-// Bomb answers with a hundred megabytes in a hundred kilobytes.
+// Bomb answers with a hundred megabytes that are compressed to a hundred kilobytes.
 func Bomb() Behaviour {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -89,15 +89,15 @@ func Bomb() Behaviour {
 	}
 }
 
-// Huge answers with so many bytes.
+// Huge answers with size bytes.
 func Huge(size int64) Behaviour {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", htmlType)
-		_, _ = io.CopyN(w, letters{}, size) // the client leaves before the end
+		_, _ = io.CopyN(w, letters{}, size) // the client closes the connection before the end
 	}
 }
 
-// letters is an endless text of tags.
+// letters is an endless text with tags.
 type letters struct{}
 
 func (letters) Read(p []byte) (int, error) {
@@ -107,7 +107,7 @@ func (letters) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Dribble sends a byte at a time, with a pause between two.
+// Dribble sends one byte at a time, with a pause before each.
 func Dribble(pause time.Duration) Behaviour {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", htmlType)
@@ -119,24 +119,24 @@ func Dribble(pause time.Duration) Behaviour {
 	}
 }
 
-// Circle redirects to itself for ever.
+// Circle redirects to itself without end.
 func Circle(w http.ResponseWriter, r *http.Request) {
 	n, _ := strconv.Atoi(r.URL.Query().Get("n"))
 	http.Redirect(w, r, fmt.Sprintf("%s?n=%d", r.URL.Path, n+1), http.StatusFound)
 }
 
-// Away redirects to an address of somebody else.
+// Away redirects to an address that is not the engine's.
 func Away(address string) Behaviour {
 	return func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, address, http.StatusFound) }
 }
 
-// Charset answers with a page that claims a character set which it is not in.
+// Charset answers with a page that claims a wrong character set.
 func Charset(p Page, name string) Behaviour {
 	kind, _, _ := strings.Cut(p.Type, ";")
 	return Good(Page{kind + "; charset=" + name, p.Body})
 }
 
-// Cookies sets many.
+// Cookies answers with a page that sets many cookies.
 func Cookies(p Page) Behaviour {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for i := range 200 {
@@ -146,7 +146,7 @@ func Cookies(p Page) Behaviour {
 	}
 }
 
-// Noise answers with a page in which some bytes are others.
+// Noise answers with a page in which some bytes are changed, and that is cut off somewhere.
 func Noise(p Page) Behaviour {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		b := bytes.Clone(p.Body)
@@ -158,7 +158,7 @@ func Noise(p Page) Behaviour {
 	}
 }
 
-// Sometimes does something odd, with this probability, and else the usual.
+// Sometimes does something odd with probability p, and otherwise the usual.
 func Sometimes(p float64, odd, usual Behaviour) Behaviour {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if rand.Float64() < p {
@@ -169,12 +169,12 @@ func Sometimes(p float64, odd, usual Behaviour) Behaviour {
 	}
 }
 
-// Any does one of several things.
+// Any does one of several things, chosen at random.
 func Any(all ...Behaviour) Behaviour {
 	return func(w http.ResponseWriter, r *http.Request) { all[rand.IntN(len(all))](w, r) }
 }
 
-// InTurn does one thing after the other, and the last for ever.
+// InTurn does one thing after the other, and repeats the last.
 func InTurn(all ...Behaviour) Behaviour {
 	var mu sync.Mutex
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -188,7 +188,7 @@ func InTurn(all ...Behaviour) Behaviour {
 	}
 }
 
-// wait waits, and reports whether the request is still there.
+// wait waits for d, and reports whether the request has not ended before.
 func wait(r *http.Request, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -200,9 +200,9 @@ func wait(r *http.Request, d time.Duration) bool {
 	}
 }
 
-// Tag finds in a request a word that begins with a prefix and goes on with
-// digits, and is those: so a behaviour can tell queries apart whatever the form
-// of the engine. It is "" where the request has no such word.
+// Tag finds a word in a request that begins with prefix and continues with digits, and
+// returns the digits. So a behaviour can tell queries apart whatever the form of the
+// engine's requests. It returns "" if the request has no such word.
 func Tag(r *http.Request, prefix string) string {
 	text, _ := io.ReadAll(io.LimitReader(r.Body, 1<<16)) //nolint:forbidigo // it is bounded
 	r.Body = io.NopCloser(bytes.NewReader(text))
@@ -217,10 +217,10 @@ func Tag(r *http.Request, prefix string) string {
 	return rest
 }
 
-// Drawn is a number from 0 up to 1 that is the same for the same words: what
-// befalls a query befalls it again for whoever asks it in another way.
+// Drawn returns a number from 0 up to 1 that is always the same for the same words: so a
+// query meets the same behaviour when another client asks it.
 func Drawn(words ...string) float64 {
 	h := fnv.New64a()
-	_, _ = io.WriteString(h, strings.Join(words, "\x00")) // it never fails
+	_, _ = io.WriteString(h, strings.Join(words, "\x00")) // never fails
 	return rand.New(rand.NewPCG(h.Sum64(), 1)).Float64()
 }

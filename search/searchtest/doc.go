@@ -1,4 +1,4 @@
-// Package searchtest is search engines for tests: servers on the loopback
+// Package searchtest provides search engines for tests: servers on the loopback
 // interface that answer under the names of real engines, in their formats, and
 // misbehave as they do.
 //
@@ -7,5 +7,5 @@
 //	server.go     one TLS server for all names, with an authority of its own
 //	door.go       leads a fan there through a real egress door
 //
-// Nothing of it is part of a program.
+// No program contains it.
 package searchtest

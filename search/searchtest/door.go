@@ -15,22 +15,23 @@ import (
 	"belljar.dev/search"
 )
 
-// Way leads to a server of another process too: its fields can be sent there.
+// Way describes how to reach a server. Its exported fields can be sent to another process,
+// which can then reach the server too.
 type Way struct {
 	Port      uint16
 	Hosts     []string
-	Authority []byte // PEM
+	Authority []byte // certificate in PEM
 
-	strange func(host string) // called with each other host; may be nil
+	strange func(host string) // called with each host that is not in Hosts; may be nil
 }
 
-// Door is that of the server's Way.
+// Door returns the doors of the server's Way.
 func (s *Server) Door(record func(egress.Record)) func(policies.Grant) (search.Door, error) {
 	return s.Way().Door(record)
 }
 
-// Door makes egress doors that lead to the server: for Config.Door of a fan.
-// They are real ones, and judge by the grant. Three things are not real: the
+// Door returns a function that makes egress doors that lead to the server, for Config.Door
+// of a fan. They are real doors, and judge by the grant. Three things are not real: the
 // port, the loopback address of the engines' names, and the authority of their
 // certificates.
 func (w Way) Door(record func(egress.Record)) func(policies.Grant) (search.Door, error) {
@@ -46,7 +47,8 @@ func (w Way) Door(record func(egress.Record)) func(policies.Grant) (search.Door,
 				}
 			}
 		}
-		// The address is private for all names, and no name is allowed by that.
+		// The address is private, so it is allowed for all names. That alone does not allow
+		// any name.
 		local, err := policies.ParseHost("127.0.0.1")
 		if err != nil {
 			return nil, err
@@ -64,8 +66,7 @@ func (w Way) Door(record func(egress.Record)) func(policies.Grant) (search.Door,
 	}
 }
 
-// LookupNetIP makes a resolver of the way: all engines are there, and nobody
-// else is anywhere.
+// LookupNetIP makes a Way a resolver: all its hosts exist, and no other host does.
 func (w Way) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
 	if !slices.Contains(w.Hosts, host) {
 		if w.strange != nil {
@@ -76,13 +77,13 @@ func (w Way) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error
 	return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
 }
 
-// door is an egress door that takes 443 for another port.
+// door is an egress door that connects to another port instead of 443.
 type door struct {
 	*egress.Door
 	port uint16
 }
 
-// Client is the inner door's.
+// Client returns the client of the inner door, with requests to 443 sent to the other port.
 func (d *door) Client() *http.Client {
 	c := d.Door.Client()
 	c.Transport = &turned{c.Transport, strconv.Itoa(int(d.port))}
@@ -94,8 +95,7 @@ type turned struct {
 	port  string
 }
 
-// RoundTrip makes a request at the server's port. Its caller sees nothing of
-// that.
+// RoundTrip makes a request at the server's port. The caller does not see the change.
 func (t *turned) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != "https" || req.URL.Port() != "" {
 		return t.inner.RoundTrip(req)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Result is one entry of a page that is made up.
+// Result is one entry of a made-up page.
 type Result struct{ Title, URL, Snippet string }
 
 // Page is the answer of an engine in its format.
@@ -17,20 +17,19 @@ type Page struct {
 	Body []byte
 }
 
-// Engine is a mock: the hosts it answers under, and how it writes a page of
-// results.
+// Engine is a mock: the hosts under which it answers, and how it writes a page of results.
 type Engine struct {
 	Name  string
 	Hosts []string
 	Write func(all []Result) Page
-	// Block is what it answers instead to whom it takes for a program; nil
-	// where it has no such page and answers with a status.
+	// Block returns the page for a client that the engine takes for a program. It is nil if
+	// the engine has no such page and answers with a status.
 	Block func() Page
-	// Size is about how long a real page of it is, in bytes.
+	// Size is the approximate size of a real page of the engine, in bytes.
 	Size int
 }
 
-// Defaults are the eleven engines that a query asks first.
+// Defaults returns the eleven engines that a query asks first.
 func Defaults() []Engine {
 	return []Engine{
 		{Name: "duckduckgo", Hosts: []string{"html.duckduckgo.com"}, Write: duckduckgo, Block: duckduckgoBlock, Size: 25_000},
@@ -47,7 +46,7 @@ func Defaults() []Engine {
 	}
 }
 
-// Made makes up n results of an engine. Every third page is one that others
+// Made returns n made-up results of an engine. Every third page is one that other engines
 // have too, so that there is something to merge.
 func Made(engine string, n int) []Result {
 	all := make([]Result, n)
@@ -67,8 +66,8 @@ func Made(engine string, n int) []Result {
 
 const htmlType = "text/html; charset=utf-8"
 
-// page is an HTML page with as much script and style around its content as
-// real ones have.
+// page returns an HTML page with as much script and style around its content as real pages
+// have.
 func page(title, content string, size int) Page {
 	var b strings.Builder
 	b.WriteString("<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>" + html.EscapeString(title) + "</title><style>\n")
@@ -83,8 +82,8 @@ func page(title, content string, size int) Page {
 	return Page{htmlType, []byte(b.String())}
 }
 
-// entries writes each result by a template with the escaped %[1]s title, %[2]s
-// address and %[3]s snippet.
+// entries writes each result with a template: %[1]s is the escaped title, %[2]s the address
+// and %[3]s the snippet.
 func entries(all []Result, template string) string {
 	var b strings.Builder
 	for _, r := range all {
@@ -125,7 +124,7 @@ func mojeek(all []Result) Page {
 <h2><a class="title" title="%[2]s" href="%[2]s">%[1]s</a></h2><p class="s">%[3]s</p><p class="more"><a href="/search?q=site">See more results</a></p></li>`)+`</ul></div>`, 39_000)
 }
 
-// bing answers as RSS, which it offers beside its pages.
+// bing answers as RSS, which the engine offers in addition to its pages.
 func bing(all []Result) Page {
 	return Page{"text/xml; charset=utf-8", []byte(`<?xml version="1.0" encoding="utf-8" ?><rss version="2.0"><channel><title>Bing: things</title>
 <link>http://www.bing.com:80/search?q=things</link><description>Search results</description>
@@ -139,7 +138,7 @@ func bingBlock() Page {
 }
 
 func startpage(all []Result) Page {
-	// Its first page has the token that a search wants; one page serves as both.
+	// The first page has the token that a search needs. One page serves for both requests.
 	form := `<form id="search" action="/sp/search" method="post"><input type="hidden" name="sc" value="made-up-token"><input name="query"></form>`
 	return page("Startpage Search Results", form+`<div class="w-gl css-1og29rd">`+entries(all, `
 <div class="result css-o7i03b"><div class="upper"><a href="%[2]s" rel="noopener nofollow" class="favicon-link"><div class="favicon"><style>.css-1{height:16px}</style></div></a></div>
@@ -151,16 +150,16 @@ func startpageBlock() Page {
 	return page("Startpage Captcha", `<div><h1>Please verify</h1><p>To prevent possible abuse of our service, we ask you to solve this.</p></div>`, 12_000)
 }
 
-// object is a page of JSON.
+// object returns a page of JSON.
 func object(v any) Page {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // of maps and texts that are made here
+		panic(err) // cannot happen: the maps and texts are made in this file
 	}
 	return Page{"application/json; charset=utf-8", text}
 }
 
-// each makes one JSON value of each result.
+// each returns one JSON value for each result.
 func each(all []Result, one func(i int, r Result) map[string]any) []map[string]any {
 	out := make([]map[string]any, 0, len(all))
 	for i, r := range all {
@@ -223,5 +222,5 @@ func arxiv(all []Result) Page {
 // write answers with a page.
 func (p Page) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", p.Type)
-	_, _ = w.Write(p.Body) // the client may have left
+	_, _ = w.Write(p.Body) // an error means that the client has left
 }

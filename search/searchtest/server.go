@@ -23,8 +23,8 @@ import (
 	"time"
 )
 
-// Server is one TLS server on the loopback interface that answers under all
-// names it was given. Its methods are safe for concurrent use.
+// Server is one TLS server on the loopback interface that answers under all names that it
+// was given. Its methods are safe for concurrent use.
 type Server struct {
 	listener net.Listener
 	front    *http.Server
@@ -34,12 +34,12 @@ type Server struct {
 
 	mu      sync.Mutex
 	hosts   map[string]Behaviour
-	asked   map[string]int // by host
-	strange []string       // hosts that were looked up or asked for and are not ours
+	asked   map[string]int // number of requests by host
+	strange []string       // hosts of other names that were looked up or asked
 	leaves  map[string]*tls.Certificate
 }
 
-// Start starts a server, which must be closed.
+// Start starts a server. The caller must Close it.
 func Start() (*Server, error) {
 	s := &Server{hosts: make(map[string]Behaviour), asked: make(map[string]int), leaves: make(map[string]*tls.Certificate)}
 	if err := s.authority(); err != nil {
@@ -56,18 +56,18 @@ func Start() (*Server, error) {
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
-	s.serving.Go(func() { _ = s.front.ServeTLS(l, "", "") }) // until Close
+	s.serving.Go(func() { _ = s.front.ServeTLS(l, "", "") }) // runs until Close
 	return s, nil
 }
 
-// Close ends all that is served and waits.
+// Close ends all requests and waits for the server.
 func (s *Server) Close() error {
 	err := s.front.Close()
 	s.serving.Wait()
 	return err
 }
 
-// Set has an engine behave. It holds from the next request on.
+// Set sets the behaviour of an engine from the next request on.
 func (s *Server) Set(e Engine, b Behaviour) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *Server) Set(e Engine, b Behaviour) {
 	}
 }
 
-// Asked is how many requests came for an engine.
+// Asked returns the number of requests for an engine.
 func (s *Server) Asked(e Engine) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,25 +86,25 @@ func (s *Server) Asked(e Engine) (n int) {
 	return n
 }
 
-// Strange are the hosts that were looked up or asked for under which no engine
-// answers, 100 of them at most.
+// Strange returns the hosts that were looked up or asked although no engine has their name,
+// 100 at most.
 func (s *Server) Strange() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.strange...)
 }
 
-// Port is where it listens.
+// Port returns the port on which the server listens.
 func (s *Server) Port() uint16 {
 	return netip.MustParseAddrPort(s.listener.Addr().String()).Port()
 }
 
-// Authority is what signs its certificates, in PEM.
+// Authority returns the certificate that signs the server's certificates, in PEM.
 func (s *Server) Authority() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.ca.Raw})
 }
 
-// Way is what leads to the server from anywhere on this machine.
+// Way returns how to reach the server from any process on this machine.
 func (s *Server) Way() Way {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *Server) Way() Way {
 	return w
 }
 
-// note keeps a strange host.
+// note records a host that no engine has.
 func (s *Server) note(host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,9 +125,9 @@ func (s *Server) note(host string) {
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	// A body that is not read would end the connection.
+	// If the body is not read, the server closes the connection.
 	var body bytes.Buffer
-	_, _ = io.Copy(&body, io.LimitReader(r.Body, 1<<20)) // what came of it
+	_, _ = io.Copy(&body, io.LimitReader(r.Body, 1<<20)) // an incomplete body is used as far as it was read
 	r.Body = io.NopCloser(&body)
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	b(w, r)
 }
 
-// authority makes the key that signs for all names.
+// authority makes the key and the certificate that sign for all names.
 func (s *Server) authority() (err error) {
 	if s.caKey, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return err
@@ -164,7 +164,7 @@ func (s *Server) authority() (err error) {
 	return err
 }
 
-// certificate is that of the name a client asks for.
+// certificate returns the certificate for the name that a client asks for.
 func (s *Server) certificate(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	name := strings.ToLower(h.ServerName)
 	if name == "" {
