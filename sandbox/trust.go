@@ -28,8 +28,8 @@ const (
 var bundles = []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"}
 
 // stores are the files in which Java looks for authorities, in the packages of Debian and
-// Fedora. No environment variable names that file, and Java prints a message if
-// JAVA_TOOL_OPTIONS is set.
+// Fedora. No variable names that file except JAVA_TOOL_OPTIONS, and Java prints a message
+// if that is set.
 var stores = []string{"/etc/ssl/certs/java/cacerts", "/etc/pki/java/cacerts"}
 
 // bundleMost is more bytes than the authorities of any host take.
@@ -90,7 +90,7 @@ func javaStore(authority []byte) ([]byte, error) {
 		s = binary.BigEndian.AppendUint32(s, word)
 	}
 	text("belljar")
-	// the same each time that the box starts
+	// The date is the same each time that the box starts.
 	s = binary.BigEndian.AppendUint64(s, uint64(cert.NotBefore.UnixMilli()))
 	text("X.509")
 	s = append(binary.BigEndian.AppendUint32(s, uint32(len(block.Bytes))), block.Bytes...)

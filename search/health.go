@@ -15,10 +15,9 @@ type State int
 
 // The values of State.
 const (
-	Healthy  State = iota // the engine is asked, and waited for
-	Degraded              // the engine is asked, but not waited for: its last answers were good, after several failures
-	// the engine is not asked until a time has passed; then a query probes it and does not
-	// wait for it
+	Healthy  State = iota // asked and waited for
+	Degraded              // asked, but not waited for: its last answers were good, after several failures
+	// not asked until a time has passed, and then only probed by a query that does not wait
 	Open
 )
 

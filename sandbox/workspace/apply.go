@@ -34,8 +34,8 @@ type Options struct {
 	Live bool
 }
 
-// Guard returns a function that reports whether a change touches a protected path of the
-// base. It is called before the base is changed.
+// Guard returns a function that gives the reason why a change touches a protected path of
+// the base, or "". It is called before the base is changed.
 type Guard func(base string, p Protect, changes []Change) (func(c *Change) string, error)
 
 // Report is what Apply did.

@@ -256,7 +256,8 @@ func name(i int) string { return "dir" + string(rune('a'+i%5)) + "/file" + strin
 // was or as it is to be, and that the next Apply does the rest.
 func TestApplySurvivesKill(t *testing.T) {
 	kills := 0
-	// number of files that were applied before the kill, every second number to save time
+	// marks is the number of files that were applied before the kill: every second number,
+	// to save time.
 	for marks := 1; marks < 46; marks += 2 {
 		if testing.Short() && marks%5 > 0 {
 			continue
