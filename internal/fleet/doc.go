@@ -45,6 +45,7 @@
 //	workeraudit.go         the checkpoints of other workers at a worker
 //	steps.go               the steps of a move at a worker
 //	pace.go                bounds of the stream of a place
+//	interleave.go          frames of several answers, in turn
 //	link.go, tune_linux.go the connection of a link, and its hello
 //	credentials.go         certificates
 //	inflight.go            requests that have begun but not ended

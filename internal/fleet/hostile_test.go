@@ -28,6 +28,7 @@ const (
 	framePing         = 0x6
 	frameContinuation = 0x9
 
+	endStream  = 0x1
 	endHeaders = 0x4
 	ack        = 0x1
 	maxFrame   = 16 << 10 // bytes of the payload of a frame
@@ -104,17 +105,18 @@ func await[T any](t testing.TB, ch <-chan T, what string) T {
 	}
 }
 
-// frames reads frames until found returns true.
-func frames(c net.Conn, found func(kind, flags byte) bool) error {
+// frames reads frames until found returns true; size is the number of bytes of the payload.
+func frames(c net.Conn, found func(kind, flags byte, size int) bool) error {
 	for {
 		var head [9]byte
 		if _, err := io.ReadFull(c, head[:]); err != nil {
 			return err
 		}
-		if _, err := io.CopyN(io.Discard, c, int64(binary.BigEndian.Uint32(head[:])>>8)); err != nil {
+		size := binary.BigEndian.Uint32(head[:]) >> 8
+		if _, err := io.CopyN(io.Discard, c, int64(size)); err != nil {
 			return err
 		}
-		if found(head[3], head[4]) {
+		if found(head[3], head[4], int(size)) {
 			return nil
 		}
 	}
@@ -126,7 +128,7 @@ func asked(c net.Conn) error {
 	if _, err := io.CopyN(io.Discard, c, int64(len(preface))); err != nil {
 		return err
 	}
-	return frames(c, func(kind, _ byte) bool { return kind == frameHeaders })
+	return frames(c, func(kind, _ byte, _ int) bool { return kind == frameHeaders })
 }
 
 // countingListener counts the bytes that are read from its connections.
@@ -360,7 +362,9 @@ func TestHostileFront(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			read := make(chan error, 1)
-			go func() { read <- frames(c, func(kind, flags byte) bool { return kind == framePing && flags == ack }) }()
+			go func() {
+				read <- frames(c, func(kind, flags byte, _ int) bool { return kind == framePing && flags == ack })
+			}()
 			write(c, preface+noSettings, 1)
 			tt.attack(c)
 			write(c, frame(framePing, 0, 0, "12345678"), 1)

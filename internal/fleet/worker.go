@@ -184,6 +184,7 @@ const lastAnswers = 2 * time.Second
 func (w *Worker) serve(rw http.ResponseWriter, r *http.Request) {
 	w.serving.Add(1)
 	defer w.serving.Done()
+	rw = interleaved{rw}
 	switch r.URL.Path {
 	case statePath:
 		if c, ok := r.Context().Value(connKey{}).(*conn); !ok || !c.asked.CompareAndSwap(false, true) {
