@@ -21,23 +21,26 @@ import (
 
 // Bounds of one command.
 const (
-	maxShell = 120 << 10 // bytes of a script: the kernel takes 128 KiB an argument (execve(2), MAX_ARG_STRLEN)
+	// maximum size of a script in bytes: the kernel accepts 128 KiB per argument
+	// (execve(2), MAX_ARG_STRLEN)
+	maxShell = 120 << 10
 	maxStdin = 1 << 20
 	maxEnv   = 256
-	ownFiles = 2 // of Cmd.Files
+	ownFiles = 2 // number of Cmd.Files
 )
 
 // Cmd is one command to run in a box.
 type Cmd struct {
-	// Grant is the grant of the call that runs it; the box's must cover it.
+	// Grant is the grant of the call that runs the command. The grant of the box must cover
+	// it.
 	Grant policies.Grant
-	// Shell is a bash script, or one for /bin/sh in a box whose image has no
-	// bash; exclusive with Argv. At most 120 KiB.
+	// Shell is a script for bash, or for /bin/sh in a box whose image has no bash;
+	// exclusive with Argv. At most 120 KiB.
 	Shell string
 	// Argv is a program, looked up in the PATH of the box, and its arguments.
 	Argv []string
-	// Dir is the working directory, absolute; default /workspace, or in a box
-	// without one that of its image, or /tmp.
+	// Dir is the working directory, absolute. The default is /workspace; in a box without a
+	// workspace it is the directory of its image, or /tmp.
 	Dir string
 	// Env is added to the environment that the box builds.
 	Env map[string]string
@@ -49,7 +52,7 @@ type Cmd struct {
 	// Timeout is the longest time that the command may run. It must be above zero,
 	// and at most the grant's Wall, or its Background for a background job.
 	Timeout time.Duration
-	// Background makes it a job that is listed and counted.
+	// Background makes the command a job that is listed and counted.
 	Background bool
 
 	// In, Out and Err, if set, are the command's streams while it runs. Output that
@@ -75,7 +78,7 @@ type Cmd struct {
 	Alone bool
 }
 
-// validate says what is wrong with a command before anything is made for it.
+// validate returns what is wrong with a command before anything is made for it.
 func (c *Cmd) validate(b *Box) error {
 	if !b.grant.Covers(c.Grant) {
 		if c.Grant.IsZero() {
@@ -217,9 +220,9 @@ func candidates(name string, env []string) []string {
 	return paths
 }
 
-// follows reports whether shells of a box with that grant may have the descriptors
-// on which they report their last directory. The limit on open files is above that
-// unless an operator chose one that hardly any program can work with.
+// follows reports whether shells of a box with that grant may have the descriptors on which
+// they report their last directory. They may not if an operator chose a limit on open files
+// with which hardly any program can work.
 func follows(g policies.Grant) bool {
 	most := g.Limits().OpenFiles
 	return most == 0 || most > boxinit.DirFile+1
@@ -243,8 +246,8 @@ func mayMove(script string) bool {
 	})
 }
 
-// explain says in words what the init could not do for the command. image is that of
-// the box, or nil.
+// explain returns an error that says what the init could not do for the command. image is
+// the image of the box, or nil.
 func (c *Cmd) explain(image *images.Tree, r boxinit.Reply, req *boxinit.Request) error {
 	switch errno := r.Errno; {
 	case r.Step == boxinit.StepDirectory:

@@ -63,7 +63,7 @@ func (j *Job) Promote(timeout time.Duration) error {
 	if err := b.table.roomForJob(j.grant); err != nil {
 		return err
 	}
-	j.extend <- timeout // there is room: it is promoted once
+	j.extend <- timeout // does not block: a job is promoted at most once
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	b.table.list(j)

@@ -20,15 +20,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nested reports whether each command gets a pid namespace of its own: to be
-// killed with it, where there are no cgroups for that, or to be parted from the
-// others of its box, where there is no Landlock for that.
+// nested reports whether each command gets a pid namespace of its own. It does if the host
+// has no cgroups with which a command can be killed, or no Landlock that separates the
+// commands of a box.
 func (s *Supervisor) nested() bool { return s.groups.Dir() == "" || s.host.landlock < landlockLeast }
 
 func signalsApart(nested bool, v landlock) bool { return nested || v >= landlockNewest }
 
-// plan says what the box of a grant looks like in a workspace. The caller must close what is
-// passed with it.
+// plan returns the plan of the box of a grant in a workspace. The caller must close the
+// files that passed returns.
 func (s *Supervisor) plan(g policies.Grant, uid int, image *images.Tree, w *Workspace) (*plan, error) {
 	l := g.Limits().BoxLimits
 	p := &plan{
@@ -73,8 +73,8 @@ func (s *Supervisor) addGranted(p *plan, g policies.Grant, uid int, image *image
 		}
 	}
 	for _, m := range g.Mounts() {
-		// Files that a launcher has fetched belong to the user of the box, also where they
-		// are read only.
+		// Files that a launcher has fetched belong to the user of the box, even if they are
+		// read-only.
 		of := g.OfUpstream()
 		own := m.Source == of.Cache
 		laid := mount{source: m.Source, target: m.Target, writable: m.Writable, mapped: own, file: -1}
@@ -202,7 +202,7 @@ func addSystem(p *plan) {
 	for _, pattern := range systemFiles {
 		names, err := filepath.Glob(pattern)
 		if err != nil {
-			continue // the patterns are constants
+			continue // cannot fail: the patterns are constants
 		}
 		for _, name := range names {
 			add(name)
@@ -210,11 +210,11 @@ func addSystem(p *plan) {
 	}
 }
 
-// hostName is what every box calls itself. It says nothing about how many there
-// are, and all can have the same /etc/hosts.
+// hostName is the host name of every box. It does not reveal how many boxes there are, and
+// all boxes can have the same /etc/hosts.
 const hostName = "belljar"
 
-// boxFiles are the box's own /etc.
+// boxFiles returns the files of the box's own /etc.
 func boxFiles(shell string) map[string]string {
 	return map[string]string{
 		"/etc/passwd":        fmt.Sprintf("%s:x:%d:%d::%s:%s\nnobody:x:65534:65534::/:/bin/false\n", boxUser, boxUID, boxGID, boxHome, shell),
@@ -236,7 +236,7 @@ func (s *Supervisor) addShared(p *plan, g policies.Grant, uid int) error {
 	}
 	for _, m := range s.cfg.Shared {
 		if slices.ContainsFunc(p.mounts, func(o mount) bool { return o.target == m.Target }) {
-			continue // the profile puts something else there
+			continue // the profile mounts something else there
 		}
 		err := s.addMount(p, mount{source: m.Source, target: m.Target, file: -1, mapped: true}, uid)
 		if _, ok := errors.AsType[*limit.Refusal](err); ok {

@@ -38,23 +38,23 @@ var doorAddr = netip.AddrFrom4([4]byte{198, 19, 255, 254})
 
 // Ports of doorAddr.
 const (
-	portTransparent = 1 // to which every connection is redirected
-	portProxy       = 2 // for clients that use a proxy
+	portTransparent = 1 // port to which every connection is redirected
+	portProxy       = 2 // port for clients that use a proxy
 	portDNS         = 53
-	backlog         = 4096 // the kernel's bound, net.core.somaxconn
+	backlog         = 4096 // length of a listener's queue; net.core.somaxconn, the kernel's bound
 )
 
-// Proxy is the address, in every box with a network, of a proxy for clients that
-// use one (RFC 9110, 7.6.1 and 9.3.6). No client has to.
+// Proxy is the address, in every box with a network, of a proxy for clients that use one
+// (RFC 9110, 7.6.1 and 9.3.6). No client has to use it.
 var Proxy = netip.AddrPortFrom(doorAddr, portProxy).String()
 
-// resolvConf names the door as the resolver (resolv.conf(5)). One attempt is
-// enough: the door answers at once.
+// resolvConf names the door as the resolver (resolv.conf(5)). One attempt is enough,
+// because the door answers immediately.
 var resolvConf = "nameserver " + doorAddr.String() + "\noptions timeout:2 attempts:1\n"
 
-// The sockets that an init makes for its network, in order. A box without a
-// network gets only the first: by it the supervisor learns which names a program
-// looks up, and can tell the agent why no answer comes.
+// The sockets that an init makes for its network, in order. A box without a network gets
+// only the first one: through it the supervisor finds out which names a program looks up,
+// and can explain to the agent why no answer arrives.
 const (
 	socketNames = iota
 	socketNamesStream
@@ -64,7 +64,7 @@ const (
 	socketFilter
 )
 
-// doorSockets are how they are made.
+// doorSockets are the arguments of socket(2) for each of these sockets.
 var doorSockets = []struct{ family, kind, protocol int }{
 	socketNames:       {unix.AF_INET, unix.SOCK_DGRAM, 0},
 	socketNamesStream: {unix.AF_INET, unix.SOCK_STREAM, 0},
@@ -74,7 +74,7 @@ var doorSockets = []struct{ family, kind, protocol int }{
 	socketFilter:      {unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER},
 }
 
-// socketCount is how many of them a box has.
+// socketCount returns how many of these sockets a box has.
 func socketCount(n policies.Network) int {
 	if n == policies.NetworkNone {
 		return 1
@@ -82,7 +82,7 @@ func socketCount(n policies.Network) int {
 	return len(doorSockets)
 }
 
-// sockets adds the calls that make them and send them to the supervisor.
+// sockets adds the calls that make the sockets and send them to the supervisor.
 func (p *plan) sockets(b *builder) {
 	n := socketCount(p.network)
 	b.Step("make sockets")
@@ -115,17 +115,18 @@ const initConn = 3
 type door struct {
 	*egress.Door
 	box    *Box
-	wg     sync.WaitGroup // of the goroutines that serve
+	wg     sync.WaitGroup // counts the goroutines that serve
 	files  []*entrance    // the listener for redirected connections, or one for each port
 	serves []io.Closer    // the other sockets that are served
-	ports  []uint16       // listened on, if connections cannot be redirected
+	ports  []uint16       // ports that are listened on, if connections cannot be redirected
 	again  []uint16       // ports to listen on when the box wakes
 	mu     sync.Mutex     // guards files, serves, ports and again
-	how    string         // of the last init: "redirect", "ports", or "" if nothing leaves
-	opened bool           // the supervisor has the sockets of the box
+	how    string         // how connections leave the last init: "redirect", "ports", or "" if nothing leaves
+	opened bool           // whether the supervisor has the sockets of the box
 }
 
-// take opens the way out of a box whose init sent these sockets. It takes them over.
+// take opens the way out of a box whose init has sent the sockets in files. It takes
+// ownership of them.
 func (d *door) take(files []int) (err error) {
 	defer func() {
 		boxinit.CloseAll(files)
@@ -220,11 +221,11 @@ func (d *door) served(err error) {
 	}
 }
 
-// listenOnPorts is for kernels that cannot redirect connections. It listens on
-// the ports that the policy names, and so gets the connections to these ports of
-// every address. A server in the box cannot use these ports.
+// listenOnPorts is for kernels that cannot redirect connections. It listens on the ports
+// that the policy names, and so receives the connections to these ports of every address. A
+// server in the box cannot use these ports.
 func (d *door) listenOnPorts(ctx context.Context, ports []uint16) error {
-	if d.box.life.parked { // regrant and live see to it that it stays so
+	if d.box.life.parked { // regrant and live keep the box parked meanwhile
 		d.mu.Lock()
 		d.again = union(d.again, ports)
 		d.mu.Unlock()
@@ -312,8 +313,8 @@ func (d *door) close() {
 	d.wg.Wait()
 }
 
-// enter serves, on a socket of the box, connections that a program makes to any
-// address. The caller still closes the socket.
+// enter serves, on a socket of the box, connections that a program makes to any address.
+// The caller must still close the socket.
 func (d *door) enter(fd int, at netip.AddrPort, original func(net.Conn) (netip.AddrPort, error)) error {
 	l, err := listener(fd, at)
 	if err != nil {
@@ -347,8 +348,7 @@ func original(c net.Conn) (to netip.AddrPort, err error) {
 	return to, err
 }
 
-// local returns the address to which a connection was made that was not
-// redirected.
+// local returns the address to which a connection that was not redirected was made.
 func local(c net.Conn) (netip.AddrPort, error) {
 	addr, ok := c.LocalAddr().(*net.TCPAddr)
 	if !ok {
@@ -358,7 +358,7 @@ func local(c net.Conn) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(to.Addr().Unmap(), to.Port()), nil
 }
 
-// listener listens on a socket of a box. The caller still closes the file.
+// listener listens on a socket of a box. The caller must still close the file.
 func listener(fd int, at netip.AddrPort) (net.Listener, error) {
 	if err := bind(fd, at); err != nil {
 		return nil, err
@@ -397,7 +397,7 @@ func bind(fd int, at netip.AddrPort) error {
 	return nil
 }
 
-// duplicate returns a copy of a descriptor that somebody else closes.
+// duplicate returns a copy of a descriptor, which its owner must still close.
 func duplicate(fd int) (*os.File, error) {
 	n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// A box reaches the hosts that it may reach, by redirection and without; all
-// else is refused at once, and the result says so.
+// A box reaches the hosts that it may reach, with redirection and without. Everything else
+// is refused immediately, and the result says so.
 func TestDoor(t *testing.T) {
 	for _, way := range []string{"redirected", "by port"} {
 		t.Run(way, func(t *testing.T) {
@@ -31,7 +31,7 @@ func TestDoor(t *testing.T) {
 			if m := inBox(t, b, other, "connect", 1); !strings.Contains(m.Error, "refused") && !strings.Contains(m.Error, "reset") {
 				t.Errorf("connect to a port that is not allowed: got %q, want that it is refused at once", m.Error)
 			}
-			// The agent's own servers are its own.
+			// The box's own loopback, and UDP and names that lead nowhere.
 			r, text := shell(t, b, lines(
 				`exec 3<>/dev/udp/8.8.8.8/53; echo x >&3; cat <&3; echo "udp $?"`,
 				`(echo > /dev/tcp/127.0.0.1/9) 2>&1 | grep -o refused`,
@@ -86,8 +86,8 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// Where connections are not redirected, a list that names another port opens
-// it in boxes that are there.
+// If connections are not redirected, a new policy that names another port opens this port
+// also in boxes that exist already.
 func TestRegrantByPort(t *testing.T) {
 	s, _ := world(t)
 	s.ByPort()

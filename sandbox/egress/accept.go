@@ -11,7 +11,7 @@ import (
 	"belljar.dev/internal/pause"
 )
 
-// holding is something that is to be closed with the door.
+// holding is something that is closed together with the door.
 type holding struct{ close func() }
 
 // hold makes the door call shut when it is closed, unless drop was called before.
@@ -50,15 +50,14 @@ const (
 	acceptPause    = 100 * time.Millisecond
 )
 
-// accept serves the connections of a listener until it fails for too long or
-// the door is closed. It serves at most so many at a time and closes further ones
-// at once. When the door is closed, the context of each handler ends and its
-// connection is closed; a connection is also closed when its handler returns.
-// accept closes the listener and waits for its handlers.
+// accept serves the connections of a listener until it fails for too long or the door is
+// closed. It serves as many connections at the same time as most allows, and closes further
+// ones immediately. When the door is closed, the context of each handler ends and its
+// connection is closed; a connection is also closed when its handler returns. accept closes
+// the listener and waits for its handlers.
 //
-// A handler calls decided, once or more, when the connection was allowed or
-// refused and any refusal is in Blocked. accept calls it when the handler
-// returns.
+// A handler calls decided, once or more, when the connection was allowed or refused and any
+// refusal is in Blocked. accept calls it when the handler returns.
 func (d *Door) accept(l net.Listener, most int, handle func(ctx context.Context, c net.Conn, decided func())) error {
 	//nolint:forbidigo // a connection lives as long as the door, independent of the caller
 	ctx, cancel := context.WithCancel(context.Background())

@@ -10,26 +10,26 @@ import (
 	"belljar.dev/policies"
 )
 
-// class says whether an address may be dialled, and why not. The zero class is an
+// class says whether an address may be dialled, and if not, why. The zero class is an
 // address that is not public, for an unknown reason.
 type class struct {
-	public   bool   // global unicast, and in no row of the registries
-	metadata bool   // a cloud's metadata service, which hands out the host's credentials
-	fake     bool   // in the range that stands for names in boxes; means nothing on the host
-	reason   string // why it is not public, for example "10.0.0.1 is ..."; empty if it is
+	public   bool   // whether it is global unicast, and in no row of the registries
+	metadata bool   // whether it is a cloud's metadata service, which gives out the host's credentials
+	fake     bool   // whether it is in the range that stands for names in boxes, and means nothing on the host
+	reason   string // why the address is not public, for example "10.0.0.1 is ..."; empty if it is public
 }
 
 // special is a row of the IANA special-purpose address registries, or of the
 // other space that no public server has.
 type special struct {
 	prefix netip.Prefix
-	name   string // as the registry names it
-	source string // what says so
+	name   string // name in the registry
+	source string // document that defines the row
 }
 
-// specials are the rows for IPv4 and IPv6, the longest prefix first. A row is
-// not public whatever its column "globally reachable" says: those that are lead
-// to relays, translators and anycast services, behind which is another address.
+// specials are the rows for IPv4 and IPv6, the longest prefix first. Every row counts as
+// not public, whatever its column "globally reachable" says: the globally reachable rows
+// lead to relays, translators and anycast services, behind which is another address.
 //
 // https://www.iana.org/assignments/iana-ipv4-special-registry
 // https://www.iana.org/assignments/iana-ipv6-special-registry
@@ -92,15 +92,15 @@ var special4, special6 = split([]special{
 	{prefix("ff00::/8"), "Multicast", "RFC 4291"},
 })
 
-// metadata are the addresses at which clouds answer their own machines. A program
-// that can ask there may get the credentials of the host.
+// metadata are the addresses at which clouds answer their own machines. A program that can
+// reach them may get the credentials of the host.
 var metadata = []netip.Prefix{
-	prefix("169.254.169.0/24"),    // nearly all: .254; Amazon's resolver and clock beside it
+	prefix("169.254.169.0/24"),    // nearly all clouds: .254; Amazon's resolver and clock are next to it
 	prefix("169.254.170.0/24"),    // Amazon: credentials of containers (.2) and pods (.23)
 	prefix("169.254.0.23/32"),     // Tencent
 	prefix("169.254.42.42/32"),    // Scaleway
 	prefix("100.100.100.200/32"),  // Alibaba
-	prefix("168.63.129.16/32"),    // Azure: a public address by its number
+	prefix("168.63.129.16/32"),    // Azure; the number is that of a public address
 	prefix("192.0.0.192/32"),      // Oracle
 	prefix("fd00:ec2::/32"),       // Amazon
 	prefix("fd20:ce::254/128"),    // Google
@@ -113,7 +113,7 @@ var globalUnicast = prefix("2000::/3")
 
 func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 
-// split sorts rows by length, and parts the families.
+// split sorts rows by length, and separates the families.
 func split(rows []special) (v4, v6 []special) {
 	order.By(rows, func(a, b *special) int { return b.prefix.Bits() - a.prefix.Bits() })
 	for _, r := range rows {
@@ -126,8 +126,8 @@ func split(rows []special) (v4, v6 []special) {
 	return v4, v6
 }
 
-// classify says what an address is, by its number alone. An IPv6 address that
-// holds an IPv4 address is public only if both are.
+// classify returns the class of an address, by its number alone. An IPv6 address that
+// contains an IPv4 address is public only if both are.
 func classify(addr netip.Addr) class {
 	if !addr.IsValid() {
 		return class{reason: "it is not an IP address"}
@@ -151,7 +151,7 @@ func classify(addr netip.Addr) class {
 	return c
 }
 
-// classifyPlain is classify without a look at what the address holds.
+// classifyPlain is classify without the addresses that addr contains.
 func classifyPlain(addr netip.Addr) class {
 	for _, p := range metadata {
 		if p.Contains(addr) {
@@ -176,7 +176,7 @@ func classifyPlain(addr netip.Addr) class {
 	return class{public: true}
 }
 
-// The prefixes in which IPv6 addresses hold IPv4 addresses.
+// The prefixes in which IPv6 addresses contain IPv4 addresses.
 var (
 	compatible = prefix("::/96")
 	translated = prefix("::ffff:0:0:0/96")
@@ -186,9 +186,9 @@ var (
 	teredo     = prefix("2001::/32")
 )
 
-// embedded are the IPv4 addresses that an IPv6 address holds: to which a
-// translator, a relay or a tunnel would send what is sent to it. A prefix that
-// a network has chosen for its own translator cannot be told from others.
+// embedded returns the IPv4 addresses that an IPv6 address contains: those to which a
+// translator, a relay or a tunnel would send the packets. A prefix that a network has
+// chosen for its own translator cannot be recognized.
 func embedded(addr netip.Addr) []netip.Addr {
 	if !addr.Is6() {
 		return nil
@@ -226,7 +226,7 @@ func parsePort(s string) (uint16, error) {
 	return uint16(n), nil
 }
 
-// hostPort returns the host and port as a URL of the scheme writes them.
+// hostPort returns the host and port in the form that a URL of the scheme uses.
 func hostPort(h policies.Host, port uint16, scheme string) string {
 	if scheme == "http" && port == 80 || scheme == "https" && port == 443 {
 		if h.Addr().Is6() {

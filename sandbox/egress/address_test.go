@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// Every row is a way to write an address that must not be dialled, or one
-// beside it that may be.
+// Every row is a form of an address that must not be dialled, or an address next to it that
+// may be dialled.
 func TestClassify(t *testing.T) {
 	for _, test := range []struct {
 		addr string
-		want string // part of the reason; empty for public
+		want string // part of the reason; empty if the address is public
 	}{
-		// Public, and just outside of what is not.
+		// Public addresses, some of them just outside of a range that is not public.
 		{"1.1.1.1", ""},
 		{"8.8.8.8", ""},
 		{"9.255.255.255", ""},
@@ -53,7 +53,7 @@ func TestClassify(t *testing.T) {
 		{"172.31.255.255", "RFC 1918"},
 		{"192.0.0.1", "IPv4 Service Continuity Prefix"},
 		{"192.0.0.8", "dummy"},
-		{"192.0.0.9", "Port Control Protocol"}, // "globally reachable", and a relay
+		{"192.0.0.9", "Port Control Protocol"}, // "globally reachable", but a relay
 		{"192.0.0.10", "Traversal Using Relays"},
 		{"192.0.0.100", "IETF Protocol Assignments"},
 		{"192.0.0.171", "NAT64/DNS64 Discovery"},
@@ -73,7 +73,7 @@ func TestClassify(t *testing.T) {
 		{"240.0.0.1", "Reserved"},
 		{"255.255.255.255", "Limited Broadcast"},
 
-		// Clouds.
+		// Metadata services of clouds.
 		{"169.254.169.254", "169.254.169.254 is a cloud metadata address"},
 		{"169.254.170.2", "metadata"},
 		{"100.100.100.200", "metadata"},
@@ -83,7 +83,7 @@ func TestClassify(t *testing.T) {
 		{"fd20:ce::254", "metadata"},
 		{"fe80::a9fe:a9fe", "metadata"},
 
-		// The IPv6 registry, and what is outside of the space given out.
+		// The IPv6 registry, and addresses outside of the space that is given out.
 		{"::", "Unspecified"},
 		{"::1", "Loopback"},
 		{"64:ff9b::808:808", `"IPv4-IPv6 Translation" (RFC 6052)`},
@@ -131,9 +131,10 @@ func TestClassify(t *testing.T) {
 		{"2001:0:4136:e378:8000:63bf:5601:5601", "stands for 169.254.169.254"},  // Teredo's client
 		{"2a00:1450::5efe:169.254.169.254", "stands for 169.254.169.254"},       // ISATAP
 		{"2a00:1450::5efe:10.0.0.1", "stands for 10.0.0.1, and 10.0.0.1 is no"}, // ISATAP
-		{"2a00:1450::200:5efe:127.0.0.1", "stands for 127.0.0.1"},               // ISATAP, of a global address
-		{"fe80::5efe:8.8.8.8", "Link-Local"},                                    // ISATAP of a public one
-		{"2002:c612:1::1", "stands for 198.18.0.1"},                             // a fake address
+		// ISATAP, below a prefix of a global address
+		{"2a00:1450::200:5efe:127.0.0.1", "stands for 127.0.0.1"},
+		{"fe80::5efe:8.8.8.8", "Link-Local"},        // ISATAP of a public address
+		{"2002:c612:1::1", "stands for 198.18.0.1"}, // a fake address
 		{"fe80::1%eth0", "interface"},
 	} {
 		c := classify(netip.MustParseAddr(test.addr))
@@ -154,7 +155,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// The rows are looked through from the longest prefix, and are what they say.
+// TestSpecialRows checks that the rows are sorted by the length of their prefix, and that
+// each has a masked prefix, a name and an RFC.
 func TestSpecialRows(t *testing.T) {
 	for _, rows := range [][]special{special4, special6} {
 		for i, r := range rows {
@@ -196,7 +198,7 @@ func TestOwnAddresses(t *testing.T) {
 		t.Errorf("got %+v of a new address of the host", c)
 	}
 
-	// Where they cannot be read, nothing is public.
+	// If the host's addresses cannot be read, no address is public.
 	fail = errors.New("no netlink")
 	d.own.until = d.own.until.Add(-ownFor)
 	if c := d.class(netip.MustParseAddr("8.8.8.8")); c.public {

@@ -6,21 +6,22 @@ import (
 	"time"
 )
 
-// Allowance bounds the bytes that go through several doors in an hour. The hour begins
-// with the first byte after the one before. Its methods are safe for concurrent use. The
-// zero Allowance has no bound.
+// Allowance bounds the bytes that go through several doors in an hour. An hour begins with
+// the first byte after the end of the last hour. Its methods are safe for concurrent use.
+// The zero Allowance has no bound.
 type Allowance struct {
 	mu    sync.Mutex
 	whose string
 	most  int64
-	began time.Time // of the hour; zero before the first byte
+	began time.Time // start of the hour; zero before its first byte
 	used  int64     // bytes in this hour
 }
 
 // hour is how long an allowance lasts.
 const hour = time.Hour
 
-// Set says whose allowance it is, for messages, and how many bytes go through in an hour.
+// Set sets the owner of the allowance, for messages, and the bytes that may go through in
+// an hour.
 func (a *Allowance) Set(whose string, most int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -35,15 +36,15 @@ func (a *Allowance) Used(now time.Time) int64 {
 	return a.used
 }
 
-// turn begins another hour if one is over; mu is held.
+// turn ends the hour if it is over; mu must be held.
 func (a *Allowance) turn(now time.Time) {
 	if !a.began.IsZero() && now.Sub(a.began) >= hour {
 		a.began, a.used = time.Time{}, 0
 	}
 }
 
-// add counts bytes after they went through, and returns the reason for a refusal if there
-// were more than the allowance has. With zero bytes, the reason is that none are left.
+// add counts n bytes after they went through, and returns the reason for a refusal if they
+// exceed the allowance. If n is zero, it returns a reason if no bytes are left.
 func (a *Allowance) add(now time.Time, n int64) (reason string) {
 	if a == nil {
 		return ""

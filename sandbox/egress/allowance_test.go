@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// The bytes of an hour go through, and no more until the hour is over.
+// TestAllowance checks that the bytes of an hour go through, and no more bytes until the
+// hour is over.
 func TestAllowance(t *testing.T) {
 	var a Allowance
 	a.Set("tenant a", 100)
@@ -34,7 +35,7 @@ func TestAllowance(t *testing.T) {
 	if got := a.Used(start.Add(time.Hour)); got != 30 {
 		t.Errorf("%d bytes are counted in the second hour, want 30", got)
 	}
-	a.Set("tenant a", 20) // a policy that was read again
+	a.Set("tenant a", 20) // the policy was read again
 	if a.add(start.Add(time.Hour), 0) == "" {
 		t.Error("a lower bound does not hold")
 	}
@@ -43,8 +44,8 @@ func TestAllowance(t *testing.T) {
 	}
 }
 
-// Two doors have one allowance: bytes that go through the one are not left for the other,
-// and a third, of another tenant, does not notice.
+// Two doors share one allowance: bytes that go through one are not left for the other. A
+// third door, of another tenant, has its own.
 func TestDoorsShareAnAllowance(t *testing.T) {
 	p := echo(t)
 	var shared, other Allowance
@@ -61,7 +62,7 @@ func TestDoorsShareAnAllowance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ping(t, c, strings.Repeat("x", 500)) // there and back
+	ping(t, c, strings.Repeat("x", 500)) // 500 bytes out and 500 back
 	_, err = c.Write([]byte("x"))
 	if r, ok := errors.AsType[*Refused](err); !ok || !strings.Contains(r.Record.Reason, "the 1000 bytes of this hour (quota egress)") {
 		t.Errorf("after 1001 bytes: %v, want a refusal that names the quota", err)

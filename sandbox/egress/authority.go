@@ -20,21 +20,21 @@ import (
 )
 
 const (
-	// authorityLife is how long a door's authority and its certificates are
-	// valid. It bounds what a key is worth that was read out of a process.
+	// authorityLife is how long a door's authority and its certificates are valid. It
+	// bounds how long a key that was read out of a process is useful.
 	authorityLife = 7 * 24 * time.Hour
 
-	// maxLeaves bounds the certificates kept, one of about 2 KiB a name.
+	// maxLeaves bounds the certificates that are kept: one of about 2 KiB for each name.
 	maxLeaves = 256
 )
 
-// authority makes the certificates with which a door opens TLS. Its key is
-// made for one door, which belongs to one box, and never leaves memory: nobody
-// but that box has a reason to trust it. It is safe for concurrent use.
+// authority makes the certificates with which a door opens TLS. Its key is made for one
+// door, which belongs to one box, and never leaves memory: only that box has a reason to
+// trust it. It is safe for concurrent use.
 type authority struct {
 	cert *x509.Certificate
-	key  *ecdsa.PrivateKey // of the authority
-	leaf *ecdsa.PrivateKey // of all that it certifies
+	key  *ecdsa.PrivateKey // key of the authority
+	leaf *ecdsa.PrivateKey // key of all its certificates
 	pem  []byte
 
 	mu     sync.Mutex
@@ -66,7 +66,8 @@ func newAuthority(now time.Time) (*authority, error) {
 	return a, nil
 }
 
-// certificate is the part that an authority and what it certifies share.
+// certificate returns what the certificate of an authority and those that it makes have in
+// common.
 func certificate(now time.Time, name string) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
@@ -88,8 +89,8 @@ func (a *authority) certify(h policies.Host) (*tls.Certificate, error) {
 	if c, ok := a.leaves[h]; ok {
 		return c, nil
 	}
-	// The name is in the alternative names; a common name is short (RFC 5280,
-	// A.1: 64 characters) and nobody's to read.
+	// The name is in the alternative names. A common name must be short (RFC 5280, A.1: 64
+	// characters), and no client reads it.
 	template, err := certificate(a.cert.NotBefore.Add(time.Hour), "belljar")
 	if err != nil {
 		return nil, err
@@ -107,15 +108,15 @@ func (a *authority) certify(h policies.Host) (*tls.Certificate, error) {
 	}
 	c := &tls.Certificate{Certificate: [][]byte{der, a.cert.Raw}, PrivateKey: a.leaf}
 	if len(a.leaves) >= maxLeaves {
-		clear(a.leaves) // making them again is cheap, and nothing tells which are needed
+		clear(a.leaves) // making certificates again is cheap, and it is not known which ones are needed
 	}
 	a.leaves[h] = c
 	return c, nil
 }
 
-// Authority is the certificate, in PEM, of the authority with which the door
-// opens TLS; a box must trust it for the hosts it reaches. It is nil where the
-// policy the door was made with does not intercept.
+// Authority returns the certificate, in PEM, of the authority with which the door opens
+// TLS. A box must trust it for the hosts that it reaches. Authority returns nil if the
+// policy that the door was made with does not intercept.
 func (d *Door) Authority() []byte {
 	if d.authority == nil {
 		return nil
@@ -133,7 +134,7 @@ func (d *Door) Pin() string {
 	}
 	der, err := x509.MarshalPKIXPublicKey(d.authority.leaf.Public())
 	if err != nil {
-		return "" // a key of P-256 always has a form; without one nothing is trusted
+		return "" // a P-256 key can always be encoded; with an empty pin nothing is trusted
 	}
 	sum := sha256.Sum256(der)
 	return base64.StdEncoding.EncodeToString(sum[:])

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// ways are direct and through the door, to compare.
+// ways runs a benchmark with a direct connection and through the door, to compare them.
 func ways(b *testing.B, port uint16, run func(*testing.B, func() net.Conn)) {
 	direct := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port).String()
 	dial := func(b *testing.B, to string) net.Conn {

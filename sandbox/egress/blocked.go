@@ -12,10 +12,10 @@ import (
 // maxBlocked bounds the refusals that are kept for Blocked.
 const maxBlocked = 128
 
-// Blocked returns what was refused after the mark since, oldest first, each kind
-// once with its count, and the mark for the next call. A mark is what an earlier
-// call returned; 0 is the beginning, and math.MaxUint64 asks only for the mark. Only
-// the newest 128 kinds are kept.
+// Blocked returns what was refused after the mark since, oldest first, each kind once with
+// its count, and the mark for the next call. A mark is the number that an earlier call
+// returned; 0 is the beginning, and math.MaxUint64 requests only the mark. Only the newest
+// 128 kinds are kept.
 func (d *Door) Blocked(since uint64) ([]Record, uint64) { return d.blocked.after(since) }
 
 // blocked keeps the newest refusals. Equal ones share one entry if no mark was
@@ -25,10 +25,10 @@ type blocked struct {
 	mu      sync.Mutex
 	entries []refusal // oldest first, at most maxBlocked
 	last    uint64    // number of the newest entry
-	marked  uint64    // entries up to here have been seen, and stay as they are
+	marked  uint64    // entries up to this number have been returned, and do not change
 }
 
-// refusal is one entry.
+// refusal is one entry of blocked.
 type refusal struct {
 	number uint64
 	kind   kind
@@ -81,21 +81,22 @@ func (b *blocked) after(since uint64) ([]Record, uint64) {
 	return all, b.last
 }
 
-// A throttle lets one event of each kind through in a while, and a bounded number of
-// kinds. The zero throttle has let nothing through.
+// A throttle lets one event of each kind through in each period of throttleFor, for a
+// bounded number of kinds. The zero throttle has let nothing through.
 type throttle struct {
 	mu    sync.Mutex
 	since time.Time
 	seen  map[string]bool
 }
 
-// throttleFor is how long a throttle remembers, and throttleKinds how much.
+// throttleFor is how long a throttle remembers the kinds that it let through, and
+// throttleKinds how many of them.
 const (
 	throttleFor   = 10 * time.Second
 	throttleKinds = 256
 )
 
-// first reports whether the kind was not let through in this while.
+// first reports whether the kind was not yet let through in this period, and remembers it.
 func (t *throttle) first(kind string, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

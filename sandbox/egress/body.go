@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// body is the body of a request on its way to the server, which may answer
-// before it has all of it.
+// body is the body of a request on its way to the server. The server may answer before it
+// has the whole body.
 type body struct {
-	read atomic.Bool // all of it was read from the client
-	over atomic.Bool // nobody wants the rest
+	read atomic.Bool // whether the whole body was read from the client
+	over atomic.Bool // whether the rest of the body is no longer needed
 	done chan struct{}
-	sent int64 // bytes, valid once done is closed, as is err
+	sent int64 // bytes that were sent; valid once done is closed, like err
 	err  error
 }
 
-// sendBody begins to send a body; a length of -1 is a chunked one.
+// sendBody begins to send a body; a length of -1 means a chunked body.
 func (x *exchange) sendBody(length int64) *body {
 	b := &body{done: make(chan struct{})}
 	go func() {
@@ -37,7 +37,7 @@ func (x *exchange) sendBody(length int64) *body {
 			}
 		}
 		if b.err != nil && !b.read.Load() && !b.over.Load() {
-			// A part of a body must not pass for a whole one.
+			// A part of a body must not be taken for a whole one.
 			x.shut(fmt.Errorf("read the body of a request: %w", b.err))
 		}
 	}()
@@ -62,7 +62,7 @@ func (b *body) chunks(up, client *side) error {
 	return err
 }
 
-// skipTrailers reads the fields behind a chunked body, to the empty line.
+// skipTrailers reads the fields after a chunked body, up to the empty line.
 func skipTrailers(client *side) error {
 	const most = 8 << 10
 	for size := 0; size < most; {
@@ -83,7 +83,7 @@ func skipTrailers(client *side) error {
 	return fmt.Errorf("trailers are longer than %d bytes", most)
 }
 
-// stop has a body end that is not needed any more.
+// stop ends a body that is no longer needed, and waits for its end.
 func (b *body) stop(r *relay) {
 	if b == nil {
 		return
@@ -99,7 +99,7 @@ func (b *body) stop(r *relay) {
 	r.client.conn.SetReadDeadline(time.Time{}) //nolint:errcheck // a closed connection fails the next read
 }
 
-// wait waits for the end of a body, and is how much of it was sent.
+// wait waits for the end of a body, and returns how many bytes of it were sent.
 func (b *body) wait() (int64, error) {
 	if b == nil {
 		return 0, nil
@@ -132,7 +132,7 @@ func pass(dst io.Writer, src io.Reader, seen func(int64)) (int64, error) {
 	}
 }
 
-// passChunks is pass in chunks, without the last, empty one.
+// passChunks is pass in chunks, without the last chunk, which is empty.
 func passChunks(dst io.Writer, src io.Reader) (int64, error) {
 	const room = 16 // for the size before a chunk
 	buf, free := buffer()
@@ -160,12 +160,12 @@ func passChunks(dst io.Writer, src io.Reader) (int64, error) {
 	}
 }
 
-// give writes an answer to the client, and is how long its body was. Last says
-// that the connection is closed after it.
+// give writes an answer to the client, and returns the length of its body. If last is set,
+// the connection is closed after the answer.
 func (x *exchange) give(q request, resp *http.Response, last bool) (int64, error) {
 	none := bodiless(q.method, resp.StatusCode)
 	if len(q.extra.guards) > 0 && coding(resp.Header) == "gzip" {
-		resp.ContentLength = -1 // it is decoded here
+		resp.ContentLength = -1 // the door decodes the body
 		resp.Header.Del("Content-Length")
 	}
 	chunked := !none && resp.ContentLength < 0 && q.minor > 0
@@ -175,8 +175,8 @@ func (x *exchange) give(q request, resp *http.Response, last bool) (int64, error
 	x.writeHeader(&w, q, resp, m)
 	switch {
 	case none:
-		// How long the body would be may be said, but was not understood as
-		// anything.
+		// A server may state the length that the body would have. The field was not
+		// interpreted before, so only a number is passed on.
 		if n, err := strconv.ParseUint(resp.Header.Get("Content-Length"), 10, 63); err == nil && resp.StatusCode != http.StatusNoContent {
 			fmt.Fprintf(&w, "Content-Length: %d\r\n", n)
 		}
@@ -207,8 +207,8 @@ func (x *exchange) give(q request, resp *http.Response, last bool) (int64, error
 	return n, err
 }
 
-// masker looks for what must not come back in the answer to a request, nil for
-// nothing. It knows what was handed out until now.
+// masker returns a masker for the values that must not come back in the answer to a
+// request, or nil if there are none. It includes all values that were given out until now.
 func (x *exchange) masker(q request) *masker {
 	if len(q.extra.guards) == 0 {
 		return nil
@@ -216,13 +216,13 @@ func (x *exchange) masker(q request) *masker {
 	return x.d.vault.masker(q.extra.guards...)
 }
 
-// writeHeader writes the fields of an answer that are for the client, without
-// the values of secrets.
+// writeHeader writes the fields of an answer that are for the client, without the values of
+// secrets.
 func (x *exchange) writeHeader(w *bytes.Buffer, q request, resp *http.Response, m *masker) {
 	clean := make(http.Header, len(resp.Header))
 	for name, values := range resp.Header {
 		if slices.Contains(hopByHop, lower(name)) || len(q.extra.guards) > 0 && name == "Content-Encoding" {
-			continue // a body with a coding was decoded
+			continue // the door has decoded the body
 		}
 		for _, v := range values {
 			masked := m.blot(name)
@@ -232,8 +232,8 @@ func (x *exchange) writeHeader(w *bytes.Buffer, q request, resp *http.Response, 
 	clean.Write(w) //nolint:errcheck // a Buffer takes all
 }
 
-// tell sends the client one line of the door's own as the answer. The connection
-// is closed afterwards. It does not matter if the client has left.
+// tell sends the client one line of the door itself as the answer, and closes the
+// connection afterwards. It does not matter if the client has left.
 func tell(client *side, status int, line string) {
 	_, err := fmt.Fprintf(client.conn, "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nX-Content-Type-Options: nosniff\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s\n",
 		status, http.StatusText(status), len(line)+1, line)
@@ -242,9 +242,9 @@ func tell(client *side, status int, line string) {
 	}
 }
 
-// settle lets the client read what was written before the connection is
-// closed: to close one with unread bytes is a reset, which overtakes the
-// answer (RFC 9112, 9.6). It reads a while, and forgets what it reads.
+// settle lets the client read what was written before the connection is closed: closing a
+// connection with unread bytes is a reset, which overtakes the answer (RFC 9112, 9.6). It
+// reads for up to two seconds, and discards what it reads.
 func settle(client *side) {
 	const most, long = 4 << 20, 2 * time.Second
 	if closeWrite(client.conn) != nil || client.conn.SetReadDeadline(time.Now().Add(long)) != nil {

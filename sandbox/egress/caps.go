@@ -22,11 +22,11 @@ type caps struct {
 type bucket struct {
 	mu    sync.Mutex
 	spent float64   // tokens that are missing
-	last  time.Time // when spent was right
+	last  time.Time // time at which spent was right
 }
 
-// take takes a token, of rate a second and at most burst at once, and reports
-// whether there was one.
+// take takes a token, and reports whether there was one. The bucket gets rate tokens a
+// second, and contains at most burst.
 func (b *bucket) take(now time.Time, rate, burst float64) bool {
 	return b.wait(now, rate, burst) <= 0
 }
@@ -42,7 +42,7 @@ func (b *bucket) wait(now time.Time, rate, burst float64) time.Duration {
 		b.last = now
 	}
 	if missing := b.spent + 1 - burst; missing > 0 {
-		// A wait is never nothing, whatever is lost in the rounding.
+		// A wait is never zero, even if rounding would make it zero.
 		return max(time.Microsecond, time.Duration(min(missing/rate, 3600)*float64(time.Second)))
 	}
 	b.spent++
@@ -71,10 +71,10 @@ func (c *caps) enter(now time.Time, l policies.EgressLimits) (reason string) {
 	return ""
 }
 
-// leave gives a slot back.
+// leave releases a slot.
 func (c *caps) leave() { c.conns.Add(-1) }
 
-// bytesUsed returns the reason for a refusal when no byte is left.
+// bytesUsed returns the reason for a refusal after all bytes were used.
 func bytesUsed(l policies.EgressLimits) string {
 	return fmt.Sprintf("the box has sent and received the %d bytes that the profile lets through in its life", l.Bytes)
 }

@@ -14,13 +14,14 @@ import (
 	"belljar.dev/policies"
 )
 
-// Client makes requests as the box may: each one, and each hop of a redirect,
-// is judged with its method and path, and its connection made, under one
-// policy. Only http and https are spoken, servers are verified and asked for by the judged name, and neither a proxy of the
-// environment nor a cookie is used. A refusal is or holds a *Refused.
+// Client returns a client that makes requests as the box may. Each request, and each hop of
+// a redirect, is judged with its method and path, and its connection is made under the same
+// policy. Only http and https are spoken. Servers are requested and verified by the judged
+// name. Neither a proxy of the environment nor a cookie is used. A refusal is or wraps a
+// *Refused.
 //
-// The client has no time limit beside those of connections, and does not bound
-// what a body holds, which may be unpacked: its user does both.
+// The client has no time limit in addition to those of connections, and does not bound the
+// size of a body, which may be decompressed: the caller must do both.
 func (d *Door) Client() *http.Client { return &http.Client{Transport: judging{d}} }
 
 // judging is the transport of a Client.
@@ -30,7 +31,7 @@ type judging struct{ d *Door }
 func (j judging) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := j.roundTrip(req)
 	if err != nil && req.Body != nil {
-		req.Body.Close() // RoundTripper's duty; the inner one may have done it
+		req.Body.Close() // a RoundTripper must close it; the inner one may have done so
 	}
 	return resp, err
 }
@@ -61,8 +62,7 @@ func (j judging) roundTrip(req *http.Request) (*http.Response, error) {
 	ours := req.Clone(req.Context())
 	ours.Host = ""
 	ours.URL.User = nil
-	// The host that was judged is the one that is dialled, asked for in TLS
-	// and named in Host.
+	// The judged host is the one that is dialled, verified in TLS and named in Host.
 	ours.URL.Host = hostPort(rec.Host, rec.Port, ours.URL.Scheme)
 	resp, err := snap.client.RoundTrip(ours)
 	if err != nil {
@@ -74,7 +74,7 @@ func (j judging) roundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// target reads from a request where it goes.
+// target sets the host and port in rec to those of a request.
 func target(req *http.Request, rec *Record) error {
 	u := req.URL
 	switch {
@@ -95,7 +95,7 @@ func target(req *http.Request, rec *Record) error {
 	return err
 }
 
-// urlPort is the port of a URL, that of its scheme where it names none.
+// urlPort returns the port of a URL, or that of its scheme if the URL names none.
 func urlPort(u *url.URL) (uint16, error) {
 	switch {
 	case u.Port() != "":
@@ -106,8 +106,8 @@ func urlPort(u *url.URL) (uint16, error) {
 	return 80, nil
 }
 
-// transport makes the requests that were judged under s. Its connections are
-// judged under s too, and no others are reused.
+// transport returns the transport for requests that were judged under s. Its connections
+// are judged under s too, and no others are reused.
 func (j judging) transport(s *snapshot) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {

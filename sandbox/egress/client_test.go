@@ -16,7 +16,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// get fetches an address, and is the status and the body.
+// get fetches an address, and returns the status and the body.
 func get(t testing.TB, c *http.Client, address string) (string, error) {
 	t.Helper()
 	resp, err := c.Get(address)
@@ -52,7 +52,7 @@ func TestClient(t *testing.T) {
 
 	for _, test := range []struct {
 		address string
-		want    string // the answer, or part of the error's text where refused
+		want    string // the answer, or part of the error's text if refused
 		refused bool
 	}{
 		{a + "/v1/x", "200 GET " + at("a.example", p) + " /v1/x", false},
@@ -108,8 +108,7 @@ func TestClient(t *testing.T) {
 		t.Errorf("CONNECT: got %v", err)
 	}
 
-	// Another policy holds from the next request on, also where a connection
-	// is open.
+	// Another policy applies from the next request on, even if a connection is open.
 	before := asked.Load()
 	if err := d.Set(private(allowing(), at("a.example", p))); err != nil {
 		t.Fatal(err)
@@ -143,7 +142,7 @@ func (c *closing) Close() error {
 	return nil
 }
 
-// TLS is asked for and verified by the name that was judged.
+// TLS requests and verifies the name that was judged.
 func TestClientTLS(t *testing.T) {
 	var names []string
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -159,7 +158,7 @@ func TestClientTLS(t *testing.T) {
 	defer server.Close()
 	p := port(server.Listener.Addr())
 	roots := x509.NewCertPool()
-	roots.AddCert(server.Certificate()) // for example.com
+	roots.AddCert(server.Certificate()) // its certificate is for example.com
 	resolver := &answers{known: map[string][]string{"example.com": {"127.0.0.1"}, "other.example": {"127.0.0.1"}}}
 	e := private(allowing(), at("example.com", p), at("other.example", p))
 
@@ -179,7 +178,7 @@ func TestClientTLS(t *testing.T) {
 	}
 }
 
-// A proxy of the environment would be asked for whatever it likes.
+// A proxy of the environment is not used.
 func TestClientNoProxy(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:9")
 	t.Setenv("http_proxy", "http://127.0.0.1:9")

@@ -18,7 +18,7 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// git runs git away from whatever configuration this machine has.
+// git runs git without any configuration of this machine.
 func git(t testing.TB, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", args...)
@@ -31,9 +31,9 @@ func git(t testing.TB, args ...string) string {
 	return string(out)
 }
 
-// TestGitGoesThrough clones and pushes over HTTP, by the proxy and by a
-// connection that is redirected: large bodies in both directions, chunked ones,
-// compressed ones, and a client that asks before it sends.
+// TestGitGoesThrough clones and pushes over HTTP, through the proxy and through a
+// redirected connection: large bodies in both directions, chunked bodies, compressed
+// bodies, and a client that asks before it sends a body.
 func TestGitGoesThrough(t *testing.T) {
 	testenv.Need(t, testenv.Git)
 	dir := t.TempDir()

@@ -13,9 +13,9 @@ import (
 	"belljar.dev/policies"
 )
 
-// permit decides about an address for a connection to h; nil allows it. It is
-// called twice: before an address is tried, and by the dialler with the address
-// that is in the system call.
+// permit decides whether a connection to h may go to an address; nil allows it. It is
+// called twice: before an address is tried, and by the dialler with the address of the
+// system call.
 func (d *Door) permit(snap *snapshot, h policies.Host, port uint16, addr netip.Addr) *Refused {
 	addr = addr.Unmap()
 	refuse := func(rule, reason, instead string) *Refused {
@@ -34,7 +34,7 @@ func (d *Door) permit(snap *snapshot, h policies.Host, port uint16, addr netip.A
 	switch {
 	case c.public:
 		return nil
-	case c.fake: // where a box's fake addresses lead is never a fake address
+	case c.fake: // a fake address never stands for another fake address
 		return refuse(ruleAddress, c.reason, "")
 	case snap.AllowsPrivate(literal, port) && h == literal:
 		return nil
@@ -43,8 +43,7 @@ func (d *Door) permit(snap *snapshot, h policies.Host, port uint16, addr netip.A
 	case snap.AllowsPrivate(h, port):
 		return nil
 	case snap.AllowsPrivate(literal, port) && !snap.Connect(literal, port).Requests:
-		// Where requests to the address are judged, no name may be a way
-		// round that.
+		// If requests to the address are judged, no name may be a way around that.
 		return nil
 	}
 	return refuse(ruleAddress, c.reason, "If this is a server of the person you work for, they can name it under allow_private.")
@@ -98,9 +97,9 @@ func (d *Door) dial(ctx context.Context, snap *snapshot, h policies.Host, port u
 	return c, err
 }
 
-// race connects to the first address that answers. It tries them one after the
-// other, each a little after the last one or when that fails. When race returns,
-// all attempts have ended.
+// race connects to the first address that answers. It tries them one after the other, each
+// after a short pause or as soon as the attempt before it fails. When race returns, all
+// attempts have ended.
 func race(ctx context.Context, dialer *net.Dialer, addrs []netip.Addr, port uint16) (net.Conn, error) {
 	type result struct {
 		conn net.Conn
@@ -113,7 +112,7 @@ func race(ctx context.Context, dialer *net.Dialer, addrs []netip.Addr, port uint
 		cancel()
 		attempts.Wait()
 		close(results)
-		for r := range results { // those that came in second
+		for r := range results { // connections that were made too late
 			if r.conn != nil {
 				r.conn.Close()
 			}

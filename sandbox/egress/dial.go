@@ -11,8 +11,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// dialTime bounds making a connection, with its look-up. stagger is how long an
-// address may keep silent before the next is tried beside it (RFC 8305, 5).
+// dialTime bounds making a connection, including the look-up. stagger is how long an
+// address may be silent before the next one is tried in addition (RFC 8305, 5).
 const (
 	dialTime = 15 * time.Second
 	stagger  = 250 * time.Millisecond
@@ -40,7 +40,7 @@ func (d *Door) dialUnder(ctx context.Context, snap *snapshot, network, address s
 		return nil, err
 	}
 	conn := &counted{Conn: c, flow: f}
-	f.own(func() { f.end(nil) }) // the user may be slow to close it
+	f.own(func() { f.end(nil) }) // the caller may be slow to close it
 	return conn, nil
 }
 
@@ -51,7 +51,8 @@ func (f *flow) dial(ctx context.Context, network, address string) (net.Conn, err
 	}
 	host, digits, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, fmt.Errorf("dial: %s", policies.Clip(err.Error(), maxShown)) // it repeats the address as it came
+		// the error repeats the address as it was given
+		return nil, fmt.Errorf("dial: %s", policies.Clip(err.Error(), maxShown))
 	}
 	h, err := policies.ParseHost(host)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// TestPermit is about which addresses a connection that the policy allows by
-// its host may really go to.
+// TestPermit checks to which addresses a connection that the policy allows by its host may
+// go.
 func TestPermit(t *testing.T) {
 	e := private(allowing("*", "db.example:5432", "10.7.7.7"), "db.example:5432", "10.1.2.3:5432", "home.example", "localhost:3000", "10.7.7.7", "169.254.169.254:80", "198.18.0.7:80")
 	e.Allow = append(e.Allow, policies.EgressRule{Host: "10.5.5.5", Ports: []uint16{443}, Methods: []string{"GET"}})
@@ -24,7 +24,7 @@ func TestPermit(t *testing.T) {
 		host string
 		port uint16
 		addr string
-		want string // part of the refusal; empty for none
+		want string // part of the refusal; empty if the address is allowed
 	}{
 		{"a.example", 443, "93.184.216.34", ""},
 		{"a.example", 443, "::ffff:93.184.216.34", ""},
@@ -36,10 +36,10 @@ func TestPermit(t *testing.T) {
 		{"a.example", 443, "10.0.0.1", "Private-Use"},
 		{"a.example", 443, "fe80::1%lo", "interface"},
 		{"a.example", 80, "169.254.169.254", "cloud metadata"}, // although there is a rule for the address
-		{"a.example", 443, "9.9.9.9", "the profile denies it"}, // whatever its name
+		{"a.example", 443, "9.9.9.9", "the profile denies it"}, // whatever name leads to it
 		{"a.example", 443, "64:ff9b::9.9.9.9", "the profile denies it"},
 
-		// Persons' own servers: by name and port, ...
+		// A person's own servers: by name and port, ...
 		{"db.example", 5432, "10.1.2.9", ""},
 		{"db.example", 5432, "127.0.0.1", ""},
 		{"db.example", 5432, "10.1.2.4", "the profile denies it"},
@@ -64,8 +64,8 @@ func TestPermit(t *testing.T) {
 		{"10.7.7.7", 443, "10.7.7.7", ""},
 		{"a.example", 443, "10.7.7.7", ""},
 		{"10.5.5.5", 443, "10.5.5.5", ""},
-		{"a.example", 443, "10.5.5.5", "Private-Use"},  // a way round the rule about requests
-		{"169.254.169.254", 80, "169.254.169.254", ""}, // meant, and spelt out
+		{"a.example", 443, "10.5.5.5", "Private-Use"},  // a way around the rule about requests
+		{"169.254.169.254", 80, "169.254.169.254", ""}, // the rule spells out the address
 		{"169.254.169.254", 443, "169.254.169.254", "cloud metadata"},
 		{"198.18.0.7", 80, "198.18.0.7", "Benchmarking"},
 	} {
@@ -83,10 +83,10 @@ func TestPermit(t *testing.T) {
 	}
 }
 
-// Every row is a thing to dial that gets no connection. None reaches a network.
+// Every row is a host that gets no connection. No row reaches a network.
 func TestDialRefuses(t *testing.T) {
 	resolver := &answers{known: map[string][]string{
-		"cname.example":  {"169.254.169.254"}, // as where a CNAME leads there
+		"cname.example":  {"169.254.169.254"}, // for example by a CNAME
 		"inner.example":  {"10.0.0.1", "::1", "fe80::1"},
 		"v4in6.example":  {"::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"},
 		"none.example":   {},
@@ -122,7 +122,7 @@ func TestDialRefuses(t *testing.T) {
 		{"169.254.169.254:80", "cloud metadata", true},
 		{"2130706433:80", "is a number", true},
 		{"0x7f000001:80", "is a number", true},
-		{"0x7f.1:80", "is a number", true}, // its last part is
+		{"0x7f.1:80", "is a number", true}, // its last part is a number
 		{"127.1:80", "is a number", true},
 		{"0177.0.0.1:80", "is a number", true},
 		{"127.0.0.1.:80", "is a number", true},
@@ -131,7 +131,7 @@ func TestDialRefuses(t *testing.T) {
 		{"a.example/:80", "is not a name", true},
 		{"a..example:80", "is not a name", true},
 		{"user@a.example:80", "is not a name", true},
-		{"ａ.example:80", "is not a name", true}, // a letter of full width
+		{"ａ.example:80", "is not a name", true}, // a full-width letter
 		{"a\u3002example:80", "is not a name", true},
 		{"[fe80::1%eth0]:80", "zone", true},
 		{":80", "no host", true},
@@ -171,8 +171,7 @@ func TestDialRefuses(t *testing.T) {
 	}
 }
 
-// An address that turns bad between the look at it and the system call is not
-// connected to.
+// An address that turns bad between the check and the system call is not connected to.
 func TestDialLooksAgain(t *testing.T) {
 	d := open(t, Config{Egress: allowing("a.example"), Resolver: &answers{known: map[string][]string{"a.example": {"93.184.216.34"}}}})
 	reads := 0
@@ -198,7 +197,7 @@ func TestDialLooksAgain(t *testing.T) {
 	}
 }
 
-// A name may have bad addresses beside good ones; only those are dialled.
+// A name may have bad addresses in addition to good ones; only the good ones are dialled.
 func TestDialTakesTheGoodOnes(t *testing.T) {
 	p := echo(t)
 	resolver := &answers{known: map[string][]string{"mixed.example": {"169.254.169.254", "fe80::1", "127.0.0.1", "198.18.0.1"}}}
@@ -229,7 +228,7 @@ func TestDialTakesTheGoodOnes(t *testing.T) {
 	}
 }
 
-// ping sends text to an echo server and waits for it.
+// ping sends text to an echo server and waits until the text comes back.
 func ping(t testing.TB, c net.Conn, text string) {
 	t.Helper()
 	if _, err := io.WriteString(c, text); err != nil {
@@ -254,7 +253,8 @@ func TestRace(t *testing.T) {
 	ping(t, c, "x")
 	c.Close()
 
-	// All are dead: the error is the first one's, and the answer is forgotten.
+	// All addresses are dead: the error is that of the first one, and the answer of the
+	// resolver is forgotten.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -297,7 +297,8 @@ func (s stuck) LookupNetIP(ctx context.Context, _, _ string) ([]netip.Addr, erro
 	return nil, ctx.Err()
 }
 
-// Close ends what is being connected, and what is connected, and waits.
+// TestClose checks that Close ends connections, also those that are being made, and waits
+// for them.
 func TestClose(t *testing.T) {
 	p := echo(t)
 	d := open(t, Config{Egress: private(allowing(), at("localhost", p))})

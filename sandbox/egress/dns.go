@@ -17,20 +17,20 @@ import (
 	"belljar.dev/policies"
 )
 
-// The bounds of the DNS server. It forwards nothing, so no query of a box
-// reaches anybody: the host asks for a name when a connection to it is made.
+// The bounds of the DNS server. It forwards nothing, so no query of a box reaches another
+// server: the host resolves a name when a connection to it is made.
 const (
-	maxQuery     = 4096 // bytes
+	maxQuery     = 4096 // size of a query in bytes
 	dnsTTL       = 10   // seconds; an address is judged anew when it is dialled
-	dnsRate      = 2000 // queries in a second, above which they wait
-	dnsStreams   = 16   // TCP connections at once
-	dnsPerStream = 64   // queries on one
+	dnsRate      = 2000 // queries in a second; further queries wait
+	dnsStreams   = 16   // TCP connections at the same time
+	dnsPerStream = 64   // queries on one TCP connection
 	dnsIdle      = 5 * time.Second
 	dnsFailures  = 100 // reads in a row that fail before the server gives up
 	ednsSize     = 1232
 )
 
-// ruleName is what a record names as the rule where a name could not be one.
+// ruleName is the rule in the record of a name that cannot be a host name.
 const ruleName = "names"
 
 // ServeDNS answers the queries of a box over UDP until reading fails or the door
@@ -47,8 +47,8 @@ func (d *Door) ServeDNS(pc net.PacketConn) error {
 	}
 	defer drop()
 	defer pc.Close()
-	// One buffer is enough, and an idle box keeps it. A datagram longer than the
-	// size that we announce is cut, and then malformed.
+	// One buffer is enough, and an idle box keeps it. A datagram longer than the size that
+	// we announce is cut, and is then malformed.
 	query := make([]byte, ednsSize)
 	answers := nameServer{d}
 	for failures := 0; answers.pace(stop); {
@@ -58,7 +58,7 @@ func (d *Door) ServeDNS(pc net.PacketConn) error {
 			failures = 0
 		case d.isClosed() || errors.Is(err, net.ErrClosed):
 			return nil
-		default: // such as an ICMP error that a box provoked
+		default: // for example an ICMP error that a box provoked
 			if failures++; failures >= dnsFailures {
 				return fmt.Errorf("read DNS queries: %w", err)
 			}
@@ -80,7 +80,7 @@ func (d *Door) ServeDNSStream(l net.Listener) error {
 type nameServer struct{ door *Door }
 
 func (s nameServer) stream(ctx context.Context, c net.Conn, decided func()) {
-	decided() // at once: the client itself waits for the answer
+	decided() // immediately: the client itself waits for the answer
 	query, reply := make([]byte, maxQuery), make([]byte, 2, maxQuery)
 	for range dnsPerStream {
 		if !s.pace(ctx.Done()) || c.SetDeadline(time.Now().Add(dnsIdle)) != nil {
@@ -107,8 +107,8 @@ func (s nameServer) stream(ctx context.Context, c net.Conn, decided func()) {
 	}
 }
 
-// pace waits until the box may ask again, and reports whether it may: not
-// after stop.
+// pace waits until the box may send another query, and reports whether it may. It may not
+// after stop was closed.
 func (s nameServer) pace(stop <-chan struct{}) bool {
 	for {
 		wait := s.door.queries.wait(time.Now(), dnsRate, 2*dnsRate)
@@ -125,15 +125,13 @@ func (s nameServer) pace(stop <-chan struct{}) bool {
 	}
 }
 
-// answer appends the answer to buf, or returns nil if the message is not a
-// query. A query that cannot be parsed gets FORMERR; an unusual one gets NOTIMP
-// or REFUSED.
+// answer appends the answer to buf, or returns nil if the message is not a query. A query
+// that cannot be parsed gets FORMERR; an unusual one gets NOTIMP or REFUSED.
 //
-// A name that is not allowed gets NXDOMAIN, at which clients give up at once.
-// REFUSED would be the truth, but getaddrinfo(3) of glibc reports it as a
-// "temporary failure", which invites to try again, and that of musl waits for
-// another answer until it times out. A client that sends EDNS gets the reason
-// (RFC 8914).
+// A name that is not allowed gets NXDOMAIN, after which clients give up immediately.
+// REFUSED would be the truth, but getaddrinfo(3) of glibc reports it as a "temporary
+// failure", after which programs try again, and that of musl waits for another answer until
+// it times out. A client that sends EDNS gets the reason (RFC 8914).
 func (s nameServer) answer(buf, query []byte) []byte {
 	var p dnsmessage.Parser
 	head, err := p.Start(query)
@@ -144,8 +142,8 @@ func (s nameServer) answer(buf, query []byte) []byte {
 	if head.OpCode != 0 {
 		return r.pack(buf, dnsmessage.RCodeNotImplemented)
 	}
-	// RFC 9619: a query has one question. Nothing is to be answered in it, and
-	// beside EDNS there may be one more record, as a signature.
+	// RFC 9619: a query has one question. It must contain no answers, and in addition to
+	// EDNS at most one more record, for example a signature.
 	count := func(i int) uint16 { return binary.BigEndian.Uint16(query[i:]) }
 	if count(4) != 1 || count(6) != 0 || count(8) != 0 || count(10) > 2 {
 		return r.pack(buf, dnsmessage.RCodeFormatError)
@@ -170,18 +168,18 @@ const rcodeBadVersion dnsmessage.RCode = 16
 // blockedOption is the extended error "Blocked" (RFC 8914, 2 and 4.16).
 var blockedOption = dnsmessage.Option{Code: 15, Data: []byte{0, 15}}
 
-// reply is an answer in the making.
+// reply is an answer that is being made.
 type reply struct {
 	head     dnsmessage.Header
 	question *dnsmessage.Question
 	edns     bool
 	version  byte
-	blocked  bool       // by the policy
-	addr     netip.Addr // of an A or AAAA record; invalid for none
-	name     string     // of a PTR record; empty for none
+	blocked  bool       // whether the policy refused the name
+	addr     netip.Addr // address of an A or AAAA record; invalid if there is no such record
+	name     string     // name of a PTR record; empty if there is no such record
 }
 
-// readEDNS reads what comes after the question, and reports whether it could.
+// readEDNS reads the records after the question, and reports whether they are valid.
 func (r *reply) readEDNS(p *dnsmessage.Parser) bool {
 	if p.SkipAllQuestions() != nil || p.SkipAllAnswers() != nil || p.SkipAllAuthorities() != nil {
 		return false
@@ -256,7 +254,7 @@ func (r *reply) packAnswer(b *dnsmessage.Builder) error {
 	return b.AAAAResource(h, dnsmessage.AAAAResource{AAAA: r.addr.As16()})
 }
 
-// decide answers a question: its code, and the record in r.
+// decide answers a question: it returns the code, and sets the record in r.
 func (s nameServer) decide(r *reply, q dnsmessage.Question) dnsmessage.RCode {
 	// RFC 6895, 3.1: types 0, 41 (OPT) and 128 to 255 are not types of data.
 	if q.Class != dnsmessage.ClassINET || q.Type == 0 || q.Type == dnsmessage.TypeOPT || q.Type >= 128 && q.Type <= 255 {
@@ -303,14 +301,14 @@ func (s nameServer) decide(r *reply, q dnsmessage.Question) dnsmessage.RCode {
 	}
 	if r.addr, err = s.door.admit(snap, h); err != nil {
 		s.refuse(r, Record{Host: h, Rule: ruleLimits, Reason: err.Error()})
-		return dnsmessage.RCodeRefused // it may be answered later
+		return dnsmessage.RCodeRefused // the name may be resolved later
 	}
 	return dnsmessage.RCodeSuccess
 }
 
-// attributed is the name of the host that records at a name are about: those
-// of services and the like stand at names below it whose labels begin with an
-// underscore (RFC 8552), as _https._tcp.deb.example, which apt looks for first.
+// attributed returns the name of the host that the records at a name are about. Records of
+// services and the like are at names below the host's name whose labels begin with an
+// underscore (RFC 8552), for example _https._tcp.deb.example, which apt looks up first.
 func attributed(name string) string {
 	for strings.HasPrefix(name, "_") {
 		_, name, _ = strings.Cut(name, ".")
@@ -318,7 +316,8 @@ func attributed(name string) string {
 	return name
 }
 
-// refuse records a name that was refused: each once in a while.
+// refuse records a name that was refused, at most once in each period of throttleFor, and
+// returns NXDOMAIN.
 func (s nameServer) refuse(r *reply, rec Record) dnsmessage.RCode {
 	r.blocked = true
 	rec.Time, rec.Proto = time.Now(), "dns"
@@ -326,7 +325,7 @@ func (s nameServer) refuse(r *reply, rec Record) dnsmessage.RCode {
 	return dnsmessage.RCodeNameError
 }
 
-// nameOf is the name that an address has in the box; empty for none.
+// nameOf returns the name that an address has in the box, or "" if it has none.
 func (s nameServer) nameOf(addr netip.Addr) string {
 	if addr.IsLoopback() {
 		return "localhost"
@@ -335,8 +334,7 @@ func (s nameServer) nameOf(addr netip.Addr) string {
 	return h.Name()
 }
 
-// reverse reads the name under which the name of an IPv4 address is asked for
-// (RFC 1035, 3.5).
+// reverse returns the IPv4 address whose name is looked up by name (RFC 1035, 3.5).
 func reverse(name string) (netip.Addr, bool) {
 	digits, ok := strings.CutSuffix(strings.ToLower(name), ".in-addr.arpa.")
 	parts := strings.Split(digits, ".")

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// query packs a question, with EDNS where it is asked for.
+// query packs a question, with EDNS if edns is set.
 func query(t testing.TB, name string, typ dnsmessage.Type, class dnsmessage.Class, edns bool) []byte {
 	t.Helper()
 	m := dnsmessage.Message{
@@ -50,7 +50,7 @@ func unpack(t testing.TB, b []byte) dnsmessage.Message {
 	return m
 }
 
-// inWords is an answer in one line: its code and its records.
+// inWords returns an answer in one line: its code and its records.
 func inWords(m dnsmessage.Message) string {
 	s := strings.TrimPrefix(m.RCode.String(), "RCode")
 	for _, a := range m.Answers {
@@ -99,7 +99,7 @@ func TestDNS(t *testing.T) {
 		{"a.example.", 64, in, "Success"}, // SVCB
 		{"a.example.", 65, in, "Success"}, // HTTPS
 		{"a.example.", 65280, in, "Success"},
-		{"new.wild.example.", dnsmessage.TypeAAAA, in, "Success"}, // and takes no address
+		{"new.wild.example.", dnsmessage.TypeAAAA, in, "Success"}, // and uses up no address
 		{"localhost.", dnsmessage.TypeA, in, "Success 127.0.0.1"},
 		{"LocalHost.", dnsmessage.TypeAAAA, in, "Success ::1"},
 		{"x.localhost.", dnsmessage.TypeA, in, "Success 127.0.0.1"},
@@ -192,7 +192,7 @@ func TestDNSMalformed(t *testing.T) {
 	for _, test := range []struct {
 		what  string
 		query []byte
-		want  string // empty for no answer at all
+		want  string // empty if no answer is expected
 	}{
 		{"nothing", nil, ""},
 		{"half a header", good[:11], ""},
@@ -213,7 +213,8 @@ func TestDNSMalformed(t *testing.T) {
 		{"a name that points ahead", set(12, 0xc0, 200), "FormatError"},
 		{"a label too long", set(12, 64), "FormatError"},
 		{"a dot in a label", set(12, 9, 'a', '.', 'e', 'x', 'a', 'm', 'p', 'l', 'e', 0), "FormatError"},
-		{"EDNS version 1", pack(t, dnsmessage.Message{Questions: []dnsmessage.Question{q}, Additionals: []dnsmessage.Resource{opt(1, ".")}}), "Success"}, // and BADVERS, see below
+		// with BADVERS, see below
+		{"EDNS version 1", pack(t, dnsmessage.Message{Questions: []dnsmessage.Question{q}, Additionals: []dnsmessage.Resource{opt(1, ".")}}), "Success"},
 		{"EDNS twice", pack(t, dnsmessage.Message{Questions: []dnsmessage.Question{q}, Additionals: []dnsmessage.Resource{opt(0, "."), opt(0, ".")}}), "FormatError"},
 		{"EDNS of a name", pack(t, dnsmessage.Message{Questions: []dnsmessage.Question{q}, Additionals: []dnsmessage.Resource{opt(0, "a.example.")}}), "FormatError"},
 		{"three more records", pack(t, dnsmessage.Message{Questions: []dnsmessage.Question{q}, Additionals: []dnsmessage.Resource{a, a, a}}), "FormatError"},
@@ -236,7 +237,7 @@ func TestDNSMalformed(t *testing.T) {
 	}
 }
 
-// A client that asks with EDNS learns that a policy refused the name.
+// A client that sends EDNS is informed that a policy refused the name.
 func TestDNSBlocked(t *testing.T) {
 	d := open(t, Config{Egress: allowing("a.example")})
 	for name, want := range map[string][]dnsmessage.Option{"a.example.": nil, "b.example.": {blockedOption}} {
@@ -275,7 +276,7 @@ func TestDNSRefusals(t *testing.T) {
 		t.Errorf("got %d records, want one of each name: %+v", len(list), list)
 	}
 
-	// Ever new names cannot flood whoever writes the records.
+	// Any number of new names cannot flood the program that writes the records.
 	for i := range 10 * throttleKinds {
 		ask(fmt.Sprintf("n%d.example.", i))
 	}
@@ -287,8 +288,8 @@ func TestDNSRefusals(t *testing.T) {
 	}
 }
 
-// A rule with a star is a way to say things to whoever answers for the names:
-// a narrow one.
+// A rule with a star lets a box send data, in names, to the servers of these names. The
+// number of new names is limited.
 func TestFreeNames(t *testing.T) {
 	d := open(t, Config{Egress: allowing("*.wild.example", "spelt.example")})
 	given := 0
@@ -301,8 +302,8 @@ func TestFreeNames(t *testing.T) {
 	if given < freeNames || given > freeNames+freeNames/10 {
 		t.Errorf("got %d new names at once, want %d", given, freeNames)
 	}
-	// A name that is known already or that the policy spells out goes on,
-	// also by Dial.
+	// A name that is known already, or that the policy spells out, is still answered. A
+	// further name is refused, also by Dial.
 	for _, name := range []string{"n1.wild.example.", "spelt.example."} {
 		if m := unpack(t, nameServer{d}.answer(nil, query(t, name, dnsmessage.TypeA, dnsmessage.ClassINET, false))); m.RCode != dnsmessage.RCodeSuccess {
 			t.Errorf("%s: got %v", name, m.RCode)
@@ -314,7 +315,7 @@ func TestFreeNames(t *testing.T) {
 	}
 }
 
-// serveDNS serves a door's names on loopback, and is a resolver that asks it.
+// serveDNS serves a door's names on loopback, and returns a resolver that uses this server.
 func serveDNS(t testing.TB, d *Door) *net.Resolver {
 	t.Helper()
 	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -361,7 +362,7 @@ func TestServeDNS(t *testing.T) {
 		t.Errorf("got %v, %v", names, err)
 	}
 
-	// Over TCP, two queries in one go, then a length that is too large.
+	// Over TCP, two queries in one write, then a length that is too large.
 	c, err := r.Dial(t.Context(), "tcp", "")
 	if err != nil {
 		t.Fatal(err)

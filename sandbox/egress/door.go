@@ -22,26 +22,26 @@ var ErrClosed = errors.New("the door is closed")
 
 // Config says what a door lets through, and to whom it reports.
 type Config struct {
-	Egress   *policies.Egress // at the start; Set changes it
+	Egress   *policies.Egress // policy at the start; Set changes it
 	Profile  string           // name of the profile, for messages
 	Allowed  *Allowance       // bounds the bytes of this door and others together; nil for no bound
-	Resolver Resolver         // nil for the host's, without its search domains
+	Resolver Resolver         // nil for the host's resolver, without its search domains
 
 	// Secret returns the value of a named secret. It is called when a request
 	// needs the secret, at most once in ten seconds for each. A line end after
 	// the value is removed. Nil means that no secret exists.
 	Secret func(ctx context.Context, name string) (string, error)
 
-	// Roots are the authorities for servers to which the door itself speaks TLS:
-	// for Client, and for connections that the policy has opened at the door.
-	// Nil means the host's.
+	// Roots are the authorities for servers to which the door itself speaks TLS: for
+	// Client, and for connections that the policy has opened at the door. Nil means the
+	// host's authorities.
 	Roots *x509.CertPool
 
 	// Record is called for every connection and request, and for refused names.
 	// It is called from many goroutines and must not block. It may be nil.
 	Record func(Record)
 
-	Log *slog.Logger // nil for none
+	Log *slog.Logger // nil for no log
 }
 
 // Door lets out of a box what the policy allows. All methods are safe for
@@ -55,15 +55,15 @@ type Door struct {
 	caps    caps
 	blocked blocked
 	told    throttle
-	queries bucket // of DNS
-	free    bucket // new names that no rule spells out
+	queries bucket // tokens for DNS queries
+	free    bucket // tokens for new names that no rule spells out
 	vault   *vault
 
-	authority *authority // nil where nothing is intercepted
+	authority *authority // nil if nothing is intercepted
 
-	fresh atomic.Int64 // connections that were accepted and not decided about yet
+	fresh atomic.Int64 // number of accepted connections without a decision
 
-	work sync.WaitGroup // flows and serving goroutines; added to under mu
+	work sync.WaitGroup // flows and serving goroutines; Add is called under mu
 
 	mu     sync.Mutex
 	closed bool
@@ -74,13 +74,14 @@ type Door struct {
 // connection keeps its snapshot even if Set stores another one.
 type snapshot struct {
 	*policies.Egress
-	limits policies.EgressLimits  // those of Egress; small ones where it allows nothing
-	port   uint16                 // one that rules are about, to ask why a name is refused
+	limits policies.EgressLimits  // limits of Egress; small limits if it allows nothing
+	port   uint16                 // a port that rules name, to find out why a name is refused
 	exact  map[policies.Host]bool // hosts that a rule spells out
 	client *http.Transport
 }
 
-// closedLimits are for a door that lets nothing through: enough for refusals.
+// closedLimits are the limits of a door that lets nothing through: enough to report
+// refusals.
 var closedLimits = policies.EgressLimits{Conns: 16, Rate: 50, Bytes: 1, Idle: 10 * time.Second, Life: 10 * time.Second}
 
 // New makes a door. It fails if a limit of the policy is not above zero. The caller
@@ -113,9 +114,9 @@ func New(cfg Config) (*Door, error) {
 	return d, nil
 }
 
-// NewFor makes the door of a grant for belljar's own fetches. It tells record what happens,
-// with the tenant of the grant, and allowed returns what bounds the tenant's bytes. Both may
-// be nil. The caller must close the door.
+// NewFor makes the door of a grant for belljar's own fetches. It calls record with the
+// tenant of the grant, and allowed returns the Allowance that bounds the tenant's bytes.
+// Both may be nil. The caller must close the door.
 func NewFor(g policies.Grant, record func(tenant string, r Record), allowed func(policies.Grant) *Allowance) (*Door, error) {
 	cfg := Config{Egress: g.Egress(), Profile: g.Profile()}
 	if record != nil {
@@ -175,12 +176,12 @@ func (d *Door) snapshot(e *policies.Egress) (*snapshot, error) {
 	return s, nil
 }
 
-// checkLimits refuses limits that do not bound.
+// checkLimits returns an error if a limit does not bound anything.
 func checkLimits(l policies.EgressLimits) error {
 	switch {
 	case l.Conns <= 0:
 		return fmt.Errorf("egress: limits: connections %d: want more than 0", l.Conns)
-	case !(l.Rate > 0) || math.IsInf(l.Rate, 1): // not a number is not above zero either
+	case !(l.Rate > 0) || math.IsInf(l.Rate, 1): // NaN is not above zero either
 		return fmt.Errorf("egress: limits: rate %v: want a number above 0", l.Rate)
 	case l.Bytes <= 0:
 		return fmt.Errorf("egress: limits: bytes %d: want more than 0", l.Bytes)

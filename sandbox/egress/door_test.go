@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 )
 
-// failing is a listener whose Accept fails so many times before it works.
+// failing is a listener whose first calls of Accept fail.
 type failing struct {
 	left  int
 	conns chan net.Conn
@@ -43,9 +43,9 @@ func newFailing(left int) *failing {
 	return l
 }
 
-// A host that is short of file descriptors for a while does not lose a box its
-// door; connections above the bound are closed at once, and Close closes those
-// that are served.
+// TestAccept checks that a door still works after its host was short of file descriptors,
+// that connections above the bound are closed immediately, and that Close closes those that
+// are served.
 func TestAccept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := open(t, Config{Egress: allowing("a.example")})

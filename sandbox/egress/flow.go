@@ -14,39 +14,39 @@ import (
 	"belljar.dev/policies"
 )
 
-// flow is one connection of a box. It has a slot of the caps from begin to end, and
-// is judged under the snapshot that begin took. A timer of its own bounds its life
-// and its idle time, and closes what the flow owns.
+// flow is one connection of a box. It has a slot of the caps from begin to end, and is
+// judged under the snapshot that begin took. Its timer bounds its life and its idle time,
+// and closes what the flow owns.
 //
 // One goroutine uses a flow at a time, except for count, own, shut and end.
 type flow struct {
 	d     *Door
 	snap  *snapshot
-	rec   Record // what end records; Proto may be set to "http" or "tls"
-	drop  func() // gives up the hold on the door
+	rec   Record // record that end completes; Proto may be set to "http" or "tls"
+	drop  func() // releases the hold on the door
 	timer *time.Timer
 
-	decided func() // called before it is dialled; may be nil
+	decided func() // called before the host is dialled; may be nil
 
 	sent, received atomic.Int64
-	seen           atomic.Int64 // when bytes were last counted, in nanoseconds since rec.Time
-	fake           netip.Addr   // address in use from the table of names; may be invalid
+	seen           atomic.Int64 // time of the last counted bytes, in nanoseconds since rec.Time
+	fake           netip.Addr   // address of the table of names that the flow uses; may be invalid
 	ended          atomic.Bool
 
 	mu    sync.Mutex
-	cause error    // why the flow was shut; nil while it is not
-	owned []func() // closed when it is
+	cause error    // why the flow was shut; nil if it was not
+	owned []func() // called when the flow is shut
 }
 
-// Why a flow was shut from outside.
+// Causes for which a flow is shut from outside.
 var (
 	errIdle = errors.New("the connection was silent for too long")
 	errLife = errors.New("the connection was open for too long")
 )
 
-// begin takes a slot for a connection, which end gives back. It enforces the limits
-// on open connections, on new ones in a second and on bytes. Its error is a
-// *Refused, which turnAway records, or ErrClosed.
+// begin takes a slot for a connection, which end releases. It enforces the limits on open
+// connections, on new ones in a second and on bytes. Its error is a *Refused, which
+// turnAway records, or ErrClosed, or the error of ctx.
 func (d *Door) begin(ctx context.Context) (*flow, error) {
 	return d.beginUnder(ctx, d.current.Load())
 }
@@ -75,8 +75,8 @@ func (d *Door) beginUnder(ctx context.Context, snap *snapshot) (*flow, error) {
 	return f, nil
 }
 
-// tick shuts the flow if it was silent or open for too long. Otherwise it sets the
-// timer for the next moment at which that can be so.
+// tick shuts the flow if it was silent or open for too long. Otherwise it sets the timer
+// for the next time at which one of these can be true.
 func (f *flow) tick() {
 	age, l := time.Since(f.rec.Time), f.snap.limits
 	silent := age - time.Duration(f.seen.Load())
@@ -94,8 +94,8 @@ func (f *flow) tick() {
 	}
 }
 
-// own makes the flow call shut when it ends: by end, with the door, or when its
-// time is up. If it has ended already, own calls shut at once. shut must not block.
+// own makes the flow call shut when it ends: by end, because the door closes, or because
+// its time is up. If it has ended already, own calls shut immediately. shut must not block.
 func (f *flow) own(shut func()) {
 	f.mu.Lock()
 	over := f.cause != nil
@@ -192,13 +192,13 @@ func (f *flow) connect(ctx context.Context, h policies.Host, port uint16) (net.C
 	return c, nil
 }
 
-// requests reports whether each request on the connection must be judged, so
-// that one which cannot be read has to be refused.
+// requests reports whether each request on the connection must be judged. A request that
+// cannot be read must then be refused.
 func (f *flow) requests() bool { return f.snap.Connect(f.rec.Host, f.rec.Port).Requests }
 
-// judge decides about a request on a connection that connect made, or would
-// make. The path is the request's, escaped as it came; a query is left out. A
-// refusal is a *Refused and is recorded; what is allowed is for served.
+// judge decides about a request on a connection that connect has made or would make. path
+// is the path of the request, escaped as it arrived; a query is ignored. The error is a
+// *Refused, which judge has recorded. The caller records an allowed request by served.
 func (f *flow) judge(method, path string) error {
 	path, _, _ = strings.Cut(path, "?")
 	rec := f.rec
@@ -240,7 +240,7 @@ func (f *flow) count(sent, received int64) error {
 	return f.over()
 }
 
-// askedMore is what to do where no bytes are left.
+// askedMore is the advice in a refusal after all bytes of the allowance were used.
 const askedMore = "Go on without the network until then, or tell the person you work for."
 
 // used returns the refusal for a box that has used up its bytes.
@@ -249,8 +249,8 @@ func (f *flow) used() error {
 		ruleLimits, bytesUsed(f.snap.limits), "")
 }
 
-// end records the connection and frees what it uses. The error says how it ended;
-// nil means well. Only the first call counts.
+// end records the connection and frees what it uses. The error says how it ended; nil means
+// without an error. Only the first call counts.
 func (f *flow) end(err error) {
 	if f.ended.Swap(true) {
 		return
@@ -274,8 +274,8 @@ func (f *flow) end(err error) {
 		f.d.names.release(f.fake)
 	}
 	f.d.caps.leave()
-	// The connection closes after all that, so a client that sees it close finds
-	// the record made.
+	// The connection is closed after all that, so the record exists when the client sees
+	// the end.
 	f.release(net.ErrClosed)
 	f.mu.Lock()
 	f.timer.Stop()
@@ -283,7 +283,7 @@ func (f *flow) end(err error) {
 	f.drop()
 }
 
-// refuse returns the refusal of rec.
+// refuse completes rec and returns it as a refusal.
 func (f *flow) refuse(rec Record, rule, reason, instead string) *Refused {
 	rec.Profile, rec.Rule, rec.Reason, rec.Instead = f.d.cfg.Profile, rule, reason, instead
 	return &Refused{Record: rec}

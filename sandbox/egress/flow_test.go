@@ -19,7 +19,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// limited is a policy for the host with other limits.
+// limited returns a policy for the hosts, with limits that change has set.
 func limited(change func(*policies.EgressLimits), hosts ...string) *policies.Egress {
 	e := allowing(hosts...)
 	change(&e.Limits)
@@ -60,7 +60,7 @@ func TestLimitsMustBound(t *testing.T) {
 	if d.current.Load() != before {
 		t.Error("a change that was refused has changed the policy")
 	}
-	// Nothing needs no limits.
+	// A policy that allows nothing needs no limits.
 	if err := d.Set(&policies.Egress{}); err != nil {
 		t.Error(err)
 	}
@@ -83,7 +83,8 @@ func TestConnsAndRate(t *testing.T) {
 			}
 			return f
 		}
-		// A burst of twice the rate, but no more than three at once.
+		// A burst may have twice the rate, but no more than three connections at the same
+		// time.
 		var flows []*flow
 		for range 3 {
 			flows = append(flows, begin(""))
@@ -91,7 +92,7 @@ func TestConnsAndRate(t *testing.T) {
 		begin("at once (3)")
 		for range 7 {
 			flows[0].end(nil)
-			flows[0].end(nil) // gives back one slot, not two
+			flows[0].end(nil) // releases one slot, not two
 			flows = append(flows[1:], begin(""))
 		}
 		flows[0].end(nil)
@@ -119,7 +120,7 @@ func TestConnsAndRate(t *testing.T) {
 				refused++
 			}
 		}
-		if refused != 3 { // of four: two kinds, and one of them again much later
+		if refused != 3 { // three of four refusals: two equal ones within throttleFor are recorded once
 			t.Errorf("got %d records of refused connections, want 3", refused)
 		}
 	})
@@ -146,7 +147,7 @@ func TestBytes(t *testing.T) {
 	if _, err := d.Dial(t.Context(), "tcp", at("a.example", p)); !errors.As(err, new(*Refused)) {
 		t.Errorf("got %v for the next connection, want a refusal", err)
 	}
-	// Another policy does not give the box new bytes, unless it says so.
+	// Another policy gives the box no new bytes, unless its limit is higher.
 	more := private(limited(func(l *policies.EgressLimits) { l.Bytes = 1002 }), at("a.example", p))
 	for e, want := range map[*policies.Egress]bool{e: false, more: true} {
 		if err := d.Set(e); err != nil {
@@ -168,7 +169,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// A flow ends when it is silent for too long, or open for too long.
+// A flow ends if it is silent for too long, or open for too long.
 func TestIdleAndLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told records
@@ -183,7 +184,7 @@ func TestIdleAndLife(t *testing.T) {
 			f.own(func() { door.Close() })
 			return f, box
 		}
-		// until reads to the end, and is how long that took.
+		// until reads to the end, and returns how long that took.
 		until := func(c net.Conn) time.Duration {
 			began := time.Now()
 			if _, err := c.Read(make([]byte, 1)); err == nil {
@@ -235,7 +236,7 @@ func TestIdleAndLife(t *testing.T) {
 	})
 }
 
-// The address a box connects to is a name, or is meant.
+// TestMeant checks which host an address stands for: a name, or the address itself.
 func TestMeant(t *testing.T) {
 	d := open(t, Config{Egress: allowing("a.example", "b.example")})
 	d.names.most = 1
@@ -273,8 +274,8 @@ func TestMeant(t *testing.T) {
 	}
 }
 
-// Under a thousand changes each flow is judged by one policy: one of the two
-// that take turns, never by a part of each, and never by one that was refused.
+// While the policy changes a thousand times, each flow is judged by one policy: one of the
+// two that take turns, never by a part of each, and never by a policy that was refused.
 func TestSetUnderLoad(t *testing.T) {
 	p := echo(t)
 	policy := func(method string, idle time.Duration) *policies.Egress {
@@ -320,7 +321,7 @@ func TestSetUnderLoad(t *testing.T) {
 	t.Logf("%v flows, of which under the first policy %v", flows, gets)
 }
 
-// judged judges one flow in all ways, and reports whether GET was allowed to it.
+// judged uses one flow in all ways, and reports whether the policy allowed GET.
 func judged(d *Door, h policies.Host, p uint16) (get bool, err error) {
 	f, err := d.begin(context.Background())
 	if err != nil {
@@ -342,7 +343,7 @@ func judged(d *Door, h policies.Host, p uint16) (get bool, err error) {
 	return f.judge("GET", "/") == nil, nil
 }
 
-// Refused requests are recorded with what was refused, others by served.
+// judge records a refused request with its details; served records an allowed one.
 func TestJudge(t *testing.T) {
 	var told records
 	e := allowing()
@@ -377,7 +378,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// A client that is cut off asks at once why: the refusal is on record by then.
+// A client whose connection is closed asks immediately why. The refusal must have been
+// recorded by then.
 func TestRefusalIsRecordedBeforeTheClientSeesIt(t *testing.T) {
 	for name, limits := range map[string]policies.EgressLimits{
 		"of the connection": wide,

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// recorded is a connection on which a client has said something and waits.
+// recorded is a connection that keeps what a client writes. Every read returns io.EOF.
 type recorded struct {
 	net.Conn
 	said bytes.Buffer
@@ -29,18 +29,18 @@ func (r *recorded) SetDeadline(time.Time) error      { return nil }
 func (r *recorded) SetReadDeadline(time.Time) error  { return nil }
 func (r *recorded) SetWriteDeadline(time.Time) error { return nil }
 
-// helloOf is the ClientHello of crypto/tls.
+// helloOf returns the ClientHello of crypto/tls.
 func helloOf(name string, change func(*tls.Config)) []byte {
 	c := &recorded{}
 	cfg := &tls.Config{ServerName: name, InsecureSkipVerify: name == ""}
 	if change != nil {
 		change(cfg)
 	}
-	tls.Client(c, cfg).HandshakeContext(context.Background()) // nobody answers
+	tls.Client(c, cfg).HandshakeContext(context.Background()) // fails, because no server answers
 	return c.said.Bytes()
 }
 
-// otherHello is what crypto/tls, as a server, reads in raw.
+// otherHello returns the server name that crypto/tls, as a server, reads in raw.
 func otherHello(raw []byte) (name string, ok bool) {
 	in := struct {
 		io.Reader
@@ -61,7 +61,7 @@ type readFrom struct {
 
 func (r readFrom) Read(p []byte) (int, error) { return r.in.Read(p) }
 
-// inRecords splits the one record of a hello into records of n bytes.
+// inRecords splits a hello of one record into records of n bytes.
 func inRecords(raw []byte, n int) []byte {
 	var all []byte
 	for rest := raw[recordHeader:]; len(rest) > 0; rest = rest[min(n, len(rest)):] {
@@ -77,7 +77,7 @@ func TestHelloIsRead(t *testing.T) {
 	old := helloOf(site, func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 })
 	for name, row := range map[string]struct {
 		raw  []byte
-		want string // the name, or a part of the error
+		want string // the name, or a part of the error's text
 		ok   bool
 	}{
 		"TLS 1.3":           {plain, site, true},
@@ -130,20 +130,20 @@ func TestHelloIsRead(t *testing.T) {
 			t.Errorf("%q: got %v", name, err)
 		}
 	}
-	// As grease or not, encrypted_client_hello is let pass with the right
-	// outer name.
+	// The extension encrypted_client_hello, as grease or not, is accepted if the outer name
+	// is right.
 	if h, err := parseHello(withExtension(old, 0xfe0d, make([]byte, 200))); err != nil || h.wants(host(t, site)) != nil {
 		t.Errorf("with ECH: got %+v, %v", h, err)
 	}
 }
 
-// nameList is the content of a server_name extension.
+// nameList returns the content of a server_name extension.
 func nameList(name string) []byte {
 	n := len(name)
 	return append([]byte{byte((n + 3) >> 8), byte(n + 3), 0, byte(n >> 8), byte(n)}, name...)
 }
 
-// withExtension adds an extension to a hello of one record.
+// withExtension returns a hello of one record with a further extension.
 func withExtension(raw []byte, number uint16, data []byte) []byte {
 	message := append([]byte{}, raw[recordHeader:]...)
 	c := cursor{rest: message}
@@ -170,8 +170,8 @@ func withExtension(raw []byte, number uint16, data []byte) []byte {
 	return append([]byte{raw[0], raw[1], raw[2], byte(len(message) >> 8), byte(len(message))}, message...)
 }
 
-// FuzzHello holds the parser against crypto/tls: a hello that crypto/tls would
-// serve by a name, this parser has read by the same name, or refused.
+// FuzzHello compares the parser with crypto/tls. If crypto/tls would serve a hello by a
+// name, this parser must read the same name or refuse the hello.
 func FuzzHello(f *testing.F) {
 	plain := helloOf(site, nil)
 	f.Add(plain)
@@ -194,8 +194,8 @@ func FuzzHello(f *testing.F) {
 	})
 }
 
-// FuzzOpening holds that nothing in which net/http reads a request is taken for
-// something nobody looks at, however slowly it comes.
+// FuzzOpening checks that a text in which net/http reads a request is not taken for TLS or
+// an opaque protocol, however slowly it arrives.
 func FuzzOpening(f *testing.F) {
 	for _, row := range smuggling("site.example:80") {
 		f.Add([]byte(row.send[:min(len(row.send), 400)]))
@@ -218,8 +218,8 @@ func FuzzOpening(f *testing.F) {
 	})
 }
 
-// FuzzRequestHead holds the reader of heads against net/http: where both read
-// one, they read the same, and so does net/http in what is sent on.
+// FuzzRequestHead compares the reader of heads with net/http. If both read a head, they
+// must read the same, also in the head that is sent on.
 func FuzzRequestHead(f *testing.F) {
 	for _, row := range smuggling("site.example:80") {
 		f.Add([]byte(row.send[:min(len(row.send), 400)]))
@@ -265,22 +265,22 @@ func FuzzRequestHead(f *testing.F) {
 	})
 }
 
-// same fails unless two readers have read one request.
+// same fails the test unless two readers have read the same request.
 func same(t *testing.T, h head, r *http.Request, raw []byte) {
 	t.Helper()
 	length := r.ContentLength
 	if len(r.TransferEncoding) > 0 {
 		length = -1
 	}
-	// net/http takes the host of a whole URL; place sees that it is the same.
+	// net/http takes the host from a whole URL; place checks that both hosts are the same.
 	whole := !strings.HasPrefix(h.target, "/")
 	if r.Method != h.method || r.RequestURI != h.target || length != h.length || r.Host != h.host && !whole {
 		t.Fatalf("%q: read %+v; net/http reads %s %s, host %s, length %d", raw, h, r.Method, r.RequestURI, r.Host, length)
 	}
 }
 
-// FuzzConnect holds that what a CONNECT names is one host and port, whoever
-// reads it.
+// FuzzConnect checks that the target of a CONNECT is the same host and port for every
+// reader.
 func FuzzConnect(f *testing.F) {
 	for _, s := range []string{"site.example:443", "[::1]:443", "a@b:80", "a:080", "::1:80", "1.2.3.4:80", "a..b:1", "[::ffff:1.2.3.4]:1", "2130706433:80", "A.:65535"} {
 		f.Add(s)
@@ -308,7 +308,7 @@ func FuzzConnect(f *testing.F) {
 	})
 }
 
-// FuzzMasked holds that no value comes through, wherever it is cut.
+// FuzzMasked checks that no value gets through, however the text is cut.
 func FuzzMasked(f *testing.F) {
 	f.Add("a"+token+"b", uint8(3))
 	f.Add(token+token, uint8(1))
@@ -327,7 +327,7 @@ func FuzzMasked(f *testing.F) {
 	})
 }
 
-// steps gives a text in pieces of one length.
+// steps is a reader that returns a text in pieces of the same length.
 type steps struct {
 	text string
 	n    int

@@ -13,26 +13,26 @@ import (
 	"belljar.dev/policies"
 )
 
-// How a secret is kept from coming back, in order. It holds for every request
-// to a host that some request may bring a secret: a server may repeat in one
-// answer what it was sent with another.
+// These steps, in order, keep a secret from coming back. They apply to every
+// request to a host to which some request may bring a secret: a server may
+// repeat in one answer what another request has brought.
 //
 //  1. headers of the request that ask for a part of a text, for a coding or for
 //     a hash are left out: a server may always answer without them (RFC 9110,
 //     14.2 and 12.5);
-//  2. an answer that is a part or has a coding all the same is refused, since a
-//     value could not be found in it;
-//  3. in what remains, names of headers among it, values are overwritten.
+//  2. an answer that is still a part or has a coding is refused, because a value
+//     could not be found in it;
+//  3. in other answers, values are overwritten, also in the names of headers.
 
 // added are headers with secrets, for one request.
 type added struct {
 	fields []field
-	names  string   // of the secrets, for records
+	names  string   // names of the secrets, for records
 	guards []string // the secrets of the host, which must not come back in an answer
-	narrow bool     // some of them are for some requests only
+	narrow bool     // whether some of the secrets are for some requests only
 }
 
-// guard is what holds for every request of the flow.
+// guard returns the part of added that is the same for every request of the flow.
 func (f *flow) guard() added {
 	var a added
 	for _, s := range f.snap.HostSecrets(f.rec.Host) {
@@ -44,13 +44,12 @@ func (f *flow) guard() added {
 	return a
 }
 
-// addSecrets adds the headers that the policy has for a request of the flow. A
-// request in the clear gets none where only a rule about every host, or none
-// about this port, lets it through: the author of the rule has to have meant
-// that host.
+// addSecrets adds the headers that the policy has for a request of the flow. A request
+// without TLS gets no headers unless a rule names its host, and not just every host, for
+// its port: the author of the rule must have meant that host.
 //
-// The values of all that must not come back are read first, also of those that
-// this request does not get: a server may have one from another box.
+// The values of all secrets that must not come back are read first, also of those that this
+// request does not get: the server may have received one from another box.
 func (f *flow) addSecrets(ctx context.Context, a *added, scheme string, methods []string, path string) error {
 	for _, name := range a.guards {
 		if _, err := f.d.vault.value(ctx, name); err != nil {
@@ -74,17 +73,17 @@ func (f *flow) addSecrets(ctx context.Context, a *added, scheme string, methods 
 	return nil
 }
 
-// unguarded are headers of requests at which a server may answer with a part of
-// a text, with one in a coding or character set, or with its hash: RFC 9110, 14
-// and 12.5; RFC 3229, 10.5.3; RFC 9530; and Sec-WebSocket-Extensions, which
-// compress (RFC 7692). Request-Range is what Range was before it had its name.
+// unguarded are headers that are removed from requests, because a server may answer them
+// with a part of a text, with a text in a coding or character set, or with its hash: RFC
+// 9110, 14 and 12.5; RFC 3229, 10.5.3; RFC 9530; and Sec-WebSocket-Extensions, which
+// compress (RFC 7692). Request-Range is the former name of Range.
 var unguarded = []string{
 	"a-im", "accept-charset", "accept-encoding", "if-range", "range", "request-range",
 	"sec-websocket-extensions", "te", "want-content-digest", "want-digest", "want-repr-digest",
 }
 
-// guarded returns the fields of a request with those that hold secrets, which
-// replace whatever the box has sent under their names.
+// guarded returns the fields of a request without the unguarded ones, and with the fields
+// that contain secrets. These replace fields of the box with the same names.
 func (a added) guarded(fields []field) []field {
 	if len(a.guards) == 0 {
 		return fields
@@ -96,8 +95,8 @@ func (a added) guarded(fields []field) []field {
 	return append(append(kept, a.fields...), field{"Accept-Encoding", "identity"})
 }
 
-// unclear returns why a secret could not be found in an answer, and what the
-// agent can do instead; "" if it could.
+// unclear returns why a secret could not be found in an answer, and what the agent can do
+// instead; reason is "" if a secret could be found.
 func (a added) unclear(method string, resp *http.Response) (reason, instead string) {
 	if len(a.guards) == 0 || bodiless(method, resp.StatusCode) {
 		return "", ""
@@ -120,7 +119,7 @@ func bodiless(method string, status int) bool {
 	return method == http.MethodHead || status == http.StatusNoContent || status == http.StatusNotModified
 }
 
-// coding is what a body is coded with: "" for the text itself.
+// coding returns how a body is coded; "" for a body that is not coded.
 func coding(h http.Header) string {
 	var all []string
 	for c := range strings.SplitSeq(strings.Join(h.Values("Content-Encoding"), ","), ",") {
@@ -135,8 +134,8 @@ func coding(h http.Header) string {
 	return strings.Join(all, ",")
 }
 
-// clear returns the body of an answer that unclear has let pass, decoded and
-// with the values of secrets overwritten.
+// clear returns the body of an answer that unclear has accepted, decoded and with the
+// values of secrets overwritten.
 func (a added) clear(resp *http.Response, m *masker) io.Reader {
 	content := io.Reader(resp.Body)
 	if len(a.guards) == 0 {
@@ -151,8 +150,8 @@ func (a added) clear(resp *http.Response, m *masker) io.Reader {
 	return newMasked(content, m)
 }
 
-// unzipped decodes gzip. It begins with the first Read, as the head of the answer
-// does not wait for its body.
+// unzipped decodes gzip. It starts with the first Read, because the head of the answer does
+// not wait for its body.
 type unzipped struct {
 	from io.Reader
 	zip  *gzip.Reader

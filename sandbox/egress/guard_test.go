@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// saying is a server that answers each request with a head and a body, in which
-// SECRET stands for what was sent as Authorization.
+// saying starts a server that answers each request with a head and a body, in which SECRET
+// stands for the Authorization that the request brought. It returns the port.
 func saying(t testing.TB, answer func(r *http.Request) (head, body string)) uint16 {
 	return server(t, func(c net.Conn) {
 		in := bufio.NewReader(c)
@@ -37,7 +37,7 @@ func saying(t testing.TB, answer func(r *http.Request) (head, body string)) uint
 	})
 }
 
-// TestSecretInParts asks for the answer that repeats a secret in parts, in
+// TestSecretInParts sends requests that ask the server to repeat a secret in parts, in
 // codings, in other character sets and by its hash.
 func TestSecretInParts(t *testing.T) {
 	port := saying(t, func(r *http.Request) (string, string) {
@@ -64,7 +64,8 @@ func TestSecretInParts(t *testing.T) {
 	}
 }
 
-// TestSecretAnswerIsRefused has answers in which a secret could not be found.
+// TestSecretAnswerIsRefused checks that answers in which a secret could not be found are
+// refused.
 func TestSecretAnswerIsRefused(t *testing.T) {
 	for _, head := range []string{
 		"206 Partial Content\r\nContent-Range: bytes 0-7/100", "206 Partial Content", "200 OK\r\nContent-Range: bytes 0-7/100", "226 IM Used",
@@ -84,7 +85,7 @@ func TestSecretAnswerIsRefused(t *testing.T) {
 		s.await(t, func(r Record) bool { return !r.Allowed && r.Rule == "secrets" })
 		s.await(t, func(r Record) bool { return r.Allowed && r.Secret == "github" })
 	}
-	// Where no secret may come back, they are the client's own matter.
+	// If no secret may come back, the client may use parts and codings.
 	s := serve(t, saying(t, func(*http.Request) (string, string) { return "206 Partial Content\r\nContent-Encoding: br", "x" }), nil)
 	c := s.site(t)
 	io.WriteString(c, s.asked("GET /api/x"))
@@ -93,7 +94,8 @@ func TestSecretAnswerIsRefused(t *testing.T) {
 	}
 }
 
-// TestSecretIsMasked has a secret come back where and how it is found.
+// TestSecretIsMasked checks that a secret is overwritten in all places and forms in which
+// it is found.
 func TestSecretIsMasked(t *testing.T) {
 	stars := strings.Repeat("*", len(token))
 	for _, row := range []struct{ head, body, want string }{
@@ -119,8 +121,8 @@ func TestSecretIsMasked(t *testing.T) {
 	}
 }
 
-// TestSecretFromElsewhere has it come back before this door has sent it: the server
-// had it from another box.
+// TestSecretFromElsewhere checks that a secret is overwritten that this door has not sent
+// yet: the server has received it from another box.
 func TestSecretFromElsewhere(t *testing.T) {
 	s := serve(t, saying(t, func(*http.Request) (string, string) { return "200 OK", "a " + token + " b" }), withToken)
 	c := s.site(t)
@@ -131,7 +133,7 @@ func TestSecretFromElsewhere(t *testing.T) {
 	}
 }
 
-// TestSecretInNameOfHeader has a value come back as what a header is called.
+// TestSecretInNameOfHeader checks that a value is overwritten in the name of a header.
 func TestSecretInNameOfHeader(t *testing.T) {
 	m := newMasker([]mask{newMask("a", "plain-Token-value")})
 	if got := m.blot("X-Plain-Token-Value"); got != "X-*****************" {
@@ -139,8 +141,8 @@ func TestSecretInNameOfHeader(t *testing.T) {
 	}
 }
 
-// TestSecretInWebsocket has it come back in frames that part it, with a frame of
-// control in between and one that holds it.
+// TestSecretInWebsocket checks that a secret is overwritten in frames that split it, and in
+// the control frame between them, which contains all of it.
 func TestSecretInWebsocket(t *testing.T) {
 	frames := "\x01\x03you" + "\x00\x06" + token[:6] + "\x89\x14" + token + "\x80\x0f" + token[6:] + "." + "\x81\x02hi"
 	port := server(t, func(c net.Conn) {
@@ -179,8 +181,8 @@ func TestSecretInWebsocket(t *testing.T) {
 	}
 }
 
-// TestSecretInMalformedAnswer has the secret come back in bytes that are not an
-// answer at all.
+// TestSecretInMalformedAnswer has a server that sends the secret in bytes that are not an
+// HTTP answer.
 func TestSecretInMalformedAnswer(t *testing.T) {
 	for _, head := range []string{"SECRET", "200 OK\r\nContent-Length: SECRET", "200 OK\r\nSECRET", "200 OK\r\nTransfer-Encoding: SECRET"} {
 		s := serve(t, saying(t, func(*http.Request) (string, string) { return head, "" }), withToken)

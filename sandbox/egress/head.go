@@ -14,7 +14,7 @@ import (
 
 // Bounds of the head of one request.
 const (
-	maxHead   = 64 << 10 // bytes
+	maxHead   = 64 << 10 // size of a head in bytes
 	maxFields = 128
 )
 
@@ -22,18 +22,18 @@ const (
 // read it differently.
 type head struct {
 	method string
-	target string // as it came
-	minor  int    // of HTTP/1.minor
+	target string // target as it arrived
+	minor  int    // x in HTTP/1.x
 	fields []field
-	host   string // value of the one Host; a CONNECT of HTTP/1.0 may have none
-	length int64  // of the body; -1 for a chunked one
+	host   string // value of the only Host header; a CONNECT of HTTP/1.0 may have none
+	length int64  // length of the body in bytes; -1 for a chunked body
 }
 
-// field is one header line: its name as it came, and its value without the
-// blanks around it.
+// field is one header line: its name as it arrived, and its value without the blanks around
+// it.
 type field struct{ name, value string }
 
-// badRequest is a head that cannot be relayed, with the status that says so.
+// badRequest is the error for a head that cannot be relayed, with the status of the answer.
 type badRequest struct {
 	status int
 	reason string
@@ -45,11 +45,11 @@ func bad(format string, args ...any) error {
 	return &badRequest{status: 400, reason: fmt.Sprintf(format, args...)}
 }
 
-// parseHead reads a head with the empty line that ends it (RFC 9112, 2 to 6).
-// Where the RFC lets a recipient be lenient this is not: lines end in CR LF,
-// parts of the request line are parted by one space, no blank stands before a
-// colon, no value runs on in the next line, Host, Content-Length and
-// Transfer-Encoding come at most once and the last two not together.
+// parseHead reads a head with the empty line that ends it (RFC 9112, 2 to 6). It is strict
+// where the RFC lets a recipient be lenient: lines end in CR LF, one space separates the
+// parts of the request line, no blank stands before a colon, no value continues on the next
+// line, Host, Content-Length and Transfer-Encoding occur at most once, and the last two do
+// not occur together.
 func parseHead(raw []byte) (head, error) {
 	text, whole := bytes.CutSuffix(raw, []byte("\r\n\r\n"))
 	if !whole {
@@ -96,7 +96,7 @@ func parseRequestLine(line string) (head, error) {
 		return head{}, bad("a request has no target")
 	}
 	for _, b := range []byte(target) {
-		// A # ends what some servers read of a path.
+		// Some servers end the path at a #.
 		if b <= ' ' || b >= 0x7f || b == '#' {
 			return head{}, bad("a request target contains the byte 0x%02x, which must be escaped", b)
 		}
@@ -118,7 +118,7 @@ func parseField(line string) (field, error) {
 	return field{name, value}, nil
 }
 
-// framing is the length of the body, -1 for a chunked one (RFC 9112, 6.3).
+// framing returns the length of the body, -1 for a chunked body (RFC 9112, 6.3).
 func (h head) framing() (int64, error) {
 	codings, lengths := h.values("Transfer-Encoding"), h.values("Content-Length")
 	switch {
@@ -133,7 +133,7 @@ func (h head) framing() (int64, error) {
 	case len(lengths) == 0:
 		return 0, nil
 	}
-	// ParseInt takes signs; 18 digits cannot overflow.
+	// ParseInt accepts signs; 18 digits cannot overflow.
 	n, err := strconv.ParseInt(lengths[0], 10, 64)
 	if err != nil || len(lengths[0]) > 18 || strings.Trim(lengths[0], "0123456789") != "" {
 		return 0, bad("a request has a Content-Length that is not a number of at most 18 digits")
@@ -141,7 +141,7 @@ func (h head) framing() (int64, error) {
 	return n, nil
 }
 
-// values are the values of all headers of a name.
+// values returns the values of all headers of a name.
 func (h head) values(name string) []string {
 	var values []string
 	for _, f := range h.fields {
@@ -152,8 +152,8 @@ func (h head) values(name string) []string {
 	return values
 }
 
-// options are the members of the comma-separated headers of a name, in small
-// letters (RFC 9110, 5.6.1).
+// options returns the members of the comma-separated headers of a name, in small letters
+// (RFC 9110, 5.6.1).
 func (h head) options(name string) []string {
 	var all []string
 	for _, v := range h.values(name) {
@@ -166,19 +166,18 @@ func (h head) options(name string) []string {
 	return all
 }
 
-// hopByHop are the headers that speak to the next hop alone (RFC 9110, 7.6.1)
-// and are not handed on; the door writes those it needs itself. Content-Length
-// and Host are among those.
+// hopByHop are the headers for the next hop alone (RFC 9110, 7.6.1), and Content-Length and
+// Host. They are not passed on; the door itself writes those that it needs.
 var hopByHop = []string{
 	"connection", "content-length", "host", "http2-settings", "keep-alive", "proxy-authenticate",
 	"proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
 }
 
-// handOn are the headers for the next hop.
+// handOn returns the headers that are passed on to the next hop.
 func (h head) handOn() ([]field, error) {
 	named := h.options("Connection")
 	for _, option := range named {
-		// A header that is named here is dropped. Without one of these, the
+		// A header that Connection names is dropped. Without one of these headers, the
 		// request would mean something else to the next reader.
 		switch option {
 		case "content-length", "transfer-encoding", "host", "authorization", "cookie":
@@ -195,9 +194,8 @@ func (h head) handOn() ([]field, error) {
 	return fields, nil
 }
 
-// websocket reports whether the request asks to go on as a websocket (RFC
-// 6455, 4.1). Other upgrades are not handed on: what follows HTTP/2's could
-// not be judged.
+// websocket reports whether the request asks to become a websocket (RFC 6455, 4.1). Other
+// upgrades are not passed on: the door could not judge what follows an upgrade to HTTP/2.
 func (h head) websocket() bool {
 	return h.method == "GET" && h.minor == 1 && h.length == 0 &&
 		slices.Contains(h.options("Connection"), "upgrade") && slices.Equal(h.options("Upgrade"), []string{"websocket"})
@@ -212,13 +210,12 @@ func (h head) last() bool {
 type place struct {
 	host   policies.Host
 	port   uint16
-	target string // for the request line: path and query, or * for OPTIONS
-	path   string // as it came, escaped, without its query
+	target string // target for the request line: path and query, or * for OPTIONS
+	path   string // path as it arrived, escaped, without the query
 }
 
-// place says where the request goes: by its target where that is a whole URL,
-// and always by its Host header, which must say the same. The port is the
-// scheme's where none is named.
+// place returns where the request goes. The Host header names the host and port; a target
+// that is a whole URL must name the same. If no port is named, it is that of the scheme.
 func (h head) place(scheme string) (place, error) {
 	own := ownPort(scheme)
 	host, port, err := parseAuthority(h.host, own)
@@ -257,8 +254,8 @@ func (h head) place(scheme string) (place, error) {
 	return p, nil
 }
 
-// parseAuthority reads HOST or HOST:PORT; own is the port where none is
-// written, 0 where one must be.
+// parseAuthority reads HOST or HOST:PORT. own is the port if none is written; if own is 0,
+// a port must be written.
 func parseAuthority(s string, own uint16) (policies.Host, uint16, error) {
 	if len(s) > 300 {
 		return policies.Host{}, 0, fmt.Errorf("%d characters are no host and port", len(s))
@@ -286,7 +283,7 @@ func parseAuthority(s string, own uint16) (policies.Host, uint16, error) {
 	return host, port, err
 }
 
-// ownPort is the port of a scheme that names none.
+// ownPort returns the port of a scheme if no port is named.
 func ownPort(scheme string) uint16 {
 	if scheme == "https" {
 		return 443

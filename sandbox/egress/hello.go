@@ -21,27 +21,27 @@ const (
 	nameOfHost         = 0
 )
 
-// errMore says that the bytes so far are the beginning of something.
+// errMore is returned if a ClientHello is not complete yet.
 var errMore = errors.New("more bytes are needed")
 
-// hello is what a TLS ClientHello says in the clear about where it wants to go.
+// hello is the destination that a TLS ClientHello states in the clear.
 type hello struct {
 	name  string // from server_name (RFC 6066, 3), or empty
-	named bool   // server_name was present
-	size  int    // bytes, with the headers of its records
+	named bool   // whether server_name was present
+	size  int    // size in bytes, with the headers of its records
 }
 
-// parseHello reads the ClientHello that raw begins with, over as many records
-// as it takes. It returns errMore where raw is only its beginning. Text that
-// two readers could read in two ways is an error: a second server_name, a list
-// of several names, lengths that do not agree, other records before or within.
+// parseHello reads the ClientHello at the beginning of raw, which may be spread over
+// several records. It returns errMore if raw contains only its beginning. Text that two
+// readers could read in different ways is an error: a second server_name, a list of several
+// names, lengths that do not agree, other records before or within.
 func parseHello(raw []byte) (hello, error) {
 	message, size, err := joinRecords(raw)
 	if err != nil {
 		return hello{}, err
 	}
 	c := cursor{rest: message}
-	c.skip(4)      // type and length, which joinRecords has seen
+	c.skip(4)      // type and length, which joinRecords has checked
 	c.skip(2 + 32) // version and random
 	c.vector(1)    // session id
 	c.vector(2)    // cipher suites
@@ -61,8 +61,8 @@ func parseHello(raw []byte) (hello, error) {
 	return h, err
 }
 
-// joinRecords is the handshake message ClientHello, with its header, and how
-// many bytes of raw it took.
+// joinRecords returns the handshake message ClientHello, with its header, and how many
+// bytes of raw it occupies.
 func joinRecords(raw []byte) ([]byte, int, error) {
 	var message []byte
 	all := len(raw)
@@ -72,9 +72,8 @@ func joinRecords(raw []byte) ([]byte, int, error) {
 		}
 		length := int(raw[3])<<8 | int(raw[4])
 		switch {
-		// An alert or an empty record before the hello is let pass by some
-		// servers: it would hide the hello from whoever only looks at the
-		// first record.
+		// Some servers ignore an alert or an empty record before the hello. Such a record
+		// would hide the hello from a reader that looks at the first record only.
 		case raw[0] != recordHandshake:
 			return nil, 0, fmt.Errorf("a TLS connection begins with a record of type %d in place of a ClientHello", raw[0])
 		case raw[1] != 3:
@@ -118,7 +117,7 @@ func findName(extensions []byte) (hello, error) {
 		switch {
 		case c.bad:
 			return hello{}, errors.New("an extension of a TLS ClientHello is cut short")
-		case seen[number]: // RFC 8446, 4.2: not more than one of a type
+		case seen[number]: // RFC 8446, 4.2: at most one extension of each type
 			return hello{}, fmt.Errorf("a TLS ClientHello has extension %d twice", number)
 		}
 		seen[number] = true
@@ -137,12 +136,11 @@ func findName(extensions []byte) (hello, error) {
 	return h, nil
 }
 
-// wants reports how the hello departs from the host that the connection was
-// judged for; nil where it does not. The name must be the host's. The hello of
-// a connection to an address must name none, or that address: a name would be
-// one that no rule has seen. With encrypted_client_hello the name judged is
-// the outer one; RFC 9849 lets a client send the extension as grease, so that
-// it cannot be refused.
+// wants returns how the hello departs from the host that the connection was judged for, or
+// nil if it does not. The name must be that of the host. The hello of a connection to an
+// address must contain no name, or that address: no rule has seen any other name. If the
+// hello has encrypted_client_hello, the outer name is judged. That extension cannot be
+// refused, because RFC 9849 lets a client send it as grease.
 func (h hello) wants(asked policies.Host) error {
 	if !h.named {
 		if asked.Addr().IsValid() {
@@ -160,8 +158,8 @@ func (h hello) wants(asked policies.Host) error {
 	return nil
 }
 
-// cursor reads fields off the front of a text of bytes. Once something is
-// missing it is bad, and gives nothing more.
+// cursor reads fields from the front of a byte slice. Once bytes are missing, bad is set
+// and every field is zero or empty.
 type cursor struct {
 	rest []byte
 	bad  bool
@@ -193,7 +191,7 @@ func (c *cursor) uint16() uint16 {
 	return 0
 }
 
-// vector takes what a length of so many bytes stands before.
+// vector returns the bytes that follow a length of size bytes.
 func (c *cursor) vector(size int) []byte {
 	n := 0
 	for _, b := range c.take(size) {

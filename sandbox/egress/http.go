@@ -41,7 +41,7 @@ func (r *relay) http(ctx context.Context, scheme string) error {
 		}
 		more, err := x.serve(ctx, h)
 		if !first && errors.Is(err, errStale) {
-			return nil // the client sends it again, as to any server
+			return nil // the client sends the request again, as it would to any server
 		}
 		if err != nil || !more {
 			return err
@@ -49,9 +49,9 @@ func (r *relay) http(ctx context.Context, scheme string) error {
 	}
 }
 
-// await waits for the client's next request, and reports whether the server
-// has ended the connection meanwhile: the client must hear of that before it
-// sends what would be lost.
+// await waits for the client's next request, and reports whether the server has ended the
+// connection meanwhile. The client must see that end before it sends a request that would
+// be lost.
 func (r *relay) await() (bool, error) {
 	if r.client.in.Buffered() > 0 {
 		return false, nil
@@ -59,7 +59,7 @@ func (r *relay) await() (bool, error) {
 	var ended atomic.Bool
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		// Bytes that a server sends unasked belong to no request either.
+		// Bytes that a server sends without a request also end the connection.
 		if _, err := r.up.in.Peek(1); err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
 			ended.Store(true)
 			wake(r.client.conn)
@@ -69,17 +69,18 @@ func (r *relay) await() (bool, error) {
 	wake(r.up.conn)
 	watch.Wait()
 	if ended.Load() || errors.Is(err, io.EOF) {
-		err = nil // readHead finds the end once more
+		err = nil // readHead finds the end again
 	}
 	return ended.Load(), errors.Join(err, r.client.conn.SetReadDeadline(time.Time{}), r.up.conn.SetReadDeadline(time.Time{}))
 }
 
-// goneTime is how long a server may take to begin its answer once the client
-// has said that it sends no more. A few clients say so and wait; most are gone.
+// goneTime is how long a server may take to begin its answer after the client has closed
+// its sending side. A few clients close it and wait for the answer; most clients that do so
+// have left.
 const goneTime = 15 * time.Second
 
-// begins waits for the first byte of an answer. While it does, a client that
-// leaves is noticed, so that it does not hold its slot.
+// begins waits for the first byte of an answer. Meanwhile it notices a client that leaves,
+// so that this client does not keep its slot.
 func (x *exchange) begins(watched bool) error {
 	if !watched || x.client.in.Buffered() > 0 || x.up.in.Buffered() > 0 {
 		_, err := x.up.in.Peek(1)
@@ -129,8 +130,8 @@ func readHead(client *side) (head, error) {
 		case err != nil:
 			return head{}, err
 		}
-		// An empty line of whatever kind ends it; parseHead knows which kind
-		// is right.
+		// An empty line ends the head, whatever its line ends are; parseHead checks which
+		// are right.
 		if bytes.HasSuffix(raw, []byte("\n\r\n")) || bytes.HasSuffix(raw, []byte("\n\n")) || len(raw) <= 2 {
 			break
 		}
@@ -146,7 +147,7 @@ func readHead(client *side) (head, error) {
 // reached it.
 var errStale = errors.New("the server closed the connection before it answered")
 
-// exchange is requests and their answers on one connection.
+// exchange relays requests and their answers on one connection.
 type exchange struct {
 	*relay
 	scheme string
@@ -167,7 +168,7 @@ func (x *exchange) unreadable(err error) error {
 	return nil
 }
 
-// deny records that a request is refused and says so.
+// deny records that a request is refused, and answers with the refusal.
 func (x *exchange) deny(status int, h head, path, rule, reason, instead string) {
 	rec := x.rec
 	rec.Time, rec.Proto, rec.Method, rec.Path = time.Now(), "http", h.method, path
@@ -181,8 +182,7 @@ func (x *exchange) deny(status int, h head, path, rule, reason, instead string) 
 // data over it.
 const socketMethod = "WEBSOCKET"
 
-// serve judges one request and answers it. It reports whether another one may
-// follow.
+// serve judges one request and answers it. It reports whether another request may follow.
 func (x *exchange) serve(ctx context.Context, h head) (bool, error) {
 	p, err := h.place(x.scheme)
 	if err != nil && h.method != "CONNECT" {
@@ -271,8 +271,8 @@ func (x *exchange) carry(q request, fields []field) (bool, error) {
 		err := x.goOn(q, resp)
 		return false, err
 	}
-	// Where the server answers before it has all of the body, the next bytes on
-	// the client's connection are the rest of the body.
+	// If the server answers before it has the whole body, the next bytes on the client's
+	// connection are the rest of the body.
 	whole := b == nil || b.read.Load()
 	last := q.last() || resp.Close || !whole
 	received, err := x.give(q, resp, last)
@@ -296,8 +296,8 @@ func (x *exchange) send(q request, fields []field, websocket bool) error {
 	return err
 }
 
-// write is the head of the request as it is sent: from what was understood of
-// it, and the fields that are handed on.
+// write returns the head of the request as it is sent: the parts that were understood, and
+// the fields that are passed on.
 func (q request) write(scheme string, fields []field, websocket bool) []byte {
 	w := bytes.NewBuffer(make([]byte, 0, 1024))
 	fmt.Fprintf(w, "%s %s HTTP/1.1\r\nHost: %s\r\n", q.method, q.place.target, hostPort(q.place.host, q.port, scheme))
@@ -317,8 +317,8 @@ func (q request) write(scheme string, fields []field, websocket bool) []byte {
 	return w.Bytes()
 }
 
-// answer reads the head of the answer. It hands on an interim answer that comes first, if the
-// client waits for one.
+// answer reads the head of the answer. It passes on "100 Continue" before it, if the client
+// waits for that; other interim answers are dropped.
 func (x *exchange) answer(q request, websocket bool) (*http.Response, error) {
 	const maxInterim = 16
 	for range maxInterim {
@@ -351,7 +351,7 @@ func (x *exchange) answer(q request, websocket bool) (*http.Response, error) {
 	return nil, fmt.Errorf("read the answer of %s: more than %d interim answers", x.host, maxInterim)
 }
 
-// untold is an error whose text may repeat what a server has sent.
+// untold hides the text of an error that may repeat what a server has sent.
 type untold struct{ error }
 
 func (untold) Error() string   { return "it is not a valid answer of HTTP/1.1, or is cut short" }

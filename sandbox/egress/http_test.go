@@ -20,7 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// web is an HTTP server that keeps what it was asked.
+// web is an HTTP server that keeps the requests that it received.
 type web struct {
 	*httptest.Server
 	port uint16
@@ -39,13 +39,13 @@ func newWeb(t testing.TB) *web {
 func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // cut short
+		return // the body is cut short
 	}
 	w.mu.Lock()
 	w.saw = append(w.saw, strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Method, r.RequestURI, body)))
 	w.mu.Unlock()
 	switch r.URL.Path {
-	case "/headers": // says what it got
+	case "/headers": // answers with the headers of the request
 		r.Header.Write(rw)
 	case "/chunked":
 		for i := range 3 {
@@ -73,7 +73,7 @@ func (w *web) requests() []string {
 	return append([]string(nil), w.saw...)
 }
 
-// asked is the head of a request to the site, with further lines.
+// asked returns the head of a request to the site, with further header lines.
 func (s *serving) asked(line string, headers ...string) string {
 	lines := append([]string{line + " HTTP/1.1", "Host: " + at(site, s.port)}, headers...)
 	return strings.Join(lines, "\r\n") + "\r\n\r\n"
@@ -162,9 +162,9 @@ func TestHTTP10ClientGetsNoChunks(t *testing.T) {
 	}
 }
 
-// smuggling are attempts to have the server see another request than the one that was judged,
-// or another host. Each is followed by a request, which the server must see only where the
-// attempt did not work.
+// smuggling returns attempts to make the server see another request than the one that was
+// judged, or another host. Each attempt is followed by a request, which the server must see
+// only if the attempt did not work.
 func smuggling(host string) map[string]struct {
 	send   string
 	status int
@@ -180,7 +180,7 @@ func smuggling(host string) map[string]struct {
 	inner := "GET /smuggled HTTP/1.1\r\nHost: evil.example\r\n\r\n"
 	n := strconv.Itoa(len(inner))
 	rows := map[string]row{
-		// All readers agree about these.
+		// All readers agree about these requests.
 		"a request in a body":            {post + "Content-Length: " + n + "\r\n\r\n" + inner, 200, []string{"POST /x " + strings.TrimSpace(inner)}},
 		"a request in a chunk":           {post + "Transfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(inner), inner), 200, []string{"POST /x " + strings.TrimSpace(inner)}},
 		"a request in a chunk extension": {post + "Transfer-Encoding: chunked\r\n\r\n1;a=\"GET /smuggled HTTP/1.1\"\r\nz\r\n0\r\n\r\n", 200, []string{"POST /x z"}},
@@ -306,8 +306,8 @@ func TestNoRequestIsSmuggled(t *testing.T) {
 	}
 }
 
-// TestBadBodiesReachNobody has bodies whose framing goes wrong after the head
-// was let through: the server must not take what it got for a whole one.
+// TestBadBodiesReachNobody has bodies whose framing is wrong after their head was allowed:
+// the server must not take the part that it received for a whole body.
 func TestBadBodiesReachNobody(t *testing.T) {
 	w := newWeb(t)
 	s := serve(t, w.port, nil)
@@ -406,7 +406,7 @@ func TestExpectIsAnswered(t *testing.T) {
 	}
 }
 
-// TestEarlyAnswer has a server that refuses a body it has not read.
+// TestEarlyAnswer has a server that answers before it has read the body.
 func TestEarlyAnswer(t *testing.T) {
 	early := server(t, func(c net.Conn) {
 		in := bufio.NewReader(c)
@@ -425,8 +425,8 @@ func TestEarlyAnswer(t *testing.T) {
 	}
 }
 
-// TestIdleServerMayClose has a server that ends a connection nobody uses: the
-// client must hear of it before it sends what cannot be sent twice.
+// TestIdleServerMayClose has a server that closes an idle connection: the client must see
+// the end before it sends a request that cannot be sent twice.
 func TestIdleServerMayClose(t *testing.T) {
 	read := make(chan struct{})
 	once := server(t, func(c net.Conn) {
@@ -448,8 +448,8 @@ func TestIdleServerMayClose(t *testing.T) {
 	}
 }
 
-// TestClientThatLeavesIsNoticed has clients that leave while a server keeps
-// them waiting: their slot must not be held for as long as silence may last.
+// TestClientThatLeavesIsNoticed has clients that leave while a server keeps them waiting:
+// their slot must be free before the time for silence is over.
 func TestClientThatLeavesIsNoticed(t *testing.T) {
 	for name, run := range map[string]func(*relay) error{
 		"before an answer": func(r *relay) error { return (&exchange{relay: r}).begins(true) },
@@ -475,7 +475,7 @@ func TestClientThatLeavesIsNoticed(t *testing.T) {
 	}
 }
 
-// quiet is a connection whose other end takes no notice of half a close.
+// quiet is a connection whose other end does not notice a half close.
 type quiet struct{ net.Conn }
 
 func (quiet) CloseWrite() error { return nil }
@@ -494,7 +494,7 @@ func TestInterimAnswersAreNotHandedOn(t *testing.T) {
 	}
 }
 
-// TestHostileAnswers has servers that would have the door hold without end, or
+// TestHostileAnswers has servers that try to make the door keep data without a bound, or
 // the client take one answer for two.
 func TestHostileAnswers(t *testing.T) {
 	for name, answer := range map[string]string{
@@ -525,7 +525,7 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// socket is a server that takes every upgrade, and echoes.
+// socket starts a server that accepts every upgrade and echoes, and returns its port.
 func socket(t testing.TB, answer string) uint16 {
 	return server(t, func(c net.Conn) {
 		in := bufio.NewReader(c)
@@ -548,8 +548,8 @@ func TestWebsocketGoesThrough(t *testing.T) {
 	s.await(t, func(r Record) bool { return r.Path == "/ws" && r.Allowed })
 }
 
-// A websocket begins with a GET, and then sends what it likes. So it needs more than a rule for
-// GET: one for every method, or one that says so.
+// A websocket begins with a GET, and then sends any data. So a rule that allows GET is not
+// enough: it must allow every method, or WEBSOCKET too.
 func TestWebsocketIsNoRead(t *testing.T) {
 	for _, tt := range []struct {
 		methods []string
@@ -585,7 +585,7 @@ func (s *serving) websocket(t testing.TB, c net.Conn) {
 	}
 }
 
-// TestManyAtOnce has every kind of connection open beside the others.
+// TestManyAtOnce has connections of every kind open at the same time.
 func TestManyAtOnce(t *testing.T) {
 	w := newWeb(t)
 	s := serve(t, w.port, func(cfg *Config) { cfg.Egress.Limits.Conns = 100 })

@@ -16,9 +16,9 @@ import (
 // handshakeTime bounds a TLS handshake on either side of the door.
 const handshakeTime = 15 * time.Second
 
-// intercept opens TLS: to the box the door is the host, with a certificate
-// that only the box trusts; to the host it is a client that verifies it. Both
-// sides speak HTTP/1.1 alone, which is what can be judged.
+// intercept opens TLS at the door. To the box, the door is the host, with a certificate
+// that only the box trusts; to the host, it is a client that verifies the host. Both sides
+// speak only HTTP/1.1, which can be judged.
 func (r *relay) intercept(ctx context.Context) error {
 	a := r.d.authority
 	if a == nil {
@@ -30,7 +30,7 @@ func (r *relay) intercept(ctx context.Context) error {
 	}
 	box := tls.Server(replayed{r.client.conn, r.client.in}, &tls.Config{
 		Certificates: []tls.Certificate{*leaf}, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
-		SessionTicketsDisabled: true, // a ticket would be good for another name
+		SessionTicketsDisabled: true, // a ticket would be valid for another name too
 	})
 	if err := shake(ctx, box); err != nil {
 		return fmt.Errorf("TLS with the box for %s: %w; does the program trust the box's authority?", r.host, err)
@@ -56,8 +56,8 @@ func (r *relay) intercept(ctx context.Context) error {
 	return inner.opaque()
 }
 
-// badGateway answers the request of a client whose server cannot be used, and
-// is the cause.
+// badGateway answers the request of a client whose server cannot be used, and returns
+// cause.
 func (r *relay) badGateway(cause error) error {
 	if h, err := readHead(r.client); err == nil {
 		rec := r.rec
@@ -72,7 +72,7 @@ func (r *relay) badGateway(cause error) error {
 	return cause
 }
 
-// shake makes a handshake, bounded.
+// shake makes a TLS handshake, in handshakeTime at most.
 func shake(ctx context.Context, c *tls.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
 	defer cancel()

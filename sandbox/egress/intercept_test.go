@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// secureWeb is a web over TLS.
+// secureWeb starts a web over TLS.
 func secureWeb(t testing.TB, id tls.Certificate) *web {
 	w := &web{}
 	w.Server = httptest.NewUnstartedServer(w)
@@ -29,7 +29,7 @@ func secureWeb(t testing.TB, id tls.Certificate) *web {
 	return w
 }
 
-// trust is the box's trust store.
+// trust returns the box's trust store.
 func trust(t testing.TB, d *Door) *x509.CertPool {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(d.Authority()) {

@@ -11,14 +11,13 @@ import (
 
 const (
 	loansMost = 64
-	// loanLife is how long what is lent stands. The limits of a profile are
-	// about the life of a box; outside of one they are about an hour of a
-	// tenant's calls.
+	// loanLife is how long a loan is used. The limits of a profile are for the life of a
+	// box; outside of a box they are for one hour of a tenant's calls.
 	loanLife = time.Hour
 )
 
-// ErrCrowded says that so many tenants use doors at once that there is no room
-// for one more. Nothing was opened.
+// ErrCrowded is returned if so many tenants use doors at the same time that there is no
+// room for one more. Nothing was opened.
 var ErrCrowded = errors.New("too many tenants use the network at once; try again in a moment")
 
 // Loans are the doors for calls that run outside of boxes: a Door, with what
@@ -44,11 +43,11 @@ type Loan[T io.Closer] struct {
 	// Guarded by the mutex of the Loans.
 	born, last time.Time
 	uses       int
-	gone       bool // to be closed by its last user
+	gone       bool // whether its last user must close it
 }
 
-// Take returns the loan for a grant. It makes a missing one by open, which must
-// not block. The error is that of open, ErrCrowded or ErrClosed.
+// Take returns the loan for a grant. If there is no such loan, it makes one by open, which
+// must not block. The error is that of open, ErrCrowded or ErrClosed.
 func (l *Loans[T]) Take(g policies.Grant, now time.Time, open func() (T, error)) (*Loan[T], error) {
 	key := loanKey{g.Tenant(), g.Profile(), g.Egress()}
 	l.mu.Lock()
@@ -80,7 +79,7 @@ func (l *Loans[T]) Take(g policies.Grant, now time.Time, open func() (T, error))
 	return one, nil
 }
 
-// Give gives a loan back.
+// Give returns a loan to the Loans.
 func (l *Loans[T]) Give(one *Loan[T]) {
 	l.mu.Lock()
 	one.uses--
@@ -91,8 +90,8 @@ func (l *Loans[T]) Give(one *Loan[T]) {
 	}
 }
 
-// remove takes a loan out; mu must be held. It closes a loan that nobody uses,
-// which waits only for idle connections.
+// remove removes a loan; mu must be held. It closes a loan that nobody uses, which waits
+// only for idle connections.
 func (l *Loans[T]) remove(key loanKey, one *Loan[T]) {
 	delete(l.all, key)
 	one.gone = true

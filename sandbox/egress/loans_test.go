@@ -10,7 +10,7 @@ import (
 	"belljar.dev/policies/policytest"
 )
 
-// lentThing is something lent that knows how often it was closed.
+// lentThing counts how often it was closed.
 type lentThing struct{ closed int }
 
 func (c *lentThing) Close() error { c.closed++; return nil }

@@ -19,8 +19,8 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 // wide are limits that no test reaches by accident.
 var wide = policies.EgressLimits{Conns: 64, Rate: 1e6, Bytes: 1 << 40, Idle: time.Minute, Life: time.Hour}
 
-// allowing is a policy that lets the hosts through, on the ports 80 and 443
-// where "host:port" names none.
+// allowing returns a policy that allows the hosts: "host:port", or "host" for the ports 80
+// and 443.
 func allowing(hosts ...string) *policies.Egress {
 	e := &policies.Egress{Limits: wide}
 	for _, h := range hosts {
@@ -34,8 +34,8 @@ func allowing(hosts ...string) *policies.Egress {
 	return e
 }
 
-// private adds hosts, "host:port" or "host" for all ports, to what may be
-// reached although it is not public.
+// private adds hosts, "host:port" or "host" for all ports, to the hosts that may be reached
+// although they are not public.
 func private(e *policies.Egress, hosts ...string) *policies.Egress {
 	for _, h := range hosts {
 		rule := policies.PrivateRule{}
@@ -49,7 +49,7 @@ func private(e *policies.Egress, hosts ...string) *policies.Egress {
 	return e
 }
 
-// answers is a resolver that knows some names, and what was asked of it.
+// answers is a resolver that knows some names, and keeps the names that were looked up.
 type answers struct {
 	mu    sync.Mutex
 	known map[string][]string
@@ -77,7 +77,7 @@ func (a *answers) lookups() int {
 	return len(a.asked)
 }
 
-// records keeps what a door tells.
+// records keeps the records of a door.
 type records struct {
 	mu  sync.Mutex
 	all []Record
@@ -112,7 +112,7 @@ func open(t testing.TB, cfg Config) *Door {
 	return d
 }
 
-// echo is a server on loopback that sends back what it gets, and its port.
+// echo starts a server on loopback that sends back what it receives, and returns its port.
 func echo(t testing.TB) uint16 {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -19,27 +19,27 @@ import (
 	"belljar.dev/internal/order"
 )
 
-// minSecret is the length below which a value is not looked for in what comes
-// back: it would be found in every text.
+// minSecret is the length of the shortest value that is looked for in answers. A shorter
+// value would be found in every text.
 const minSecret = 6
 
-// mask is a value that must not be seen, in the forms in which it may come
-// back. A form is found however its characters are escaped (readings.go).
+// mask is a value that must not be seen, with the forms in which it may come back. A form
+// is found however its characters are escaped (readings.go).
 type mask struct {
 	name  string
 	value string
-	forms []form // none for a value too short to look for
+	forms []form // empty if the value is too short to look for
 }
 
 // form is one text that gives a value away.
 type form struct {
-	text  string // in small letters: names of headers change in that
-	blank string // what may stand between its characters
+	text  string // in small letters, because the case of letters changes in names of headers
+	blank string // bytes that may stand between the characters of text
 }
 
-// newMask makes the forms of a value: itself, in hex and in base64. Escapes
-// within base64 hide from whoever does not decode it, so that there the common
-// ones are forms of their own.
+// newMask returns the mask of a value. Its forms are the value itself, in hex and in
+// base64. An escape within base64 cannot be seen without decoding, so the common escapes
+// within base64 are forms of their own.
 func newMask(name, value string) mask {
 	m := mask{name: name, value: value}
 	m.addForms(value)
@@ -72,7 +72,7 @@ func (m *mask) addForms(value string) {
 	}
 }
 
-// lower is s with the letters of ASCII in small.
+// lower returns s with the letters of ASCII in lower case.
 func lower(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -83,9 +83,9 @@ func lower(s string) string {
 	return string(b)
 }
 
-// escaped are the texts that a value may be in before they are put in base64.
+// escaped returns the texts that a value may be in before it is encoded in base64.
 func escaped(value string) []string {
-	quoted, _ := json.Marshal(value) // a string can be
+	quoted, _ := json.Marshal(value) // a string can always be encoded
 	var bare bytes.Buffer
 	e := json.NewEncoder(&bare)
 	e.SetEscapeHTML(false)
@@ -107,16 +107,16 @@ func escaped(value string) []string {
 
 func inQuotes(s string) string { return s[1 : len(s)-1] }
 
-// base64Forms is a text in base64, in which three bytes make four characters: so
-// it looks different at each of three offsets. Of each this is the part that
-// only the text makes.
+// base64Forms returns the forms of a text in base64. There, three bytes make four
+// characters, so the text looks different at each of three offsets. Each form contains only
+// the characters that depend on nothing but the text.
 func base64Forms(s string) []string {
 	var forms []string
 	for offset := range 3 {
 		for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			text := alphabet.EncodeToString([]byte(strings.Repeat("\x00", offset) + s))
-			// The first characters hold bits of what stands before, the last
-			// one, unless the group is full, of what comes behind.
+			// The first characters contain bits of the bytes before the text. The last
+			// character, unless the group is full, contains bits of the bytes after it.
 			from, to := (offset*8+5)/6, len(text)
 			if (offset+len(s))%3 != 0 {
 				to--
@@ -127,19 +127,18 @@ func base64Forms(s string) []string {
 	return forms
 }
 
-// masker finds values in a text and reads each byte of it once. It is an
-// automaton with many states at once (Thompson, 1968). A state is how much of a form
-// has been read, by one way to read the escapes. It can be used by many at
-// once.
+// masker finds values in a text and reads each byte of it once. It is an automaton that is
+// in many states at the same time (Thompson, 1968). A state is how much of a form has been
+// read, in one way to read the escapes. It is safe for concurrent use.
 type masker struct {
 	masks []mask
 	forms []form
-	owner []int       // of a form, in masks
-	base  []int       // of a form: the number of its first state
-	size  int         // of all states
-	first [256][]int  // forms that begin with a byte
-	high  bool        // some form begins with a byte that ASCII does not have
-	pairs [256]bitset // what may follow a byte that may be the beginning of a form
+	owner []int       // by form: the index of its mask in masks
+	base  []int       // by form: the number of its first state
+	size  int         // number of all states
+	first [256][]int  // by byte: the forms that begin with it
+	high  bool        // whether a form begins with a byte that is not ASCII
+	pairs [256]bitset // by byte that may begin a form: the bytes that may follow it
 	turn  sync.Locker // held while a text is searched
 }
 
@@ -160,13 +159,13 @@ func checkValue(text string) error {
 	return nil
 }
 
-// searches are the searches that run at once, of all doors. A text of nothing but
-// escapes takes some 300 ns a byte, and a thousandth of its size in gzip: so a
-// server could have all processors busy. Half of them are left for other work, and
-// of the others a box has one at most (masker.turn).
+// searches bounds the searches that run at the same time, of all doors. A text of nothing
+// but escapes takes about 300 ns a byte to search, and gzip makes it a thousand times
+// smaller, so a server could keep all processors busy. Half of the processors are left for
+// other work, and one box uses at most one of the others (masker.turn).
 var searches = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 
-// begin waits until a search may go on.
+// begin waits until a search may run.
 func (m *masker) begin() {
 	m.turn.Lock()
 	searches <- struct{}{}
@@ -182,7 +181,7 @@ type bitset [4]uint64
 func (b *bitset) set(c byte)      { b[c>>6] |= 1 << (c & 63) }
 func (b *bitset) has(c byte) bool { return b[c>>6]&(1<<(c&63)) != 0 }
 
-// newMasker is nil where there is nothing to look for.
+// newMasker returns a masker for the masks, or nil if there is nothing to look for.
 func newMasker(masks []mask) *masker {
 	m := &masker{masks: masks, turn: new(sync.Mutex)}
 	for i, k := range masks {
@@ -218,12 +217,12 @@ func newMasker(masks []mask) *masker {
 	return m
 }
 
-// escapes reports whether two bytes may be the beginning of an escape of what a
-// form begins with.
+// escapes reports whether c and d may be the beginning of an escape that stands for the
+// first byte of a form.
 func (m *masker) escapes(c, d byte) bool {
 	_, digit := hexDigit(rune(d))
 	if opener[c] && c < 0x80 && opener[d] {
-		return true // of one that is escaped itself
+		return true // the opener of the escape is escaped itself
 	}
 	switch c {
 	case '\\':
@@ -235,7 +234,7 @@ func (m *masker) escapes(c, d byte) bool {
 	case '+':
 		return len(m.first[' ']) > 0
 	}
-	// One character set for another.
+	// The text may be in another character set than the form.
 	return c >= 0x80 && m.high
 }
 
@@ -249,17 +248,17 @@ func cases(c byte) []byte {
 // state is how far a form was read, and where it began.
 type state struct{ form, at, start int }
 
-// hit is a value that was found, from start to end.
+// hit is a value that was found, from start to end; owner is the index of its mask.
 type hit struct{ start, end, owner int }
 
 // finder looks for values in a text that comes in pieces.
 type finder struct {
 	*masker
-	pos     int                 // of the next byte to be read
-	gone    int                 // bytes that were forgotten
-	waiting [maxReading][]state // by the position at which they go on
-	alive   int                 // how many wait
-	seen    []int               // by state: 1 + the index in waiting
+	pos     int                 // position of the next byte to be read
+	gone    int                 // number of bytes that were forgotten
+	waiting [maxReading][]state // states, by the position at which they continue
+	alive   int                 // number of waiting states
+	seen    []int               // by state: 1 + its index in the present list of waiting; used in step
 	found   []hit
 	ways    *readings
 }
@@ -268,9 +267,9 @@ func newFinder(m *masker) *finder {
 	return &finder{masker: m, seen: make([]int, m.size), ways: new(readings)}
 }
 
-// find reads on in text, which goes on where final is not set, and returns how much
-// of it cannot be the beginning of a value. Text that was returned before may be
-// gone from the front: then forget was called.
+// find continues the search in text, and returns how much of it cannot be the beginning of
+// a value. More text follows unless final is set. Text that an earlier call has returned
+// may be gone from the front, after a call of forget.
 func (f *finder) find(text []byte, final bool) int {
 	searching := false // most texts have nothing to be searched
 	defer func() {
@@ -309,7 +308,8 @@ func (f *finder) find(text []byte, final bool) int {
 	return max(held, 0)
 }
 
-// skip is the next byte at or behind p that may be the beginning of a value.
+// skip returns the position of the next byte, at p or after it, that may be the beginning
+// of a value.
 func (m *masker) skip(text []byte, p int) int {
 	last := len(text) - 1
 	for p < last && !m.pairs[text[p]].has(text[p+1]) {
@@ -321,13 +321,13 @@ func (m *masker) skip(text []byte, p int) int {
 	return p
 }
 
-// step takes all states at one byte to where its readings lead.
+// step moves all states at the present byte to the positions that its readings lead to.
 func (f *finder) step() {
 	slot := f.pos % maxReading
 	here := f.waiting[slot]
 	f.waiting[slot] = f.waiting[slot][:0]
 	f.alive -= len(here)
-	// Among equal ones, the one that began first says most.
+	// Of equal states, the one that began first is kept.
 	alike := here[:0]
 	for _, s := range here {
 		n := f.base[s.form] + s.at
@@ -354,7 +354,7 @@ func (f *finder) step() {
 	}
 }
 
-// advance takes one state over one reading.
+// advance moves one state over one reading.
 func (f *finder) advance(s state, r *reading) {
 	form := &f.forms[s.form]
 	for _, c := range r.text[:r.size] {
@@ -377,7 +377,7 @@ func (f *finder) advance(s state, r *reading) {
 	f.alive++
 }
 
-// forget says that n bytes at the front of the text are gone.
+// forget is called after n bytes were removed from the front of the text.
 func (f *finder) forget(n int) {
 	var moved [maxReading][]state
 	for i, list := range f.waiting {
@@ -398,7 +398,8 @@ func (f *finder) forget(n int) {
 	f.found = kept
 }
 
-// blot overwrites what was found in what was read, so that no length changes.
+// blot overwrites the values that were found in the part that was read, without a change of
+// length.
 func (f *finder) blot(text []byte) {
 	for _, s := range f.found {
 		for i := s.start; i < min(s.end, f.pos); i++ {
@@ -407,9 +408,9 @@ func (f *finder) blot(text []byte) {
 	}
 }
 
-// whole finds all values in a text.
+// whole finds all values in a text. It returns nil if the text contains no value.
 func (m *masker) whole(text []byte) *finder {
-	if m == nil || m.skip(text, 0) == len(text) { // nearly always
+	if m == nil || m.skip(text, 0) == len(text) { // true for nearly all texts
 		return nil
 	}
 	f := newFinder(m)
@@ -419,7 +420,7 @@ func (m *masker) whole(text []byte) *finder {
 	return f
 }
 
-// blot is s with asterisks in place of values.
+// blot returns s with asterisks in place of values.
 func (m *masker) blot(s string) string {
 	text := []byte(s)
 	if f := m.whole(text); f != nil {
@@ -428,7 +429,7 @@ func (m *masker) blot(s string) string {
 	return string(text)
 }
 
-// hide is s with the names of secrets in place of their values.
+// hide returns s with the names of secrets in place of their values.
 func (m *masker) hide(s string) string {
 	f := m.whole([]byte(s))
 	if f == nil {
@@ -453,7 +454,7 @@ type masked struct {
 	finder *finder
 	buf    []byte // clean up to ready; the rest may be the beginning of a value
 	ready  int
-	err    error // of from, given once buf is empty
+	err    error // error of from, or errHeld; returned once no clean bytes are left
 }
 
 func newMasked(from io.Reader, m *masker) *masked {
@@ -474,15 +475,15 @@ func (m *masked) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// maxHeld bounds the bytes that are kept because they may be a value: some forms
-// have blanks in them, and a server can send any number of blanks. The longest
-// value needs less, even if each of its characters is escaped.
+// maxHeld bounds the bytes that are kept because they may be a value: some forms may
+// contain blanks, and a server can send any number of blanks. The longest value needs less,
+// even if each of its characters is escaped.
 const maxHeld = 512 << 10
 
 var errHeld = fmt.Errorf("an answer goes on like the beginning of a secret for more than %d bytes", maxHeld)
 
-// fill reads once and sees how much of buf is clean. The possible beginning of a
-// value comes out only if the text ends with it.
+// fill reads from once and finds out how much of buf is clean. The possible beginning of a
+// value is returned only if the text ends with it.
 func (m *masked) fill() {
 	const step = 16 << 10
 	used := len(m.buf)

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// endless is a beginning and then the same byte for ever.
+// endless is a reader that returns a beginning and then the same byte forever.
 type endless struct {
 	begin string
 	byte  byte
@@ -30,7 +30,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestMaskedEndless reads what goes on like the beginning of a value for ever.
+// TestMaskedEndless reads texts that continue like the beginning of a value forever.
 func TestMaskedEndless(t *testing.T) {
 	const value = "ghp_abcdefghijklmnop"
 	m := newMasker([]mask{newMask("a", value)})
@@ -59,8 +59,8 @@ func TestMaskedEndless(t *testing.T) {
 	}
 }
 
-// TestMaskedTurns meets a search at each step: it takes the turn of its box and one of
-// the places of all, and gives both back.
+// TestMaskedTurns takes part in each step of a search: the search takes the turn of its box
+// and one of the places of all boxes, and releases both.
 func TestMaskedTurns(t *testing.T) {
 	const text = "is ghp_abcdefghijklmnop"
 	slots := searches
@@ -69,7 +69,7 @@ func TestMaskedTurns(t *testing.T) {
 	m := newMasker([]mask{newMask("a", "ghp_abcdefghijklmnop")})
 	turn := turns{make(chan struct{}), make(chan struct{})}
 	m.turn = turn
-	if out := m.blot("~~~~~~"); out != "~~~~~~" { // waits for nothing
+	if out := m.blot("~~~~~~"); out != "~~~~~~" { // nothing is searched
 		t.Errorf("output %q", out)
 	}
 	ended := make(chan string, 1)
@@ -77,7 +77,7 @@ func TestMaskedTurns(t *testing.T) {
 	for i, step := range []func() bool{
 		func() bool { return meets(turn.locked, ended) },
 		func() bool { return meets(searches, ended) },
-		func() bool { // gives the place back
+		func() bool { // releases the place
 			select {
 			case searches <- struct{}{}:
 				return true
@@ -102,13 +102,13 @@ func TestMaskedTurns(t *testing.T) {
 	}
 }
 
-// turns is a lock whose holders a test meets at each step.
+// turns is a lock that waits for the test at each step.
 type turns struct{ locked, unlocked chan struct{} }
 
 func (l turns) Lock()   { l.locked <- struct{}{} }
 func (l turns) Unlock() { l.unlocked <- struct{}{} }
 
-// meets reports whether a search comes to a step, and does not end before.
+// meets reports whether a search reaches a step before it ends.
 func meets(step chan struct{}, ended chan string) bool {
 	select {
 	case <-step:
@@ -118,7 +118,7 @@ func meets(step chan struct{}, ended chan string) bool {
 	}
 }
 
-// BenchmarkMasked measures what the search for a value costs a body.
+// BenchmarkMasked measures the cost of the search for a value in a body.
 func BenchmarkMasked(b *testing.B) {
 	page, err := os.ReadFile("http_test.go")
 	if err != nil {

@@ -2,31 +2,31 @@ package egress
 
 import "bytes"
 
-// opening is what a client's first bytes are the beginning of.
+// opening is the protocol with which a client's first bytes begin.
 type opening int
 
 const (
-	openingUnknown opening = iota // more bytes decide
+	openingUnknown opening = iota // more bytes are needed
 	openingTLS
 	openingHTTP
 	openingHTTP2  // the preface of HTTP/2 in the clear (RFC 9113, 3.4)
-	openingOpaque // neither
+	openingOpaque // neither TLS nor HTTP
 )
 
-// maxOpening bounds what is read before it must be clear what it is, in bytes:
-// a ClientHello, or the first line of a request.
+// maxOpening bounds, in bytes, what is read to find out the protocol: a ClientHello, or the
+// first line of a request.
 const maxOpening = maxHello
 
 // maxMethod bounds the method of a request, in bytes.
 const maxMethod = 32
 
-// blanks are what servers take for a blank in a request line. RFC 9112, 3
-// warns of all of them but the last four, at which Python's split parts too.
+// blanks are the characters that servers accept as a blank in a request line. RFC 9112, 3
+// warns of all of them except the last four, which also separate words for Python's split.
 const blanks = " \t\v\f\r\x1c\x1d\x1e\x1f"
 
-// openingOf says what the first bytes of a client are. Bytes that a lenient
-// server could take for TLS or HTTP count as that, so that the strict readers
-// see them and refuse them: a record of another type before the ClientHello, a
+// openingOf returns the protocol with which a client's first bytes begin. Bytes that a
+// lenient server could take for TLS or HTTP count as TLS or HTTP, so that the strict
+// readers see them and refuse them: a record of another type before the ClientHello, a
 // method in small letters, odd blanks, empty lines before the request.
 func openingOf(first []byte) opening {
 	if len(first) == 0 {
@@ -52,7 +52,7 @@ func openingOf(first []byte) opening {
 	return openingUnknown
 }
 
-// namesHTTP reports whether a line holds a version of HTTP, however written.
+// namesHTTP reports whether a line contains a version of HTTP, in any spelling.
 func namesHTTP(line []byte) bool {
 	const version = "http/"
 	for i := 0; i+len(version) < len(line); i++ {
@@ -63,10 +63,10 @@ func namesHTTP(line []byte) bool {
 	return false
 }
 
-// maybeRequest reports whether a line that has not ended yet may become a
-// request line: a token, a blank, anything. A NUL makes it none, unless the
-// token is of letters alone: so git's protocol begins (0032git-upload-pack
-// /p\0host=h\0), which sends no end of line and waits.
+// maybeRequest reports whether a line that has not ended yet may become a request line: a
+// token, a blank, then anything. A line with a NUL may not, unless its token consists of
+// letters alone. Git's protocol begins with such a line (0032git-upload-pack /p\0host=h\0),
+// sends no end of line and waits.
 func maybeRequest(line []byte) bool {
 	i := bytes.IndexAny(line, blanks)
 	method := line

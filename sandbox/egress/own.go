@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// ownFor is how long the host's addresses are believed. One that is new to the
-// host is known after that at the latest.
+// ownFor is how long a list of the host's addresses is used. A new address of the host is
+// known after this time at the latest.
 const ownFor = time.Second
 
 // ownAddrs are the addresses of the host itself. A server that listens there may
 // be meant for the host alone, even on a public address.
 type ownAddrs struct {
 	read func() ([]net.Addr, error)
-	keep time.Duration // ownFor, but for tests
+	keep time.Duration // ownFor, except in tests
 
 	mu    sync.Mutex
 	until time.Time
@@ -46,7 +46,7 @@ func (o *ownAddrs) has(addr netip.Addr) (bool, error) {
 	return o.addrs[addr], nil
 }
 
-// class is classify, with the host's own addresses taken from the public ones.
+// class is classify, except that the host's own addresses are not public.
 func (d *Door) class(addr netip.Addr) class {
 	c := classify(addr)
 	if !c.public {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// opaque relays bytes without a look.
+// opaque relays bytes without reading them.
 func (r *relay) opaque() error {
 	if r.requests() {
 		return r.refuse(r.rec, "requests", "the profile has rules about the requests to it, and what the connection begins with is no HTTP/1 request", "Use HTTP/1.1 in the clear, or TLS where the profile has tls: intercept.")
@@ -41,25 +41,25 @@ func (r *relay) first() (opening, error) {
 	if e := r.up.conn.SetReadDeadline(time.Time{}); e != nil && err == nil {
 		err = e
 	}
-	// A Refused that came while the server began to speak stays one.
+	// A *Refused is returned even if the server began to speak meanwhile.
 	if _, refused := errors.AsType[*Refused](err); spoke.Load() && !refused && (err != nil || r.up.in.Buffered() > 0 && kind != openingTLS) {
 		return openingOpaque, r.client.conn.SetReadDeadline(time.Time{})
 	}
 	return kind, err
 }
 
-// wake ends a read of the connection that blocks, or the next one.
+// wake ends a blocked read of the connection, or its next read.
 func wake(c net.Conn) {
 	c.SetReadDeadline(longAgo) //nolint:errcheck // a closed connection is awake
 }
 
-// peek reads as much of what the client sends as it takes to tell what it is,
-// and leaves it to be read. For its first byte the client has the time that
-// any silence has. Once spoke is set, a read that blocks is not for long.
+// peek reads as much of what the client sends as is needed to find out the protocol, and
+// leaves it in the buffer. The client may be silent before its first byte for as long as at
+// any other time. Once spoke is set, no read blocks for long.
 func (r *relay) peek(spoke *atomic.Bool) (opening, error) {
 	in := r.client.in
 	if _, err := in.Peek(1); err != nil {
-		if errors.Is(err, io.EOF) { // it wants to listen only, or nothing
+		if errors.Is(err, io.EOF) { // the client only listens, or sends nothing
 			return openingOpaque, nil
 		}
 		return openingUnknown, err

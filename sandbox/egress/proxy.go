@@ -28,15 +28,15 @@ func (d *Door) ServeProxy(l net.Listener) error {
 	})
 }
 
-// proxied is one connection to the proxy. Its requests may go to several hosts, one
-// after the other. For the caps, the policy and the records each change of the host
-// is a new connection.
+// proxied is one connection to the proxy. Its requests may go to several hosts, one after
+// the other. For the caps, the policy and the records, each change of the host is a new
+// connection.
 type proxied struct {
 	door   *Door
 	client *side
-	flow   *flow     // counts against the cap
-	keep   func()    // leaves the client's connection open when the flow ends
-	up     *exchange // to the host of the last request; nil without one
+	flow   *flow     // flow of the connection; counts against the caps
+	keep   func()    // makes the end of the flow leave the client's connection open
+	up     *exchange // connection to the host of the last request; nil if there is none
 }
 
 func (p *proxied) serve(ctx context.Context) {
@@ -62,7 +62,7 @@ func (p *proxied) hold(f *flow) {
 	p.flow, p.keep = f, func() { kept.Store(true) }
 }
 
-// drop ends the flow and its connection to a host.
+// drop ends the flow, and its connection to a host if it has one.
 func (p *proxied) drop(err error) {
 	p.flow.end(err)
 	if p.up != nil {
@@ -101,8 +101,8 @@ func (p *proxied) unreadable(err error) error {
 	return x.unreadable(err)
 }
 
-// fail answers that a connection was not made. It ends the flow first, because the
-// client may read the answer slowly.
+// fail reports to the client that a connection was not made, and returns err. It ends the
+// flow first, because the client may read the answer slowly.
 func (p *proxied) fail(err error) error {
 	if p.flow != nil {
 		p.keep()

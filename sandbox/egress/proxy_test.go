@@ -15,7 +15,7 @@ import (
 	"belljar.dev/policies"
 )
 
-// connected asks the proxy for a tunnel, and is its answer.
+// connected asks the proxy for a tunnel, and returns the connection and the answer.
 func (s *serving) connected(t testing.TB, target string, headers ...string) (net.Conn, *bufio.Reader, *http.Response, string) {
 	t.Helper()
 	c := reach(t, s.proxy)
@@ -49,7 +49,7 @@ func TestConnectRelays(t *testing.T) {
 		exchanged(t, c, "SSH-2.0-x\r\n", "SSH-2.0-x\r\n")
 		c.Close()
 	}
-	// As nc -X connect asks.
+	// The request that nc -X connect sends.
 	c := reach(t, s.proxy)
 	exchanged(t, c, "CONNECT "+at(site, s.port)+" HTTP/1.0\r\n\r\n", "HTTP/1.1 200 Connection established\r\n\r\n")
 	exchanged(t, c, "\x00raw", "\x00raw")
@@ -115,8 +115,8 @@ func TestConnectRefuses(t *testing.T) {
 	}
 }
 
-// TestTunnelIsJudgedInside has clients that ask the proxy for one host and the
-// tunnel for another.
+// TestTunnelIsJudgedInside has clients that ask the proxy for one host, and then another
+// host inside the tunnel.
 func TestTunnelIsJudgedInside(t *testing.T) {
 	w := newWeb(t)
 	s := serve(t, w.port, nil)
@@ -129,13 +129,13 @@ func TestTunnelIsJudgedInside(t *testing.T) {
 	if resp, body := readAnswer(t, in, "GET"); resp.StatusCode != 403 {
 		t.Errorf("got %s %q; want 403", resp.Status, body)
 	}
-	// A tunnel in the tunnel, to the proxy's own network.
+	// A tunnel inside the tunnel.
 	c, in, _, _ = s.connected(t, target, "Host: "+target)
 	io.WriteString(c, "CONNECT 127.0.0.1:22 HTTP/1.1\r\nHost: 127.0.0.1:22\r\n\r\n")
 	if resp, body := readAnswer(t, in, "CONNECT"); resp.StatusCode != 403 {
 		t.Errorf("got %s %q; want 403", resp.Status, body)
 	}
-	// TLS for another name.
+	// TLS inside the tunnel, for another name.
 	c, _, _, _ = s.connected(t, target, "Host: "+target)
 	if err := tls.Client(c, &tls.Config{ServerName: "other.example"}).Handshake(); err == nil {
 		t.Error("a handshake for another name went well")
@@ -195,8 +195,8 @@ func TestProxyForwardsURLs(t *testing.T) {
 	}
 }
 
-// TestProxyChangesHosts sends requests to two hosts on one connection, and
-// then has it become a tunnel.
+// TestProxyChangesHosts sends requests to two hosts on one connection, and then asks for a
+// tunnel on it.
 func TestProxyChangesHosts(t *testing.T) {
 	w := newWeb(t)
 	s := serve(t, w.port, func(cfg *Config) {
@@ -226,7 +226,8 @@ func TestProxyChangesHosts(t *testing.T) {
 	}
 }
 
-// TestProxySendsAgain has a server that closes what was kept for it.
+// TestProxySendsAgain has a server that closes connections which the proxy keeps for
+// further requests.
 func TestProxySendsAgain(t *testing.T) {
 	once := server(t, func(c net.Conn) {
 		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {

@@ -9,7 +9,7 @@ import (
 // Bounds of the attempts to read one place of a text.
 const (
 	maxNested   = 3  // levels of escapes, for example those of JSON in a URL in JSON
-	maxReading  = 64 // bytes of one reading
+	maxReading  = 64 // length of one reading in bytes
 	maxReadings = 12 // readings of one place
 	maxEntity   = 24 // letters of an HTML entity's name; entities of ASCII characters have fewer
 )
@@ -22,7 +22,7 @@ const (
 type readings struct {
 	list [2 * maxReadings]reading
 	size int
-	more bool // the text ends inside of what may be an escape
+	more bool // whether the text ends inside of what may be an escape
 
 	b     []byte
 	from  int // where b begins in the whole text
@@ -33,16 +33,16 @@ type readings struct {
 // reading is one way to read the bytes at a place: n of them stand for text.
 type reading struct {
 	text [utf8.UTFMax]byte
-	size int // of text; 0 if the bytes stand for nothing, for example a soft line break
-	n    int // bytes that were read
+	size int // length of text; 0 if the bytes stand for nothing, for example for a soft line break
+	n    int // number of bytes that were read
 }
 
-// chars are the characters that one place may stand for, at one level of escapes. They
-// are kept for the next read, which would find the same, unless b ended too early to
-// know them all.
+// chars are the characters that one place may stand for, at one level of escapes. They are
+// kept for the next read, which would find the same, unless b ended too early to find all
+// of them.
 type chars struct {
 	at   int // the place in the whole text, plus 1
-	run  int // in which b ended too early; 0 if it did not
+	run  int // the call of read in which b ended too early; 0 if b did not
 	size int
 	list [maxReadings]char
 }
@@ -50,13 +50,13 @@ type chars struct {
 // char is a character that was read.
 type char struct {
 	c   rune
-	end int // of what was read for it, in the whole text
+	end int // end of the bytes that were read for the character, in the whole text
 }
 
 // nothing is the character of an escape that stands for no character.
 const nothing = -1
 
-// opener are the bytes with which an escape may begin.
+// opener contains the bytes with which an escape may begin.
 var opener = [256]bool{'\\': true, '%': true, '&': true, '=': true, '+': true, 0xc2: true, 0xc3: true}
 
 // read finds the readings of the beginning of b, which is not empty and begins at
@@ -78,10 +78,10 @@ func (r *readings) read(b []byte, from int) {
 	}
 }
 
-// single reports whether no other escape begins inside of the one with which b begins.
-// That is nearly always so, and saves most of the work.
+// single reports whether no other escape begins inside of the escape with which b begins.
+// That is nearly always true, and saves most of the work.
 func single(b []byte) bool {
-	longest := 2 // bytes of most escapes, after the opener
+	longest := 2 // length of most escapes in bytes, after the opener
 	switch b[0] {
 	case '\\':
 		longest = len("U00000000")
@@ -101,7 +101,7 @@ func single(b []byte) bool {
 	return true
 }
 
-// add adds the readings of a character. One of Latin-1 may stand for the byte.
+// add adds the readings of a character. A character of Latin-1 may also stand for its byte.
 func (r *readings) add(c char) {
 	o := &r.list[r.size]
 	if o.size, o.n = 0, c.end-r.from; c.c <= 0xff {
@@ -117,7 +117,8 @@ func (r *readings) add(c char) {
 	}
 }
 
-// at returns the characters that may be read at i of the whole text.
+// at returns the characters that may be read at the place i of the whole text, through at
+// most deep levels of escapes.
 func (r *readings) at(i, deep int) []char {
 	if i >= r.from+len(r.b) {
 		r.more = true
@@ -154,10 +155,10 @@ func (p *chars) add(c rune, end int) {
 	}
 }
 
-// escape adds what an escape stands for; its opener was read.
+// escape adds the characters that an escape may stand for; its opener was read.
 func (r *readings) escape(to *chars, open byte, i, deep int) {
 	switch open {
-	case '+': // of a form
+	case '+': // a space in an HTML form
 		to.add(' ', i)
 		return
 	case '%', '=': // RFC 3986, 2.1, and RFC 2045, 6.7
@@ -178,20 +179,20 @@ func (r *readings) escape(to *chars, open byte, i, deep int) {
 			var name [maxEntity]byte
 			name[0] = byte(c.c)
 			r.entity(to, &name, 1, c.end, deep)
-		case open == '%' && c.c|0x20 == 'u': // of JavaScript's escape
+		case open == '%' && c.c|0x20 == 'u': // JavaScript's escape function
 			r.number(to, byte4, 0, 0, c.end, deep)
 		case open == '=':
 			r.lineEnd(to, c, deep)
-		case open >= 0xc2 && 0x80 <= c.c && c.c < 0xc0: // two bytes of UTF-8 for one of Latin-1
+		case open >= 0xc2 && 0x80 <= c.c && c.c < 0xc0: // two bytes of UTF-8 for one character of Latin-1
 			to.add(rune(open&3)<<6|c.c&0x3f, c.end)
 		}
 	}
 }
 
-// number is the form of a number.
+// number describes how a number in an escape is written.
 type number struct {
 	base        rune
-	least, most rune // digits
+	least, most rune // number of digits
 	end         rune // the character that must follow; 0 if any may
 }
 
@@ -247,7 +248,7 @@ func (r *readings) backslash(to *chars, c char, deep int) {
 	switch {
 	case c.c|0x20 == 'x':
 		r.number(to, byte2, 0, 0, c.end, deep)
-	case c.c|0x20 == 'u': // names of headers change in case
+	case c.c|0x20 == 'u': // the case of letters changes in names of headers
 		r.number(to, byte4, 0, 0, c.end, deep)
 		r.number(to, byte8, 0, 0, c.end, deep)
 		for _, c := range r.at(c.end, deep) {

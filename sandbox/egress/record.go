@@ -12,34 +12,36 @@ import (
 	"belljar.dev/policies"
 )
 
-// maxShown and maxLine bound what a message repeats of a call, and a message,
-// in characters.
+// maxShown bounds the text of a call that a message repeats, and maxLine bounds a message,
+// both in characters.
 const (
 	maxShown = 120
 	maxLine  = 600
 )
 
-// Record is what became of one connection, of one HTTP request on a
-// connection, or of one name that was asked for and refused.
+// Record describes one connection, one HTTP request on a connection, or one look-up of a
+// name that was refused.
 type Record struct {
-	Time     time.Time // of the start
-	Tenant   string    // of the box; filled in by the owner of the door
-	Profile  string
-	Proto    string         // "tcp", "http", "tls" or "dns"
-	Host     policies.Host  // that the box wants to reach; zero if not known
-	Addr     netip.AddrPort // that the door dialled, or that the box dialled where it stands for no name; may be invalid
+	Time    time.Time // start of the connection, request or look-up
+	Tenant  string    // tenant of the box; set by the owner of the door
+	Profile string
+	Proto   string        // "tcp", "http", "tls" or "dns"
+	Host    policies.Host // host that the box wants to reach; zero if not known
+	// address that the door dialled, or that the box dialled if it stands for no name; may
+	// be invalid
+	Addr     netip.AddrPort
 	Port     uint16
-	Method   string // of a request
-	Path     string // of a request, without the query
+	Method   string // method of a request
+	Path     string // path of a request, without the query
 	Allowed  bool
-	Rule     string // what decided
-	Reason   string // why it was refused, or how it ended if it failed
-	Instead  string // for the agent: what is allowed, or what to do; may be empty
+	Rule     string // rule that decided
+	Reason   string // why it was refused, or why it failed; empty otherwise
+	Instead  string // advice for the agent: what is allowed, or what to do; may be empty
 	Sent     int64  // bytes out of the box
-	Received int64  // bytes into it
+	Received int64  // bytes into the box
 	Took     time.Duration
 	Secret   string // name of the secret that was added
-	Count    int    // of Blocked: how often it happened; else 0
+	Count    int    // number of equal refusals, in the result of Blocked; otherwise 0
 }
 
 // Refused is the error for a connection, request or name that the door refused.
@@ -50,7 +52,8 @@ func (r *Refused) Error() string {
 	return policies.Clip(fmt.Sprintf("%s: refused: %s", r.Record.what(), r.Record.Reason), maxLine)
 }
 
-// ByLimit reports whether a limit was reached, and not that the policy allows no such thing.
+// ByLimit reports whether the cause of the refusal is a limit that was reached, and not the
+// policy.
 func (r *Refused) ByLimit() bool { return r.Record.Rule == ruleLimits }
 
 // Refusal returns the text of Block, or "" for an allowed record.
@@ -103,8 +106,9 @@ func (d *Door) record(r Record) {
 	}
 }
 
-// recordSome is record for refusals that a box can cause as often as it likes:
-// Blocked counts all of them, the callback gets one of each kind in a while.
+// recordSome is record for refusals that a box can cause as often as it likes: Blocked
+// counts all of them, but Config.Record is called once for each kind in each period of
+// throttleFor.
 func (d *Door) recordSome(kind string, r Record) {
 	r.Profile = d.cfg.Profile
 	d.blocked.add(r)
@@ -113,10 +117,10 @@ func (d *Door) recordSome(kind string, r Record) {
 	}
 }
 
-// maxInstead bounds how many hosts a refusal names that are allowed.
+// maxInstead bounds the allowed hosts that a refusal names.
 const maxInstead = 3
 
-// instead names allowed hosts, for the refusal of another one.
+// instead returns a text that names allowed hosts, for the refusal of another host.
 func instead(e *policies.Egress) string {
 	var hosts []string
 	for _, r := range e.Allow {
@@ -149,12 +153,12 @@ func (d *Door) refuseVerdict(snap *snapshot, rec Record, v policies.EgressVerdic
 	return &Refused{Record: rec}
 }
 
-// turnAway records a connection that got no slot.
+// turnAway records a connection for which begin returned an error.
 func (d *Door) turnAway(err error, addr netip.AddrPort) {
 	if refused, ok := errors.AsType[*Refused](err); ok {
 		rec := refused.Record
 		rec.Addr, rec.Port = addr, addr.Port()
-		rec.Host, _ = d.names.name(addr.Addr().Unmap()) // without a name the record has the address
+		rec.Host, _ = d.names.name(addr.Addr().Unmap()) // if the address has no name, the record contains only the address
 		d.recordSome(rec.Reason, rec)
 	}
 }
