@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// entrance is a listener of a box that can report whether connections wait in
-// its queue. The kernel completes a connection before anybody accepts it, so a
-// command can connect and end before the door knows of the connection.
+// entrance is a listener of a box that can report whether connections wait in its queue.
+// The kernel completes a connection before it is accepted, so a command can connect and end
+// before the door knows of the connection.
 type entrance struct {
 	*net.TCPListener
-	file *os.File // the same socket: a listener of package net lets nobody wait for its queue
+	file *os.File // the same socket: a listener of package net has no way to wait for its queue
 	raw  syscall.RawConn
-	idle atomic.Bool // the queue was empty, and every later connection is still in it
+	idle atomic.Bool // whether the queue was empty, and every later connection is still in it
 }
 
 func newEntrance(l net.Listener) (*entrance, error) {
@@ -63,11 +63,11 @@ func (e *entrance) Accept() (net.Conn, error) {
 	return e.TCPListener.Accept()
 }
 
-// pending reports whether a connection waits, or was taken just now.
+// pending reports whether a connection waits, or was accepted just now.
 func (e *entrance) pending() bool {
 	waits := false
 	if err := e.raw.Control(func(fd uintptr) { waits = queued(fd) }); err != nil {
-		return false // it is closed
+		return false // the entrance is closed
 	}
 	return waits || !e.idle.Load() // in this order: see Accept
 }
@@ -80,8 +80,8 @@ func queued(fd uintptr) bool {
 	return err != nil || info.Unacked > 0
 }
 
-// settling bounds the wait for the door's decisions about connections. They
-// take this long only while names are looked up or the host is busy.
+// settling bounds the wait for the door's decisions about connections. The decisions take
+// this long only while names are looked up or the host is busy.
 const settling = time.Second
 
 // settle waits until the door has decided about all connections made so far, so

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A connection is pending from when it is made until whoever has accepted it
-// accepts again.
+// A connection is pending from the time when it is made until the server that accepted it
+// calls Accept again.
 func TestEntrance(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

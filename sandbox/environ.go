@@ -12,7 +12,7 @@ import (
 // SearchPath is the PATH of a box whose image and grant have none of their own.
 const SearchPath = "/usr/local/sbin:/usr/local/bin:/usr/local/go/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// boxEnv is the environment of a box's commands: built, never inherited. The
+// boxEnv returns the environment of a box's commands. It is built, never inherited. The
 // variables of the profile replace those of the image.
 func boxEnv(grant policies.Grant, image *images.Tree, intercepted bool) []string {
 	env := map[string]string{
@@ -31,7 +31,7 @@ func boxEnv(grant policies.Grant, image *images.Tree, intercepted bool) []string
 	return environ(env)
 }
 
-// environ is variables as a program is given them.
+// environ returns variables in the form in which a program gets them, NAME=value.
 func environ(vars map[string]string) []string {
 	env := make([]string, 0, len(vars))
 	for name, value := range vars {

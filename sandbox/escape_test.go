@@ -30,23 +30,24 @@ profiles:
     limits: {memory: 256MiB, pids: 128, tmp: 128MiB, wall: 1m}
 `
 
-// TestEscape tries every probe in both worlds: outside it must get through, or
-// it shows nothing, and in a box it must not. Those that only root can carry
-// out are no part of an ordinary user's list.
+// TestEscape tries every probe in both worlds: outside it must get through, because it
+// shows nothing otherwise, and in a box it must not. For an ordinary user it leaves out the
+// probes that only root can carry out.
 func TestEscape(t *testing.T) {
 	testEscape(t, "small", false, func(escape.Probe) bool { return true })
 }
 
-// TestEscapeAfterParking repeats TestEscape in boxes that were parked and built again. It leaves out the
-// limits, since the cgroups stay, and the runs outside, where nothing is parked.
+// TestEscapeAfterParking repeats TestEscape in boxes that were parked and built again. It
+// leaves out the limits, because the cgroups stay, and the runs outside, where nothing is
+// parked.
 func TestEscapeAfterParking(t *testing.T) {
 	if !parks() {
-		return // no box is built once more
+		return // no box is built a second time
 	}
 	testEscape(t, "small", true, func(p escape.Probe) bool { return p.Category != escape.Resources })
 }
 
-// TestEscapeByDoor tries what is about the network in boxes that have a way out.
+// TestEscapeByDoor tries the network probes in boxes that have a way out.
 func TestEscapeByDoor(t *testing.T) {
 	testEscape(t, "door", false, func(p escape.Probe) bool { return p.Category == escape.Network })
 }
@@ -110,7 +111,7 @@ func testEscape(t *testing.T, profile string, parked bool, wanted func(escape.Pr
 	}
 }
 
-// busy reports whether something runs in a box.
+// busy reports whether a job runs in a box.
 func busy(b *sandbox.Box) bool {
 	return slices.ContainsFunc(b.Jobs(), func(j *sandbox.Job) bool { return j.Status() == sandbox.Running })
 }

@@ -10,9 +10,9 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// A program that starts boxes calls sandbox.Init first thing in its main: the
-// helpers of a supervisor are the same program. (The TestMain of this package
-// does so for this example.)
+// A program that starts boxes calls sandbox.Init first in its main, because the helpers of
+// a supervisor are the same program. (The TestMain of this package does so for this
+// example.)
 func Example() {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -21,7 +21,7 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 
-	// A grant says what a box holds, and only a policy makes one.
+	// A grant says what a box may use, and only a policy makes a grant.
 	policy, err := policies.Parse("policy.yaml", []byte(`
 version: 1
 defaults: {decision: allow}
@@ -35,7 +35,7 @@ profiles:
 	script := "echo hello > note; cat /etc/shadow 2>/dev/null || echo no secrets; (exec 3<>/dev/tcp/192.0.2.1/80) 2>/dev/null || echo no network"
 	decision := policy.Decide(policies.Facts{Tenant: "local", Tool: "Bash", Command: script})
 
-	// The supervisor owns all boxes. Close ends them and all that runs in them.
+	// The supervisor owns all boxes. Close ends them and everything that runs in them.
 	supervisor, err := sandbox.New(sandbox.Config{Workspace: dir})
 	if err != nil {
 		fmt.Println(err)
@@ -49,7 +49,7 @@ profiles:
 		return
 	}
 
-	// A command that fails, or runs too long, is a Result. An error says that it
+	// A command that fails, or runs too long, is a Result. An error says that the command
 	// did not run.
 	result, err := box.Run(ctx, sandbox.Cmd{Grant: decision.Grant, Shell: script, Timeout: 10 * time.Second})
 	if err != nil {

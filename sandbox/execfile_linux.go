@@ -18,31 +18,29 @@ import (
 	"belljar.dev/policies"
 )
 
-// A program is not always the one that execve(2) is given: the kernel starts the
-// interpreter that the first line of a script names, links lead to programs of
-// another name, and the loader of shared libraries starts what its words name.
-// So the file is looked at too, from outside and with the caller's own root and
-// directory. Like the words, it may be changed before the kernel
-// reads it again.
+// The program that starts is not always the one that execve(2) names: the kernel starts the
+// interpreter that the first line of a script names, links lead to programs of another
+// name, and the loader of shared libraries starts the program that its words name. So the
+// supervisor also looks at the file, from outside and with the caller's own root and
+// directory. Like the words, the file may be changed before the kernel reads it again.
 
 const (
-	// maxFollowed is how many programs start one another at most: the kernel
-	// gives up with ELOOP after five interpreters (fs/exec.c), and a loader
-	// may stand before each.
+	// maxFollowed is how many programs may start one another: the kernel gives up with
+	// ELOOP after five interpreters (fs/exec.c), and a loader may stand before each.
 	maxFollowed = 12
 
-	// scriptHead is how much of a script the kernel reads, BINPRM_BUF_SIZE.
+	// scriptHead is how many bytes of a script the kernel reads, BINPRM_BUF_SIZE.
 	scriptHead = 256
 )
 
-// errUnread says that a file can be executed and not be read.
+// errUnread is returned for a file that can be executed but not read.
 var errUnread = errors.New("its file can be executed but not read, so it is not known whether it is a script")
 
 // follow completes an exec with the file that it leads to, and with the program
 // that is started in its place. The error is ENOENT, ENOTDIR or EACCES if the
 // kernel would not find a file either.
 func (f *execFiles) follow(pid int, at execPlace, e *policies.Exec) error {
-	searched := false // by a loader, among its libraries
+	searched := false // whether a loader looks for the name among its libraries
 	for range maxFollowed {
 		head, target, err := f.headOf(pid, at)
 		switch {
@@ -60,8 +58,8 @@ func (f *execFiles) follow(pid int, at execPlace, e *policies.Exec) error {
 			if next, err = loaded(e); err != nil {
 				return err
 			}
-			// That of glibc looks for a bare name among its libraries; that of musl
-			// takes it from the working directory, as the kernel does in a script.
+			// The loader of glibc looks for a bare name among its libraries. That of musl
+			// takes the name from the working directory, like the kernel for a script.
 			searched = next != nil && !strings.Contains(next.Path, "/")
 		}
 		if next == nil {
@@ -80,8 +78,8 @@ type execPlace struct {
 	name string
 }
 
-// lookAt reads the beginning of the file that a process means, and the path of the
-// file itself.
+// lookAt returns the beginning of the file that a process means, and the path of the file
+// itself.
 func (f *execFiles) lookAt(pid int, at execPlace) (head []byte, target string, err error) {
 	fd, readable, err := f.openFor(pid, at.dir, at.name)
 	if err != nil {
@@ -103,7 +101,7 @@ func headOfOpen(fd int, readable bool) (head []byte, target string, err error) {
 	}
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return nil, target, nil // is not executed
+		return nil, target, nil // the kernel does not execute it
 	case !readable && policies.OfSystem(target):
 		return nil, target, nil // no box has written it
 	case !readable:
@@ -157,7 +155,7 @@ func (f *execFiles) openFor(pid, dir int, name string) (fd int, readable bool, e
 		if !errors.Is(err, unix.EXDEV) {
 			return fd, readable, err
 		}
-		// It leads out of the directory: the path of that is needed.
+		// The name leads out of the directory, so the directory's path is needed.
 		from, err := pathIn(root, at)
 		if err != nil {
 			return 0, false, err
@@ -181,7 +179,7 @@ func openEither(open func(flags uint64) (int, error)) (fd int, readable bool, er
 	return fd, err == nil, err
 }
 
-// pathIn returns the path of a directory below a root, if it is below it.
+// pathIn returns the path of dir below root. It fails if dir is not below root.
 func pathIn(root, dir int) (string, error) {
 	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", dir))
 	if err != nil {
@@ -189,7 +187,7 @@ func pathIn(root, dir int) (string, error) {
 	}
 	fd, err := openat2(root, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT})
 	if err != nil {
-		// Not wrapped: for ENOENT the program itself would be reported missing.
+		// Not wrapped: with ENOENT, the program itself would be reported as missing.
 		return "", errors.New("its directory cannot be found: " + err.Error())
 	}
 	defer unix.Close(fd)
@@ -211,7 +209,7 @@ func script(e *policies.Exec, head []byte) *policies.Exec {
 	if !isScript(head) {
 		return nil
 	}
-	var buf [scriptHead]byte // zeroes behind a short file, as in the kernel
+	var buf [scriptHead]byte // zeroes after a short file, as in the kernel
 	copy(buf[:], head)
 	all := buf[2:]
 	line := all[:len(all)-1] // the kernel writes the end of the line into the last byte
@@ -240,8 +238,8 @@ func script(e *policies.Exec, head []byte) *policies.Exec {
 	return &policies.Exec{Path: string(name), Argv: argv, Cut: e.Cut}
 }
 
-// loaders are names of the loader of shared libraries, ld.so(8), of glibc and of
-// musl, which is its C library too.
+// loaders are names of ld.so(8), the loader of shared libraries: of glibc, and of musl,
+// whose loader is also its C library.
 var loaders = []string{"ld.so*", "ld-*.so*", "ld64.so*", "libc.so", "libc.musl-*.so*"}
 
 func isLoader(file string) bool {
@@ -252,8 +250,8 @@ func isLoader(file string) bool {
 	})
 }
 
-// loaded returns what a loader of shared libraries starts, if e runs one with a
-// program, or nil.
+// loaded returns the program that a loader of shared libraries starts, or nil if e runs no
+// loader, or a loader without a program.
 func loaded(e *policies.Exec) (*policies.Exec, error) {
 	if !isLoader(e.Path) && !isLoader(e.Target) {
 		return nil, nil //nolint:nilnil // documented
@@ -283,7 +281,7 @@ func loaded(e *policies.Exec) (*policies.Exec, error) {
 	return started(e, words, name), nil
 }
 
-// started returns what a loader starts: the words after its options.
+// started returns the program that a loader starts: the words after its options.
 func started(e *policies.Exec, words []string, name string) *policies.Exec {
 	if len(words) == 0 {
 		return nil
@@ -295,10 +293,10 @@ func started(e *policies.Exec, words []string, name string) *policies.Exec {
 	return &policies.Exec{Path: words[0], Argv: argv, Cut: e.Cut}
 }
 
-// headOf is lookAt, or what that said of the name a moment ago. It is remembered
-// where the name, each link on the way and the file lie in one tree that no box
-// can write: what is mounted over a part of it is another mount, and a link that
-// leads out of it is not followed.
+// headOf is lookAt, or what it returned for the same name at most knownFor ago. The result
+// is remembered if the name, each link on the way and the file are in one tree that no box
+// can write: a mount over a part of the tree is another mount, and a link that leads out of
+// the tree is not followed.
 func (f *execFiles) headOf(pid int, at execPlace) (head []byte, target string, err error) {
 	dir, rest, ok := f.tree(at.name)
 	if !ok {
@@ -311,7 +309,7 @@ func (f *execFiles) headOf(pid int, at execPlace) (head []byte, target string, e
 	fd, readable, err := openEither(func(flags uint64) (int, error) {
 		return openat2(dir, rest, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_MAGICLINKS})
 	})
-	if err != nil { // of a link or a mount that leads elsewhere, for example
+	if err != nil { // for example, a link or a mount leads elsewhere
 		return f.lookAt(pid, at)
 	}
 	defer unix.Close(fd)

@@ -12,7 +12,7 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// touchPolicy allows everything but touch, and refuses to push.
+// touchPolicy denies touch and git push, and allows everything else.
 const touchPolicy = `version: 1
 defaults: {decision: allow, profile: p}
 profiles:
@@ -31,10 +31,10 @@ func touchGrant(t testing.TB, mode string) policies.Grant {
 	return p.Decide(policies.Facts{Tenant: "t", Session: "s", Tool: "Bash", Command: "true"}).Grant
 }
 
-// loader is the loader of this machine's shared libraries, as a shell finds it.
+// loader is a line of shell that sets LD to the loader of this machine's shared libraries.
 const loader = `LD=$(ls /lib64/ld-linux-x86-64.so.2 /lib/ld-linux-aarch64.so.1 /lib/ld-musl-*.so.1 2>/dev/null | head -n 1); `
 
-// TestExecFiles starts a program that is denied by a file that is not called so.
+// TestExecFiles starts a denied program through a file of another name.
 func TestExecFiles(t *testing.T) {
 	testenv.Need(t, testenv.Python)
 	for _, f := range []struct{ name, script string }{
@@ -74,7 +74,7 @@ os.write(fd, b'#!/usr/bin/touch $F\n'); os.execve(fd, ['x'], {})"; [ $? != 69 ] 
 				b, _ := openBox(t, touchGrant(t, mode))
 				r, out := shell(t, b, `rm -rf /tmp/w; mkdir /tmp/w; cd /tmp/w; export F=/tmp/w/made; `+f.script+` ; [ -e $F -a ! -s $F ] && echo MADE; true`)
 				if strings.Contains(out, "NO MEMFD") {
-					return // boxes without a bound on memory have none
+					return // boxes without a bound on memory have no memfd
 				}
 				made := strings.Contains(out, "MADE")
 				seen := slices.ContainsFunc(r.Execs.List, func(e sandbox.Exec) bool {
@@ -99,7 +99,7 @@ os.write(fd, b'#!/usr/bin/touch $F\n'); os.execve(fd, ['x'], {})"; [ $? != 69 ] 
 	}
 }
 
-// TestExecFilesGoOn starts by such files what nobody refuses.
+// TestExecFilesGoOn starts allowed programs through such files.
 func TestExecFilesGoOn(t *testing.T) {
 	b, _ := openBox(t, execGrant(t, "enforce"))
 	_, out := shell(t, b, `cd /tmp; mkdir w; cd w; `+loader+`
@@ -110,15 +110,15 @@ func TestExecFilesGoOn(t *testing.T) {
 	want := []string{"one a", "one b", "one c", "two", "three", "four", "127", "126", "0", "127", "0"}
 	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(out), "\n"), func(s string) bool { return strings.Contains(s, ": ") })
 	if len(lines) == len(want) && lines[9] == "126" {
-		lines[9] = "127" // other versions of bash say so of a missing interpreter
+		lines[9] = "127" // other versions of bash report this for a missing interpreter
 	}
 	if !slices.Equal(lines, want) {
 		t.Errorf("output %q, want %q", out, want)
 	}
 }
 
-// TestRandomExecs leads to a denied program by random chains of scripts, links
-// and loaders.
+// TestRandomExecs starts a denied program through random chains of scripts, links and
+// loaders.
 func TestRandomExecs(t *testing.T) {
 	cases, r := testenv.Cases(t, 40)
 	seed := r.Uint64()
@@ -144,15 +144,15 @@ func TestRandomExecs(t *testing.T) {
 	}
 }
 
-// execChain is a script that makes the file m followed by n by way of up to five
-// files, each of which leads to the one before.
+// execChain returns a script that makes the file m followed by n, through a chain of up to
+// five files, each of which leads to the one before it.
 func execChain(r *rand.Rand, n int) string {
 	var b strings.Builder
 	at, args, binary := "/usr/bin/touch", fmt.Sprintf("m%d", n), true
 	for i := range 1 + r.IntN(5) {
 		name := fmt.Sprintf("f%d.%d", n, i)
 		switch kind := r.IntN(4); {
-		case kind == 0 && args != "" && !strings.Contains(at, " "): // a script keeps one word
+		case kind == 0 && args != "" && !strings.Contains(at, " "): // a script passes on only one word
 			fmt.Fprintf(&b, "printf '#!%s%s %s\\n' > %s; chmod +x %s; ", []string{"", " ", "\t "}[r.IntN(3)], at, args, name, name)
 			args, binary = "", false
 		case kind == 1 && args == "" && !binary:

@@ -12,11 +12,12 @@ import (
 	"belljar.dev/sandbox/seccomp"
 )
 
-// How the programs that a box starts are seen, in order:
+// The programs that a box starts are seen in these steps:
 //
 //  1. the init installs a filter that makes each execve(2) and execveat(2) wait
-//     for an answer, and sends the other end, the listener, to the supervisor
-//     (seccomp_unotify(2)); all that it starts inherits the filter;
+//     for an answer, and sends the listener, which receives these calls and
+//     answers them, to the supervisor (seccomp_unotify(2)); all that the init
+//     starts inherits the filter;
 //  2. the init's own execs carry a random number in an argument that execve(2)
 //     does not use, and pass the filter: they start the command of the call, which
 //     the policy has already judged. So a single command costs nothing extra;
@@ -41,20 +42,20 @@ func (p *plan) watch(b *builder) {
 	}
 	listener := b.Call(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, b.program(p.watcher)).Save()
 	b.handOver(boxinit.ListenerReply(), listener)
-	// When the supervisor closes its copy too, every exec fails with ENOSYS.
+	// If the supervisor closes its copy too, every exec fails with ENOSYS.
 	b.Call(unix.SYS_CLOSE, listener)
 }
 
 // listens says whether this host can show the programs that boxes start.
 type listens struct {
 	err      error // why execs cannot be seen; nil if they can
-	killable bool  // only fatal signals wake a process that waits for an answer (Linux 5.19)
+	killable bool  // whether only fatal signals wake a process that waits for an answer (Linux 5.19)
 }
 
-// ptraceScope says which processes may read another one (yama(7)).
+// ptraceScope is the file that says which processes may read another process (yama(7)).
 const ptraceScope = "/proc/sys/kernel/yama/ptrace_scope"
 
-// execSupport tries it once and remembers the result.
+// execSupport tries whether execs can be seen, once, and remembers the result.
 var execSupport = sync.OnceValue(func() listens {
 	l := listens{}
 	sizes := notifySizes{}
@@ -78,7 +79,7 @@ var execSupport = sync.OnceValue(func() listens {
 		l.err = fmt.Errorf("process_vm_readv: %w", err)
 		return l
 	}
-	// A kernel that knows the flag complains about the missing program instead.
+	// A kernel that knows the flags fails with EFAULT, because no filter program is given.
 	const flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, 0)
 	l.killable = errors.Is(errno, unix.EFAULT)

@@ -17,30 +17,30 @@ import (
 	"belljar.dev/sandbox/rawsys"
 )
 
-// execFiles looks up the files of programs, for one init of a box. A box mostly
-// starts the same few programs of the host, which it cannot write. So execFiles
-// remembers for a moment where such a name leads.
+// execFiles looks up the files of programs, for one init of a box. A box mostly starts the
+// same few programs of the host, which it cannot write. So execFiles remembers for knownFor
+// where such a name leads.
 type execFiles struct {
-	// one says that all processes of the box have the same root and mounts, so
-	// that those of the first that asks can be kept.
+	// one says that all processes of the box have the same root and mounts, so that the
+	// root and the trees of the first process can be kept for all.
 	one   bool
 	trees []string          // plan.unwritten
-	root  int               // of the box, or -1
-	dirs  map[string]int    // the trees that are open, by name
-	links map[string]string // to them, from the box's root
+	root  int               // descriptor of the box's root, or -1
+	dirs  map[string]int    // descriptors of the trees that are open, by name
+	links map[string]string // links from the box's root to the trees, by name
 	known map[string]knownFile
 }
 
 // knownFile is the file that a name leads to.
 type knownFile struct {
 	target string
-	head   []byte // of a script; nil for another file
+	head   []byte // beginning of a script; nil for another file
 	until  time.Time
 }
 
 const (
-	// knownFor is how long a file is remembered. No box can change it, but the
-	// host may: by an upgrade of a package.
+	// knownFor is how long a file is remembered. No box can change the file, but the host
+	// may, for example by an upgrade of a package.
 	knownFor = time.Second
 
 	// Bounds of what is remembered for a box.
@@ -48,10 +48,10 @@ const (
 	maxKnownName = 256
 )
 
-// newExecFiles is for a box with that plan. Where each command has mounts of its
-// own nothing can be kept: those of one that is gone fall apart, so that what was
-// mounted over a file does not hide it any more. A browser's sandbox may change
-// its root, chroot(2). No other process of a box may, see package seccomp.
+// newExecFiles returns the execFiles of a box with that plan. If each command has mounts of
+// its own, nothing can be kept: the mounts of a command that has ended fall apart, so that
+// a mount over a file does not hide it any more. A browser's sandbox may change its root,
+// chroot(2). No other process of a box may, see package seccomp.
 func newExecFiles(p *plan, written ...string) *execFiles {
 	f := &execFiles{one: !p.nested && p.nests == 0, root: -1}
 	if f.one {
@@ -60,11 +60,10 @@ func newExecFiles(p *plan, written ...string) *execFiles {
 	return f
 }
 
-// unwritten are the directories of programs that are the host's own and that no
-// process of the box can change: what lies in them, on the same mount, stays the
-// same for all of the box's life. The paths in written are of the host and are
-// written by boxes, as is what the box itself mounts writable: a tree that holds
-// one of them, or lies in one, is left out.
+// unwritten returns the directories of the host's own programs that no process of the box
+// can change: the files in them, on the same mount, stay the same for the whole life of the
+// box. Boxes write the paths in written, which are paths of the host, and what the box
+// mounts writable. A tree that contains one of these, or is inside one, is left out.
 func (p *plan) unwritten(written ...string) []string {
 	for _, m := range p.mounts {
 		if m.writable || m.scratch {
@@ -78,7 +77,7 @@ func (p *plan) unwritten(written ...string) []string {
 		}
 		real, err := filepath.EvalSymlinks(w)
 		for ; errors.Is(err, fs.ErrNotExist); real, err = filepath.EvalSymlinks(w) {
-			w = filepath.Dir(w) // it will be made there
+			w = filepath.Dir(w) // the directory will be made there
 		}
 		if err != nil {
 			return nil
@@ -93,7 +92,7 @@ func (p *plan) unwritten(written ...string) []string {
 			slices.ContainsFunc(p.mounts, func(o mount) bool { return o.target == dir && o.source != dir }) {
 			continue
 		}
-		// For a link, written has the name of the directory that it leads to.
+		// For a link, written contains the directory that the link leads to.
 		if real, err := filepath.EvalSymlinks(dir); err == nil && real == dir {
 			trees = append(trees, dir)
 		}
@@ -101,17 +100,18 @@ func (p *plan) unwritten(written ...string) []string {
 	return trees
 }
 
-// enter opens the root and trees of a box, through the first process that asks.
+// enter opens the root and trees of a box, through the first process that executes a
+// program.
 func (f *execFiles) enter(listener int, n *notification) {
 	if !f.one || f.root >= 0 {
 		return
 	}
 	root, err := openRoot(int(n.pid))
 	if err != nil {
-		return // each is asked for its own
+		return // the root of each process is then opened separately
 	}
-	// The process may have ended, and its pid may now be that of a process with
-	// the host's root. It exists as long as it waits for the answer.
+	// The process may have ended, and its pid may now be that of a process with the host's
+	// root. As long as the notification is valid, the process exists.
 	if rawsys.Ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)) != nil {
 		unix.Close(root)
 		return
@@ -141,7 +141,7 @@ func (f *execFiles) enter(listener int, n *notification) {
 	}
 }
 
-// closedMount reports whether nobody can write through a mount.
+// closedMount reports whether a mount is read-only.
 func closedMount(fd int) bool {
 	var st unix.Statfs_t
 	return unix.Fstatfs(fd, &st) == nil && st.Flags&unix.ST_RDONLY != 0
@@ -158,7 +158,7 @@ func (f *execFiles) close() {
 	f.root, f.dirs, f.links, f.known = -1, nil, nil, nil
 }
 
-// rootOf opens the root of a process. The caller must close what is its own.
+// rootOf opens the root of a process. The caller must close fd if own is set.
 func (f *execFiles) rootOf(pid int) (fd int, own bool, err error) {
 	if f.root >= 0 {
 		return f.root, false, nil
@@ -171,8 +171,8 @@ func openRoot(pid int) (int, error) {
 	return unix.Open(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }
 
-// tree returns the open tree in which a name lies, and the rest of the name; no tree
-// for a name that may mean what a box can change.
+// tree returns the open tree in which a name is, and the rest of the name. ok is false for
+// a name that may lead to something that a box can change.
 func (f *execFiles) tree(name string) (dir int, rest string, ok bool) {
 	if len(f.dirs) == 0 || len(name) > maxKnownName || !policies.OfSystem(name) {
 		return -1, "", false

@@ -13,12 +13,12 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// changeable are two names of one directory of a box: that under which it is
-// written, and that under which what lies in it is executed.
+// changeable has two names of one directory of a box: the name under which it is written,
+// and the name under which its files are executed.
 type changeable struct{ written, executed string }
 
-// changeables makes directories that a box can change and that it finds among the
-// programs of the system: the policy's list of what is mounted, and their names.
+// changeables makes directories that a box can change, and that it finds among the programs
+// of the system. It returns the mounts for the policy, and the names of the directories.
 func changeables(t *testing.T) (mounts string, all []changeable) {
 	t.Helper()
 	var places []string
@@ -48,9 +48,9 @@ func changeables(t *testing.T) (mounts string, all []changeable) {
 	}
 }
 
-// TestRandomExecsChange has a box execute a harmless program and then, by the same
-// name and at once, one that is denied: the kind of the first one must not be
-// remembered of any name that leads to a file that a box can change.
+// TestRandomExecsChange has a box execute a harmless program and then, immediately and by
+// the same name, a denied one. If the name leads to a file that a box can change, the
+// supervisor must not remember the first file.
 func TestRandomExecsChange(t *testing.T) {
 	cases, r := testenv.Cases(t, 40)
 	mounts, places := changeables(t)
@@ -93,8 +93,8 @@ func TestRandomExecsChange(t *testing.T) {
 	}
 }
 
-// changedProgram is a script that executes a file as something harmless, and then
-// as what makes the file n.
+// changedProgram returns a script that executes a file as something harmless, and then as a
+// program that makes the file n.
 func changedProgram(r *rand.Rand, places []changeable, n int) string {
 	place := places[r.IntN(len(places))]
 	name := fmt.Sprintf("f%d", n)
@@ -109,7 +109,7 @@ func changedProgram(r *rand.Rand, places []changeable, n int) string {
 	fmt.Fprintf(&b, "cd %s; ", place.written)
 	if up {
 		fmt.Fprintf(&b, "mkdir %s %s.new; ", dir, dir)
-		if r.IntN(2) == 0 { // the directory is a link
+		if r.IntN(2) == 0 { // the directory becomes a link
 			fmt.Fprintf(&b, "mv %[1]s %[1]s.old; ln -s %[1]s.old %[1]s; ", dir)
 		}
 	}

@@ -15,19 +15,19 @@ import (
 // such as the shell of a script, is not an Exec: it is the command.
 type Exec struct {
 	Argv    []string // what the program was given; at most 32 words and 1 KiB
-	Path    string   // the file, where its name is not that of Argv[0]
-	Cut     bool     // there were more words, or longer ones
+	Path    string   // path of the file, if its name is not that of Argv[0]
+	Cut     bool     // whether words are missing or were shortened
 	Verdict policies.Verdict
-	Rule    string // that decided
-	Stopped bool   // the policy did not let it start
+	Rule    string // rule that decided
+	Stopped bool   // whether the policy stopped it
 	Count   int
 }
 
-// Execs are what a command started.
+// Execs contains the programs that a command started.
 type Execs struct {
 	Mode    policies.ExecMode
 	List    []Exec // at most 64, in the order in which each was first seen
-	More    int    // how many were started that are not in List
+	More    int    // number of programs that were started and are not in List
 	Stopped []StoppedExec
 }
 
@@ -41,18 +41,20 @@ type StoppedExec struct {
 // Bounds of what is recorded for one command.
 const (
 	maxExecs     = 64
-	maxExecBytes = 16 << 10 // of all words
-	maxExecWords = 32       // of one
-	maxExecText  = 1 << 10  // bytes of one
+	maxExecBytes = 16 << 10 // bytes of all words
+	maxExecWords = 32       // words of one program
+	maxExecText  = 1 << 10  // bytes of the words of one program
 	maxStopped   = 8
 )
 
-// execLog is what a job started. Guarded by its box's execView.mu.
+// execLog contains what a job started. It is guarded by its box's execView.mu.
 type execLog struct {
 	Execs
-	bytes   int
-	places  map[string]int // in List, by what is alike
-	lastPid int            // the last process and its program: execvp(3) tries one program in each directory of PATH
+	bytes  int
+	places map[string]int // index in List, by the key of an Exec
+	// process of the last exec, and the key of its program: execvp(3) tries one program in
+	// each directory of PATH
+	lastPid int
 	lastKey string
 }
 
@@ -75,8 +77,8 @@ func execOf(call policies.Exec, readErr error) Exec {
 
 func (e Exec) key() string { return strings.Join(e.Argv, "\x00") + "\x00\x00" + e.Path }
 
-// add counts one exec with that key. With exec: observe, would is the decision
-// that exec: enforce would make.
+// add counts one exec with that key. With exec: observe, would returns the decision that
+// exec: enforce would make.
 func (l *execLog) add(e Exec, key string, mode policies.ExecMode, d policies.Decision, would func() policies.Decision) {
 	if mode == policies.ExecEnforce {
 		e.Verdict, e.Rule, e.Stopped = d.Verdict, d.Rule, d.Verdict != policies.Allow
@@ -116,7 +118,7 @@ func (l *execLog) stop(d policies.Decision) {
 	}
 }
 
-// clip bounds the words.
+// clip shortens the words to their bounds.
 func (e *Exec) clip() {
 	left := maxExecText
 	for i, w := range e.Argv {
@@ -140,7 +142,7 @@ func clipBytes(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "")
 }
 
-// Refusal returns the one-line message about it for the agent.
+// Refusal returns the one-line message about the program for the agent.
 func (s StoppedExec) Refusal() policies.Refusal { return s.Decision.Stopped(s.Count) }
 
 // Execs returns the programs that the job started since the last call of Execs.
@@ -166,8 +168,8 @@ func (v *execView) untold(j *Job) Execs {
 	return all
 }
 
-// toTell returns those of a job that has ended, and keeps them for Execs. A nil v has
-// none.
+// toTell returns the programs that Execs has not returned yet, of a job that has ended, and
+// keeps them for Execs. It returns nothing for a nil v.
 func (v *execView) toTell(j *Job) Execs {
 	if v == nil {
 		return Execs{}

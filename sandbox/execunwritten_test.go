@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestUnwritten leaves out what a box can change under any name.
+// TestUnwritten checks that every tree is left out that a box can change under any name.
 func TestUnwritten(t *testing.T) {
 	link, absent := filepath.Join(t.TempDir(), "link"), filepath.Join(t.TempDir(), "a", "b")
 	if err := os.Symlink("/usr/local", link); err != nil {
@@ -43,7 +43,8 @@ func TestUnwritten(t *testing.T) {
 		{"a file", []mount{{source: "/usr", target: "/usr"}}, nil, both},
 		{"no programs", []mount{{source: "/etc", target: "/etc", dir: true}}, nil, both},
 		{"a link", []mount{{source: "/bin", target: "/bin", dir: true}}, []string{"/usr/bin"}, both[1:]},
-		// A mount in it is another mount, where enter finds none.
+		// A mount inside a tree is another mount, and no file on it is remembered (see
+		// headOf).
 		{"something read-only in it", []mount{{source: t.TempDir(), target: "/usr/local", dir: true}}, nil, both},
 	} {
 		p := &plan{mounts: slices.Concat(system, tt.more)}

@@ -38,18 +38,18 @@ type execView struct {
 	ours  uint64
 	begun bool
 	file  *os.File          // the listener
-	ready *rawsys.Readiness // of the listener
+	ready *rawsys.Readiness // readiness of the listener
 	files *execFiles
 	done  chan struct{}
 
-	closing atomic.Bool // the file is closed by us
-	mu      sync.Mutex  // held from an answer until it is written down
+	closing atomic.Bool // whether execView itself closes the file
+	mu      sync.Mutex  // held from an answer until it is recorded
 }
 
 // notification is struct seccomp_notif, seccomp_unotify(2).
 type notification struct {
 	id     uint64
-	pid    uint32 // a thread, as the supervisor sees it; 0 if it cannot
+	pid    uint32 // thread that executes, as the supervisor sees it; 0 if it cannot see it
 	flags  uint32
 	number int32
 	arch   uint32
@@ -61,15 +61,16 @@ type notification struct {
 type notifyReply struct {
 	id    uint64
 	value int64
-	errno int32 // below zero
+	errno int32 // negative error number, or 0
 	flags uint32
 }
 
 // notifySetFlags is SECCOMP_IOCTL_NOTIF_SET_FLAGS.
 const notifySetFlags = 0x40082104
 
-// newExecView prepares to see what a box with the grant starts. It returns nil if
-// the profile does not ask for it, or only observes and the host cannot do it.
+// newExecView prepares to see what a box with the grant starts. It returns nil if the
+// profile does not require it, or if the profile only observes and the host cannot show
+// execs.
 func (s *Supervisor) newExecView(b *Box) (*execView, error) {
 	mode := b.grant.Exec()
 	if mode == policies.ExecOff {
@@ -77,7 +78,7 @@ func (s *Supervisor) newExecView(b *Box) (*execView, error) {
 	}
 	if err := execSupport().err; err != nil {
 		if mode == policies.ExecEnforce {
-			return nil, refuseExec(b.grant.Profile(), err) // admit said so before
+			return nil, refuseExec(b.grant.Profile(), err) // admit has refused this before
 		}
 		s.cfg.Log.Warn("what commands start is not seen", "box", b.id, "profile", b.grant.Profile(), "err", err)
 		return nil, nil //nolint:nilnil // documented
@@ -151,10 +152,9 @@ func (v *execView) close() {
 	}
 }
 
-// serve answers until v is closed or no process is left to ask. The listener is
-// masked while attend runs: otherwise each exec of a script would wake two threads,
-// the one that waits for it in the kernel (execLinger) and that of the runtime's
-// poller.
+// serve answers until v is closed or no process with the filter is left. The listener is
+// masked while attend runs: otherwise each exec of a script would wake two threads, the one
+// that waits for it in the kernel (execLinger) and that of the runtime's poller.
 func (v *execView) serve() error {
 	listener := int(v.file.Fd())
 	var end error
@@ -173,7 +173,7 @@ func (v *execView) serve() error {
 	return err
 }
 
-// attend answers until no exec has come for a while.
+// attend answers until no exec has arrived for execLinger.
 func (v *execView) attend(listener int) error {
 	m, yielded := new(memory), time.Now()
 	for wait := 0; ; wait = execLinger {
@@ -192,9 +192,9 @@ func (v *execView) attend(listener int) error {
 	}
 }
 
-// execYield is how often the answering goroutine yields to the runtime. After 10
-// ms without that, the runtime takes its P away as soon as it waits in the kernel,
-// and wakes a thread to give it one again, for each exec.
+// execYield is how often the answering goroutine yields to the runtime. After 10 ms without
+// a yield, the runtime takes the goroutine's P away whenever it waits in the kernel, and
+// wakes a thread to give it a P again, for each exec.
 const execYield = 8 * time.Millisecond
 
 // execLinger is how many milliseconds a thread waits in the kernel for the next
@@ -203,8 +203,8 @@ const execYield = 8 * time.Millisecond
 // comes from the CPU that asks. An idle box occupies no thread.
 const execLinger = 20
 
-// receive returns the next notification, if one comes within a time in
-// milliseconds. The id is 0 if the process that asked has ended.
+// receive returns the next notification, if one arrives within wait milliseconds. The id is
+// 0 if the process that executes has ended.
 func receive(fd int, n *notification, wait int) (bool, error) {
 	for {
 		ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
@@ -214,11 +214,11 @@ func receive(fd int, n *notification, wait int) (bool, error) {
 		case err != nil:
 			return false, err
 		case ready[0].Revents&unix.POLLIN == 0 && ready[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0:
-			return false, io.EOF // the last process with the filter is gone
+			return false, io.EOF // the last process with the filter has ended
 		case ready[0].Revents&unix.POLLIN == 0:
 			return false, nil
 		}
-		*n = notification{} // the kernel wants zeroes
+		*n = notification{} // the kernel requires zeroes
 		switch err := rawsys.Ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n)); {
 		case err == nil:
 			return true, nil
@@ -232,7 +232,7 @@ func receive(fd int, n *notification, wait int) (bool, error) {
 	}
 }
 
-// answer reads one exec by m, decides about it and records it.
+// answer reads one exec with m, decides about it and records it.
 func (v *execView) answer(fd int, n *notification, m *memory) {
 	bounds := seen
 	if v.mode == policies.ExecEnforce {
@@ -263,16 +263,16 @@ func (v *execView) answer(fd int, n *notification, m *memory) {
 			// could now find a file that was not looked at.
 			reply.errno, reply.flags = -int32(missing), 0
 			if d.Verdict != policies.Allow {
-				jobs = nil // it is on its way along PATH
+				jobs = nil // the program is still being looked for along PATH
 			}
 		case d.Verdict != policies.Allow:
-			// Not EACCES: with that, execvp(3) goes on along PATH.
+			// Not EACCES: with that, execvp(3) would continue along PATH.
 			reply.errno, reply.flags = -int32(unix.EPERM), 0
 		}
 	}
 	if rawsys.Ioctl(fd, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&reply)) != nil {
-		// The caller was killed meanwhile: nothing was started, and the memory may
-		// have been that of another process. Otherwise it has waited all the time.
+		// If the caller was killed meanwhile, nothing was started, and the memory may have
+		// been that of another process. Otherwise the caller has waited all the time.
 		return
 	}
 	for _, j := range jobs {
@@ -322,7 +322,7 @@ var (
 	judged = execBounds{words: 16 << 10, bytes: 256 << 10}
 )
 
-// readExec reads what the caller gives the kernel, and where it names the file.
+// readExec returns what the caller gives the kernel, and where it names the file.
 func readExec(n *notification, m *memory, most execBounds) (policies.Exec, execPlace, error) {
 	m.turnTo(int(n.pid))
 	at := execPlace{dir: unix.AT_FDCWD}
@@ -358,8 +358,8 @@ func readExec(n *notification, m *memory, most execBounds) (policies.Exec, execP
 type memory struct {
 	pid   int
 	pages [4]struct {
-		number uint64 // the address over pageBytes
-		size   int    // bytes that could be read; 0 for none
+		number uint64 // the address divided by pageBytes
+		size   int    // bytes that could be read; 0 if the page is not used
 		data   [pageBytes]byte
 	}
 	next int // index of the page to replace next
@@ -465,7 +465,7 @@ func (v *execView) started(j *Job, pid int, call policies.Exec, readErr, fileErr
 	seen := execOf(call, readErr)
 	key := seen.key()
 	if l.lastPid == pid && l.lastKey == key {
-		return // on its way along PATH, as a shell that goes on after EPERM
+		return // still along PATH, like a shell that continues after EPERM
 	}
 	l.lastPid, l.lastKey = pid, key
 	if v.mode == policies.ExecEnforce && d.Verdict != policies.Allow {

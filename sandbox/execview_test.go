@@ -14,7 +14,7 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// execPolicy allows everything but pushing and, by its words alone, "stub no".
+// execPolicy denies git push, asks a person about "stub no", and allows everything else.
 const execPolicy = `version: 1
 defaults: {decision: deny, profile: p}
 profiles:
@@ -25,7 +25,7 @@ rules:
   - {id: ask-stub, match: {tool: Bash, command: "stub no"}, decision: ask}
 `
 
-// execGrant is a grant of such a policy.
+// execGrant returns a grant of execPolicy with that mode of exec.
 func execGrant(t testing.TB, mode string) policies.Grant {
 	t.Helper()
 	p, err := policies.Parse("exec.yaml", fmt.Appendf(nil, execPolicy, mode))
@@ -42,7 +42,7 @@ func execGrant(t testing.TB, mode string) policies.Grant {
 // stubGit puts a git into the PATH of a box that leaves a mark when it runs.
 const stubGit = `mkdir -p /tmp/bin; printf '#!/bin/sh\necho RAN git "$@"\n' > /tmp/bin/git; chmod +x /tmp/bin/git; export PATH=/tmp/bin:$PATH; `
 
-// execForms are the ways to start git push that no reading of the text shows.
+// execForms are ways to start git push that the text of the command does not show.
 var execForms = []struct {
 	name   string
 	needs  *testenv.Thing
@@ -99,7 +99,8 @@ func TestExecForms(t *testing.T) {
 	}
 }
 
-// TestExecAsk has what a person would be asked about not start either.
+// TestExecAsk checks that a program about which a person would be asked does not start
+// either.
 func TestExecAsk(t *testing.T) {
 	b, _ := openBox(t, execGrant(t, "enforce"))
 	r, out := shell(t, b, `cd /tmp; printf '#!/bin/sh\necho RAN\n' > stub; chmod +x stub; A=no; ./stub yes; ./stub $A; echo $?; PATH=/tmp; stub no; echo $?`)
@@ -111,8 +112,8 @@ func TestExecAsk(t *testing.T) {
 	}
 }
 
-// TestExecPath has programs look along PATH where only some are allowed: in
-// front of them there is nothing to allow.
+// TestExecPath has programs looked up along PATH if only some programs are allowed: a
+// directory of PATH without the program must not count as a refusal.
 func TestExecPath(t *testing.T) {
 	b, _ := openBox(t, policytest.GrantFor(t, `version: 1
 defaults: {decision: deny}
@@ -126,7 +127,7 @@ rules:
 	}
 }
 
-// TestExecStorm starts more than is written down.
+// TestExecStorm starts more programs than are recorded.
 func TestExecStorm(t *testing.T) {
 	for _, mode := range []string{"observe", "enforce"} {
 		b, _ := openBox(t, execGrant(t, mode))
@@ -137,18 +138,18 @@ func TestExecStorm(t *testing.T) {
 	}
 }
 
-// TestExecLong gives programs more than is looked at.
+// TestExecLong gives programs more words than are recorded.
 func TestExecLong(t *testing.T) {
 	for _, mode := range []string{"observe", "enforce"} {
 		b, _ := openBox(t, execGrant(t, mode))
-		// Nine words of 116 KiB, of which the kernel takes up to 128 KiB each.
+		// Nine words of 116 KiB; the kernel accepts up to 128 KiB for each.
 		r, out := shell(t, b, stubGit+`w=$(head -c 118784 /dev/zero | tr '\0' x); /bin/true $w $w $w $w $w $w $w $w $w; echo $?; git push $w $w $w $w | wc -c; /bin/true $(seq 60000); echo $?`)
 		want := []string{"0", "475153", "0"}
 		if mode == "enforce" {
 			want[1] = "0"
 		}
 		numbers := slices.DeleteFunc(strings.Fields(out), func(s string) bool { return strings.Trim(s, "0123456789") != "" })
-		if !slices.Equal(numbers, want) { // bash speaks in between
+		if !slices.Equal(numbers, want) { // bash writes messages in between
 			t.Errorf("%s: output ends in %q, want %q", mode, out[max(0, len(out)-200):], want)
 		}
 		for _, e := range r.Execs.List {
@@ -162,7 +163,7 @@ func TestExecLong(t *testing.T) {
 	}
 }
 
-// TestExecThread executes from another thread than the first.
+// TestExecThread executes from a thread that is not the first one.
 func TestExecThread(t *testing.T) {
 	testenv.Need(t, testenv.Python)
 	for _, mode := range []string{"observe", "enforce"} {
@@ -183,8 +184,8 @@ t = threading.Thread(target=push); t.start(); t.join()'; echo $?`)
 	}
 }
 
-// TestExecLies has programs that call themselves something else, have no words
-// at all, or give the kernel an address where nothing is.
+// TestExecLies has programs that call themselves something else, have no words at all, or
+// give the kernel an invalid address.
 func TestExecLies(t *testing.T) {
 	testenv.Need(t, testenv.Python)
 	for _, mode := range []string{"observe", "enforce"} {
@@ -204,7 +205,7 @@ try: os.execve(fd, ["git", "push"], {"PATH": "/bin"})
 except OSError as e: print(e.strerror)'`)
 		want := "RAN git push\nEFAULT\nENOENT\nEFAULT\nRAN git push\n"
 		if mode == "enforce" {
-			want = "EPERM\nENOENT\nEPERM\nOperation not permitted\n" // behind what bash says
+			want = "EPERM\nENOENT\nEPERM\nOperation not permitted\n" // after the messages of bash
 		}
 		if out != want && (mode != "enforce" || !strings.HasSuffix(out, want) || strings.Contains(out, "RAN")) {
 			t.Errorf("%s: output %q, want %q", mode, out, want)
@@ -215,7 +216,8 @@ except OSError as e: print(e.strerror)'`)
 	}
 }
 
-// TestExecJobs tells apart what commands that run at once start.
+// TestExecJobs checks that the programs of commands that run at the same time are told
+// apart.
 func TestExecJobs(t *testing.T) {
 	b, _ := openBox(t, execGrant(t, "observe"))
 	j, err := b.Start(t.Context(), sandbox.Cmd{
@@ -261,7 +263,7 @@ func TestExecListenerGone(t *testing.T) {
 	}
 }
 
-// TestExecUnsupported is a host where nothing can be seen.
+// TestExecUnsupported uses a host that cannot show execs.
 func TestExecUnsupported(t *testing.T) {
 	sandbox.WithoutListeners(t)
 	b, _ := openBox(t, execGrant(t, "observe"))
@@ -274,7 +276,7 @@ func TestExecUnsupported(t *testing.T) {
 	}
 }
 
-// TestExecCovers keeps calls of one mode out of boxes of another.
+// TestExecCovers checks that calls of one mode do not run in boxes of another mode.
 func TestExecCovers(t *testing.T) {
 	b, _ := openBox(t, execGrant(t, "observe"))
 	if _, err := b.Run(t.Context(), sandbox.Cmd{Grant: execGrant(t, "enforce"), Shell: "true", Timeout: time.Second}); err == nil {
@@ -282,8 +284,8 @@ func TestExecCovers(t *testing.T) {
 	}
 }
 
-// BenchmarkExec measures the price of a look at each program: 200 of them, in boxes
-// with and without.
+// BenchmarkExec measures the cost of looking at each program: 200 programs, in boxes with
+// and without exec.
 func BenchmarkExec(b *testing.B) {
 	const many = "for i in {1..200}; do /bin/true; done"
 	var ways []way

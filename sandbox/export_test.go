@@ -24,12 +24,12 @@ import (
 	"belljar.dev/sandbox/initconn"
 )
 
-// WaitWarm reports whether the box has a warm shell, or gets one soon, and
-// waits until it stands still: one that
-// is still starting would take a processor from what is measured.
+// WaitWarm reports whether the box has a warm shell or gets one soon, and waits until the
+// shell sleeps: a shell that is still starting would use a processor during the
+// measurement.
 func (b *Box) WaitWarm() bool {
 	if b.sup.restAfter < time.Millisecond {
-		return true // for a moment: all is tried without
+		return true // everything is tested without a warm shell
 	}
 	return testenv.Until(5*time.Second, func() bool {
 		b.table.mu.Lock()
@@ -40,7 +40,7 @@ func (b *Box) WaitWarm() bool {
 	})
 }
 
-// WarmPid is the number of the warm shell in the box, or 0 where none waits.
+// WarmPid returns the process id of the warm shell in the box, or 0 if none waits.
 func (b *Box) WarmPid() int {
 	b.table.mu.Lock()
 	defer b.table.mu.Unlock()
@@ -50,24 +50,25 @@ func (b *Box) WarmPid() int {
 	return int(b.table.warm.job.pid.Load())
 }
 
-// Landlock is the version of the kernel's Landlock interface; 0 if it has none.
+// Landlock returns the version of the kernel's Landlock interface; 0 if the kernel has no
+// Landlock.
 func Landlock() int { return int(probeLandlock()) }
 
-// SetLandlock has boxes to come use no later version of Landlock's interface, as
-// on an older kernel; 0 means no Landlock.
+// SetLandlock makes later boxes use no newer version of Landlock's interface, as on an
+// older kernel; 0 means no Landlock.
 func (s *Supervisor) SetLandlock(version int) {
 	s.mustPrepare()
 	s.host.landlock = min(s.host.landlock, landlock(version))
 }
 
-// mustPrepare makes what a test changes.
+// mustPrepare makes the parts of a supervisor that a test then changes.
 func (s *Supervisor) mustPrepare() {
 	if err := s.Prepare(); err != nil {
 		panic(err)
 	}
 }
 
-// asleep reports whether all that is in a leaf waits for something.
+// asleep reports whether all processes in a leaf sleep.
 func asleep(l *cgroup.Leaf) bool {
 	if l == nil {
 		return true
@@ -86,8 +87,8 @@ func asleep(l *cgroup.Leaf) bool {
 	return true
 }
 
-// SetInit has boxes start another program for their init, which finds the file
-// at descriptor 4.
+// SetInit makes boxes start another program as their init, which finds the file at
+// descriptor 4.
 func (s *Supervisor) SetInit(program string, file *os.File) {
 	s.mustPrepare()
 	s.spawner.image.path = program
@@ -95,16 +96,16 @@ func (s *Supervisor) SetInit(program string, file *os.File) {
 	s.spawner.image.exe = file
 }
 
-// ByPort has boxes do without redirection, as on a kernel without nf_tables.
+// ByPort makes boxes work without redirection, as on a kernel without nf_tables.
 func (s *Supervisor) ByPort() {
 	s.redirect = func(int, netip.AddrPort) error { return unix.EPROTONOSUPPORT }
 }
 
-// SetRest sets how long boxes to come are left alone before they rest.
+// SetRest sets how long later boxes are idle before they rest.
 func (s *Supervisor) SetRest(d time.Duration) { s.restAfter = d }
 
-// Park parks the box, once its last command has let go of it, and reports
-// whether that was possible before the deadline.
+// Park parks the box once its last command has released it, and reports whether that was
+// possible before the deadline.
 func (b *Box) Park(most time.Duration) bool {
 	return testenv.Until(most, func() bool {
 		b.table.coolDown()
@@ -119,16 +120,15 @@ func (b *Box) Parked() bool {
 	return b.life.parked
 }
 
-// SetPatience sets how long inits are waited for.
+// SetPatience sets how long the supervisor waits for inits.
 func (s *Supervisor) SetPatience(d time.Duration) { s.patience = patience{d, d} }
 
-// SetRoots sets what the doors of boxes to come verify servers with.
+// SetRoots sets the authorities with which the doors of later boxes verify servers.
 func (s *Supervisor) SetRoots(roots *x509.CertPool) { s.roots = roots }
 
-// Listen gives a box without a process the conversation with an init that
-// says what is read from a socket, while one command runs and somebody waits for
-// its beginning, and waits for its end.
-// It is what that command heard.
+// Listen runs the conversation of a box with an init whose messages are read from a socket.
+// Meanwhile one command runs, and a goroutine waits for its beginning. Listen waits for the
+// end of the conversation, and returns the replies that the command received.
 func Listen(socket int, process *os.Process) []boxinit.Reply {
 	s := &Supervisor{cfg: Config{Log: slog.New(slog.DiscardHandler)}}
 	b := newBox(newWorkspace(s, ""), "fuzz", policies.Grant{})
@@ -141,7 +141,7 @@ func Listen(socket int, process *os.Process) []boxinit.Reply {
 	j.wire = 1
 	b.table.running[1] = j
 	var waiting sync.WaitGroup
-	waiting.Go(func() { // as who starts a command does
+	waiting.Go(func() { // like the caller that starts a command
 		for {
 			select {
 			case <-b.init.gone:
@@ -161,12 +161,11 @@ func Listen(socket int, process *os.Process) []boxinit.Reply {
 	return heard
 }
 
-// InitPid is the box's init on the host.
+// InitPid returns the process id of the box's init on the host.
 func (b *Box) InitPid() int { return b.init.process.Pid }
 
-// Processes are the command lines of the processes in the box, without a warm
-// shell and without those that have no memory any more, since they are about to be
-// gone.
+// Processes returns the command lines of the processes in the box, except those of a warm
+// shell, and of processes without memory, which are about to end.
 func (b *Box) Processes() []string {
 	testenv.Until(5*time.Second, func() bool { return !b.warmingUp() })
 	b.table.coolDown()
@@ -189,28 +188,28 @@ func (b *Box) warmingUp() bool {
 	return b.table.warming
 }
 
-// SetEgress gives the box's door something else to let through, as Regrant does
-// with what a policy says.
+// SetEgress changes what the box's door lets through, like Regrant does for a new policy.
 func (b *Box) SetEgress(ctx context.Context, e *policies.Egress) error {
 	b.life.waking.RLock()
 	defer b.life.waking.RUnlock()
 	return b.means.door.set(ctx, e)
 }
 
-// Spool is where output is kept that is too much for memory.
+// Spool returns the directory for output that is too large for memory.
 func (s *Supervisor) Spool() string { return s.cfg.Spool }
 
 // HasLeaves reports whether each command of the box has a cgroup of its own.
 func (b *Box) HasLeaves() bool { return b.means.group.Leaves() }
 
-// LoseListener has the box's execs find nobody who answers.
+// LoseListener closes the listener of the box's execs, so that nothing answers them.
 func (b *Box) LoseListener() {
-	b.life.kept.able = false // or another init would bring another
+	b.life.kept.able = false // otherwise another init would bring another listener
 	b.means.execs.close()
 }
 
 // KnownExecs ends the view of what the box executes, and returns the names that it
-// remembered. No name can be where each command has mounts of its own.
+// remembers. can is false if no name can be remembered, because each command has mounts of
+// its own.
 func (b *Box) KnownExecs() (known []string, can bool) {
 	v := b.means.execs
 	v.closing.Store(true)
@@ -219,18 +218,17 @@ func (b *Box) KnownExecs() (known []string, can bool) {
 	return slices.Collect(maps.Keys(v.files.known)), v.files.one
 }
 
-// WithoutListeners has the host of a test show no execs.
+// WithoutListeners makes the host of a test unable to show execs.
 func WithoutListeners(t testing.TB) {
 	before := execSupport
 	execSupport = func() listens { return listens{err: unix.ENOSYS} }
 	t.Cleanup(func() { execSupport = before })
 }
 
-// NoTemplates has boxes make their roots themselves, as on kernels before Linux
-// 6.15.
+// NoTemplates makes boxes build their roots themselves, as on kernels before Linux 6.15.
 func (s *Supervisor) NoTemplates() { s.templates.stop() }
 
-// Templates is how many roots are shared.
+// Templates returns the number of shared roots.
 func (s *Supervisor) Templates() (n int) {
 	s.templates.mu.Lock()
 	defer s.templates.mu.Unlock()

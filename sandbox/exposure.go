@@ -10,13 +10,12 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// Exposure rates how much of the host a box of one profile can reach. It serves to
-// compare profiles and hosts. It proves nothing: a flaw in the kernel has no
-// number.
+// Exposure rates how much of the host a box of one profile can reach. It serves to compare
+// profiles and hosts. It proves nothing, because a flaw in the kernel cannot be rated.
 type Exposure struct {
 	Profile string  `json:"profile"`
-	Score   int     `json:"score"`  // 0, nothing of the host can be reached, to 100
-	Points  []Point `json:"points"` // what makes the score, in the order of docs/hosts.md
+	Score   int     `json:"score"`  // from 0, nothing of the host can be reached, to 100
+	Points  []Point `json:"points"` // parts of the score, in the order of docs/hosts.md
 }
 
 // Point is one fact and what it adds to a score.
@@ -25,13 +24,13 @@ type Point struct {
 	Score int    `json:"score"`
 }
 
-// The weights. A thing that lets a box change the host weighs more than one that
-// lets it read, and that more than one that lets it slow the host down.
+// The weights. A thing that lets a box change the host weighs more than one that lets it
+// read the host. That weighs more than one that lets it slow the host down.
 const (
 	weightWorkspaceWrite = 15
 	weightWorkspaceRead  = 5
-	weightOverlay        = 7  // a person may apply what is in the layer
-	weightUnprotected    = 15 // it can change what the host runs by itself
+	weightOverlay        = 7  // a person may apply the changes in the layer
+	weightUnprotected    = 15 // a box can change what the host runs by itself
 	weightSecretWrite    = 40 // a directory with keys, sockets of daemons or the system's own files
 	weightSecretRead     = 25
 	weightMountWrite     = 10
@@ -46,8 +45,8 @@ const (
 	weightManyPids       = 2
 	weightLongJobs       = 2
 	weightUnseen         = 1
-	weightBrowser        = 4 // its box may make namespaces, and it runs what any page says
-	weightBareBrowser    = 6 // the box is the only wall, besides
+	weightBrowser        = 4 // the browser's box may make namespaces, and runs what any page contains
+	weightBareBrowser    = 6 // in addition, if the box is the only wall
 	mostScore            = 100
 )
 
@@ -62,13 +61,13 @@ var weightUnheld = []struct {
 	{policies.LimitIO, map[limit.Enforcement]int{limit.Partly: 1, limit.NotEnforced: 2}},
 }
 
-// Bounds beyond which something is large.
+// Bounds above which a limit counts as large.
 const (
 	largePids = 8192
 	largeJob  = 24 * time.Hour
 )
 
-// SoundHost is a host with every wall that enforces every limit. With it Expose
+// SoundHost returns a host with every wall, which enforces every limit. With it, Expose
 // rates the profile alone, and gives the same result on every host.
 func SoundHost() Host {
 	return Host{
@@ -114,7 +113,7 @@ func Expose(p policies.Profile, h Host) Exposure {
 	for _, u := range weightUnheld {
 		held := h.Limits[u.limit]
 		if u.limit == policies.LimitIO && p.Workspace == policies.AccessNone {
-			continue // it has no disk to read or write
+			continue // the box has no disk to read or write
 		}
 		add(u.weight[held], "the %s limit is held by this host: %s", u.limit, held)
 	}
@@ -151,15 +150,15 @@ func Expose(p policies.Profile, h Host) Exposure {
 	return e
 }
 
-// secretPlaces hold keys, sockets of daemons or the system's own files.
+// secretPlaces contain keys, sockets of daemons or the system's own files.
 var secretPlaces = []string{"/boot", "/dev", "/etc", "/home", "/proc", "/root", "/run", "/sys", "/var/lib", "/var/run"}
 
-// rateMount returns the weight of a mount and the words for it.
+// rateMount returns the weight of a mount and a text for it.
 func rateMount(m policies.Mount) (int, string) {
 	secret := strings.HasSuffix(m.Source, ".sock") || path.Base(m.Source) == ".ssh"
 	for _, place := range secretPlaces {
-		// The place, what is right below it, and what holds it; a directory deep
-		// in a home is like any other.
+		// A place itself counts, and so do what is directly in it and what contains it. A
+		// directory deep in a home is like any other.
 		secret = secret || m.Source == place || path.Dir(m.Source) == place || strings.HasPrefix(place, m.Source+"/")
 	}
 	switch {

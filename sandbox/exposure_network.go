@@ -7,16 +7,16 @@ import (
 	"belljar.dev/policies"
 )
 
-// The weights of the network. Data that leave a box can be all that the box
-// can read, so it matters how many could be at the other end.
+// The weights of the network. The data that leave a box can be all that the box can read,
+// so the weight depends on how many hosts could receive them.
 const (
 	weightEveryName = 25
-	weightBelowName = 12 // names that somebody may add to
+	weightBelowName = 12 // names to which somebody may add a name
 	weightNames     = 6
-	weightPrivate   = 10 // servers that trust who can reach them
+	weightPrivate   = 10 // servers that trust every client that can reach them
 	weightIntercept = 3  // the door reads all that is sent
-	weightSecret    = 5  // the box can use it, and not see it
-	weightBareHTTP  = 5  // a secret that anybody on the way can read, besides
+	weightSecret    = 5  // the box can use the secret, but not see it
+	weightBareHTTP  = 5  // in addition, if anybody on the way can read the secret
 	weightPublish   = 2
 )
 
@@ -29,7 +29,7 @@ func exposeNetwork(p policies.Profile, add func(score int, fact string, args ...
 	switch {
 	case p.Network == policies.NetworkNone:
 		return
-	case e == nil: // nothing is known about it
+	case e == nil: // nothing is known about its egress
 		add(weightEveryName, "it can reach every public name")
 		return
 	}
@@ -58,7 +58,7 @@ func exposeNetwork(p policies.Profile, add func(score int, fact string, args ...
 	}
 }
 
-// privateHosts counts hosts: the policy may name one with several ports.
+// privateHosts counts hosts: the policy may name one host with several ports.
 func privateHosts(e *policies.Egress) int {
 	hosts := make(map[policies.Host]bool)
 	for _, r := range e.Private {

@@ -115,7 +115,7 @@ func TestExpose(t *testing.T) {
 	}
 }
 
-// docs/hosts.md has every weight.
+// docs/hosts.md must contain every weight.
 func TestExposureIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../docs/hosts.md")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"belljar.dev/policies/policytest"
 )
 
-// A box's init pins the protected paths of a workspace, and the supervisor
-// takes back what appeared there. package protect has the rules one by one.
+// A box's init pins the protected paths of a workspace, and the supervisor reverts what
+// appeared there. The tests of package protect check the rules one by one.
 func TestProtectedWorkspace(t *testing.T) {
 	s, dir := world(t)
 	for _, d := range []string{".git/hooks", ".vscode"} {

@@ -9,16 +9,16 @@ import (
 	"belljar.dev/sandbox/protect"
 )
 
-// sharedProtector is the protector of a workspace.
+// sharedProtector is the protector that all boxes of a workspace share.
 type sharedProtector struct {
 	mu        sync.Mutex
-	protector *protect.Protector // for all profiles; nil until one needs it
+	protector *protect.Protector // one for all profiles; nil until a profile needs it
 }
 
-// protector returns the protector of the workspace for boxes of a grant, or nil if
-// nothing must be protected. All profiles share one, which protects the paths of
-// all of them: with two, each would take for a person's work what a command in a
-// box of the other made.
+// protector returns the protector of the workspace for boxes of a grant, or nil if nothing
+// must be protected. All profiles share one, which protects the paths of all of them. If
+// there were two, each would take the changes of a command in a box of the other for the
+// work of a person.
 func (w *Workspace) protector(g policies.Grant) (*protect.Protector, error) {
 	if g.Workspace() != policies.AccessWrite || g.Protect().Off {
 		return nil, nil //nolint:nilnil // documented
@@ -51,7 +51,7 @@ func (w *Workspace) protector(g policies.Grant) (*protect.Protector, error) {
 	return p, nil
 }
 
-// held says how each limit is held in boxes of the workspace.
+// held returns how each limit is enforced in boxes of the workspace.
 func (w *Workspace) held() limit.Enforcements {
 	l := w.sup.groups.Enforcements(w.disk())
 	l[policies.LimitDisk] = w.sup.ground.disk
@@ -67,7 +67,7 @@ func (w *Workspace) heldFor(g policies.Grant) limit.Enforcements {
 	return l
 }
 
-// holds is the policy that Regrant was last called with, or nil.
+// holds returns the policy that Regrant was last called with, or nil.
 func (w *Workspace) holds() *policies.Policy {
 	w.sup.mu.Lock()
 	defer w.sup.mu.Unlock()

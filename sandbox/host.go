@@ -14,26 +14,28 @@ import (
 type Host struct {
 	Kernel   string
 	Checks   []Check
-	Limits   limit.Enforcements // how each limit is held
+	Limits   limit.Enforcements // how each limit is enforced
 	Landlock int                // version of Landlock's interface; 0 if the host lacks it
-	Execs    bool               // what boxes start can be seen, for profiles with exec: observe or enforce
-	Root     bool               // each tenant's boxes are a user of their own, not belljar's
-	CPUs     int
-	Memory   int64 // bytes
+	// whether the programs that boxes start can be seen, for profiles with exec: observe or
+	// enforce
+	Execs  bool
+	Root   bool // whether each tenant's boxes run as a user of their own, not as belljar's
+	CPUs   int
+	Memory int64 // memory of the host in bytes
 }
 
 // Check is one thing that boxes use, tried out.
 type Check struct {
 	Name     string `json:"name"`
 	OK       bool   `json:"ok"`
-	Required bool   `json:"required"`           // no box can run without it
+	Required bool   `json:"required"`           // whether no box can run without it
 	Detail   string `json:"detail"`             // what was found
 	Degraded string `json:"degraded,omitempty"` // what is lost without it
-	Mend     string `json:"mend,omitempty"`     // the one command or change that fixes it, or that nothing does
+	Mend     string `json:"mend,omitempty"`     // the one command or change that fixes it, or a note that nothing does
 }
 
-// Word is the check in a word: "ok"; "weak" if it works with something lost;
-// "absent" if boxes run without it; "MISSING" if they do not.
+// Word returns the result of the check in one word: "ok"; "weak" if it works but something
+// is lost; "absent" if boxes run without it; "MISSING" if they do not.
 func (c Check) Word() string {
 	switch {
 	case c.OK && c.Degraded == "":
@@ -51,10 +53,9 @@ func (h Host) OK() bool {
 	return !slices.ContainsFunc(h.Checks, func(c Check) bool { return c.Required && !c.OK })
 }
 
-// Examine tries out what boxes need, each thing by using it once, and leaves
-// nothing behind. The workspace is the directory that boxes would work on. The
-// program must call Init first thing: part of it is tried by a process of its
-// own, in the namespaces of a box.
+// Examine tries out what boxes need, each thing by using it once, and leaves nothing
+// behind. The workspace is the directory that boxes would work on. The program must call
+// Init first: a part is tried by a process of its own, in the namespaces of a box.
 func Examine(workspace string) Host {
 	h := Host{Root: os.Geteuid() == 0, CPUs: runtime.NumCPU()}
 	var name unix.Utsname
@@ -85,7 +86,7 @@ func Examine(workspace string) Host {
 	return h
 }
 
-// checkShell looks for what the shell tools start.
+// checkShell looks for bash, which the shell tools start.
 func checkShell() Check {
 	c := Check{Name: "bash", Required: true, OK: true, Detail: shellPath}
 	if _, err := os.Stat(shellPath); err != nil {

@@ -182,7 +182,7 @@ func TestSecretInWebsocket(t *testing.T) {
 }
 
 // TestSecretInMalformedAnswer has a server that sends the secret in bytes that are not an
-// HTTP answer.
+// HTTP answer. Neither the answer nor the record may show it.
 func TestSecretInMalformedAnswer(t *testing.T) {
 	for _, head := range []string{"SECRET", "200 OK\r\nContent-Length: SECRET", "200 OK\r\nSECRET", "200 OK\r\nTransfer-Encoding: SECRET"} {
 		s := serve(t, saying(t, func(*http.Request) (string, string) { return head, "" }), withToken)

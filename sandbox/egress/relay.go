@@ -12,13 +12,14 @@ import (
 
 // Bounds of what a door serves.
 const (
-	// maxServed bounds the connections of one listener that are served at once. The
-	// limits of a policy apply within it; a connection that they refuse ends at once.
+	// maxServed bounds the connections of one listener that are served at the same time.
+	// The limits of a policy apply within it; a connection that they refuse ends
+	// immediately.
 	maxServed = 1024
 
-	// openingTime is how long a client may take from the first byte of a
-	// ClientHello or a request head to its last, and maxPieces in how many
-	// pieces these may come. Both are many times what a slow client needs.
+	// openingTime is how long a client may take from the first byte of a ClientHello or a
+	// request head to its last, and maxPieces is in how many pieces these bytes may arrive.
+	// Both are many times what a slow client needs.
 	openingTime = 10 * time.Second
 	maxPieces   = 256
 )
@@ -26,17 +27,17 @@ const (
 // longAgo is a deadline in the past: it ends a read that waits.
 var longAgo = time.Unix(1, 0)
 
-// ServeTransparent serves redirected connections of a box; original returns the
-// address to which the box connected. A refused connection is reset, so that the
-// client fails at once. ServeTransparent blocks until the listener or the door is
-// closed, waits for its connections, and closes the listener. The error says why it
-// could not continue; it is nil after either close.
+// ServeTransparent serves redirected connections of a box; original returns the address to
+// which the box connected. A refused connection is reset, so that the client fails
+// immediately. ServeTransparent blocks until the listener or the door is closed, waits for
+// its connections, and closes the listener. The error says why it could not continue; it is
+// nil after either close.
 //
-// For each connection it finds the host that the address stands for, judges the
-// host and the port, connects to it, and then looks at what the client sends first.
-// TLS must name the same host. HTTP requests are judged one by one. Everything else
-// is relayed without a look. If the policy has rules about requests, it refuses
-// whatever could hide requests instead.
+// For each connection it finds the host that the address stands for, judges the host and
+// the port, connects to it, and then looks at what the client sends first. TLS must name
+// the same host. HTTP requests are judged one by one. Everything else is relayed without a
+// look. If the policy has rules about requests, everything that could hide requests is
+// refused instead.
 func (d *Door) ServeTransparent(l net.Listener, original func(net.Conn) (netip.AddrPort, error)) error {
 	return d.accept(l, maxServed, func(ctx context.Context, c net.Conn, decided func()) {
 		addr, err := original(c)
@@ -86,7 +87,7 @@ type relay struct {
 	port   uint16
 	client *side
 	up     *side
-	hello  hello // once the client has begun TLS
+	hello  hello // the ClientHello, once the client has begun TLS
 }
 
 func (r *relay) run(ctx context.Context) error {
@@ -119,7 +120,7 @@ func (r *relay) tls(ctx context.Context) error {
 	return r.passTLS()
 }
 
-// reset makes the coming close of a connection a reset.
+// reset makes the next close of a connection a reset.
 func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		tcp.SetLinger(0) //nolint:errcheck // then it is closed in the slower way

@@ -29,18 +29,18 @@ import (
 // site is the name of the server that tests of the relay talk to.
 const site = "site.example"
 
-// serving is a door whose two ways in are served, in front of one server.
+// serving is a door in front of one server, with both ways in served.
 type serving struct {
 	d       *Door
 	records *records
-	port    uint16 // of the server
+	port    uint16 // port of the server
 	through net.Listener
 	proxy   net.Listener
-	target  atomic.Pointer[netip.AddrPort] // of the next transparent connection
+	target  atomic.Pointer[netip.AddrPort] // address of the next transparent connection
 }
 
-// serve makes a door that lets the port of a server on loopback through under
-// the name of the site, as change wants it.
+// serve starts a door that allows the port of a server on loopback under the name of the
+// site. change may change the configuration; it may be nil.
 func serve(t testing.TB, server uint16, change func(*Config)) *serving {
 	t.Helper()
 	s := &serving{port: server, records: &records{}}
@@ -73,7 +73,7 @@ func listen(t testing.TB) net.Listener {
 	return l
 }
 
-// dial connects as a box that has looked up the name.
+// dial connects like a box that has looked up the name.
 func (s *serving) dial(t testing.TB, name string, port uint16) net.Conn {
 	t.Helper()
 	addr, ok := s.d.names.give(host(t, name))
@@ -92,7 +92,8 @@ func (s *serving) dialAddr(t testing.TB, to netip.AddrPort) net.Conn {
 // site connects to the server.
 func (s *serving) site(t testing.TB) net.Conn { return s.dial(t, site, s.port) }
 
-// reach connects to a listener. A test that waits in vain fails.
+// reach connects to a listener. The connection has a deadline, so that a test that waits in
+// vain fails.
 func reach(t testing.TB, l net.Listener) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", l.Addr().String())
@@ -114,7 +115,7 @@ func (alreadyReset) Read([]byte) (int, error)    { return 0, syscall.ECONNRESET 
 func (alreadyReset) Write(p []byte) (int, error) { return 0, syscall.ECONNRESET }
 func (alreadyReset) CloseWrite() error           { return nil }
 
-// server is a TCP server on loopback, and its port.
+// server starts a TCP server on loopback, and returns its port.
 func server(t testing.TB, handle func(net.Conn)) uint16 {
 	t.Helper()
 	l := listen(t)
@@ -145,7 +146,7 @@ func server(t testing.TB, handle func(net.Conn)) uint16 {
 	return port(l.Addr())
 }
 
-// await waits until a record fits.
+// await waits until a record fits, and returns it.
 func (s *serving) await(t testing.TB, fits func(Record) bool) Record {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
@@ -162,7 +163,7 @@ func (s *serving) await(t testing.TB, fits func(Record) bool) Record {
 	return Record{}
 }
 
-// wantReset fails unless the connection is reset before it gives a byte.
+// wantReset fails the test unless the connection is reset before it returns a byte.
 func wantReset(t testing.TB, c net.Conn) {
 	t.Helper()
 	if n, err := c.Read(make([]byte, 1)); n != 0 || !errors.Is(err, syscall.ECONNRESET) {
@@ -186,7 +187,7 @@ func TestOpaqueIsRelayedBothWays(t *testing.T) {
 	for _, begin := range []string{"SSH-2.0-test\r\n", "0032git-upload-pack /p\x00host=site.example\x00", "\x00\x00\x00\x08\x04\xd2\x16\x2f", "*1\r\n$4\r\nPING\r\n", "GET key\r\n"} {
 		c := s.site(t)
 		exchanged(t, c, begin, begin)
-		long := strings.Repeat("0123456789abcdef", 64<<10) // more than a chunk
+		long := strings.Repeat("0123456789abcdef", 64<<10) // longer than a chunk
 		var sent sync.WaitGroup
 		sent.Go(func() {
 			io.WriteString(c, long)
@@ -216,8 +217,8 @@ func TestServerMaySpeakFirst(t *testing.T) {
 	exchanged(t, c, "EHLO box\r\n", "250 EHLO box\r\n")
 }
 
-// TestServerSpeaksMeanwhile has a client begin what could become a request,
-// and a server that does not wait for it.
+// TestServerSpeaksMeanwhile has a client that sends the beginning of a possible request,
+// and a server that speaks before the request is complete.
 func TestServerSpeaksMeanwhile(t *testing.T) {
 	begun := make(chan struct{})
 	greeting := server(t, func(c net.Conn) {
@@ -233,7 +234,7 @@ func TestServerSpeaksMeanwhile(t *testing.T) {
 }
 
 func TestHalfCloseGoesThrough(t *testing.T) {
-	// The client says nothing but that it will say nothing (nc host daytime).
+	// The client sends nothing and closes its sending direction (nc host daytime).
 	day := server(t, func(c net.Conn) {
 		if _, err := io.ReadAll(c); err == nil {
 			io.WriteString(c, "Sunday")
@@ -249,8 +250,8 @@ func TestHalfCloseGoesThrough(t *testing.T) {
 func TestRefusedConnectionIsReset(t *testing.T) {
 	s := serve(t, echo(t), nil)
 	for _, to := range []netip.AddrPort{
-		netip.AddrPortFrom(netip.MustParseAddr("198.18.77.77"), s.port), // no name has it
-		netip.MustParseAddrPort("1.2.3.4:443"),                          // no rule names it
+		netip.AddrPortFrom(netip.MustParseAddr("198.18.77.77"), s.port), // no name has this address
+		netip.MustParseAddrPort("1.2.3.4:443"),                          // no rule names this address
 		netip.MustParseAddrPort("127.0.0.1:22"),
 		netip.MustParseAddrPort("169.254.169.254:80"),
 	} {
@@ -264,7 +265,7 @@ func TestRefusedConnectionIsReset(t *testing.T) {
 	wantReset(t, s.dial(t, site, s.port+1))
 }
 
-// identityFor is a certificate for the names, and the pool that trusts it.
+// identityFor returns a certificate for the names, and a pool that trusts it.
 func identityFor(t testing.TB, names ...string) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -288,7 +289,7 @@ func identityFor(t testing.TB, names ...string) (tls.Certificate, *x509.CertPool
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }
 
-// secure is a TLS server that sends back what it gets.
+// secure starts a TLS server that sends back what it receives, and returns its port.
 func secure(t testing.TB, id tls.Certificate) uint16 {
 	return server(t, func(c net.Conn) {
 		s := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{id}})
@@ -310,7 +311,7 @@ func TestTLSMustNameTheHost(t *testing.T) {
 	}{
 		{site, site, false, true},
 		{site, "SITE.example", false, true},
-		{site, "site.example.", false, true}, // crypto/tls sends it without its dot
+		{site, "site.example.", false, true}, // crypto/tls sends the name without its dot
 		{site, site, true, true},
 		{site, "other.example", false, false},
 		{site, "", false, false},
@@ -342,8 +343,8 @@ func TestTLSMustNameTheHost(t *testing.T) {
 	}
 }
 
-// TestSecondHelloMustNameTheHost has a server that asks for a second
-// ClientHello, as for another key exchange.
+// TestSecondHelloMustNameTheHost has a server that asks for a second ClientHello, for
+// example for another key exchange.
 func TestSecondHelloMustNameTheHost(t *testing.T) {
 	id, roots := identityFor(t, site, "other.example")
 	var asked atomic.Pointer[string]
@@ -373,17 +374,18 @@ func TestSecondHelloMustNameTheHost(t *testing.T) {
 		asked.Store(nil)
 		raw := s.site(t)
 		raw.Write(helloOf(site, nil))
-		if _, err := io.ReadFull(raw, make([]byte, recordHeader+1)); err != nil { // it has asked
+		// the server asks for a second ClientHello
+		if _, err := io.ReadFull(raw, make([]byte, recordHeader+1)); err != nil {
 			t.Fatal(err)
 		}
 		io.WriteString(raw, between)
 		raw.Write(helloOf("other.example", func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.CurveP384} }))
-		io.Copy(io.Discard, raw) // to its end
+		io.Copy(io.Discard, raw) // until the connection ends
 		if got := asked.Load(); got != nil {
 			t.Errorf("%s: the server was asked for %s", name, *got)
 		}
 	}
-	// The server may lose patience with the flood before the door does.
+	// During the flood, the server may give up before the door does.
 	s.await(t, func(Record) bool {
 		n := 0
 		for _, r := range s.records.list() {
@@ -395,7 +397,7 @@ func TestSecondHelloMustNameTheHost(t *testing.T) {
 	})
 }
 
-// inPieces writes byte by byte, as far as the door reads that.
+// inPieces is a connection that writes in pieces of 40 bytes.
 type inPieces struct{ net.Conn }
 
 func (c inPieces) Write(p []byte) (int, error) {
@@ -407,8 +409,8 @@ func (c inPieces) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestRulesAboutRequestsNeedRequests has a rule about methods, which only
-// requests in the clear can be held to.
+// TestRulesAboutRequestsNeedRequests has a rule about methods, which can be enforced only
+// for requests in the clear.
 func TestRulesAboutRequestsNeedRequests(t *testing.T) {
 	id, _ := identityFor(t, site)
 	for name, begin := range map[string]func(net.Conn) error{
@@ -432,16 +434,16 @@ func TestRulesAboutRequestsNeedRequests(t *testing.T) {
 	}
 }
 
-// said says the text.
+// said returns a function that writes the text.
 func said(text string) func(net.Conn) error {
 	return func(c net.Conn) error { _, err := io.WriteString(c, text); return err }
 }
 
-// TestOpeningIsBounded has clients that never come to the point.
+// TestOpeningIsBounded has clients whose first bytes never show the protocol.
 func TestOpeningIsBounded(t *testing.T) {
 	for name, row := range map[string]struct {
 		begin string
-		every time.Duration // a further byte
+		every time.Duration // time between further bytes; 0 if there are none
 		most  time.Duration
 	}{
 		"half a request line": {"GET / HT", 0, openingTime},
@@ -481,7 +483,7 @@ func TestHalfOpenFloodIsBounded(t *testing.T) {
 	var silent []net.Conn
 	for range 4 {
 		c := s.site(t)
-		exchanged(t, c, "\x00", "\x00") // it has its slot
+		exchanged(t, c, "\x00", "\x00") // the connection has its slot
 		silent = append(silent, c)
 	}
 	for range 20 {

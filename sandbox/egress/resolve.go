@@ -17,18 +17,18 @@ import (
 const (
 	lookupTime    = 5 * time.Second
 	lookupsAtOnce = 32
-	maxAnswers    = 16               // addresses of one name that are tried
-	maxAnswered   = 1024             // names whose addresses are remembered
-	answerFor     = 15 * time.Second // for so long
+	maxAnswers    = 16               // number of addresses of one name that are tried
+	maxAnswered   = 1024             // number of names whose addresses are remembered
+	answerFor     = 15 * time.Second // how long they are remembered
 )
 
-// The bounds of names that no rule spells out. If a rule allows all names below
-// one, a box can send data to their name server in the names that it looks up. This
-// is how much.
+// The bounds of names that no rule spells out. If a rule allows all names below a name, a
+// box can send data to their name server in the names that it looks up. These constants
+// bound how much.
 const (
-	maxFreeName   = 160 // characters
+	maxFreeName   = 160 // characters of one name
 	maxFreeLabels = 12
-	freeNames     = 300 // new ones in a minute
+	freeNames     = 300 // number of new names in a minute
 )
 
 // Resolver finds the addresses of a name. It must be safe for concurrent use.
@@ -38,20 +38,20 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// hostResolver is the host's own.
+// hostResolver is the host's own resolver.
 type hostResolver struct{}
 
 var hostDNS = &net.Resolver{PreferGo: true}
 
-// LookupNetIP asks for the name with a closing dot, which makes it absolute:
-// the name that was judged is the name that is asked for.
+// LookupNetIP looks up the name with a closing dot, which makes it absolute, so that
+// exactly the judged name is looked up.
 func (hostResolver) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
 	return hostDNS.LookupNetIP(ctx, network, host+".")
 }
 
-// lookups asks a resolver, with a bounded number of concurrent look-ups, and
-// remembers its answers for a moment. An answer decides nothing: each address is
-// judged when it is dialled.
+// lookups asks a resolver, with a bounded number of concurrent look-ups, and remembers its
+// answers for answerFor. An answer decides nothing: each address is judged when it is
+// dialled.
 type lookups struct {
 	resolver Resolver
 	slots    chan struct{}
@@ -60,7 +60,7 @@ type lookups struct {
 	answered map[string]answered
 }
 
-// answered are the addresses of a name. They are not changed.
+// answered contains the addresses of a name, which are not changed.
 type answered struct {
 	addrs []netip.Addr
 	until time.Time
@@ -89,7 +89,7 @@ func (l *lookups) find(ctx context.Context, name string) ([]netip.Addr, error) {
 	}
 	var addrs []netip.Addr
 	for _, a := range found {
-		// With a zone an address means something else on each host.
+		// An address with a zone means something else on each host.
 		if a = a.Unmap(); a.IsValid() && a.Zone() == "" && len(addrs) < maxAnswers {
 			addrs = append(addrs, a)
 		}
@@ -115,7 +115,7 @@ func (l *lookups) remember(name string, addrs []netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.answered) >= maxAnswered {
-		clear(l.answered) // rare, and what is lost is a look-up each
+		clear(l.answered) // rare, and costs one look-up for each name
 	}
 	l.answered[name] = answered{addrs: addrs, until: time.Now().Add(answerFor)}
 }
@@ -138,7 +138,7 @@ func (d *Door) addresses(ctx context.Context, h policies.Host) ([]netip.Addr, er
 	case h.Name() == "":
 		return []netip.Addr{h.Addr()}, nil
 	case isLocal(h), h.Name() == HostName:
-		// RFC 6761, 6.3: no resolver is asked. It is the host's loopback, so only
+		// RFC 6761, 6.3: no resolver is asked. The name means the host's loopback, so only
 		// allow_private can allow it.
 		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, nil
 	}

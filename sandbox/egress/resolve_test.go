@@ -40,7 +40,7 @@ func TestLookups(t *testing.T) {
 			t.Errorf("got %d addresses of many, %v", len(addrs), err)
 		}
 
-		// An answer is remembered for a while, and a missing one is not.
+		// An answer is remembered for answerFor. A failed look-up is not remembered.
 		for step, want := range []int{3, 3, 4, 4, 5, 6} {
 			switch step {
 			case 1:
@@ -70,8 +70,7 @@ func TestLookups(t *testing.T) {
 	})
 }
 
-// A resolver that does not answer holds up a bounded number of look-ups, for a
-// bounded time.
+// A resolver that does not answer blocks a bounded number of look-ups, for a bounded time.
 func TestLookupsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		resolver := stuck{make(chan struct{}, 10*lookupsAtOnce)}
@@ -96,8 +95,8 @@ func TestLookupsAreBounded(t *testing.T) {
 	})
 }
 
-// The host's own loopback has a name, which no resolver is asked for, and is
-// reached on the ports that allow_private names.
+// The host's own loopback has a name, which is not looked up. It is reached on the ports
+// that allow_private names.
 func TestHostName(t *testing.T) {
 	port := echo(t)
 	e := policytest.Egress(t, fmt.Sprintf("mode: proxy\nallow_private: [\"%s:%d\"]", HostName, port))

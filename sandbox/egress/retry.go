@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// maxSkipped bounds the records between a client's two ClientHellos: what it
-// has sent too early (RFC 8446, 4.2.10), and the one that is for appearances
-// (D.4).
+// maxSkipped bounds the records between a client's two ClientHellos: early data (RFC 8446,
+// 4.2.10), and the change_cipher_spec record that is sent for compatibility (D.4).
 const maxSkipped = 64
 
 // retryRandom is the random of a ServerHello that asks for a second
@@ -16,10 +15,9 @@ const maxSkipped = 64
 const retryRandom = "\xcf\x21\xad\x74\xe5\x9a\x61\x11\xbe\x1d\x8c\x02\x1e\x65\xb8\x91" +
 	"\xc2\xa2\x11\x16\x7a\xbb\x8c\x5e\x07\x9e\x09\xe2\xc8\xa8\x33\x9c"
 
-// passTLS relays TLS that the door does not open. Where the server asks for a
-// second ClientHello that one must name the host too: some servers go by it.
-// Until the server has answered nothing of the client goes through but its
-// first one.
+// passTLS relays TLS that the door does not open. If the server asks for a second
+// ClientHello, the second one must name the host too, because some servers use its name.
+// Until the server has answered, only the first ClientHello of the client is passed on.
 func (r *relay) passTLS() error {
 	again := make(chan bool, 1)
 	return r.splice(
@@ -28,8 +26,8 @@ func (r *relay) passTLS() error {
 	)
 }
 
-// asksAgain reports whether a server's first record asks for a second
-// ClientHello. It reads no more of it than it takes to tell.
+// asksAgain reports whether a server's first record asks for a second ClientHello. It reads
+// no more of the record than that needs.
 func asksAgain(up *side) bool {
 	const random = recordHeader + 4 + 2
 	if seen, err := up.in.Peek(1); err != nil || seen[0] != recordHandshake {
@@ -42,9 +40,8 @@ func asksAgain(up *side) bool {
 	return err == nil && string(seen[random:]) == retryRandom
 }
 
-// hellos hands on a client's ClientHello, and the second one if it is asked
-// for. If one of the connections has ended, the goroutine that copies on
-// notices that.
+// hellos passes on a client's ClientHello, and the second one if the server asks for it. If
+// one of the connections has ended, the goroutine that copies the rest notices that.
 func (r *relay) hellos(again <-chan bool) error {
 	if err := handOver(r.client, r.up, r.hello.size); err != nil || !<-again {
 		return err
@@ -89,7 +86,7 @@ func (r *relay) secondHello() error {
 	return r.unclear("a second ClientHello comes in too many pieces")
 }
 
-// handOver sends on the next n bytes of a side.
+// handOver passes on the next n bytes of a side.
 func handOver(from, to *side, n int) error {
 	m, err := pass(to.conn, io.LimitReader(from.in, int64(n)), func(int64) {})
 	if err == nil && m < int64(n) {

@@ -9,26 +9,25 @@ import (
 	"time"
 )
 
-// Bounds of the values of secrets that a door holds.
+// Bounds of the values of secrets that a door keeps.
 const (
-	maxValue    = 8 << 10          // bytes of one
-	maxValues   = 64               // fetched ones
-	maxMasks    = 256              // values that are looked for, older ones of a secret among them
-	valueLife   = 10 * time.Second // after which a value is fetched again
+	maxValue    = 8 << 10          // bytes of one value
+	maxValues   = 64               // number of fetched values
+	maxMasks    = 256              // number of values that are looked for, including older values of a secret
+	valueLife   = 10 * time.Second // time after which a value is fetched again
 	maxFetching = 15 * time.Second
 )
 
-// vault keeps the values of secrets for a moment, and remembers all values that
-// it ever had, so that answers can be searched for them. No error and no record
-// contains a value.
+// vault keeps the values of secrets for valueLife. It remembers the last maxMasks values,
+// so that answers can be searched for them. No error and no record contains a value.
 type vault struct {
-	fetch func(ctx context.Context, name string) (string, error) // nil for none
+	fetch func(ctx context.Context, name string) (string, error) // nil if no secrets exist
 	slot  chan struct{}                                          // full while a fetch runs
 
 	mu     sync.Mutex
 	values map[string]value
 	masks  []mask
-	ready  map[string]*masker // of the masks, by the names of their secrets; empty once they change
+	ready  map[string]*masker // maskers of masks, by the names of their secrets; cleared if masks changes
 
 	turn sync.Mutex // held while a search by masks runs
 }
@@ -68,7 +67,7 @@ func (v *vault) value(ctx context.Context, name string) (string, error) {
 		// The operator finds it in the log of the code that fetches values.
 		return "", fmt.Errorf("secret %s: its value cannot be read", name)
 	}
-	text = strings.TrimRight(text, "\r\n") // as files and programs end
+	text = strings.TrimRight(text, "\r\n") // files, and the output of programs, end with a line end
 	if err := checkValue(text); err != nil {
 		return "", fmt.Errorf("secret %s: %w", name, err)
 	}
@@ -106,8 +105,8 @@ func (v *vault) keep(name, text string) {
 	clear(v.ready)
 }
 
-// masker looks for all values of the secrets that were handed out, or of all
-// secrets where none is named. It is nil if there is nothing to look for.
+// masker returns a masker for all fetched values of the named secrets, or of all secrets if
+// no name is given. It is nil if there is nothing to look for.
 func (v *vault) masker(names ...string) *masker {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -128,7 +127,6 @@ func (v *vault) masker(names ...string) *masker {
 	return m
 }
 
-// Redact is s with the values of secrets replaced by their names, however they
-// are escaped. It knows the values that the door added to requests, the last 256
-// of them.
+// Redact returns s with the values of secrets replaced by their names, in whatever way the
+// values are escaped. It knows the last 256 values that were fetched for requests.
 func (d *Door) Redact(s string) string { return d.vault.masker().hide(s) }

@@ -24,10 +24,10 @@ import (
 	"belljar.dev/policies"
 )
 
-// TestRandomSecretDoesNotComeBack has a server repeat a secret in random ways: a
-// random value, escaped by a random chain, at a random place of the answer, in a
-// random coding, in random pieces, to a request with random tricks. The same
-// server must give it away where no door is between.
+// TestRandomSecretDoesNotComeBack has a server repeat a secret in random ways: a random
+// value, escaped by a random chain, at a random place of the answer, in a random coding, in
+// random pieces, to a request with random tricks. Without a door in between, the same
+// server must reveal the secret.
 func TestRandomSecretDoesNotComeBack(t *testing.T) {
 	cases, r := testenv.Cases(t, 60)
 	seed := r.Uint64()
@@ -66,18 +66,18 @@ func TestRandomSecretDoesNotComeBack(t *testing.T) {
 	t.Logf("%d of %d came through", leaks, cases)
 }
 
-// hostileEcho is one case.
+// hostileEcho is one random case.
 type hostileEcho struct {
 	rand    *rand.Rand
 	value   string
 	chain   []string
-	text    string // what the server says in place of the value
-	whole   string // with what stands around it
+	text    string // what the server sends in place of the value
+	whole   string // text with what surrounds it
 	place   string
 	coding  string
 	framing string
 	trick   string
-	stored  bool // a second request, without the secret, gets the answer
+	stored  bool // whether a second request, without the secret, gets the answer
 }
 
 func (e *hostileEcho) String() string {
@@ -116,7 +116,7 @@ func newEcho(r *rand.Rand) *hostileEcho {
 		e.coding = pick(r, "", "", "identity", "identity, identity", "utf-8", "gzip", "X-GZIP", "br", "gzip, gzip", "aws-chunked", "none", ",identity,")
 		e.trick = pick(r, "", "", "Range", "If-Range", "request_range", "X-Part", "multipart", "Want-Digest", "A-IM", "Accept-Encoding")
 	}
-	if strings.Contains(strings.ToLower(e.coding), "gzip") { // the parts of a compressed answer cannot be asked for by place
+	if strings.Contains(strings.ToLower(e.coding), "gzip") { // the place of a part in a compressed answer is not known
 		e.trick = pick(r, "", "Want-Digest", "A-IM")
 	}
 	e.stored = r.IntN(4) == 0
@@ -127,15 +127,15 @@ func newEcho(r *rand.Rand) *hostileEcho {
 	return e
 }
 
-// transform changes the text by one more step.
+// transform encodes the text in one more random way.
 func (e *hostileEcho) transform() {
 	r := e.rand
 	if len(e.chain) > 0 && e.chain[0] == "utf16" || !utf8.ValidString(e.text) {
-		return // what encodes it further would lose some of it
+		return // a further encoding would lose a part of it
 	}
 	step := pick(r, "json", "php", "ascii", "percent", "form", "path", "html", "entities", "c", "octal", "quoted", "some", "case", "base64", "hex", "utf16")
 	if len(e.chain) > 0 && (e.chain[0] == "base64" || e.chain[0] == "hex" || step == "hex" || step == "utf16" || step == "case") {
-		step = "some" // what is in base64 or in hex is escaped as ever
+		step = "some" // text in base64 or hex gets only ordinary escapes
 	}
 	if step == "base64" && len(e.chain) > 0 && e.chain[0] != "json" && e.chain[0] != "path" && e.chain[0] != "form" {
 		step = "percent"
@@ -153,7 +153,7 @@ func (e *hostileEcho) transform() {
 		e.text = b.String()
 	}
 	soft, soft2, long, zeroes := "=\r\n", "=\n", `\U%08x`, "&#%04d;"
-	if len(e.chain) > 1 { // of a character no more than maxReading, and no escape that is broken
+	if len(e.chain) > 1 { // no character longer than maxReading, and no broken escape
 		soft, soft2, long, zeroes = "", "", `\u%04x`, "&#%d;"
 	}
 	marshal := func() string {
@@ -183,7 +183,7 @@ func (e *hostileEcho) transform() {
 		each(pick(r, 20, 100), func(c byte) string { return fmt.Sprintf(`\%03o`, c) })
 	case "quoted":
 		each(pick(r, 20, 100), func(c byte) string { return fmt.Sprintf("=%02X", c) + pick(r, "", "", soft, soft2) })
-	case "some": // of all kinds
+	case "some": // escapes of all kinds
 		each(30, func(c byte) string {
 			return fmt.Sprintf(pick(r, `\u%04x`, "%%%02X", "&#%d;", "&#x%x;", `\x%02x`, "=%02X", "%%u%04x"), c)
 		})
@@ -208,7 +208,7 @@ func (e *hostileEcho) transform() {
 	}
 }
 
-// cut parts a text at random places, in pieces of about most bytes.
+// cut splits a text at random places, into pieces of at most most bytes.
 func cut(r *rand.Rand, s string, most int) []string {
 	var all []string
 	for s != "" {
@@ -218,7 +218,8 @@ func cut(r *rand.Rand, s string, most int) []string {
 	return all
 }
 
-// serve answers with what was last sent as Authorization.
+// serve starts a server that answers with the value once it was sent as Authorization, and
+// returns its port.
 func (e *hostileEcho) serve(t *testing.T) uint16 {
 	said := false
 	return server(t, func(c net.Conn) {
@@ -243,7 +244,7 @@ func (e *hostileEcho) serve(t *testing.T) uint16 {
 	})
 }
 
-// answer is the whole answer, after which the connection is closed.
+// answer returns the whole answer, after which the connection is closed.
 func (e *hostileEcho) answer(r *http.Request) string {
 	status, body, more := "200 OK", e.whole, ""
 	if e.place != "body" {
@@ -315,7 +316,7 @@ func (e *hostileEcho) answer(r *http.Request) string {
 	return b.String() + "\r\n"
 }
 
-// ask is all that a client gets by its requests, as it comes and decoded, with
+// ask returns all that a client receives for its requests, as it arrives and decoded, with
 // the parts of a text joined.
 func (e *hostileEcho) ask(t *testing.T, dial func() net.Conn, host, auth string) []byte {
 	t.Helper()
@@ -350,7 +351,7 @@ func (e *hostileEcho) ask(t *testing.T, dial func() net.Conn, host, auth string)
 	for _, line := range ranges {
 		c := dial()
 		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n%s\r\n", path, host, auth, line)
-		raw, _ := io.ReadAll(c) // a reset ends it as well
+		raw, _ := io.ReadAll(c) // a reset ends the answer too
 		c.Close()
 		all = append(all, raw...)
 		if resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(raw)), nil); err == nil {
@@ -370,9 +371,9 @@ func (e *hostileEcho) ask(t *testing.T, dial func() net.Conn, host, auth string)
 	return all
 }
 
-// leaks reports whether half of the text in one piece, or the value in its most
-// common forms, is in what a client got. In names of headers letters may have
-// changed.
+// leaks reports whether what a client received contains half of the text in one piece, or
+// the value in one of its most common forms. Parts of the text are compared without regard
+// to case, because the case of letters may change in names of headers.
 func (e *hostileEcho) leaks(got []byte) bool {
 	low, text := bytes.ToLower(got), strings.ToLower(e.text)
 	half := len(text)/2 + 1

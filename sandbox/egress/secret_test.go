@@ -23,8 +23,8 @@ import (
 
 const token = "s3cr3t/Token+Value=="
 
-// withToken is a policy that adds the token to GET requests of the site below
-// /api.
+// withToken changes a configuration so that the token is added to GET requests of the site
+// below /api.
 func withToken(cfg *Config) {
 	cfg.Egress.Secrets = []policies.SecretHeader{{
 		Secret: "github", Host: site, Methods: []string{"GET"}, Paths: []string{"/api/**"}, Header: "Authorization", Value: "Bearer ${secret:github}",
@@ -37,7 +37,8 @@ func withToken(cfg *Config) {
 	}
 }
 
-// A secret for requests with GET is not for a websocket, which sends what it likes after one.
+// A secret for GET requests is not added to the GET of a websocket, which sends any data
+// afterwards.
 func TestNoWebsocketGetsASecretForReads(t *testing.T) {
 	for _, tt := range []struct {
 		methods []string
@@ -57,7 +58,9 @@ func TestNoWebsocketGetsASecretForReads(t *testing.T) {
 	}
 }
 
-// echoing answers with what it was sent as Authorization, as kind says.
+// echoing starts a server that answers with the Authorization that it received, in a form
+// that the path selects. It returns the port, and a function that returns the requests so
+// far.
 func echoing(t testing.TB) (uint16, func() []string) {
 	var mu sync.Mutex
 	var got []string

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// chunk is how many bytes go in one direction before they are counted, so also by
-// how much a connection can exceed the limit on bytes. Within a chunk the kernel
-// moves the bytes by itself (splice(2)).
+// chunk is how many bytes go in one direction before they are counted. A connection can
+// exceed the limit on bytes by as many. Within a chunk, the kernel itself moves the bytes
+// (splice(2)).
 const chunk = 256 << 10
 
 // halfTime is how long one direction may be silent after the other one has ended: a
@@ -36,10 +36,11 @@ var (
 type side struct {
 	conn  net.Conn
 	in    *bufio.Reader
-	limit *io.LimitedReader // beneath in: what may still be read of it
+	limit *io.LimitedReader // bounds what may still be read through in
 }
 
-// newSide takes a connection. One to the outside gets the flow that counts it.
+// newSide returns the side of a connection. A connection to the outside gets the flow that
+// counts its bytes.
 func newSide(c net.Conn, count *flow) *side {
 	if count != nil {
 		c = &metered{Conn: c, flow: count}
@@ -54,7 +55,7 @@ func newSide(c net.Conn, count *flow) *side {
 	return s
 }
 
-// free gives back the buffer. The side must not be used afterwards.
+// free returns the buffer. The side must not be used afterwards.
 func (s *side) free() {
 	if s.in != nil {
 		s.in.Reset(nil)
@@ -109,13 +110,13 @@ type way struct {
 	first    func() error
 }
 
-// ways are both directions, without anything first.
+// ways returns both directions, without a function that is called first.
 func (r *relay) ways() (out, back way) {
 	return way{to: r.up, from: r.client}, way{to: r.client, from: r.up}
 }
 
-// splice relays bytes in both directions until both have ended, or one fails. It
-// passes on the end of one direction and leaves the other one open.
+// splice relays bytes in both directions until both have ended, or one has failed. It
+// passes on the end of one direction and leaves the other direction open.
 func (f *flow) splice(out, back way) error {
 	var err error
 	var half atomic.Bool
@@ -140,7 +141,7 @@ func (f *flow) oneWay(w way, half *atomic.Bool) error {
 	if err == nil {
 		err = closeWrite(w.to.conn)
 		if errors.Is(err, net.ErrClosed) || isGone(err) {
-			err = nil // the other way has ended before
+			err = nil // the other direction has ended before
 		}
 	}
 	if err != nil {
@@ -149,8 +150,8 @@ func (f *flow) oneWay(w way, half *atomic.Bool) error {
 	return err
 }
 
-// pour copies until the end of what one side sends: first what was read of it
-// already.
+// pour copies what one side sends, until its end. It begins with the bytes that were
+// already read from the side.
 func (f *flow) pour(to, from *side, half *atomic.Bool) error {
 	if n := from.in.Buffered(); n > 0 {
 		seen, err := from.in.Peek(n)
@@ -166,8 +167,8 @@ func (f *flow) pour(to, from *side, half *atomic.Bool) error {
 	}
 	dst, out := bare(to.conn)
 	src, in := bare(from.conn)
-	// The flow hears of bytes when they are counted, so that they must be also
-	// where a chunk takes its time.
+	// The flow sees bytes only when they are counted. So they must be counted in time even
+	// if a chunk takes long.
 	tick := min(max(f.snap.limits.Idle/4, 5*time.Millisecond), halfTime/4)
 	for last := time.Now(); ; {
 		if err := src.SetReadDeadline(time.Now().Add(tick)); err != nil {
@@ -196,8 +197,8 @@ func (f *flow) pour(to, from *side, half *atomic.Bool) error {
 	}
 }
 
-// bare is the connection beneath one that is metered, so that the kernel can
-// be told to move its bytes, and whether it was one.
+// bare returns the connection beneath a metered one, so that the kernel can move its bytes,
+// and reports whether c was metered.
 func bare(c net.Conn) (net.Conn, bool) {
 	if m, ok := c.(*metered); ok {
 		return m.Conn, true

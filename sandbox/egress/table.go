@@ -14,9 +14,9 @@ import (
 // them.
 var fakeRange = netip.MustParsePrefix("198.18.0.0/15")
 
-// maxNames bounds the names of one box that have an address. reservedFakes are
-// the last addresses of the range, 198.19.255.0/24: the plumbing of the box
-// takes its own from them.
+// maxNames bounds the names of one box that have an address. reservedFakes is the number of
+// addresses at the end of the range, 198.19.255.0/24, that the box itself uses, for example
+// for its door.
 const (
 	maxNames      = 16384
 	fakes         = 1 << 17
@@ -28,20 +28,20 @@ const (
 // addresses: a client that remembers it for too long is refused, and not connected
 // to another host.
 type table struct {
-	most int // maxNames, but for tests
+	most int // maxNames, except in tests
 
 	mu     sync.Mutex
-	next   uint32 // offset in the range to be tried next
+	next   uint32 // offset in the range of the address to try next
 	byName map[policies.Host]*list.Element
 	byAddr map[netip.Addr]*list.Element
-	recent *list.List // of *named, the last used in front
+	recent *list.List // elements are *named, the last used in front
 }
 
 // named is a name and its address.
 type named struct {
 	host policies.Host
 	addr netip.Addr
-	uses int // flows that came to the address and have not ended
+	uses int // number of flows that use the address and have not ended
 }
 
 func newTable() *table {
@@ -103,8 +103,8 @@ func (t *table) unused() netip.Addr {
 		if t.next >= fakes-reservedFakes {
 			t.next = 1
 		}
-		// The first and last address of a /24 look like a network and its
-		// broadcast to some.
+		// To some programs, the first and last address of a /24 look like a network and its
+		// broadcast address.
 		if last := byte(offset); last == 0 || last == 255 {
 			continue
 		}
@@ -141,7 +141,7 @@ func (t *table) hold(addr netip.Addr) (policies.Host, bool) {
 	return entry(e).host, true
 }
 
-// release undoes a hold.
+// release ends a hold.
 func (t *table) release(addr netip.Addr) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -150,7 +150,7 @@ func (t *table) release(addr netip.Addr) {
 	}
 }
 
-// entry is what an element of recent holds.
+// entry returns the value of an element of recent.
 func entry(e *list.Element) *named {
 	n, _ := e.Value.(*named) // nothing else is put there
 	return n

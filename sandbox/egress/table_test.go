@@ -23,13 +23,13 @@ func TestTable(t *testing.T) {
 		}
 		addrs[addr] = true
 	}
-	first, _ := tb.give(name(0)) // used just now
+	first, _ := tb.give(name(0)) // now the last used
 	if h, ok := tb.hold(first); !ok || h != name(0) {
 		t.Fatalf("got %v, %v", h, ok)
 	}
 
-	// The table is full: the one that was not used for longest goes, and its
-	// address is nobody's for now.
+	// The table is full: the name that was not used for the longest time loses its address,
+	// and no name has that address for now.
 	second, _ := tb.name(netip.MustParseAddr("198.18.0.2"))
 	fresh, ok := tb.give(name(maxNames))
 	if !ok || addrs[fresh] {
@@ -42,7 +42,7 @@ func TestTable(t *testing.T) {
 		t.Error("an address without a name was held")
 	}
 
-	// All addresses come in turn, and what is in use never loses its own.
+	// All addresses are used in turn, and a name in use never loses its own.
 	seen := make(map[netip.Addr]int)
 	for i := range 2 * fakes {
 		addr, ok := tb.give(name(maxNames + 1 + i))
@@ -123,7 +123,7 @@ func TestBucket(t *testing.T) {
 	if b.take(now.Add(-time.Hour), 2, 4) || !b.take(now.Add(time.Second/2), 2, 4) || b.take(now.Add(time.Second/2), 2, 4) {
 		t.Error("got other than one token after half a second")
 	}
-	// Less at once with the same bucket: what was spent stays spent.
+	// A smaller burst with the same bucket: what was spent stays spent.
 	if b.take(now.Add(time.Second), 1, 1) {
 		t.Error("got a token of a smaller burst that was spent")
 	}

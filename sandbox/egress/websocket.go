@@ -13,26 +13,25 @@ import (
 // Frames of a websocket, RFC 6455, 5.2.
 const (
 	frameFinal    = 0x80
-	frameReserved = 0x70 // for extensions, and none was asked for
+	frameReserved = 0x70 // bits for extensions, which were not negotiated
 	frameControl  = 0x08
 	frameMasked   = 0x80
-	maxControl    = 125 // bytes
+	maxControl    = 125 // length of a control frame in bytes
 )
 
-// messages reads what a server says on a websocket and hands it on without the
-// values of secrets. A value may be parted by frames: so a message is read as one
-// text and put into frames anew, which any intermediary may do where there are no
-// extensions (RFC 6455, 5.4).
+// messages reads what a server sends on a websocket and passes it on without the values of
+// secrets. A value may be split by frames, so a message is read as one text and written in
+// new frames. Any intermediary may do so if there are no extensions (RFC 6455, 5.4).
 type messages struct {
 	in  *bufio.Reader
 	out io.Writer
 	m   *masker
 
-	left  uint64 // of the frame that is read
-	final bool   // it is the last one of its message
+	left  uint64 // bytes left of the frame that is read
+	final bool   // whether it is the last frame of its message
 }
 
-// relay hands on messages until the end of the connection.
+// relay passes on messages until the end of the connection.
 func (s *messages) relay() error {
 	for {
 		opcode, err := s.next()
@@ -51,7 +50,7 @@ func (s *messages) relay() error {
 	}
 }
 
-// message hands on the message whose first frame was begun.
+// message passes on the message whose first frame was begun.
 func (s *messages) message(opcode byte) error {
 	text := newMasked(s, s.m)
 	buf, free := buffer()
@@ -69,8 +68,7 @@ func (s *messages) message(opcode byte) error {
 	}
 }
 
-// Read reads on in a message. Frames of control, which may come in between, go
-// their own way.
+// Read continues to read a message. Control frames in between are passed on by themselves.
 func (s *messages) Read(p []byte) (int, error) {
 	for s.left == 0 {
 		if s.final {
@@ -97,7 +95,7 @@ func (s *messages) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// next reads the head of the next frame that is not one of control.
+// next reads the head of the next frame that is not a control frame.
 func (s *messages) next() (opcode byte, err error) {
 	for {
 		var head [2]byte
@@ -151,8 +149,8 @@ func (s *messages) write(opcode byte, text []byte, final bool) error {
 	return err
 }
 
-// goOn relays what follows a websocket's handshake: unseen, unless a secret may
-// come back in it.
+// goOn relays what follows a websocket's handshake. It does not look at the bytes, unless a
+// secret may come back in them.
 func (x *exchange) goOn(q request, resp *http.Response) error {
 	m := x.masker(q)
 	if err := x.upgrade(q, resp, m); err != nil {

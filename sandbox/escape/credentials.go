@@ -11,15 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heldName is in the name of a directory that the suite's process holds open,
-// and secretEnv is a variable in its environment.
+// heldName is part of the name of a directory that the suite's process keeps open, and
+// secretEnv is a variable in its environment.
 const (
 	heldName  = "belljar-held"
 	secretEnv = "BELLJAR_PROBE_SECRET"
 	ownedFile = ".belljar-probe-owner"
 )
 
-// credentials are rights and secrets that a command must not have or get.
+// credentials returns the probes for rights and secrets that a command must not have or
+// get.
 func credentials() []Probe {
 	return []Probe{
 		{ID: "C01", Name: "have a capability", Root: true, try: hasBits("CapPrm", "CapEff", "CapInh", "CapAmb")},
@@ -102,14 +103,14 @@ func credentials() []Probe {
 		{ID: "X03", Name: "know its working directory", Works: true, try: func(*Facts) (string, error) {
 			dir, err := os.Readlink("/proc/self/cwd")
 			if err == nil && !filepath.IsAbs(dir) {
-				err = fmt.Errorf("it is %s", dir) // "(unreachable)/..."
+				err = fmt.Errorf("it is %s", dir) // for example "(unreachable)/..."
 			}
 			return dir, err
 		}},
 	}
 }
 
-// status is a line of /proc/self/status.
+// status returns the value of a key in /proc/self/status.
 func status(key string) (string, error) {
 	text, err := readSome("/proc/self/status", 1<<16)
 	if err != nil {
@@ -123,7 +124,7 @@ func status(key string) (string, error) {
 	return "", fmt.Errorf("/proc/self/status: no %s", key)
 }
 
-// statusIs compares a line of /proc/self/status.
+// statusIs compares the value of a key in /proc/self/status.
 func statusIs(key, want string) act {
 	return func(*Facts) (string, error) {
 		got, err := status(key)
@@ -134,7 +135,7 @@ func statusIs(key, want string) act {
 	}
 }
 
-// hasBits looks for a set that is not empty.
+// hasBits looks in /proc/self/status for a set of bits that is not empty.
 func hasBits(keys ...string) act {
 	return func(*Facts) (string, error) {
 		for _, key := range keys {

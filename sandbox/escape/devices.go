@@ -16,7 +16,8 @@ var harmless = []string{
 	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/console",
 }
 
-// devices are the ways to hardware, virtual machines and other terminals.
+// devices returns the probes for the ways to hardware, virtual machines and other
+// terminals.
 func devices() []Probe {
 	return []Probe{
 		{ID: "D01", Name: "open the kernel's memory, log, disks, tunnels or virtual machines", Root: true, try: opens(unix.O_RDONLY,
@@ -24,7 +25,7 @@ func devices() []Probe {
 		{ID: "D02", Name: "read the machine's shared memory", try: func(f *Facts) (string, error) {
 			return reads(f.Host.Shm, f.Host.Token)
 		}},
-		// A machine without udev may lack the links of its own.
+		// The machine itself may lack these links, if it has no udev.
 		{ID: "D03", Name: "use the devices that programs expect", Works: true, where: present("/dev/stdout"), try: func(*Facts) (string, error) {
 			return script(`set -e
 echo x > /dev/null
@@ -41,7 +42,7 @@ echo through`)
 		{ID: "D04", Name: "open the terminal of the user who runs belljar", terminal: true, try: opens(unix.O_RDWR, "/dev/tty")},
 		{ID: "D05", Name: "see a device of the machine", try: foreignDevice},
 		{ID: "D06", Name: "make a device among its own and use it", Root: true, try: anyOf(
-			// Some systems take devices in /tmp for dead already.
+			// On some systems, devices in /tmp do not work.
 			makesDevice(os.TempDir()), makesDevice("/dev"),
 		)},
 		{ID: "D07", Name: "open the machine's console or keyboard", Root: true, try: opens(unix.O_RDONLY,
@@ -60,7 +61,7 @@ echo through`)
 	}
 }
 
-// makesDevice makes /dev/zero by another name: it shows that any would work.
+// makesDevice makes /dev/zero under another name. If that works, any device does.
 func makesDevice(dir string) act {
 	return func(*Facts) (string, error) {
 		path := filepath.Join(dir, "belljar-probe-device")
@@ -72,8 +73,8 @@ func makesDevice(dir string) act {
 	}
 }
 
-// foreignDevice looks for any device that is not harmless. It opens none: to
-// open a watchdog is to start it.
+// foreignDevice looks for any device that is not harmless. It opens none, because opening a
+// watchdog starts it.
 func foreignDevice(*Facts) (string, error) {
 	found := ""
 	err := filepath.WalkDir("/dev", func(path string, d fs.DirEntry, err error) error {

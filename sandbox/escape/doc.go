@@ -2,11 +2,12 @@
 //
 // A [Probe] is one act that a box must refuse, or one that it must not break.
 // Each is tried in two worlds: outside, as a plain process of the same user,
-// and inside a box. An act that fails inside proves nothing by itself; it may
-// be misspelt, or the kernel may lack it. So each must get through outside,
-// and then must not inside. Where nobody can carry an act out in full (there
-// is nothing to load, no such swap file) its witness is that the kernel's own
-// code was reached: an error other than those of a refusal.
+// and inside a box. An act that fails inside proves nothing by itself: it may
+// be misspelt, or the kernel may lack it. So each act must get through outside,
+// and then must not get through inside. Some acts cannot be carried out in full
+// anywhere, for example because there is nothing to load, or no such swap file.
+// They count as having got through if the kernel's own code was reached, which
+// an error other than those of a refusal shows.
 //
 // A [Suite] has both worlds, and two boxes of two tenants: the first box also
 // attacks the second. The targets are victims: files, sockets, processes, memory,

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filesystem are the ways to files that the profile does not show, and to
-// files that act for others later.
+// filesystem returns the probes for the ways to files that the profile does not show, and
+// to files that others run or read later.
 func filesystem() []Probe {
 	return []Probe{
 		{ID: "F01", Name: "read a file beside the workspace", try: func(f *Facts) (string, error) {
@@ -63,8 +63,8 @@ func filesystem() []Probe {
 		})},
 		{ID: "F16", Name: "make a program set-uid", try: setUID(func(path string) error { return unix.Chmod(path, 0o4755) })},
 		{ID: "F17", Name: "uncover what a mount hides", Root: true, try: inScratch(func(_ *Facts, dir string) (string, error) {
-			// dir is not a mount. A process that may unmount gets that error, any
-			// other gets a refusal (can_umount in fs/namespace.c).
+			// dir is not a mount. A process that may unmount gets the error about that, any
+			// other process gets a refusal (can_umount in fs/namespace.c).
 			err := unix.Unmount(dir, unix.MNT_DETACH)
 			if refusedError(err) {
 				return "", err
@@ -85,7 +85,7 @@ func filesystem() []Probe {
 			if err != nil {
 				return err
 			}
-			const fchmodat2 = 452 // since 6.6; x/sys falls back to the older call
+			const fchmodat2 = 452 // since Linux 6.6; x/sys falls back to the older call
 			at := unix.AT_FDCWD
 			_, _, errno := unix.Syscall6(fchmodat2, uintptr(at), uintptr(unsafe.Pointer(p)), 0o4755, 0, 0, 0)
 			if errno == 0 {
@@ -154,8 +154,8 @@ func filesystem() []Probe {
 			return reads(fmt.Sprintf("/proc/self/fd/%d/../../../..%s", fd, f.Host.File), f.Host.Token)
 		}},
 		{ID: "F31", Name: "change the root mount", Root: true, try: inScratch(func(_ *Facts, dir string) (string, error) {
-			// dir is not a mount. The kernel checks the caller's rights first, so
-			// only a process with the right gets the error about that.
+			// dir is not a mount. The kernel checks the caller's rights first, so only a
+			// process that may change the root gets the error about that.
 			err := unix.PivotRoot(dir, dir)
 			if refusedError(err) {
 				return "", err
@@ -188,8 +188,8 @@ func filesystem() []Probe {
 			return f.Host.Fifo, open(f.Host.Fifo, unix.O_RDWR)
 		}},
 		{ID: "F38", Name: "block a process that opens a program of the machine", Root: true, try: func(*Facts) (string, error) {
-			// F_SETLEASE, fcntl(2): a process that opens the file for writing waits
-			// for us.
+			// F_SETLEASE, fcntl(2): a process that opens the file for writing waits for the
+			// prober.
 			fd, err := unix.Open("/usr/bin/env", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 			if err != nil {
 				return "", err
@@ -199,8 +199,8 @@ func filesystem() []Probe {
 			return "F_SETLEASE", err
 		}},
 		{ID: "F39", Name: "stop all writing to a file system", Root: true, try: func(*Facts) (string, error) {
-			// /proc cannot be frozen. A process that may freeze gets that error, any
-			// other gets a refusal.
+			// /proc cannot be frozen. A process that may freeze gets the error about that,
+			// any other process gets a refusal.
 			fd, err := unix.Open("/proc", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 			if err != nil {
 				return "", err
@@ -210,7 +210,7 @@ func filesystem() []Probe {
 			return reaches("ioctl FIFREEZE", unix.SYS_IOCTL, uintptr(fd), fiFreeze, 0)(nil)
 		}},
 		{ID: "F40", Name: "find the home directories of the machine", try: func(f *Facts) (string, error) {
-			// The directory that holds the victim's own stands for them all.
+			// The directory around the victim's own directory stands for all of them.
 			dir := filepath.Dir(f.Host.Dir)
 			entries, err := os.ReadDir(dir)
 			if err != nil {
@@ -224,18 +224,18 @@ func filesystem() []Probe {
 	}
 }
 
-// root is "/" for the kernel.
+// root is "/" in the form in which the kernel takes a path.
 var root = [2]byte{'/', 0}
 
 func slash() uintptr { return uintptr(unsafe.Pointer(&root)) }
 
-// refusedError is refused for an error.
+// refusedError reports whether an error is a refusal; see refused.
 func refusedError(err error) bool {
 	var errno unix.Errno
 	return errors.As(err, &errno) && refused(errno)
 }
 
-// opensFD closes what a call opened.
+// opensFD closes the descriptor that a call has opened.
 func opensFD(fd int, err error) (string, error) {
 	if err != nil {
 		return "", err
@@ -250,7 +250,8 @@ func unnamedIn(dir string) act {
 	return func(*Facts) (string, error) {
 		fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
 		if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) {
-			// Some file systems know no such files; the name is removed at once.
+			// Some file systems have no files without a name; there the name is removed
+			// immediately.
 			path := filepath.Join(dir, ".belljar-probe")
 			if fd, err = unix.Open(path, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o600); err == nil {
 				err = unix.Unlink(path)
@@ -273,7 +274,7 @@ func inWorkspace(*Facts) (string, error) {
 	return "wrote and read", errors.Join(err, os.Remove(name))
 }
 
-// plants makes a file where something would run it, and removes it again.
+// plants makes a file at a place from which a program would run it, and removes it again.
 func plants(path string) (string, error) {
 	if err := newFile(path, "#!/bin/false\n"); err != nil {
 		return "", err
@@ -281,7 +282,7 @@ func plants(path string) (string, error) {
 	return path, os.Remove(path)
 }
 
-// moves renames a file and gives it back its name.
+// moves renames a file, and renames it back.
 func moves(from, to string) (string, error) {
 	if err := os.Rename(from, to); err != nil {
 		return "", err
@@ -322,15 +323,15 @@ func byHandle(f *Facts) (string, error) {
 			return dir, nil
 		}
 		if errors.Is(err, unix.ESTALE) {
-			continue // the call was made, in another file system
+			continue // the call was allowed, but the file is in another file system
 		}
 		return "", fmt.Errorf("open_by_handle_at: %w", err)
 	}
 	return "", errors.New("open_by_handle_at: no file system has it")
 }
 
-// mounts tries each kind of mount. Outside that is in a mount namespace that
-// ends with the prober.
+// mounts tries each kind of mount, if possible in a mount namespace of its own, which ends
+// with the prober.
 func mounts(_ *Facts, dir string) (string, error) {
 	if unix.Unshare(unix.CLONE_NEWNS) == nil {
 		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -342,12 +343,12 @@ func mounts(_ *Facts, dir string) (string, error) {
 	if tmpfs != nil && bind != nil {
 		return "", errors.Join(tmpfs, bind)
 	}
-	for unix.Unmount(dir, unix.MNT_DETACH) == nil { // else it cannot be removed from here
+	for unix.Unmount(dir, unix.MNT_DETACH) == nil { // a directory that is a mount cannot be removed
 	}
 	return "mount", nil
 }
 
-// setUID makes a file of the prober's own run as its owner.
+// setUID is an act that gives a file of the prober the set-uid bit by chmod.
 func setUID(chmod func(path string) error) act {
 	return inScratch(func(_ *Facts, dir string) (string, error) {
 		file := filepath.Join(dir, "program")
@@ -361,7 +362,7 @@ func setUID(chmod func(path string) error) act {
 	})
 }
 
-// bornSetUID makes a file that runs as its owner from the first.
+// bornSetUID is an act that creates a file with the set-uid bit.
 func bornSetUID(name string, create func(path string) error) act {
 	return inScratch(func(_ *Facts, dir string) (string, error) {
 		unix.Umask(0)
@@ -384,7 +385,7 @@ func hasMode(path string, bit uint32) (string, error) {
 	return fmt.Sprintf("mode %o", info.Mode), nil
 }
 
-// sameListing compares the workspace with what stood in it on the host.
+// sameListing compares the workspace with the names that it had on the host before.
 func sameListing(f *Facts) (string, error) {
 	entries, err := os.ReadDir(".")
 	if err != nil {
@@ -410,8 +411,8 @@ func immutable(_ *Facts, dir string) (string, error) {
 	const flag = 0x10 // ioctl_iflags(2), FS_IMMUTABLE_FL
 	old, err := unix.IoctlGetInt(fd, unix.FS_IOC_GETFLAGS)
 	if err != nil {
-		// A file system without flags was asked all the same, but shows
-		// nothing of the right to set one.
+		// The kernel has answered, but the file system has no flags, which shows nothing
+		// about the right to set one.
 		return "", err
 	}
 	if err := unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, old|flag); err != nil {

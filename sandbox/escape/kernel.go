@@ -13,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// page is memory for the kernel to read and write that never moves, and that
-// stands at the same place in every process of this program.
+// page is memory for the kernel to read and write. It never moves, and has the same address
+// in every process of this program.
 var page [4096]byte
 
-// pageAt is page's address.
+// pageAt returns the address of page.
 func pageAt() uintptr { return uintptr(unsafe.Pointer(&page)) }
 
-// Arguments that are valid for no call. The code of a call refuses them only
-// after all checks of the caller's rights.
+// Arguments that no call accepts. A call refuses them only after all checks of the caller's
+// rights.
 const (
 	badPointer = uintptr(1)
 	badFD      = ^uintptr(0)
@@ -31,16 +31,17 @@ const (
 // userKeyring is KEY_SPEC_USER_KEYRING, -4, as an argument.
 const userKeyring = ^uintptr(3)
 
-// errRefused stands for a refusal without an error of its own.
+// errRefused is the error of a refusal that has no error of its own.
 var errRefused = errors.New("refused")
 
-// refused reports whether an errno is a refusal to let somebody in: that of
-// the system call filter or of a missing right.
+// refused reports whether an errno is a refusal: by the system call filter, or because a
+// right is missing.
 func refused(errno unix.Errno) bool {
 	return errno == unix.EPERM || errno == unix.ENOSYS || errno == unix.EACCES
 }
 
-// reaches makes a call and tells whether the kernel's own code was reached.
+// reaches is an act that makes a call, and gets through if the kernel's own code was
+// reached.
 func reaches(name string, number uintptr, args ...uintptr) act {
 	return func(*Facts) (string, error) {
 		var a [6]uintptr
@@ -56,7 +57,7 @@ func reaches(name string, number uintptr, args ...uintptr) act {
 	}
 }
 
-// works makes a call that must come out well to count.
+// works is an act that makes a call, and gets through only if the call succeeds.
 func works(name string, number uintptr, args ...uintptr) act {
 	return func(*Facts) (string, error) {
 		var a [6]uintptr
@@ -68,7 +69,7 @@ func works(name string, number uintptr, args ...uintptr) act {
 	}
 }
 
-// anyOf tries several ways to the same place: one is enough.
+// anyOf is an act that tries several acts, and gets through if at least one does.
 func anyOf(acts ...act) act {
 	return func(f *Facts) (string, error) {
 		var got []string
@@ -88,8 +89,7 @@ func anyOf(acts ...act) act {
 	}
 }
 
-// known reports whether this kernel has a call at all; one that it lacks
-// cannot be reached by anybody.
+// known returns a condition: the kernel has a call. Nobody can reach a call that it lacks.
 func known(number uintptr, args ...uintptr) func(*ground) bool {
 	return func(*ground) bool {
 		var a [6]uintptr
@@ -99,7 +99,7 @@ func known(number uintptr, args ...uintptr) func(*ground) bool {
 	}
 }
 
-// present asks for a file of the kernel's.
+// present returns a condition: the kernel shows a file.
 func present(path string) func(*ground) bool {
 	return func(*ground) bool {
 		_, err := os.Stat(path)
@@ -122,8 +122,8 @@ func opens(flags int, paths ...string) act {
 	}
 }
 
-// open opens a file and closes it. The null device is what a box shows in
-// place of much: to get that is to get nothing.
+// open opens a file and closes it. The null device counts as a failure, because a box shows
+// it in place of many files.
 func open(path string, flags int) error {
 	fd, err := unix.Open(path, flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0o600)
 	if err != nil {
@@ -140,7 +140,7 @@ func open(path string, flags int) error {
 	return nil
 }
 
-// readSome is the beginning of a file, which may be a device, or very long.
+// readSome returns the beginning of a file, which may be a device, or very long.
 func readSome(path string, most int) (string, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -196,7 +196,7 @@ func readsAny(paths ...string) act {
 	}
 }
 
-// pids are the processes that /proc shows, the prober aside.
+// pids returns the processes that /proc shows, except the prober.
 func pids() []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -211,10 +211,10 @@ func pids() []int {
 	return all
 }
 
-// inProc is a file of a process.
+// inProc returns the path of a file of a process.
 func inProc(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }
 
-// findProcess is a process with text in its arguments.
+// findProcess returns a process that has text in its arguments.
 func findProcess(text string) (int, bool) {
 	for _, pid := range pids() {
 		if got, err := readSome(inProc(pid, "cmdline"), 1<<16); err == nil && strings.Contains(got, text) {
@@ -224,10 +224,10 @@ func findProcess(text string) (int, bool) {
 	return 0, false
 }
 
-// send signals a process that the prober was told of, or made.
+// send signals a process that the prober knows from its facts, or has made.
 func send(pid int, sig unix.Signal) error {
 	if pid == 0 {
-		return errors.New("signal: no process was named") // 0 would be our own group
+		return errors.New("signal: no process was named") // 0 would be the prober's own process group
 	}
 	if err := unix.Kill(pid, sig); err != nil { //nolint:forbidigo // the probe tries to signal this pid, whichever process has it
 		return fmt.Errorf("signal %d: %w", pid, err)
@@ -235,10 +235,10 @@ func send(pid int, sig unix.Signal) error {
 	return nil
 }
 
-// pause waits where nothing announces what is waited for.
+// pause waits for an event that cannot be observed.
 func pause(d time.Duration) { <-time.After(d) }
 
-// soon asks again for a while.
+// soon reports whether ask returns true before patience is over. It asks every 10 ms.
 func soon(patience time.Duration, ask func() bool) bool {
 	for end := time.Now().Add(patience); ; pause(10 * time.Millisecond) {
 		if ask() {
@@ -250,8 +250,8 @@ func soon(patience time.Duration, ask func() bool) bool {
 	}
 }
 
-// scratch makes a directory for a probe where its working directory can be
-// written, and else among the temporary files.
+// scratch makes a directory for a probe: in its working directory if that can be written,
+// otherwise among the temporary files.
 func scratch() (dir string, remove func(), err error) {
 	dir, err = os.MkdirTemp(".", ".belljar-probe-")
 	if err != nil {
@@ -266,7 +266,7 @@ func scratch() (dir string, remove func(), err error) {
 	return dir, func() { _ = os.RemoveAll(dir) }, nil
 }
 
-// inScratch is an act in a directory of its own.
+// inScratch is an act that runs in a directory of its own.
 func inScratch(do func(f *Facts, dir string) (string, error)) act {
 	return func(f *Facts) (string, error) {
 		dir, remove, err := scratch()
@@ -288,9 +288,9 @@ func newFile(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// forked makes a child by clone(2) with these flags, which ends at once, or
-// sleeps until the prober ends. The child has the one thread that made it and
-// a copy of its memory: it may do nothing but plain system calls.
+// forked makes a child by clone(2) with these flags. The child ends immediately, or, with
+// sleep, sleeps until the prober ends. The child has the one thread that made it and a copy
+// of its memory: it may do nothing but plain system calls.
 func forked(flags uintptr, sleep bool) (int, unix.Errno) {
 	parent := uintptr(os.Getpid())
 	pid, _, errno := unix.RawSyscall6(unix.SYS_CLONE, flags|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)

@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lifetime are the ways to outlive a call or a box, or to end the box for
-// those that come after. The first half is done in one call; whether it came
-// to anything is looked for after that call has ended.
+// lifetime returns the probes for the ways to outlive a call or a box, or to end the box
+// for later calls. The first half is done in one call. The prober looks for its effect
+// after that call has ended.
 func lifetime() []Probe {
 	return []Probe{
 		{ID: "L01", Name: "leave a daemon behind", plant: daemon("L01", "1"), look: survivor("L01")},
 		{ID: "L02", Name: "leave a child that is deaf to signals and holds the output", plant: leaves("L02", "deaf"), look: survivor("L02")},
 		{ID: "L03", Name: "leave a stopped child", plant: leaves("L03", "stopped"), look: survivor("L03")},
 		{ID: "L04", Name: "kill everybody it may", own: true, kills: true, dies: true, plant: func(f *Facts) error {
-			// If the box shares its processes with the machine, N04 reports that,
-			// and this probe must not signal everybody.
+			// If the box shares its processes with the machine, N04 reports that, and this
+			// probe must not signal all of them.
 			if _, err := shares(&Victim{Namespaces: map[string]string{"pid": f.Host.Namespaces["pid"]}}); err == nil && f.Everyone == -1 {
 				return errors.New("the box has the machine's processes")
 			}
@@ -54,7 +54,7 @@ func lifetime() []Probe {
 		{ID: "L09", Name: "outlive its box", own: true, renewed: true, plant: daemon("L09", "1"), look: survivor("L09")},
 		{ID: "L10", Name: "leave shared memory to the next box", own: true, renewed: true, plant: func(f *Facts) error {
 			_, err := unix.SysvShmGet(left(f), 4096, unix.IPC_CREAT|unix.IPC_EXCL|0o600)
-			if errors.Is(err, unix.ENOSYS) { // a box whose memory is only watched has none
+			if errors.Is(err, unix.ENOSYS) { // a box whose memory is only watched has no shared memory
 				return nil
 			}
 			return err
@@ -72,7 +72,7 @@ func lifetime() []Probe {
 			return "a file", os.Remove(filepath.Join(os.TempDir(), f.Marker))
 		}},
 		{ID: "L12", Name: "leave a message queue to the next box", own: true, renewed: true, plant: func(f *Facts) error {
-			// Where it cannot be made, it is not found either.
+			// If the queue cannot be made, it is not found later either.
 			_, _ = openMq(f.Marker, unix.O_CREAT|unix.O_EXCL)
 			return nil
 		}, try: func(f *Facts) (string, error) {
@@ -86,7 +86,7 @@ func lifetime() []Probe {
 	}
 }
 
-// daemon starts a process in a session of its own whose parent is gone.
+// daemon starts a process in a session of its own whose parent has ended.
 func daemon(id, generations string) func(*Facts) error {
 	return func(f *Facts) error {
 		c := prober(partHop, f.Marker+id, generations)
@@ -113,12 +113,12 @@ func leaves(id, how string) func(*Facts) error {
 	}
 }
 
-// survivor looks on the host, which sees the processes of all boxes, and ends
-// what it finds.
+// survivor looks on the host, which sees the processes of all boxes, and kills what it
+// finds.
 func survivor(id string) act {
 	return func(f *Facts) (string, error) {
 		found := 0
-		// A process that starts itself anew can slip past a single look.
+		// A process that starts itself again and again can be missed by a single look.
 		for looks := 0; looks < 10; looks++ {
 			if pid, ok := findProcess(f.Marker + id); ok {
 				found, looks = pid, -1
@@ -134,15 +134,16 @@ func survivor(id string) act {
 	}
 }
 
-// gone reports whether the process that stands for init is no more.
+// gone reports whether the process that stands for init has ended or stopped.
 func gone(f *Facts) (string, error) {
-	// One that was killed may still be at its last steps.
+	// A process that was killed may still be about to end.
 	dead := func() bool {
 		switch state(f.Init) {
 		case "Z", "T":
 			return true
 		case "":
-			// It is gone, or /proc hides it. A process that may not be signalled is there.
+			// The process has ended, or /proc hides it. If it exists but may not be
+			// signalled, the error is another one.
 			return errors.Is(send(f.Init, 0), unix.ESRCH)
 		}
 		return false
@@ -153,7 +154,7 @@ func gone(f *Facts) (string, error) {
 	return "it is gone, or stopped", nil
 }
 
-// state is the letter that /proc gives a process, or nothing.
+// state returns the letter that /proc gives for the state of a process, or "".
 func state(pid int) string {
 	text, err := readSome(inProc(pid, "stat"), 4096)
 	if err != nil {
@@ -167,5 +168,5 @@ func state(pid int) string {
 	return fields[0]
 }
 
-// left is a key that only this suite has: the fourth of the victim's numbers.
+// left returns a key that only this suite uses: the one after the victim's three keys.
 func left(f *Facts) int { return f.Host.Memory + 3 }

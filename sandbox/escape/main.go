@@ -21,7 +21,7 @@ import (
 // proberName is the argv[0] under which this program is the prober.
 const proberName = "belljar-probe"
 
-// The tasks of a prober, given as its first argument. The second is the id of a
+// The tasks of a prober, given as its first argument. The second argument is the id of a
 // probe, or a token or marker to carry.
 const (
 	partTry    = "try"
@@ -29,15 +29,15 @@ const (
 	partHold   = "hold"   // be a victim
 	partIdle   = "idle"   // wait for the end of standard input
 	partLinger = "linger" // try to outlive a call
-	partHop    = "hop"    // try to outlive a call, as ever new processes
+	partHop    = "hop"    // try to outlive a call, as a series of new processes
 	partBeside = "beside" // be a victim in the prober's own box
 	partTouch  = "touch"  // try all contacts with the victim of beside
 )
 
-// mostInput bounds what a prober reads of its facts.
+// mostInput bounds what a prober reads as its facts, in bytes.
 const mostInput = 1 << 20
 
-// The steps that a prober tells.
+// The steps that a prober reports.
 const (
 	begun = "begun"
 	done  = "done"
@@ -49,7 +49,7 @@ type reply struct {
 	ID      string `json:"id"`
 	Through bool   `json:"through"`
 	Detail  string `json:"detail,omitempty"`
-	Fault   string `json:"fault,omitempty"` // why it could not be tried
+	Fault   string `json:"fault,omitempty"` // why the act could not be tried
 }
 
 // Main becomes the prober if this program was started as one, and then does
@@ -58,11 +58,11 @@ func Main() {
 	if len(os.Args) < 2 || filepath.Base(os.Args[0]) != proberName {
 		return
 	}
-	// Some acts belong to a thread, and some end with the thread that began
-	// them.
+	// Some acts apply to one thread, and some end with the thread that began them.
 	runtime.LockOSThread()
-	// A file that grows too large is an error to be seen, not the end
-	// (setrlimit(2), RLIMIT_FSIZE); so is a terminal of its own that it closes.
+	// A file that grows too large must be an error for the prober, and not end it
+	// (setrlimit(2), RLIMIT_FSIZE). The same is true when the prober closes its own
+	// terminal.
 	signal.Ignore(unix.SIGXFSZ, unix.SIGHUP)
 	var arg string
 	if len(os.Args) > 2 {
@@ -94,7 +94,7 @@ func Main() {
 	os.Exit(0) //nolint:forbidigo // this is a main
 }
 
-// probe does one act and says how it went.
+// probe does one act and reports the outcome.
 func probe(part, id string) error {
 	text, err := io.ReadAll(io.LimitReader(os.Stdin, mostInput)) //nolint:forbidigo // bounded
 	if err != nil {
@@ -134,7 +134,7 @@ func probe(part, id string) error {
 	return nil
 }
 
-// idle says that it is there, and stays until its standard input ends.
+// idle reports that it has started, and stays until its standard input ends.
 func idle() error {
 	if _, err := os.Stdout.WriteString("\n"); err != nil {
 		return err
@@ -143,7 +143,7 @@ func idle() error {
 	return err
 }
 
-// child starts another prober of this program, which is idle until stop.
+// child starts another prober of this program, which is idle until stop is called.
 func child() (pid int, stop func(), err error) {
 	c := prober(partIdle)
 	in, err := c.StdinPipe()
@@ -171,15 +171,15 @@ func child() (pid int, stop func(), err error) {
 	return c.Process.Pid, stop, nil
 }
 
-// prober is a command that is this program as a prober.
+// prober returns a command that runs this program as a prober.
 func prober(part string, args ...string) *exec.Cmd {
 	c := &exec.Cmd{Path: "/proc/self/exe", Args: append([]string{proberName, part}, args...)}
 	c.WaitDelay = 250 * time.Millisecond
 	return c
 }
 
-// toChild is an act on a child of the prober's own, to which the kernel would
-// let anybody do it.
+// toChild is an act on a child of the prober. The kernel lets every process do such acts to
+// its child.
 func toChild(do func(pid int) (string, error)) act {
 	return func(*Facts) (string, error) {
 		pid, stop, err := child()
@@ -191,7 +191,7 @@ func toChild(do func(pid int) (string, error)) act {
 	}
 }
 
-// script is an act in bash: it got through if it prints "through".
+// script is an act in bash. It gets through if the script prints "through".
 func script(text string, env ...string) (string, error) {
 	c := &exec.Cmd{Path: "/bin/bash", Args: []string{"bash", "-c", text}, Env: append(os.Environ(), env...)}
 	c.WaitDelay = 250 * time.Millisecond
@@ -204,11 +204,11 @@ func script(text string, env ...string) (string, error) {
 	return "", errors.Join(err, fmt.Errorf("bash: %q", out.String()))
 }
 
-// lasts is the longest that anything lives that tries to outlive a call: what
-// gets away outside must go by itself even if nobody finds it.
+// lasts is the longest life of a process that tries to outlive a call. A process that
+// survives outside must end by itself, even if it is not found.
 const lasts = 30 * time.Second
 
-// linger stays.
+// linger stays for lasts.
 func linger(how []string) {
 	for _, h := range how {
 		switch h {
@@ -221,7 +221,7 @@ func linger(how []string) {
 	pause(lasts)
 }
 
-// hop starts itself anew and ends, a number of times.
+// hop starts itself again and ends, a number of times, and then lingers.
 func hop(marker string, left []string) error {
 	n := 0
 	if len(left) > 0 {

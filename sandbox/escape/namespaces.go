@@ -17,7 +17,7 @@ import (
 // them (namespaces(7)).
 var kinds = []string{"cgroup", "ipc", "mnt", "net", "pid", "user", "uts"}
 
-// spaces are the ways out of the namespaces, and to new ones.
+// spaces returns the probes for the ways out of the namespaces, and to new ones.
 func spaces() []Probe {
 	all := []Probe{
 		{ID: "N01", Name: "make a user namespace", try: child2(unix.CLONE_NEWUSER)},
@@ -34,7 +34,7 @@ func spaces() []Probe {
 			return shares(&f.Host)
 		}},
 		{ID: "N05", Name: "make a user namespace with bits above the flags", try: func(*Facts) (string, error) {
-			// The kernel looks at the low half only (kernel/fork.c, clone).
+			// The kernel reads only the lower half of the flags (kernel/fork.c, clone).
 			pid, errno := forked(unix.CLONE_NEWUSER|1<<40, false)
 			if errno != 0 {
 				return "", fmt.Errorf("clone: %w", errno)
@@ -80,7 +80,7 @@ func spaces() []Probe {
 	return all
 }
 
-// ownNamespaces are those of this process.
+// ownNamespaces returns the namespaces of this process, by kind.
 func ownNamespaces() (map[string]string, error) {
 	own := map[string]string{}
 	for _, kind := range kinds {
@@ -93,7 +93,7 @@ func ownNamespaces() (map[string]string, error) {
 	return own, nil
 }
 
-// shares looks for a namespace that a victim has as well.
+// shares looks for a namespace that this process and a victim have in common.
 func shares(v *Victim) (string, error) {
 	own, err := ownNamespaces()
 	if err != nil {
@@ -144,14 +144,14 @@ func enters(kind string, flag int) act {
 	}
 }
 
-// isVictim tells the victim from a process that has its number in another pid
+// isVictim fails if the process with that number is not the victim, but one of another pid
 // namespace.
 func isVictim(pid int, token string) (string, error) {
 	text, err := readSome(inProc(pid, "cmdline"), 1<<16)
 	if err == nil && !strings.Contains(text, token) {
 		return "", errors.New("another process has its number")
 	}
-	// Or /proc does not show it, and it was reached all the same.
+	// It is the victim, or /proc does not show a process that was reached.
 	return fmt.Sprintf("process %d", pid), nil
 }
 

@@ -17,14 +17,14 @@ import (
 // patience is how long a connection may take on one machine.
 const patience = 2 * time.Second
 
-// network are the ways to talk to anything outside.
+// network returns the probes for the ways to talk to anything outside.
 func network() []Probe {
 	return []Probe{
 		{ID: "W01", Name: "connect to a port of the machine's loopback", try: func(f *Facts) (string, error) {
 			return answers("tcp", loopback(f.Host.Port), f.Host.Token)
 		}},
 		{ID: "W02", Name: "find a way to the internet or to the cloud's metadata", where: offMachine, try: func(*Facts) (string, error) {
-			// To connect a UDP socket sends nothing; it takes a route.
+			// Connecting a UDP socket sends nothing, but it needs a route.
 			return routes("1.1.1.1:443", "169.254.169.254:80", "[2606:4700:4700::1111]:443")
 		}},
 		{ID: "W03", Name: "connect to an abstract socket of the machine", try: func(f *Facts) (string, error) {
@@ -66,8 +66,8 @@ func network() []Probe {
 				return "", err
 			}
 			defer unix.Close(fd)
-			// No interface has that name. A process that may change interfaces gets
-			// that error, any other gets a refusal (dev_ioctl in
+			// No interface has that name. A process that may change interfaces gets the
+			// error about that, any other process gets a refusal (dev_ioctl in
 			// net/core/dev_ioctl.c).
 			clear(page[:])
 			copy(page[:], "belljar0")
@@ -113,8 +113,8 @@ func network() []Probe {
 			reaches("socket vsock", unix.SYS_SOCKET, unix.AF_VSOCK, unix.SOCK_STREAM, 0),
 			reaches("netlink of netfilter", unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER))},
 		{ID: "W20", Name: "change routes, addresses or interfaces", Root: true, try: anyOf(
-			// None of these exists. A process that may change them gets that error,
-			// any other gets a refusal.
+			// None of these exists. A process that may change them gets the error about
+			// that, any other process gets a refusal.
 			changes("delete a route", unix.RTM_DELROUTE, []byte{unix.AF_INET, 32, 0, 0, 250, 0, 0, 0, 0, 0, 0, 0, 8, 0, unix.RTA_DST, 0, 198, 51, 100, 77}),
 			changes("delete an address", unix.RTM_DELADDR, []byte{unix.AF_INET, 32, 0, 0, 1, 0, 0, 0, 8, 0, unix.IFA_LOCAL, 0, 198, 51, 100, 77}),
 			changes("delete an interface", unix.RTM_DELLINK, append(make([]byte, unix.SizeofIfInfomsg), 13, 0, unix.IFLA_IFNAME, 0, 'b', 'e', 'l', 'l', 'j', 'a', 'r', '0', 0, 0, 0, 0)))},
@@ -134,10 +134,10 @@ func network() []Probe {
 	}
 }
 
-// throughDoor asks for a profile with a way out.
+// throughDoor reports whether the profile has a way out.
 func throughDoor(g *ground) bool { return g.door }
 
-// tunnels asks the proxy for a tunnel to a port under several names.
+// tunnels is an act that asks the proxy for a tunnel to a port, under several host names.
 func tunnels(port func(*Facts) int, hosts ...string) act {
 	var all []act
 	for _, h := range hosts {
@@ -149,8 +149,8 @@ func tunnels(port func(*Facts) int, hosts ...string) act {
 	return anyOf(all...)
 }
 
-// throughProxy sends a request to the proxy of the place, which in a box is the
-// door's, and wants to hear the token somewhere in the answer.
+// throughProxy sends a request to the proxy of the place, which in a box is that of the
+// door, and looks for the token in the answer.
 func (f *Facts) throughProxy(request, token string) (string, error) {
 	c, err := dial("tcp", f.Proxy)
 	if err != nil {
@@ -176,8 +176,8 @@ func (f *Facts) throughProxy(request, token string) (string, error) {
 	return "", fmt.Errorf("%q: no token", line)
 }
 
-// changes sends one message of rtnetlink(7). That what it is about is not
-// there is the kernel's own answer.
+// changes is an act that sends one message of rtnetlink(7). The kernel's own code has
+// answered if the error says that the object does not exist.
 func changes(name string, kind uint16, body []byte) act {
 	return func(*Facts) (string, error) {
 		fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
@@ -205,17 +205,17 @@ func changes(name string, kind uint16, body []byte) act {
 	}
 }
 
-// offMachine asks for an interface beside the loopback.
+// offMachine reports whether the machine has an interface in addition to the loopback.
 func offMachine(g *ground) bool { return len(g.addresses) > 0 }
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// dial connects, or gives up.
+// dial connects, or fails after patience.
 func dial(kind, address string) (net.Conn, error) {
 	return net.DialTimeout(kind, address, patience) //nolint:noctx // a prober has no context, only this bound
 }
 
-// answers connects and wants to hear the token.
+// answers connects and expects the token.
 func answers(kind, address, token string) (string, error) {
 	c, err := dial(kind, address)
 	if err != nil {
@@ -246,7 +246,7 @@ func hears(c net.Conn, what, token string) (string, error) {
 	return what, nil
 }
 
-// asks sends a packet and wants the token for an answer.
+// asks sends a packet and expects the token as the answer.
 func asks(address, token string) (string, error) {
 	c, err := dial("udp", address)
 	if err != nil {
@@ -259,9 +259,9 @@ func asks(address, token string) (string, error) {
 	return hears(c, "udp "+address, token)
 }
 
-// routes looks for a way to one of the addresses. Where every address is the
-// place's own, as in a box with a door, a packet goes from the address that it
-// is for and leads nowhere.
+// routes looks for a route to one of the addresses. In a box with a door, every address is
+// the box's own: then a packet has the same address as source and destination, and leads
+// nowhere.
 func routes(addresses ...string) (string, error) {
 	var faults []error
 	for _, a := range addresses {

@@ -39,12 +39,12 @@ const (
 	Tenants     Category = "tenants"
 )
 
-// Categories are all of them.
+// Categories returns all categories.
 func Categories() []Category {
 	return []Category{Filesystem, Proc, Devices, Credentials, Namespaces, Syscalls, Network, Resources, Lifetime, Siblings, Tenants}
 }
 
-// Means says what it means if a probe of the category gets through.
+// Means returns what it means if a probe of the category gets through.
 func (c Category) Means() string {
 	switch c {
 	case Filesystem:
@@ -78,71 +78,70 @@ type Probe struct {
 	ID       string
 	Name     string // what is attempted
 	Category Category
-	Root     bool // only root gets through outside
-	Works    bool // must get through inside as well: what a box must not break
+	Root     bool // whether only root gets through outside
+	Works    bool // whether it must get through inside as well: an act that a box must not break
 
-	try   act                // done by the prober
-	plant func(*Facts) error // done by a prober before, whose call then ends
-	look  act                // done on the host afterwards, and decides
+	try   act                // the act, done by the prober
+	plant func(*Facts) error // a preparation in an earlier call, done by a prober
+	look  act                // an act on the host afterwards, which decides
 
-	where func(*ground) bool // whether the target exists on this host and in this profile; nil is always
+	where func(*ground) bool // whether the target exists on this host and in this profile; nil means always
 
-	dies     bool // to be refused, or to plant, may be the prober's death
-	own      bool // spoils its box, so it gets one of its own
-	renewed  bool // between plant and try the box is closed and a new one opened
-	cut      bool // after plant the prober stays, and its call is cut off
-	slow     bool // its box has the grant Config.Slow
-	busy     bool // meanwhile a command in the other tenant's box must be answered
-	sibling  bool // beside it another command of its box is a victim
-	terminal bool // outside, the prober is given a terminal
-	kills    bool // outside, it is given processes to kill
+	dies     bool // whether the prober may die by the refusal, or by plant
+	own      bool // whether it spoils its box, so that it gets a box of its own
+	renewed  bool // whether the box is closed and a new one opened between plant and try
+	cut      bool // whether the prober stays after plant, and its call is cut off
+	slow     bool // whether its box has the grant Config.Slow
+	busy     bool // whether a command in the other tenant's box must be answered meanwhile
+	sibling  bool // whether another command of its box is a victim meanwhile
+	terminal bool // whether the prober gets a terminal outside
+	kills    bool // whether it gets processes to kill outside
 }
 
-// act is an attempt: what it got hold of, or an error with what stood in the
-// way.
+// act is an attempt. It returns what it reached, or an error that says what prevented it.
 type act func(*Facts) (string, error)
 
 // Held reports whether an outcome inside a box is as it must be.
 func (p *Probe) Held(o Outcome) bool { return o.Err == nil && o.Through == p.Works }
 
-// Outcome is what became of one attempt.
+// Outcome is the result of one attempt.
 type Outcome struct {
-	Through bool   // it got through
-	Detail  string // what it got hold of, or what stood in the way
-	Err     error  // nothing was shown: the prober did not run, or gave no answer
+	Through bool   // whether the attempt got through
+	Detail  string // what it reached, or what prevented it
+	Err     error  // why nothing was shown: the prober did not run, or gave no answer
 }
 
 // ground is what a host and a profile offer to attack.
 type ground struct {
 	root      bool
 	workspace policies.Access
-	image     bool // the box has an image's system directories
-	git       bool // the workspace is a repository
+	image     bool // whether the box has an image's system directories
+	git       bool // whether the workspace is a repository
 	limits    limit.Enforcements
-	addresses []string // of the host, loopback aside
-	door      bool     // the profile has a way out
-	signals   bool     // the host claims that no command signals another of its box
+	addresses []string // addresses of the host, except loopback
+	door      bool     // whether the profile has a way out
+	signals   bool     // whether the host claims that no command can signal another command of its box
 }
 
-// held reports whether the host claims to hold a limit in any way.
+// held returns a condition: the host claims to enforce a limit in some way.
 func held(l policies.Limit) func(*ground) bool {
 	return func(g *ground) bool { return g.limits[l] != limit.NotEnforced }
 }
 
-// signalsApart asks for a host that claims to keep signals from other commands of
-// the box.
+// signalsApart reports whether the host claims to keep signals from other commands of the
+// box.
 func signalsApart(g *ground) bool { return g.signals }
 
-// inGit asks for a repository in which a box can write.
+// inGit reports whether the workspace is a repository in which a box can write.
 func inGit(g *ground) bool { return g.git && g.workspace == policies.AccessWrite }
 
-// withoutImage asks for a box in which what is called as on the machine is the
-// machine's.
+// withoutImage reports whether the box has no image, so that its system directories are
+// those of the machine.
 func withoutImage(g *ground) bool { return !g.image }
 
 func canWrite(g *ground) bool { return g.workspace == policies.AccessWrite }
 
-// All are all probes, in the order of the categories.
+// All returns all probes, in the order of the categories.
 func All() []Probe {
 	var all []Probe
 	for _, table := range []struct {
@@ -169,7 +168,7 @@ func All() []Probe {
 	return all
 }
 
-// find is the probe with that id.
+// find returns the probe with that id.
 func find(id string) (Probe, bool) {
 	all := All()
 	i := slices.IndexFunc(all, func(p Probe) bool { return p.ID == id })
@@ -179,8 +178,8 @@ func find(id string) (Probe, bool) {
 	return all[i], true
 }
 
-// Check says what is wrong with a table of probes: an id twice, a row without
-// a name, or one that attempts nothing.
+// Check returns what is wrong with a table of probes: an id that occurs twice, a row
+// without a name, or a row that attempts nothing.
 func Check(all []Probe) error {
 	var faults []error
 	seen := map[string]bool{}
@@ -202,7 +201,7 @@ func Check(all []Probe) error {
 	return errors.Join(faults...)
 }
 
-// run is one prober's life: what it wrote, and how it died if it did.
+// run runs one prober. It returns what the prober wrote, and how it died if it died.
 type run func(ctx context.Context, part string, f *Facts) (out string, death error, err error)
 
 // Outside tries a probe as a plain process.
@@ -236,8 +235,8 @@ func (s *Suite) Outside(ctx context.Context, p Probe) Outcome {
 	}, nil)
 }
 
-// besideOutside starts a victim of the same user, in a session of its own as a
-// command has one. The caller must call stop.
+// besideOutside starts a victim of the same user, in a session of its own, like a command.
+// The caller must call stop.
 func (s *Suite) besideOutside(ctx context.Context) (v Victim, stop func(), err error) {
 	token := rand.Text()
 	c := s.outsider(ctx, partBeside, token)
@@ -262,7 +261,8 @@ func (s *Suite) besideOutside(ctx context.Context) (v Victim, stop func(), err e
 	return v, stop, err
 }
 
-// besideInside starts one as a background job of a box.
+// besideInside starts such a victim as a background job of a box. The caller must call
+// stop.
 func (s *Suite) besideInside(ctx context.Context, b *sandbox.Box) (v Victim, stop func(), err error) {
 	token := rand.Text()
 	outR, outW := io.Pipe()
@@ -275,7 +275,7 @@ func (s *Suite) besideInside(ctx context.Context, b *sandbox.Box) (v Victim, sto
 		return v, nil, err
 	}
 	ended := make(chan struct{})
-	go func() { // until stop
+	go func() { // ends at stop
 		defer close(ended)
 		<-job.Done()
 		outW.Close()
@@ -325,7 +325,7 @@ func (s *Suite) runOutside(ctx context.Context, p *Probe, part string, f *Facts)
 	}
 	err = c.Wait()
 	if errors.Is(err, exec.ErrWaitDelay) {
-		err = nil // something else holds its output
+		err = nil // another process keeps its output open
 	}
 	if err != nil {
 		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(errs.String()))
@@ -387,8 +387,8 @@ func (s *Suite) Inside(ctx context.Context, p Probe) Outcome {
 	return o
 }
 
-// answered runs f while a command in the neighbour's box is answered again and
-// again, at least once.
+// answered runs f, and meanwhile a command in the neighbour's box again and again, at least
+// once. It fails if one of these commands is not answered.
 func (s *Suite) answered(ctx context.Context, f func()) error {
 	ended := make(chan struct{})
 	var wg sync.WaitGroup
@@ -422,7 +422,7 @@ func closed(c <-chan struct{}) bool {
 
 func (s *Suite) runInside(ctx context.Context, b *sandbox.Box, p *Probe, part string, f *Facts) (string, error, error) {
 	told := *f
-	told.Workspace = "" // a path of the host's
+	told.Workspace = "" // a path on the host
 	text, err := json.Marshal(&told)
 	if err != nil {
 		return "", nil, err
@@ -476,8 +476,8 @@ func attempt(ctx context.Context, p *Probe, f *Facts, do run, between func() err
 	return o
 }
 
-// step is one prober's part in a probe. That a box does not survive it is the
-// worst way to get through.
+// step runs one prober's part of a probe. If the box does not survive it, the probe got
+// through in the worst way.
 func step(ctx context.Context, p *Probe, part string, f *Facts, do run) Outcome {
 	out, death, err := do(ctx, part, f)
 	if errors.Is(err, sandbox.ErrClosed) {
@@ -500,7 +500,7 @@ func step(ctx context.Context, p *Probe, part string, f *Facts, do run) Outcome 
 	return Outcome{Err: fmt.Errorf("the prober began and gave no answer: %w", death)}
 }
 
-// lastReply is the last that a prober said. One that said nothing did not run.
+// lastReply returns the last reply of a prober. A prober without a reply did not run.
 func lastReply(out, id string) (reply, error) {
 	var last reply
 	for line := range strings.Lines(out) {
@@ -522,7 +522,7 @@ type capped struct {
 	text []byte
 }
 
-// Write takes everything, and keeps what there is room for.
+// Write accepts everything, and keeps as much as mostOutput allows.
 func (c *capped) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -530,12 +530,12 @@ func (c *capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// await waits until something was written, for as long as a prober may take.
+// await waits until text was written, for as long as a prober may take.
 func (c *capped) await(text string) {
 	soon(stepDeadline, func() bool { return strings.Contains(c.String(), text) })
 }
 
-// String is what was kept.
+// String returns what was kept.
 func (c *capped) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

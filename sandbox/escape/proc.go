@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// proc are the ways that /proc and /sys offer to the machine and to other
-// processes.
+// proc returns the probes for the ways that /proc and /sys offer to the machine and to
+// other processes.
 func proc() []Probe {
 	return []Probe{
 		{ID: "P01", Name: "set what the kernel runs, or how it is called", Root: true, try: opens(unix.O_WRONLY,
@@ -33,8 +33,8 @@ func proc() []Probe {
 			return "", errors.New("no environment shows the token")
 		}},
 		{ID: "P05", Name: "overwrite init's program (CVE-2019-5736)", try: func(f *Facts) (string, error) {
-			// The file of a running program is busy (ETXTBSY). Only a process that
-			// may write it gets that error.
+			// The file of a running program is busy (ETXTBSY). Only a process that may
+			// write to the file gets that error.
 			err := open(inProc(f.Init, "exe"), unix.O_WRONLY)
 			if errors.Is(err, unix.ETXTBSY) {
 				return "the program is only busy", nil
@@ -79,7 +79,7 @@ func proc() []Probe {
 			"oom_score_adj", "coredump_filter", "clear_refs", "uid_map", "setgroups", "comm")},
 		{ID: "P21", Name: "see what init does", try: readOfInit("io", "syscall", "stack", "pagemap", "personality")},
 		{ID: "P22", Name: "run init's program", try: func(f *Facts) (string, error) {
-			// Should it be ours, it becomes a prober that stays, and nothing worse.
+			// If it is the prober's own program, it becomes a prober that only stays.
 			p, err := os.StartProcess(inProc(f.Init, "exe"), []string{proberName, partLinger}, &os.ProcAttr{})
 			if err != nil {
 				return "", err
@@ -106,7 +106,8 @@ func proc() []Probe {
 		{ID: "P29", Name: "read what shows the machine's inside to anybody", try: readsAny(
 			"/proc/interrupts", "/proc/config.gz", "/proc/key-users")},
 		{ID: "P30", Name: "set the limits of init", try: func(f *Facts) (string, error) {
-			// To what they are: a limit of CPU time or descriptors could end it.
+			// The limits keep their values: a lower limit of CPU time or descriptors could
+			// end init.
 			var old unix.Rlimit
 			if err := unix.Prlimit(f.Init, unix.RLIMIT_NOFILE, nil, &old); err != nil {
 				return "", fmt.Errorf("prlimit64: %w", err)
@@ -153,8 +154,8 @@ func linkOfInit(names ...string) act {
 	}
 }
 
-// controlGroup opens what would move processes, or run a program on the host
-// when a group is empty (cgroups(7), release_agent; CVE-2022-0492).
+// controlGroup opens files that could move processes, or make the host run a program when a
+// group is empty (cgroups(7), release_agent; CVE-2022-0492).
 func controlGroup(*Facts) (string, error) {
 	var faults []error
 	for _, pattern := range []string{
@@ -177,11 +178,11 @@ func controlGroup(*Facts) (string, error) {
 	return "", errors.Join(faults...)
 }
 
-// anyKnob walks all of /proc/sys.
+// anyKnob tries to open every file of /proc/sys for writing.
 func anyKnob(*Facts) (string, error) {
 	seen := 0
 	var last error
-	// Those that can be written in no case at all are only a few of hundreds.
+	// Of hundreds of knobs, only a few can never be written.
 	found := errors.New("found")
 	var path string
 	err := filepath.WalkDir("/proc/sys", func(name string, d fs.DirEntry, err error) error {
@@ -204,7 +205,7 @@ func anyKnob(*Facts) (string, error) {
 	return "", fmt.Errorf("%d knobs, the last: %w", seen, last)
 }
 
-// firstOpen is the first regular file below the directories that opens for
+// firstOpen returns the first regular file below the directories that can be opened for
 // writing.
 func firstOpen(dirs ...string) (string, error) {
 	found := errors.New("found")

@@ -17,21 +17,22 @@ import (
 	"belljar.dev/policies"
 )
 
-// over is how far beyond a limit a probe goes, in bytes: more than anything
-// that a limit rounds to or leaves to others.
+// over is how far, in bytes, a probe goes beyond a limit: more than anything that a limit
+// is rounded to, or leaves to others.
 const over = 64 << 20
 
-// bigFile is more than any file in a workspace may have.
+// bigFile is larger than a file in a workspace may be, in bytes.
 const bigFile = 1200 << 20
 
-// mostTasks and mostFiles bound what is tried of a limit that is very high.
+// mostTasks and mostFiles bound the attempts if a limit is very high.
 const (
 	mostTasks = 5000
 	mostFiles = 400_000
 )
 
-// resources are the ways to use more than the profile allows. Each goes a bit
-// beyond the profile's limit, so outside the profile of a test costs little.
+// resources returns the probes for the ways to use more than the profile allows. Each goes
+// a bit beyond the profile's limit. The profiles of tests have low limits, so that this
+// costs little outside.
 func resources() []Probe {
 	return []Probe{
 		{ID: "R01", Name: "have more processes than the limit", own: true, dies: true, where: held(policies.LimitPids), try: forks},
@@ -55,14 +56,14 @@ func resources() []Probe {
 		{ID: "R10", Name: "hide memory in SysV segments that nobody has attached", own: true, dies: true, where: held(policies.LimitMemory), try: hidesInSegments},
 		{ID: "R11", Name: "raise the limit of descriptors", try: func(f *Facts) (string, error) {
 			most := uint64(f.Limits.OpenFiles) + 1
-			// The limit may be raised up to the hard one only.
+			// The limit may be raised only up to the hard limit.
 			return "RLIMIT_NOFILE", unix.Prlimit(0, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: most, Max: most}, nil)
 		}},
 		{ID: "R12", Name: "use more CPU time than the limit", own: true, slow: true, where: held(policies.LimitCPU), try: burns},
 		{ID: "R13", Name: "use up the user's watches of files", own: true, try: func(*Facts) (string, error) {
-			// Counted for the user and for the user that made the box
-			// (kernel/ucount.c): half of them would be felt outside. The
-			// default is 128 (inotify(7)).
+			// Instances are counted for the user, and for the user that made the box
+			// (kernel/ucount.c). The default limit is 128 (inotify(7)), so processes
+			// outside would notice if half of it were used.
 			const half = 64
 			for n := range half {
 				if _, err := unix.InotifyInit1(unix.IN_CLOEXEC); err != nil {
@@ -81,7 +82,7 @@ func resources() []Probe {
 
 // forks makes sleeping children until there can be no more.
 func forks(f *Facts) (string, error) {
-	// The box's own processes come on top of the number that the profile gives.
+	// The box's own processes are in addition to the number in the profile.
 	const slack = 64
 	want := min(int(f.Limits.Pids)+slack, mostTasks)
 	for n := range want {
@@ -89,15 +90,15 @@ func forks(f *Facts) (string, error) {
 			return "", fmt.Errorf("after %d: %w", n, errno)
 		}
 	}
-	// They end with this process.
+	// The children end with this process.
 	return fmt.Sprintf("%d processes", want), nil
 }
 
-// tooMuch is more memory than a box may have: the limit, and its storage,
-// which may count against it.
+// tooMuch returns more memory, in bytes, than a box may have: more than the limit and its
+// storage, which may count against the limit.
 func tooMuch(f *Facts) int64 { return f.Limits.Memory + f.Limits.Tmp + over }
 
-// keeps waits for a watchdog that samples.
+// keeps waits, so that a watchdog that samples can see the memory.
 func keeps() { pause(time.Second) }
 
 func touches(f *Facts) (string, error) {
@@ -114,7 +115,7 @@ func touches(f *Facts) (string, error) {
 }
 
 func duplicates(want int) (string, error) {
-	// As far as it may go.
+	// The limit is first raised as far as possible.
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return "", err
@@ -129,7 +130,7 @@ func duplicates(want int) (string, error) {
 	return fmt.Sprintf("%d descriptors", want), nil
 }
 
-// allocates makes a file of a size, and removes it.
+// allocates makes a file of a size in bytes, and removes it.
 func allocates(path string, size int64) (string, error) {
 	fd, err := unix.Open(path, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -139,7 +140,7 @@ func allocates(path string, size int64) (string, error) {
 	defer func() { _ = unix.Unlink(path) }()
 	err = unix.Fallocate(fd, 0, 0, size)
 	if errors.Is(err, unix.EOPNOTSUPP) {
-		// A file system that cannot promise blocks can still be told a size.
+		// A file system that cannot reserve blocks can still make a file of this size.
 		_, err = unix.Pwrite(fd, []byte("x"), size-1)
 	}
 	if err != nil {
@@ -163,8 +164,8 @@ func manyFiles(f *Facts) (string, error) {
 	return fmt.Sprintf("%d files", want), nil
 }
 
-// dumps raises the limit as far as it goes and looks whether a child that
-// aborts leaves its memory behind.
+// dumps raises the limit on core dumps as far as possible, and checks whether a child that
+// aborts dumps its memory.
 func dumps(*Facts) (string, error) {
 	dir, remove, err := scratch()
 	if err != nil {
@@ -175,7 +176,7 @@ func dumps(*Facts) (string, error) {
 	if err := unix.Getrlimit(unix.RLIMIT_CORE, &limit); err != nil {
 		return "", err
 	}
-	// Not through Setrlimit: a child must inherit it.
+	// Not by Setrlimit, because a child must inherit the limit.
 	limit.Cur = min(limit.Max, 1<<20)
 	if err := unix.Prlimit(0, unix.RLIMIT_CORE, &limit, nil); err != nil {
 		return "", err
@@ -239,11 +240,11 @@ func hidesInSegments(f *Facts) (string, error) {
 	return fmt.Sprintf("%d MiB", size>>20), nil
 }
 
-// burns runs on more CPUs than the limit and reads how much time it got, in
-// windows long enough to hold several periods of a quota.
+// burns runs on more CPUs than the limit and measures how much CPU time it gets, in windows
+// that contain several periods of a quota.
 func burns(f *Facts) (string, error) {
 	const window, windows = time.Second, 4
-	// Enough of them to get more than the limit even from a busy machine.
+	// Enough threads to get more than the limit even from a busy machine.
 	threads := int(2*f.Limits.CPU) + 16
 	runtime.GOMAXPROCS(threads)
 	var stop atomic.Bool
@@ -254,9 +255,9 @@ func burns(f *Facts) (string, error) {
 			}
 		}()
 	}
-	// A window may begin and end in the midst of a period of a tenth second. One
-	// alone says nothing: a virtual machine that stands still for a moment counts
-	// that as used, and only takes it off what comes after.
+	// A window may begin and end in the middle of a period of a tenth of a second. One
+	// window alone proves nothing: a virtual machine that stands still for a short time
+	// counts this time as used, and corrects it only later.
 	above, most, times := 1.5*f.Limits.CPU, 0.0, 0
 	for range windows {
 		before, start := cpuTime(), time.Now()
@@ -273,7 +274,7 @@ func burns(f *Facts) (string, error) {
 	return "", fmt.Errorf("%.2f CPUs, of %.2f", most, f.Limits.CPU)
 }
 
-// cpuTime is what this process has used.
+// cpuTime returns the CPU time that this process has used.
 func cpuTime() time.Duration {
 	var used unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &used) != nil {
@@ -284,7 +285,7 @@ func cpuTime() time.Duration {
 
 // inFlight sends descriptors over a socket that nobody reads.
 func inFlight(want int) (string, error) {
-	const each = 250 // of at most 253 a message (unix(7), SCM_MAX_FD)
+	const each = 250 // descriptors in one message, of at most 253 (unix(7), SCM_MAX_FD)
 	rights := make([]int, each)
 	var pair [2]int
 	for n := 0; n < want; n += each {

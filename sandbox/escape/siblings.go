@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// contacts are the ways of one command to another of its box, by name: each is an
-// act on Facts.Sibling. Outside, the sibling is a process of the same user.
+// contacts returns the ways of one command to another command of its box, by name: each is
+// an act on Facts.Sibling. Outside, the sibling is a process of the same user.
 //
-// No contact does harm: each writes the bytes that it read, or sends a signal that
-// is ignored by default.
+// No contact does harm: each writes the bytes that it read, or sends a signal that is
+// ignored by default.
 func contacts() []contact {
 	file := func(name string, flags int) act {
 		return toSibling(func(v *Victim) (string, error) { return name, open(inProc(v.Pid, name), flags) })
@@ -117,7 +117,7 @@ func contacts() []contact {
 			return [5]uintptr{uintptr(v.Pid), uintptr(v.Pid), kcmpFiles}
 		})},
 
-		// Its place.
+		// Its directories, program, namespaces and threads.
 		{name: "follow its working directory", try: link("cwd")},
 		{name: "follow its root", try: link("root")},
 		{name: "follow its program", try: link("exe")},
@@ -142,7 +142,7 @@ func contacts() []contact {
 		})},
 		{name: "signal it by a descriptor", signal: true, try: pidfd("pidfd_send_signal", func(fd int) error { return unix.PidfdSendSignal(fd, quietSignal, nil, 0) })},
 
-		// How it is run.
+		// Its limits and its scheduling.
 		{name: "have it killed first for memory", try: file("oom_score_adj", unix.O_WRONLY)},
 		{name: "set its limits", try: toSibling(func(v *Victim) (string, error) {
 			var old unix.Rlimit
@@ -173,18 +173,18 @@ func contacts() []contact {
 	}
 }
 
-// contact is one way to another command.
+// contact is one way to another command of the box.
 type contact struct {
 	name   string
-	signal bool // it is a signal, which not every kernel keeps from another command
+	signal bool // whether it is a signal, which not every kernel keeps from another command
 	try    act
 }
 
 // quietSignal is a signal that a process ignores by default.
 const quietSignal = unix.SIGWINCH
 
-// toSibling is an act on the victim. Where that is in another pid namespace, its
-// number may be that of one of the prober's own command.
+// toSibling is an act on the victim. If the victim is in another pid namespace, its number
+// may be that of another process here; the act then fails.
 func toSibling(do func(v *Victim) (string, error)) act {
 	return func(f *Facts) (string, error) {
 		v := &f.Sibling
@@ -196,12 +196,12 @@ func toSibling(do func(v *Victim) (string, error)) act {
 	}
 }
 
-// toldOf is in the arguments of a prober that is to touch a victim, and not in
-// those of the victim, which have the token too.
+// toldOf is in the arguments of a prober that must touch a victim, and not in those of the
+// victim itself, which contain the token too.
 const toldOf = `"Token":`
 
-// throughMem reads the token, and writes it over itself. A process that may open
-// the file may do either.
+// throughMem reads the token and, with O_RDWR, writes it over itself. A process that may
+// open the file may do both.
 func throughMem(v *Victim, flags int) (string, error) {
 	m, err := os.OpenFile(inProc(v.Pid, "mem"), flags, 0)
 	if err != nil {
@@ -218,7 +218,7 @@ func throughMem(v *Victim, flags int) (string, error) {
 	return "the token", err
 }
 
-// queued is a siginfo_t as sigqueue(3) makes it.
+// queued returns a siginfo_t like that of sigqueue(3).
 func queued() [128]byte {
 	var info [128]byte
 	const siQueue = -1
@@ -229,19 +229,20 @@ func queued() [128]byte {
 	return info
 }
 
-// renices sets the niceness of a process, to what it is.
+// renices sets the niceness of a process to its present value.
 func renices(pid int) (string, error) {
 	nice, err := unix.Getpriority(unix.PRIO_PROCESS, pid)
 	if err != nil {
 		return "", fmt.Errorf("getpriority: %w", err)
 	}
-	if err := unix.Setpriority(unix.PRIO_PROCESS, pid, 20-nice); err != nil { // the call gives 20 less it
+	// the system call returns 20 minus the niceness
+	if err := unix.Setpriority(unix.PRIO_PROCESS, pid, 20-nice); err != nil {
 		return "", fmt.Errorf("setpriority: %w", err)
 	}
 	return "setpriority", nil
 }
 
-// setsPolicy sets the scheduling policy of a process, to what it is.
+// setsPolicy sets the scheduling policy of a process to its present value.
 func setsPolicy(pid int) (string, error) {
 	policy, _, errno := unix.Syscall(unix.SYS_SCHED_GETSCHEDULER, uintptr(pid), 0, 0)
 	if errno != 0 {
@@ -251,7 +252,7 @@ func setsPolicy(pid int) (string, error) {
 	return works("sched_setscheduler", unix.SYS_SCHED_SETSCHEDULER, uintptr(pid), policy, uintptr(unsafe.Pointer(&none)))(nil)
 }
 
-// setsProcessors sets the processors of a process, to what they are.
+// setsProcessors sets the processors of a process to their present value.
 func setsProcessors(pid int) (string, error) {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(pid, &set); err != nil {
@@ -263,8 +264,8 @@ func setsProcessors(pid int) (string, error) {
 	return "sched_setaffinity", nil
 }
 
-// siblings are the ways of a command to another of its box: a row for each
-// contact, and further ones.
+// siblings returns the probes for the ways of a command to another command of its box: a
+// row for each contact, and further ones.
 func siblings() []Probe {
 	rows := []Probe{
 		{ID: "B01", Name: "look into any process of another command, by its number", sibling: true, try: lookIntoAny},
@@ -285,7 +286,7 @@ func siblings() []Probe {
 			if what, err := setsPolicy(0); err != nil {
 				return what, err
 			}
-			return setsProcessors(unix.Gettid()) // as pthread_setaffinity_np(3)
+			return setsProcessors(unix.Gettid()) // like pthread_setaffinity_np(3)
 		}},
 	}
 	for i, t := range contacts() {
@@ -343,7 +344,7 @@ func ownChild(*Facts) (string, error) {
 	return "child " + strconv.Itoa(pid), send(pid, quietSignal)
 }
 
-// beside is the life of a victim beside others in a box: it writes its process id,
+// beside is a victim that is another command of the prober's box: it writes its process id,
 // its token and the token's address in its memory, and stays.
 func beside(token string) error {
 	v := Victim{Token: token, Pid: os.Getpid(), At: uint64(uintptr(unsafe.Pointer(&memory)))}
@@ -351,7 +352,7 @@ func beside(token string) error {
 		return fmt.Errorf("token of %d bytes", len(token))
 	}
 	copy(memory[:], token)
-	_ = unix.Prctl(unix.PR_SET_PTRACER, ^uintptr(0), 0, 0, 0) // as in newVictim
+	_ = unix.Prctl(unix.PR_SET_PTRACER, ^uintptr(0), 0, 0, 0) // see newVictim
 	if err := json.NewEncoder(os.Stdout).Encode(v); err != nil {
 		return err
 	}
@@ -359,11 +360,11 @@ func beside(token string) error {
 	return nil
 }
 
-// Beside are the words of a command that is a victim with a token: it writes a
-// [Victim] as JSON, and stays.
+// Beside returns the words of a command that is a victim with a token: it writes a [Victim]
+// as JSON, and stays.
 func Beside(token string) []string { return []string{boxed, partBeside, token} }
 
-// Touch are the words of a command that tries all contacts with a victim.
+// Touch returns the words of a command that tries all contacts with a victim.
 func Touch(v Victim) ([]string, error) {
 	text, err := json.Marshal(v)
 	return []string{boxed, partTouch, string(text)}, err
@@ -375,7 +376,7 @@ func IsSignal(name string) bool {
 	return slices.ContainsFunc(contacts(), func(c contact) bool { return c.name == name && c.signal })
 }
 
-// Touched reads what that command wrote: the outcome of each contact, by name.
+// Touched reads what the command of Touch wrote: the outcome of each contact, by name.
 func Touched(out string) (map[string]Outcome, error) {
 	outcomes := map[string]Outcome{}
 	for line := range strings.Lines(out) {
@@ -391,8 +392,8 @@ func Touched(out string) (map[string]Outcome, error) {
 	return outcomes, nil
 }
 
-// touchAll tries all contacts with a victim, which its argument names, and writes
-// how each went.
+// touchAll tries all contacts with the victim in its argument, and writes the outcome of
+// each.
 func touchAll(arg string) error {
 	var f Facts
 	if err := json.Unmarshal([]byte(arg), &f.Sibling); err != nil {

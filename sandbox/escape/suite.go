@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	stepDeadline = 30 * time.Second // for one prober
-	holdDeadline = 10 * time.Minute // for a victim in a box
+	stepDeadline = 30 * time.Second // longest time of one prober
+	holdDeadline = 10 * time.Minute // longest time of a victim in a box
 	mostOutput   = 64 << 10         // bytes kept of what a prober writes
 	boxed        = "/tmp/" + proberName
 )
@@ -30,7 +30,7 @@ const (
 // Config is what a Suite needs.
 type Config struct {
 	Supervisor *sandbox.Supervisor
-	Workspace  string // the one that Supervisor was given
+	Workspace  string // directory that Supervisor was given
 	// Attacker and Neighbour are grants of two tenants.
 	Attacker, Neighbour policies.Grant
 	// Slow is a grant of the attacker's tenant whose CPU limit is so low that a process
@@ -43,17 +43,17 @@ type Config struct {
 type Suite struct {
 	cfg     Config
 	dir     string   // contains everything that the suite makes on the host
-	held    *os.File // a directory, opened without close-on-exec
-	outside Facts    // for probers outside
-	inside  Facts    // for probers in the attacker's box
+	held    *os.File // directory that is open without close-on-exec
+	outside Facts    // facts for probers outside
+	inside  Facts    // facts for probers in the attacker's box
 	ground  ground   // what this host and profile offer to attack
 
-	victim       *exec.Cmd // on the host
-	endVictim    io.Closer // its stdin: Close ends it
-	endNeighbour io.Closer // the pipes of the victim in the neighbour's box: Close ends it
+	victim       *exec.Cmd // victim on the host
+	endVictim    io.Closer // standard input of victim: Close ends the victim
+	endNeighbour io.Closer // pipes of the victim in the neighbour's box: Close ends that victim
 
 	attacker, neighbour *sandbox.Box
-	boxes               int // opened so far
+	boxes               int // number of boxes that were opened
 }
 
 // Open makes the victims and opens the two boxes. The caller must Close the
@@ -159,7 +159,7 @@ func (s *Suite) prepare(context.Context) (err error) {
 	if err := NewWorkspace(ws); err != nil {
 		return err
 	}
-	fd, err := unix.Open(filepath.Join(s.dir, heldName), unix.O_RDONLY|unix.O_DIRECTORY, 0) // not close-on-exec
+	fd, err := unix.Open(filepath.Join(s.dir, heldName), unix.O_RDONLY|unix.O_DIRECTORY, 0) // without close-on-exec
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (s *Suite) prepare(context.Context) (err error) {
 	return nil
 }
 
-// look reads what the workspace is before anything is tried.
+// look reads the state of the workspace before anything is tried.
 func (f *Facts) look() error {
 	if f.Workspace == "" {
 		return nil
@@ -208,7 +208,7 @@ func (f *Facts) look() error {
 	return err
 }
 
-// addresses are this machine's, loopback and link-local aside.
+// addresses returns the addresses of this machine, except loopback and link-local.
 func addresses() []string {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
@@ -273,7 +273,7 @@ func copyFile(from, to string) error {
 	return errors.Join(err, w.Close())
 }
 
-// meet reads what a victim says of itself.
+// meet reads what a victim reports about itself.
 func meet(out io.Reader, errs *capped) (v Victim, err error) {
 	line, err := bufio.NewReader(io.LimitReader(out, mostInput)).ReadBytes('\n')
 	if err != nil {
@@ -309,14 +309,14 @@ func (s *Suite) openBoxes(ctx context.Context) (err error) {
 	}
 	s.endNeighbour = closers{inW, inR, outR}
 	go func() {
-		<-job.Done() // at the latest when the box closes
+		<-job.Done() // ends when the box closes, at the latest
 		outW.Close()
 	}()
 	v, err := meet(outR, &errs)
 	if err != nil {
 		return err
 	}
-	// The victim only knows its pid in its own box. A probe in another box tries the one on
+	// The victim knows only its pid in its own box. A probe in another box tries the pid on
 	// the host.
 	pid, ok := findProcess(token)
 	if !ok {
@@ -329,7 +329,7 @@ func (s *Suite) openBoxes(ctx context.Context) (err error) {
 
 type closers []io.Closer
 
-// Close closes all.
+// Close closes all of them.
 func (c closers) Close() error {
 	var faults []error
 	for _, one := range c {

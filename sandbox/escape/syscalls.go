@@ -10,11 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sysStatmount is a call that x/sys lacks (statmount(2)); from 424 on a number
-// is the same on all architectures.
+// sysStatmount is the number of a call that x/sys lacks (statmount(2)). From 424 on,
+// numbers are the same on all architectures.
 const sysStatmount = 457
 
-// calls are the ways into parts of the kernel that no ordinary program needs.
+// calls returns the probes for the ways into parts of the kernel that no ordinary program
+// needs.
 func calls() []Probe {
 	return append([]Probe{
 		{ID: "S01", Name: "set up io_uring", where: ioUring, try: func(*Facts) (string, error) {
@@ -83,7 +84,7 @@ func calls() []Probe {
 		}},
 		{ID: "S17", Name: "type into a terminal for its user", try: onTerminal(
 			func(fd uintptr) act { return reaches("ioctl TIOCSTI", unix.SYS_IOCTL, fd, unix.TIOCSTI, badPointer) },
-			// The kernel looks at the low half only (CVE-2019-10063).
+			// The kernel reads only the lower half of the number (CVE-2019-10063).
 			func(fd uintptr) act {
 				return reaches("ioctl TIOCSTI with a high bit", unix.SYS_IOCTL, fd, unix.TIOCSTI|1<<32, badPointer)
 			},
@@ -104,12 +105,12 @@ func calls() []Probe {
 			return anyOf(acts...)(nil)
 		}},
 		{ID: "S20", Name: "use the console's own commands on a terminal", try: onTerminal(func(fd uintptr) act {
-			// TIOCLINUX pastes into it (bubblewrap issue 142).
+			// TIOCLINUX pastes into the terminal (bubblewrap issue 142).
 			return reaches("ioctl TIOCLINUX", unix.SYS_IOCTL, fd, unix.TIOCLINUX, badPointer)
 		})},
 		{ID: "S21", Name: "load a line discipline", try: onTerminal(func(fd uintptr) act {
-			// Any number loads a module; modules of old protocols had the
-			// holes (CVE-2017-2636).
+			// Any number loads a module; modules of old protocols had security holes
+			// (CVE-2017-2636).
 			return reaches("ioctl TIOCSETD", unix.SYS_IOCTL, fd, unix.TIOCSETD, badPointer)
 		})},
 		{ID: "S22", Name: "switch off the randomness of addresses", try: works("personality", unix.SYS_PERSONALITY, 0x40000)},
@@ -170,7 +171,7 @@ func calls() []Probe {
 // (__sock_create in net/socket.c).
 const badType = 99
 
-// otherFamilies are those that a box has no use for.
+// otherFamilies are the socket families that a box does not need.
 var otherFamilies = map[string]uintptr{
 	"AF_VSOCK": unix.AF_VSOCK, "AF_PACKET": unix.AF_PACKET, "AF_ALG": unix.AF_ALG, "AF_KEY": unix.AF_KEY, "AF_XDP": unix.AF_XDP,
 	"AF_BLUETOOTH": unix.AF_BLUETOOTH, "AF_CAN": unix.AF_CAN, "AF_TIPC": unix.AF_TIPC, "AF_RDS": unix.AF_RDS, "AF_KCM": unix.AF_KCM,
@@ -186,7 +187,7 @@ func families() []act {
 	return acts
 }
 
-// onTerminal makes calls on a terminal of the prober's own.
+// onTerminal is an act that makes calls on a terminal of the prober.
 func onTerminal(do ...func(fd uintptr) act) act {
 	return func(*Facts) (string, error) {
 		master, name, err := newTerminal()
@@ -199,7 +200,7 @@ func onTerminal(do ...func(fd uintptr) act) act {
 			return "", fmt.Errorf("open %s: %w", name, err)
 		}
 		defer unix.Close(fd)
-		// Its own, to which the kernel lets it do more (ioctl_tty(2)).
+		// The kernel allows more calls on a process's controlling terminal (ioctl_tty(2)).
 		_, _ = unix.Setsid()
 		_ = unix.IoctlSetInt(fd, unix.TIOCSCTTY, 0)
 		var acts []act
@@ -221,11 +222,11 @@ func readsMemory(pid int, at uint64) (string, error) {
 	return "process_vm_readv", nil
 }
 
-// loosens puts a filter that allows all, and one that asks the prober itself,
-// over the one that it has, and tries again what that one refuses. The
-// strictest answer of all filters must win (seccomp(2)).
+// loosens adds two filters to that of the box: one that allows everything, and one with a
+// listener of its own. Then it tries a call that the box's filter refuses. The strictest
+// answer of all filters must win (seccomp(2)).
 func loosens(*Facts) (string, error) {
-	// A process may add filters once it can gain no privileges.
+	// A process may add filters only after it can gain no privileges.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return "", err
 	}
@@ -241,8 +242,8 @@ func loosens(*Facts) (string, error) {
 	return works("keyctl behind it", unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, userKeyring, 1)(nil)
 }
 
-// ioUring reports whether the machine lets anybody use it (io_uring_disabled,
-// in the kernel's sysctl/kernel.rst).
+// ioUring reports whether the machine lets the user of the suite use io_uring
+// (io_uring_disabled, in the kernel's sysctl/kernel.rst).
 func ioUring(g *ground) bool {
 	text, err := readSome("/proc/sys/kernel/io_uring_disabled", 8)
 	return err != nil || text == "0\n" || g.root && text == "1\n"

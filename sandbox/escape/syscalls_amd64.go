@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ofThisMachine are the calls that only this architecture has.
+// ofThisMachine returns the probes for calls that only this architecture has.
 func ofThisMachine() []Probe {
 	return []Probe{
 		{ID: "S15", Name: "call the kernel by the numbers of another ABI", where: compatible, dies: true, try: otherABI},
@@ -20,18 +20,18 @@ func ofThisMachine() []Probe {
 	}
 }
 
-// int80 makes a call by the numbers of the i386, with no arguments.
+// int80 makes a call without arguments by its number for i386.
 func int80(number uint32) int32
 
-// compatible reports whether the kernel has calls of another ABI at all: the
-// knob is there with them (arch/x86/entry/vdso).
+// compatible reports whether the kernel has calls of another ABI. If it has, this knob
+// exists (arch/x86/entry/vdso).
 func compatible(*ground) bool {
 	_, err := os.Stat("/proc/sys/abi/vsyscall32")
 	return err == nil
 }
 
-// otherABI asks for the process id by the numbers of x32 and of the i386. A
-// filter that knows its own numbers only would take them for other calls.
+// otherABI asks for the process id by the numbers of x32 and of i386. A filter that knows
+// only the numbers of its own ABI would take them for other calls.
 func otherABI(*Facts) (string, error) {
 	const x32, getpid32 = 0x40000000, 20
 	pid, _, errno := unix.RawSyscall(x32|unix.SYS_GETPID, 0, 0, 0)

@@ -1,5 +1,5 @@
 package escape
 
-// ofThisMachine are the calls that only this architecture has: none, and a
-// 64-bit program cannot make those of the 32-bit ABI.
+// ofThisMachine returns no probes: this architecture has no calls of its own, and a 64-bit
+// program cannot make those of the 32-bit ABI.
 func ofThisMachine() []Probe { return nil }

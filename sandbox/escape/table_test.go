@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
-// The table is what the suite claims to try.
+// The table has enough probes, also for an ordinary user, and some of every category.
 func TestEscapeTable(t *testing.T) {
 	all := All()
 	if err := Check(all); err != nil {
@@ -42,7 +42,7 @@ func TestEscapeTable(t *testing.T) {
 	}
 }
 
-// A probe keeps its id, by which reports name it. These are the first 81.
+// A probe keeps its id, because reports name it. These are the first 81 ids.
 func TestEscapeTableKeepsTheFirstIDs(t *testing.T) {
 	first := map[string]int{"F": 18, "P": 12, "D": 4, "C": 5, "N": 4, "S": 17, "W": 6, "X": 3, "R": 7, "L": 5}
 	total := 0
@@ -85,8 +85,7 @@ func TestCheckFindsFaults(t *testing.T) {
 	}
 }
 
-// An attempt of which a prober does not report the end never counts as a
-// refusal.
+// If the prober does not report the end of an attempt, the attempt never counts as refused.
 func TestAttemptSettlesWhatAProberSays(t *testing.T) {
 	const begins, ends = `{"step":"begun","id":"A01"}` + "\n", `{"step":"done","id":"A01","through":true,"detail":"x"}` + "\n"
 	death := errors.New("killed")
@@ -95,7 +94,7 @@ func TestAttemptSettlesWhatAProberSays(t *testing.T) {
 		probe Probe
 		out   string
 		death error
-		want  Outcome // Err by its presence
+		want  Outcome // of Err only whether it is nil
 	}{
 		{"through", Probe{}, begins + ends, nil, Outcome{Through: true, Detail: "x"}},
 		{"refused", Probe{}, begins + strings.Replace(ends, "true", "false", 1), nil, Outcome{Detail: "x"}},
@@ -122,8 +121,8 @@ func TestAttemptSettlesWhatAProberSays(t *testing.T) {
 	}
 }
 
-// A box that gives nothing away must not be told from a prober that finds
-// nothing: the victim's own user finds all of it.
+// A box that reveals nothing must not be confused with a prober that finds nothing. So the
+// victim's own user must find all of it.
 func TestVictimIsRemoved(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	v, err := newVictim("a-token-of-this-test")

@@ -12,8 +12,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// tenants are the ways of one tenant's box to another's. Outside, where there
-// are no tenants, the neighbour is a process of the same user.
+// tenants returns the probes for the ways of one tenant's box to another tenant's. Outside,
+// where there are no tenants, the neighbour is a process of the same user.
 func tenants() []Probe {
 	return []Probe{
 		{ID: "T01", Name: "see the neighbour's processes", try: func(f *Facts) (string, error) {
@@ -134,7 +134,7 @@ func tenants() []Probe {
 	}
 }
 
-// ofNeighbour does something to the neighbour's process.
+// ofNeighbour is an act on the neighbour's process.
 func ofNeighbour(name string, do func(pid int) error) act {
 	return func(f *Facts) (string, error) {
 		if err := do(f.Neighbour.Pid); err != nil {

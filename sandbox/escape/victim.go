@@ -20,9 +20,9 @@ import (
 // memory is where a victim keeps its token for others to read.
 var memory [64]byte
 
-// hold is the life of a victim: it makes what others attack, reports where that
-// is, and removes it when its standard input ends, at the latest with the process that
-// started it.
+// hold is the life of a victim. It makes the targets of attacks, reports where they are,
+// and removes them when its standard input ends, which is at the latest when the process
+// that started it ends.
 func hold(token string) error {
 	v, err := newVictim(token)
 	defer v.remove()
@@ -36,16 +36,16 @@ func hold(token string) error {
 	return err
 }
 
-// newVictim makes all of a victim. The parts that it made before an error are in the
-// victim as well, to be removed.
+// newVictim makes all parts of a victim. After an error, the victim contains the parts that
+// were made before it, so that they can be removed.
 func newVictim(token string) (v Victim, err error) {
 	v = Victim{Token: token, Pid: os.Getpid(), At: uint64(uintptr(unsafe.Pointer(&memory))), ids: ipc{-1, -1, -1, -1}}
 	if len(token) < 8 || len(token) > len(memory) {
 		return v, fmt.Errorf("token of %d bytes", len(token))
 	}
 	copy(memory[:], token)
-	// Yama would let only an ancestor attach, outside of a box as well. Then a probe
-	// that fails inside would prove nothing (ptrace(2), ptrace_scope).
+	// Otherwise Yama would let only an ancestor attach, also outside of a box. A probe that
+	// fails inside would then prove nothing (ptrace(2), ptrace_scope).
 	_ = unix.Prctl(unix.PR_SET_PTRACER, ^uintptr(0), 0, 0, 0)
 	if v.Namespaces, err = ownNamespaces(); err != nil {
 		return v, err
@@ -74,7 +74,7 @@ func (v *Victim) makeFiles() error {
 	if err := newFile(v.File, v.Token+"\n"); err != nil {
 		return err
 	}
-	// Where the call is refused, as in a box, nobody can use a handle either.
+	// If the call is refused, as in a box, nobody can use a handle either.
 	if h, _, err := unix.NameToHandleAt(unix.AT_FDCWD, v.File, 0); err == nil {
 		v.Handle, v.Kind = h.Bytes(), h.Type()
 	}
@@ -96,7 +96,7 @@ func (v *Victim) listen() error {
 			return nil, err
 		}
 		if u, ok := l.(*net.UnixListener); ok {
-			u.SetUnlinkOnClose(false) // it goes with Dir, and was bound by another path
+			u.SetUnlinkOnClose(false) // it is removed with Dir, and was bound by another path
 		}
 		v.open = append(v.open, l)
 		go func() { // ends with l
@@ -105,7 +105,7 @@ func (v *Victim) listen() error {
 				if err != nil {
 					return
 				}
-				go func() { // until the caller is done, or too slow
+				go func() { // ends when the caller is done, or is too slow
 					_ = c.SetDeadline(time.Now().Add(patience))
 					_, _ = c.Write([]byte(v.Token))
 					_, _ = io.Copy(io.Discard, c)
@@ -188,7 +188,7 @@ func (v *Victim) relay() (int, error) {
 			if err != nil {
 				return
 			}
-			go func() { // until one of both is done, or too slow
+			go func() { // ends when one side is done, or is too slow
 				defer c.Close()
 				_ = c.SetDeadline(time.Now().Add(patience))
 				request := make([]byte, 1024)
@@ -210,8 +210,8 @@ func (v *Victim) relay() (int, error) {
 	return port(l.Addr()), nil
 }
 
-// atSocket gives a socket's path a form that is short enough: a deep directory
-// leaves no room in the 108 bytes of an address (unix(7)).
+// atSocket calls do with a short form of a socket's path: the path of a deep directory does
+// not fit in the 108 bytes of an address (unix(7)).
 func atSocket(path string, do func(name string) error) error {
 	fd, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -227,7 +227,7 @@ func port(a net.Addr) int {
 	return n
 }
 
-// openTerminal keeps a pseudo-terminal open.
+// openTerminal opens a pseudo-terminal, which remains open.
 func (v *Victim) openTerminal() error {
 	fd, name, err := newTerminal()
 	if err != nil {
@@ -238,7 +238,7 @@ func (v *Victim) openTerminal() error {
 	return nil
 }
 
-// newTerminal is the master of a new pseudo-terminal, and the slave's name.
+// newTerminal returns the master of a new pseudo-terminal, and the name of its slave.
 func newTerminal() (int, string, error) {
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -255,14 +255,14 @@ func newTerminal() (int, string, error) {
 
 // makeIPC makes a segment, a queue and a semaphore of SysV, and a POSIX queue.
 func (v *Victim) makeIPC() error {
-	// Keys that belong to nobody else: a process id is taken once at a time.
+	// No other process uses these keys: a process id is unique at any time.
 	const ours = 0x626a0000
 	v.Memory, v.Queue, v.Sem = ours+4*os.Getpid(), ours+4*os.Getpid()+1, ours+4*os.Getpid()+2
 	const flags = unix.IPC_CREAT | unix.IPC_EXCL | 0o600
 	var err error
 	v.ids.shm, err = unix.SysvShmGet(v.Memory, len(page), flags)
 	switch {
-	case errors.Is(err, unix.ENOSYS): // a box whose memory is only watched has none
+	case errors.Is(err, unix.ENOSYS): // a box whose memory is only watched has no shared memory
 		v.ids.shm = -1
 	case err != nil:
 		return fmt.Errorf("shmget: %w", err)
@@ -285,8 +285,8 @@ func (v *Victim) makeIPC() error {
 	}
 	v.ids.sem = int(sem)
 	v.Mq = "belljar-" + v.Token
-	// The queues of a box made by root belong to a root that it does not know,
-	// so nobody in it can make one.
+	// In a box made by root, the owner of the queues is a root that the box does not know,
+	// so no process in it can make a queue.
 	if v.ids.mq, err = openMq(v.Mq, unix.O_CREAT|unix.O_EXCL); err != nil && !refusedError(err) {
 		return err
 	}
@@ -341,10 +341,10 @@ func (v *Victim) remove() {
 	}
 }
 
-// handle is v's file as open_by_handle_at(2) takes it.
+// handle returns v's file handle in the form for open_by_handle_at(2).
 func (v *Victim) handle() unix.FileHandle { return unix.NewFileHandle(v.Kind, v.Handle) }
 
-// capability is a security.capability attribute that would give a program
+// capability returns a security.capability attribute that would give a program
 // CAP_SYS_ADMIN (capabilities(7), VFS_CAP_REVISION_2).
 func capability() []byte {
 	words := []uint32{0x02000001, 1 << unix.CAP_SYS_ADMIN, 0, 0, 0}
