@@ -22,38 +22,38 @@ import (
 // many possible reasons made a call fail here, and so how to fix it.
 type around struct {
 	kernel   string
-	root     bool     // we are uid 0
-	unmapped bool     // we are uid 0, and our user namespace lacks the users that boxes of root run as
-	runtime  string   // container engine, "" where none was recognised
+	root     bool     // whether belljar is uid 0
+	unmapped bool     // whether belljar is uid 0 in a user namespace that lacks the users that boxes of root run as
+	runtime  string   // container engine; "" if none was recognized
 	signs    []string // evidence that this is a container; empty outside of one
-	chroot   bool     // our root is not that of our mount namespace
-	filtered bool     // a system call filter is on us already
+	chroot   bool     // whether belljar's root is not that of its mount namespace
+	filtered bool     // whether a system call filter already applies to belljar
 	covered  []string // mounts that cover parts of /proc
-	hiding   bool     // /proc hides the processes of other users
+	hiding   bool     // whether /proc hides the processes of other users
 	cgroupRO []string // control group trees that are mounted read-only
-	cgroup2  bool     // a control group tree of version 2 is mounted
-	cgroups  bool     // a control group tree of any version is mounted
-	overlay  bool     // our root is an overlay
-	systemd  bool     // systemd manages this machine
+	cgroup2  bool     // whether a control group tree of version 2 is mounted
+	cgroups  bool     // whether a control group tree of any version is mounted
+	overlay  bool     // whether belljar's root is an overlay
+	systemd  bool     // whether systemd manages this machine
 	scope    cgroup.Scope
 	modules  string // security modules that are active
 
 	maxUser  string // sysctl user.max_user_namespaces
-	cloning  string // kernel.unprivileged_userns_clone, of Debian and others
-	apparmor string // kernel.apparmor_restrict_unprivileged_userns, of Ubuntu
-	noMemory bool   // the memory controller is disabled at boot
+	cloning  string // sysctl kernel.unprivileged_userns_clone, of Debian and others
+	apparmor string // sysctl kernel.apparmor_restrict_unprivileged_userns, of Ubuntu
+	noMemory bool   // whether the memory controller is disabled at boot
 }
 
-// engine marks a container engine by a file.
+// engine is a container engine, and the file that shows it.
 type engine struct{ name, file string }
 
-// engines are looked for in this order; the files of the first two are of no
-// standard but stable, the third is systemd's "Container Interface".
+// engines are looked for in this order. No standard defines the files of the first three,
+// but they are stable; the last one is systemd's "Container Interface".
 var engines = []engine{
 	{"kubernetes", "/var/run/secrets/kubernetes.io"},
 	{"docker", "/.dockerenv"},
 	{"podman", "/run/.containerenv"},
-	{"", "/run/systemd/container"}, // holds the name
+	{"", "/run/systemd/container"}, // the file contains the name
 }
 
 // firstNamespaces are the inode numbers of the namespaces that the kernel
@@ -81,7 +81,7 @@ func lookAround(kernel string) around {
 	a.systemd = err == nil
 	a.readMounts(readMost("/proc/self/mountinfo"))
 	a.chroot = a.chroot || elsewhere("1") || elsewhere(strconv.Itoa(os.Getppid()))
-	// These alone say nothing: live systems have an overlay as their root, and
+	// These signs alone prove nothing: live systems have an overlay as their root, and
 	// images of machines are made from those of containers.
 	if len(a.signs) > 0 {
 		a.findEngine()
@@ -108,8 +108,8 @@ func (a *around) findEngine() {
 	}
 }
 
-// elsewhere reports whether a process of our mount namespace has another root:
-// then one of us is in a chroot, and the other one is not likely to be.
+// elsewhere reports whether a process of belljar's mount namespace has another root than
+// belljar. Then one of the two is in a chroot, and the other one probably is not.
 func elsewhere(pid string) bool {
 	ours, err := os.Readlink("/proc/self/ns/mnt")
 	if err != nil {
@@ -117,7 +117,7 @@ func elsewhere(pid string) bool {
 	}
 	theirs, err := os.Readlink(filepath.Join("/proc", pid, "ns/mnt"))
 	if err != nil || ours != theirs {
-		return false // perhaps one that we may not look at
+		return false // perhaps a process that belljar may not look at
 	}
 	var here, there unix.Statx_t
 	return unix.Statx(unix.AT_FDCWD, "/", 0, unix.STATX_MNT_ID|unix.STATX_INO, &here) == nil &&
@@ -125,7 +125,7 @@ func elsewhere(pid string) bool {
 		(here.Mnt_id != there.Mnt_id || here.Ino != there.Ino)
 }
 
-// readMost reads a file of the kernel whose length depends on others.
+// readMost reads at most 4 MiB of a file of the kernel whose length is not known.
 func readMost(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -138,8 +138,8 @@ func readMost(path string) string {
 	return text.String()
 }
 
-// emptyProc are directories that the kernel keeps empty for others to mount
-// on. Being covered, they hide nothing.
+// emptyProc are directories that the kernel keeps empty so that something can be mounted on
+// them. A mount there hides nothing.
 var emptyProc = []string{"/proc/sys/fs/binfmt_misc", "/proc/fs/nfsd", "/proc/openprom"}
 
 // readMounts reads proc_pid_mountinfo(5).
@@ -288,8 +288,8 @@ func (a *around) mendCgroups() string {
 	return "run belljar as root, or give this user a cgroup: chown it, its cgroup.procs and its cgroup.subtree_control"
 }
 
-// scopeHelps reports whether the user's service manager was asked for a cgroup, or
-// would have been if it were there.
+// scopeHelps reports whether the user's service manager was asked for a cgroup, or would
+// have been asked if it existed.
 func (a *around) scopeHelps() bool {
 	return (a.scope.Name != "" || a.scope.Err != nil) && a.systemd && !errors.Is(a.scope.Err, scope.ErrContainer)
 }
@@ -385,7 +385,7 @@ func checkNeighbours(yama string) Check {
 	return c
 }
 
-// knob is what a small file of the kernel says, or "" where it cannot be read.
+// knob returns the first line of a small file of the kernel, or "" if it cannot be read.
 func knob(path string) string {
 	f, err := os.Open(path)
 	if err != nil {

@@ -19,27 +19,27 @@ import (
 	"belljar.dev/sandbox/netlink"
 )
 
-// tryName is argv[0] of the process that tries from inside what the init of
-// a box does: it builds a root in the namespaces of a box, says how each step
-// went and ends, and the kernel takes all of it away.
+// tryName is argv[0] of the process that tries from inside what the init of a box does: it
+// builds a root in the namespaces of a box, reports how each step went, and ends. The
+// kernel then removes everything.
 const tryName = "belljar-try"
 
-// tryFirst becomes that process if this program was started as it.
+// tryFirst becomes that process if this program was started as tryName.
 func tryFirst() {
 	if len(os.Args) == 1 && os.Args[0] == tryName {
 		os.Exit(tryAll())
 	}
 }
 
-// attempt is one step of it. The names are no texts for people.
+// attempt is one step of that process. Its name is not a text for people.
 type attempt struct {
 	name string
 	do   func() error
 }
 
-// Names of attempts that others ask for.
+// Names of attempts that other functions look for.
 const (
-	tryMounts  = "mounts" // begins the names of all about mounts
+	tryMounts  = "mounts" // beginning of the names of all attempts with mounts
 	tryProc    = "proc"
 	tryOverlay = "overlay"
 	tryImages  = "images"
@@ -88,7 +88,7 @@ func mkdirMount(target, kind string, flags uintptr, data string) error {
 	return unix.Mount("probe", target, kind, flags, data)
 }
 
-// tryTree clones the whole root, as every tree of a box is, and attaches it
+// tryTree clones the whole root, as is done for every tree of a box, and attaches the clone
 // read-only.
 func tryTree() error {
 	if err := os.Mkdir("/tmp/root", 0o700); err != nil {
@@ -109,8 +109,8 @@ func tryTree() error {
 	return nil
 }
 
-// tryImage lays one directory over another, as the root of a box lies over its
-// image: that takes less than an overlay that can be written.
+// tryImage lays one directory over another, like the root of a box over its image. This
+// requires less than an overlay that can be written.
 func tryImage() error {
 	for _, dir := range []string{"/tmp/own", "/tmp/image"} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
@@ -143,7 +143,7 @@ func tryNetlink(protocol int, do func(sock int) error) error {
 	return do(fd)
 }
 
-// tried is how an attempt went. Errno is 0 where it worked.
+// tried is the result of an attempt. Errno is 0 if it worked.
 type tried struct {
 	Name  string
 	Text  string
@@ -157,13 +157,14 @@ func (t tried) err() error {
 	return fmt.Errorf("%s: %w", t.Text, t.Errno)
 }
 
-// tryAll is the life of the process.
+// tryAll makes all attempts and reports the results. It returns the exit status of the
+// process.
 func tryAll() int {
 	var report []tried
 	for _, a := range attempts {
 		t := tried{Name: a.name, Text: a.name}
 		if err := a.do(); err != nil {
-			t.Errno = unix.EIO // a failure without a number is one too
+			t.Errno = unix.EIO // a failure without a number is a failure too
 			_ = errors.As(err, &t.Errno)
 			if text, ok := strings.CutSuffix(err.Error(), ": "+t.Errno.Error()); ok {
 				t.Text = a.name + ": " + text
@@ -177,7 +178,8 @@ func tryAll() int {
 	return 0
 }
 
-// namespaceKinds are the namespaces of a box, in the order in which one wants to know.
+// namespaceKinds are the namespaces of a box, in the order in which they are tried one by
+// one.
 var namespaceKinds = []struct {
 	name string
 	flag uintptr
@@ -217,8 +219,8 @@ func tryInside(root bool) ([]tried, error) {
 	return report, nil
 }
 
-// tryAttr makes a process with the user that an init of a box has on the host
-// and in the given namespaces.
+// tryAttr returns the attributes of a process in the given namespaces, with the user that
+// an init of a box has on the host.
 func tryAttr(flags uintptr, root bool) *syscall.SysProcAttr {
 	uid, gid := os.Geteuid(), os.Getegid()
 	if root {
@@ -237,7 +239,7 @@ func tryAttr(flags uintptr, root bool) *syscall.SysProcAttr {
 
 // tryKind makes one kind of namespace, in a user namespace of its own.
 func tryKind(flag uintptr, root bool) error {
-	// A helper without its control connection ends at once.
+	// A helper without its control connection ends immediately.
 	p, err := hostexec.Self(boxinit.MapName, nil, []*os.File{nil, nil, nil}, tryAttr(flag|unix.CLONE_NEWUSER, root))
 	if err != nil {
 		return err
@@ -246,8 +248,8 @@ func tryKind(flag uintptr, root bool) error {
 	return err
 }
 
-// checkBox tries the namespaces of a box, by kind where they fail together,
-// and the mounts in them.
+// checkBox tries the namespaces of a box, kind by kind if they fail together, and the
+// mounts in them.
 func checkBox(a around) []Check {
 	users := Check{Name: "user namespaces", Required: true, OK: true, Detail: "can be made"}
 	others := Check{Name: "namespaces", Required: true, OK: true, Detail: "all other kinds can be made: mount, pid, net, ipc, uts, cgroup"}
@@ -261,14 +263,14 @@ func checkBox(a around) []Check {
 				continue
 			case k.flag == unix.CLONE_NEWUSER:
 				users.OK, users.Detail, users.Degraded, users.Mend = false, brief(kindErr), lost, a.mendNamespaces(kindErr)
-				return []Check{users} // all others need one
+				return []Check{users} // all other kinds need a user namespace
 			}
 			err = kindErr
 			others.Detail = k.name + ": " + brief(err)
 			break
 		}
 		if others.OK = false; !strings.Contains(others.Detail, brief(err)) {
-			others.Detail = brief(err) // each by itself works
+			others.Detail = brief(err) // each kind by itself works
 		}
 		others.Degraded, others.Mend = lost, a.mendNamespaces(err)
 		return []Check{users, others}
@@ -278,7 +280,7 @@ func checkBox(a around) []Check {
 	layers := checkLayers(a, nil)
 	images := Check{Name: "images", OK: true, Detail: "overlayfs can be mounted in them, so a box can have the root of an image"}
 	door := Check{Name: "egress door", OK: true, Detail: "every TCP connection of a box can be redirected (nf_tables)"}
-	for _, t := range slices.Backward(report) { // the first failure stays
+	for _, t := range slices.Backward(report) { // the first failure is kept
 		err := t.err()
 		switch {
 		case err == nil:
@@ -307,7 +309,8 @@ func checkBox(a around) []Check {
 	return []Check{users, others, mounts, proc, layers, images, door}
 }
 
-// brief leaves out what os adds to an error: the path of this program.
+// brief returns the text of an error without the path of this program, which package os
+// adds.
 func brief(err error) string {
 	if path, ok := errors.AsType[*os.PathError](err); ok {
 		return "clone: " + path.Err.Error()

@@ -17,7 +17,7 @@ import (
 	"belljar.dev/sandbox/boxinit"
 )
 
-// filterActions are those that the filter returns, seccomp(2).
+// filterActions are the actions that the filter returns, seccomp(2).
 var filterActions = []struct {
 	name  string
 	value uint32
@@ -38,7 +38,7 @@ func checkFilter(a around) Check {
 		}
 		return c
 	}
-	// With no program the call fails with EFAULT where filters exist.
+	// Without a program, the call fails with EFAULT if the kernel has filters.
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, 0)
 	if !errors.Is(errno, unix.EFAULT) {
 		return fail(fmt.Errorf("seccomp: %w", errno))
@@ -59,13 +59,13 @@ func checkFilter(a around) Check {
 // version that boxes use (landlock(7), "Landlock ABI versions"). Version 4 is
 // missing from the list: it restricts TCP ports, and a box has only its own.
 type landlockLoss struct {
-	since int    // the version that boxes use
+	since int    // the version of Landlock's interface that boxes use
 	linux string // the first kernel with that version
 	what  string
 	means string
 }
 
-// The second wall repeats what the first says, so a loss weakens and opens
+// The second wall repeats what the first one says, so a loss weakens the walls and opens
 // nothing by itself.
 var landlockLosses = []landlockLoss{
 	{5, "6.10", "ioctl_dev", "calls to device drivers rest on the system call filter alone"},
@@ -87,7 +87,7 @@ func checkLandlock() (int, Check) {
 		version, c.Detail = 0, "landlock_create_ruleset: "+errno.Error()
 	}
 	switch {
-	case errors.Is(errno, unix.EOPNOTSUPP): // built in and switched off
+	case errors.Is(errno, unix.EOPNOTSUPP): // built in, but switched off
 		c.Mend = "boot with landlock first in the kernel's lsm= parameter: lsm=landlock," + orElse(knob("/sys/kernel/security/lsm"), "yama,apparmor,bpf")
 	case errors.Is(errno, unix.EPERM):
 		c.Mend = "start belljar where no other system call filter forbids landlock_create_ruleset(2)"
@@ -95,7 +95,7 @@ func checkLandlock() (int, Check) {
 	return version, c
 }
 
-// describeLandlock says what a version has and lacks.
+// describeLandlock adds to a check what a version has and lacks.
 func describeLandlock(c *Check, version int) {
 	c.OK, c.Detail = true, fmt.Sprintf("version %d: changes to files", version)
 	var lost []string
@@ -119,8 +119,8 @@ func orElse(text, other string) string {
 	return other
 }
 
-// checkCalls tries the newer system calls that belljar makes by itself, before
-// and after a box is made.
+// checkCalls tries the newer system calls that belljar itself makes, before and after a box
+// is made.
 func checkCalls(a around) Check {
 	calls := []struct {
 		name, linux, lost string
@@ -136,10 +136,10 @@ func checkCalls(a around) Check {
 			return err
 		}},
 		{"close_range", "5.9", "descriptors that were left open could reach a box, so none will be made", func() error {
-			return unix.CloseRange(1<<30, 1<<30, 0) // none is so high
+			return unix.CloseRange(1<<30, 1<<30, 0) // no descriptor has such a number
 		}},
 		{"clone3", "5.3", "there is no way to start the first process of a box, so none will be made", func() error {
-			// Arguments of no size make no process (clone(2), EINVAL).
+			// With arguments of size zero, no process is made (clone(2), EINVAL).
 			if _, _, errno := unix.Syscall(unix.SYS_CLONE3, 0, 0, 0); !errors.Is(errno, unix.EINVAL) {
 				return errno
 			}
@@ -232,7 +232,7 @@ func tryOwners(workspace string) error {
 		return err
 	}
 	defer func() { _, _ = p.Wait() }()
-	defer control.Close() // the helper ends
+	defer control.Close() // ends the helper
 	users, err := os.Open(filepath.Join("/proc", strconv.Itoa(p.Pid), "ns/user"))
 	if err != nil {
 		return err
@@ -250,7 +250,7 @@ func tryOwners(workspace string) error {
 	return nil
 }
 
-// fsKind is the file system of a directory by name.
+// fsKind returns the name of the file system of a directory.
 func fsKind(dir string) string {
 	var st unix.Statfs_t
 	if unix.Statfs(dir, &st) != nil {

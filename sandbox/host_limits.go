@@ -33,8 +33,8 @@ var unheld = map[policies.Limit]map[limit.Enforcement]string{
 	policies.LimitDisk: {limit.NotEnforced: "a profile with storage: disk opens no box here (with storage: memory, /tmp is bounded everywhere)"},
 }
 
-// checkLimits makes a supervisor, and reports how that enforces each limit and kills
-// commands.
+// checkLimits makes a supervisor, and reports how the supervisor enforces each limit and
+// kills commands.
 func checkLimits(a around, workspace string) (limit.Enforcements, []Check) {
 	s, err := New(Config{Workspace: workspace})
 	if err == nil {
@@ -56,8 +56,8 @@ func checkLimits(a around, workspace string) (limit.Enforcements, []Check) {
 	return held, append(checks, checkDisk(a, s.cfg.Spool, held[policies.LimitDisk]), checkKill(a, s.groups), checkApart(s.nested(), s.host.landlock))
 }
 
-// checkScope describes what the service manager of an ordinary user did, if it was
-// asked.
+// checkScope describes what the service manager of an ordinary user did, if it was asked
+// for a cgroup.
 func checkScope(a around) []Check {
 	if !a.scopeHelps() {
 		return nil
@@ -119,7 +119,7 @@ func checkDisk(a around, spool string, held limit.Enforcement) Check {
 	return c
 }
 
-// mendIO returns how to get the io limit enforced where the host has the controller.
+// mendIO returns how to get the io limit enforced if the host has the controller.
 func mendIO(held limit.Enforcement, v1 bool) string {
 	switch {
 	case held == limit.NotEnforced:
@@ -130,7 +130,8 @@ func mendIO(held limit.Enforcement, v1 bool) string {
 	return "put the workspace on ext4, xfs or f2fs"
 }
 
-// checkKill kills a process in the way that commands are killed, if that way is there.
+// checkKill kills a process in the way in which commands are killed, if the host has that
+// way.
 func checkKill(a around, groups *cgroup.Tree) Check {
 	c := Check{Name: "kill", OK: true, Detail: "each command is born in a cgroup of its own (clone3) and killed with it (cgroup.kill)"}
 	err := errors.New("no writable cgroup v2")

@@ -14,7 +14,7 @@ import (
 	"belljar.dev/sandbox/scope"
 )
 
-// Examine says what New does: both must agree.
+// Examine and New must agree about the host.
 func TestExamine(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces)
 	dir := t.TempDir()
@@ -66,20 +66,19 @@ func TestCheckWord(t *testing.T) {
 	}
 }
 
-// The outcomes of asking systemd for a cgroup.
+// Outcomes of a request to systemd for a cgroup.
 var (
 	inService   = cgroup.Scope{Err: fmt.Errorf("%w: x.service", scope.ErrService)}
 	noManager   = cgroup.Scope{Err: fmt.Errorf("%w: no file", scope.ErrNoManager)}
 	inContainer = cgroup.Scope{Err: scope.ErrContainer}
 )
 
-// The check names what is missing and how to get it, and is there only where systemd
-// can help.
+// The check names what is missing and how to get it. It exists only if systemd can help.
 func TestCheckScope(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		scope      cgroup.Scope
-		word, lost string // no word: no check
+		word, lost string // an empty word means that no check is expected
 	}{
 		{"nobody was asked", cgroup.Scope{}, "", ""},
 		{"a container", inContainer, "", ""},
@@ -104,14 +103,14 @@ func TestCheckScope(t *testing.T) {
 	}
 }
 
-// The reason that is found decides which advice is given.
+// The advice depends on the reason that was found.
 func TestMend(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		around around
 		err    error
 		ask    func(around, error) string
-		want   string // is in it
+		want   string // part of the advice
 	}{
 		{"userns limit", around{maxUser: "0"}, unix.ENOSPC, mendNS, "sysctl -w user.max_user_namespaces=15000"},
 		{"userns limit in a container", around{maxUser: "0", signs: []string{"x"}}, unix.ENOSPC, mendNS, "on the host"},

@@ -9,11 +9,11 @@ import (
 	"belljar.dev/sandbox/boxinit"
 )
 
-// image is what inits are started from: a page in memory that nobody can
-// change (a command that gets hold of /proc/1/exe for writing would own the
-// next box, CVE-2019-5736), and the program that it maps.
+// image is what inits are started from: a page in memory that nobody can change (a command
+// that opened /proc/1/exe for writing could otherwise take over the next box,
+// CVE-2019-5736), and the program that the page maps.
 type image struct {
-	path string // of the page, for this process
+	path string // path of the page, for this process
 	page *os.File
 	exe  *os.File
 }
@@ -49,7 +49,7 @@ func (i *image) close() {
 	i.exe.Close()
 }
 
-// sealed is a file in memory with that content, which nobody can change
+// sealed returns a file in memory with that content, which nobody can change
 // (memfd_create(2)).
 func sealed(name string, content []byte) (int, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)

@@ -13,7 +13,7 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// ImagesDir is where images are kept, below Config.State.
+// ImagesDir is the directory of images, below Config.State.
 const ImagesDir = "images"
 
 // useImage opens the image that a grant names, or returns nil if it names none.
@@ -50,8 +50,8 @@ func (s *Supervisor) useImage(g policies.Grant) (*images.Tree, error) {
 	return tree, nil
 }
 
-// shellOf returns the shell for scripts in a box with that image: bash, or else
-// the sh that every image with a shell has.
+// shellOf returns the shell for scripts in a box with that image: bash, or otherwise the sh
+// that every image with a shell has.
 func shellOf(tree *images.Tree) string {
 	if tree != nil && !tree.Runs(shellPath) && tree.Runs(plainShell) {
 		return plainShell
@@ -62,9 +62,9 @@ func shellOf(tree *images.Tree) string {
 // plainShell runs scripts if the image has no bash.
 const plainShell = "/bin/sh"
 
-// plainCwd begins a script for a plain shell that may end in another directory
-// than it began in: in the same line, so that the script's own are counted as
-// they are. (dash(1) and busybox run an EXIT trap with the script's status. They
-// take descriptors of one digit only, so the other is opened by its link in /proc,
-// and what the script starts inherits it.)
+// plainCwd begins a script for a plain shell if the script may end in another directory
+// than it began in. It stands in the script's first line, so that the line numbers of the
+// script do not change. (dash(1) and busybox run an EXIT trap with the script's status.
+// They accept descriptors of one digit only, so this descriptor is opened by its link in
+// /proc, and the programs that the script starts inherit it.)
 var plainCwd = fmt.Sprintf("trap '{ pwd -P >/proc/self/fd/%d; } 2>/dev/null' EXIT; ", boxinit.DirFile)

@@ -16,7 +16,7 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// imageWorld is a supervisor whose store has the image "test".
+// imageWorld returns a supervisor whose store has the image "test".
 func imageWorld(t testing.TB, r imagetest.Runtime, layers ...[]byte) (*sandbox.Supervisor, *images.Store) {
 	t.Helper()
 	state := filepath.Join(t.TempDir(), "state")
@@ -36,7 +36,7 @@ func imageGrant(t testing.TB, more string) policies.Grant {
 	return policytest.GrantProfile(t, "fs: {image: test, workspace: rw"+more+"}")
 }
 
-// layersOf is an image in two layers: the second hides and changes what is in
+// layersOf returns an image in two layers: the second layer hides and changes what is in
 // the first.
 func layersOf(t testing.TB, programs ...string) [][]byte {
 	t.Helper()
@@ -81,7 +81,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// The host's own places are not to be seen.
+// The host's own directories must not be visible.
 func TestImageHidesHost(t *testing.T) {
 	s, store := imageWorld(t, imagetest.Runtime{}, layersOf(t, "bash", "ls", "cat")...)
 	b, err := s.Open(t.Context(), "box", policytest.GrantProfile(t, "fs: {image: test}"))
@@ -99,7 +99,7 @@ func TestImageHidesHost(t *testing.T) {
 	if !strings.HasPrefix(out, "/tmp\n") {
 		t.Errorf("without a workspace it starts in\n%s", out)
 	}
-	// A box holds its image.
+	// The image of an open box is in use.
 	if err := store.Remove(t.Context(), "test"); !errors.Is(err, images.ErrInUse) {
 		t.Errorf("the image of an open box is removed: %v", err)
 	}
@@ -115,7 +115,7 @@ func TestImageHidesHost(t *testing.T) {
 	}
 }
 
-// Boxes share an image and nothing else; nothing of it changes.
+// Boxes share an image and nothing else, and do not change it.
 func TestImageIsShared(t *testing.T) {
 	s, store := imageWorld(t, imagetest.Runtime{}, layersOf(t, "bash", "cat")...)
 	one, err := s.Open(t.Context(), "one", imageGrant(t, ""))
@@ -142,8 +142,8 @@ func TestImageIsShared(t *testing.T) {
 	}
 }
 
-// Over its image a box has a layer of the workspace, and mounts wherever the
-// policy wants them.
+// A box with an image can have a layer over the workspace, and mounts wherever the policy
+// wants them.
 func TestImageWithTheRest(t *testing.T) {
 	s, _ := imageWorld(t, imagetest.Runtime{}, layersOf(t, "bash", "cat", "ls")...)
 	place := t.TempDir()
@@ -170,7 +170,7 @@ func TestImageWithTheRest(t *testing.T) {
 	}
 }
 
-// The box's way to names lies over the image's.
+// The box's own name resolution replaces that of the image.
 func TestImageWithADoor(t *testing.T) {
 	s, _ := imageWorld(t, imagetest.Runtime{}, imagetest.Tar(t, append(imagetest.HostRoot(t, "bash"), imagetest.Link("etc/resolv.conf", "/run/resolv.conf"))...))
 	b, err := s.Open(t.Context(), "box", policytest.GrantProfile(t, "fs: {image: test}\nnet: {mode: proxy, allow: [files.example]}"))
@@ -182,8 +182,8 @@ func TestImageWithADoor(t *testing.T) {
 	}
 }
 
-// Where an image has no bash, scripts run by its sh, and keep their last
-// directory, status and line numbers.
+// If an image has no bash, its sh runs scripts, and keeps their last directory, status and
+// line numbers.
 func TestImageWithoutBash(t *testing.T) {
 	dash := append(imagetest.HostRoot(t, "dash", "id"), imagetest.Link("bin/sh", "/bin/dash"))
 	s, _ := imageWorld(t, imagetest.Runtime{WorkingDir: "/srv"}, imagetest.Tar(t, dash...))
@@ -205,7 +205,7 @@ func TestImageWithoutBash(t *testing.T) {
 	}
 }
 
-// An image without any shell runs programs, and says so of scripts.
+// An image without any shell runs programs, and its box refuses scripts and says why.
 func TestImageWithoutShell(t *testing.T) {
 	s, _ := imageWorld(t, imagetest.Runtime{Env: []string{"PATH=/opt"}}, imagetest.Tar(t, append(imagetest.HostRoot(t, "id"), imagetest.Link("opt/whoever", "../bin/id"))...))
 	b, err := s.Open(t.Context(), "box", policytest.GrantProfile(t, "fs: {image: test}"))
@@ -227,8 +227,8 @@ func TestImageWithoutShell(t *testing.T) {
 	}
 }
 
-// BenchmarkOpenImage compares boxes with an image with those that see the host's
-// system directories.
+// BenchmarkOpenImage compares boxes with an image to those that see the host's system
+// directories.
 func BenchmarkOpenImage(b *testing.B) {
 	for name, profile := range map[string]string{"image": "fs: {image: test}", "system": "fs: {system: true}"} {
 		b.Run(name, func(b *testing.B) {
@@ -251,8 +251,8 @@ func BenchmarkOpenImage(b *testing.B) {
 	}
 }
 
-// BenchmarkRunImage compares a command in a box with an image with one in a box
-// that sees the host's system directories.
+// BenchmarkRunImage compares a command in a box with an image to one in a box that sees the
+// host's system directories.
 func BenchmarkRunImage(b *testing.B) {
 	for name, profile := range map[string]string{"image": "fs: {image: test}", "system": "fs: {system: true}"} {
 		b.Run(name, func(b *testing.B) {

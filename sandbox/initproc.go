@@ -17,25 +17,25 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// initProc is the init of a box as the supervisor sees it: its process, what it was
-// asked for, and what it answers. A box that was parked gets another process and
-// connection. Every message of an init is taken for that of an attacker.
+// initProc is the init of a box as the supervisor sees it: its process, the requests to it,
+// and its answers. A box that was parked gets another process and connection. Every message
+// of an init is treated like that of an attacker.
 type initProc struct {
-	table    *table    // whose commands it runs
-	patience *patience // with it
+	table    *table    // the table of the commands that it runs
+	patience *patience // how long the supervisor waits for it
 
-	process *os.Process // set with conn, table.mu and life.waking held; nil before the first
+	process *os.Process // set with conn, table.mu and life.waking held; nil before the first init
 	conn    *initconn.Conn
-	strays  uint64             // messages that nobody waited for; guarded by the turn at conn
-	idle    atomic.Int64       // OpIdle requests without a reply
+	strays  uint64             // number of messages that nobody waited for; guarded by the turn at conn
+	idle    atomic.Int64       // number of OpIdle requests without a reply
 	answers chan boxinit.Reply // the latest OpIdle reply
-	sockets socketRequests     // the sockets that it was asked for
+	sockets socketRequests     // requests for sockets
 	gone    chan struct{}      // closed when the box has ended
 	end     func()             // closes gone
 
 	// Guarded by table.mu; see startwatch.go.
 	asked map[*Job]time.Time // start requests without an answer yet, and when each was sent
-	late  *time.Timer        // looks at asked, while it is armed
+	late  *time.Timer        // timer that checks asked while armed is set
 	armed bool
 }
 
@@ -47,8 +47,8 @@ func newInitProc(t *table, p *patience) initProc {
 	}
 }
 
-// kill ends the init, and with it all processes of the box. Calls that wait for
-// replies learn of it.
+// kill ends the init, and with it all processes of the box. Calls that wait for replies are
+// notified.
 func (i *initProc) kill() { _ = i.process.Kill() }
 
 // reap ends the init, if it has not ended, and waits for its end.
@@ -59,8 +59,8 @@ func (i *initProc) reap() *os.ProcessState {
 	return state
 }
 
-// send sends one request to the init. It waits until the deadline for an init
-// that does not read.
+// send sends one request to the init. If the init does not read, it waits until the
+// deadline.
 func (i *initProc) send(r *boxinit.Request, files ...int) error {
 	text, err := r.Encode()
 	if errors.Is(err, unix.EMSGSIZE) {
@@ -89,14 +89,14 @@ func (i *initProc) receive() (boxinit.Reply, []int, error) {
 	return parseReply(text, files)
 }
 
-// parseReply checks only the form of a message. Files may come only with OpSocket,
+// parseReply checks only the form of a message. Files may be part only of OpSocket,
 // OpListener or OpKept, and the caller owns them.
 func parseReply(text []byte, files []int) (r boxinit.Reply, _ []int, err error) {
 	if err = io.EOF; len(text) > 0 {
 		r, err = boxinit.ParseReply(text)
 	}
 	if err != nil || !bringsFiles(r.Op) {
-		boxinit.CloseAll(files) // not ours to keep
+		boxinit.CloseAll(files) // such a message must bring no files
 		files = nil
 	}
 	return r, files, err
@@ -110,14 +110,13 @@ func bringsFiles(op boxinit.Op) bool {
 // it did.
 func (i *initProc) listen() (*os.ProcessState, error) {
 	err := i.conn.Listen(i.hear)
-	// An init ends by itself when the connection ends; the kill is for one that
-	// hangs.
+	// An init ends by itself when the connection ends; the kill is for an init that hangs.
 	return i.reap(), err
 }
 
-// hear passes a message of the init to the job or request that waits for it.
-// The error says that the init sent a message that nobody asked for, or has
-// ended. The caller has the turn at the connection.
+// hear passes a message of the init to the job or request that waits for it. The error says
+// that the init sent a message without a request, or has ended. The caller has the turn at
+// the connection.
 func (i *initProc) hear(text []byte, files []int) error {
 	r, files, err := parseReply(text, files)
 	if err != nil {
@@ -128,7 +127,7 @@ func (i *initProc) hear(text []byte, files []int) error {
 	}
 	if r.Op == boxinit.OpIdle && i.idle.Add(-1) >= 0 {
 		select {
-		case <-i.answers: // to a question that was given up
+		case <-i.answers: // a reply to a request that was given up
 		default:
 		}
 		i.answers <- r
@@ -146,10 +145,11 @@ func (i *initProc) hear(text []byte, files []int) error {
 	return nil
 }
 
-// holdsNothing asks the init whether something would be lost with it.
+// holdsNothing asks the init whether something would be lost with it, and reports whether
+// nothing would be.
 func (i *initProc) holdsNothing() bool {
 	select {
-	case <-i.answers: // to a question that was given up
+	case <-i.answers: // a reply to a request that was given up
 	default:
 	}
 	i.table.mu.Lock()
@@ -170,8 +170,8 @@ func (i *initProc) holdsNothing() bool {
 	return false
 }
 
-// socket is a new TCP socket of the box's network. The caller closes it, and
-// sees to it that the box is awake.
+// socket returns a new TCP socket of the box's network. The caller closes it, and must keep
+// the box awake.
 func (i *initProc) socket(ctx context.Context) (int, error) {
 	if err := context.Cause(ctx); err != nil {
 		return -1, err
@@ -198,7 +198,7 @@ func (i *initProc) socket(ctx context.Context) (int, error) {
 	s.mu.Unlock()
 	if err := i.send(&boxinit.Request{Op: boxinit.OpSocket, ID: id}); err != nil {
 		s.mu.Lock()
-		delete(s.waiting, id) // nothing will come
+		delete(s.waiting, id) // no answer will arrive
 		s.mu.Unlock()
 		return -1, err
 	}

@@ -25,15 +25,15 @@ type Job struct {
 	streams streams
 	leaf    *cgroup.Leaf // its cgroup, or nil
 
-	replies replies          // from initProc.hear; room for both replies of a job
-	stop    chan stopRequest // how to end it; room for one
+	replies replies          // replies from initProc.hear; room for both replies of a job
+	stop    chan stopRequest // request to end it; room for one
 	extend  chan time.Duration
-	watched atomic.Pointer[protect.Watch] // by the workspace's protector, or nil
+	watched atomic.Pointer[protect.Watch] // watch of the workspace's protector, or nil
 	refused uint64                        // position in the door's refusals when the job began
-	warming atomic.Pointer[time.Timer]    // starts the next warm shell if the job runs for a while
+	warming atomic.Pointer[time.Timer]    // timer that starts the next warm shell if the job runs for a while
 	done    chan struct{}
-	oom     atomic.Bool  // the watchdog killed it
-	pid     atomic.Int64 // in the box, as the init reports; 0 until it runs
+	oom     atomic.Bool  // whether the watchdog killed it
+	pid     atomic.Int64 // process id in the box, as the init reports it; 0 until the job runs
 
 	execLog execLog // guarded by the mu of box.means.execs
 
@@ -42,7 +42,7 @@ type Job struct {
 	result Result
 }
 
-// replies are those of the init about one command.
+// replies are the init's replies about one command.
 type replies chan boxinit.Reply
 
 // put adds a reply, and reports whether there was room for it.
@@ -55,13 +55,13 @@ func (c replies) put(r boxinit.Reply) bool {
 	}
 }
 
-// some reports whether a reply is there.
+// some reports whether a reply has arrived.
 func (c replies) some() bool { return len(c) > 0 }
 
 // stopRequest asks for the end of a job.
 type stopRequest struct {
 	status Status
-	grace  time.Duration // time between SIGTERM and SIGKILL; 0 for SIGKILL at once
+	grace  time.Duration // time between SIGTERM and SIGKILL; 0 for SIGKILL immediately
 }
 
 func newJob(b *Box) *Job {
@@ -117,6 +117,6 @@ func (j *Job) Status() Status {
 func (j *Job) stopWith(r stopRequest) {
 	select {
 	case j.stop <- r:
-	default: // another call has asked already
+	default: // another call has already asked for the end
 	}
 }

@@ -10,17 +10,17 @@ import (
 
 // kept is what outlives the init of a box.
 type kept struct {
-	able    bool     // all that the box writes to is kept
-	overlay int      // the mount of its overlay workspace, or -1
-	storage int      // that of its storage in memory, or -1
-	want    int      // how many mounts the init has yet to hand over
-	places  []uint64 // see kept.find
+	able    bool     // whether all that the box writes to is kept
+	overlay int      // mount of its overlay workspace, or -1
+	storage int      // mount of its storage in memory, or -1
+	want    int      // number of mounts that the init has yet to hand over
+	places  []uint64 // inode numbers of the storage's directories, see kept.find
 
-	closing sync.Mutex // a reader of storage that does not keep the box open holds it
+	closing sync.Mutex // held to use storage without keeping the box open
 }
 
-// keep makes a mount outlive the init: it is handed over to the supervisor, and
-// what the box gets is a copy.
+// keep makes a mount outlive the init: the init hands it over to the supervisor, and the
+// box gets a copy.
 func (p *plan) keep(b *builder, tree boxinit.Slot) boxinit.Slot {
 	if !p.keeps {
 		return tree
@@ -29,7 +29,7 @@ func (p *plan) keep(b *builder, tree boxinit.Slot) boxinit.Slot {
 	return b.clone(tree)
 }
 
-// keeping is how many mounts the script of p hands over.
+// keeping returns how many mounts the script of p hands over.
 func (p *plan) keeping() (n int) {
 	if p.keeps && p.overlaid() && p.tree < 0 {
 		n++
@@ -47,12 +47,12 @@ func (p *plan) handOverKept(b *builder) {
 	}
 }
 
-// again gives a plan what is kept of the box, or the area of a disk. It comes
+// again gives a plan what is kept of the box, or the area on a disk. It must be called
 // last, when it is known whether p keeps.
 func (k *kept) again(p *plan, area *storage) (err error) {
 	switch {
 	case area != nil && p.keeps:
-		// Its init takes the mount with it, so it gets another.
+		// The init takes the mount with it when it ends, so it gets another one.
 		p.area, err = openTreeFlags(area.fd, "", mountAttr{set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV, propagation: unix.MS_PRIVATE}, nil, 0)
 	case area != nil:
 		p.area, err = unix.FcntlInt(uintptr(area.fd), unix.F_DUPFD_CLOEXEC, 0)
@@ -64,8 +64,8 @@ func (k *kept) again(p *plan, area *storage) (err error) {
 	return err
 }
 
-// take takes over the mounts that an init sent: that of its overlay workspace, if it
-// has one, and that of its storage in memory.
+// take takes ownership of the mounts that an init sent: that of its overlay workspace, if
+// it has one, and that of its storage in memory.
 func (k *kept) take(files []int, overlaid bool) error {
 	if k.want == 0 || len(files) != k.want {
 		boxinit.CloseAll(files)
@@ -83,8 +83,8 @@ func (k *kept) take(files []int, overlaid bool) error {
 	return nil
 }
 
-// find returns the directories of the storage, by their numbers, as they are named
-// now. area is that of a disk, or nil.
+// find returns the inode numbers of the storage's directories, under their present names.
+// area is the storage on a disk, or nil.
 func (k *kept) find(area *storage) ([]uint64, error) {
 	fd := k.storage
 	if area != nil {
@@ -96,12 +96,12 @@ func (k *kept) find(area *storage) ([]uint64, error) {
 		if err := unix.Fstatat(fd, dir.name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			return nil, fmt.Errorf("find %s of the box's storage: %w", dir.name, err)
 		}
-		all = append(all, st.Ino) // nothing else has this number as long as its mount is there
+		all = append(all, st.Ino) // no other file has this number while the mount exists
 	}
 	return all, nil
 }
 
-// close lets go of the mounts.
+// close closes the mounts.
 func (k *kept) close() {
 	k.closing.Lock()
 	defer k.closing.Unlock()

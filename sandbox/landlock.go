@@ -25,20 +25,20 @@ func probeLandlock() landlock {
 	return landlock(v)
 }
 
-// Rights to files, landlock(7). Those to read and execute are not among them:
-// they would be allowed from the root down, so that the kernel would look for
-// a rule in vain at every open. Nor is LANDLOCK_ACCESS_FS_TRUNCATE, which it
-// looks for at every open too, to know it for a later ftruncate(2).
+// Rights to files, landlock(7). Rights to read and execute are not among them: they would
+// be allowed from the root down, so that the kernel would look for a rule in vain at every
+// open. LANDLOCK_ACCESS_FS_TRUNCATE is not among them either: the kernel looks for it at
+// every open, because of a later ftruncate(2).
 const (
-	// landlockChange is what a command may do where it may write: everything
-	// but making devices.
+	// landlockChange is what a command may do where it may write: everything except making
+	// devices.
 	landlockChange = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
 		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
 		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
 	landlockDevices = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
 )
 
-// handled are the rights that a ruleset of this version decides about.
+// handled returns the rights that a ruleset of this version decides about.
 func (v landlock) handled() uint64 {
 	rights := uint64(landlockChange | landlockDevices | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV)
 	if v < 5 {
@@ -90,18 +90,17 @@ func (v landlock) add(b *builder, p *plan) {
 	b.Call(unix.SYS_LANDLOCK_RESTRICT_SELF, rules, 0)
 }
 
-// part adds the calls by which the init can part each command of a box from the
-// others: it makes a ruleset, by which each command restricts itself, so that
-// each is in a domain of its own. The kernel then lets a process look only into
-// processes of its own domain, or of one below it, whether by ptrace(2) or by what
-// /proc shows of memory, descriptors and environment (landlock(7), "Ptrace
-// restrictions"). Where signals are scoped, the same holds for them. The init is
-// above all commands, and the supervisor is outside.
+// part adds the calls by which the init can separate each command of a box from the others.
+// They make a ruleset, by which each command restricts itself, so that each is in a domain
+// of its own. The kernel then lets a process look only into processes of its own domain, or
+// of a domain below it, whether by ptrace(2) or by what /proc shows of memory, descriptors
+// and environment (landlock(7), "Ptrace restrictions"). If signals are scoped, the same is
+// true for them. The init is above all commands, and the supervisor is outside.
 //
-// A ruleset has to decide about something. The right to move files between
-// directories is the one to take: any ruleset denies it, even one that does not
-// name it (landlock(7), LANDLOCK_ACCESS_FS_REFER). It is given back for all of
-// the box, and the kernel looks for it only when something is moved.
+// A ruleset must decide about at least one right. The right to move files between
+// directories is the one to choose: any ruleset denies it, even one that does not name it
+// (landlock(7), LANDLOCK_ACCESS_FS_REFER). The calls allow it again for the whole box, and
+// the kernel looks for it only when something is moved.
 func (v landlock) part(b *builder) {
 	b.Step("make the domain of the commands")
 	attr, size := []uint64{unix.LANDLOCK_ACCESS_FS_REFER, 0, 0}, 8

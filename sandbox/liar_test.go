@@ -22,11 +22,11 @@ import (
 	"belljar.dev/sandbox/boxinit"
 )
 
-// An init runs in the box and may have fallen into the hands of a command. It
-// can spoil its own box, and nothing of the supervisor.
+// An init runs in the box and may be under the control of a command. It can damage its own
+// box, but nothing of the supervisor.
 
-// said is a reply as it goes over the wire: kind, step, id, errno, status,
-// CPU, resident, pid, length of the directory.
+// said returns a reply in the form in which it is sent: kind, step, id, errno, status, CPU,
+// resident, pid, length of the directory.
 func said(op boxinit.Op, id uint64, dir string) []byte {
 	b := binary.NativeEndian.AppendUint32(nil, uint32(op))
 	b = binary.NativeEndian.AppendUint32(b, 0)
@@ -36,8 +36,8 @@ func said(op boxinit.Op, id uint64, dir string) []byte {
 	return append(b, dir...)
 }
 
-// lies are what the false init of a test does, by the name that it reads from
-// descriptor 4. Each gets a function that says and one that hears.
+// lies are what the false init of a test does, by the name that it reads from descriptor 4.
+// Each gets a function that sends a message and one that receives a message.
 var lies = map[string]func(say func([]byte, ...int), hear func()){
 	"nothing":              func(_ func([]byte, ...int), _ func()) { hang() },
 	"its end":              func(_ func([]byte, ...int), hear func()) { hear() },
@@ -184,7 +184,7 @@ var lies = map[string]func(say func([]byte, ...int), hear func()){
 	},
 }
 
-// begin builds a box, or says so.
+// begin sends what an honest init sends until the box is built.
 func begin(say func([]byte, ...int), hear func()) {
 	hear()
 	say(boxinit.SocketReply(), socket())
@@ -199,10 +199,10 @@ func keep(say func([]byte, ...int), hear func(), files ...int) {
 	say(boxinit.KeptReply(), files...)
 }
 
-// listener returns the descriptor that a box hands over to have its execs watched. No
-// event ever comes from this one.
+// listener returns a descriptor like the one that a box hands over to have its execs
+// watched. No event ever arrives at it.
 func listener() int {
-	runtime.LockOSThread() // for good: the filter is of the thread
+	runtime.LockOSThread() // never unlocked: the filter belongs to the thread
 	allow := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}
 	program := unix.SockFprog{Len: 1, Filter: &allow}
 	if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {
@@ -215,7 +215,7 @@ func listener() int {
 	return int(fd)
 }
 
-// socket is what a box without a network hands over.
+// socket returns the socket that a box without a network hands over.
 func socket() int {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 	if err != nil {
@@ -236,7 +236,7 @@ func flood(say func([]byte, ...int), message []byte) {
 	}
 }
 
-// lie is the life of a false init.
+// lie runs the false init.
 func lie() {
 	name, err := io.ReadAll(os.NewFile(4, "lie"))
 	lie := lies[string(name)]
@@ -260,12 +260,12 @@ func lie() {
 	os.Exit(0)
 }
 
-// lying is a supervisor whose boxes have a false init. Nothing of them is to be
-// kept, unless the lie is about that.
+// lying returns a supervisor whose boxes have a false init. The boxes hand over mounts only
+// if the lie is about that.
 func lying(t *testing.T, lie string) *sandbox.Supervisor {
 	t.Helper()
 	s, _ := world(t)
-	// The things that a supervisor makes once for all boxes are made by an honest one.
+	// An honest box makes the things that a supervisor makes once for all boxes.
 	if b, err := s.Open(t.Context(), "honest", grant(t)); err != nil || b.Close() != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +287,7 @@ func lying(t *testing.T, lie string) *sandbox.Supervisor {
 	return s
 }
 
-// afterReady are the lies that begin once there is a box.
+// afterReady are the lies that begin after the box is built.
 var afterReady = map[string]bool{
 	"its end after ready": true, "nothing after ready": true, "stopped after ready": true, "ready again and again": true,
 	"the end before the beginning": true, "files": true, "no end": true, "an endless directory": true,
@@ -313,7 +313,7 @@ func TestLyingInit(t *testing.T) {
 				if err == nil && r.Status != sandbox.Killed && r.Status != sandbox.TimedOut {
 					t.Errorf("a command that never ran is %v", r.Status)
 				}
-				if name != "files" { // files ends as a refused command, in a box that lives
+				if name != "files" { // files ends as a refused command, and its box continues
 					select {
 					case <-b.Broken():
 					case <-time.After(20 * time.Second * testenv.Patience(t)):
@@ -335,11 +335,12 @@ func TestLyingInit(t *testing.T) {
 	}
 }
 
-// ofTwo is the lie about two commands that are started at once.
+// ofTwo is the lie about two commands that are started at the same time.
 const ofTwo = "more of two commands than there is room for"
 
-// An init may say more of a command than anybody waits for, before its caller has taken the
-// first of it. No caller waits for room then: the box could never be closed.
+// An init may send more messages about a command than its caller waits for, before the
+// caller has received the first one. The supervisor must not wait for room then, because
+// the box could never be closed.
 func TestLyingInitAboutTwoCommands(t *testing.T) {
 	s := lying(t, ofTwo)
 	b, err := s.Open(t.Context(), "box", grant(t))
@@ -390,7 +391,7 @@ func TestStoppedInit(t *testing.T) {
 	}
 }
 
-// openFiles is how many files this process has open.
+// openFiles returns how many files this process has open.
 func openFiles(t *testing.T) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -400,8 +401,8 @@ func openFiles(t *testing.T) int {
 	return len(entries)
 }
 
-// Whatever comes from an init, in whatever order: the conversation ends with
-// the connection, and a command hears no more than it has room for.
+// Whatever an init sends, in whatever order, the conversation ends with the connection, and
+// a command receives no more replies than it has room for.
 func FuzzInit(f *testing.F) {
 	whole := func(messages ...[]byte) []byte {
 		var all []byte

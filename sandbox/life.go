@@ -14,8 +14,8 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// life is when a box has an init: from its opening to its end, except while it is
-// parked (see park.go).
+// life is the time in which a box has an init: from its opening to its end, except while it
+// is parked (see park.go).
 type life struct {
 	box *Box
 
@@ -24,14 +24,14 @@ type life struct {
 	// until its command is in the table. A goroutine that starts or ends an init holds
 	// it for writing. It is taken before table.mu.
 	waking sync.RWMutex
-	parked bool          // the box has no init; set with waking and table.mu held
+	parked bool          // whether the box has no init; set with waking and table.mu held
 	ended  chan struct{} // closed when the init has ended; set like parked
 	kept   kept          // what outlives the init
 
 	// Guarded by table.mu; see park.go.
 	used    time.Time   // when the wait for the box to be idle last began
 	resting *time.Timer // calls rest; nil until restLater first sets it
-	waits   bool        // resting is armed
+	waits   bool        // whether resting is armed
 }
 
 // stay wakes the box if it is parked, and locks l.waking for reading, which
@@ -49,8 +49,8 @@ func (l *life) stay(ctx context.Context) error {
 	}
 }
 
-// wake builds a parked box again. If that fails it stays parked, and nothing of
-// it is lost.
+// wake builds a parked box again. If that fails, the box stays parked, and nothing of it is
+// lost.
 func (l *life) wake(ctx context.Context) error {
 	b := l.box
 	l.waking.Lock()
@@ -63,13 +63,13 @@ func (l *life) wake(ctx context.Context) error {
 	case closed:
 		return err
 	case !parked:
-		return nil // somebody else was first
+		return nil // another goroutine was first
 	}
 	if err := b.means.group.Room(); err != nil {
 		return err
 	}
 	if err := l.live(ctx); err != nil {
-		if gone := l.gone(); gone != nil { // closed meanwhile, which is why
+		if gone := l.gone(); gone != nil { // the box was closed meanwhile, which is the reason
 			return gone
 		}
 		return fmt.Errorf("wake box %s: %w", b.id, err)
@@ -277,7 +277,7 @@ func (l *life) fail(why string) {
 }
 
 // leave takes a command out of the table, and starts to wait for the box to be idle. The
-// output is kept if the command ran.
+// output is kept if ran is set.
 func (l *life) leave(j *Job, ran bool) {
 	l.box.table.leave(j, ran)
 	l.restLater()

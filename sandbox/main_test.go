@@ -39,11 +39,11 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
-// restEnv, set to anything, makes boxes park as soon as nothing runs in them, in all tests but those
-// of parking.
+// restEnv, if it is not empty, makes boxes park as soon as nothing runs in them, in all
+// tests except those of parking.
 const restEnv = "BELLJAR_TEST_PARK"
 
-// world is a supervisor over an empty workspace.
+// world returns a supervisor over an empty workspace, and the workspace.
 func world(t testing.TB) (*sandbox.Supervisor, string) {
 	t.Helper()
 	return worldOf(t, sandbox.Config{})
@@ -66,7 +66,7 @@ func worldOf(t testing.TB, cfg sandbox.Config) (*sandbox.Supervisor, string) {
 		}
 	})
 	if n := testenv.Patience(t); n > 1 {
-		// An init that is slow would be taken for one that hangs.
+		// A slow init would otherwise be taken for an init that hangs.
 		s.SetPatience(n * 10 * time.Second)
 	}
 	return s, cfg.Workspace
@@ -78,7 +78,7 @@ func openBox(t testing.TB, g policies.Grant) (*sandbox.Box, string) {
 	return openIn(t, sandbox.Config{}, g)
 }
 
-// openCold is openBox where every command is a new process.
+// openCold is openBox with a new process for every command.
 func openCold(t testing.TB, g policies.Grant) (*sandbox.Box, string) {
 	t.Helper()
 	return openIn(t, sandbox.Config{Cold: true}, g)

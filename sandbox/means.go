@@ -22,20 +22,20 @@ import (
 // outlive the box's inits. Each is put on the stack of closers when it is opened:
 // some by open, some for the first init. Then they do not change.
 type means struct {
-	uid    int // of its processes, on the host
+	uid    int // user id of its processes on the host
 	group  *cgroup.Group
 	held   limit.Enforcements
 	null   *os.File           // os.DevNull to read from, for commands without stdin
 	area   *storage           // the place on disk of /tmp and home, or nil if they are in memory
-	image  *images.Tree       // below its root, or nil
-	door   *door              // the way out
+	image  *images.Tree       // image below its root, or nil
+	door   *door              // the way out of the box
 	execs  *execView          // the programs that its commands start, or nil if exec is not watched
 	env    []string           // what every command gets, "NAME=value", sorted
-	shell  string             // runs scripts
-	nested bool               // each command gets a pid namespace of its own
-	lease  *workspace.Lease   // of an overlay workspace, or nil
-	calls  *workspace.Calls   // its checkpoints, or nil
-	guard  *protect.Protector // of the workspace, or nil
+	shell  string             // shell that runs scripts
+	nested bool               // whether each command gets a pid namespace of its own
+	lease  *workspace.Lease   // lease of an overlay workspace, or nil
+	calls  *workspace.Calls   // checkpoints of an overlay workspace, or nil
+	guard  *protect.Protector // protector of the workspace, or nil
 	ward   protect.BoxState   // guard's view of the box
 
 	opened    closers.Stack
@@ -70,7 +70,7 @@ func (m *means) open(b *Box, name string, uid int) (err error) {
 		m.opened.Add(closers.Logged(log, "let go of the image", m.image.Close))
 	}
 	deaf, err := m.group.WatchOOM(func() {
-		if !b.grant.OfBrowser() { // a browser loses one page, and knows it
+		if !b.grant.OfBrowser() { // a browser loses one page, and notices that itself
 			b.table.outOfMemory(m.group, b.init.gone)
 		}
 	})
@@ -81,7 +81,8 @@ func (m *means) open(b *Box, name string, uid int) (err error) {
 	return nil
 }
 
-// connect makes the door of a box and what its commands get, for its first init.
+// connect makes the door of a box, its view of execs and the environment of its commands,
+// for the first init.
 func (m *means) connect(b *Box, p *plan) (err error) {
 	if m.door, err = b.sup.newDoor(b); err != nil {
 		return err
@@ -115,8 +116,8 @@ func (m *means) watch(b *Box, p *plan) (err error) {
 	return err
 }
 
-// overlay adds the layers of the box's set to its plan, where the grant wants
-// them.
+// overlay adds the layers of the box's set to its plan, if the grant has an overlay
+// workspace.
 func (m *means) overlay(b *Box, p *plan) error {
 	if b.grant.Workspace() != policies.AccessOverlay {
 		return nil
@@ -148,8 +149,8 @@ func (m *means) overlay(b *Box, p *plan) error {
 	return b.home.addLayer(p, m.lease.Base, b.home.dir, false, m.uid)
 }
 
-// detach closes what of the means leads into an init that has ended. The next init
-// gets the same.
+// detach closes the parts of the means that lead into an init that has ended. The next init
+// gets such parts again.
 func (m *means) detach() {
 	m.door.detach()
 	m.execs.close()
@@ -157,5 +158,5 @@ func (m *means) detach() {
 
 // release closes the means, once. The init of the box has ended.
 func (m *means) release() {
-	m.releasing.Do(func() { _ = m.opened.Close() }) // what matters is logged
+	m.releasing.Do(func() { _ = m.opened.Close() }) // errors that matter are logged
 }

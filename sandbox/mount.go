@@ -10,15 +10,15 @@ import (
 // mountAttr is struct mount_attr, mount_setattr(2).
 type mountAttr struct{ set, propagation uint64 }
 
-// openTree clones the mount tree at path, beneath the directory dir, into one
-// that is attached nowhere, private and with attr applied, and returns its
-// descriptor. It needs CAP_SYS_ADMIN over the caller's mount namespace
-// (open_tree(2)). idmap is a user namespace, or nil.
+// openTree clones the mount tree at name, beneath the directory dir, and returns the
+// descriptor of the clone. The clone is attached nowhere, is private, and has attr applied.
+// openTree needs CAP_SYS_ADMIN over the caller's mount namespace (open_tree(2)). idmap is a
+// user namespace, or nil.
 func openTree(dir int, name string, attr mountAttr, idmap *os.File) (int, error) {
 	fd, err := openTreeFlags(dir, name, attr, idmap, unix.AT_RECURSIVE)
 	if errors.Is(err, unix.EINVAL) && idmap != nil {
-		// A file system mounted below may not know idmapping; the workspace
-		// itself still may.
+		// A file system that is mounted below may not support idmapping; the workspace
+		// itself may still support it.
 		return openTreeFlags(dir, name, attr, idmap, 0)
 	}
 	return fd, err

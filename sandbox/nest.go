@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of what is made inside: a browser makes one user and one network
-// namespace for all its renderers, and a few to see whether it can.
+// mostNested bounds the user namespaces and the network namespaces in a box: a browser
+// makes one of each for all its renderers, and a few to test whether it can.
 const mostNested = 32
 
 // nestKnobs bounds the namespaces of a box that nests. Each of its processes

@@ -14,8 +14,8 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// browserGrants are the box of a browser, and one of commands from the same
-// profile.
+// browserGrants returns the grant of the box of a browser, and that of commands from the
+// same profile.
 func browserGrants(t *testing.T) (browser, commands policies.Grant) {
 	t.Helper()
 	commands = policytest.GrantProfile(t, "browser: sandboxed\nfs: {system: true, workspace: rw}\nnet: {mode: proxy, allow: [allowed.example]}\nlimits: {pids: 128}")
@@ -26,9 +26,9 @@ func browserGrants(t *testing.T) (browser, commands policies.Grant) {
 	return browser, commands
 }
 
-// The calls of which the sandbox of a browser is made work in a box for a browser,
-// and other uses of such namespaces do not. In a box of commands none of them works,
-// though its profile has a browser.
+// The calls that the sandbox of a browser makes work in a box for a browser, and other uses
+// of such namespaces do not. In a box of commands none of them works, although its profile
+// has a browser.
 func TestNestedNamespaces(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Python)
 	nested, plain := browserGrants(t)
@@ -81,8 +81,8 @@ raise SystemExit(0 if failed == 0 else 1)"`, false},
 	}
 }
 
-// The files that a browser downloads have no more room than the grant gives them, all
-// together, and cannot be run. The rest of the box keeps its own room.
+// All files that a browser downloads have no more room together than the grant gives them,
+// and cannot be executed. The rest of the box keeps its own room.
 func TestDownloadsHaveABound(t *testing.T) {
 	_, commands := browserGrants(t)
 	grant, err := commands.ForBrowser(policies.BrowserBox{Nested: true, Downloads: 1 << 20})
@@ -107,7 +107,7 @@ head -c 3M </dev/zero >/tmp/else && echo else`)
 	}
 }
 
-// The downloads of a browser have memory beside that of its processes.
+// The downloads of a browser have memory in addition to that of its processes.
 func TestDownloadsTakeNoMemoryFromTheBrowser(t *testing.T) {
 	commands := policytest.GrantProfile(t, "browser: sandboxed\nfs: {system: true, workspace: rw}\nnet: {mode: proxy, allow: [allowed.example]}\nlimits: {memory: 64MiB, tmp: 4MiB, pids: 128}")
 	grant, err := commands.ForBrowser(policies.BrowserBox{Nested: true, Downloads: 96 << 20})
@@ -120,7 +120,7 @@ func TestDownloadsTakeNoMemoryFromTheBrowser(t *testing.T) {
 	}
 }
 
-// No command of a call gets into the box of a browser.
+// No command of a call runs in the box of a browser.
 func TestNestedBoxRunsNoCommands(t *testing.T) {
 	nested, plain := browserGrants(t)
 	b, _ := openBox(t, nested)
@@ -129,8 +129,7 @@ func TestNestedBoxRunsNoCommands(t *testing.T) {
 	}
 }
 
-// A command gets two files of its caller's as descriptors 3 and 4, and no
-// others.
+// A command gets two files of its caller as descriptors 3 and 4, and no others.
 func TestFiles(t *testing.T) {
 	b, _ := openBox(t, grant(t))
 	var to, from [2]int
@@ -164,7 +163,7 @@ func TestFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The directory is open while it is listed.
+	// The directory itself is open while it is listed.
 	if got := strings.Fields(read(t, r.Output)); len(got) != 6 {
 		t.Errorf("descriptors %q, want 0 to 4 and that of the list", got)
 	}

@@ -19,8 +19,8 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// The test program is also a client, in a box or beside it, and says on
-// standard output what it measured.
+// The test program is also a client, in a box or on the host, and writes what it measured
+// to standard output.
 
 // clientName is argv[0] of the client; its arguments are the address, what to
 // do and how often.
@@ -29,24 +29,24 @@ const clientName = "belljar-test-client"
 // echoed is a byte that no request begins with.
 const echoed = 1
 
-// measured is what a client says.
+// measured is what a client has measured.
 type measured struct {
-	Resolve float64 // ms, to find the address of the name, once
-	Connect float64 // ms, median of connect, one byte there and back, close
-	Ping    float64 // us, median of one byte there and back
-	Down    float64 // MB/s
-	Up      float64 // MB/s
-	Rate    float64 // connections a second
+	Resolve float64 // time to find the address of the name, once, in ms
+	Connect float64 // median time to connect, send and receive one byte, and close, in ms
+	Ping    float64 // median time to send and receive one byte, in us
+	Down    float64 // download rate in MB/s
+	Up      float64 // upload rate in MB/s
+	Rate    float64 // connections in a second
 	Failed  int
 	Error   string
 }
 
-// client is the life of the client.
+// client runs the client.
 func client() {
 	var m measured
 	n, err := strconv.Atoi(os.Args[3])
 	if err == nil {
-		// Once, as a program does that makes many connections.
+		// Only once, like a program that makes many connections.
 		begin := time.Now()
 		var to *net.TCPAddr
 		if to, err = net.ResolveTCPAddr("tcp", os.Args[1]); err == nil {
@@ -101,7 +101,7 @@ func echoByte(c net.Conn) error {
 	return err
 }
 
-// down and up move so many MB.
+// down and up transfer n MB.
 func (m *measured) down(addr string, n int) (err error) {
 	m.Down, err = move(addr, "d", n)
 	return err
@@ -172,8 +172,8 @@ func (m *measured) rate(addr string, n int) error {
 	return nil
 }
 
-// serving is a server on the host's loopback, which gives each connection to
-// handle and closes it after that. It ends with the test.
+// serving starts a server on the host's loopback, which passes each connection to handle
+// and closes it afterwards. It ends with the test.
 func serving(t testing.TB, handle func(net.Conn)) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -197,8 +197,8 @@ func serving(t testing.TB, handle func(net.Conn)) net.Listener {
 	return l
 }
 
-// server answers clients on the host's loopback: it echoes the byte, sends or
-// reads megabytes.
+// server starts a server for clients on the host's loopback, and returns its port. The
+// server echoes the byte, or sends or reads megabytes.
 func server(t testing.TB) (port int) {
 	t.Helper()
 	addr, ok := serving(t, serveClient).Addr().(*net.TCPAddr)
@@ -246,7 +246,8 @@ func serveClient(c net.Conn) {
 	}
 }
 
-// clientGrant lets a box reach ports of this host and see the test program.
+// clientGrant returns a grant that lets a box reach ports of this host and see the test
+// program.
 func clientGrant(t testing.TB, ports ...int) policies.Grant {
 	t.Helper()
 	self, err := os.Executable()
@@ -262,7 +263,7 @@ net: {mode: proxy, allow_private: [%s], limits: {connections: 512, rate: 10000, 
 limits: {tmp: 64MiB}`, self, strings.Join(allow, ", ")))
 }
 
-// inBox has the client do something in a box.
+// inBox runs the client in a box, and returns what it measured.
 func inBox(t testing.TB, b *sandbox.Box, port int, what string, n int) measured {
 	t.Helper()
 	r, err := b.Run(t.Context(), sandbox.Cmd{

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A name with ".." is found while others rename files on the same host, at which the kernel gives up
-// now and then.
+// A name with ".." is found even if other processes rename files on the same host, which
+// makes the kernel fail now and then.
 func TestLookupsAreRepeated(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a", "b"} {

@@ -26,39 +26,38 @@ const (
 )
 
 const (
-	// outputHead is how much of the beginning stays in memory for ever. It is
-	// also all that a short output costs: the spool file is made only when the
-	// head is full. 64 KiB is above the head part (20 %) of any cut that a
-	// client accepts.
+	// outputHead is how many bytes of the beginning always stay in memory. It is also all
+	// that a short output costs: the spool file is made only when the head is full. 64 KiB
+	// is above the head part (20 %) of any cut that a client accepts.
 	outputHead = 64 << 10
-	// outputSpans bounds how many switches between stdout and stderr an Output
-	// remembers. It forgets the oldest ones first.
+	// outputSpans bounds how many switches between stdout and stderr an Output remembers.
+	// It forgets the oldest switches first.
 	outputSpans = 4096
 )
 
-// Output is what a command wrote to stdout and stderr, in the order in which
-// it arrived. It keeps the first 64 KiB and as much of the end as its bound
-// allows; what falls between is counted, never silently lost. Beyond the first
-// 64 KiB it lives in an unlinked file, so memory does not grow with it.
+// Output is what a command wrote to stdout and stderr, in the order in which it arrived. It
+// keeps the first 64 KiB and as much of the end as its bound allows. The bytes between are
+// dropped, and counted. Bytes after the first 64 KiB are kept in an unlinked file, so
+// memory does not grow with the output.
 //
-// All methods are safe for concurrent use. The Box that made an Output closes
-// it, after which reads give ErrClosed.
+// All methods are safe for concurrent use. The Box that made an Output closes it, after
+// which reads return ErrClosed.
 type Output struct {
-	bound int64  // the most bytes to keep
+	bound int64  // maximum number of bytes to keep
 	spool *spool // the place for bytes beyond the head
 
 	mu     sync.Mutex
-	id     string // "" until somebody asks for it
+	id     string // "" until ID is called
 	head   []byte
 	ring   *os.File // nil until the head is full
-	taken  int64    // bytes of the spool that are ours
+	taken  int64    // bytes of the spool that this output has taken
 	size   int64    // bytes written so far
 	spans  []span   // the stream of each byte from known on, oldest first
 	known  int64    // offset of the first byte whose stream is remembered
 	lost   error    // why the spool could not be written; later bytes are counted only
 	ended  bool
 	closed bool
-	grown  chan struct{} // closed at the next write and at the end; nil if nobody waits for that
+	grown  chan struct{} // closed at the next write and at the end; nil if nobody waits
 }
 
 // span says that the bytes up to end, from the end of the span before, were
@@ -68,12 +67,12 @@ type span struct {
 	stream Stream
 }
 
-// Cut is a text with its middle removed where it was too long.
+// Cut is a text whose middle was removed if it was too long.
 type Cut struct {
 	Text    []byte
-	Total   int64 // bytes there were
+	Total   int64 // bytes of the whole text
 	Dropped int64 // bytes left out of Text
-	At      int   // index in Text where they are missing; meaningless if Dropped is 0
+	At      int   // index in Text where bytes are missing; meaningless if Dropped is 0
 }
 
 func newOutput(bound int64, s *spool) *Output {
@@ -92,7 +91,7 @@ func newSpool(dir string, size int64) *spool {
 	return s
 }
 
-// take reports whether n more bytes may be kept.
+// take takes n bytes of the spool, and reports whether there was room.
 func (s *spool) take(n int64) bool {
 	if s.left.Add(-n) >= 0 {
 		return true
@@ -103,7 +102,7 @@ func (s *spool) take(n int64) bool {
 
 func (s *spool) give(n int64) { s.left.Add(n) }
 
-// ID is the unguessable name of the output, as in output://ID.
+// ID returns the unguessable name of the output, which is used in output://ID.
 func (o *Output) ID() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -113,22 +112,22 @@ func (o *Output) ID() string {
 	return o.id
 }
 
-// has reports whether id is the ID that somebody has got.
+// has reports whether id is the ID that a caller has received.
 func (o *Output) has(id string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.id != "" && o.id == id
 }
 
-// Size is the number of bytes written so far, including those no longer kept.
+// Size returns the number of bytes written so far, including those no longer kept.
 func (o *Output) Size() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.size
 }
 
-// add appends what arrived on a stream. It never fails towards the command: a
-// spool that cannot be written is remembered and the bytes are counted.
+// add appends what arrived on a stream. It never causes an error for the command: if the
+// spool cannot be written, the error is remembered and further bytes are only counted.
 func (o *Output) add(s Stream, p []byte) {
 	if len(p) == 0 {
 		return
@@ -158,7 +157,7 @@ func (o *Output) add(s Stream, p []byte) {
 	o.wake()
 }
 
-// wake wakes all who wait for the output to grow. o.mu is held.
+// wake wakes all goroutines that wait for the output to grow. o.mu is held.
 func (o *Output) wake() {
 	if o.grown != nil {
 		close(o.grown)
@@ -166,8 +165,8 @@ func (o *Output) wake() {
 	}
 }
 
-// keep writes what did not fit the head into the ring file. o.mu is held:
-// the writes go to the page cache of a file that nobody else sees.
+// keep writes what did not fit the head into the ring file. o.mu is held: the writes go to
+// the page cache of a file that no other process sees.
 func (o *Output) keep(p []byte) {
 	for len(p) > 0 {
 		length := o.ringBound()
@@ -198,14 +197,14 @@ func (o *Output) keep(p []byte) {
 	}
 }
 
-// spoolFile makes a file without a name: it cannot be left behind.
+// spoolFile makes a file without a name, so that it cannot be left behind.
 func spoolFile(dir string) (*os.File, error) {
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err == nil {
 		return os.NewFile(uintptr(fd), "output"), nil
 	}
-	// Not every file system has O_TMPFILE (open(2)); there a name exists for
-	// a moment.
+	// Not every file system has O_TMPFILE (open(2)). There the file has a name for a short
+	// time.
 	f, err := os.CreateTemp(dir, "belljar-output-*")
 	if err != nil {
 		return nil, fmt.Errorf("keep output: %w", err)
@@ -220,7 +219,7 @@ func spoolFile(dir string) (*os.File, error) {
 func (o *Output) headBound() int64 { return min(outputHead, o.bound) }
 func (o *Output) ringBound() int64 { return o.bound - o.headBound() }
 
-// oldest is the first byte of the ring that is still kept. o.mu is held.
+// oldest returns the offset of the first byte of the ring that is still kept. o.mu is held.
 func (o *Output) oldest() int64 {
 	h := int64(len(o.head))
 	if o.lost != nil || o.ring == nil {
@@ -229,7 +228,7 @@ func (o *Output) oldest() int64 {
 	return max(h, o.size-o.ringBound())
 }
 
-// end says that nothing will be added any more.
+// end records that nothing will be added any more.
 func (o *Output) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -239,14 +238,14 @@ func (o *Output) end() {
 	}
 }
 
-// onDisk is how much of the spool the output holds.
+// onDisk returns how many bytes of the spool the output has taken.
 func (o *Output) onDisk() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.taken
 }
 
-// shrink forgets all but the head, and gives its place on disk back.
+// shrink forgets everything except the head, and releases its place on disk.
 func (o *Output) shrink() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -260,7 +259,7 @@ func (o *Output) shrink() {
 	o.taken = 0
 }
 
-// Close frees the spool file. Twice is fine; reads give ErrClosed from then on.
+// Close frees the spool file. It may be called twice; later reads return ErrClosed.
 func (o *Output) Close() error {
 	o.end()
 	o.mu.Lock()
@@ -276,9 +275,9 @@ func (o *Output) Close() error {
 	return nil
 }
 
-// Read returns up to limit bytes from offset, where the next read should
-// start, and how many bytes it had to skip because they are no longer kept.
-// At or past the end it returns no text.
+// Read returns up to limit bytes from offset, the offset at which the next read should
+// start, and how many bytes it had to skip because they are no longer kept. At or past the
+// end it returns no text.
 func (o *Output) Read(offset int64, limit int) (text []byte, next, skipped int64, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -329,8 +328,8 @@ func (o *Output) pieceAt(off int64, limit int) (piece []byte, start int64, err e
 	return piece, start, nil
 }
 
-// Wait returns nil once there is a byte at or after offset or the command has
-// ended, and the context's cause if that ends first.
+// Wait returns nil once there is a byte at or after offset or the command has ended. If ctx
+// ends first, it returns the cause of ctx.
 func (o *Output) Wait(ctx context.Context, offset int64) error {
 	for {
 		o.mu.Lock()
@@ -351,8 +350,8 @@ func (o *Output) Wait(ctx context.Context, offset int64) error {
 	}
 }
 
-// Cut returns the whole output, or, where it is longer than limit bytes, its
-// first 20 % and last 80 % of limit.
+// Cut returns the whole output or, if that is longer than limit bytes, its first 20 % and
+// last 80 % of limit.
 func (o *Output) Cut(limit int) (Cut, error) {
 	return cut(limit, o.Size(), func(off int64, n int) ([]byte, error) {
 		text, _, skipped, err := o.Read(off, n)
@@ -363,8 +362,8 @@ func (o *Output) Cut(limit int) (Cut, error) {
 	})
 }
 
-// cut assembles head and tail through read, which returns what is kept from
-// an offset on and nothing where that byte is gone.
+// cut assembles head and tail by read, which returns the bytes that are kept from off on,
+// or nothing if the byte at off is gone.
 func cut(limit int, total int64, read func(off int64, n int) ([]byte, error)) (Cut, error) {
 	if total <= int64(limit) {
 		text, err := read(0, limit)
@@ -383,8 +382,8 @@ func cut(limit int, total int64, read func(off int64, n int) ([]byte, error)) (C
 	return Cut{Text: text, Total: total, Dropped: total - int64(len(text)), At: len(first)}, nil
 }
 
-// Split returns each stream alone, cut as by Cut. Where the streams took
-// turns more than 4,096 times, the oldest text belongs to neither.
+// Split returns each stream alone, cut as by Cut. If the streams took turns more than 4,096
+// times, the oldest text belongs to neither.
 func (o *Output) Split(limit int) (stdout, stderr Cut, err error) {
 	var pieces [3][]piece // by stream
 	var length [3]int64
@@ -410,7 +409,7 @@ type piece struct {
 	n    int64
 }
 
-// join is the stream that pieces make up, cut to limit.
+// join returns the stream that pieces make up, cut to limit.
 func (o *Output) join(pieces []piece, length int64, limit int) (Cut, error) {
 	return cut(limit, length, func(off int64, n int) ([]byte, error) {
 		var text []byte

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 )
 
-// fill writes n bytes that tell their own offset.
+// fill writes n bytes, which differ from line to line, and returns them.
 func fill(o *Output, n int) []byte {
 	var all []byte
 	for len(all) < n {
@@ -156,7 +156,7 @@ func TestOutputClosed(t *testing.T) {
 	}
 }
 
-// A spool that cannot be made loses what does not fit, and counts it.
+// If a spool cannot be made, what does not fit is lost, and counted.
 func TestOutputWithoutSpool(t *testing.T) {
 	o := newOutput(1<<20, newSpool("/nosuch/dir", 1<<30))
 	defer o.Close()
@@ -167,7 +167,7 @@ func TestOutputWithoutSpool(t *testing.T) {
 	}
 }
 
-// The space of outputs on disk is bounded over all of them, and given back.
+// The space of outputs on disk is bounded for all of them together, and is released.
 func TestOutputsShareASpool(t *testing.T) {
 	s := newSpool(t.TempDir(), 100_000)
 	one, two := newOutput(1<<20, s), newOutput(1<<20, s)

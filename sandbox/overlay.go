@@ -19,23 +19,22 @@ import (
 	"belljar.dev/sandbox/workspace"
 )
 
-// Where a grant says overlay, a box sees at /workspace an overlayfs: the
-// workspace below, what earlier boxes of the same set changed above it, and a
-// layer of its own on top, which all writing goes to. Nothing of it reaches
-// the workspace until a person applies it (package workspace), so nothing of
-// the workspace has to be protected.
+// If a grant says overlay, a box sees an overlayfs at /workspace: the workspace at the
+// bottom, the changes of earlier boxes of the same set above it, and on top a layer of its
+// own, which all writes go to. Nothing of it reaches the workspace until a person applies
+// it (package workspace), so nothing of the workspace has to be protected.
 //
-// The init mounts it with its own rights, as an ordinary user in a user
-// namespace: overlayfs keeps its marks in user attributes then (userxattr), and
-// follows none that a box could have planted in the workspace itself.
-// The layers are attached at fixed names in a place of the old root, so no path
-// of the host appears in a mount option, where a comma or colon in it would count.
+// The init mounts the overlayfs with its own rights, as an ordinary user in a user
+// namespace. The overlayfs then keeps its marks in user attributes (userxattr), and follows
+// no marks that a box could have planted in the workspace itself. The layers are attached
+// at fixed names in a place of the old root, so no path of the host is part of a mount
+// option, in which a comma or colon would have a meaning.
 
-// WorkspacesDir is where overlay workspaces are kept below Config.State.
+// WorkspacesDir is the directory of overlay workspaces, below Config.State.
 const WorkspacesDir = "workspaces"
 
-// SetID is the name of the set of a box in a store of workspaces: the box's
-// own, with a mark of the workspace, so that one name serves in each.
+// SetID returns the name of the set of a box in a store of workspaces: the name of the box,
+// with a checksum of the workspace, so that the same name can be used with each workspace.
 func SetID(box, base string) string {
 	const most = 48
 	id := []byte(box[:min(len(box), most)])
@@ -50,12 +49,13 @@ func SetID(box, base string) string {
 	}
 	sum := crc32.ChecksumIEEE([]byte(base))
 	if string(id) != box {
-		sum ^= crc32.ChecksumIEEE([]byte(box)) // two boxes, two names
+		sum ^= crc32.ChecksumIEEE([]byte(box)) // two different boxes get two names
 	}
 	return fmt.Sprintf("%s-%08x", id, sum)
 }
 
-// workspaces is the store of overlay workspaces, opened when it is first needed.
+// workspaces returns the store of overlay workspaces, which is opened when it is first
+// needed.
 func (s *Supervisor) workspaces() (*workspace.Store, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (w *Workspace) lease(id string, g policies.Grant) (*workspace.Lease, error)
 }
 
 // afterBefore calls use again and again, until the set is free or the server that handed
-// over has ended.
+// over to this one has ended.
 func (w *Workspace) afterBefore(use func() (*workspace.Lease, error)) (l *workspace.Lease, err error) {
 	look := time.NewTicker(beforeEvery)
 	defer look.Stop()
@@ -115,12 +115,12 @@ func (w *Workspace) afterBefore(use func() (*workspace.Lease, error)) (l *worksp
 	}
 }
 
-// beforeEvery is how often a set is tried that another server has.
+// beforeEvery is the time between attempts to lease a set that another server has.
 const beforeEvery = 50 * time.Millisecond
 
-// addLayer adds one directory that is a layer. As root it is cloned here, with
-// the owner of the workspace as the box's user, so all layers belong to that
-// owner whoever worked in them.
+// addLayer adds one directory that is a layer. If the supervisor is root, it clones the
+// directory here, with the owner of the workspace as the box's user, so that all layers
+// belong to that owner, whoever works in them.
 func (w *Workspace) addLayer(p *plan, dir *os.File, path string, writable bool, uid int) error {
 	m := mount{source: path, target: WorkspaceDir, dir: true, writable: writable, layer: true, file: -1}
 	if w.sup.root {
@@ -132,7 +132,8 @@ func (w *Workspace) addLayer(p *plan, dir *os.File, path string, writable bool, 
 		if !writable {
 			attr.set |= unix.MOUNT_ATTR_RDONLY
 		}
-		// Not what is mounted below: overlayfs does not show it either.
+		// Mounts below the directory are left out, because overlayfs does not show them
+		// either.
 		m.file, err = openTreeFlags(int(dir.Fd()), "", attr, ns, 0)
 		if err != nil {
 			return &limit.Refusal{Message: fmt.Sprintf("the file system of %s cannot map its owner to a box's user, which an overlay needs; "+
@@ -143,12 +144,12 @@ func (w *Workspace) addLayer(p *plan, dir *os.File, path string, writable bool, 
 	return nil
 }
 
-// stepOverlay names the step that fails where the host cannot mount overlays.
+// stepOverlay names the step that fails if the host cannot mount overlays.
 const stepOverlay = "mount the overlay workspace"
 
-// overlay mounts the layers over each other, into a mount that is attached
-// nowhere yet. slots are the clones of p.mounts. The old root is still there,
-// and what is mounted on it goes with it.
+// overlay mounts the layers over each other, into a mount that is not attached yet. slots
+// are the clones of p.mounts. The old root still exists, and what is mounted on it
+// disappears with it.
 func (p *plan) overlay(b *builder, slots []boxinit.Slot) boxinit.Slot {
 	b.Step(stepOverlay)
 	if p.tree >= 0 {
@@ -173,22 +174,23 @@ func (p *plan) overlay(b *builder, slots []boxinit.Slot) boxinit.Slot {
 	return p.keep(b, b.layered(strings.Join(lower, ":"), "0/"+workspace.Upper, "0/"+workspace.Work))
 }
 
-// attachOverlay puts it into the new root, which is the working directory.
+// attachOverlay attaches the overlay to the new root, which is the working directory.
 func attachOverlay(b *builder, tree boxinit.Slot) {
 	b.Step("attach " + WorkspaceDir)
 	b.dir(WorkspaceDir)
 	b.Call(unix.SYS_MOVE_MOUNT, tree, "", atFDCWD, in(WorkspaceDir), unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-// explainOverlay says what to do where the host could not mount it.
+// explainOverlay returns an error that says what to do if the host could not mount the
+// overlay.
 func (w *Workspace) explainOverlay(step string, errno error) error {
 	if step != stepOverlay {
 		return nil
 	}
 	err := fmt.Errorf("%s: %w", step, errno)
-	// In a user namespace what is mounted beneath a directory cannot be taken
-	// away from it, and overlayfs takes no layer with mounts in it. As root the
-	// layers are cloned without them.
+	// In a user namespace, mounts beneath a directory cannot be separated from it, and
+	// overlayfs accepts no layer with mounts in it. For root, the layers are cloned without
+	// such mounts.
 	if info, readErr := os.ReadFile("/proc/self/mountinfo"); !w.sup.root && readErr == nil {
 		if beneath := mountsBeneath(string(info), w.dir); len(beneath) > 0 {
 			return &limit.Refusal{
@@ -203,8 +205,8 @@ func (w *Workspace) explainOverlay(step string, errno error) error {
 	}
 }
 
-// mountsBeneath are the places in a directory on which something is mounted, of
-// proc_pid_mountinfo(5).
+// mountsBeneath returns the places in a directory on which something is mounted, from the
+// text of proc_pid_mountinfo(5).
 func mountsBeneath(info, dir string) []string {
 	plain := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`, `\043`, "#")
 	var all []string
@@ -220,11 +222,10 @@ func mountsBeneath(info, dir string) []string {
 	return all
 }
 
-// ErrNoOverlay is returned by methods that only a box with an overlay workspace
-// has a use for.
+// ErrNoOverlay is returned by methods that need an overlay workspace.
 var ErrNoOverlay = errors.New("the box has no overlay workspace")
 
-// tryLayers mounts an overlay as a box has one, on layers in /tmp.
+// tryLayers mounts an overlay like that of a box, on layers in /tmp.
 func tryLayers() error {
 	for _, dir := range []string{"/tmp/lower", "/tmp/upper", "/tmp/work"} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
@@ -255,8 +256,8 @@ func tryLayers() error {
 	return nil
 }
 
-// checkLayers says whether a box can have an overlay workspace, from the error
-// of the attempt.
+// checkLayers returns whether a box can have an overlay workspace, from the error of the
+// attempt.
 func checkLayers(a around, err error) Check {
 	c := Check{Name: "overlay workspace", OK: true, Detail: "an overlay can be mounted in a user namespace"}
 	if err == nil && a.root && !kernel.Since(5, 19) {

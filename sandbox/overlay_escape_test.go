@@ -17,7 +17,7 @@ import (
 	"belljar.dev/sandbox/escape"
 )
 
-// The ways out by files are no wider where the workspace is an overlay.
+// The ways out by files are no wider if the workspace is an overlay.
 func TestEscapeFromAnOverlay(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	dir := t.TempDir()
@@ -62,8 +62,8 @@ func TestEscapeFromAnOverlay(t *testing.T) {
 	}
 }
 
-// Nothing that a box can do to its layer, and nothing that somebody planted
-// in the workspace, leads anywhere.
+// Nothing that a box can do to its layer, and nothing that was planted in the workspace,
+// leads out of the box.
 func TestOverlayHolds(t *testing.T) {
 	testenv.Need(t, testenv.Perl)
 	s, dir, state := overlaid(t)

@@ -27,7 +27,7 @@ func overlayGrant(t testing.TB) policies.Grant {
 	return policytest.GrantProfile(t, "fs: {system: true, workspace: overlay}")
 }
 
-// overlaid is a supervisor over a workspace of a strange name, with a state
+// overlaid returns a supervisor over a workspace with a strange name, and with a state
 // directory.
 func overlaid(t testing.TB) (s *sandbox.Supervisor, dir, state string) {
 	t.Helper()
@@ -49,7 +49,7 @@ func overlaid(t testing.TB) (s *sandbox.Supervisor, dir, state string) {
 	return s, dir, state
 }
 
-// changes are those of the set of a box, as "kind path".
+// changes returns the changes in the set of a box, as "kind path".
 func changes(t testing.TB, state, box, dir string) []string {
 	t.Helper()
 	store, err := workspace.Open(filepath.Join(state, sandbox.WorkspacesDir))
@@ -96,7 +96,7 @@ func TestOverlayKeepsTheWorkspace(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// The same set serves the next box of that name.
+	// The next box of that name has the same set.
 	if b, err = s.Open(t.Context(), "box", overlayGrant(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,8 @@ func TestOverlayKeepsTheWorkspace(t *testing.T) {
 // listing prints a tree: type, permissions, path, target or content.
 const listing = `find . -mindepth 1 -printf '%y %m\t%P\t%l\n' | LC_ALL=C sort; find . -type f -print0 | LC_ALL=C sort -z | xargs -0 -r md5sum`
 
-// randomScript is a script of commands that change files, the same for a seed.
+// randomScript returns a script of commands that change files. The same seed gives the same
+// script.
 func randomScript(r *rand.Rand, steps int) string {
 	dirs := []string{"a", "a/b", "a/b/c", "d", "d/e", "f"}
 	names := []string{"x", "y", "z", "long name", "b"}
@@ -129,7 +130,7 @@ func randomScript(r *rand.Rand, steps int) string {
 	return "{\n" + b.String() + "} 2>/dev/null\ntrue"
 }
 
-// entries reads a listing as path -> the rest.
+// entries reads a listing: by path, the rest of its line.
 func entries(text string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
@@ -144,8 +145,8 @@ func entries(text string) map[string]string {
 	return all
 }
 
-// Whatever a box does, the changes are the difference between what it sees and
-// what is there, and applied they make the one the other.
+// Whatever a box does, the changes are the difference between what it sees and the
+// workspace. After they were applied, the workspace is what the box sees.
 func TestOverlayTellsAllThatChanged(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { tellsAll(t, rand.New(rand.NewPCG(seed, 7))) })
@@ -240,7 +241,7 @@ func tellsAll(t *testing.T, r *rand.Rand) {
 	}
 }
 
-// differ are the paths in which two listings differ, in order.
+// differ returns the paths in which two listings differ, sorted.
 func differ(a, b map[string]string) []string {
 	var paths []string
 	for path, was := range a {
@@ -257,7 +258,7 @@ func differ(a, b map[string]string) []string {
 	return paths
 }
 
-// covered reports whether a path was told, or a directory that it was in.
+// covered reports whether a path, or a directory above it, was reported.
 func covered(told map[string]bool, path string) bool {
 	for ; path != "."; path = filepath.Dir(path) {
 		if told[path] {
@@ -309,7 +310,7 @@ func TestOverlayKeepsTheOwner(t *testing.T) {
 	}
 }
 
-// A change of a protected path waits, wherever the path is.
+// A change of a protected path is held back, wherever the path is.
 func TestApplyGuardsWhatRuns(t *testing.T) {
 	s, dir, state := overlaid(t)
 	must := func(err error) {

@@ -18,8 +18,8 @@ type Changed struct {
 // Watch is the state of an overlay workspace at one moment.
 type Watch struct{ mark *workspace.Mark }
 
-// Set is the name of the set that holds what the box writes into its overlay
-// workspace; empty where it has none.
+// Set returns the name of the set that contains what the box writes into its overlay
+// workspace, or "" if it has no such workspace.
 func (b *Box) Set() string {
 	if b.means.lease == nil {
 		return ""
@@ -55,8 +55,8 @@ func (b *Box) Watch() (*Watch, error) {
 	return &Watch{m}, nil
 }
 
-// Changed returns what the commands of the box have changed since, in the order of
-// paths: no more than most changes, and the number of further ones.
+// Changed returns what the commands of the box have changed since Watch, in the order of
+// paths: at most most changes, and the number of further changes.
 func (w *Watch) Changed(most int) (changed []Changed, more int, err error) {
 	all, err := w.mark.Changes()
 	if err != nil {

@@ -5,32 +5,31 @@ import (
 	"time"
 )
 
-// A box that was idle for a while is parked: its init goes, and with it the
-// namespaces, which are most of what an idle box holds. Its next command wakes
-// it: a new init builds it again, by the same script
+// A box that was idle for a while is parked: its init ends, and with it the
+// namespaces, which are most of what an idle box uses. The next command wakes the
+// box: a new init builds it again, by the same script
 // (docs/decisions/2026-11-22-parking.md).
 //
 // The state that a command could miss is kept:
 //
 //   - the file systems that the box writes to, by mounts of them that are
 //     attached nowhere (kept);
-//   - its cgroups, with what is counted there, since what is stored in memory
+//   - its cgroups, with what is counted there, because what is stored in memory
 //     belongs to one of them;
 //   - what the supervisor knows: jobs, outputs, the door with its rules and
 //     authority.
 //
 // A box that has more than that is not parked: for example a command or another
 // process, a System V object, a published port, or a directory of its storage
-// that a command has moved. It is not parked either if this cannot be found out.
+// that a command has moved. A box is not parked either if this cannot be found out.
 
-// restAfter is how long a box is left alone after its last command before it
-// gives up its warm shell, and once more before it is parked: a person or a
-// model that thinks for a minute is likely to think on, and what is given up
-// costs the next command some two milliseconds.
+// restAfter is how long a box must be idle after its last command before it gives up its
+// warm shell, and again before it is parked. A person or a model that thinks for a minute
+// will probably think longer, and what is given up costs the next command about two
+// milliseconds.
 const restAfter = 30 * time.Second
 
-// rest lets a box rest that was left alone for a while: first it gives up its
-// warm shell, and the next time it is parked.
+// rest makes an idle box give up its warm shell, and parks the box the next time.
 func (l *life) rest() {
 	b := l.box
 	b.table.mu.Lock()
@@ -53,8 +52,8 @@ func (l *life) rest() {
 	l.restLater()
 }
 
-// restLater begins to wait anew for the box to be left alone. The timer is not
-// set anew for each command: see initProc.ask.
+// restLater begins to wait again until the box was idle for long enough. The timer is not
+// set again for each command: see initProc.ask.
 func (l *life) restLater() {
 	b := l.box
 	b.table.mu.Lock()
@@ -71,8 +70,8 @@ func (l *life) restLater() {
 	l.waits = true
 }
 
-// park lets the init of an idle box go, and reports whether it did: not where a
-// command is being started, nor where something would be lost.
+// park ends the init of an idle box, and reports whether it did. It does not if a command
+// is being started, or if something would be lost.
 func (l *life) park() bool {
 	b := l.box
 	if !l.waking.TryLock() {
@@ -101,8 +100,9 @@ func (l *life) idle() bool {
 	return b.table.cause == nil && !l.parked && len(b.table.running) == 0 && b.table.warm == nil && len(b.ports.open) == 0
 }
 
-// letGo ends the init and what serves it, and reports whether the box is parked
-// now: not if it was closed, or broke, before. l.waking is held for writing.
+// letGo ends the init and the goroutines that serve it, and reports whether the box is
+// parked now. It is not if it was closed, or has failed, before. l.waking is held for
+// writing.
 func (l *life) letGo() bool {
 	b := l.box
 	b.table.mu.Lock()

@@ -16,7 +16,7 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// Calls that come while a box is being parked run once each, as others do.
+// Calls that arrive while a box is being parked run once each, like others.
 func TestParkRaces(t *testing.T) {
 	shares(t)
 	testenv.Need(t, testenv.Bash)
@@ -46,9 +46,9 @@ func TestParkRaces(t *testing.T) {
 					c.Argv, c.Shell = []string{"/bin/sh", "-c", c.Shell}, ""
 				case 2:
 					c.Background = true
-				case 3: // others may go first
+				case 3: // other callers may go first
 					if i%8 == 3 && testenv.Until(time.Minute, func() bool { return b.Parked() || t.Context().Err() != nil }) {
-						parked.Add(1) // by the test, or because it was left alone
+						parked.Add(1) // by the test, or because the box was idle
 					}
 				}
 				r, err := b.Run(t.Context(), c)
@@ -70,14 +70,14 @@ func TestParkRaces(t *testing.T) {
 	}
 }
 
-// A box can be closed whatever is done to it, and then has left nothing.
+// A box can be closed whatever else is done to it, and then leaves nothing behind.
 func TestParkCloseRaces(t *testing.T) {
 	shares(t)
 	s, _ := world(t)
 	s.SetRest(time.Millisecond)
 	before := 0
 	for i := range 30 {
-		if i < 2 { // what is made once for all boxes is made for the first
+		if i < 2 { // the first box makes what is made once for all boxes
 			before = openFiles(t)
 		}
 		b, err := s.Open(t.Context(), "box", grant(t))
@@ -112,8 +112,8 @@ func TestParkCloseRaces(t *testing.T) {
 	}
 }
 
-// An init that does not say whether it holds something is left alone, and one
-// that says it late is not believed.
+// If an init does not say whether parking would lose something, its box is not parked. A
+// late answer is ignored.
 func TestParkSilentInit(t *testing.T) {
 	shares(t)
 	s, _ := world(t)
@@ -123,9 +123,9 @@ func TestParkSilentInit(t *testing.T) {
 		t.Fatal(err)
 	}
 	shell(t, b, "echo x >/tmp/x")
-	b.WaitWarm() // or the init would be asked for a shell, and ended for its silence
+	b.WaitWarm() // otherwise the init would be asked for a shell, and killed because it is silent
 	signalInit(t, b, syscall.SIGSTOP)
-	for range 2 { // it answers both when it goes on
+	for range 2 { // the init answers both requests when it continues
 		unparked(t, b)
 	}
 	signalInit(t, b, syscall.SIGCONT)

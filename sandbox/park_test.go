@@ -18,14 +18,14 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// parks reports whether boxes are parked on this host, which takes Linux 6.15.
+// parks reports whether boxes are parked on this host, which requires Linux 6.15.
 func parks() bool {
 	return !slices.ContainsFunc(sandbox.Examine("").Checks, func(c sandbox.Check) bool {
 		return c.Name == "mounts" && strings.Contains(c.Detail, "Linux 6.15")
 	})
 }
 
-// shares skips a test of what takes that.
+// shares skips a test if boxes are not parked on this host.
 func shares(t testing.TB) {
 	t.Helper()
 	if !parks() {
@@ -33,7 +33,7 @@ func shares(t testing.TB) {
 	}
 }
 
-// park parks a box that nothing stands in the way of.
+// park parks a box. Nothing may prevent that.
 func park(t testing.TB, b *sandbox.Box) {
 	t.Helper()
 	if !b.Park(20 * time.Second * testenv.Patience(t)) {
@@ -41,7 +41,7 @@ func park(t testing.TB, b *sandbox.Box) {
 	}
 }
 
-// unparked wants a box not to be parked, in a time in which another would be.
+// unparked checks that a box is not parked, in a time in which another box would be parked.
 func unparked(t testing.TB, b *sandbox.Box) {
 	t.Helper()
 	if b.Park(50 * time.Millisecond) {
@@ -49,7 +49,7 @@ func unparked(t testing.TB, b *sandbox.Box) {
 	}
 }
 
-// parkedGrants are boxes that are built in different ways.
+// parkedGrants are profiles whose boxes are built in different ways.
 var parkedGrants = map[string]string{
 	"a workspace": "fs: {system: true, workspace: rw}",
 	"an overlay":  "fs: {system: true, workspace: overlay}",
@@ -60,8 +60,8 @@ var parkedGrants = map[string]string{
 	"disk":  "fs: {system: true, workspace: rw, storage: disk}\nlimits: {tmp: 64MiB, tmp_files: 500}",
 }
 
-// All that a command could have seen before a box was parked is as it was,
-// however often that happens.
+// After a box was parked, however often, everything that a command could have seen before
+// is as it was.
 func TestParkKeeps(t *testing.T) {
 	shares(t)
 	const fill = `umask 022; cd /tmp && echo text >file && chmod 640 file && touch -d '2001-02-03 04:05:06' file && ln file hard && ln -s /etc/passwd link
@@ -96,7 +96,7 @@ func TestParkKeeps(t *testing.T) {
 	}
 }
 
-// A box that is left alone is parked, and its next command wakes it.
+// An idle box is parked, and its next command wakes it.
 func TestParkByItself(t *testing.T) {
 	shares(t)
 	s, _ := world(t)
@@ -115,8 +115,8 @@ func TestParkByItself(t *testing.T) {
 	}
 }
 
-// A box that holds something which a parked one could not is not parked, and is
-// once that is gone.
+// A box is not parked while it contains something that a parked box would lose. It is
+// parked once that is gone.
 func TestParkNot(t *testing.T) {
 	shares(t)
 	const libc = `python3 -c 'import ctypes, os; c = ctypes.CDLL(None, use_errno=True); r = `
@@ -140,7 +140,7 @@ func TestParkNot(t *testing.T) {
 			b, _ := openBox(t, grant(t))
 			switch r, text := shell(t, b, test.begin); {
 			case strings.Contains(text, "Function not implemented"):
-				return // where a watchdog holds the memory: see calls
+				return // a box whose memory a watchdog limits has no such objects: see calls
 			case r.Code != 0:
 				t.Fatalf("begin: %s", text)
 			}
@@ -151,7 +151,7 @@ func TestParkNot(t *testing.T) {
 			park(t, b)
 		})
 	}
-	t.Run("a POSIX queue", func(t *testing.T) { // nobody asks about queues
+	t.Run("a POSIX queue", func(t *testing.T) { // the init is not asked about queues
 		testenv.Need(t, testenv.Python)
 		b, _ := openBox(t, grant(t))
 		if r, text := shell(t, b, libc+`c.mq_open(b"/q", 0o102, 0o600, None)`+done); r.Code == 0 || !strings.Contains(text, "Permission denied") {
@@ -160,7 +160,7 @@ func TestParkNot(t *testing.T) {
 	})
 	t.Run("a background job", func(t *testing.T) {
 		b, _ := openBox(t, grant(t))
-		// Its main process has ended its ties to what it started.
+		// The process that the job started is not a child of its main process any more.
 		j, err := b.Start(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: "(setsid sleep 1000 &) ; sleep 1000", Background: true, Timeout: time.Minute})
 		if err != nil {
 			t.Fatal(err)
@@ -188,8 +188,8 @@ func TestParkNot(t *testing.T) {
 	})
 }
 
-// Nothing that a command has left running outlives it, so that it does not keep
-// a box from being parked, which takes that its init has no child.
+// Nothing that a command has started outlives the command. So it does not keep a box from
+// being parked, which requires that its init has no child.
 func TestParkAfterDoubleFork(t *testing.T) {
 	shares(t)
 	b, _ := openBox(t, grant(t))
@@ -197,13 +197,13 @@ func TestParkAfterDoubleFork(t *testing.T) {
 	park(t, b)
 }
 
-// A parked box can be closed, is not broken before, and says that it is closed
-// after.
+// A parked box can be closed. It is not broken before, and says afterwards that it is
+// closed.
 func TestParkClose(t *testing.T) {
 	shares(t)
 	s, _ := world(t)
 	before := 0
-	for range 2 { // what is made once for all boxes is made for the first
+	for range 2 { // the first box makes what is made once for all boxes
 		before = openFiles(t)
 		b, err := s.Open(t.Context(), "box", grant(t))
 		if err != nil {
@@ -229,14 +229,14 @@ func TestParkClose(t *testing.T) {
 	if after := openFiles(t); after > before {
 		t.Errorf("%d descriptors are open, before it were %d", after, before)
 	}
-	b, err := s.Open(t.Context(), "left", grant(t)) // for the supervisor to close
+	b, err := s.Open(t.Context(), "left", grant(t)) // left for the supervisor to close
 	if err != nil {
 		t.Fatal(err)
 	}
 	park(t, b)
 }
 
-// Where a box cannot be woken the call says why, and nothing of it is lost.
+// If a box cannot be woken, the call says why, and nothing of the box is lost.
 func TestParkWakesLater(t *testing.T) {
 	shares(t)
 	dir := filepath.Join(t.TempDir(), "mounted")
@@ -283,7 +283,7 @@ func TestParkSeesExecs(t *testing.T) {
 	}
 }
 
-// The door of a box that was parked lets through what its policy says then.
+// The door of a box that was parked lets through what its policy says at that time.
 func TestParkRegrants(t *testing.T) {
 	shares(t)
 	if !inNetwork(t) {
@@ -312,8 +312,8 @@ func TestParkRegrants(t *testing.T) {
 	check(true)
 }
 
-// Where connections are not redirected, a box that wakes listens on the ports
-// that it had, and on those that came while it was parked.
+// If connections are not redirected, a box that wakes listens on the ports that it had, and
+// on the ports that were added while it was parked.
 func TestParkRegrantsByPort(t *testing.T) {
 	shares(t)
 	s, _ := world(t)

@@ -8,8 +8,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// A server answers its client before it makes what boxes need, which takes longer than
-// all else before the answer. The first call that needs it makes it, once.
+// A server answers its client before it makes what boxes need, because that takes longer
+// than all else before the answer. The first call that needs it makes it, once.
 func TestPrepare(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces)
 	s, err := New(Config{})
@@ -38,7 +38,8 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// TestMain sees what is left: cgroups, their keeper, a thread.
+// TestPrepareAfterClose calls Prepare and Close at the same time. TestMain checks what is
+// left: cgroups, their keeper, a thread.
 func TestPrepareAfterClose(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces)
 	for range 20 {

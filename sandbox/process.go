@@ -128,8 +128,8 @@ func (j *Job) guard() error {
 	return nil
 }
 
-// unguard takes back the command's changes of protected paths. If that fails it
-// ends the box, because the workspace is not protected any more.
+// unguard reverts the command's changes of protected paths. If that fails it ends the box,
+// because the workspace is not protected any more.
 func (j *Job) unguard() []protect.Reverted {
 	w := j.watched.Load()
 	if w == nil {
@@ -160,7 +160,7 @@ func (j *Job) follow(c *Cmd, end boxinit.Reply, ended bool) {
 			j.watch(c.Timeout)
 			return
 		}
-		j.conclude(Exited, end, true) // not by way of replies: an init may have filled them with more
+		j.conclude(Exited, end, true) // not through replies, which an init may have filled with other messages
 	}()
 }
 
@@ -271,7 +271,7 @@ func (j *Job) finish(status Status, end boxinit.Reply, ended bool, wall time.Dur
 	}
 }
 
-// exit notes how the main process ended. Without a report of the init it was killed.
+// exit records how the main process ended. Without a report of the init it was killed.
 func (r *Result) exit(end boxinit.Reply, reported bool) {
 	if !reported {
 		r.Code, r.Signal = 128+int(syscall.SIGKILL), syscall.SIGKILL
@@ -285,8 +285,8 @@ func (r *Result) exit(end boxinit.Reply, reported bool) {
 	r.Usage = limit.Usage{CPU: time.Duration(end.CPU), PeakMemory: end.RSS}
 }
 
-// giveUp takes a command that does not run out of the table, and ends it for callers
-// that found it there and wait for it.
+// giveUp takes a command that does not run out of the table, and ends it for callers that
+// found it there and wait for it.
 func (j *Job) giveUp() {
 	j.unguard()
 	j.streams.output.end()

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Bounds of one entry, and of the names of all.
+// Bounds of one entry, and of the names of all entries together.
 const (
 	maxName   = 255       // bytes of one part of a path (NAME_MAX)
-	maxPath   = 3072      // bytes of a path: the way to the store comes before it (PATH_MAX is 4096)
+	maxPath   = 3072      // bytes of a path; the path of the store is added to it (PATH_MAX is 4096)
 	maxDepth  = 128       // parts of a path
-	maxTarget = 4095      // bytes of what a symbolic link says
+	maxTarget = 4095      // bytes of the target of a symbolic link
 	maxNames  = 128 << 20 // bytes of all paths together
 )
 
 // EntryError reports the entry of an archive for which the image was refused.
 type EntryError struct {
-	Layer int    // counted from 1; 0 in an archive without layers
-	Entry string // its name, as the archive spells it
+	Layer int    // number of the layer, from 1; 0 in an archive without layers
+	Entry string // name of the entry, as the archive spells it
 	Err   error
 }
 
@@ -36,9 +36,9 @@ func (e *EntryError) Error() string {
 
 func (e *EntryError) Unwrap() error { return e.Err }
 
-// entryPath is the path of an entry within the tree, "." for its root. A name
-// that could mean a place outside is refused, and not cut to one inside: what
-// its maker meant is not what we would make of it.
+// entryPath returns the path of an entry within the tree, "." for its root. A name that
+// could mean a place outside is refused. It is not changed to a place inside, because its
+// maker did not mean that place.
 func entryPath(name string) (string, error) {
 	switch {
 	case name == "":
@@ -71,12 +71,12 @@ func entryPath(name string) (string, error) {
 const (
 	whiteout = ".wh."
 	opaque   = ".wh..wh..opq"
-	auxiliar = ".wh..wh." // of AUFS, which means nothing here
+	auxiliar = ".wh..wh." // a marker of AUFS, which means nothing here
 )
 
-// hidden is what a marker hides: the name beside it, or with all, everything
-// in its directory. Other names, and markers that mean nothing, hide nothing;
-// skip is true for the latter.
+// hidden returns what a marker hides: the name next to it or, if all is set, everything in
+// its directory. Other names, and markers that mean nothing here, hide nothing; skip is set
+// for such markers.
 func hidden(base string) (name string, all, skip bool, err error) {
 	switch {
 	case base == opaque:
@@ -93,5 +93,5 @@ func hidden(base string) (name string, all, skip bool, err error) {
 	return name, false, false, nil
 }
 
-// inDev reports whether a path is below /dev, which is every box's own.
+// inDev reports whether a path is below /dev, which each box has of its own.
 func inDev(name string) bool { return strings.HasPrefix(name, "dev/") }

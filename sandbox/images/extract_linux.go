@@ -24,23 +24,25 @@ import (
 // user, reaches the tree through a read-only mount, and has only one user, so the
 // owners of files in the image have no meaning there.
 type extractor struct {
-	root    int // O_PATH of the tree
+	root    int // O_PATH descriptor of the tree
 	bytes   int64
 	entries int
 	left    budget
 
-	layer int                  // counted from 1; 0 in an archive without layers
-	made  map[string]bool      // what the current layer made, with the directories above; nil for the first
-	dirs  map[string]time.Time // of directories, set at the end
+	layer int // number of the layer, from 1; 0 in an archive without layers
+	// paths that the current layer made, with the directories above them; nil for the first
+	// layer
+	made map[string]bool
+	dirs map[string]time.Time // modification times of directories, set at the end
 
-	at     string // the directory that was last used
-	atFile int    // its descriptor, or -1
-	buffer []byte // for files
+	at     string // path of the directory that was last used
+	atFile int    // descriptor of that directory, or -1
+	buffer []byte // buffer for copying files
 
 	dropped Dropped
 }
 
-// budget is what may still come.
+// budget is how much more the image may contain.
 type budget struct {
 	bytes   int64
 	entries int
@@ -62,7 +64,7 @@ func (x *extractor) close() {
 	unix.Close(x.root)
 }
 
-// leave forgets the directory that was last used: it may be about to go.
+// leave closes the directory that was last used, because it may be removed next.
 func (x *extractor) leave() {
 	if x.atFile >= 0 {
 		unix.Close(x.atFile)
@@ -70,8 +72,8 @@ func (x *extractor) leave() {
 	x.at, x.atFile = "", -1
 }
 
-// unpack unpacks one archive; layer is 0 for a plain one, in which no name is
-// a marker. It reads r up to the end of the archive.
+// unpack unpacks one archive. layer is 0 for a plain archive, in which no name is a marker.
+// It reads r up to the end of the archive.
 func (x *extractor) unpack(ctx context.Context, r io.Reader, layer int) error {
 	x.layer, x.made = layer, nil
 	if layer > 1 {
@@ -161,7 +163,7 @@ func (x *extractor) spend(size int64, name int) error {
 	return nil
 }
 
-// marker hides what a marker of a layer hides. It is true for markers.
+// marker hides what a marker of a layer says, and reports whether name is a marker.
 func (x *extractor) marker(name string) (bool, error) {
 	dir, base := path.Split(name)
 	dir = path.Clean(dir)
@@ -199,8 +201,8 @@ func (x *extractor) marker(name string) (bool, error) {
 	return true, err
 }
 
-// hide removes what lower layers have under a name, and leaves what this one
-// put there: a marker speaks of lower layers, wherever it stands.
+// hide removes what lower layers have under a name, and leaves what the current layer put
+// there: a marker applies to lower layers only, wherever it stands in its layer.
 func (x *extractor) hide(parent int, name, base string) error {
 	if !x.made[name] {
 		return removeAll(parent, base)
@@ -208,7 +210,7 @@ func (x *extractor) hide(parent int, name, base string) error {
 	fd, err := unix.Openat(parent, base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOENT):
-		return nil // nothing lower is left of it
+		return nil // nothing of lower layers is left there
 	case err != nil:
 		return fmt.Errorf("open directory %.200q: %w", name, err)
 	}
@@ -222,7 +224,7 @@ func (x *extractor) hide(parent int, name, base string) error {
 	return err
 }
 
-// mark notes that the current layer made name.
+// mark records that the current layer made name.
 func (x *extractor) mark(name string) {
 	for x.made != nil && !x.made[name] {
 		x.made[name] = true
@@ -246,7 +248,7 @@ func (x *extractor) place(name string) (dir int, base string, err error) {
 		if err := removeAll(dir, base); err != nil {
 			return -1, "", err
 		}
-		if st.Mode&unix.S_IFMT == unix.S_IFDIR { // as may have been the one last used
+		if st.Mode&unix.S_IFMT == unix.S_IFDIR { // it may have been the directory last used
 			x.leave()
 			if dir, err = x.dir(path.Dir(name), true); err != nil {
 				return -1, "", err
@@ -282,12 +284,12 @@ func (x *extractor) directory(name string, changed time.Time) error {
 	return nil
 }
 
-// makeDir makes a directory of a mode that no umask changes.
+// makeDir makes a directory with a mode that no umask changes.
 func makeDir(parent int, base string) error {
 	if err := unix.Mkdirat(parent, base, 0o755); err != nil {
 		return err
 	}
-	return unix.Fchmodat(parent, base, 0o755, 0) // nobody is there who could put a link in its place
+	return unix.Fchmodat(parent, base, 0o755, 0) // nobody else could put a link in its place
 }
 
 func (x *extractor) file(ctx context.Context, name string, h *tar.Header, body io.Reader) error {
@@ -301,7 +303,7 @@ func (x *extractor) file(ctx context.Context, name string, h *tar.Header, body i
 	}
 	f := os.NewFile(uintptr(fd), base)
 	defer f.Close()
-	// Not the file itself: for that the copy would make a buffer of its own.
+	// The file itself is not passed: its ReadFrom would make a buffer of its own.
 	if _, err := io.CopyBuffer(struct{ io.Writer }{f}, &counted{ctx: ctx, r: body, left: h.Size}, x.buffer); err != nil {
 		return fmt.Errorf("write file: %w", err)
 	}
@@ -318,7 +320,7 @@ func (x *extractor) file(ctx context.Context, name string, h *tar.Header, body i
 	return setTime(dir, base, h.ModTime)
 }
 
-// counted reads at most left bytes, as long as ctx lasts.
+// counted reads at most left bytes, until ctx ends.
 type counted struct {
 	ctx  context.Context //nolint:containedctx // a reader is all that io.Copy knows, and it lives as long as one call of it
 	r    io.Reader
@@ -362,7 +364,7 @@ func (x *extractor) hardLink(name, target string) error {
 	if err != nil {
 		return fmt.Errorf("it is a hard link to %.200q: %w", target, err)
 	}
-	// The next directory takes the place of this one.
+	// The next call of dir may close this descriptor, so a copy is used.
 	if parent, err = unix.FcntlInt(uintptr(parent), unix.F_DUPFD_CLOEXEC, 0); err != nil {
 		return fmt.Errorf("make hard link: %w", err)
 	}
@@ -384,8 +386,8 @@ func (x *extractor) hardLink(name, target string) error {
 	return nil
 }
 
-// dir is the descriptor of a directory of the tree, which stays the
-// extractor's, good until the next call. With create, what lacks is made.
+// dir returns the descriptor of a directory of the tree. The extractor owns it, and it is
+// valid until the next call. With create, missing directories are made.
 func (x *extractor) dir(name string, create bool) (int, error) {
 	if x.atFile >= 0 && x.at == name {
 		return x.atFile, nil
@@ -428,13 +430,13 @@ func (x *extractor) open(name string) (int, error) {
 	return fd, nil
 }
 
-// finish sets what could not be set before: making a file in a directory
-// changes the directory's time.
+// finish sets the times of directories. They could not be set before, because making a file
+// in a directory changes the directory's time.
 func (x *extractor) finish() error {
 	for name, changed := range x.dirs {
 		parent, err := x.dir(path.Dir(name), false)
 		if err != nil {
-			continue // it went with a later layer
+			continue // a later layer has removed it
 		}
 		var st unix.Stat_t
 		base := path.Base(name)
@@ -448,8 +450,8 @@ func (x *extractor) finish() error {
 	return nil
 }
 
-// setTime sets when something was last changed: caches in images compare it.
-// A time that no file system takes is that of the epoch.
+// setTime sets the modification time, which caches in images compare. A time that not every
+// file system supports becomes the epoch.
 func setTime(dir int, base string, changed time.Time) error {
 	sec := changed.Unix()
 	if sec < 0 || sec >= 1<<33 {
@@ -462,7 +464,7 @@ func setTime(dir int, base string, changed time.Time) error {
 	return nil
 }
 
-// children are the names in a directory.
+// children returns the names in a directory.
 func children(dir int) ([]string, error) {
 	fd, err := unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -477,7 +479,7 @@ func children(dir int) ([]string, error) {
 	return names, nil
 }
 
-// removeAll removes what is under a name, if anything is, and follows nothing.
+// removeAll removes what is under a name, if there is anything, and follows no link.
 func removeAll(parent int, base string) error {
 	err := unix.Unlinkat(parent, base, 0)
 	if err == nil || errors.Is(err, unix.ENOENT) {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// archiveOf is an archive of entries "KIND NAME TARGET".
+// archiveOf returns an archive of entries "KIND NAME TARGET".
 func archiveOf(t testing.TB, entries ...string) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -33,9 +33,9 @@ func archiveOf(t testing.TB, entries ...string) []byte {
 	return b.Bytes()
 }
 
-// FuzzExtract unpacks anything, alone and as two layers. Whatever it is:
-// nothing is made or changed beside the tree, and what is in the tree are
-// files, directories and links that everybody can read, within the bounds.
+// FuzzExtract unpacks any bytes, as a plain archive and as two layers. Nothing may be made
+// or changed outside of the tree. The tree may contain only files, directories and links
+// that everybody can read, within the bounds.
 func FuzzExtract(f *testing.F) {
 	for _, entries := range [][]string{
 		{"0 a/b", "0 a/.wh.b", "0 a/.wh..wh..opq", "0 a/.wh..wh.plnk"},
@@ -63,7 +63,7 @@ func FuzzExtract(f *testing.F) {
 	} {
 		f.Add(archiveOf(f, entries...))
 	}
-	around := f.TempDir() // one for all: what leaves a tree would be seen at the next
+	around := f.TempDir() // one directory for all runs: a file that one run makes outside of its tree is seen by the next
 	beside := filepath.Join(around, "beside")
 	if err := os.WriteFile(beside, []byte("beside"), 0o600); err != nil {
 		f.Fatal(err)
@@ -126,7 +126,7 @@ func sound(t *testing.T, dir string) {
 		}
 		switch m := info.Mode(); {
 		case m == fs.ModeDir|0o755, m == 0o644, m == 0o755, m.Type() == fs.ModeSymlink:
-		case m == 0o600: // the one in which the archive broke off
+		case m == 0o600: // the file in which the archive broke off
 			n++
 		default:
 			t.Errorf("%s is %s", path, m)
@@ -138,7 +138,7 @@ func sound(t *testing.T, dir string) {
 	}
 }
 
-// tray holds blobs.
+// tray contains blobs, by name.
 type tray map[string][]byte
 
 func (b tray) open(name string) (io.ReadCloser, int64, error) {
@@ -149,8 +149,8 @@ func (b tray) open(name string) (io.ReadCloser, int64, error) {
 	return io.NopCloser(bytes.NewReader(text)), int64(len(text)), nil
 }
 
-// FuzzDescribe reads anything as the documents of an image. Documents that are
-// accepted are within the bounds and have digests in form.
+// FuzzDescribe reads any bytes as the documents of an image. Documents that are accepted
+// are within the bounds and have valid digests.
 func FuzzDescribe(f *testing.F) {
 	f.Add(`{"manifests":[{"digest":"sha256:x","size":1}]}`, `{"layers":[]}`, `{}`, "")
 	f.Add(`{"manifests":[{"mediaType":"application/vnd.oci.image.index.v1+json"}]}`, `{"layers":[{"mediaType":"application/vnd.oci.image.layer.v1.tar+gzip","digest":"sha256:0123456789012345678901234567890123456789012345678901234567890123","size":3}]}`, `{"os":"linux","config":{"Env":["A=b"],"WorkingDir":"/x"}}`, "a")
@@ -168,8 +168,8 @@ func FuzzDescribe(f *testing.F) {
 			b[name] = []byte(text)
 			return d
 		}
-		// The digests that lead from one document to the next must be right, or
-		// nothing is reached.
+		// The digests that lead from one document to the next must be right, because
+		// otherwise no document is reached.
 		var m map[string]any
 		if json.Unmarshal([]byte(man), &m) == nil && m != nil {
 			m["config"] = map[string]any{"digest": add(cfg).Digest, "size": len(cfg)}

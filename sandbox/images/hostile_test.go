@@ -16,8 +16,8 @@ import (
 	"belljar.dev/sandbox/images/imagetest"
 )
 
-// hostile are archives that want what no image may have. Each names the entry
-// that it is refused for.
+// hostile returns archives with entries that no image may have, and for each the entry that
+// is refused.
 func hostile(t testing.TB) []struct {
 	name, entry, want string
 	entries           []imagetest.Entry
@@ -74,8 +74,8 @@ func hostile(t testing.TB) []struct {
 	}
 }
 
-// A refusal names the entry, and leaves the store as it was, whichever way
-// the image came.
+// A refusal names the entry and leaves the store as it was, in whatever form the image is
+// imported.
 func TestHostile(t *testing.T) {
 	for _, tt := range hostile(t) {
 		archive := imagetest.Tar(t, tt.entries...)
@@ -114,7 +114,7 @@ func refused(t testing.TB, err error, entry, want string) {
 	}
 }
 
-// header is one entry whose content is not there.
+// header returns the header of an entry, without its content.
 func header(t testing.TB, h tar.Header) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -124,13 +124,13 @@ func header(t testing.TB, h tar.Header) []byte {
 	return b.Bytes()
 }
 
-// sparse10G is a sparse file of 10 GB that takes 2 KB of an archive, in the
-// old form of GNU tar.
+// sparse10G returns an archive with a sparse file of 10 GB, which takes 2 KB in the
+// archive, in the old form of GNU tar.
 func sparse10G(t testing.TB) []byte {
 	t.Helper()
 	h := header(t, tar.Header{Typeflag: tar.TypeReg, Name: "hole", Size: 512, Mode: 0o644, Format: tar.FormatGNU})
 	h[156] = 'S'
-	copy(h[386:], fmt.Sprintf("%011o\x00%011o\x00", 10_000_000_000-512, 512)) // the one piece that is there
+	copy(h[386:], fmt.Sprintf("%011o\x00%011o\x00", 10_000_000_000-512, 512)) // the only piece that is in the archive
 	copy(h[483:], fmt.Sprintf("%011o\x00", 10_000_000_000))
 	copy(h[148:156], "        ")
 	sum := 0
@@ -141,7 +141,7 @@ func sparse10G(t testing.TB) []byte {
 	return append(h, make([]byte, 512+1024)...)
 }
 
-// Bounds hold before anything is written, so they cost nothing.
+// Bounds are enforced before anything is written, so a bomb costs nothing.
 func TestBombs(t *testing.T) {
 	var zeros bytes.Buffer
 	z := gzip.NewWriter(&zeros)
@@ -161,7 +161,7 @@ func TestBombs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s, dir := storeOf(t, images.Config{Dir: filepath.Join(t.TempDir(), "images")}) // with the bounds of a real one
+			s, dir := storeOf(t, images.Config{Dir: filepath.Join(t.TempDir(), "images")}) // with the default bounds
 			before := picture(t, dir)
 			_, err := s.Import(t.Context(), "bomb", images.Source{Reader: bytes.NewReader(tt.archive)})
 			refused(t, err, tt.entry, tt.want)
@@ -172,7 +172,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// A million entries are refused at the first that is too many.
+// A million entries are refused at the first entry that is too many.
 func TestMillionEntries(t *testing.T) {
 	s, _ := storeOf(t, images.Config{Dir: filepath.Join(t.TempDir(), "images"), Entries: 1000})
 	r, w := newPipe(t)
@@ -199,7 +199,7 @@ func newPipe(t testing.TB) (r, w *os.File) {
 	return r, w
 }
 
-// A layout whose blobs are not what their digests say is refused.
+// A layout is refused if its blobs do not match their digests.
 func TestForged(t *testing.T) {
 	layer := imagetest.Tar(t, imagetest.File("a", "x", 0o644))
 	blobs := func(dir string) []string {
@@ -241,7 +241,7 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// A layout cannot make the importer read what is outside of it, nor wait.
+// A layout cannot make the importer read what is outside of it, or wait.
 func TestLayoutLeadsOut(t *testing.T) {
 	for kind, plant := range map[string]func(name string) error{
 		"link": func(name string) error { return os.Symlink("/etc/passwd", name) },

@@ -17,19 +17,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Report says what became of an import.
+// Report is the result of an import.
 type Report struct {
 	Image
-	Known    bool   `json:"known"`              // it was unpacked before
-	Replaced string `json:"replaced,omitempty"` // the digest that the name stood for
+	Known    bool   `json:"known"`              // whether it was unpacked before
+	Replaced string `json:"replaced,omitempty"` // the digest that the name stood for before
 }
 
 // importer is one import.
 type importer struct {
 	store *Store
-	tmp   string // its own directory below tmp/, removed at its end
+	tmp   string // directory of this import below tmp/, removed at its end
 	x     *extractor
-	known bool // the store has its tree: nothing was unpacked
+	known bool // whether the store has its tree, so that nothing was unpacked
 }
 
 // Import unpacks an image and gives it a name. An image that had this name loses it. Import waits
@@ -173,7 +173,7 @@ func (i *importer) readPlain(ctx context.Context, r io.Reader, s *stream) (Image
 	return i.finish(&plan{digest: s.out.digest()})
 }
 
-// readLayers unpacks an image of layers, unless its tree is there.
+// readLayers unpacks an image of layers, unless the store has its tree.
 func (i *importer) readLayers(ctx context.Context, b blobs, ref string) (Image, error) {
 	p, err := describe(ctx, b, ref)
 	if err != nil {
@@ -245,7 +245,7 @@ func (i *importer) finish(p *plan) (Image, error) {
 	}, nil
 }
 
-// commit puts a tree in its place, unless one is there, and gives it its name.
+// commit puts a tree in its place, unless the store has one there, and gives it its name.
 func (s *Store) commit(ctx context.Context, name string, img Image, tree string) (Report, error) {
 	dir, err := digestDir(img.Digest)
 	if err != nil {
@@ -275,7 +275,8 @@ func (s *Store) commit(ctx context.Context, name string, img Image, tree string)
 	if old, err := s.digest(name); err == nil && old != img.Digest {
 		r.Replaced = old
 	}
-	// Written beside and renamed, so that no reader finds half a digest.
+	// The file is written under another name and renamed, so that no reader finds half a
+	// digest.
 	part := s.path(namesDir, "."+nameFile(name))
 	err = writeDurable(part, []byte(img.Digest+"\n"))
 	if err == nil {

@@ -17,12 +17,12 @@ import (
 const (
 	maxDocument = 4 << 20 // bytes of an index, a manifest or a configuration
 	maxLayers   = 256
-	maxNesting  = 4 // of indexes
+	maxNesting  = 4 // depth of nested indexes
 	maxListed   = 4096
 )
 
-// blobs are the files of an image that is not unpacked, by their names. The result of
-// open must be closed.
+// blobs are the files of an image that is not unpacked, by their names. The caller must
+// close the file that open returns.
 type blobs interface {
 	open(name string) (file io.ReadCloser, size int64, err error)
 }
@@ -74,14 +74,14 @@ type dockerArchive struct {
 type plan struct {
 	digest  string
 	layers  []part
-	diffs   []string // digest of each layer without its compression
+	diffs   []string // digests of the layers without their compression
 	runtime Runtime
 }
 
 // part is one layer.
 type part struct {
-	file   string // in blobs
-	digest string // empty where only the uncompressed form has one
+	file   string // name of the file in blobs
+	digest string // digest of the file; empty if only the uncompressed layer has a digest
 	size   int64
 }
 
@@ -89,7 +89,7 @@ func isIndex(mediaType string) bool {
 	return mediaType == "application/vnd.oci.image.index.v1+json" || mediaType == "application/vnd.docker.distribution.manifest.list.v2+json"
 }
 
-// layer types, without what they are compressed by.
+// isLayer reports whether a media type is that of a layer, with any compression.
 func isLayer(mediaType string) bool {
 	switch mediaType {
 	case "application/vnd.docker.image.rootfs.diff.tar.gzip", "application/vnd.docker.image.rootfs.diff.tar", "application/vnd.docker.image.rootfs.diff.tar.zstd":
@@ -99,8 +99,8 @@ func isLayer(mediaType string) bool {
 	return base == "application/vnd.oci.image.layer.v1.tar" || base == "application/vnd.oci.image.layer.nondistributable.v1.tar"
 }
 
-// describe reads an image's documents: of an OCI layout, or else of what
-// docker saved. ref chooses one of several images.
+// describe reads an image's documents: those of an OCI layout, or otherwise those of
+// `docker save`. ref chooses one of several images.
 func describe(ctx context.Context, b blobs, ref string) (*plan, error) {
 	text, err := document(ctx, b, descriptor{Size: -1}, "index.json")
 	if err == nil {
@@ -121,7 +121,7 @@ func describe(ctx context.Context, b blobs, ref string) (*plan, error) {
 	return fromDocker(ctx, b, text, ref)
 }
 
-// blobName is where a layout keeps what has a digest.
+// blobName returns the name of the file in which a layout keeps the blob with a digest.
 func blobName(digest string) (string, error) {
 	dir, err := digestDir(digest)
 	if err != nil {
@@ -130,7 +130,7 @@ func blobName(digest string) (string, error) {
 	return "blobs/" + strings.Replace(dir, "-", "/", 1), nil
 }
 
-// blob is a small document, whole, of the size and digest it must have.
+// blob returns the text of a small document, and checks its size and digest.
 func blob(ctx context.Context, b blobs, d descriptor) ([]byte, error) {
 	name, err := blobName(d.Digest)
 	if err != nil {
@@ -161,7 +161,7 @@ func document(ctx context.Context, b blobs, d descriptor, name string) ([]byte, 
 	return text, nil
 }
 
-// choose finds the one manifest of an index that is meant.
+// choose returns the one manifest of an index that ref means.
 func choose(ctx context.Context, b blobs, idx index, ref string, depth int) (descriptor, error) {
 	if depth > maxNesting || len(idx.Manifests) > maxListed {
 		return descriptor{}, fmt.Errorf("over %d indexes in each other, or over %d images", maxNesting, maxListed)
@@ -204,7 +204,7 @@ func choose(ctx context.Context, b blobs, idx index, ref string, depth int) (des
 	return choose(ctx, b, inner, ref, depth+1)
 }
 
-// fromManifest is the plan of a manifest.
+// fromManifest returns the plan for a manifest.
 func fromManifest(ctx context.Context, b blobs, d descriptor) (*plan, error) {
 	text, err := blob(ctx, b, d)
 	if err != nil {
@@ -231,8 +231,8 @@ func fromManifest(ctx context.Context, b blobs, d descriptor) (*plan, error) {
 	return p, p.configure(text)
 }
 
-// fromDocker is the plan of what docker saved: its layers have no digests of
-// their own but those of the configuration.
+// fromDocker returns the plan for an image of `docker save`. Only its configuration has
+// digests of the layers.
 func fromDocker(ctx context.Context, b blobs, text []byte, ref string) (*plan, error) {
 	var all []dockerArchive
 	if err := json.Unmarshal(text, &all); err != nil {
@@ -261,14 +261,14 @@ func fromDocker(ctx context.Context, b blobs, text []byte, ref string) (*plan, e
 	if len(p.diffs) == 0 && len(p.layers) > 0 {
 		return nil, errors.New("configuration: it names no digests of the layers")
 	}
-	// The name is the digest, or ends in it before ".json".
+	// The name of the configuration is its digest, or ends in it before ".json".
 	if want := strings.TrimSuffix(fits[0].Config[strings.LastIndex(fits[0].Config, "/")+1:], ".json"); "sha256:"+want != p.digest {
 		return nil, fmt.Errorf("configuration %.100q: its digest is %s, and its name states another", fits[0].Config, p.digest)
 	}
 	return p, nil
 }
 
-// configure takes over an image's configuration.
+// configure copies an image's configuration into the plan.
 func (p *plan) configure(text []byte) error {
 	var c config
 	if err := json.Unmarshal(text, &c); err != nil {

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errBusy is that somebody else holds a lock.
+// errBusy is returned if a lock is held elsewhere.
 var errBusy = errors.New("it is locked")
 
-// flock takes a lock on an open file, or is errBusy. unlock gives it back, and so does
-// the end of the process (flock(2)).
+// flock takes a lock on an open file, or returns errBusy. unlock releases the lock, and so
+// does the end of the process (flock(2)).
 func flock(f *os.File, how int) error {
 	for {
 		switch err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); {
@@ -30,7 +30,7 @@ func flock(f *os.File, how int) error {
 	}
 }
 
-// unlock gives a lock back and closes the file. Closing alone would give it back late: a
+// unlock releases a lock and closes the file. Closing alone would release the lock late: a
 // program that another goroutine starts has a copy of the descriptor until its execve.
 func unlock(f *os.File) error {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_UN); err != nil && !errors.Is(err, unix.EBADF) {
@@ -39,7 +39,7 @@ func unlock(f *os.File) error {
 	return f.Close()
 }
 
-// tryLock takes the lock of that name, or is errBusy.
+// tryLock takes the lock of that name, or returns errBusy.
 func tryLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -52,11 +52,11 @@ func tryLock(path string) (*os.File, error) {
 	return f, nil
 }
 
-// lockPause is between two tries: a call that waits in the kernel could not be
-// ended.
+// lockPause is the time between two attempts: a call that waits in the kernel could not be
+// cancelled.
 const lockPause = 20 * time.Millisecond
 
-// lock waits for the lock of that name, as long as ctx lasts.
+// lock waits for the lock of that name, until ctx ends.
 func lock(ctx context.Context, path string) (*os.File, error) {
 	for {
 		f, err := tryLock(path)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A lock that was given back is free at once, also while programs start: each has a copy
+// A lock that was released is free immediately, even while programs start: each has a copy
 // of all descriptors from its fork to its execve.
 func TestLockIsFreeWhileProgramsStart(t *testing.T) {
 	dir := t.TempDir()

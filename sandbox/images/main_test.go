@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// store is an empty store with small bounds.
+// store returns an empty store with small bounds, and its directory.
 func store(t testing.TB) (*images.Store, string) {
 	t.Helper()
 	return storeOf(t, images.Config{Dir: filepath.Join(t.TempDir(), "images"), Bytes: 1 << 20, Entries: 200})
@@ -30,8 +30,8 @@ func storeOf(t testing.TB, cfg images.Config) (*images.Store, string) {
 	return s, cfg.Dir
 }
 
-// picture is all that is below a directory, a line an entry: what it is and,
-// of files, what is in it.
+// picture describes everything below a directory, one line for each entry: its type and,
+// for a file, its content.
 func picture(t testing.TB, dir string) string {
 	t.Helper()
 	var b strings.Builder
@@ -62,7 +62,7 @@ func picture(t testing.TB, dir string) string {
 		}
 		mode := info.Mode()
 		if mode&fs.ModeSymlink != 0 {
-			mode = fs.ModeSymlink // their bits mean nothing
+			mode = fs.ModeSymlink // the mode bits of links mean nothing
 		}
 		fmt.Fprintf(&b, "%s %s%s\n", mode, rel, text)
 		return nil

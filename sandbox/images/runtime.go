@@ -6,22 +6,21 @@ import (
 	"strings"
 )
 
-// Runtime is what an image says about the programs in it, as far as a box
-// honours it. How a container would be started is not: a box runs what it is
-// asked to.
+// Runtime is what an image says about the programs in it, as far as a box uses it. How a
+// container would be started is not used: a box runs what its caller asks for.
 type Runtime struct {
 	Env  []string `json:"env,omitempty"`  // "NAME=value"
-	User string   `json:"user,omitempty"` // whom its maker had in mind; a box has one user
-	Dir  string   `json:"dir,omitempty"`  // where commands start, absolute
+	User string   `json:"user,omitempty"` // the user that its maker intended; a box has one user
+	Dir  string   `json:"dir,omitempty"`  // working directory of commands, absolute
 }
 
-// Bounds of what an image says.
+// Bounds of the environment of an image.
 const (
 	maxEnv      = 256
 	maxEnvBytes = 64 << 10
 )
 
-// check refuses what no program can be given, and brings Dir into one form.
+// check refuses values that cannot be passed to a program, and brings Dir into one form.
 func (r *Runtime) check() error {
 	total := 0
 	for _, e := range r.Env {

@@ -31,7 +31,7 @@ type Source struct {
 // layoutDir is an OCI image layout in a directory.
 type layoutDir struct{ root *os.Root }
 
-// open opens a file without ever waiting for it, which a pipe would make us do.
+// open opens a file. It never waits, not even for the writer of a pipe.
 func (l layoutDir) open(name string) (io.ReadCloser, int64, error) {
 	f, err := l.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -64,9 +64,9 @@ func (l layoutTar) open(name string) (io.ReadCloser, int64, error) {
 	return io.NopCloser(io.NewSectionReader(l.file, s.at, s.size)), s.size, nil
 }
 
-// packed reports whether an archive holds an image, and not a file system, by
-// its first entry that is not its root: image layouts have few names at their
-// top, and none of them belongs into a root file system.
+// packed reports whether an archive contains an image, and not a file system, by its first
+// entry that is not its root: the top of an image layout has few names, and none of them
+// belongs in a root file system.
 func packed(r *bufio.Reader) (bool, error) {
 	head, err := r.Peek(r.Size())
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -95,7 +95,7 @@ func packed(r *bufio.Reader) (bool, error) {
 // archive to where it can be read at any place.
 func indexTar(ctx context.Context, r io.Reader, to *os.File) (layoutTar, error) {
 	l := layoutTar{file: to, files: map[string]span{}}
-	at := newMeter(ctx, io.TeeReader(r, to)) // archive/tar reads no further than it has to
+	at := newMeter(ctx, io.TeeReader(r, to)) // archive/tar reads no further than necessary
 	archive := tar.NewReader(at)
 	last := ""
 	for {
@@ -124,8 +124,8 @@ func indexTar(ctx context.Context, r io.Reader, to *os.File) (layoutTar, error) 
 	}
 }
 
-// sparse refuses a file that the archive does not hold in one piece. It reads
-// it to the end.
+// sparse refuses a file that is not in one piece in the archive. It reads the file to its
+// end.
 func sparse(archive *tar.Reader, h *tar.Header, at *meter) error {
 	before := at.n
 	if _, err := io.Copy(io.Discard, archive); err != nil {

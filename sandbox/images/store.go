@@ -39,20 +39,20 @@ import (
 	"time"
 )
 
-// Errors that callers tell apart.
+// Errors that callers distinguish.
 var (
-	// ErrUnknown is that no image has the name.
+	// ErrUnknown is returned if no image has the name.
 	ErrUnknown = errors.New("no such image")
-	// ErrInUse is that a box still uses the image.
+	// ErrInUse is returned if a box still uses the image.
 	ErrInUse = errors.New("a box uses it")
 )
 
-// Config is where a Store is and what an image may hold. The bounds default to
-// 8 GiB and 500,000 entries.
+// Config is where a Store is and what an image may contain. The bounds default to 8 GiB and
+// 500,000 entries.
 type Config struct {
-	Dir     string // made if need be, for the caller's eyes only
-	Bytes   int64  // of all files of an image, as they are unpacked
-	Entries int    // of all layers of an image together
+	Dir     string // made if it does not exist; only the caller's user may read it
+	Bytes   int64  // bytes of all files of an image, unpacked
+	Entries int    // entries of all layers of an image together
 }
 
 // Store is a directory of images. Its methods are safe for concurrent use,
@@ -61,22 +61,24 @@ type Store struct {
 	cfg Config
 }
 
-// Image is what a store knows of an image.
+// Image is what a store knows about an image.
 type Image struct {
-	Name    string    `json:"name"`
-	Digest  string    `json:"digest"`  // "sha256:HEX": of the manifest, of docker's configuration, or of a plain archive without its compression
-	Bytes   int64     `json:"bytes"`   // of all files that were unpacked
-	Entries int       `json:"entries"` // of all layers
-	Created time.Time `json:"created"` // when it was unpacked
+	Name string `json:"name"`
+	// "sha256:HEX": digest of the manifest, of docker's configuration, or of a plain
+	// archive without its compression
+	Digest  string    `json:"digest"`
+	Bytes   int64     `json:"bytes"`   // bytes of all files that were unpacked
+	Entries int       `json:"entries"` // number of entries in all layers
+	Created time.Time `json:"created"` // time when it was unpacked
 	Runtime Runtime   `json:"runtime"`
 	Dropped Dropped   `json:"dropped"`
 }
 
-// Dropped counts what of an image was left out while it was unpacked.
+// Dropped counts what was left out of an image while it was unpacked.
 type Dropped struct {
-	Devices int `json:"devices"` // devices, and all else below /dev, because a box has its own /dev
+	Devices int `json:"devices"` // devices, and everything else below /dev, because a box has its own /dev
 	Setuid  int `json:"setuid"`  // files that lost a setuid or setgid bit
-	Xattrs  int `json:"xattrs"`  // extended attributes, file capabilities among them
+	Xattrs  int `json:"xattrs"`  // extended attributes, including file capabilities
 }
 
 const (
@@ -88,13 +90,13 @@ const (
 	rootName   = "root"
 	recordName = "image.json"
 
-	maxRecord = 1 << 20 // bytes of a record of ours
-	maxImages = 4096    // names that are listed
+	maxRecord = 1 << 20 // bytes of a record of the store
+	maxImages = 4096    // number of names that are listed
 	maxNameOf = 200     // bytes of a name
 )
 
-// Open opens the store in cfg.Dir and removes what imports that were killed
-// have left there. A Store holds nothing that would need to be closed.
+// Open opens the store in cfg.Dir and removes what imports that were killed have left
+// there. A Store need not be closed.
 func Open(cfg Config) (*Store, error) {
 	if cfg.Bytes == 0 {
 		cfg.Bytes = 8 << 30
@@ -118,7 +120,7 @@ func Open(cfg Config) (*Store, error) {
 	if st, ok := info.Sys().(*syscall.Stat_t); !ok || !info.IsDir() || int(st.Uid) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("open image store %s: it must be a directory of yours that is closed to others (mode 0700)", cfg.Dir)
 	}
-	if l, err := tryLock(s.path(importLock)); err == nil { // else somebody imports, and cleaned up first
+	if l, err := tryLock(s.path(importLock)); err == nil { // otherwise an import runs, which has cleaned up before
 		defer l.Close()
 		if err := s.sweep(); err != nil {
 			return nil, err
@@ -131,7 +133,7 @@ func (s *Store) path(elem ...string) string {
 	return filepath.Join(append([]string{s.cfg.Dir}, elem...)...)
 }
 
-// sweep empties tmp. The import lock is held.
+// sweep empties tmp. The caller holds the import lock.
 func (s *Store) sweep() error {
 	left, err := os.ReadDir(s.path(tmpDir))
 	if err != nil {
@@ -145,12 +147,12 @@ func (s *Store) sweep() error {
 	return nil
 }
 
-// nameForm is the form of names, the one that policies take as fs.image.
+// nameForm is the form of the names of images. Policies use the same form for fs.image.
 var nameForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-z0-9]+(?:[._/-][a-z0-9]+)*(?::[A-Za-z0-9_][A-Za-z0-9._-]*)?$`)
 })
 
-// CheckName says what is wrong with a name of an image.
+// CheckName returns what is wrong with a name of an image.
 func CheckName(name string) error {
 	if len(name) > maxNameOf || !nameForm().MatchString(name) {
 		return fmt.Errorf("image name %.80q: a name is up to %d small letters and digits, with single dots, dashes, slashes and underscores between them and perhaps a tag, as in debian or tools/go:1.26", name, maxNameOf)
@@ -158,10 +160,10 @@ func CheckName(name string) error {
 	return nil
 }
 
-// nameFile is the file that a name is kept in; no name has an "@".
+// nameFile returns the file that a name is kept in; no name contains an "@".
 func nameFile(name string) string { return strings.ReplaceAll(name, "/", "@") }
 
-// digestDir is the directory of trees that a digest stands for.
+// digestDir returns the directory of trees for a digest.
 func digestDir(digest string) (string, error) {
 	hash, ok := strings.CutPrefix(digest, "sha256:")
 	if b, err := hex.DecodeString(hash); !ok || err != nil || len(b) != sha256.Size || strings.ToLower(hash) != hash {
@@ -170,7 +172,7 @@ func digestDir(digest string) (string, error) {
 	return "sha256-" + hash, nil
 }
 
-// Get is the image of that name, or an error that is ErrUnknown.
+// Get returns the image of that name. The error wraps ErrUnknown if no image has the name.
 func (s *Store) Get(name string) (Image, error) {
 	if err := CheckName(name); err != nil {
 		return Image{}, fmt.Errorf("%w: %w", err, ErrUnknown)
@@ -184,7 +186,7 @@ func (s *Store) Get(name string) (Image, error) {
 	return img, err
 }
 
-// digest is what a name stands for.
+// digest returns the digest that a name stands for.
 func (s *Store) digest(name string) (string, error) {
 	text, err := readSmall(s.path(namesDir, nameFile(name)))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -196,7 +198,7 @@ func (s *Store) digest(name string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// record is what is known of a tree.
+// record returns what is known about a tree.
 func (s *Store) record(digest string) (Image, error) {
 	dir, err := digestDir(digest)
 	if err != nil {
@@ -213,7 +215,7 @@ func (s *Store) record(digest string) (Image, error) {
 	return img, nil
 }
 
-// readSmall is a file of ours.
+// readSmall reads a small file of the store.
 func readSmall(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -223,7 +225,7 @@ func readSmall(path string) ([]byte, error) {
 	return readBounded(f, maxRecord)
 }
 
-// readBounded is all of r, or an error where that is more than limit bytes.
+// readBounded reads all of r, and fails if that is more than limit bytes.
 func readBounded(r io.Reader, limit int64) ([]byte, error) {
 	var b strings.Builder
 	n, err := io.Copy(&b, io.LimitReader(r, limit+1))
@@ -233,7 +235,7 @@ func readBounded(r io.Reader, limit int64) ([]byte, error) {
 	return []byte(b.String()), err
 }
 
-// List is all images, by name.
+// List returns all images, in the order of their names.
 func (s *Store) List() ([]Image, error) {
 	names, err := s.names()
 	if err != nil {
@@ -260,7 +262,7 @@ func (s *Store) names() ([]string, error) {
 	}
 	names := make([]string, 0, len(entries))
 	for _, e := range entries {
-		// A half written one begins with a dot.
+		// A name that is half written begins with a dot.
 		if name := strings.ReplaceAll(e.Name(), "@", "/"); CheckName(name) == nil {
 			names = append(names, name)
 		}
@@ -271,8 +273,8 @@ func (s *Store) names() ([]string, error) {
 	return names, nil
 }
 
-// Remove removes a name, and its tree if the tree has no other name. The
-// error is ErrUnknown, or ErrInUse where a box uses the tree.
+// Remove removes a name, and its tree if the tree has no other name. The error is
+// ErrUnknown, or ErrInUse if a box uses the tree.
 func (s *Store) Remove(ctx context.Context, name string) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -298,7 +300,7 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 	}
 	dir, err := digestDir(digest)
 	if err != nil || users[digest] > 1 {
-		return drop() // a name for nothing may go as well
+		return drop() // the tree has other names, or the digest is not valid
 	}
 	t, err := s.lockTree(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -314,7 +316,7 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 	return s.discard(dir)
 }
 
-// users is how many names stand for each digest. The lock is held.
+// users returns how many names stand for each digest. The caller holds the lock.
 func (s *Store) users() (map[string]int, error) {
 	names, err := s.names()
 	if err != nil {
@@ -331,8 +333,8 @@ func (s *Store) users() (map[string]int, error) {
 	return users, nil
 }
 
-// lockTree makes sure that nobody uses a tree, and that nobody begins to while
-// the file is open.
+// lockTree makes sure that nobody uses a tree, and that nobody begins to use it while the
+// file is open.
 func (s *Store) lockTree(dir string) (*os.File, error) {
 	f, err := os.Open(s.path(treesDir, dir))
 	if err != nil {
@@ -348,12 +350,12 @@ func (s *Store) lockTree(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// discard removes a tree that is locked: first out of the way in one step, so
-// that no half of it is ever found where it was. The lock is held. A
-// sweep may remove it at the same time.
+// discard removes a locked tree. It first moves the tree away in one step, so that no half
+// of it is ever found in its place. The caller holds the lock. A sweep may remove the tree
+// at the same time.
 func (s *Store) discard(dir string) error {
 	away := s.path(tmpDir, "remove-"+dir)
-	err := os.RemoveAll(away) // what a kill may have left there
+	err := os.RemoveAll(away) // a killed process may have left something there
 	if err == nil {
 		err = os.Rename(s.path(treesDir, dir), away)
 	}
@@ -396,7 +398,7 @@ func (s *Store) Prune(ctx context.Context) ([]Image, error) {
 			return gone, fmt.Errorf("prune images: %w", err)
 		}
 		img, err := s.record(digest)
-		if err != nil { // it is in nobody's way, but it is nothing
+		if err != nil { // the tree has no readable record, so only its digest is known
 			img = Image{Digest: digest}
 		}
 		err = s.discard(e.Name())

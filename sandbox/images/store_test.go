@@ -21,7 +21,7 @@ import (
 
 func mkfifo(name string) error { return syscall.Mkfifo(name, 0o600) }
 
-// imported imports and fails the test where that fails.
+// imported imports an image, and fails the test if that fails.
 func imported(t testing.TB, s *images.Store, name string, src images.Source) images.Report {
 	t.Helper()
 	r, err := s.Import(t.Context(), name, src)
@@ -31,7 +31,7 @@ func imported(t testing.TB, s *images.Store, name string, src images.Source) ima
 	return r
 }
 
-// treeOf is what was unpacked for a name.
+// treeOf returns a picture of what was unpacked for a name.
 func treeOf(t testing.TB, s *images.Store, name string) string {
 	t.Helper()
 	tree, err := s.Use(name)
@@ -42,7 +42,7 @@ func treeOf(t testing.TB, s *images.Store, name string) string {
 	return picture(t, tree.Root)
 }
 
-// Layers lie one over the other; markers speak of lower layers only.
+// Layers are laid over one another; markers apply to lower layers only.
 func TestLayers(t *testing.T) {
 	file, dir, link, hard := imagetest.File, imagetest.Dir, imagetest.Link, imagetest.Hard
 	base := imagetest.Tar(t,
@@ -52,12 +52,12 @@ func TestLayers(t *testing.T) {
 		file("becomes/dir", "", 0o644), file("file", "f", 0o644), link("abs", "/etc/passwd"), link("chain", "abs"),
 		file(".wh.nothing", "", 0o644))
 	top := imagetest.Tar(t,
-		file("bin/sh", "new", 0o755),                               // its other name keeps what it was
-		file(".wh.gone", "", 0o644), file("kept/.wh.a", "", 0o644), // and what is not there may be hidden too
+		file("bin/sh", "new", 0o755),                               // the other name of the file keeps the old content
+		file(".wh.gone", "", 0o644), file("kept/.wh.a", "", 0o644), // both hide entries of the lower layer
 		file("opaque/sub/high", "h", 0o644), file("opaque/.wh..wh..opq", "", 0o644), file("opaque/high", "h", 0o644),
-		dir("lib"), file("lib/x", "x", 0o644), // a directory takes the place of a link
+		dir("lib"), file("lib/x", "x", 0o644), // a directory replaces a link
 		file("becomes", "a file now", 0o644), dir("file"), file("nowhere/.wh.x", "", 0o644),
-		file("gone2/x", "x", 0o644), file(".wh.gone2", "", 0o644), // of its own layer: stays
+		file("gone2/x", "x", 0o644), file(".wh.gone2", "", 0o644), // made by the same layer, so it stays
 		file(".wh..wh.plnk", "", 0o644))
 	s, _ := store(t)
 	r := imported(t, s, "two", images.Source{Path: imagetest.Layout(t, imagetest.Runtime{}, base, top)})
@@ -88,7 +88,7 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// The same image comes to the same tree, whichever way it came.
+// The same image gives the same tree, in whatever form it is imported.
 func TestSources(t *testing.T) {
 	root := imagetest.Tar(t, imagetest.Dir("./"), imagetest.File("./etc/motd", "hello", 0o644))
 	layout := imagetest.Layout(t, imagetest.Runtime{Env: []string{"A=b"}}, root)
@@ -235,7 +235,7 @@ func TestNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	imported(t, s, "b/c:1", two) // nobody stands for the first tree now
+	imported(t, s, "b/c:1", two) // no name stands for the first tree now
 	if gone, err := s.Prune(t.Context()); err != nil || len(gone) != 0 {
 		t.Errorf("pruned %v, %v while it is used", gone, err)
 	}
@@ -265,8 +265,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// The files that a killed import left are gone at the next Open, and not
-// while another import is at work.
+// The files that a killed import left are removed by the next Open, but not while another
+// import runs.
 func TestLeftovers(t *testing.T) {
 	s, dir := store(t)
 	imported(t, s, "a", images.Source{Path: file(t, imagetest.Tar(t, imagetest.Dir("a")))})

@@ -23,8 +23,8 @@ const (
 	maxRatio  = 500
 	ratioFrom = 64 << 20
 
-	// maxWindow bounds what a zstd decoder keeps in memory; it is what zstd(1)
-	// takes without --long.
+	// maxWindow bounds what a zstd decoder keeps in memory; it is what zstd(1) accepts
+	// without --long.
 	maxWindow = 128 << 20
 )
 
@@ -56,12 +56,12 @@ func (m *meter) digest() string { return "sha256:" + hex.EncodeToString(m.hash.S
 // concurrent use; it must be closed.
 type stream struct {
 	in, out *meter
-	most    int64 // bytes that may come out
+	most    int64 // bytes that may come out at most
 	closer  func()
 }
 
-// openStream finds out how r is compressed, by its first bytes. At most so
-// many bytes come out of it.
+// openStream returns r without its compression, which it recognizes by the first bytes. At
+// most most bytes may come out of it.
 func openStream(ctx context.Context, r io.Reader, most int64) (*stream, error) {
 	s := &stream{in: newMeter(ctx, r), most: most, closer: func() {}}
 	b := bufio.NewReaderSize(s.in, 64<<10)
@@ -104,12 +104,12 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// drain reads to the end, so that all of it is hashed.
+// drain reads to the end, so that all bytes are hashed.
 func (s *stream) drain() error {
 	if _, err := io.Copy(io.Discard, s); err != nil {
 		return fmt.Errorf("read to the end: %w", err)
 	}
-	// Bytes behind the compressed form are part of the blob as well.
+	// Bytes after the compressed data are part of the blob as well.
 	if _, err := io.Copy(io.Discard, s.in); err != nil {
 		return fmt.Errorf("read to the end: %w", err)
 	}

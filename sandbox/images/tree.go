@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Tree is an image in use: as long as it is open, nobody removes it.
+// Tree is an image in use: while it is open, nobody can remove the image.
 type Tree struct {
 	Image
 	// Root is the directory of the unpacked file system. Nothing in it may be
@@ -18,14 +18,13 @@ type Tree struct {
 	// links lead wherever the image's maker wanted.
 	Root string
 
-	dir *os.File // holds the lock
+	dir *os.File // the directory, which holds the lock
 }
 
 // Use opens the image of that name for a box. The error is ErrUnknown if no image
 // has that name. The caller must Close the Tree.
 func (s *Store) Use(name string) (*Tree, error) {
-	// An entry that is removed or replaced between two steps is looked for once
-	// more.
+	// If an entry is removed or replaced between two steps, it is looked for again.
 	for range 8 {
 		img, err := s.Get(name)
 		if err != nil {
@@ -61,7 +60,7 @@ func same(f *os.File, path string) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-// Close lets go of the tree. Twice is fine.
+// Close releases the tree. It may be called twice.
 func (t *Tree) Close() error {
 	if err := unlock(t.dir); err != nil && !errors.Is(err, fs.ErrClosed) {
 		return fmt.Errorf("close image: %w", err)
@@ -81,7 +80,7 @@ func (t *Tree) Runs(path string) bool {
 	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Mode&0o111 != 0
 }
 
-// statIn is what a path is for somebody whose root is the directory.
+// statIn returns what a path leads to for a process whose root is the directory.
 func statIn(root int, path string) (unix.Stat_t, error) {
 	var st unix.Stat_t
 	fd, err := unix.Openat2(root, path, &unix.OpenHow{

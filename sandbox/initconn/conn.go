@@ -14,28 +14,28 @@ import (
 	"belljar.dev/sandbox/rawsys"
 )
 
-// Conn is the supervisor's end of the connection to an init. It is a socket that
-// keeps the boundaries of messages.
+// Conn is the supervisor's end of the connection to an init. It is a socket that keeps the
+// boundaries of messages.
 //
-// One goroutine runs Listen all the time. Another one that waits for an answer may
-// take the turn and receive instead: see Strategy. Receive is for the time before
+// One goroutine runs Listen all the time. Another goroutine that waits for an answer may
+// take the turn and receive in its place: see Strategy. Receive is for the time before
 // Listen is called. All other methods are safe for concurrent use.
 type Conn struct {
 	steady *rawsys.Readiness // wakes Listen
 	direct *rawsys.Readiness // wakes Receive and Hear
 	timer  int               // timerfd_create(2), added to direct
 
-	turn sync.Mutex // held to receive a message, until it is dealt with
-	text []byte     // of the last message; guarded by turn
+	turn sync.Mutex // held to receive a message, until the message is dealt with
+	text []byte     // text of the last message; guarded by turn
 
-	mu     sync.RWMutex // held for writing to close
+	mu     sync.RWMutex // locked for writing to close the socket
 	socket int          // -1 once closed
 	failed error        // why it was closed, or nil
-	sendMu sync.Mutex   // one message at a time
+	sendMu sync.Mutex   // held to send one message at a time
 }
 
-// Handler deals with a message of the init and the descriptors that came with it, which
-// it owns. The text is valid until it returns. Its error ends the connection.
+// Handler deals with a message of the init and the descriptors that came with it, which the
+// Handler owns. The text is valid until the Handler returns. Its error ends the connection.
 type Handler func(text []byte, files []int) error
 
 // Pair makes a connection. Both ends belong to the caller; theirs is for the init.
@@ -51,8 +51,8 @@ func Pair() (c *Conn, theirs *os.File, err error) {
 	return c, os.NewFile(uintptr(fds[1]), "init"), nil
 }
 
-// Of makes a connection of a socket. The connection owns the socket; Of closes it on
-// an error.
+// Of makes a connection from a socket. The connection owns the socket; Of closes it on an
+// error.
 func Of(socket int) (_ *Conn, err error) {
 	c := &Conn{socket: socket, timer: -1, text: make([]byte, boxinit.MaxReply+1)}
 	if c.steady, err = rawsys.NewReadiness(socket); err == nil {
@@ -133,7 +133,7 @@ func (c *Conn) Listen(deal Handler) error {
 		var err error
 		waited := c.steady.Wait(func() bool {
 			if !c.turn.TryLock() {
-				return false // endTurn wakes it
+				return false // endTurn wakes Listen
 			}
 			if text, files, err = c.next(); errors.Is(err, unix.EAGAIN) {
 				c.turn.Unlock()
@@ -154,18 +154,19 @@ func (c *Conn) Listen(deal Handler) error {
 	}
 }
 
-// takeTurn reports whether the caller may receive now, until endTurn.
+// takeTurn takes the turn if it is free, and reports whether it was. The caller may receive
+// until endTurn.
 func (c *Conn) takeTurn() bool {
 	if !c.turn.TryLock() {
 		return false
 	}
-	_ = c.steady.Mask() // it fails only on a closed connection, and then receiving fails too
+	_ = c.steady.Mask() // fails only on a closed connection, on which receiving fails too
 	return true
 }
 
 // endTurn lets Listen continue.
 func (c *Conn) endTurn() {
-	c.turn.Unlock() // before it is woken, or Listen could not take the turn
+	c.turn.Unlock() // before Listen is woken, which could not take the turn otherwise
 	_ = c.steady.Unmask()
 }
 
@@ -204,7 +205,8 @@ func (c *Conn) Fail(err error) {
 	_ = c.Close()
 }
 
-// why returns the error that the connection was closed with, or else found.
+// why returns the error that the connection was closed with, or found if there is no such
+// error.
 func (c *Conn) why(found error) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

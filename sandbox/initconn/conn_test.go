@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// testConn is a connection and a function that says something at its other end.
+// testConn returns a connection, and a function that sends a number from its other end.
 func testConn(t *testing.T) (*Conn, func(number int)) {
 	t.Helper()
 	c, theirs, err := Pair()
@@ -29,7 +29,7 @@ func testConn(t *testing.T) (*Conn, func(number int)) {
 	}
 }
 
-// numbered is the number that was said.
+// numbered returns the number in a message.
 func numbered(text []byte) int { return int(binary.NativeEndian.Uint64(text)) }
 
 // The listener receives all messages while nobody has the turn, and no message is
@@ -45,7 +45,7 @@ func TestTurns(t *testing.T) {
 		})
 	}()
 	var others sync.WaitGroup
-	glimpse := func() { // takes a turn and hears nothing
+	glimpse := func() { // takes a turn and receives nothing
 		if c.takeTurn() {
 			c.endTurn()
 		}
@@ -63,7 +63,7 @@ func TestTurns(t *testing.T) {
 				t.Fatalf("message %d: %d, %v", 2*n, numbered(text), err)
 			}
 			heard <- 2 * n
-			others.Go(c.endTurn) // while the next is being said
+			others.Go(c.endTurn) // while the next message is sent
 		}
 		others.Go(glimpse)
 		say(2*n + 1)
@@ -83,7 +83,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// While somebody has the turn the listener hears nothing, however much is said.
+// While another goroutine has the turn, the listener receives nothing, however many
+// messages arrive.
 func TestTurnIsAlone(t *testing.T) {
 	c, say := testConn(t)
 	heard, listened := make(chan int, 3), make(chan error, 1)
@@ -116,10 +117,10 @@ func TestTurnIsAlone(t *testing.T) {
 	}
 }
 
-// An init can end while somebody has the turn, and that reader does not see it.
-// Then it has ended for the listener, who comes after.
+// An init can end while a goroutine has the turn that does not see the end. The listener,
+// which receives afterwards, then sees it.
 func TestHangUpInATurn(t *testing.T) {
-	for range 200 { // it depends on who is faster
+	for range 200 { // the outcome depends on who is faster
 		c, theirs, err := Pair()
 		if err != nil {
 			t.Fatal(err)
@@ -146,12 +147,13 @@ func TestHangUpInATurn(t *testing.T) {
 	}
 }
 
-// An error in somebody's turn is reported to the listener, who ends the box.
+// An error in the turn of another goroutine is reported to the listener, which ends the
+// box.
 func TestTurnFails(t *testing.T) {
 	broken := errors.New("it reports what it was not asked for")
 	for name, tt := range map[string]struct {
 		do   func(c *Conn) error
-		want error // nil for any
+		want error // nil means any error
 	}{
 		"for a reason": {func(c *Conn) error { return broken }, broken},
 		"closed":       {func(c *Conn) error { c.Close(); _, _, err := c.Receive(); return err }, nil},

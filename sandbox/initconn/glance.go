@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// glance waits by a timer of the kernel that is in the same epoll instance as the
-// socket and stderr: to set a timer of the Go runtime would wake a thread.
+// glance waits with a timer of the kernel that is in the same epoll instance as the socket
+// and stderr: setting a timer of the Go runtime would wake a thread.
 type glance struct {
 	stderr int
 }
@@ -26,9 +26,9 @@ func (g glance) hear(c *Conn, deal Handler, heard func() bool) {
 		if begun {
 			return c.direct.Other()
 		}
-		begun = true // not before Wait: it forgets what came earlier
+		begun = true // not before Wait, which forgets earlier events
 		return c.alarm(GlanceTime) != nil || c.direct.Add(g.stderr) != nil
-	}, func() { // in the turn, or it would end the next one's alarm
+	}, func() { // while it has the turn: later it would stop the timer of the next turn
 		if begun {
 			_ = c.direct.Remove(g.stderr)
 			_ = c.alarm(0)

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A glance ends with the answer, by what is written to stderr or by its time, and not
-// by the end of the pipe while somebody holds it.
+// A glance ends with the answer, with a write to stderr, or after its time. Here the pipe
+// stays open.
 func TestGlance(t *testing.T) {
 	c, say := testConn(t)
 	var p [2]int
@@ -35,7 +35,7 @@ func TestGlance(t *testing.T) {
 	}
 
 	for n := range 3 {
-		if glance(p[0]) >= 0 { // ends by its time
+		if glance(p[0]) >= 0 { // ends after its time
 			t.Errorf("heard message %d, want none", got)
 		}
 		say(n)
@@ -52,10 +52,10 @@ func TestGlance(t *testing.T) {
 	if err := c.direct.Remove(timer); err != nil {
 		t.Fatal(err)
 	}
-	for range 3 { // each notices what is already there
+	for range 3 { // each glance notices the byte that is already in the pipe
 		glance(p[0])
 	}
-	glance(-1) // cannot be looked at
+	glance(-1) // a descriptor that cannot be watched
 	if !c.takeTurn() {
 		t.Fatal("the turn is not given back")
 	}
@@ -63,7 +63,7 @@ func TestGlance(t *testing.T) {
 	c.endTurn()
 }
 
-// An init that ends during a glance has ended for the goroutine that listens.
+// If an init ends during a glance, Listen returns an error.
 func TestHangUpInAGlance(t *testing.T) {
 	c, theirs, err := Pair()
 	if err != nil {
@@ -88,8 +88,8 @@ func TestHangUpInAGlance(t *testing.T) {
 	}
 }
 
-// TestGlancesEnd: a glance ends after GlanceTime also where no message comes, and whatever others do when
-// theirs end.
+// TestGlancesEnd checks that a glance ends after GlanceTime even if no message arrives,
+// whatever other goroutines do when their glances end.
 func TestGlancesEnd(t *testing.T) {
 	c, _ := testConn(t)
 	never := func() bool { return false }

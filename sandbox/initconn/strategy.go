@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Strategy is how a goroutine that has asked the init for something learns of the
-// answer. See the package comment for when each is used, and what it saves.
+// Strategy is how a goroutine that has sent a request to the init receives the answer. See
+// the package comment for when each is used, and what it saves.
 type Strategy interface {
 	// hear returns when heard reports true, or when Listen is to receive the rest.
 	hear(c *Conn, deal Handler, heard func() bool)
@@ -16,15 +16,15 @@ type Strategy interface {
 
 // The strategies; the third is Glance.
 var (
-	// Listen leaves it to the goroutine that listens to receive the answer.
+	// Listen leaves the answer to the goroutine that listens.
 	Listen Strategy = listen{}
 	// Attend receives the answer in place of the goroutine that listens.
 	Attend Strategy = attend{}
 )
 
-// Hear receives messages by a strategy and passes them to deal, until heard reports
-// true. It may return before that: the caller then waits for what the deal of Listen
-// gives it. An error closes the connection, and Listen returns it.
+// Hear receives messages by a strategy and passes them to deal, until heard reports true.
+// It may return before that: the caller then waits for what the deal of Listen passes to
+// it. An error closes the connection, and Listen returns it.
 func (c *Conn) Hear(how Strategy, deal Handler, heard func() bool) { how.hear(c, deal, heard) }
 
 type listen struct{}
@@ -38,8 +38,8 @@ func (attend) hear(c *Conn, deal Handler, heard func() bool) {
 }
 
 // inTurn receives messages, unless another goroutine has the turn, until heard or over
-// reports true. It calls over each time that no message is there, and leave before the turn
-// ends.
+// reports true. It calls over each time that no message has arrived, and leave before the
+// turn ends.
 func (c *Conn) inTurn(deal Handler, heard, over func() bool, leave func()) {
 	if heard() || !c.takeTurn() {
 		return

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Since reports whether the kernel has a version, or a later one. One that cannot
+// Since reports whether the kernel has that version, or a later one. A version that cannot
 // be read counts as older.
 func Since(major, minor int) bool {
 	var u unix.Utsname

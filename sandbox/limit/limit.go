@@ -29,8 +29,8 @@ type Usage struct {
 	PeakMemory int64
 }
 
-// ErrTooMany is returned at once if a limit on boxes, commands or background jobs
-// is reached. Callers test for it with errors.Is.
+// ErrTooMany is returned immediately if a limit on boxes, commands or background jobs is
+// reached. Callers test for it with errors.Is.
 var ErrTooMany = errors.New("too many")
 
 // Refusal is an error of the sandbox itself: the command did not run, or not

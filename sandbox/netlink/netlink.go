@@ -25,13 +25,11 @@ const loopback = 1
 // before a send returns.
 const patience = 2 * time.Second
 
-// AllLocal brings the loopback interface up and makes every address of IPv4 the
-// namespace's own ("AnyIP": ip-route(8), type local): a connection ends there,
-// whatever it is for, and what finds no listener is refused at once. The
-// address own, of IPv4, is given to the interface: C libraries believe that a
-// host with nothing but 127.0.0.1 has no IPv4, and answer questions for such
-// addresses with none (AI_ADDRCONFIG, getaddrinfo(3)). The socket is one of
-// NETLINK_ROUTE.
+// AllLocal brings the loopback interface up and makes every IPv4 address local to the
+// namespace ("AnyIP": ip-route(8), type local): a connection to any address ends there, and
+// is refused immediately if nothing listens. The interface gets the IPv4 address own,
+// because C libraries believe that a host with nothing but 127.0.0.1 has no IPv4, and then
+// return no IPv4 addresses (AI_ADDRCONFIG, getaddrinfo(3)). sock is a NETLINK_ROUTE socket.
 func AllLocal(sock int, own netip.Addr) error {
 	link := newMessage(unix.RTM_NEWLINK, unix.NLM_F_ACK, 1, func(m *message) {
 		m.raw(unix.AF_UNSPEC, 0, 0, 0) // struct ifinfomsg: family, type
@@ -59,9 +57,10 @@ func AllLocal(sock int, own netip.Addr) error {
 	return nil
 }
 
-// Redirect sends every TCP connection that is made in the namespace, but for
-// those to itself and to the address of to, which must be one of IPv4, to that
-// port of it. The socket is one of NETLINK_NETFILTER. In the words of nft(8):
+// Redirect redirects the TCP connections that are made in the namespace to the
+// address and port of to, which must be IPv4. Connections to 127.0.0.0/8 and to
+// the address of to are not redirected. sock is a NETLINK_NETFILTER socket. In
+// the syntax of nft(8):
 //
 //	table ip belljar { chain out { type nat hook output priority dstnat
 //	    ip daddr 127.0.0.0/8 accept
@@ -113,7 +112,7 @@ func Redirect(sock int, to netip.AddrPort) error {
 	rule(destination(4), equal(door[:]...), accept)
 	rule(transport, equal(unix.IPPROTO_TCP), load(unix.NFT_REG_1, door[:]...), load(unix.NFT_REG_2, port...), dnat)
 	add(batchEnd, 0, unix.AF_UNSPEC, unix.NFNL_SUBSYS_NFTABLES, nil)
-	return do(sock, text, int(seq)-2) // a batch's borders are not answered
+	return do(sock, text, int(seq)-2) // the begin and end of a batch are not answered
 }
 
 // expression adds an expression of that kind to a rule.
@@ -122,7 +121,7 @@ func expression(m *message, kind string, body func()) {
 	m.nest(unix.NFTA_EXPR_DATA, body)
 }
 
-// destination loads so many bytes of the destination address.
+// destination loads the first size bytes of the destination address.
 func destination(size uint64) func(*message) {
 	return func(m *message) {
 		expression(m, "payload", func() {
@@ -134,7 +133,7 @@ func destination(size uint64) func(*message) {
 	}
 }
 
-// transport loads the protocol above IP.
+// transport loads the number of the protocol above IP.
 func transport(m *message) {
 	expression(m, "meta", func() {
 		m.big(unix.NFTA_META_DREG, unix.NFT_REG_1)
@@ -142,7 +141,7 @@ func transport(m *message) {
 	})
 }
 
-// equal goes on only if what was loaded is this.
+// equal continues the rule only if the bytes that were loaded are value.
 func equal(value ...byte) func(*message) {
 	return func(m *message) {
 		expression(m, "cmp", func() {
@@ -183,7 +182,7 @@ func dnat(m *message) {
 // message is a netlink message that is being written.
 type message struct{ bytes []byte }
 
-// newMessage is one message.
+// newMessage returns one message.
 func newMessage(kind, flags uint16, seq uint32, body func(*message)) []byte {
 	m := &message{make([]byte, unix.SizeofNlMsghdr, 256)}
 	body(m)
@@ -221,7 +220,7 @@ func (m *message) big(kind uint16, v uint64) {
 	m.attr(kind, func() { m.bytes = binary.BigEndian.AppendUint32(m.bytes, uint32(v)) })
 }
 
-// do sends messages and reads as many answers.
+// do sends messages and reads that many answers.
 func do(sock int, text []byte, answers int) error {
 	limit := unix.NsecToTimeval(int64(patience))
 	if err := unix.SetsockoptTimeval(sock, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
@@ -250,8 +249,8 @@ func do(sock int, text []byte, answers int) error {
 	return nil
 }
 
-// Original is where a connection that Redirect sent elsewhere was for: what
-// the socket that was accepted says (kernel: SO_ORIGINAL_DST).
+// Original returns the address to which a connection was made that Redirect has redirected.
+// conn is the accepted socket (kernel: SO_ORIGINAL_DST).
 func Original(conn int) (netip.AddrPort, error) {
 	const originalDestination = 80 // include/uapi/linux/netfilter_ipv4.h
 	// A struct sockaddr_in is shorter than the struct that this call reads, and

@@ -15,7 +15,7 @@ import (
 	"belljar.dev/sandbox/netlink"
 )
 
-// namespace runs f on a thread in a new network namespace, which ends with it.
+// namespace runs f on a thread in a new network namespace, which ends with the thread.
 func namespace(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	testenv.Need(t, testenv.Root)
@@ -122,7 +122,7 @@ func TestRedirect(t *testing.T) {
 
 func TestErrorsOfTheKernel(t *testing.T) {
 	namespace(t, func(t *testing.T) {
-		// A socket of the wrong kind knows no such message.
+		// A socket of the wrong kind does not know such messages.
 		if err := netlink.AllLocal(socket(t, unix.NETLINK_NETFILTER), netip.AddrFrom4([4]byte{198, 19, 255, 254})); err == nil {
 			t.Error("all local by a netfilter socket: got no error")
 		}

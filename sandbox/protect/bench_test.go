@@ -9,8 +9,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// BenchmarkProtect measures the look after a command: where nothing changed, and
-// where the workspace's top directory did, so that everything is looked at.
+// BenchmarkProtect measures the look after a command: if nothing changed, and if the
+// workspace's top directory did, so that everything is looked at.
 func BenchmarkProtect(b *testing.B) {
 	for _, world := range []struct {
 		name    string
@@ -30,7 +30,7 @@ func BenchmarkProtect(b *testing.B) {
 		p, dir := guarded(b, world.prepare)
 		settled := func(b *testing.B) {
 			b.Helper()
-			// Until what was just made is old enough for its time to tell.
+			// Wait until the new files are old enough that their times show later changes.
 			if !testenv.Until(5*time.Second, func() bool {
 				if _, err := p.check(); err != nil {
 					b.Fatal(err)
@@ -86,9 +86,8 @@ func BenchmarkProtect(b *testing.B) {
 	}
 }
 
-// BenchmarkWalk measures a walk where there are as many directories as a project
-// with node_modules has: the first one, and later ones, in which nothing has
-// changed.
+// BenchmarkWalk measures a walk through as many directories as a project with node_modules
+// has: the first walk, and later walks, before which nothing has changed.
 func BenchmarkWalk(b *testing.B) {
 	const directories = 50_000
 	_, dir := guarded(b, func(dir string) {

@@ -19,22 +19,22 @@ import (
 	"testing"
 )
 
-// File is a file of an archive; Dir, Link and Hard are other entries.
+// File returns a file for an archive; Dir, Link and Hard return other entries.
 func File(name, text string, mode int64) Entry {
 	return Entry{tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(text))}, text}
 }
 
-// Dir is a directory.
+// Dir returns a directory.
 func Dir(name string) Entry {
 	return Entry{tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: 0o755}, ""}
 }
 
-// Link is a symbolic link.
+// Link returns a symbolic link.
 func Link(name, target string) Entry {
 	return Entry{tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target}, ""}
 }
 
-// Hard is a hard link.
+// Hard returns a hard link.
 func Hard(name, target string) Entry {
 	return Entry{tar.Header{Typeflag: tar.TypeLink, Name: name, Linkname: target}, ""}
 }
@@ -45,7 +45,7 @@ type Entry struct {
 	Text string
 }
 
-// Tar is an archive of the entries.
+// Tar returns an archive of the entries.
 func Tar(t testing.TB, entries ...Entry) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -64,7 +64,7 @@ func Tar(t testing.TB, entries ...Entry) []byte {
 	return b.Bytes()
 }
 
-// Gzip compresses.
+// Gzip returns the text, compressed.
 func Gzip(t testing.TB, text []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -78,13 +78,13 @@ func Gzip(t testing.TB, text []byte) []byte {
 	return b.Bytes()
 }
 
-// Digest is the digest of a blob.
+// Digest returns the digest of a blob.
 func Digest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Runtime is the part of a configuration that a box honours.
+// Runtime is the part of a configuration that a box uses.
 type Runtime struct {
 	Env        []string `json:",omitempty"`
 	User       string   `json:",omitempty"`
@@ -147,12 +147,11 @@ func write(t testing.TB, path string, text []byte) {
 	}
 }
 
-// HostRoot is a root file system of a few of the host's programs, in /bin, and
-// what ldd(1) says they are linked to. A program that the host lacks skips the
-// test.
+// HostRoot returns a root file system with a few of the host's programs, in /bin, and the
+// libraries that ldd(1) lists for them. If the host lacks a program, the test is skipped.
 func HostRoot(t testing.TB, programs ...string) []Entry {
 	t.Helper()
-	files := map[string]string{} // where it is in the root -> on the host
+	files := map[string]string{} // by path in the root: the path on the host
 	for _, p := range programs {
 		path, err := exec.LookPath(p)
 		if err != nil {
@@ -161,7 +160,7 @@ func HostRoot(t testing.TB, programs ...string) []Entry {
 		files["bin/"+filepath.Base(p)] = path
 		out, err := exec.CommandContext(t.Context(), "ldd", path).Output()
 		if err != nil {
-			continue // it is linked to nothing
+			continue // it is not linked to libraries
 		}
 		for word := range strings.FieldsSeq(string(out)) {
 			if filepath.IsAbs(word) {
@@ -180,7 +179,7 @@ func HostRoot(t testing.TB, programs ...string) []Entry {
 	return entries
 }
 
-// Many is as many directories as it says, for tests of bounds.
+// Many returns n directories, for tests of bounds.
 func Many(n int) []Entry {
 	entries := make([]Entry, n)
 	for i := range entries {
