@@ -15,8 +15,8 @@ import (
 	"belljar.dev/sandbox/protect"
 )
 
-// shop is a workspace that several servers work in, one after the other, with
-// one state.
+// shop is a workspace in which several servers work, one after the other, with the same
+// state.
 type shop struct {
 	dir, state, witness string
 	profile             string
@@ -84,8 +84,8 @@ func (s *shop) git(t *testing.T, in string, args ...string) {
 	}
 }
 
-// harmed reports whether a person who asks git how a repository stands runs
-// what a box wrote.
+// harmed reports whether a person who asks git for the status of a repository runs what a
+// box wrote.
 func (s *shop) harmed(t *testing.T, in string) bool {
 	t.Helper()
 	s.git(t, in, "status")
@@ -98,16 +98,16 @@ const (
 	unprotecting = "fs: {system: true, workspace: rw, protect: none}"
 )
 
-// A box tries the following to get at a repository that was there before it. In
-// between its server is started anew, or the box is parked: the pins of the
-// repository are made anew then.
+// A box tries the following to attack a repository that existed before the box. In between,
+// its server is restarted or the box is parked: the pins of the repository are then made
+// again.
 func TestARepositoryKeepsItsProtection(t *testing.T) {
 	const (
 		anew    = "a new server"
 		parking = "the box is parked"
 		evil    = `{ printf '[core]\n\tfsmonitor = "touch WITNESS; false"\n' >> proj/.git/config
 			printf '#!/bin/sh\ntouch WITNESS\n' > proj/.git/hooks/post-index-change; chmod +x proj/.git/hooks/post-index-change; } 2>/dev/null; true`
-		// git asks a repository that is in the index how it stands, however deep.
+		// git asks a repository that is in the index for its state, however deep it is.
 		nested = `mkdir -p proj/a/b/c && cd proj/a/b/c && git init -q && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x && git -C /workspace/proj add a/b/c`
 		config = `cd /workspace/proj/a/b/c && git config core.fsmonitor 'touch WITNESS; false'`
 	)
@@ -154,7 +154,7 @@ func TestARepositoryKeepsItsProtection(t *testing.T) {
 				t.Error("git ran what a box wrote")
 			}
 			if strings.Contains(name, "files") {
-				return // its control is the crowd of directories
+				return // the crowd of directories without files is its control
 			}
 			if !run(unprotecting) {
 				t.Error("without protection the same does no harm: the test proves nothing")
@@ -163,8 +163,8 @@ func TestARepositoryKeepsItsProtection(t *testing.T) {
 	}
 }
 
-// One file, or a number of them, that a box writes must not make the workspace
-// unusable for good.
+// One file, or a number of files, that a box writes must not make the workspace unusable
+// forever.
 func TestNothingMakesTheWorkspaceUnusable(t *testing.T) {
 	for name, script := range map[string]string{
 		"a deep .git file": `p=$(printf 'p/%.0s' {1..300}); mkdir -p s $p/g/objects $p/g/refs/heads
@@ -208,8 +208,8 @@ func TestNothingMakesTheWorkspaceUnusable(t *testing.T) {
 	}
 }
 
-// A job makes what a person's programs run, and goes on. It lasts for a moment,
-// and the job, the next command and the end of the job tell it.
+// A job makes what a person's programs run, and continues. What it made is soon removed,
+// and the job, the next command and the end of the job report that.
 func TestWhatAJobMakesIsTakenAwayWhileItRuns(t *testing.T) {
 	const script = `mkdir -p .vscode .claude; echo '{}' > .vscode/tasks.json; echo '{}' > .claude/settings.json; git init -q .; git config core.fsmonitor 'touch WITNESS; false'
 		echo evil > .envrc; while [ -e .envrc ] || [ -e .vscode ] || grep -q fsmonitor .git/config; do sleep 0.05; done; echo taken; exec sleep 1000`
@@ -241,8 +241,8 @@ func TestWhatAJobMakesIsTakenAwayWhileItRuns(t *testing.T) {
 	}
 }
 
-// A file that other users run with its owner's rights keeps them when it is
-// written through a mapping. A box that could do so would choose what they run.
+// A file that other users run with its owner's rights keeps these rights when it is written
+// through a mapping. A box that could write to it would choose what they run.
 func TestABoxCannotWriteToSetIDFiles(t *testing.T) {
 	testenv.Need(t, testenv.Python)
 	const script = `python3 - /workspace/bin/deep/tool <<'P'

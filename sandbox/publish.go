@@ -23,29 +23,29 @@ import (
 // Bounds of what is published.
 const (
 	maxPublished = 16  // ports of one box
-	maxVisitors  = 256 // connections of one port at once
+	maxVisitors  = 256 // connections of one port at the same time
 	maxListening = 256 // ports that are looked for
 	maxSocketRow = 512 // bytes of a row of /proc/net/tcp
 )
 
 // Published is a port of a box that can be reached on the host's loopback.
 type Published struct {
-	Port uint16         // in the box
-	At   netip.AddrPort // on the host
+	Port uint16         // port in the box
+	At   netip.AddrPort // address on the host
 	box  *Box
 	l    net.Listener
-	wg   sync.WaitGroup // serve, and the connections
+	wg   sync.WaitGroup // goroutines of serve and of the connections
 
 	mu     sync.Mutex
 	open   map[net.Conn]struct{}
 	closed bool
 }
 
-// Publish makes a port of the box one of the host, for a person who wants to
-// open what runs there. The address must be a loopback one; port 0 takes a free
-// one. Whether something listens in the box is seen when somebody connects. It
-// ends with Close or with the box. The error is a *limit.Refusal where the grant of
-// the box does not publish the port.
+// Publish makes a port of the box available on the host, for a person who wants to open
+// what runs there. The address must be a loopback one; port 0 takes a free one. Whether
+// something listens in the box is seen when somebody connects. The published port ends with
+// Close or with the box. The error is a *limit.Refusal if the grant of the box does not
+// publish the port.
 func (b *Box) Publish(ctx context.Context, port uint16, at netip.AddrPort) (*Published, error) {
 	if !at.Addr().IsLoopback() {
 		return nil, &limit.Refusal{Message: fmt.Sprintf("port %d can be published only on a loopback address of the host, for example 127.0.0.1, and not on %s", port, at.Addr())}
@@ -75,14 +75,14 @@ func (b *Box) Publish(ctx context.Context, port uint16, at netip.AddrPort) (*Pub
 	return p, nil
 }
 
-// ports are those of a box that can be published, and those that are. Guarded by
-// the mu of the box's table.
+// ports are the ports of a box that may be published, and those that are published. It is
+// guarded by the mu of the box's table.
 type ports struct {
 	allowed []policies.PortRange
 	open    []*Published
 }
 
-// may says why a port of the box cannot be published, if so.
+// may returns why a port of the box cannot be published, or nil.
 func (p *ports) may(b *Box, port uint16) error {
 	switch {
 	case b.table.cause != nil:
@@ -99,15 +99,15 @@ func covers(ranges []policies.PortRange, port uint16) bool {
 	return slices.ContainsFunc(ranges, func(r policies.PortRange) bool { return r.First <= port && port <= r.Last })
 }
 
-// Published are the ports of the box that can be reached, oldest first.
+// Published returns the ports of the box that can be reached, oldest first.
 func (b *Box) Published() []*Published {
 	b.table.mu.Lock()
 	defer b.table.mu.Unlock()
 	return slices.Clone(b.ports.open)
 }
 
-// Close ends the port and the connections through it, and waits for them.
-// Twice is fine.
+// Close ends the port and the connections through it, and waits for them. It may be called
+// twice.
 func (p *Published) Close() error {
 	p.mu.Lock()
 	p.closed = true
@@ -134,7 +134,7 @@ func (p *Published) serve() {
 			select {
 			case <-p.box.init.gone:
 				return
-			case <-time.After(100 * time.Millisecond): // out of descriptors, as a rule
+			case <-time.After(100 * time.Millisecond): // usually because of a lack of descriptors
 			}
 			continue
 		}
@@ -149,7 +149,8 @@ func (p *Published) serve() {
 	}
 }
 
-// keep remembers a connection, so that Close can end it, if there is room.
+// keep remembers a connection, so that Close can end it, and reports whether there was
+// room.
 func (p *Published) keep(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -197,8 +198,8 @@ func pass(to, from net.Conn) {
 	from.Close()
 }
 
-// Listening are the TCP ports on which something in the box listens, in
-// order; the door's own are not among them.
+// Listening returns the TCP ports on which something in the box listens, in order, without
+// those of the door.
 func (b *Box) Listening() ([]uint16, error) {
 	b.life.waking.RLock()
 	defer b.life.waking.RUnlock()
@@ -227,7 +228,7 @@ func listening(table string) ([]uint16, error) {
 	defer f.Close()
 	const listen = "0A"
 	door := doorAddr.As4()
-	own := fmt.Sprintf("%02X%02X%02X%02X", door[3], door[2], door[1], door[0]) // as the machine reads it
+	own := fmt.Sprintf("%02X%02X%02X%02X", door[3], door[2], door[1], door[0]) // in the byte order of the machine
 	var ports []uint16
 	rows := bufio.NewScanner(f)
 	rows.Buffer(nil, maxSocketRow)
@@ -246,13 +247,12 @@ func listening(table string) ([]uint16, error) {
 	return ports, rows.Err()
 }
 
-// maxConnect bounds the wait for a server in the box to take a connection, in
-// seconds; one that listens does so at once.
+// maxConnect bounds the wait for a server in the box to accept a connection, in seconds. A
+// server that listens accepts immediately.
 const maxConnect = 5
 
-// DialPort connects to a port of the box, as a program in it would to
-// 127.0.0.1. The caller closes the connection. It fails where nothing listens
-// there.
+// DialPort connects to a port of the box, like a program in the box that connects to
+// 127.0.0.1. The caller must close the connection. DialPort fails if nothing listens there.
 func (b *Box) DialPort(ctx context.Context, port uint16) (net.Conn, error) {
 	if err := b.life.stay(ctx); err != nil {
 		return nil, err

@@ -24,8 +24,8 @@ import (
 
 var free = netip.MustParseAddrPort("127.0.0.1:0")
 
-// serves names the act that serves a port of the box until its end: it repeats
-// all that it receives, to the end of that, and then says goodbye.
+// serves names the act that serves ports of the box until its end: it sends back all that
+// it receives, and then says goodbye.
 const serves = "a server"
 
 func serveAll(*place) (string, error) {
@@ -54,7 +54,7 @@ func serveAll(*place) (string, error) {
 	return "", nil
 }
 
-// publishing is a box with servers, whose profile publishes ports.
+// publishing opens a box with servers, whose profile publishes ports.
 func publishing(t *testing.T, network string) *sandbox.Box {
 	t.Helper()
 	testenv.Need(t, testenv.UserNamespaces)
@@ -86,7 +86,7 @@ func publish(t *testing.T, b *sandbox.Box, port uint16) *sandbox.Published {
 	return p
 }
 
-// visit connects to what is published.
+// visit connects to a published port.
 func visit(t *testing.T, p *sandbox.Published) *net.TCPConn {
 	t.Helper()
 	c, err := net.DialTCP("tcp", nil, net.TCPAddrFromAddrPort(p.At))
@@ -98,8 +98,8 @@ func visit(t *testing.T, p *sandbox.Published) *net.TCPConn {
 	return c
 }
 
-// A person reaches what listens in a box, with or without a network, and each
-// side hears when the other one has said all.
+// A person reaches what listens in a box, with or without a network, and each side sees
+// when the other one has sent everything.
 func TestPublish(t *testing.T) {
 	for name, network := range map[string]string{"without a network": "{mode: none}", "with a door": "{mode: proxy, allow: [allowed.example]}"} {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestPublish(t *testing.T) {
 			if got := len(b.Published()); got != 2 {
 				t.Errorf("%d ports are published, want 2", got)
 			}
-			// A port that nobody serves is published all the same, and a visitor
+			// A port on which nothing listens can be published all the same, and a visitor
 			// sees the connection end.
 			if got, err := io.ReadAll(visit(t, publish(t, b, 8099))); len(got) > 0 || err != nil && !errors.Is(err, unix.ECONNRESET) {
 				t.Errorf("a port without a server said %q, %v", got, err)
@@ -265,8 +265,8 @@ func TestDialPort(t *testing.T) {
 	if _, err := b.DialPort(ctx, 9); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a context that is over: got %v", err)
 	}
-	// A caller that gives up leaves no trace, also where the answer comes later;
-	// until it comes there is room for fewer others.
+	// A caller that gives up leaves nothing behind, even if the answer arrives later. Until
+	// it arrives, there is less room for other calls.
 	for range 100 {
 		ctx, cancel := context.WithCancel(t.Context())
 		var gaveUp sync.WaitGroup
@@ -278,7 +278,7 @@ func TestDialPort(t *testing.T) {
 		}
 		gaveUp.Wait()
 	}
-	// Many at once are served or refused, and none is lost.
+	// Many calls at the same time are served or refused, and none is lost.
 	var all sync.WaitGroup
 	for range 200 {
 		all.Go(func() {

@@ -12,20 +12,22 @@ import (
 	"belljar.dev/sandbox/limit"
 )
 
-// register is what a supervisor knows of its boxes. Guarded by the supervisor's mu.
+// register is what a supervisor knows about its boxes. It is guarded by the supervisor's
+// mu.
 type register struct {
-	closed     bool // no box is opened any more
+	closed     bool // whether no box may be opened any more
 	boxes      map[string]*Box
-	workspaces map[string]*Workspace        // by directory; a home without one is left out
-	opening    sync.WaitGroup               // calls of Open under way; added to with mu held
-	count      int                          // names for cgroups
+	workspaces map[string]*Workspace        // by directory; the one without a directory is left out
+	opening    sync.WaitGroup               // calls of Open in progress; Add is called with mu held
+	count      int                          // number of cgroup names used so far
 	allowances map[string]*egress.Allowance // by tenant
-	tenants    map[string]int               // tenant -> index in the uid range
+	tenants    map[string]int               // by tenant: index in the uid range
 }
 
-// room refuses a box for which its tenant has no room: because of the boxes that are open,
-// or of what these may store on disk. The boxes of other people's servers are not counted: an
-// agent would have none left beside a dozen servers, whose number package upstream bounds.
+// room refuses a box for which its tenant has no room, because of the boxes that are open
+// or of what these may store on disk. The boxes of other people's servers are not counted:
+// next to a dozen servers, whose number package upstream bounds, an agent would have none
+// left.
 func (r *register) room(g policies.Grant) error {
 	open, disk, totals := 0, int64(0), g.Totals()
 	for _, other := range r.boxes {
@@ -51,10 +53,11 @@ func (r *register) room(g policies.Grant) error {
 	return nil
 }
 
-// ofUpstream reports whether a box of a grant is one of somebody else's server.
+// ofUpstream reports whether a box of a grant is the box of an upstream server.
 func ofUpstream(g policies.Grant) bool { return g.OfUpstream().Server != "" }
 
-// onDisk is how many bytes a box of a grant may store on disk outside of its workspace.
+// onDisk returns how many bytes a box of a grant may store on disk outside of its
+// workspace.
 func onDisk(g policies.Grant) int64 {
 	if g.Storage() != policies.StorageDisk {
 		return 0
@@ -83,9 +86,9 @@ func (s *Supervisor) forget(id string) {
 	delete(s.known.boxes, id)
 }
 
-// Allowance returns what goes through the doors of a tenant in an hour: those of its boxes, and
-// those of the program that act for it. It has the bound of the newest grant: a policy may have
-// changed.
+// Allowance returns the allowance for the bytes that go through the doors of a tenant in an
+// hour: those of its boxes, and those of the program that act for it. It has the bound of
+// the newest grant, because the policy may have changed.
 func (s *Supervisor) Allowance(g policies.Grant) *egress.Allowance {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ func (b *Box) regrant(ctx context.Context) {
 	}
 	e, publish := &policies.Egress{}, []policies.PortRange(nil)
 	if g, ok := p.Regrant(b.grant); ok {
-		b.sup.Allowance(g) // its bound may be another one now
+		b.sup.Allowance(g) // its bound may have changed
 		publish = g.Publish()
 		if g.Network() == b.grant.Network() && g.Egress().Intercept == b.grant.Egress().Intercept {
 			e = g.Egress()

@@ -21,9 +21,9 @@ import (
 	"belljar.dev/sandbox/egress"
 )
 
-// Two policies that differ in two things at once, the method and the path of
-// what they let through: a verdict that took one from each would let GET /b or
-// POST /a through, which neither does.
+// Two policies that differ in two things, the method and the path of what they allow. A
+// verdict that took one of these from each policy would allow GET /b or POST /a, which
+// neither policy does.
 const regrantPolicy = `version: 1
 defaults: {decision: allow, profile: dev}
 profiles:
@@ -41,7 +41,7 @@ func regrantPolicies(t testing.TB) (a, b string) {
 	return fmt.Sprintf(regrantPolicy, "3000, 3001", "GET", "/a", "allowed.example"), fmt.Sprintf(regrantPolicy, "3001", "POST", "/b", "other.example")
 }
 
-// parsed is a policy of that text.
+// parsed returns the policy of that text.
 func parsed(t testing.TB, text string) *policies.Policy {
 	t.Helper()
 	p, err := policies.Parse("test.yaml", []byte(text))
@@ -53,17 +53,17 @@ func parsed(t testing.TB, text string) *policies.Policy {
 
 // verdicts is what a program in a box saw of two policies.
 type verdicts struct {
-	A, B   int      // connections that were under the one and the other
-	Mixed  []string // what neither lets through
+	A, B   int      // number of connections under the one policy and under the other
+	Mixed  []string // what neither policy allows
 	Faults []string
 }
 
-// mixes names the act that looks for verdicts of two policies at once, until
-// its standard input ends.
+// mixes names the act that looks for verdicts that mix two policies, until its standard
+// input ends.
 const mixes = "mixed verdicts"
 
-// mixture makes connections with several requests each. All of one connection
-// must be judged under one policy.
+// mixture makes connections with several requests each. All requests of one connection must
+// be judged under one policy.
 func mixture(p *place) (string, error) {
 	stop := make(chan struct{})
 	go func() {
@@ -105,8 +105,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// try makes one connection. Its first request finds out under which policy it
-// is, if it is under the one asked about; the others must be answered alike.
+// try makes one connection. Its first request shows whether the connection is under the
+// expected policy. If it is, the other requests must be judged under it too.
 func (v *verdicts) try(addr string, i int) {
 	c, err := net.DialTimeout("tcp", net.JoinHostPort(addr, "80"), bypassPatience)
 	if err != nil {
@@ -130,7 +130,7 @@ func (v *verdicts) try(addr string, i int) {
 		return resp.StatusCode == http.StatusOK
 	}
 	switch i % 4 {
-	case 0, 1: // first one policy's request, then the other's
+	case 0, 1: // first a request that one policy allows, then one of the other policy
 		own, other := [2]string{"GET", "/a"}, [2]string{"POST", "/b"}
 		if i%4 == 1 {
 			own, other = other, own
@@ -220,7 +220,7 @@ func TestRegrantUnderLoad(t *testing.T) {
 		}
 		for range 4 {
 			select {
-			case <-progress: // somebody was judged meanwhile
+			case <-progress: // a connection was judged meanwhile
 			case <-job.Done():
 				t.Fatalf("the program has ended after %d changes", i)
 			case <-late:
@@ -253,8 +253,8 @@ func TestRegrantUnderLoad(t *testing.T) {
 	t.Logf("%d changes; %d connections under the one policy, %d under the other", changes, v.A, v.B)
 }
 
-// regranted is a box that is asked what it lets out, under a supervisor whose
-// policy changes.
+// regranted returns a supervisor whose policy changes, and a function that opens a box to
+// test what it can reach.
 func regranted(t *testing.T) (n *internet, s *sandbox.Supervisor, open func(id string) *sandbox.Box) {
 	t.Helper()
 	n = newInternet(t)
@@ -270,8 +270,8 @@ func regranted(t *testing.T) (n *internet, s *sandbox.Supervisor, open func(id s
 	}
 }
 
-// lets reports whether a program in a box gets the answer of a host, and what
-// the door said of it.
+// lets reports whether a program in a box gets the answer of a host, and returns what the
+// door said about it.
 func (n *internet) lets(t *testing.T, b *sandbox.Box, name string) (bool, string) {
 	t.Helper()
 	o, r := (&bypass{name: name}).inside(t, b, &place{Token: n.token})
@@ -282,7 +282,7 @@ func (n *internet) lets(t *testing.T, b *sandbox.Box, name string) (bool, string
 	return o.Through, said
 }
 
-// A box that is opened while the policy changes has the newest one.
+// A box that is opened while the policy changes gets the newest policy.
 func TestRegrantReachesBoxesThatAreBeingOpened(t *testing.T) {
 	if !inNetwork(t) {
 		return
@@ -315,8 +315,8 @@ func TestRegrantReachesBoxesThatAreBeingOpened(t *testing.T) {
 	}
 }
 
-// Where the profile has gone, or asks for what a box cannot be given later,
-// nothing leaves, and what was published is not any more.
+// If the profile no longer exists, or requires what a box cannot be given later, nothing
+// leaves the box, and its ports are not published any more.
 func TestRegrantClosesWhatIsNoLongerAllowed(t *testing.T) {
 	if !inNetwork(t) {
 		return

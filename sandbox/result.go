@@ -15,7 +15,7 @@ import (
 // supervisor did and what the kernel counted, and is never guessed from a signal.
 type Status int
 
-// The statuses. Every value but Running is final.
+// The statuses. Every value except Running is final.
 const (
 	Running  Status = iota
 	Exited          // ended by itself; Code or Signal say how
@@ -24,7 +24,7 @@ const (
 	OOM             // ended because the box's memory limit was reached
 )
 
-// String is the status as it is spelt on the wire.
+// String returns the status as it is spelt on the wire.
 func (s Status) String() string {
 	switch s {
 	case Running:
@@ -67,8 +67,9 @@ type Result struct {
 
 // Errors that callers may test for with errors.Is.
 var (
-	// ErrClosed is returned by methods of a Supervisor, Box or Output that need it open, once it,
-	// or what owns it, is closed. To a Job, the end of its box is the end of its command.
+	// ErrClosed is returned by methods of a Supervisor, Box or Output that need it open,
+	// once it, or what owns it, is closed. For a Job, the end of its box is the end of its
+	// command.
 	ErrClosed = errors.New("closed")
 	// ErrWider is returned if a call's grant asks for more than the grant that
 	// the box was opened with.

@@ -13,28 +13,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Everything here works beneath a directory that is held open, in a tree that
-// a hostile program may change at any moment: no path is ever resolved through
-// a link, nothing but regular files and directories is opened, and every read
-// and walk has a bound (openat2(2), RESOLVE_BENEATH).
+// Everything here works beneath a directory that is kept open, in a tree that a hostile
+// program may change at any time: no path is ever resolved through a link, nothing but
+// regular files and directories is opened, and every read and walk has a bound (openat2(2),
+// RESOLVE_BENEATH).
 
 // Bounds of what is read, kept and removed in one look.
 const (
 	maxConfigText = 1 << 20 // bytes of a file that is read
-	maxKeptText   = 8 << 20 // bytes that are kept to be put back
+	maxKeptText   = 8 << 20 // bytes that are kept to be restored
 	maxKeptFiles  = 4096    // files that are kept or compared
 	maxKeptDepth  = 16
 	maxRemoved    = 100_000 // entries that one look removes
 	maxListed     = 65_536  // entries of a directory that are read
 )
 
-// errBound ends a walk at its bound.
+// errBound is returned if something exceeds its bound.
 var errBound = errors.New("more than is looked at")
 
-// beneath is how a path is resolved that somebody else could have made.
+// beneath is how a path is resolved that a box could have made.
 const beneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
 
-// openBeneath opens what lies at path beneath dir, with no link on the way.
+// openBeneath opens what is at path beneath dir, with no link on the way.
 func openBeneath(dir int, path string, flags int, mode uint32) (int, error) {
 	how := unix.OpenHow{
 		Flags:   uint64(flags) | unix.O_CLOEXEC | unix.O_NOFOLLOW,
@@ -49,8 +49,8 @@ func openBeneath(dir int, path string, flags int, mode uint32) (int, error) {
 	}
 }
 
-// openDir opens a directory to work beneath it: flags is O_PATH, or 0 to list
-// it as well.
+// openDir opens a directory to work beneath it. flags is O_PATH, or 0 if the directory is
+// also listed.
 func openDir(dir *os.File, path string, flags int) (*os.File, error) {
 	fd, err := openBeneath(int(dir.Fd()), path, flags|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -59,7 +59,7 @@ func openDir(dir *os.File, path string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// statAt is what name in dir is, a link being itself; nil where it is absent.
+// statAt returns the state of name in dir, without following a link; nil if name is absent.
 func statAt(dir *os.File, name string) (*unix.Stat_t, error) {
 	var st unix.Stat_t
 	err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)
@@ -78,15 +78,15 @@ func isDir(st *unix.Stat_t) bool     { return st != nil && kindOf(st) == unix.S_
 func isRegular(st *unix.Stat_t) bool { return st != nil && kindOf(st) == unix.S_IFREG }
 func isLink(st *unix.Stat_t) bool    { return st != nil && kindOf(st) == unix.S_IFLNK }
 
-// ident tells one inode from another.
+// ident distinguishes one inode from another.
 type ident struct{ dev, ino uint64 }
 
 func identOf(st *unix.Stat_t) ident { return ident{st.Dev, st.Ino} }
 
-// readAt reads a regular file whole, if it has no more bytes than most.
+// readAt reads a regular file whole, if it has at most most bytes.
 func readAt(dir *os.File, path string, most int64) ([]byte, error) {
-	// O_NONBLOCK: a file may have become a FIFO a moment ago, and opening that
-	// would wait for a writer (fifo(7)).
+	// O_NONBLOCK: the file may have become a FIFO meanwhile, and opening that would wait
+	// for a writer (fifo(7)).
 	fd, err := openBeneath(int(dir.Fd()), path, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -116,10 +116,11 @@ func readAt(dir *os.File, path string, most int64) ([]byte, error) {
 		}
 		n += m
 	}
-	return nil, errBound // it grew while it was read
+	return nil, errBound // the file grew while it was read
 }
 
-// listDir are the names in a directory, in no order.
+// listDir returns the names in a directory, sorted. If there are more than most, it returns
+// most of them and errBound.
 func listDir(dir *os.File, most int) ([]string, error) {
 	if _, err := dir.Seek(0, io.SeekStart); err != nil {
 		return nil, err
@@ -135,21 +136,21 @@ func listDir(dir *os.File, most int) ([]string, error) {
 	return names, nil
 }
 
-// dirent is an entry of a directory as getdents64(2) tells it.
+// dirent is an entry of a directory, as getdents64(2) returns it.
 type dirent struct {
 	name string
 	ino  uint64
 	kind byte
 }
 
-// mayBeDir reports whether it can be a directory, or a link to one: not every
-// file system says.
+// mayBeDir reports whether the entry can be a directory, or a link to one: not every file
+// system reports the kind.
 func (e dirent) mayBeDir() bool {
 	return e.kind == unix.DT_DIR || e.kind == unix.DT_LNK || e.kind == unix.DT_UNKNOWN
 }
 
-// eachEntry calls visit for the entries of a directory, in no order, until it
-// returns false. However many there are, few are in memory.
+// eachEntry calls visit for the entries of a directory, in no order, until visit returns
+// false. Only a few entries are in memory at a time.
 func eachEntry(dir *os.File, visit func(dirent) bool) error {
 	if _, err := dir.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -162,8 +163,8 @@ func eachEntry(dir *os.File, visit func(dirent) bool) error {
 	}
 }
 
-// someEntries is eachEntry for as many of the next entries as buf has room for.
-// It reports whether it is at the end, or visit has returned false.
+// someEntries is eachEntry for as many of the next entries as buf has room for. It reports
+// whether the directory is at its end, or visit has returned false.
 func someEntries(dir *os.File, buf []byte, visit func(dirent) bool) (end bool, err error) {
 	n, err := unix.Getdents(int(dir.Fd()), buf)
 	if errors.Is(err, unix.EINTR) {
@@ -193,9 +194,9 @@ func readlinkAt(dir *os.File, name string) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// mayWrite runs change, which makes or removes an entry of dir. A box that runs
-// as the workspace's owner can take the owner's right to do so; it is given
-// back for the time of the change.
+// mayWrite runs change, which makes or removes an entry of dir. A box that runs as the
+// workspace's owner can remove the owner's right to do so; mayWrite restores the right
+// during the change.
 func mayWrite(dir *os.File, change func() error) error {
 	err := change()
 	if !errors.Is(err, unix.EACCES) {
@@ -218,7 +219,8 @@ func chmod(f *os.File, mode uint32) error {
 	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), mode&0o7777)
 }
 
-// openToList opens a directory that its owner may have closed to itself.
+// openToList opens a directory to list it. If its owner has no right to do so, openToList
+// gives the right to the owner first.
 func openToList(dir *os.File, name string) (*os.File, error) {
 	f, err := openDir(dir, name, 0)
 	if !errors.Is(err, unix.EACCES) {
@@ -235,9 +237,9 @@ func openToList(dir *os.File, name string) (*os.File, error) {
 	return openDir(held, ".", 0)
 }
 
-// removeAt removes name from dir, with everything in it. No depth of nesting
-// costs more than two open directories: what lies deeper is moved up first.
-// left counts down to the bound.
+// removeAt removes name from dir, with everything in it. However deep the tree is, only two
+// directories are open at a time: what is deeper is moved up first. left is the number of
+// entries that may still be removed.
 func removeAt(dir *os.File, name string, left *int) error {
 	err := unlink(dir, name)
 	if !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.EEXIST) {
@@ -288,8 +290,8 @@ func moveUp(top *os.File, name string, left *int) error {
 		}
 		err := unlink(sub, n)
 		if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) {
-			// A directory that moves gets a new "..", which takes the right to
-			// write to it (rename(2), EACCES).
+			// A directory that moves gets a new "..", which requires the right to write to
+			// the directory (rename(2), EACCES).
 			if d, openErr := openToList(sub, n); openErr == nil {
 				err = mayWrite(d, func() error {
 					return unix.Renameat(int(sub.Fd()), n, int(top.Fd()), scratchName())
@@ -315,7 +317,7 @@ func unlink(dir *os.File, name string) error {
 	}))
 }
 
-// gone is err, or nothing where it says that what was to go is not there.
+// gone returns err, or nil if err says that what should be removed does not exist.
 func gone(err error) error {
 	if errors.Is(err, unix.ENOENT) {
 		return nil
@@ -327,8 +329,7 @@ func gone(err error) error {
 // renamed or removed before the look ends.
 func scratchName() string { return ".belljar-" + rand.Text() }
 
-// replaceAt puts a file in the place of name, whatever was there but a
-// directory.
+// replaceAt puts a file in the place of name, whatever was there except a directory.
 func replaceAt(dir *os.File, name string, text []byte, mode, uid, gid uint32) error {
 	return mayWrite(dir, func() error {
 		scratch := scratchName()
@@ -343,7 +344,7 @@ func replaceAt(dir *os.File, name string, text []byte, mode, uid, gid uint32) er
 			err = own(unix.Fchown(fd, int(uid), int(gid)))
 		}
 		if err == nil {
-			// Never set-uid or set-gid: the text came from a box.
+			// Never set-uid or set-gid, because the text came from a box.
 			err = unix.Fchmod(fd, mode&0o777)
 		}
 		if err == nil {
@@ -356,9 +357,9 @@ func replaceAt(dir *os.File, name string, text []byte, mode, uid, gid uint32) er
 	})
 }
 
-// own is the outcome of giving a file to its owner. Only root can give it to
-// somebody else; for an ordinary user it belongs to the right one from the
-// start, or the file system has no owners.
+// own returns the error of giving a file to its owner, or nil if that error does not
+// matter. Only root can give a file to another user. A file that an ordinary user makes
+// belongs to the right owner from the start, or the file system has no owners.
 func own(err error) error {
 	if errors.Is(err, unix.EPERM) && os.Geteuid() != 0 {
 		return nil
@@ -366,9 +367,9 @@ func own(err error) error {
 	return err
 }
 
-// rewriteAt gives a file a new text. The inode stays, and with it its owner
-// and mode, unless it has another name too: what is written there would be
-// written through this one.
+// rewriteAt gives a file a new text. The inode stays, and with it its owner and mode. If
+// the inode has another name too, the file is replaced instead, because writing to the
+// inode would also change the file under that name.
 func rewriteAt(dir *os.File, name string, was *unix.Stat_t, text []byte) error {
 	if was.Nlink != 1 {
 		return replaceAt(dir, name, text, was.Mode, was.Uid, was.Gid)
@@ -396,18 +397,18 @@ func rewriteAt(dir *os.File, name string, was *unix.Stat_t, text []byte) error {
 	return err
 }
 
-// sameText reports whether a file holds text.
+// sameText reports whether the content of a file is text.
 func sameText(dir *os.File, name string, text []byte) bool {
 	now, err := readAt(dir, name, int64(len(text)))
 	return err == nil && bytes.Equal(now, text)
 }
 
-// birth tells one file from another for good: the number of an inode is given
-// again once it is free, its time of birth is not, and cannot be set
-// (statx(2), stx_btime; zero on a file system that does not keep it).
+// birth identifies a file forever: the number of an inode is used again once it is free,
+// but its time of birth is not, and cannot be set (statx(2), stx_btime; zero on a file
+// system that does not keep it).
 type birth struct {
 	ident
-	born int64 // nanoseconds
+	born int64 // time of birth in nanoseconds
 }
 
 func birthOf(f *os.File) (birth, error) {

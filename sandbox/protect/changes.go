@@ -14,19 +14,19 @@ import (
 
 // Changes is the workspace.Guard of what docs/protected-paths.md names:
 // a change of it waits in the set until a person asks for it by name. It is
-// stricter than for a workspace that is written at once, where what git itself
-// writes can be told from what a command writes: here no configuration of git
-// and no hook comes through.
+// stricter than a Protector of a workspace that is written directly, which can
+// distinguish what git itself writes from what a command writes: here no
+// configuration of git and no hook is applied.
 //
 // It judges the directory as it would be with the set, and not the set alone. A
-// repository can come in pieces, each of them innocent: its config with one set
+// repository can come in pieces, each of them harmless: its config with one set
 // and its HEAD with the next. Two rules keep every order of sets and of partial
-// applies safe, because both hold again after each apply:
+// applies safe, because both are true again after each apply:
 //
-//   - of a directory that has a HEAD, or would have one with all of the set,
-//     nothing is applied that git runs or is led elsewhere by;
+//   - if a directory has a HEAD, or would have one with all of the set, nothing
+//     is applied in it that git runs or that leads git elsewhere;
 //   - a HEAD, or what else makes a directory a git directory, is applied only
-//     where git would run nothing of what is in it already.
+//     if git would run nothing that is in the directory already.
 func Changes(base string, p workspace.Protect, changes []workspace.Change) (func(c *workspace.Change) string, error) {
 	if p.Off {
 		return func(*workspace.Change) string { return "" }, nil
@@ -36,7 +36,7 @@ func Changes(base string, p workspace.Protect, changes []workspace.Change) (func
 		return nil, fmt.Errorf("open the workspace: %w", err)
 	}
 	defer dir.Close()
-	// The paths that the person's own configuration adds, such as core.hooksPath.
+	// The paths that the person's own configuration adds, for example core.hooksPath.
 	known, err := open(dir, Config{Also: p.Also}, "", false)
 	if err != nil {
 		return nil, err
@@ -49,23 +49,23 @@ func Changes(base string, p workspace.Protect, changes []workspace.Change) (func
 	return g.judge(changes), nil
 }
 
-// guarding is one judgement of a set.
+// guarding judges one set.
 type guarding struct {
 	known  *Protector
-	guards map[string]rule            // of known, by folded path
-	adds   map[string]map[string]bool // folded directory -> folded names that the set adds to it or changes
+	guards map[string]rule            // rules of known, by folded path
+	adds   map[string]map[string]bool // by folded directory: folded names that the set adds to it or changes
 	dirs   map[string]gitState        // by path
-	clean  map[string]bool            // by path: git would run nothing in it
-	led    map[string]string          // folded paths that a repository's configuration names, and why they are protected
+	clean  map[string]bool            // by path: whether git would run nothing in the directory
+	led    map[string]string          // by folded path that a repository's configuration names: why it is protected
 }
 
-// gitState is what a directory is to git, in the base and with all of the set.
+// gitState is what a directory is to git, in the base and with all of the set (Then).
 type gitState struct {
-	head, headThen   bool // it has a HEAD, which every git directory has
-	whole, wholeThen bool // it has a HEAD and all else that makes it a git directory
+	head, headThen   bool // whether it has a HEAD, which every git directory has
+	whole, wholeThen bool // whether it has a HEAD and all else that makes it a git directory
 }
 
-// judge finds the reasons for all changes at once, while the base is open.
+// judge finds the reasons for all changes together, while the base is open.
 func (g *guarding) judge(changes []workspace.Change) func(*workspace.Change) string {
 	for at, rule := range g.known.guards {
 		was, twice := g.guards[folded(at)]
@@ -84,7 +84,7 @@ func (g *guarding) judge(changes []workspace.Change) func(*workspace.Change) str
 		}
 		g.adds[dir][folded(path.Base(c.Path))] = true
 	}
-	// The paths that the repositories around a change name are known before one is
+	// The paths that the repositories around a change name must be known before a change is
 	// judged.
 	for i := range changes {
 		for dir := path.Dir(changes[i].Path); ; dir = path.Dir(dir) {
@@ -107,7 +107,7 @@ func (g *guarding) judge(changes []workspace.Change) func(*workspace.Change) str
 	return func(c *workspace.Change) string { return why[c.Path] }
 }
 
-// why is the reason for which a change is not applied.
+// why returns the reason for which a change is not applied, or "".
 func (g *guarding) why(c *workspace.Change) string {
 	if why := protectedAs(folded(c.Path)); why != "" {
 		return why
@@ -122,7 +122,7 @@ func (g *guarding) why(c *workspace.Change) string {
 		case !rule.dir:
 			return rule.why
 		case at == c.Path && (c.Kind == workspace.Deleted || c.Type != "directory"):
-			return rule.why // it may be changed within, and not replaced
+			return rule.why // it may be changed inside, but not replaced
 		}
 	}
 	if why := inRepository(c); why != "" {
@@ -136,20 +136,20 @@ func (g *guarding) why(c *workspace.Change) string {
 	return ""
 }
 
-// inGitDir is the reason that follows from the directory that at lies in being
-// a git directory, whatever it is called.
+// inGitDir returns the reason for which a change at at is not applied if the directory of
+// at is a git directory, whatever its name is, or "".
 func (g *guarding) inGitDir(c *workspace.Change, at string) string {
 	dir, name := path.Dir(at), folded(path.Base(at))
 	state := g.look(dir)
 	switch {
 	case gitRuns[name]:
-		// Of a directory that is only becoming one, config may still go: that
-		// is how a person gets rid of what keeps HEAD from being applied.
+		// If a directory is only becoming a git directory, config may still be deleted: in
+		// this way a person removes what keeps HEAD from being applied.
 		if state.head || state.headThen && c.Kind != workspace.Deleted {
 			return byGit
 		}
 	case c.Kind == workspace.Deleted || !gitMarks[name] || slices.ContainsFunc(strings.Split(dir, "/"), isDotGit):
-		// Files that git runs in a ".git" are the person's: none of them is ever
+		// Files that git runs in a ".git" belong to the person: none of them is ever
 		// applied.
 	case (name == gitHead && !state.head || state.wholeThen && !state.whole) && !g.isClean(dir):
 		return "with it the directory would be a git repository, and git would run hooks or configuration that lie in it already"
@@ -159,11 +159,11 @@ func (g *guarding) inGitDir(c *workspace.Change, at string) string {
 
 func isDotGit(name string) bool { return folded(name) == folded(".git") }
 
-// gitRuns are the names in a git directory, folded, that git runs something from
-// or that lead it to another directory (gitrepository-layout(5)). A rebase that is
-// under way has commands in its list (git-rebase(1), "exec"), and what a rebase or a
-// cherry-pick goes on with names the program that merges (sequencer/opts). gitdir
-// is what `git worktree repair` writes to.
+// gitRuns are the names in a git directory, folded, from which git runs something, or which
+// lead it to another directory (gitrepository-layout(5)). A rebase in progress has commands
+// in its list (git-rebase(1), "exec"). The options with which a rebase or a cherry-pick
+// continues name the program that merges (sequencer/opts). gitdir is what `git worktree
+// repair` writes to.
 var gitRuns = foldedSet(gitRunNames...)
 
 var gitRunNames = []string{"hooks", "config", "config.worktree", "commondir", "gitdir", "rebase-merge", "sequencer"}
@@ -174,8 +174,8 @@ var gitMarks = foldedSet("HEAD", "objects", "refs")
 
 var gitHead = folded("HEAD")
 
-// look is what a directory is to git. A directory that only looks like a git
-// directory counts as one, as it does for a protector.
+// look returns what a directory is to git. A directory that only looks like a git directory
+// counts as one, as it does for a Protector.
 func (g *guarding) look(dir string) gitState {
 	if state, done := g.dirs[dir]; done {
 		return state
@@ -203,9 +203,9 @@ func (g *guarding) look(dir string) gitState {
 	return state
 }
 
-// follow notes what a repository of the base is led to in the workspace: by links
-// in the place of what git runs, and by its configuration. The protector does
-// that for those at its top and one below.
+// follow records the paths in the workspace to which a repository of the base leads: by
+// links in the place of what git runs, and by its configuration. The Protector does that
+// for repositories at its top and one directory down.
 func (g *guarding) follow(gitDir string) {
 	for _, name := range gitRunNames {
 		g.lead(path.Join(gitDir, name), byGit)
@@ -237,8 +237,8 @@ func (g *guarding) follow(gitDir string) {
 	}
 }
 
-// lead protects each link that a path of the base goes over, and what it ends
-// at, and returns that; "." is a place outside, which no set changes.
+// lead protects each link of the base that is on a path, and the end to which they lead,
+// and returns that end; "." is a place outside, which no set changes.
 func (g *guarding) lead(at, why string) string {
 	links, end := g.known.trail(at)
 	for _, link := range links {
@@ -250,13 +250,13 @@ func (g *guarding) lead(at, why string) string {
 	return end
 }
 
-// isClean reports whether git runs nothing of what the base has in a directory
-// that becomes a git directory.
+// isClean reports whether git would run nothing that the base has in a directory that
+// becomes a git directory.
 func (g *guarding) isClean(at string) bool {
 	clean, done := g.clean[at]
 	if !done {
 		dir, err := openDir(g.known.root, at, unix.O_PATH)
-		clean = err != nil // it is not there yet, or not as a directory
+		clean = err != nil // it does not exist yet, or is not a directory
 		if err == nil {
 			clean = g.known.look(true).clean(dir, at)
 			dir.Close()
@@ -266,15 +266,15 @@ func (g *guarding) isClean(at string) bool {
 	return clean
 }
 
-// repositories are the directories in which version control systems look for
-// their configuration, at any depth, and the names in them that they run something
-// from. hg and its kin run hooks and extensions that .hg/hgrc names and follow
-// .hg/sharedpath (hgrc(5)); a repo or .git that is not a directory leads elsewhere.
+// repositories are the directories in which version control systems look for their
+// configuration, at any depth, and the names in them from which they run something. hg and
+// its relatives run hooks and extensions that .hg/hgrc names, and follow .hg/sharedpath
+// (hgrc(5)); a repo or .git that is not a directory leads elsewhere.
 //
-// It is not repositoryNames: those are single paths at two depths, which a box
-// must still be able to work beside. Here a name may be as deep as it likes in
-// such a directory, since nothing in a set says who wrote it.
-// TestRepositoriesAreInBoth keeps the two in step.
+// This table is not repositoryNames: those are single paths at two depths, because a box
+// must still be able to work next to them. Here a name may be at any depth in such a
+// directory, because nothing in a set says who wrote it. TestRepositoriesAreInBoth keeps
+// the two in step.
 var repositories = []struct {
 	dir  string
 	runs map[string]bool
@@ -288,8 +288,8 @@ var repositories = []struct {
 	{".pijul", foldedSet("config"), "pijul runs what it says"},
 }
 
-// inRepository is the reason for which a change in the directory of a version
-// control system is not applied, in whatever directory of the workspace that is.
+// inRepository returns the reason for which a change in the directory of a version control
+// system is not applied, wherever in the workspace that directory is, or "".
 func inRepository(c *workspace.Change) string {
 	parts := strings.Split(c.Path, "/")
 	for i, part := range parts {

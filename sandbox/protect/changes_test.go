@@ -20,7 +20,7 @@ import (
 	"belljar.dev/sandbox/workspace"
 )
 
-// inMemory is a directory that waits for no disk, where there is one that takes
+// inMemory returns a directory that waits for no disk, if this host has one that supports
 // what a layer needs.
 func inMemory(t *testing.T) string {
 	t.Helper()
@@ -35,14 +35,14 @@ func inMemory(t *testing.T) string {
 	return dir
 }
 
-// evil marks all that a set writes and git, an editor or a shell would run.
+// evil marks everything that a set writes and that git, an editor or a shell would run.
 const evil = "EVIL"
 
 // evilConfig makes `git status` run a program, also in a bare repository.
 const evilConfig = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = /tmp\n\tfsmonitor = \"touch \\\"$WITNESS\\\"; false\" # " + evil + "\n"
 
-// applyCase is a random base, sets that random boxes make over it, and applies of
-// all or part of them.
+// applyCase is a random base, sets of changes that random boxes make to it, and applies of
+// all or part of these sets.
 type applyCase struct {
 	*rand.Rand
 	t     *testing.T
@@ -113,7 +113,7 @@ func (c *applyCase) person() {
 	}
 }
 
-// up leads from a directory to the top of the workspace.
+// up returns the path from a directory to the top of the workspace.
 func (c *applyCase) up(dir string) string {
 	if dir == "." {
 		return ""
@@ -121,7 +121,7 @@ func (c *applyCase) up(dir string) string {
 	return strings.Repeat("../", strings.Count(dir, "/")+1)
 }
 
-// piece changes one thing that has to do with a repository in a directory.
+// piece changes one random part of a repository in a directory.
 func (c *applyCase) piece(top, dir string) {
 	to := func(name string) string { return dir + "/" + name }
 	name := ""
@@ -178,8 +178,8 @@ func (c *applyCase) piece(top, dir string) {
 	c.log = append(c.log, "  "+dir+": "+name)
 }
 
-// run makes a sequence of sets and applies, and returns what harm there is after
-// any of them.
+// run makes a sequence of sets and applies, and returns the harm that it finds after one of
+// them.
 func (c *applyCase) run(opts workspace.Options) (harm []string) {
 	c.person()
 	target := c.dir()
@@ -205,7 +205,7 @@ func (c *applyCase) run(opts workspace.Options) (harm []string) {
 		some.SkipConflicts = true
 		d, err := c.store.Changes(c.t.Context(), set)
 		if errors.Is(err, workspace.ErrNotFound) {
-			continue // nothing came of it
+			continue // the set does not exist
 		}
 		c.must(err)
 		if len(d.Changes) > 0 && c.IntN(2) == 0 {
@@ -251,8 +251,8 @@ func (c *applyCase) aside(set string) {
 	}
 }
 
-// runs is what of a set would be run by git in any directory of a tree, or by an
-// editor, an agent or a shell at its top. It follows links, as those do.
+// runs returns the files of a set that git would run in any directory of a tree, or an
+// editor, an agent or a shell at its top. It follows links, like these programs.
 func runs(base string) (harm []string) {
 	bad := func(path string) {
 		if text, err := os.ReadFile(path); err == nil && strings.Contains(string(text), evil) {
@@ -305,7 +305,7 @@ func witnessed(t *testing.T, base string) bool {
 			for _, command := range []string{"status", "log"} {
 				c := exec.CommandContext(t.Context(), "git", "-C", at, command)
 				c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CEILING_DIRECTORIES=" + filepath.Dir(base), "WITNESS=" + witness}
-				_ = c.Run() // most of them are no whole repositories
+				_ = c.Run() // most directories are not whole repositories
 			}
 		}
 		return nil
@@ -314,11 +314,11 @@ func witnessed(t *testing.T, base string) bool {
 	return err == nil
 }
 
-// Whatever sets come in whatever order, and whatever parts of them are applied,
-// nothing of a set is run afterwards by git, an editor or a shell. The same
-// sequences without a guard do harm.
+// Whatever sets are made in whatever order, and whatever parts of them are applied, git, an
+// editor or a shell runs nothing of a set afterwards. Without a guard, the same sequences
+// do harm.
 func TestApplyProperty(t *testing.T) {
-	const side = 4 // an apply mostly waits
+	const side = 4 // number of groups that run in parallel; an apply mostly waits
 	n, r := testenv.Cases(t, 60)
 	seed := r.Uint64()
 	var harmed, asked, ran atomic.Int64
@@ -357,8 +357,8 @@ func hasGit() bool {
 	return err == nil
 }
 
-// applied runs one case, and returns what would run of a set, whether git ran
-// something, and what was done.
+// applied runs one case, and returns the files of a set that would run, whether git ran
+// something, and a log.
 func applied(t *testing.T, top string, seed uint64, i int, guarded, git bool) (harm []string, ran bool, log string) {
 	t.Helper()
 	dir := filepath.Join(top, strconv.Itoa(i))
@@ -374,7 +374,7 @@ func applied(t *testing.T, top string, seed uint64, i int, guarded, git bool) (h
 	return harm, ran, strings.Join(c.log, "\n")
 }
 
-// Several names that a file system takes for one are one.
+// Several names that a file system takes for one name count as one.
 func TestApplyGuardsOtherSpellings(t *testing.T) {
 	base := t.TempDir()
 	var changes []workspace.Change
@@ -396,8 +396,7 @@ func TestApplyGuardsOtherSpellings(t *testing.T) {
 	}
 }
 
-// A file that a repository of the person's names is protected, however deep it
-// lies.
+// A file that a person's repository names is protected, however deep it is.
 func TestApplyFollowsDeepConfiguration(t *testing.T) {
 	base := t.TempDir()
 	put(base, "a/b/app/.git/HEAD", "ref: refs/heads/main\n")
@@ -418,8 +417,8 @@ func TestApplyFollowsDeepConfiguration(t *testing.T) {
 	}
 }
 
-// The targets of links of a person's own repository are protected, however deep
-// the repository lies and however many links there are on the way.
+// The targets of links of a person's own repository are protected, however deep the
+// repository is and however many links there are on the way.
 func TestApplyFollowsLinksOfARepository(t *testing.T) {
 	base := t.TempDir()
 	put(base, "a/b/app/.git/HEAD", "ref: refs/heads/main\n")

@@ -1,28 +1,28 @@
 // Package protect keeps a part of a workspace as it was.
 //
-// The files that a box writes into a workspace stay there when the box is gone. Some
-// of it runs by itself as soon as a person uses the directory: git's hooks, what an
-// editor starts, what another agent reads. A [Protector] keeps that part of a
-// workspace as it was, in two ways:
+// The files that a box writes into a workspace stay there after the box has ended. Some
+// of them run by themselves as soon as a person uses the directory: git's hooks, what an
+// editor starts, what another agent reads. A [Protector] keeps these parts of a
+// workspace as they were, in two ways:
 //
 //   - what exists is pinned: [Protector.Pins] lists what an init binds over itself,
 //     so that no command can write to it, move it away or put something in its place;
 //   - what does not exist, or cannot be mounted, is looked at while commands
-//     run and after each, and what appeared there is taken away again. There is
+//     run and after each, and what appeared there is removed again. There is
 //     never a placeholder.
 //
-// A git repository that a command makes is accepted, as far as it is harmless.
+// A git repository that a command makes is accepted if it is harmless.
 // docs/protected-paths.md says what is protected, why, and where this ends.
 //
 // The order of calls: [Open] before the first box; [Protector.Pins] for each box that
 // is made; [Protector.Begin] and [Watch.End] around each command; [Protector.Close]
 // after the last box. A change while no command runs is the person's own work and is
-// taken as it is; a change while one runs is taken for the command's.
+// accepted; a change while a command runs is taken for the command's.
 //
-// [Changes] judges the same of a set of changes that a person applies later.
+// [Changes] judges a set of changes that a person applies later by the same rules.
 //
-// The package is used by the sandbox, and knows nothing of boxes but that each binds
-// its pins. The files, each calling those below it:
+// The sandbox uses this package. The package knows only one thing about boxes: each
+// binds its pins. The files, each calling those below it:
 //
 //	changes.go        whether a set of changes may be applied
 //	protector.go      what a Protector knows, Open to Close, and the pins
@@ -47,6 +47,6 @@
 //	paths.go          where a path leads
 //	beneath_linux.go  system calls beneath a directory
 //
-// One call goes up, since what is protected can lead to more of it: an index, to the
-// repositories that it names. A link leads to its end, by sealer.onLink.
+// One call goes up, because a protected path can lead to further ones: an index leads to
+// the repositories that it names. A link leads to its end, by sealer.onLink.
 package protect

@@ -9,20 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// doubting is the part of a look that says what a command may have changed that
-// nobody saw end.
+// doubting is the part of a look that says what may have been changed by a command whose
+// end no server has seen.
 type doubting struct {
-	root      *os.File  // of the workspace
-	doubt     time.Time // adopting when a command may have run: what changed since may be a box's
-	deepDoubt time.Time // the same of what the walk finds
-	made      bool      // since then, the ".git" of the workspace itself
+	root      *os.File  // directory of the workspace
+	doubt     time.Time // set when adopting while a command may have run: what changed since then may be a box's
+	deepDoubt time.Time // the same time for what the walk finds
+	made      bool      // whether the ".git" of the workspace itself was made since then
 	home      string    // the known home that is looked at; "." for the workspace, empty for a new one
-	alongOf   string    // directory; along says whether what is in it came there with it
+	alongOf   string    // directory that along is about; along says whether what is in it came there with it
 	along     bool
 }
 
-// suspect notes what would run of a path, if it changed since the time of doubt.
-// A box cannot set that back (inode(7), ctime).
+// suspect records what would run of a path, if the path changed since the time of doubt. A
+// box cannot set its time of change back (inode(7), ctime).
 func (s *sealer) suspect(dir *os.File, at string, st *unix.Stat_t, r *rule, depth int) {
 	name := path.Base(at)
 	if s.doubt.IsZero() || st == nil || depth > maxKeptDepth || len(s.suspects) >= maxTold {
@@ -58,8 +58,8 @@ func (s *sealer) suspect(dir *os.File, at string, st *unix.Stat_t, r *rule, dept
 	}
 }
 
-// isYoung reports whether what is at a path changed since the time of doubt, or
-// came there since.
+// isYoung reports whether what is at a path has changed, or came there, since the time of
+// doubt.
 func (d *doubting) isYoung(at string, st *unix.Stat_t) bool {
 	return d.changed(st) || d.cameAlong(at)
 }
@@ -69,11 +69,11 @@ func (d *doubting) changed(st *unix.Stat_t) bool {
 	return !d.doubt.IsZero() && changedSince(st, d.doubt)
 }
 
-// cameAlong reports whether what is at a path may have come there with a directory
-// around it since the time of doubt. That leaves its own time as it was: a command
-// can move old files so, which lay where no program could be given their path, or
-// which nothing ran where they lay. rename(2) changes both the directory that is
-// moved and the one that it comes to.
+// cameAlong reports whether what is at a path may have come there with a directory above it
+// since the time of doubt. Such a move leaves its own time as it was: a command can move
+// old files from a place where their path was too long for any program, or where nothing
+// ran them. rename(2) changes both the directory that is moved and the one that it is moved
+// to.
 func (d *doubting) cameAlong(at string) bool {
 	if d.doubt.IsZero() {
 		return false
@@ -85,7 +85,7 @@ func (d *doubting) cameAlong(at string) bool {
 	return d.along
 }
 
-// mayHaveMoved is cameAlong for what lies in a directory, whose path is way.
+// mayHaveMoved is cameAlong for what is in the directory at the path way.
 func (d *doubting) mayHaveMoved(way string) bool {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(d.root.Fd()), &st); err != nil {
@@ -122,9 +122,9 @@ func (d *doubting) mayHaveMoved(way string) bool {
 	return false
 }
 
-// ofHome reports whether a directory is on the way to the repository that is
-// looked at, where that was known before any command in doubt began: there its
-// inode tells that it did not come from elsewhere. Its ".git" is pinned.
+// ofHome reports whether a directory is on the way to the repository that is looked at, if
+// that repository was known before any command in doubt began: its inode then shows that it
+// did not come from elsewhere. Its ".git" is pinned.
 func (d *doubting) ofHome(at string) bool {
 	if d.home == "." && d.made {
 		return false
@@ -132,5 +132,5 @@ func (d *doubting) ofHome(at string) bool {
 	return d.home != "" && (within(at, d.home) || at == path.Join(d.home, ".git"))
 }
 
-// enterHome notes which home is looked at from now on.
+// enterHome records which home is looked at from now on.
 func (d *doubting) enterHome(at string) { d.home, d.alongOf = at, "" }

@@ -15,17 +15,19 @@ type entry struct {
 	link           string
 	text           []byte
 	kids           map[string]*entry
-	bare           bool // a directory that was saved without its content
+	bare           bool // whether it was saved without its content
 }
 
-// copier takes entries, up to its bounds.
+// copier saves entries, up to its bounds.
 type copier struct {
-	files   int
-	bytes   int64
-	samples bool // of a directory that is taken, files named *.sample are left out: they are never run, and may come and go
+	files int
+	bytes int64
+	// whether files named *.sample in a directory that is saved are left out: they never
+	// run, and may change freely
+	samples bool
 }
 
-// take is what name in dir is now.
+// take returns the present state of name in dir, or nil if it does not exist.
 func (k *copier) take(dir *os.File, name string, depth int) (*entry, error) {
 	st, err := statAt(dir, name)
 	if st == nil || err != nil {
@@ -44,7 +46,7 @@ func (k *copier) take(dir *os.File, name string, depth int) (*entry, error) {
 		e.text, err = readAt(dir, name, min(k.bytes, maxConfigText))
 		k.bytes -= int64(len(e.text))
 		e.bare = err != nil
-		err = nil // what cannot be read cannot be put back, and is compared by its identity
+		err = nil // what cannot be read cannot be restored, and is compared by its identity
 	case isDir(st):
 		err = k.takeKids(e, dir, name, depth)
 	default:
@@ -57,7 +59,7 @@ func (k *copier) takeKids(e *entry, dir *os.File, name string, depth int) error 
 	d, err := openDir(dir, name, 0)
 	if err != nil {
 		e.bare = true
-		return nil // as with a file that cannot be read
+		return nil // like a file that cannot be read
 	}
 	defer d.Close()
 	var names []string
@@ -87,7 +89,7 @@ func (k *copier) takeKids(e *entry, dir *os.File, name string, depth int) error 
 	return nil
 }
 
-// put makes name in dir, which is absent, what it was.
+// put restores name in dir, where it is absent.
 func (e *entry) put(dir *os.File, name string) error {
 	switch e.mode & unix.S_IFMT {
 	case unix.S_IFLNK:
@@ -123,5 +125,5 @@ func (e *entry) put(dir *os.File, name string) error {
 		}
 		return unix.Fchmod(int(d.Fd()), e.mode&0o7777)
 	}
-	return errBound // a socket or FIFO is not made again
+	return errBound // a socket or FIFO is not restored
 }

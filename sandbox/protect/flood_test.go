@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// A command fills a directory of hooks beyond what is listed of it, and puts
-// hooks among them. Neither the look after it nor the next adoption may leave
-// one.
+// A command fills a directory of hooks beyond what is listed of it, and puts hooks among
+// the other files. Neither the look after the command nor the next adoption may leave a
+// hook there.
 func TestNoHookHidesInACrowd(t *testing.T) {
 	p, dir := guarded(t, nil)
 	must(t, p.start())
@@ -43,7 +43,7 @@ func TestNoHookHidesInACrowd(t *testing.T) {
 	}
 }
 
-// manyLinks is an index with n submodules.
+// manyLinks returns an index with n submodules.
 func manyLinks(n int, name func(int) string) []byte {
 	b := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32([]byte("DIRC"), 2), uint32(n))
 	for i := range n {
@@ -58,7 +58,7 @@ func manyLinks(n int, name func(int) string) []byte {
 	return append(b, sum[:]...)
 }
 
-// readBytes is how much this process has read (proc_pid_io(5)).
+// readBytes returns how many bytes this process has read (proc_pid_io(5)).
 func readBytes(t *testing.T) (n int64) {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/io")
@@ -68,8 +68,8 @@ func readBytes(t *testing.T) (n int64) {
 	return n
 }
 
-// A command makes things that take long to look at. A file that is protected by
-// its name is taken away all the same.
+// A command makes things that take long to look at. A file that is protected by its name is
+// removed all the same.
 func TestAFloodDoesNotHoldUpALook(t *testing.T) {
 	deep := strings.Repeat("a/", 30)
 	for name, flood := range map[string]func(dir string){
@@ -109,8 +109,7 @@ func TestAFloodDoesNotHoldUpALook(t *testing.T) {
 	}
 }
 
-// Where the directories at the top take long, only they are looked at more
-// seldom.
+// If the directories at the top take long, only they are looked at less often.
 func TestALongLookIsFollowedByShortOnes(t *testing.T) {
 	p, dir := guarded(t, nil)
 	must(t, p.start())
@@ -133,8 +132,7 @@ func TestALongLookIsFollowedByShortOnes(t *testing.T) {
 	}
 }
 
-// The contents of a directory of hooks are known however many samples a command
-// has put there before.
+// The hooks in a directory are known, however many samples a command has put there before.
 func TestSamplesDoNotHideHooks(t *testing.T) {
 	p, dir := guarded(t, nil)
 	hooks := dir + "/r/.git/hooks/"
@@ -157,8 +155,8 @@ func TestSamplesDoNotHideHooks(t *testing.T) {
 	}
 }
 
-// An index can leave out the submodules of a directory (git: a sparse index),
-// and git asks them all the same how they stand.
+// An index can leave out the submodules of a directory (git: a sparse index), and git still
+// asks them for their state.
 func TestASparseIndexIsNotRead(t *testing.T) {
 	p, dir := guarded(t, func(dir string) { repository(dir+"/proj", "") })
 	index := manyLinks(1, func(int) string { return "d/" })
@@ -171,8 +169,8 @@ func TestASparseIndexIsNotRead(t *testing.T) {
 	}
 }
 
-// Of where git fetches from, and runs programs of a repository in the
-// workspace, no file beside the configuration says more.
+// Files next to the configuration can name repositories that git fetches from, and whose
+// programs it may run. A command cannot make such files.
 func TestRemotesOfOldAreProtected(t *testing.T) {
 	p, dir := guarded(t, func(dir string) { repository(dir+"/proj", "") })
 	must(t, os.MkdirAll(dir+"/proj/.git/branches", 0o755))
@@ -191,8 +189,8 @@ func TestRemotesOfOldAreProtected(t *testing.T) {
 	}
 }
 
-// The index of a repository names others in each of its work trees, and a ".git"
-// file makes one more of them, which may be looked at first.
+// The index of a repository names other repositories in each of its work trees. A ".git"
+// file adds a work tree, which may be looked at first.
 func TestAnIndexOfTwoWorkTrees(t *testing.T) {
 	for _, tree := range []string{"a-store", "z-store"} {
 		p, dir := guarded(t, func(dir string) {
@@ -212,7 +210,7 @@ func TestAnIndexOfTwoWorkTrees(t *testing.T) {
 }
 
 // Any number of ".git" files can lead to one repository. A command can leave only
-// so many, and they take no longer than that many.
+// maxGitDirs of them, and they take no longer than so many.
 func TestACommandLeavesFewWorkTrees(t *testing.T) {
 	p, dir := guarded(t, func(dir string) { put(t, dir+"/a/b/x", "") })
 	const many = maxGitDirs + 100
@@ -227,15 +225,15 @@ func TestACommandLeavesFewWorkTrees(t *testing.T) {
 	if err != nil || len(left) != maxGitDirs {
 		t.Errorf("%d are left, %v; want %d", len(left), err, maxGitDirs)
 	}
-	during(t, p, func() {}) // this look learns what was removed since
+	during(t, p, func() {}) // this look finds out what was removed since
 	put(t, dir+"/file", "")
 	if told := during(t, p, func() { put(t, dir+"/other", "") }); len(told) > 0 {
 		t.Errorf("those that were left are not kept: %v", told)
 	}
 }
 
-// A repository that the walk finds old is looked at as a person's. Old work trees
-// in any number that come up from the depth share what may be read for them.
+// A repository that the walk finds to be old is looked at as a person's. Any number of old
+// work trees that are moved up from the depth share the bytes that may be read for them.
 func TestOldWorkTreesShareABudget(t *testing.T) {
 	p, dir := guarded(t, func(dir string) { put(t, dir+"/a/b/x", "") })
 	var hidden string
@@ -261,8 +259,8 @@ func TestOldWorkTreesShareABudget(t *testing.T) {
 	must(t, err)
 }
 
-// A command makes repositories as deep as it can. A look does not grow with their
-// depth.
+// A command makes repositories as deep as it can. A look does not take longer because of
+// their depth.
 func TestDeepRepositoriesDoNotMakeALookLong(t *testing.T) {
 	const deep, many = 300, 8
 	p, dir := guarded(t, nil)
@@ -272,7 +270,7 @@ func TestDeepRepositoriesDoNotMakeALookLong(t *testing.T) {
 		}
 	})
 	p.walkAll(t)
-	put(t, dir+"/file", "") // so that there is something to take over
+	put(t, dir+"/file", "") // so that the next look has something to adopt
 	during(t, p, func() {})
 	if len(p.homes) != many {
 		t.Fatalf("%d repositories are known, want %d: the test proves nothing", len(p.homes), many)

@@ -17,13 +17,13 @@ import (
 type gitLook struct {
 	sealer
 	repos map[string]bool // git directories
-	dirs  int             // how many
-	trees int             // work trees: ".git" files
+	dirs  int             // number of git directories
+	trees int             // number of work trees: ".git" files
 	done  map[string]bool
 }
 
-// bareAt looks at a directory that git would take for a repository without a
-// ".git" (git: setup.c, is_git_directory): made of innocent names, it runs what
+// bareAt looks at a directory that git would take for a repository without a ".git" (git:
+// setup.c, is_git_directory). Such a directory is made of harmless names, and git runs what
 // its config says for everybody who enters it.
 func (l *gitLook) bareAt(dir *os.File, at string) {
 	bare := isBare(dir)
@@ -32,8 +32,8 @@ func (l *gitLook) bareAt(dir *os.File, at string) {
 	case l.known(at):
 		l.gitDir(dir, at, false, 0)
 	case !l.room() || !l.clean(dir, at):
-		// The directory may be a person's, with innocent hooks and config of its
-		// own, and only be made to look like a repository.
+		// The directory may be a person's, with harmless hooks and config of its own, and a
+		// command may only have made it look like a repository.
 		if err := removeAt(dir, "HEAD", &l.left); err != nil {
 			l.fail(path.Join(at, "HEAD"), err)
 			return
@@ -42,7 +42,7 @@ func (l *gitLook) bareAt(dir *os.File, at string) {
 		return
 	}
 	if bare {
-		l.links(dir, at, cmp.Or(at, ".")) // without core.bare git takes it for the work tree as well
+		l.links(dir, at, cmp.Or(at, ".")) // without core.bare git also takes it for the work tree
 	}
 }
 
@@ -54,8 +54,8 @@ func isBare(dir *os.File) bool {
 	return there("HEAD") && (there("commondir") || there("objects") && there("refs"))
 }
 
-// known reports whether a git directory was one when no command ran, or is part
-// of a ".git"; what is new in it then is new to a repository.
+// known reports whether a git directory was one when no command ran, or is part of a
+// ".git". What is new in it is then judged as new in a repository.
 func (l *gitLook) known(at string) bool {
 	return l.adopt || l.p.repos[at] || slices.Contains(strings.Split(at, "/"), ".git")
 }
@@ -63,7 +63,8 @@ func (l *gitLook) known(at string) bool {
 // room reports whether there may be one more git directory that a command made.
 func (l *gitLook) room() bool { return l.dirs < maxGitDirs }
 
-// tooMany takes away a git directory that a command made when there were enough.
+// tooMany removes a git directory that a command made if there were enough already, and
+// reports whether it did.
 func (l *gitLook) tooMany(dir *os.File, at string) bool {
 	if l.adopt || l.p.repos[at] || l.room() {
 		return false
@@ -72,8 +73,7 @@ func (l *gitLook) tooMany(dir *os.File, at string) bool {
 	return true
 }
 
-// clean reports whether git runs nothing of a git directory; it takes nothing
-// back.
+// clean reports whether git runs nothing of a git directory. It reverts nothing.
 func (l *gitLook) clean(dir *os.File, at string) bool {
 	for _, name := range []string{"commondir", "modules", "worktrees"} {
 		if st, err := statAt(dir, name); st != nil || err != nil {
@@ -104,13 +104,13 @@ func (l *gitLook) clean(dir *os.File, at string) bool {
 	})
 }
 
-// gitAt looks at a ".git": the directory, or the file that says where it is.
+// gitAt looks at a ".git": the directory, or the file that says where the directory is.
 func (l *gitLook) gitAt(dir *os.File, at string) {
 	name := path.Base(at)
 	st, err := statAt(dir, name)
 	if err != nil {
-		// Without the right to search a directory nobody finds a repository in
-		// it; giving it changes the directory's time.
+		// Without the right to search a directory nobody finds a repository in it. Giving
+		// the right changes the directory's time.
 		return
 	}
 	file := rule{why: "git would use a repository that is outside of the workspace, is too deep in it, or is not one", dir: true}
@@ -119,8 +119,8 @@ func (l *gitLook) gitAt(dir *os.File, at string) {
 		return
 	}
 	if g := l.p.guards[at]; isRegular(st) {
-		// Each is looked at with the git directory that it leads to, and any number
-		// could lead to one.
+		// Each file is looked at with the git directory that it leads to, and any number of
+		// files could lead to one.
 		if l.trees++; l.trees > maxGitDirs && !l.adopt && (g == nil || g.was == nil) {
 			l.remove(dir, at, name, &rule{why: fmt.Sprintf("the workspace has %d work trees already, and git runs what their repositories say", maxGitDirs)})
 			return
@@ -137,7 +137,7 @@ func (l *gitLook) gitAt(dir *os.File, at string) {
 			sub.Close()
 			l.links(dir, path.Dir(at), at)
 		}
-	case isRegular(st): // if it is still there
+	case isRegular(st): // if the file still exists
 		if text, err := readAt(dir, name, 4096); err == nil {
 			l.markText(at, text)
 			if l.gitFile(at, text) {
@@ -152,23 +152,23 @@ func (l *gitLook) gitAt(dir *os.File, at string) {
 	}
 }
 
-// gitFile reports whether the text of a ".git" file leads to a directory in
-// the workspace, and looks at that as a git directory (gitrepository-layout(5)).
+// gitFile reports whether the text of a ".git" file leads to a directory in the workspace,
+// and looks at that directory as a git directory (gitrepository-layout(5)).
 func (l *gitLook) gitFile(at string, text []byte) bool {
 	to, ok := strings.CutPrefix(string(text), "gitdir: ")
 	return ok && l.gitTarget(path.Dir(at), strings.TrimRight(to, "\r\n"))
 }
 
-// gitTarget looks at a git directory that is named from elsewhere, and reports
-// whether it is one in the workspace.
+// gitTarget looks at a git directory that a file or a link names, and reports whether it is
+// a git directory in the workspace.
 func (l *gitLook) gitTarget(from, to string) bool {
 	target, ok := l.p.place(from, to)
 	if !ok || target == "." {
 		return false
 	}
 	if strings.Count(target, "/") >= maxWay {
-		// Each part is to be held in its place, and a box chooses how many there
-		// are: as good as one that leads outside.
+		// Each part of the path would have to be pinned in its place, and a box chooses how
+		// many there are. So the path is treated like one that leads outside.
 		if l.adopt {
 			l.note("%s leads to a repository that is more than %d directories deep; it is not protected", plain(path.Join(from, ".git")), maxWay)
 		}
@@ -190,8 +190,8 @@ func (l *gitLook) gitTarget(from, to string) bool {
 	return true
 }
 
-// gitDir looks at a git directory: what git runs of it, and what makes git look
-// elsewhere for that. linked is a worktree's, in which commondir leads back.
+// gitDir looks at a git directory: what git runs of it, and what makes git look elsewhere
+// for that. linked says that it is a worktree's, in which commondir leads back.
 func (l *gitLook) gitDir(dir *os.File, at string, linked bool, depth int) {
 	if l.done[at] {
 		return
@@ -252,7 +252,7 @@ func (l *gitLook) gitDirs(dir *os.File, at string, linked bool, depth int) {
 	}
 	defer sub.Close()
 	l.watch(sub, at)
-	var names []string // a command is stopped at maxGitDirs; what a person has is counted here
+	var names []string // maxGitDirs stops a command; what a person has is counted here
 	err = eachEntry(sub, func(e dirent) bool {
 		if e.mayBeDir() {
 			names = append(names, e.name)
@@ -263,7 +263,7 @@ func (l *gitLook) gitDirs(dir *os.File, at string, linked bool, depth int) {
 		l.fail(at, err)
 	}
 	if depth > maxGitDepth || l.adopt && len(names) > maxGitDirs || l.first && len(names) > maxPerKind {
-		l.seal(dir, at, rule{why: byGit}) // as a whole: what is new is taken away
+		l.seal(dir, at, rule{why: byGit}) // as a whole: what is new is removed
 		return
 	}
 	l.seal(dir, at, rule{why: byGit, dir: true})
@@ -288,7 +288,7 @@ func (l *gitLook) gitDirs(dir *os.File, at string, linked bool, depth int) {
 		case head != nil || linked:
 			l.gitDir(kid, here, linked, depth+1)
 		default:
-			l.dirs++ // one that leads to others counts too
+			l.dirs++ // a directory that leads to others counts too
 			if l.adopt {
 				l.repos[here] = true
 			}
@@ -336,7 +336,7 @@ func (l *gitLook) config(dir *os.File, at string, r rule, good func(*gitSetting)
 		g.id, g.was = identOf(st), nil
 		l.accept(g, at, text, good, st)
 	} else if kept, taken := strip(text, bad, g.tail); len(taken) > 0 {
-		g.held = false // replaced on the host, which ends its pin
+		g.held = false // it was replaced on the host, which ends its pin
 		if err := rewriteAt(dir, name, st, kept); err != nil {
 			l.fail(at, err)
 			return
@@ -351,8 +351,8 @@ func (l *gitLook) config(dir *os.File, at string, r rule, good func(*gitSetting)
 	}
 }
 
-// unread deals with a configuration that cannot be read: too large, or changed
-// this moment.
+// unread deals with a configuration that cannot be read, because it is too large or was
+// just changed.
 func (l *gitLook) unread(g *guard, dir *os.File, at string, err error) {
 	switch {
 	case gone(err) == nil:
@@ -364,8 +364,8 @@ func (l *gitLook) unread(g *guard, dir *os.File, at string, err error) {
 	}
 }
 
-// accept remembers what a configuration sets, and protects what it names. A
-// young one may be a box's.
+// accept remembers what a configuration sets, and protects what it names. A configuration
+// that is young may be a box's, so it is recorded as a suspect.
 func (l *gitLook) accept(g *guard, at string, text []byte, good func(*gitSetting) bool, st *unix.Stat_t) {
 	told := false
 	g.accepted = make(map[string]bool)
@@ -396,7 +396,7 @@ func (l *gitLook) accept(g *guard, at string, text []byte, good func(*gitSetting
 	}
 }
 
-// follow protects a path that configuration names, where it is in the workspace.
+// follow protects a path that a configuration names, if the path is in the workspace.
 func (l *gitLook) follow(from string, s *gitSetting, at, why string) {
 	if strings.HasPrefix(s.value, "~") || s.value == "" {
 		return
@@ -412,9 +412,9 @@ func (l *gitLook) follow(from string, s *gitSetting, at, why string) {
 	l.addExtra(target, why)
 }
 
-// worktree is the directory that relative paths of core.hooksPath start from:
-// where git runs hooks, which is the top of the work tree, or the git directory
-// of a bare repository (git-config(1), core.hooksPath).
+// worktree returns the directory from which relative paths of core.hooksPath start: the
+// directory in which git runs hooks, which is the top of the work tree, or the git
+// directory of a bare repository (git-config(1), core.hooksPath).
 func worktree(gitDir string) string {
 	if path.Base(gitDir) == ".git" {
 		return path.Dir(gitDir)
@@ -422,7 +422,7 @@ func worktree(gitDir string) string {
 	return gitDir
 }
 
-// inWords is what was taken from a configuration, in words.
+// inWords returns a text that lists the settings that were removed from a configuration.
 func inWords(taken []string) string {
 	const most = 8
 	var all []string

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// gitSetting is one line of a git configuration that sets something, in its
-// place in the text.
+// gitSetting is one line of a git configuration that sets something, with its place in the
+// text.
 type gitSetting struct {
 	section, sub, key string // section and key in lower case
-	hasSub, bare      bool   // has a sub; is a key alone
+	hasSub, bare      bool   // whether it has a sub; whether it is a key without a value
 	value             string
-	from, to          int // of the text: where the key begins, and the end of its line
+	from, to          int // offsets in the text: where the key begins, and where its line ends
 }
 
-// name is how git config(1) calls it.
+// name returns the name of the setting as git-config(1) writes it.
 func (s *gitSetting) name() string {
 	if s.hasSub {
 		return s.section + "." + s.sub + "." + s.key
@@ -23,17 +23,17 @@ func (s *gitSetting) name() string {
 	return s.section + "." + s.key
 }
 
-// configReader reads a configuration as git does (git: config.c,
-// git_parse_source, get_base_var, parse_value): a text that the two read
-// differently would be a way past the list of what may be set.
+// configReader reads a configuration as git does (git: config.c, git_parse_source,
+// get_base_var, parse_value): a text that the two read differently would be a way around
+// the list of what may be set.
 type configReader struct {
 	text []byte
 	at   int
 	eof  bool
 }
 
-// next is the next character, with the end of a line being one and the end of
-// the text being one more.
+// next returns the next character. The end of a line is one character, and the end of the
+// text is one more.
 func (r *configReader) next() byte {
 	if r.at >= len(r.text) {
 		r.eof = true
@@ -90,7 +90,7 @@ func readConfig(text []byte) (all []gitSetting, good int) {
 	}
 }
 
-// header reads what stands behind "[".
+// header reads what follows "[".
 func (r *configReader) header() (section, sub string, hasSub, ok bool) {
 	var b strings.Builder
 	for {
@@ -171,7 +171,7 @@ func (r *configReader) value() (string, bool) {
 		c := r.next()
 		switch {
 		case c == 0:
-			return "", false // git, written in C, would see the end of a text here
+			return "", false // git, written in C, would end the text here
 		case c == '\n':
 			return b.String(), !quoted
 		case comment:
@@ -210,7 +210,7 @@ func (r *configReader) value() (string, bool) {
 	}
 }
 
-// Not unicode's idea of them, but git's (git: git-compat-util.h, sane_ctype).
+// These follow git's definitions and not Unicode's (git: git-compat-util.h, sane_ctype).
 func isSpace(c byte) bool  { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
 func isLetter(c byte) bool { return 'a' <= lower(c) && lower(c) <= 'z' }
@@ -222,8 +222,9 @@ func lower(c byte) byte {
 	return c
 }
 
-// strip is text without the settings for which bad is true, and without what
-// git could not read, unless that is tail; every other byte stays as it is.
+// strip returns text without the settings for which bad is true, and without the end that
+// git could not read, unless that is tail. Every other byte stays as it is. taken are the
+// names of the settings that were removed.
 func strip(text []byte, bad func(*gitSetting) bool, tail string) (kept []byte, taken []string) {
 	all, good := readConfig(text)
 	from := 0
@@ -238,7 +239,7 @@ func strip(text []byte, bad func(*gitSetting) bool, tail string) (kept []byte, t
 			start--
 		}
 		if start > 0 && text[start-1] != '\n' && end > start && text[end-1] == '\n' {
-			end-- // it shares its line with a section's header
+			end-- // the setting shares its line with a section's header
 			if text[end-1] == '\r' && end-1 > start {
 				end--
 			}
@@ -258,10 +259,10 @@ func strip(text []byte, bad func(*gitSetting) bool, tail string) (kept []byte, t
 	return kept, taken
 }
 
-// repoKeys are what a box may set in a repository that it made: what git
-// itself writes at init, clone, checkout and remote, and the likes of a name
-// and of colours. Everything else git would have to be trusted with, and of
-// that much names programs, files or other repositories (git-config(1)).
+// repoKeys are what a box may set in a repository that it made: what git itself writes at
+// init, clone, checkout and remote, and harmless settings such as names and colours. Any
+// other setting would have to be trusted, and many of them name programs, files or other
+// repositories (git-config(1)).
 var repoKeys = map[string][]string{
 	"advice": {"*"},
 	"branch": {"autosetupmerge", "autosetuprebase", "sort"},
@@ -306,7 +307,7 @@ var repoKeys = map[string][]string{
 	"worktree":    {"guessremote", "userelativepaths"},
 }
 
-// moduleKeys are what a .gitmodules may say.
+// moduleKeys are what a .gitmodules may set.
 var moduleKeys = map[string][]string{
 	"submodule.*": {"path", "url", "branch", "ignore", "shallow", "fetchrecursesubmodules", "update"},
 }
@@ -326,12 +327,12 @@ func harmless(s *gitSetting, list map[string][]string) bool {
 	case "refstorage":
 		return s.value == "files" || s.value == "reftable"
 	case "url", "pushurl", "remote", "pushremote", "pushdefault", "partialclone":
-		// TRANSPORT::ADDRESS runs the program git-remote-TRANSPORT, and ext::
-		// runs any (gitremote-helpers(7)). A leading dash is an option to the
-		// program that connects (CVE-2017-1000117).
+		// TRANSPORT::ADDRESS runs the program git-remote-TRANSPORT, and ext:: runs any
+		// program (gitremote-helpers(7)). A leading dash is an option to the program that
+		// connects (CVE-2017-1000117).
 		return !strings.Contains(s.value, "::") && !strings.HasPrefix(s.value, "-")
 	case "submodule":
-		return s.value != "diff" // `git log -p` would run git in each submodule that history names
+		return s.value != "diff" // `git log -p` would run git in each submodule that the history names
 	case "update":
 		return !strings.HasPrefix(s.value, "!") // a command (CVE-2019-19604)
 	}

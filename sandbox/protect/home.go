@@ -11,17 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// home is a directory of the workspace that a repository lies in, or is. It is
-// known by its inode from the moment in which it was seen while no command ran:
-// neither another name, nor other directories beside it, nor another depth
-// takes its protection away. Every box pins it in its place. If it is not pinned,
-// because the box is older than the repository or there are too many, it is followed
-// to the place to which it was moved.
+// home is a directory of the workspace that contains a repository, or is one. It is known
+// by its inode from the time when it was seen while no command ran. So another name, other
+// directories next to it, or another depth do not remove its protection. Every box pins it
+// in its place. If it is not pinned, because the box is older than the repository or there
+// are too many, it is followed to the place to which it was moved.
 type home struct {
 	path string
 	id   birth
-	dir  *os.File // O_PATH; as long as it is open no other directory gets the inode
-	made bool     // by a command, so another one may move it
+	dir  *os.File // O_PATH descriptor; while it is open, no other directory gets the inode
+	made bool     // whether a command made it, so that another command may move it
 }
 
 // findHomes looks at the repositories that are known, wherever they are now.
@@ -56,8 +55,8 @@ func (l *look) findHomes() {
 		dir.Close()
 	}
 	l.enterHome(".")
-	// Where a command has removed a person's repository, none may lead to
-	// another one by its name.
+	// If a command has removed a person's repository, no link with its name may lead to
+	// another repository.
 	for at := range l.p.vacant {
 		if dir, err := openDir(l.p.root, path.Dir(at), unix.O_PATH); err == nil {
 			l.seal(dir, at, rule{why: "a person's repository was there", through: true})
@@ -69,8 +68,8 @@ func (l *look) findHomes() {
 	l.loose = false
 }
 
-// moveBack puts a person's repository, which a command has moved, back to where
-// it was: people and their programs go there by its name.
+// moveBack puts a person's repository, which a command has moved, back to where it was:
+// people and their programs use it by its name.
 func (l *look) moveBack(h *home, was string, dir *os.File) (*os.File, error) {
 	defer dir.Close()
 	now := h.path
@@ -101,8 +100,8 @@ func (l *look) moveBack(h *home, was string, dir *os.File) (*os.File, error) {
 	return l.p.openHome(was, h.id.ident)
 }
 
-// settle makes a directory of the workspace a home, if a repository is in it
-// and a person does not have too many. It reports whether it is looked at.
+// settle makes a directory of the workspace a home, if a repository is in it. It returns
+// false if a person has too many homes, so that the repository is not looked at.
 func (l *look) settle(dir *os.File, name string) bool {
 	if !l.repositoryIn(dir, name) {
 		return true
@@ -140,9 +139,9 @@ func (l *look) repositoryIn(dir *os.File, at string) bool {
 	return isBare(dir) || l.others(dir, at)
 }
 
-// atHome looks at a directory with a repository, and at its place. Deeper than
-// maxWay it is not held there, but only followed: each directory on the way would
-// be asked for at each look, and a box chooses how many there are.
+// atHome looks at a directory with a repository, and at its place. If the directory is
+// deeper than maxWay, it is not pinned in its place but only followed: each look would have
+// to check every directory on the way, and a box chooses how many there are.
 func (l *look) atHome(dir *os.File, at string) {
 	if strings.Count(at, "/") >= maxWay {
 		l.inHome(dir, at)
@@ -154,9 +153,10 @@ func (l *look) atHome(dir *os.File, at string) {
 	}
 }
 
-// find opens a home where it is now; nil if it is no more in the workspace.
+// find opens a home where it is now. It returns nil if the home is not in the workspace any
+// more.
 func (k *knowledge) find(h *home) (*os.File, error) {
-	const tries = 8 // a command may move it while we look
+	const tries = 8 // a command may move it meanwhile
 	for range tries {
 		if dir, err := k.openHome(h.path, h.id.ident); err != nil || dir != nil {
 			return dir, err
@@ -196,8 +196,8 @@ func (k *knowledge) find(h *home) (*os.File, error) {
 	return nil, errors.New("it was moved again and again, and could not be found")
 }
 
-// openHome opens the directory at a path; nil unless it is the one that is
-// wanted.
+// openHome opens the directory at a path. It returns nil if that is not the wanted
+// directory.
 func (w *workdir) openHome(at string, want ident) (*os.File, error) {
 	dir, err := openDir(w.root, at, unix.O_PATH)
 	if err != nil {
@@ -214,15 +214,14 @@ func (w *workdir) openHome(at string, want ident) (*os.File, error) {
 	return dir, nil
 }
 
-// moved renames what is known of the paths at and below a directory that was
-// moved.
+// moved renames what is known about the paths at and below a directory that was moved.
 func (k *knowledge) moved(from, to string) {
 	k.guards = renamed(k.guards, from, to)
 	k.repos = renamed(k.repos, from, to)
 	k.extra = renamed(k.extra, from, to)
 }
 
-// forget drops what is known at and below a path.
+// forget drops what is known about the paths at and below a path.
 func (k *knowledge) forget(at string) {
 	for name := range k.guards {
 		if within(at, name) {
@@ -253,7 +252,7 @@ func renamed[V any](known map[string]V, from, to string) map[string]V {
 	return all
 }
 
-// inHome looks at the repositories that lie in a directory.
+// inHome looks at the repositories in a directory.
 func (l *look) inHome(dir *os.File, at string) {
 	l.gitAt(dir, at+"/.git")
 	l.bareAt(dir, at)

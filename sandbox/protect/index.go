@@ -13,25 +13,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// git asks each repository in the work tree that the index names as a submodule
-// how it stands, at any depth, and by its own configuration: a command that
-// makes a repository deep in the work tree and adds it to the index has its
-// settings run by `git status` at the top (git: diff-lib.c, match_stat_with_submodule).
-// So what the index names is looked at as a repository too.
+// git asks each repository in the work tree that the index names as a submodule for its
+// state, at any depth, and follows the configuration of that repository. So if a command
+// makes a repository deep in the work tree and adds it to the index, `git status` at the
+// top runs its settings (git: diff-lib.c, match_stat_with_submodule). Therefore what the
+// index names is looked at as a repository too.
 
-// Bounds of what indexes cost; a command can make them no larger. Each part of
-// the path of a submodule can be a system call.
+// Bounds of the cost of indexes, which a command cannot exceed. Each part of the path of a
+// submodule can be a system call.
 const (
-	maxIndex     = 64 << 20  // bytes of one
-	maxIndexes   = 256 << 20 // of all that one look reads
-	maxLinkParts = 65_536    // parts of the paths that they name
+	maxIndex     = 64 << 20  // bytes of one index
+	maxIndexes   = 256 << 20 // bytes of all indexes that one look reads
+	maxLinkParts = 65_536    // parts of the paths that indexes name
 )
 
 var errIndex = errors.New("it is not a valid index")
 
-// links looks at the repositories that the index in gitDir names. They are in
-// the work tree dir, at a path of the workspace. A git directory has as many work
-// trees as ".git" files lead to it, and names others in each.
+// links looks at the repositories that the index in gitDir names. They are in the work tree
+// dir, whose path in the workspace is at. A git directory has as many work trees as ".git"
+// files lead to it, and names other repositories in each.
 func (l *gitLook) links(dir *os.File, at, gitDir string) {
 	index := path.Join(gitDir, "index")
 	tree := index + "\x00" + at
@@ -46,7 +46,7 @@ func (l *gitLook) links(dir *os.File, at, gitDir string) {
 	defer git.Close()
 	st, err := statAt(git, "index")
 	if err != nil || st == nil {
-		return // the time of its directory tells when there is one
+		return // the time of its directory shows when there is one
 	}
 	g := l.guard(index, rule{why: byGit, loose: true})
 	names, err := l.readIndex(git, index, st.Size)
@@ -72,8 +72,8 @@ func (l *gitLook) links(dir *os.File, at, gitDir string) {
 	}
 }
 
-// readIndex reads what the index in a git directory names, once in a look and
-// within its bounds.
+// readIndex returns what the index in a git directory names. It reads each index once in a
+// look, and within the bounds.
 func (l *gitLook) readIndex(git *os.File, index string, size int64) ([]string, error) {
 	names, known := l.linked[index]
 	var err error
@@ -96,9 +96,9 @@ func (l *gitLook) readIndex(git *os.File, index string, size int64) ([]string, e
 	return names, err
 }
 
-// quiet reports whether nothing is left that could change a file through a
-// mapping which it has already: such a write does not show in the times of the
-// file, while the first one through a new mapping does, but for tmpfs.
+// quiet reports whether nothing is left that could change a file through a mapping that
+// exists already. Such a write does not show in the times of the file. The first write
+// through a new mapping does, except on tmpfs.
 func (l *gitLook) quiet(at string, st *unix.Stat_t) bool {
 	return (l.adopt || l.last) && l.p.trustAt(at, st).mapped
 }
@@ -112,8 +112,8 @@ func (l *gitLook) link(dir *os.File, at, name string) {
 	l.done[here+"/"] = true
 	sub, err := openDir(dir, name, unix.O_PATH)
 	for err != nil {
-		// Not there, or behind a link, which git does not follow either: the
-		// directory above tells when that changes.
+		// The repository does not exist, or is behind a link, which git does not follow
+		// either. The time of the directory above shows when that changes.
 		if name = path.Dir(name); name == "." {
 			return
 		}
@@ -128,8 +128,8 @@ func (l *gitLook) link(dir *os.File, at, name string) {
 	l.gitAt(sub, here+"/.git")
 }
 
-// hashSize is the size of an object's name in a repository, which its
-// configuration says (gitformat-index(5) does not).
+// hashSize returns the size of an object's name in a repository. The configuration states
+// it (gitformat-index(5) does not).
 func hashSize(git *os.File) int {
 	text, err := readAt(git, "config", maxConfigText)
 	if err == nil {
@@ -143,10 +143,9 @@ func hashSize(git *os.File) int {
 	return 20
 }
 
-// readLinks are the paths of submodules in an index (gitformat-index(5)). It
-// reads entries wherever git could: one after the other, in the blocks of an
-// offset table, which git may read in several threads instead, and in the
-// index that a split one shares.
+// readLinks returns the paths of submodules in an index (gitformat-index(5)). It reads
+// entries wherever git could: one after the other, in the blocks of an offset table, which
+// git may read in several threads instead, and in the index that a split index shares.
 func readLinks(git *os.File, name string, hash int) ([]string, error) {
 	text, err := readAt(git, name, maxIndex)
 	if err != nil {
@@ -179,8 +178,8 @@ type indexReader struct {
 	hash     int
 	version  uint32
 	links    map[string]bool
-	shared   string // the object name of the index that this one extends
-	nameless bool   // it replaces an entry of that by a submodule
+	shared   string // object name of the index that this one extends
+	nameless bool   // whether it replaces an entry of that index by a submodule
 }
 
 func (r *indexReader) read() error {
@@ -198,7 +197,7 @@ func (r *indexReader) read() error {
 	if err := r.extensions(end); err != nil {
 		return err
 	}
-	// The last extension may say where the others begin, and git believes it.
+	// The last extension may say where the others begin, and git trusts it.
 	if at := len(r.text) - r.hash - (8 + 4 + r.hash); at >= end && string(r.text[at:at+4]) == "EOIE" {
 		if begin := int(binary.BigEndian.Uint32(r.text[at+8:])); begin != end {
 			return errIndex
@@ -207,7 +206,7 @@ func (r *indexReader) read() error {
 	return nil
 }
 
-// entries reads n entries from an offset on, and returns the one behind them.
+// entries reads n entries from an offset on, and returns the offset after them.
 func (r *indexReader) entries(at int, n uint32) (int, error) {
 	var name []byte
 	for range n {
@@ -246,8 +245,8 @@ func (r *indexReader) entries(at int, n uint32) (int, error) {
 		}
 		switch mode & unix.S_IFMT {
 		case unix.S_IFDIR:
-			// A directory of a sparse index: git reads the tree with this name in
-			// its place, and there can be submodules in that (git: sparse-index.c,
+			// A directory of a sparse index: git reads the tree with this name in its
+			// place, and that tree can contain submodules (git: sparse-index.c,
 			// expand_index).
 			return 0, errIndex
 		case 0o160000:
@@ -258,8 +257,8 @@ func (r *indexReader) entries(at int, n uint32) (int, error) {
 	return at, nil
 }
 
-// stripLength reads how much a name leaves of the one before, and how many
-// bytes say so; none if they do not (git: varint.c, decode_varint).
+// stripLength reads how many bytes of the name before it a name drops, and in how many
+// bytes that is written; used is 0 if they are not valid (git: varint.c, decode_varint).
 func stripLength(b []byte) (value uint64, used int) {
 	for i, c := range b[:min(len(b), 8)] {
 		if i > 0 {

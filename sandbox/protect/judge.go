@@ -12,7 +12,8 @@ import (
 	"belljar.dev/sandbox/rawsys"
 )
 
-// again looks and takes back, and remembers it for all that run. p.mu is held.
+// again looks and reverts, and remembers the reverted changes for all commands that run.
+// p.mu is held.
 func (p *Protector) again(last, short bool) error {
 	told, err := p.judge(last, short)
 	p.taken += len(told)
@@ -26,8 +27,8 @@ func (p *Protector) again(last, short bool) error {
 	return err
 }
 
-// judge looks and takes back. The last look is the one after which no command
-// runs, and a short one leaves out the directories at the top. p.mu is held.
+// judge looks and reverts. The last look is the one after which no command runs, and a
+// short one leaves out the directories at the top. p.mu is held.
 func (p *Protector) judge(last, short bool) ([]Reverted, error) {
 	if p.unchanged() {
 		return nil, nil
@@ -81,11 +82,10 @@ func (p *Protector) take(alone, first bool) (err error) {
 	return nil
 }
 
-// unchanged reports whether everything that the last look looked at is as it
-// was. Of a directory, its time tells (it cannot be set: ctime, inode(7)). Of a
-// file that a box may write, only its text does: a write through a shared
-// mapping does not show in its times (mmap(2), "Timestamps changes for
-// file-backed mappings").
+// unchanged reports whether everything that the last look looked at is as it was. For a
+// directory, its time shows that (it cannot be set: ctime, inode(7)). For a file that a box
+// may write, only its text does: a write through a shared mapping does not show in its
+// times (mmap(2), "Timestamps changes for file-backed mappings").
 func (p *Protector) unchanged() bool {
 	if p.seen == nil || !p.times {
 		return false
@@ -122,17 +122,18 @@ func (w *workdir) same(m *mark) bool {
 	return err == nil && identOf(&st) == m.id && st.Ctim == m.time
 }
 
-// alone reports whether no other server runs a command in this workspace, or
-// has still to walk through it after one. They agree by flock(2) on the
-// directory, which leaves nothing behind. A box may take that lock as well: then
-// what a person changes meanwhile is not adopted, and the files beside the record
-// say which servers run commands.
+// alone reports whether no other server runs a command in this workspace, or has still to
+// walk through it after one. Servers agree on this by flock(2) on the directory, which
+// leaves nothing behind. A box may take that lock as well: then what a person changes
+// meanwhile is not adopted, and the files next to the record say which servers run
+// commands.
 func (w *workdir) alone() bool { return w.flock(unix.LOCK_EX) == nil }
 
-// share lets other servers know that commands run here.
+// share shows other servers that commands run here.
 func (w *workdir) share() { _ = w.flock(unix.LOCK_SH) }
 
-// release is called when no command runs here.
+// release is called when no command runs here. It releases the lock on the workspace, or
+// shares the lock if a walk has still to be made.
 func (p *Protector) release() {
 	if !p.unseen.IsZero() {
 		p.share()

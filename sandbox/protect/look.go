@@ -12,10 +12,10 @@ import (
 // command made, or adopts the present state.
 type look struct {
 	gitLook
-	short bool // leaving out what a box can make long: the directories at the top
+	short bool // whether it leaves out what a box can make long: the directories at the top
 }
 
-// look begins one. p.mu is held, or p not yet known to anybody.
+// look begins a look. p.mu is held, or no other goroutine knows p yet.
 func (p *Protector) look(adopt bool) *look {
 	l := &look{gitLook: gitLook{
 		sealer: sealer{
@@ -60,16 +60,15 @@ func (l *look) run() {
 			delete(l.p.guards, name)
 		}
 	}
-	// The next look must look again at what this one took back, or what changed
-	// a moment ago.
+	// The next look must look again at what this one reverted, or at what has just changed.
 	l.p.seen = nil
 	if len(l.told) == 0 && len(l.errs) == 0 && !l.young && !l.short {
 		l.p.seen = l.marks
 	}
 }
 
-// sealPath protects a path of several parts. The directories on the way are
-// held in their place, and none may become a link.
+// sealPath protects a path of several parts. The directories on the way are pinned in their
+// place, and none of them may become a link.
 func (l *look) sealPath(at, why string) {
 	dir := l.p.root
 	if strings.Contains(at, "/") {
@@ -89,8 +88,8 @@ func (l *look) sealPath(at, why string) {
 	}
 }
 
-// resolve protects what a link leads to, where that is in the workspace too, and
-// all links on the way: to replace one of them leads elsewhere.
+// resolve protects what a link leads to, if that is in the workspace too, and all links on
+// the way: if one of them were replaced, the path would lead elsewhere.
 func (l *look) resolve(at, why string) {
 	links, end := l.p.trail(at)
 	if end != "." {

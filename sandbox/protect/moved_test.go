@@ -32,13 +32,13 @@ func burrowedForTest(t *testing.T, dir string) string {
 	return name
 }
 
-// A walk does not reach a path that is longer than PATH_MAX. A command makes a
-// repository there, and a later command moves it, or a directory above it, to where
-// the walk comes. Its files are old by then, and still do not count as a person's.
+// A walk does not reach a path that is longer than PATH_MAX. A command makes a repository
+// there, and a later command moves it, or a directory above it, to a place that the walk
+// reaches. Its files are old by then, and still do not count as a person's.
 func TestWhatWasMovedUpIsNotAPersons(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		at   string // where it is at last
+		at   string // path of the repository at the end
 		move func(hidden, dir string) error
 	}{
 		{"the repository", "a/b/repo", func(hidden, dir string) error { return os.Rename(hidden+"/x/repo", dir+"/a/b/repo") }},
@@ -77,7 +77,7 @@ func TestWhatWasMovedUpIsNotAPersons(t *testing.T) {
 	}
 }
 
-// twoServers protect one workspace, with one record.
+// twoServers returns the Protectors of two servers for one workspace, with one record.
 func twoServers(t *testing.T, dir, record string) (first, second *Protector) {
 	t.Helper()
 	for _, p := range []**Protector{&first, &second} {
@@ -89,9 +89,9 @@ func twoServers(t *testing.T, dir, record string) (first, second *Protector) {
 	return first, second
 }
 
-// Two servers work in one workspace. The command of the second one begins after that
-// of the first one has made a repository. The second server does not take the
-// repository for a person's, and does not put it back.
+// Two servers work in one workspace. The command of the second server begins after a
+// command of the first one has made a repository. The second server does not take the
+// repository for a person's, and does not restore it.
 func TestTheLaterServerTakesNothingOfAnEarlierCommand(t *testing.T) {
 	dir, record := t.TempDir(), t.TempDir()+"/record"
 	put(t, dir+"/a/b/x", "")
@@ -116,8 +116,8 @@ func TestTheLaterServerTakesNothingOfAnEarlierCommand(t *testing.T) {
 	}
 }
 
-// A server is killed while its command runs, which has made a repository of old files.
-// The error of the next server names these files, as it would name new ones.
+// A server is killed while its command runs. The command has made a repository of old
+// files. The error of the next server names these files, as it would name new ones.
 func TestAKilledServerLeavesDoubtOfOldFiles(t *testing.T) {
 	for _, tt := range []struct {
 		name, want string
@@ -169,7 +169,7 @@ func TestAKilledServerLeavesDoubtOfOldFiles(t *testing.T) {
 			must(t, err)
 			must(t, p.start())
 			tt.command(dir)
-			must(t, p.Close()) // its locks end, as with the process
+			must(t, p.Close()) // its locks end, as if the process ended
 			p, err = recorded(t, dir, record)
 			if err == nil {
 				must(t, p.Close())
@@ -184,8 +184,8 @@ func TestAKilledServerLeavesDoubtOfOldFiles(t *testing.T) {
 	}
 }
 
-// A box can lock the workspace, so that the server of another box cannot. That server
-// still does not count as dead, and the files of its command not as a person's.
+// A box can lock the workspace, so that the server of another box cannot. That server still
+// does not count as dead, and the files of its command still do not count as a person's.
 func TestALockOfABoxHidesNoServer(t *testing.T) {
 	dir, record := t.TempDir(), t.TempDir()+"/record"
 	put(t, dir+"/a/x", "")

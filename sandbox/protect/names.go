@@ -20,10 +20,9 @@ const (
 	bySetID  = "its mode makes it run with the rights of its owner, and a box could change what it does"
 )
 
-// protectedNames are the paths, from the top of a workspace, that a box may
-// neither change nor make, by the program that would run them. The last part of a path may
-// be a pattern of path.Match; it is matched whatever the case, as a file
-// system may not tell cases apart.
+// protectedNames are the paths, from the top of a workspace, that a box may neither change
+// nor make, by the reason. The last part of a path may be a pattern of path.Match. It is
+// matched in any case, because a file system may not distinguish cases.
 // docs/protected-paths.md gives the reason for each, and for what is not here;
 // TestProtectedNamesAreDocumented keeps the two in step.
 var protectedNames = map[string][]string{
@@ -56,9 +55,8 @@ var protectedNames = map[string][]string{
 	byGit: {".husky", ".gitconfig", ".config/git"},
 }
 
-// repositoryNames are the same of repositories that are not git's. They are
-// looked for where git's are: at the top of the workspace, and one directory
-// down.
+// repositoryNames are such paths in repositories that are not git's. They are looked for
+// where git's are: at the top of the workspace, and one directory down.
 var repositoryNames = []string{
 	".hg/hgrc", ".hg/hgrc-not-shared", ".hg/sharedpath", ".hg/hooks",
 	".jj/config.toml", ".jj/workspace-config.toml", ".jj/repo/config.toml",
@@ -80,12 +78,12 @@ var otherRepositories = func() (all []string) {
 // isPattern reports whether a name of protectedNames stands for several.
 func isPattern(name string) bool { return strings.ContainsAny(name, "*?[") }
 
-// matches reports whether a path is one of protectedNames, or lies in it.
+// matches reports whether a path is one of protectedNames, or is in one.
 func matches(name, at string) bool {
 	return matchParts(strings.Split(strings.ToLower(name), "/"), strings.Split(strings.ToLower(at), "/"))
 }
 
-// matchParts is matches of names in their parts, in lower case.
+// matchParts is matches for names that are split into their parts, in lower case.
 func matchParts(want, have []string) bool {
 	if len(have) < len(want) {
 		return false
@@ -98,10 +96,11 @@ func matchParts(want, have []string) bool {
 	return true
 }
 
-// nameTable has protected names by their first part, so that a path is compared with few of them.
+// nameTable contains protected names by their first part, so that a path is compared with
+// few of them.
 type nameTable struct {
 	byFirst  map[string][]protectedName
-	patterns []protectedName // whose first part stands for several
+	patterns []protectedName // names whose first part stands for several names
 }
 
 // protectedName is a protected name in its parts, in lower case.
@@ -110,7 +109,7 @@ type protectedName struct {
 	why   string
 }
 
-// add adds names.
+// add adds names that are protected for the reason why.
 func (t *nameTable) add(why string, names []string) {
 	for _, name := range names {
 		one := protectedName{strings.Split(strings.ToLower(name), "/"), why}
@@ -122,8 +121,8 @@ func (t *nameTable) add(why string, names []string) {
 	}
 }
 
-// why is the reason for which a path is protected, or nothing. The path is in its parts, in lower
-// case.
+// why returns the reason for which a path is protected, or "". have is the path in its
+// parts, in lower case.
 func (t *nameTable) why(have []string) string {
 	for _, some := range [][]protectedName{t.byFirst[have[0]], t.patterns} {
 		for _, one := range some {
@@ -156,8 +155,8 @@ var topPatterns = sync.OnceValue(func() []protectedName {
 	return slices.DeleteFunc(slices.Clone(protectedTable().patterns), func(one protectedName) bool { return len(one.parts) > 1 })
 })
 
-// patternAs is the reason for which a name at the top of the workspace is
-// protected by a pattern, or nothing.
+// patternAs returns the reason for which a name at the top of the workspace is protected by
+// a pattern, or "".
 func patternAs(name string) string {
 	have := []string{strings.ToLower(name)}
 	for _, one := range topPatterns() {
@@ -168,8 +167,8 @@ func patternAs(name string) string {
 	return ""
 }
 
-// protectedAs is the reason for which a path of the workspace is protected by
-// its name, or nothing.
+// protectedAs returns the reason for which a path of the workspace is protected by its
+// name, or "".
 func protectedAs(at string) string {
 	have := strings.Split(strings.ToLower(at), "/")
 	why := protectedTable().why(have)
@@ -182,8 +181,8 @@ func protectedAs(at string) string {
 	return why
 }
 
-// names looks at the paths that are protected by their names. Patterns are left
-// to git, which lists the workspace, where they are of names in it.
+// names looks at the paths that are protected by their names. Patterns for names at the top
+// of the workspace are left to git, which lists the workspace.
 func (l *look) names() {
 	for why, names := range protectedNames {
 		for _, name := range names {
@@ -199,8 +198,8 @@ func (l *look) names() {
 	l.others(l.p.root, "")
 }
 
-// named looks at a path of several parts beneath dir, which is at a path of the
-// workspace.
+// named looks at the path name, of several parts, beneath dir, whose path in the workspace
+// is at.
 func (l *look) named(dir *os.File, at, name, why string) {
 	way, last := path.Split(name)
 	sub := l.way(dir, at, way, rule{why: why, through: true})
@@ -231,7 +230,8 @@ func (l *look) named(dir *os.File, at, name, why string) {
 	l.gone(sub, at, last, why)
 }
 
-// gone looks at what a pattern matched when no command ran, and is not there.
+// gone looks at paths that a pattern matched when no command ran, and that do not exist
+// now.
 func (l *look) gone(dir *os.File, at, pattern, why string) {
 	for name, g := range l.p.guards {
 		if !g.used && (path.Dir(name) == at || at == "" && !strings.Contains(name, "/")) && matches(pattern, path.Base(name)) {
@@ -240,7 +240,8 @@ func (l *look) gone(dir *os.File, at, pattern, why string) {
 	}
 }
 
-// others looks at the repositories in a directory that are not git's.
+// others looks at the repositories in a directory that are not git's, and reports whether
+// there are any.
 func (l *look) others(dir *os.File, at string) bool {
 	found, last, there := false, "", false
 	for _, name := range repositoryNames {

@@ -8,9 +8,8 @@ import (
 	"belljar.dev/sandbox/workspace"
 )
 
-// A path that is protected in a repository at the top of a workspace is not
-// applied to one at any depth either, and no version control system is in one
-// table only.
+// A path that is protected in a repository at the top of a workspace is not applied to a
+// repository at any depth either. No version control system is in only one of the tables.
 func TestRepositoriesAreInBoth(t *testing.T) {
 	for _, name := range repositoryNames {
 		if inRepository(&workspace.Change{Path: "a/b/c/" + name, Type: "file"}) == "" {
@@ -19,7 +18,7 @@ func TestRepositoriesAreInBoth(t *testing.T) {
 	}
 	for _, r := range repositories {
 		known := slices.ContainsFunc(repositoryNames, func(name string) bool { return strings.HasPrefix(name, r.dir+"/") })
-		if !known && r.dir != ".git" { // git.go
+		if !known && r.dir != ".git" { // git.go looks at .git
 			t.Errorf("nothing of %s is in repositoryNames", r.dir)
 		}
 	}

@@ -15,25 +15,25 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// findings is what a look has to say.
+// findings are the results of a look.
 type findings struct {
-	told     []Reverted // what it took back
+	told     []Reverted // changes that it reverted
 	errs     []error
-	notes    []string // for the operator
-	suspects []string // what would run of that which changed in doubt
+	notes    []string // remarks for the operator
+	suspects []string // what changed in doubt, and would run
 }
 
-// marking is what a look looked at, as it was then: the next look compares it.
+// marking is what a look looked at, with its state then. The next look compares it.
 type marking struct {
 	in     *workdir
-	begun  time.Time // by the clock that the times of files are taken from
+	begun  time.Time // start of the look, by the clock of the times of files
 	marks  []mark
-	marked map[string]bool // by path
-	young  bool            // something changed so lately that its time may not show the next change
+	marked map[string]bool // paths that were marked
+	young  bool            // whether something changed so recently that its time may not show the next change
 }
 
-// guard returns the guard of a path for this look. A new one says that nothing was
-// at the path when no command ran.
+// guard returns the guard of a path for this look. A new guard says that nothing was at the
+// path when no command ran.
 func (s *sealer) guard(at string, r rule) *guard {
 	g := s.p.guards[at]
 	if s.settledBefore(at) {
@@ -52,13 +52,13 @@ func (s *sealer) guard(at string, r rule) *guard {
 	return g
 }
 
-// settledBefore reports whether a late adoption must not change what is known of
-// a path: a command may have changed it since.
+// settledBefore reports whether a late adoption must not change what is known about a path,
+// because a command may have changed the path since.
 func (s *sealer) settledBefore(at string) bool {
 	return s.late != "" && s.p.guards[at] != nil && !s.fresh[at]
 }
 
-// allows reports whether a rule lets something be where nothing was.
+// allows reports whether a rule allows something at a path where nothing was before.
 func (r *rule) allows(dir *os.File, name string, st *unix.Stat_t, depth int) bool {
 	switch {
 	case isDir(st):
@@ -86,8 +86,8 @@ func (s *sealer) open(dir *os.File, at string) *os.File {
 	return nil
 }
 
-// enter is open for a directory that a box may have closed to its owner to hide
-// something in it: enter gives the owner the right to read it back.
+// enter is open for a directory that a box may have closed to its owner to hide something
+// in it: enter restores the owner's right to read the directory.
 func (s *sealer) enter(dir *os.File, at string) *os.File {
 	sub := s.open(dir, at)
 	if sub == nil || s.adopt {
@@ -112,7 +112,7 @@ func (s *sealer) watch(dir *os.File, at string) {
 	s.mark(at, &st)
 }
 
-// watchSome is watch within a bound that a command can reach.
+// watchSome is watch within a bound, which a command can reach.
 func (s *sealer) watchSome(dir *os.File, at string) {
 	if len(s.marked) >= 2*maxMarked {
 		s.young = true
@@ -174,7 +174,7 @@ func (f *findings) note(format string, args ...any) {
 	}
 }
 
-// plain is a name that a box chose, fit to be shown.
+// plain returns a name that a box chose, in a form that can be shown.
 func plain(name string) string {
 	const most = 200
 	name = strings.Map(func(r rune) rune {

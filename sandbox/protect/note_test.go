@@ -8,8 +8,8 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// A name that a box chose cannot hide in a message, turn it around or end the code
-// that it is quoted as.
+// A name that a box chose cannot hide in a message, reverse its direction, or end the code
+// in which it is quoted.
 func TestPlainNames(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		want := string(r)

@@ -15,17 +15,17 @@ import (
 	"belljar.dev/sandbox/workspace"
 )
 
-// workdir is the directory of a workspace, and what is known of its file system.
+// workdir is the directory of a workspace, and what is known about its file system.
 type workdir struct {
 	root  *os.File
-	where string // its path on the host
+	where string // path on the host
 	dev   uint64
-	trust              // in its file system
-	seed  maphash.Seed // of sums of texts
+	trust              // trust in its file system
+	seed  maphash.Seed // seed for sums of texts
 }
 
-// place is a path that configuration names, from a directory of the workspace,
-// and whether it leads into the workspace.
+// place returns a path that a configuration names, relative to the workspace, and whether
+// it is in the workspace. from is the directory from which the path starts.
 func (w *workdir) place(from, to string) (string, bool) {
 	if path.IsAbs(to) {
 		for _, top := range []string{w.where, workspace.InBox} {
@@ -39,8 +39,8 @@ func (w *workdir) place(from, to string) (string, bool) {
 	return to, inside(to)
 }
 
-// trail is the links of the workspace that a path goes over, and what it ends
-// at; "." is a place outside, where no box can write.
+// trail returns the links of the workspace that are on a path, and the end to which they
+// lead; "." is a place outside, where no box can write.
 func (w *workdir) trail(at string) (links []string, end string) {
 	done, left := ".", strings.Split(at, "/")
 	for len(left) > 0 {
@@ -73,7 +73,7 @@ func (w *workdir) trail(at string) (links []string, end string) {
 // maxLinks is how many links the kernel follows in one path (path_resolution(7)).
 const maxLinks = 40
 
-// readlink is what a link of the workspace says.
+// readlink returns the target of a link of the workspace.
 func (w *workdir) readlink(at string) (string, error) {
 	dir, err := openDir(w.root, path.Dir(at), unix.O_PATH)
 	if err != nil {
@@ -83,14 +83,14 @@ func (w *workdir) readlink(at string) (string, error) {
 	return readlinkAt(dir, path.Base(at))
 }
 
-// within reports whether a path is a directory or lies in it.
+// within reports whether a path is a directory or is in it.
 func within(dir, at string) bool { return at == dir || strings.HasPrefix(at, dir+"/") }
 
 // inside reports whether a clean path relative to the workspace stays in it.
 func inside(p string) bool { return p != ".." && !strings.HasPrefix(p, "../") && !path.IsAbs(p) }
 
-// folded is a path in the one spelling of all that a file system could take for
-// it: without case, and without characters that it ignores.
+// folded returns a path in one spelling for all spellings that a file system could take for
+// it: in one case, and without characters that it ignores.
 func folded(at string) string {
 	if isASCII(at) {
 		return strings.ToUpper(at) // upper case is the same here, and most paths are ASCII
@@ -98,7 +98,7 @@ func folded(at string) string {
 	return foldedRunes(at)
 }
 
-// isASCII reports whether a text has no other characters than those of ASCII.
+// isASCII reports whether a text contains only ASCII characters.
 func isASCII(text string) bool {
 	for i := range len(text) {
 		if text[i] >= utf8.RuneSelf {
@@ -122,7 +122,7 @@ func foldedRunes(at string) string {
 	}, ligatures.Replace(at))
 }
 
-// foldedSet is a set of names, folded.
+// foldedSet returns a set of names, folded.
 func foldedSet(names ...string) map[string]bool {
 	set := map[string]bool{}
 	for _, name := range names {
@@ -131,6 +131,6 @@ func foldedSet(names ...string) map[string]bool {
 	return set
 }
 
-// ligatures are what a directory that folds case (chattr +F, ext4(5)) takes for
-// letters of ASCII: the full case folding of Unicode.
+// ligatures are the characters that a directory that folds case (chattr +F, ext4(5)) takes
+// for ASCII letters: the full case folding of Unicode.
 var ligatures = strings.NewReplacer("\u00df", "ss", "\u1e9e", "ss", "\ufb00", "ff", "\ufb01", "fi", "\ufb02", "fl", "\ufb03", "ffi", "\ufb04", "ffl", "\ufb05", "st", "\ufb06", "st")

@@ -2,9 +2,9 @@ package protect
 
 import "testing"
 
-// A path that a repository's files name leads into the workspace or nowhere. One
-// outside is not read as one of the same name inside: a box could put a harmless
-// repository there, for which the real one would be taken.
+// A path that a repository's files name leads into the workspace or nowhere. A path outside
+// must not be read as the same path inside: a box could put a harmless repository there,
+// which would be judged in place of the real one.
 func TestPlaceIsInTheWorkspace(t *testing.T) {
 	p := &workdir{where: "/srv/app"}
 	for _, row := range []struct {
@@ -32,8 +32,8 @@ func TestPlaceIsInTheWorkspace(t *testing.T) {
 	}
 }
 
-// An address that names a program to run, or begins as an option does, is no
-// harmless one, whatever key has it.
+// An address that names a program to run, or begins like an option, is not harmless,
+// whatever its key is.
 func TestHarmlessAddresses(t *testing.T) {
 	for value, want := range map[string]bool{
 		"https://git.example/a.git": true, "git@git.example:a.git": true, "../a": true,

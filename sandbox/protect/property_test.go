@@ -25,7 +25,7 @@ func newLair(dir string, pins []Pin) (*lair, error) {
 	l := &lair{do: make(chan func()), done: make(chan struct{})}
 	mounted := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for good: its mounts end with it
+		runtime.LockOSThread() // never unlocked: its mounts end with the thread
 		mounted <- mountPins(dir, pins)
 		for f := range l.do {
 			f()
@@ -45,9 +45,9 @@ type siege struct {
 	r            *rand.Rand
 	dir, witness string
 	record       string
-	p            *Protector // nil in the control
+	p            *Protector // nil in a case without protection
 	box          *lair
-	homes        []string // where a person has repositories, and runs git
+	homes        []string // directories in which a person has repositories, and runs git
 	log          []string
 }
 
@@ -60,7 +60,7 @@ func (s *siege) evil() string {
 	return fmt.Sprintf("[core]\n\tfsmonitor = \"pwd >> %s; false\"\n\trepositoryformatversion = 0\n", s.witness)
 }
 
-// repository makes one, a bare one where the name says so.
+// repository makes a repository, which is bare if dir ends in "store".
 func repository(dir, config string) {
 	git := dir + "/.git"
 	if strings.HasSuffix(dir, "store") {
@@ -174,13 +174,13 @@ func (s *siege) command(t *testing.T) {
 		s.ask(t, "while a command runs")
 		s.box.run(s.step)
 	}
-	if _, err := w.End(); err != nil { // then a job closes the box, too
+	if _, err := w.End(); err != nil { // a job would close the box, too
 		s.log = append(s.log, "closed: "+err.Error())
 		s.reopen(t, false)
 	}
 }
 
-// lookAll is a look that is not cut short, however slow the machine is.
+// lookAll makes a look that is not cut short, however slow the machine is.
 func (p *Protector) lookAll() {
 	p.mu.Lock()
 	p.whole = time.Time{}
@@ -223,8 +223,8 @@ func (s *siege) reopen(t *testing.T, anew bool) {
 	}
 }
 
-// ask runs git in each repository, as a person does who wants to see its status. It
-// reports whether git ran anything that a box wrote.
+// ask runs git in each repository, like a person who wants to see its status. It reports
+// whether git ran anything that a box wrote.
 func (s *siege) ask(t *testing.T, when string) bool {
 	t.Helper()
 	for _, h := range s.homes {
@@ -233,8 +233,8 @@ func (s *siege) ask(t *testing.T, when string) bool {
 			c.Dir, c.Env = filepath.Join(s.dir, h), []string{"PATH=" + os.Getenv("PATH"), "HOME=/", "GIT_CONFIG_NOSYSTEM=1"}
 			_ = c.Run()
 			if h == "store" {
-				// Without --git-dir, where a command has removed the store, git
-				// would read the index of the repository above as one of the store.
+				// If a command has removed the store, git without --git-dir would read the
+				// index of the repository above as that of the store.
 				c = exec.CommandContext(t.Context(), "git", "--git-dir=.", "--work-tree=.", "status")
 				c.Dir, c.Env = filepath.Join(s.dir, h), []string{"PATH=" + os.Getenv("PATH"), "HOME=/", "GIT_CONFIG_NOSYSTEM=1"}
 				_ = c.Run()
@@ -286,9 +286,8 @@ func (s *siege) run(t *testing.T, protected bool) bool {
 	return err == nil
 }
 
-// Whatever commands do, in whatever order, and whenever boxes and servers come
-// and go: git never runs anything of a box in a repository that a person had
-// before.
+// Whatever commands do, in whatever order, and whenever boxes and servers start and end,
+// git never runs anything of a box in a repository that a person had before.
 func TestRandomCommandsNeverReachARepository(t *testing.T) {
 	testenv.Need(t, testenv.Root, testenv.Git)
 	cases, r := testenv.Cases(t, 20)
@@ -304,8 +303,8 @@ func TestRandomCommandsNeverReachARepository(t *testing.T) {
 	playAll(t, cases, seed, play)
 }
 
-// playAll plays cases with protection, where none may do harm, and every eighth one
-// without it, where a third of them must.
+// playAll plays cases with protection, in which nothing may do harm, and every eighth case
+// also without it, where a third of the cases must do harm.
 func playAll(t *testing.T, cases int, seed uint64, play func(n uint64, protected bool) (harm bool)) {
 	t.Helper()
 	controls, harmed := 0, 0

@@ -23,7 +23,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// guarded is a workspace with a protector, after prepare ran in it.
+// guarded returns the Protector of a workspace in which prepare ran before, and the
+// workspace.
 func guarded(t testing.TB, prepare func(dir string), also ...string) (*Protector, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "workspace")
@@ -48,23 +49,23 @@ func protect(t testing.TB, dir string, also ...string) *Protector {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.pulse.closed = true // a test says when there is a look
+	p.pulse.closed = true // a test decides when there is a look
 	t.Cleanup(func() { p.Close() })
 	return p
 }
 
-// newProtector is Open for an open directory and a file for what is known.
+// newProtector is Open for an open directory and the file of a record.
 func newProtector(workspace *os.File, also []string, record string) (*Protector, error) {
 	return open(workspace, Config{Also: also}, record, true)
 }
 
-// begun are the commands that run in workspaces.
+// begun contains the commands that run in workspaces.
 var begun = struct {
 	sync.Mutex
 	watches map[*Protector][]*Watch
 }{watches: map[*Protector][]*Watch{}}
 
-// start begins a command, and stop ends the oldest one, each of a box of its
+// start begins a command, and stop ends the oldest one. Each command is of a box of its
 // own.
 func (p *Protector) start() error {
 	w, err := p.Begin(&BoxState{}, func(error) {})
@@ -84,7 +85,7 @@ func (p *Protector) stop() ([]Reverted, error) {
 	return w.End()
 }
 
-// check is what end does to a workspace, while commands run on.
+// check does what the end of a command does to a workspace, while commands continue to run.
 func (p *Protector) check() ([]Reverted, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,7 +130,7 @@ func pinned(t testing.TB, p *Protector) map[string]Pin {
 	return byPath
 }
 
-// tree is everything beneath a directory: kind, mode and text by path.
+// tree returns everything beneath a directory: kind, mode and text, by path.
 func tree(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -174,7 +175,7 @@ func allProtected() []string {
 	return all
 }
 
-// standing is what may stand at a path; outside is a directory that must stay as
+// standing makes the things that may be at a path; outside is a directory that must stay as
 // it is.
 var standing = map[string]func(t testing.TB, path, outside string){
 	"absent":       func(testing.TB, string, string) {},
@@ -193,7 +194,8 @@ var standing = map[string]func(t testing.TB, path, outside string){
 	},
 }
 
-// outsideOf is a directory beside a workspace, with something in it.
+// outsideOf makes a directory next to a workspace, with something in it. It returns the
+// directory and its tree.
 func outsideOf(t testing.TB, dir string) (string, map[string]string) {
 	t.Helper()
 	outside := filepath.Join(filepath.Dir(dir), "outside")
@@ -226,7 +228,7 @@ func TestWhatAppearsIsTakenAway(t *testing.T) {
 				told = append(told, during(t, p, func() {
 					for _, name := range some {
 						if kind == "dir" && name == ".git" {
-							put(t, dir+"/.git/hooks/pre-commit", "evil") // a directory may appear; TestRepository
+							put(t, dir+"/.git/hooks/pre-commit", "evil") // a directory may appear, see TestRepository
 							continue
 						}
 						plant(t, filepath.Join(dir, name), outside)
@@ -271,7 +273,7 @@ func TestWhatExistsIsPinnedOrPutBack(t *testing.T) {
 					t.Fatalf("pinned: got %t, want %t", isPinned, should)
 				}
 				if isPinned {
-					return // what a mount keeps is TestPinsHold's
+					return // TestPinsHold checks what a mount keeps
 				}
 				if err := p.start(); err != nil {
 					t.Fatal(err)
@@ -374,13 +376,13 @@ func TestManySubmodulesArePinnedAsAWhole(t *testing.T) {
 	}
 }
 
-// The things that git would run of a repository that a command made, and how
-// they are named.
+// The things that git would run of a repository that a command made, and the paths that are
+// reported for them.
 func TestRepository(t *testing.T) {
 	const plainConfig = "[core]\n\trepositoryformatversion = 0\n"
 	for name, test := range map[string]struct {
 		plant func(t testing.TB, dir string)
-		told  string // a path
+		told  string // path that is reported
 		gone  string // a path that must not be there
 		kept  map[string]string
 	}{
@@ -500,7 +502,7 @@ func TestRepository(t *testing.T) {
 				must(t, os.Chmod(dir+"/.git/config", 0o444))
 				must(t, os.Chmod(dir+"/.git/hooks", 0o555))
 				must(t, os.Chmod(dir+"/.git", 0o555))
-				t.Cleanup(func() { _ = os.Chmod(dir+"/.git", 0o755) }) // so that it can be removed
+				t.Cleanup(func() { _ = os.Chmod(dir+"/.git", 0o755) }) // so that the directory can be removed
 			}, ".git/config", ".git/hooks/pre-commit", map[string]string{".git/config": "[alias]\n"},
 		},
 		"closed to its owner": {
@@ -547,7 +549,7 @@ func TestRepository(t *testing.T) {
 	}
 }
 
-// A box can write to a mapping long after the look that it passed.
+// A box can write to a mapping long after a look that found the file harmless.
 func TestAWriteThroughAMappingIsSeen(t *testing.T) {
 	p, dir := guarded(t, nil)
 	config := dir + "/.git/config"
@@ -578,7 +580,7 @@ func TestAPersonsWorkIsKept(t *testing.T) {
 	if told := during(t, p, func() {}); len(told) > 0 {
 		t.Fatalf("told without a change: %v", told)
 	}
-	// Between two commands, as an editor and git do: by a new file.
+	// Between two commands, in the way of an editor and of git: with a new file.
 	put(t, dir+"/.vscode/settings.json", "{}\n")
 	put(t, dir+"/.git/new", "[core]\n\teditor = mine\n[alias]\n\tx = !mine\n")
 	must(t, os.Rename(dir+"/.git/new", dir+"/.git/config"))
@@ -605,7 +607,7 @@ func TestNothingIsAdoptedWhileACommandRuns(t *testing.T) {
 	other := protect(t, dir) // another server in the same workspace
 	must(t, p.start())
 	put(t, dir+"/.envrc", "evil\n")
-	must(t, p.start()) // a second command, and a box that is made
+	must(t, p.start()) // a second command begins, and a box is made
 	if _, err := p.Pins(); err != nil {
 		t.Fatal(err)
 	}
@@ -615,7 +617,7 @@ func TestNothingIsAdoptedWhileACommandRuns(t *testing.T) {
 		t.Errorf("the other server: got %v, %v; want .envrc taken away", told, err)
 	}
 	put(t, dir+"/.envrc", "evil\n")
-	for i, want := range []int{2, 1} { // what was taken away while they ran
+	for i, want := range []int{2, 1} { // number of changes that were reverted while they ran
 		if told, err := p.stop(); err != nil || len(told) != want {
 			t.Errorf("end %d: got %v, %v; want %d things told", i, told, err, want)
 		}
@@ -625,7 +627,7 @@ func TestNothingIsAdoptedWhileACommandRuns(t *testing.T) {
 	}
 }
 
-// A held repository may move with the directory that it is in.
+// A repository that is protected may move with the directory that it is in.
 func TestARepositoryMovesWithItsDirectory(t *testing.T) {
 	p, dir := guarded(t, func(dir string) {
 		put(t, dir+"/sub/.git/config", "[alias]\n\tx = !mine\n")
@@ -653,7 +655,8 @@ func TestALostPinIsAnError(t *testing.T) {
 	}
 }
 
-// A file that is too large to be removed at once has no effect all the same.
+// A directory that is too large to be removed at one time is moved aside, where it has no
+// effect.
 func TestTooMuchIsMovedAside(t *testing.T) {
 	p, dir := guarded(t, nil)
 	must(t, p.start())
@@ -674,7 +677,7 @@ func TestTooMuchIsMovedAside(t *testing.T) {
 	}
 }
 
-// A file that git could not read before is no command's doing.
+// The end of a file that git could not read before is not a command's work.
 func TestAnUnreadableEndIsKept(t *testing.T) {
 	const text = "[submodule \"a\"]\n\tpath = a\n<<<<<<< HEAD\n\turl = x\n"
 	p, dir := guarded(t, func(dir string) { put(t, dir+"/.gitmodules", text) })
@@ -684,8 +687,8 @@ func TestAnUnreadableEndIsKept(t *testing.T) {
 	}
 }
 
-// A directory of many repositories is a workspace too: repositories that are not
-// pinned are watched, and none of them is taken for new.
+// A directory of many repositories is a workspace too: repositories that are not pinned are
+// watched, and none of them is taken for a new one.
 func TestManyRepositories(t *testing.T) {
 	const many = maxGitDirs
 	p, dir := guarded(t, func(dir string) {
@@ -750,14 +753,13 @@ func TestATrivialCommandLeavesTheWorkspaceAsItWas(t *testing.T) {
 	}
 }
 
-// swap is what a hostile process in a box does, again and again: it makes a
-// directory that is to be taken back, and exchanges it for a link that leads
-// outside. It never follows a link itself, so whatever changes outside was done
-// by the look.
+// swap does what a hostile process in a box does, again and again: it makes a directory
+// that must be removed, and exchanges it for a link that leads outside. swap never follows
+// a link itself, so any change outside was made by the look.
 func swap(root *os.File, at, spare string) {
 	dir, err := openDir(root, filepath.Dir(at), unix.O_PATH)
 	if err != nil {
-		return // the directory is a link this moment
+		return // the directory is a link now
 	}
 	defer dir.Close()
 	name := filepath.Base(at)
@@ -779,8 +781,8 @@ func swap(root *os.File, at, spare string) {
 	}
 }
 
-// A command that still runs swaps directories for links, under the hands of
-// the look that removes them. Whatever it wins, nothing outside changes.
+// A command that still runs swaps directories for links while the look removes them.
+// Whoever is faster, nothing outside changes.
 func TestSwapsNeverReachOutside(t *testing.T) {
 	p, dir := guarded(t, nil)
 	outside, before := outsideOf(t, dir)
@@ -807,7 +809,7 @@ func TestSwapsNeverReachOutside(t *testing.T) {
 	begun.Wait()
 	reverted := 0
 	for range 10_000 {
-		told, _ := p.check() // an error only says that the other side was quicker
+		told, _ := p.check() // an error only says that the other side was faster
 		if reverted += len(told); reverted > 200/int(testenv.Patience(t)) {
 			break
 		}
@@ -828,7 +830,7 @@ func TestSwapsNeverReachOutside(t *testing.T) {
 	}
 }
 
-// git as an ordinary person configures it, with nothing of this machine.
+// git runs git as an ordinary person configures it, with nothing of this machine.
 func git(t testing.TB, dir string, args ...string) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "git", args...)
@@ -870,7 +872,7 @@ func TestOrdinaryGitIsLeftAlone(t *testing.T) {
 		{"worktree", "remove", "tree"},
 		{"remote", "remove", "other"},
 	} {
-		config := "" // what git itself left, before the look
+		config := "" // the configuration that git itself left, before the look
 		told := during(t, p, func() {
 			git(t, dir, step...)
 			text, err := os.ReadFile(dir + "/.git/config")
@@ -887,7 +889,7 @@ func TestOrdinaryGitIsLeftAlone(t *testing.T) {
 	git(t, dir, "status")
 }
 
-// git and we must read the same in a configuration.
+// git and readConfig must read the same in a configuration.
 func TestGitReadsWhatWeRead(t *testing.T) {
 	testenv.Need(t, testenv.Git)
 	for _, text := range configSamples {
@@ -898,7 +900,7 @@ func TestGitReadsWhatWeRead(t *testing.T) {
 		out, err := c.Output()
 		all, good := readConfig([]byte(text))
 		if (err == nil) != (good == len(text)) {
-			// To refuse more than git does is allowed, and only that.
+			// readConfig may refuse more than git does, but not less.
 			if err == nil {
 				t.Logf("stricter than git: %q", text)
 			} else {
@@ -958,7 +960,7 @@ func FuzzGitConfig(f *testing.F) {
 			t.Skip()
 		}
 		bad := func(s *gitSetting) bool { return !harmless(s, repoKeys) }
-		var want []string // what is harmless, byte for byte
+		var want []string // the parts that are harmless, byte for byte
 		all, good := readConfig(text)
 		harm := good < len(text)
 		for i := range all {
@@ -993,8 +995,8 @@ func FuzzGitConfig(f *testing.F) {
 	})
 }
 
-// Every change of a directory shows in its times. unchanged relies on this,
-// where the kernel says so.
+// Every change of a directory shows in its times. unchanged relies on this if the kernel
+// promises it.
 func TestEveryChangeOfADirectoryShows(t *testing.T) {
 	p, dir := guarded(t, nil)
 	if !p.fine {
@@ -1012,16 +1014,16 @@ func TestEveryChangeOfADirectoryShows(t *testing.T) {
 	}
 }
 
-// inPins runs a command as a box would see the workspace: with the pins of the
-// protector mounted as an init mounts them. The mounts are those of one thread,
-// which ends with it.
+// inPins runs a command with the view that a box has of the workspace: with the pins of the
+// protector mounted as an init mounts them. The mounts are those of one thread, and end
+// with it.
 func inPins(t *testing.T, p *Protector, dir string, command func()) {
 	t.Helper()
 	all, err := p.Pins()
 	must(t, err)
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for good: the thread's mounts are not those of others
+		runtime.LockOSThread() // never unlocked: the mounts are those of this thread only
 		err := mountPins(dir, all)
 		if err == nil {
 			command()
@@ -1074,7 +1076,7 @@ func mountPin(root int, one Pin) error {
 	return unix.MoveMount(tree, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
-// F07 to F09 of the escape probes, and what git makes of pins.
+// F07 to F09 of the escape probes, and ordinary git with pins.
 func TestPinsHold(t *testing.T) {
 	testenv.Need(t, testenv.Root, testenv.Git, testenv.Bash)
 	p, dir := guarded(t, func(dir string) {
@@ -1107,7 +1109,7 @@ func TestPinsHold(t *testing.T) {
 		}
 	})
 	got := tree(t, dir)
-	maps.DeleteFunc(got, func(path, _ string) bool { // what mv copied before it could not remove it
+	maps.DeleteFunc(got, func(path, _ string) bool { // what mv copied before it failed to remove the original
 		return path == "c" || path == "h" || strings.HasPrefix(path, "h/")
 	})
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -1139,15 +1141,15 @@ func TestPinsHold(t *testing.T) {
 	}
 }
 
-// The reason why pins are looked at as well: a person who replaces a file on the
-// host takes the pin of every box away with it.
+// Pinned paths are looked at as well, because a person who replaces a file on the host ends
+// the pin of every box.
 func TestAHostThatReplacesAFileEndsItsPin(t *testing.T) {
 	testenv.Need(t, testenv.Root)
 	p, dir := guarded(t, func(dir string) { put(t, dir+"/.git/config", "[core]\n\tbare = false\n") })
 	must(t, p.start())
 	inPins(t, p, dir, func() {
 		host := make(chan error)
-		go func() { // a thread of its own, which sees the host's mounts
+		go func() { // another thread, which sees the host's mounts
 			put(t, dir+"/.git/new", "[core]\n\tbare = false\n[user]\n\tname = person\n")
 			host <- os.Rename(dir+"/.git/new", dir+"/.git/config")
 		}()
@@ -1172,7 +1174,7 @@ func TestAHostThatReplacesAFileEndsItsPin(t *testing.T) {
 	}
 }
 
-// The table of docs/protected-paths.md is the one of the code.
+// The table of docs/protected-paths.md must be the same as the one in the code.
 func TestProtectedNamesAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/protected-paths.md")
 	must(t, err)
@@ -1184,7 +1186,7 @@ func TestProtectedNamesAreDocumented(t *testing.T) {
 		if len(cells) > 2 {
 			line = cells[1]
 		} else if !strings.Contains(line, "/") {
-			continue // words
+			continue // a line of text
 		}
 		for i, part := range strings.Split(line, "`") {
 			if i%2 == 1 {
@@ -1206,8 +1208,8 @@ func TestProtectedNamesAreDocumented(t *testing.T) {
 	}
 }
 
-// A protected name is one whatever its case, for a file system that does not
-// tell cases apart, and so is what lies in it.
+// A protected name is protected in any case, because a file system may not distinguish
+// cases, and so is everything in it.
 func TestProtectedAs(t *testing.T) {
 	for at, want := range map[string]bool{
 		".vscode": true, ".VSCode/tasks.json": true, "My.CODE-workspace": true, "mise.dev.toml": true, ".config/mise/conf.d/x.toml": true,
@@ -1218,7 +1220,7 @@ func TestProtectedAs(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", at, got, want)
 		}
 	}
-	// Each name by itself, and where it does not lie.
+	// Each name by itself, and at a place where it is not protected.
 	try := func(name, at string, want bool) {
 		at = strings.NewReplacer("*", "x").Replace(at)
 		if got := protectedAs(strings.ToUpper(at)) != ""; got != want {
@@ -1250,7 +1252,7 @@ func TestFoldedASCII(t *testing.T) {
 	}
 }
 
-// While a command runs the next look comes by itself, and Close waits for it.
+// While a command runs, the next look comes by itself, and Close waits for it.
 func TestAWorkspaceIsLookedAtWhileACommandRuns(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "workspace")
 	must(t, os.Mkdir(dir, 0o755))
@@ -1289,7 +1291,7 @@ func TestALostWorkspaceEndsItsBoxes(t *testing.T) {
 		must(t, os.RemoveAll(dir+"/.husky"))
 		put(t, dir+"/.husky/pre-commit", "whose?\n")
 		p.mu.Lock()
-		p.guards[".husky"].held = true // as long as nobody has seen that its pin is lost
+		p.guards[".husky"].held = true // the look has not noticed yet that its pin is lost
 		p.mu.Unlock()
 		p.beat()
 	}

@@ -17,32 +17,32 @@ import (
 
 // Bounds of a Protector.
 //
-// A number that a box can drive up never ends a look: a new path beyond such a bound is
-// taken away as long as it is new, and the paths that were there when no command ran
-// are looked at first and stay protected.
+// A number that a box can increase never ends a look: a new path beyond such a bound is
+// removed as long as it is new, and the paths that existed when no command ran are looked
+// at first and stay protected.
 const (
-	maxPins      = 256    // more are watched
+	maxPins      = 256    // pinned paths; more are only watched
 	maxExtra     = 64     // paths that configuration adds, or the policy of one profile
 	maxAlso      = 512    // paths that the policies of all profiles add
 	maxMarked    = 65_536 // directories of the workspace that are remembered as they were; the rest is looked at each time
 	maxHomes     = 1024   // directories with a repository that a person can have
 	maxGitDirs   = 512    // git directories, beyond which a command can make no more
-	maxPerKind   = 32     // submodules, worktrees: more are pinned as a whole
+	maxPerKind   = 32     // submodules or worktrees of a repository; more are pinned as a whole
 	maxPinnedGit = 40     // directories with a repository that are pinned; more are watched
-	maxGitDepth  = 6      // of submodules in submodules
-	maxWay       = 32     // parts of a path that is held in its place
+	maxGitDepth  = 6      // depth of submodules in submodules
+	maxWay       = 32     // parts of a path that is pinned in its place
 	maxTold      = 64     // changes that one look reports, and as many errors and notes
 )
 
-// errUnprotected is wrapped by what Begin and End return where the workspace
-// may hold what a box put there, or where a pin is lost: the box must be closed.
+// errUnprotected is wrapped by what Begin and End return if the workspace may contain what
+// a box put there, or if a pin is lost: the box must be closed.
 var errUnprotected = errors.New("the workspace is not protected")
 
-// Reverted is one change to a protected path of the workspace that was taken
-// back. Its words are for the agent.
+// Reverted is one change to a protected path of the workspace that was reverted. Its words
+// are for the agent.
 type Reverted struct {
-	Path string // relative to the workspace
-	What string // what was done and why; together with Path a sentence
+	Path string // path relative to the workspace
+	What string // what was done and why; Path and What together are a sentence
 }
 
 // String returns the sentence.
@@ -61,9 +61,9 @@ func (e *Unreadable) Unwrap() error { return e.Err }
 
 // Pin is a path that an init binds over itself.
 type Pin struct {
-	Path     string // relative to the workspace, no link in any part of it
+	Path     string // path relative to the workspace, with no link in any part of it
 	Dir      bool
-	Writable bool // only held in its place, and as it was otherwise
+	Writable bool // whether it is only kept in its place, and can be written as before
 }
 
 // Protector guards one workspace, for all boxes that work in it. Its methods
@@ -71,48 +71,48 @@ type Pin struct {
 type Protector struct {
 	walk   walk
 	pulse  pulse
-	report func(Reverted) // tells the operator; nil for nobody
+	report func(Reverted) // called for each reverted change; nil for no report
 
 	mu        sync.Mutex
-	knowledge           // the workspace, and what is known of it
-	commands            // that work in it
-	servers   servers   // that run commands in it
-	seen      []mark    // what the last look looked at; nil where that says nothing
-	unseen    time.Time // when the first command began after which no walk has been everywhere; zero if none
-	partial   bool      // the first walk has not been everywhere
-	settled   bool      // prepare is over
+	knowledge           // the workspace, and what is known about it
+	commands            // the commands that work in it
+	servers   servers   // the servers that run commands in it
+	seen      []mark    // what the last look looked at; nil if the next look cannot rely on it
+	unseen    time.Time // when the first command began after which no walk has been everywhere; zero if there is none
+	partial   bool      // whether the first walk has not been everywhere yet
+	settled   bool      // whether prepare has ended
 }
 
-// knowledge is what is known of a workspace. The Protector's mu guards it.
+// knowledge is what is known about a workspace. The Protector's mu guards it.
 type knowledge struct {
 	workdir
 	guards  map[string]*guard
-	extra   map[string]string // further paths and their reasons
-	also    map[string]string // those of extra that the policy names
+	extra   map[string]string // by further path: why it is protected
+	also    map[string]string // the part of extra that the policies name
 	notes   []string
-	plain   map[string]mark // directories of the workspace without a repository
-	homes   []*home         // the directories with a repository, those known longest first
+	plain   map[string]mark // directories of the workspace without a repository, by name
+	homes   []*home         // directories with a repository, those known longest first
 	repos   map[string]bool // git directories that were there when no command ran
-	made    map[ident]bool  // those that a command has made
+	made    map[ident]bool  // directories with a repository that a command has made
 	vacant  map[string]bool // paths at which a command removed a repository that it did not make
-	skipped map[string]bool // directories with a repository that are not looked at: a person has more than maxHomes
-	deep    map[string]bool // further ones that the walk has found, and whether a look has judged them since
+	skipped map[string]bool // directories with a repository that are not looked at, because a person has more than maxHomes
+	deep    map[string]bool // by further directory that the walk has found: whether a look has judged it since
 	setIDs  []string        // files whose mode gives rights away
-	record  string          // file that keeps homes and setIDs for the next server; empty for none
-	unsaved bool            // homes or setIDs differ from the record
+	record  string          // file that keeps homes and setIDs for the next server; empty for no file
+	unsaved bool            // whether homes or setIDs differ from the record
 }
 
 // commands is what a Protector knows of the commands that work in the workspace. Its mu
 // guards them.
 type commands struct {
 	running int
-	begun   int        // so far, and what else makes a walk that is under way say nothing
-	watches []*Watch   // of those that run
-	taken   int        // number of changes that were ever taken back
-	idle    int        // of taken, since the last command ended
-	news    []Reverted // the last of these changes, while commands run
+	begun   int        // number of commands that began; also increased if a walk in progress becomes invalid
+	watches []*Watch   // watches of the commands that run
+	taken   int        // number of changes that were reverted since the start
+	idle    int        // number of taken that were reverted since the last command ended
+	news    []Reverted // the last of these reverted changes, while commands run
 	failed  int        // number of looks that failed in a row
-	failing bool       // the last look, after which no command ran
+	failing bool       // whether the last look, after which no command ran, has failed
 	whole   time.Time  // when the next whole look is due; until then looks are short
 	ended   time.Time  // when the last command ended
 }
@@ -120,47 +120,47 @@ type commands struct {
 // guard is one protected path, with its state when no command ran.
 type guard struct {
 	rule
-	held     bool  // pinned in every box, so no box can change it, and only its identity is compared
-	watched  bool  // pinned in no box: there is too much
-	id       ident // of what is held
+	held     bool  // whether it is pinned in every box, so that no box can change it, and only its identity is compared
+	watched  bool  // whether it is pinned in no box, because there is too much
+	id       ident // identity of what is pinned
 	was      *entry
-	accepted map[string]bool // settings that were there, of a configuration
-	tail     string          // the end of that configuration that git cannot read
-	used     bool            // by this look; one that is not used is dropped after it
-	unread   bool            // an index, or the list of a rebase, that could not be read when no command ran
-	changed  unix.Timespec   // ctime of a file that gives rights away, when no command ran
+	accepted map[string]bool // for a configuration: settings that it had before
+	tail     string          // for a configuration: its end, which git cannot read
+	used     bool            // whether this look used it; if not, it is dropped after the look
+	unread   bool            // whether an index, or the list of a rebase, could not be read when no command ran
+	changed  unix.Timespec   // for a file that gives rights away: its ctime when no command ran
 }
 
-// rule is what may be at a path besides what was.
+// rule is what may be at a path in addition to what was there.
 type rule struct {
 	why     string
-	dir     bool                   // a directory, whatever it holds
-	through bool                   // on the way to a protected path: anything but a link
-	samples bool                   // a directory of files named *.sample
-	text    func(text []byte) bool // a file with such a text
-	loose   bool                   // never pinned: it may change, within bounds
-	setID   bool                   // a file that gives rights away, whatever other names it has
+	dir     bool                   // a directory is allowed, whatever it contains
+	through bool                   // it is on the way to a protected path: anything except a link is allowed
+	samples bool                   // a directory of files named *.sample is allowed
+	text    func(text []byte) bool // a file is allowed if text returns true for its text; may be nil
+	loose   bool                   // it is never pinned: it may change, within bounds
+	setID   bool                   // it is a file that gives rights away, whatever other names it has
 }
 
-// mark is something that a look looked at, as it was then.
+// mark is something that a look looked at, with its state then.
 type mark struct {
 	path string
 	id   ident
-	time unix.Timespec // of its last change
-	text bool          // its text is compared, and not its time
-	sum  uint64        // of its text
+	time unix.Timespec // time of its last change
+	text bool          // whether its text is compared, and not its time
+	sum  uint64        // sum of its text
 }
 
 // Config is what a Protector needs to know.
 type Config struct {
-	Workspace string         // directory of the host
-	State     string         // directory for what the next server must know; empty for none
+	Workspace string         // directory on the host
+	State     string         // directory for what the next server must know; empty for no directory
 	Also      []string       // further paths of the workspace, which a profile names
-	Report    func(Reverted) // tells the operator; nil for nobody
+	Report    func(Reverted) // called for each reverted change; nil for no report
 }
 
-// Open protects a workspace, and the paths Also in it. The error is an
-// [Unreadable] if the directory cannot be listed. Close the Protector.
+// Open protects a workspace, and the paths Also in it. The error is an [Unreadable] if the
+// directory cannot be listed. The caller must Close the Protector.
 func Open(cfg Config) (*Protector, error) {
 	dir, err := os.OpenFile(cfg.Workspace, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -170,9 +170,9 @@ func Open(cfg Config) (*Protector, error) {
 	return open(dir, cfg, recordFile(cfg.State, cfg.Workspace), true)
 }
 
-// open is Open for the directory that workspace is, which stays the caller's. Its
-// knowledge is kept in the file record, unless that is empty. A Protector that is not
-// deep knows no repository more than one directory down.
+// open is Open for an open directory, which the caller still owns. Its knowledge is kept in
+// the file record, unless record is empty. Without deep, the Protector knows no repository
+// more than one directory down.
 func open(workspace *os.File, cfg Config, record string, deep bool) (*Protector, error) {
 	fd, err := unix.Openat(int(workspace.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -234,7 +234,7 @@ func (p *Protector) prepare(also []string, deep bool) (err error) {
 	return p.servers.end()
 }
 
-// name notes paths that a policy names.
+// name adds the paths that a policy names.
 func (k *knowledge) name(also []string) error {
 	if len(also) > maxExtra {
 		return fmt.Errorf("the profile names %d paths, at most %d are taken; name a directory that holds several of them", len(also), maxExtra)
@@ -273,7 +273,7 @@ func (p *Protector) Add(also []string) error {
 			continue
 		}
 		if g := p.guards[name]; g != nil && (g.dir || g.through || g.loose) {
-			delete(p.guards, name) // as a whole from now on
+			delete(p.guards, name) // it is protected as a whole from now on
 		}
 		l.sealPath(name, p.also[name])
 	}
@@ -286,13 +286,13 @@ func (p *Protector) Add(also []string) error {
 	return nil
 }
 
-// Close waits for a look that is under way, and for a walk after the last
-// command, and lets go of the workspace. No method may be called after it.
+// Close waits for a look in progress, and for a walk after the last command, and releases
+// the workspace. No method may be called after it.
 func (p *Protector) Close() error {
 	p.pulse.close()
 	var err error
 	if p.settled && p.running == 0 && !p.unseen.IsZero() {
-		// Where it does not come to its end, the next server goes on.
+		// If the walk does not come to its end, the next server continues it.
 		_, err = p.walkFor(firstWalk)
 	}
 	p.servers.unlock()
@@ -302,16 +302,16 @@ func (p *Protector) Close() error {
 	return errors.Join(err, p.root.Close())
 }
 
-// Remarks are what the operator should know: configuration that is not
-// followed, or programs in the workspace that it names.
+// Remarks returns what the operator should know: configuration that is not followed, or
+// programs in the workspace that it names.
 func (p *Protector) Remarks() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.notes)
 }
 
-// Pins are the paths that the init of a new box binds over themselves, in the
-// order of mounting: a directory before what is in it.
+// Pins returns the paths that the init of a new box binds over themselves, in the order of
+// mounting: a directory before what is in it.
 func (p *Protector) Pins() ([]Pin, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -324,8 +324,8 @@ func (p *Protector) Pins() ([]Pin, error) {
 	return p.list()
 }
 
-// list is Pins, from what is known. p.mu is held. Paths that are held in every box come
-// before those that older boxes do not hold.
+// list is Pins for what is known now. p.mu is held. Paths that are pinned in every box come
+// before those that older boxes do not pin.
 func (k *knowledge) list() ([]Pin, error) {
 	var all []Pin
 	closed := "" // the last directory that is pinned as a whole
@@ -339,7 +339,7 @@ func (k *knowledge) list() ([]Pin, error) {
 		}
 		fd, err := openBeneath(int(k.root.Fd()), name, unix.O_PATH, 0)
 		if err != nil {
-			continue // absent, or behind a link: watched
+			continue // absent, or behind a link: it is only watched
 		}
 		var st unix.Stat_t
 		err = unix.Fstat(fd, &st)
@@ -357,7 +357,7 @@ func (k *knowledge) list() ([]Pin, error) {
 	choose := func(one Pin) {
 		for at := one.Path; at != "."; at = path.Dir(at) {
 			if g := k.guards[at]; g != nil && !g.loose && !g.watched {
-				chosen[at] = true // with the directories that it lies in: to move one would move the pin along
+				chosen[at] = true // with the directories around it: moving one of them would move the pin too
 			}
 		}
 	}
@@ -381,7 +381,7 @@ func (k *knowledge) list() ([]Pin, error) {
 	return all, nil
 }
 
-// byParts orders paths so that what is in a directory follows it at once.
+// byParts orders paths so that what is in a directory directly follows it.
 func byParts(a, b string) int {
 	return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/"))
 }

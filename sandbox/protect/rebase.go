@@ -9,20 +9,19 @@ import (
 	"strings"
 )
 
-// A rebase that is under way has a list of what is left to do, and a line of it can
-// be a command (git-rebase(1), "exec"): a person who goes on with a rebase of their
-// own would run what a box has added. A command of a box may need such lines for its
-// own `git rebase -x`, so they are taken out when the last command has ended. The
-// lines that a person has in the list stay.
+// A rebase in progress has a list of what is left to do, and a line of the list can be a
+// command (git-rebase(1), "exec"). A person who continues a rebase of their own would run
+// what a box has added. A command of a box may need such lines for its own `git rebase -x`,
+// so they are removed when the last command has ended. The lines that a person has in the
+// list stay.
 //
-// Only a rebase runs commands. The lists of cherry-pick and revert, in
-// sequencer/todo, have other lines refused (git: sequencer.c,
-// read_populate_todo), and those of git-am are patches.
+// Only a rebase runs commands. In the lists of cherry-pick and revert, in sequencer/todo,
+// git refuses such lines (git: sequencer.c, read_populate_todo), and the lists of git-am
+// are patches.
 //
-// All three go on with the strategy that a file beside the list names, and merge with
-// the program git-merge-STRATEGY. Where that has a slash in it, it is a path that
-// starts in the work tree (git: merge.c, try_merge_command; run-command.c,
-// prepare_cmd).
+// All three continue with the strategy that a file next to the list names, and merge with
+// the program git-merge-STRATEGY. If the strategy contains a slash, it is a path that
+// starts in the work tree (git: merge.c, try_merge_command; run-command.c, prepare_cmd).
 
 const (
 	byRebase   = "`git rebase --continue` runs it"
@@ -47,7 +46,7 @@ func (l *gitLook) rebase(dir *os.File, at string) {
 	g := l.guard(at, rule{why: byRebase, loose: true})
 	st, err := statAt(sub, name)
 	if err != nil || st == nil || before {
-		return // the time of its directory tells when there is one
+		return // the time of its directory shows when there is one
 	}
 	text, err := readAt(sub, name, maxConfigText)
 	kept, taken := withoutExec(string(text), g.accepted)
@@ -76,8 +75,8 @@ func (l *gitLook) rebase(dir *os.File, at string) {
 	l.markText(at, text)
 }
 
-// strategy looks at a file in the git directory dir that names the strategy of what
-// is under way.
+// strategy looks at a file in the git directory dir that names the strategy of an operation
+// in progress.
 func (l *gitLook) strategy(dir *os.File, at, name string) {
 	way := path.Join(at, path.Dir(name))
 	l.seal(dir, way, rule{why: byStrategy, through: true, loose: true})
@@ -92,7 +91,7 @@ func (l *gitLook) strategy(dir *os.File, at, name string) {
 	text, err := readAt(sub, path.Base(name), maxConfigText)
 	switch {
 	case err != nil && gone(err) == nil, before:
-		return // the time of its directory tells when there is one
+		return // the time of its directory shows when there is one
 	case err == nil && !namesPath(name, text):
 	case l.adopt:
 		g.accepted, g.unread = map[string]bool{string(text): true}, err != nil
@@ -104,9 +103,9 @@ func (l *gitLook) strategy(dir *os.File, at, name string) {
 	l.markText(at, text)
 }
 
-// namesPath reports whether the strategy in such a file is a path: it is all of the
-// file for a rebase, and a setting of it for a cherry-pick (git: sequencer.c,
-// read_strategy_opts, populate_opts_cb).
+// namesPath reports whether the strategy in such a file is a path. For a rebase the
+// strategy is the whole file, for a cherry-pick it is a setting in the file (git:
+// sequencer.c, read_strategy_opts, populate_opts_cb).
 func namesPath(name string, text []byte) bool {
 	if name == rebaseStrategy {
 		return bytes.IndexByte(text, '/') >= 0
@@ -115,8 +114,8 @@ func namesPath(name string, text []byte) bool {
 	return end < len(text) || slices.ContainsFunc(all, func(s gitSetting) bool { return s.name() == "options.strategy" && strings.Contains(s.value, "/") })
 }
 
-// withoutExec is the list of a rebase without the lines that run a command, but
-// for those that are accepted, and the lines that were left out.
+// withoutExec returns the list of a rebase without the lines that run a command, except for
+// those that are accepted, and the lines that were left out.
 func withoutExec(list string, accepted map[string]bool) (kept string, taken []string) {
 	var b strings.Builder
 	for line := range strings.SplitAfterSeq(list, "\n") {

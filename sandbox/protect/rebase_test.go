@@ -8,8 +8,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// The strategy of a rebase or a cherry-pick that is under way may be no path into
-// the work tree: git would run it when a person goes on.
+// The strategy of a rebase or a cherry-pick in progress must not be a path into the work
+// tree: git would run it when a person continues.
 func TestAStrategyIsNotAPath(t *testing.T) {
 	p, dir := guarded(t, func(dir string) {
 		repository(dir, "")
@@ -29,7 +29,7 @@ func TestAStrategyIsNotAPath(t *testing.T) {
 		}
 	}
 	during(t, p, func() { put(t, strategy, "ort\n") })
-	during(t, p, func() { put(t, strategy, "x/../evil\n") }) // in place
+	during(t, p, func() { put(t, strategy, "x/../evil\n") }) // overwritten in place
 	if _, err := os.Stat(strategy); err == nil {
 		t.Error("the strategy of a rebase is still there")
 	}
@@ -79,9 +79,9 @@ func TestARebaseMergesByNoProgramOfABox(t *testing.T) {
 	}
 }
 
-// A person is in the middle of a rebase while a command runs, and goes on with
-// it: of the commands in its list only the person's own run. A command's own
-// rebase may run commands as long as it runs itself.
+// A person is in the middle of a rebase while a command runs, and continues it: of the
+// commands in its list only the person's own run. A command's own rebase may run commands
+// while the command runs.
 func TestARebaseRunsNothingOfABox(t *testing.T) {
 	testenv.Need(t, testenv.Git)
 	run := func(protected bool) (witness, own bool) {
@@ -131,7 +131,7 @@ func TestARebaseRunsNothingOfABox(t *testing.T) {
 	}
 }
 
-// A link that is protected leads over other links, and each of them is kept.
+// A link that is protected leads over other links, and each of them is protected.
 func TestLinksOnTheWayAreKept(t *testing.T) {
 	p, dir := guarded(t, func(dir string) {
 		put(t, dir+"/real/hooks/x", "of a person")

@@ -17,34 +17,34 @@ import (
 	"belljar.dev/internal/diskfile"
 )
 
-// A server's knowledge of a workspace ends with the server. The next one would
-// find the files that the boxes of the first have left, and could not tell them
-// from a person's: a repository that was moved into the depth, or that lies
-// behind more directories than are looked at. So the places of what is known by
-// its inode are written down, in the state directory, where no box can write.
+// A server's knowledge of a workspace ends with the server. The next server would find the
+// files that the boxes of the first one have left, and could not distinguish them from a
+// person's: for example a repository that was moved into the depth, or one behind more
+// directories than are looked at. So the places of what is known by its inode are written
+// to the state directory, where no box can write.
 
 // maxSearched bounds the directories that are searched for a home that is not
 // where it was.
 const maxSearched = 1 << 20
 
-// record is the form of the file.
+// record is the content of the file.
 type record struct {
 	Workspace string        `json:"workspace"` // for people who read the file
 	Homes     []recordEntry `json:"homes"`
 	SetID     []string      `json:"set_id,omitempty"`
 }
 
-// recordEntry is a home. Its device is left out: it may have another number
-// after the next start of the machine.
+// recordEntry is a home in the record. Its device is left out, because it may have another
+// number after the next start of the machine.
 type recordEntry struct {
 	Path string `json:"path"`
 	Ino  uint64 `json:"ino"`
 	Born int64  `json:"born"`
 }
 
-// recordFile is where the record of a workspace is, in a state directory; empty
-// if there is no such directory. The path names it: another workspace at the
-// same path has other inodes.
+// recordFile returns the file of the record of a workspace, in a state directory, or "" if
+// there is no such directory. The path of the workspace names the file: another workspace
+// at the same path has other inodes.
 func recordFile(state, workspace string) string {
 	if state == "" {
 		return ""
@@ -87,7 +87,8 @@ func (k *knowledge) load() error {
 	return k.search(missing)
 }
 
-// recall makes the directory at a path a home, if it is the one of an entry.
+// recall makes the directory at a path a home, if it is the one of an entry, and reports
+// whether it is.
 func (k *knowledge) recall(at string, e recordEntry) bool {
 	dir, err := openDir(k.root, at, unix.O_PATH)
 	if err != nil {
@@ -102,8 +103,8 @@ func (k *knowledge) recall(at string, e recordEntry) bool {
 	return true
 }
 
-// search looks through the workspace for homes that are not where they were.
-// One that is nowhere was removed.
+// search looks through the workspace for homes that are not where they were. A home that is
+// not found was removed.
 func (k *knowledge) search(missing map[uint64]recordEntry) error {
 	queue := []string{"."}
 	for n := 0; n < len(queue) && len(missing) > 0; n++ {

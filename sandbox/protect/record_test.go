@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// recorded is a protector of a server that knows what earlier ones knew.
+// recorded returns a Protector of a server that knows what earlier servers knew.
 func recorded(t *testing.T, dir, record string) (*Protector, error) {
 	t.Helper()
 	f, err := os.Open(dir)
@@ -24,7 +24,7 @@ func recorded(t *testing.T, dir, record string) (*Protector, error) {
 	return p, err
 }
 
-// runningMarks are the files of servers that have run commands.
+// runningMarks returns the files of servers that have run commands.
 func runningMarks(t *testing.T, record string) []string {
 	t.Helper()
 	all, err := filepath.Glob(record + runningSuffix + "*")
@@ -32,8 +32,8 @@ func runningMarks(t *testing.T, record string) []string {
 	return all
 }
 
-// A server is killed while a command runs. The next one does not take what that
-// command made for a person's work, and takes a person's for it.
+// A server is killed while a command runs. The next one does not take what that command
+// made for a person's work, but does take a person's work for it.
 func TestAKilledServerLeavesDoubt(t *testing.T) {
 	for _, tt := range []struct {
 		name, want string
@@ -73,7 +73,7 @@ func TestAKilledServerLeavesDoubt(t *testing.T) {
 			}
 			must(t, p.start())
 			tt.command(dir)
-			must(t, p.Close()) // its locks end, as with the process
+			must(t, p.Close()) // its locks end, as if the process ended
 			p, err = recorded(t, dir, record)
 			if tt.want == "" {
 				must(t, err)
@@ -100,8 +100,8 @@ func TestAKilledServerLeavesDoubt(t *testing.T) {
 	}
 }
 
-// A server takes nothing for a person's that a command of another one may have
-// made, until the other one has looked at all of it.
+// A server does not take for a person's work what a command of another server may have
+// made, until the other server has looked at all of it.
 func TestASecondServerTakesNothingOfACommand(t *testing.T) {
 	dir, record := t.TempDir(), t.TempDir()+"/record"
 	put(t, dir+"/a/b/x", "")
@@ -134,7 +134,7 @@ func TestASecondServerTakesNothingOfACommand(t *testing.T) {
 	want("before the walk", "a/b/r/.git/config")
 	first.walkAll(t)
 	want("after it")
-	_, err = first.walkFor(time.Minute) // while nothing is new, it keeps no lock
+	_, err = first.walkFor(time.Minute) // nothing is new, so it keeps no lock
 	must(t, err)
 	repository(dir+"/a/b/person", "[core]\n\tfsmonitor = mine\n")
 	_, err = first.walkFor(time.Minute)
@@ -148,8 +148,8 @@ func TestASecondServerTakesNothingOfACommand(t *testing.T) {
 	}
 }
 
-// A server that lives on sees that another one was killed, and does not take for
-// a person's what that one's commands have left.
+// A server that continues to run sees that another one was killed, and does not take for a
+// person's work what the commands of that one have left.
 func TestALivingServerFollowsAKilledOne(t *testing.T) {
 	dir, record := t.TempDir(), t.TempDir()+"/record"
 	put(t, dir+"/a/b/x", "")
@@ -182,9 +182,10 @@ func TestALivingServerFollowsAKilledOne(t *testing.T) {
 	}
 }
 
-// Servers that begin while another one still runs commands, and are killed, leave a
-// file each. The last that lives takes them all away, also where nothing changed
-// since its last look; it has judged by then all that they made in the depth.
+// Servers that begin while another one still runs commands, and are killed, leave a file
+// each. The last server that runs removes all these files, even if nothing changed since
+// its last look. By then it has judged everything that the killed servers made in the
+// depth.
 func TestTheLastServerClearsUpAfterKilledOnes(t *testing.T) {
 	dir, record := t.TempDir(), t.TempDir()+"/record"
 	put(t, dir+"/a/b/x", "")
@@ -200,7 +201,7 @@ func TestTheLastServerClearsUpAfterKilledOnes(t *testing.T) {
 		if i == 2 {
 			repository(dir+"/a/b/r", evilConfig)
 		}
-		must(t, p.Close()) // its locks end, as with the process
+		must(t, p.Close()) // its locks end, as if the process ended
 	}
 	_, err = living.stop()
 	must(t, err)
@@ -216,8 +217,8 @@ func TestTheLastServerClearsUpAfterKilledOnes(t *testing.T) {
 	}
 }
 
-// A walk does not take for a person's what a server made after the last look that was
-// killed before the walk ended.
+// A walk does not take for a person's work what a server made that was killed after the
+// last look and before the walk ended.
 func TestAWalkDoubtsWhatAKilledServerMade(t *testing.T) {
 	dir, record := t.TempDir(), t.TempDir()+"/record"
 	living, err := recorded(t, dir, record)
@@ -238,8 +239,8 @@ func TestAWalkDoubtsWhatAKilledServerMade(t *testing.T) {
 	}
 }
 
-// All profiles share a protector. A further one takes nothing for a person's
-// that a command has made, and its paths are protected from then on.
+// All profiles share a Protector. A further profile does not take for a person's work what
+// a command has made, and its paths are protected from then on.
 func TestAFurtherProfileIsProtectedToo(t *testing.T) {
 	p, dir := guarded(t, func(dir string) {
 		put(t, dir+"/deploy/x", "of a person")

@@ -51,7 +51,7 @@ func (l *look) git() {
 			return true
 		}
 		if dirs++; dirs > maxMarked {
-			l.young = true // nothing is remembered of it
+			l.young = true // nothing is remembered about it
 			l.below(e.name, skipped)
 			return true
 		}
@@ -86,7 +86,7 @@ func (l *look) git() {
 func (l *look) below(name string, skipped map[string]bool) bool {
 	dir, err := openDir(l.p.root, name, unix.O_PATH)
 	if err != nil {
-		return true // moved or replaced this moment: the workspace's time tells
+		return true // moved or replaced just now: the workspace's time shows that
 	}
 	defer dir.Close()
 	l.watchSome(dir, name)
@@ -114,8 +114,8 @@ func (l *look) below(name string, skipped map[string]bool) bool {
 	return true
 }
 
-// lookDeep looks at what the walk has found. When none of them runs, what a
-// look has judged while commands ran is taken as it is.
+// lookDeep looks at what the walk has found. If no command runs, it adopts what a look has
+// judged while commands ran.
 func (l *look) lookDeep() {
 	skipped := map[string]bool{}
 	defer func(doubt time.Time) { l.doubt = doubt }(l.doubt)
@@ -123,7 +123,7 @@ func (l *look) lookDeep() {
 	for _, at := range slices.Sorted(maps.Keys(l.p.deep)) {
 		dir, err := openDir(l.p.root, at, unix.O_PATH)
 		if err != nil {
-			delete(l.p.deep, at) // where it is now, the walk finds it
+			delete(l.p.deep, at) // the walk finds it at its present place
 			continue
 		}
 		any, there := lies(dir)
@@ -155,15 +155,15 @@ func (l *look) lookDeep() {
 	}
 }
 
-// lies reports whether there may be a repository in a directory, and whether it
-// is more than the directory itself.
+// lies reports whether there may be a repository in a directory, and whether the repository
+// is not merely the directory itself.
 func lies(dir *os.File) (any, within bool) {
 	for name, m := range repositoryMarks {
 		if m != markOther && m != markHead {
 			continue
 		}
-		// Without the right to search a directory nobody finds a repository in
-		// it; giving it changes the directory's time.
+		// Without the right to search a directory nobody finds a repository in it. Giving
+		// the right changes the directory's time.
 		if st, err := statAt(dir, name); err == nil && st != nil {
 			any, within = true, within || m == markOther
 		}

@@ -11,33 +11,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sealer is the part of a look that protects one path at a time: it makes what is
-// there what it was, or takes it as it is.
+// sealer is the part of a look that protects one path at a time: it restores what is there,
+// or adopts it.
 type sealer struct {
 	p     *Protector
-	adopt bool // the present state is taken as it is
-	last  bool // no command is left that could change anything
-	first bool // adopting for the first time
-	keep  bool // adopting, and the present state may be restored later
+	adopt bool // whether the present state is adopted
+	last  bool // whether no command is left that could change anything
+	first bool // whether it adopts for the first time
+	keep  bool // whether it adopts, and the present state may be restored later
 	findings
 	marking
 	doubting
 	*budget
-	left   int  // entries that may still be removed
-	loose  bool // what is looked at is watched, and not pinned: there are enough pins
-	pins   int  // what is pinned in every box
+	left   int  // number of entries that may still be removed
+	loose  bool // whether what is looked at is watched and not pinned, because there are enough pins
+	pins   int  // number of paths that are pinned in every box
 	extra  map[string]string
-	late   string          // the one repository that is adopted, while guards of others stay as they are
-	fresh  map[string]bool // new guards of it
+	late   string          // the one repository that is adopted, while guards of other repositories stay as they are
+	fresh  map[string]bool // new guards of that repository
 	onLink func(at, why string)
 }
 
-// budget is what a look, or several that are one work, may still read and keep.
+// budget is what a look, or several looks that belong together, may still read and keep.
 type budget struct {
 	copier    copier
 	indexes   int64               // bytes of indexes
-	linked    map[string][]string // what those name that were read, by their paths
-	linkParts int                 // parts of paths in them
+	linked    map[string][]string // by path of an index that was read: the names in it
+	linkParts int                 // parts of the paths in indexes
 }
 
 func newBudget() *budget {
@@ -64,9 +64,9 @@ func (s *sealer) seal(dir *os.File, at string, r rule) {
 		s.take(g, dir, at, st)
 	case st == nil && g.was == nil && !g.held:
 	case g.held && st != nil && identOf(st) == g.id:
-		// It is pinned: only a program on the host can have changed its content.
+		// It is pinned, so only a program on the host can have changed its content.
 	case g.held && st == nil:
-		// No box can remove a pinned path: a program on the host did.
+		// No box can remove a pinned path, so a program on the host did.
 		g.held, g.was = false, nil
 	case g.through && (g.was == nil || g.was.mode&unix.S_IFMT != unix.S_IFLNK):
 		g.held = false
@@ -76,8 +76,8 @@ func (s *sealer) seal(dir *os.File, at string, r rule) {
 	case g.dir && (st == nil || isDir(st)) && (g.was == nil || g.was.mode&unix.S_IFMT == unix.S_IFDIR):
 		g.held = false
 	case g.held && (g.was == nil || g.was.bare):
-		// On the host it was moved or replaced, which ends its pin in every
-		// box (kernel: fs/namespace.c, __detach_mounts).
+		// It was moved or replaced on the host, which ends its pin in every box (kernel:
+		// fs/namespace.c, __detach_mounts).
 		g.held = false
 		s.fail(at, errors.New("it was replaced while a command ran, and its pin is lost"))
 	default:
@@ -89,7 +89,7 @@ func (s *sealer) seal(dir *os.File, at string, r rule) {
 	}
 }
 
-// markKept marks what a box could write to of what is kept.
+// markKept marks the part of a saved entry that a box could write to.
 func (s *sealer) markKept(at string, e *entry) {
 	switch {
 	case e == nil || e.bare:
@@ -142,7 +142,7 @@ func (s *sealer) take(g *guard, dir *os.File, at string, st *unix.Stat_t) {
 	g.was = was
 }
 
-// hold reports whether a guard is one of those that every box pins.
+// hold reports whether every box pins the path of a guard.
 func (s *sealer) hold(g *guard) bool {
 	if !s.first || g.loose || g.watched {
 		return false
@@ -152,7 +152,7 @@ func (s *sealer) hold(g *guard) bool {
 	return !g.watched
 }
 
-// restore makes name in dir what it was, or takes it away if it was nothing.
+// restore makes name in dir what it was, or removes it if it did not exist.
 func (s *sealer) restore(dir *os.File, at, name string, was *entry, r *rule, depth int) {
 	st, err := statAt(dir, name)
 	if err != nil {
@@ -202,8 +202,8 @@ func (s *sealer) restore(dir *os.File, at, name string, was *entry, r *rule, dep
 	}
 }
 
-// remove takes away what appeared. Of a tree that is too large to be removed at
-// once the rest is moved out of effect.
+// remove removes what appeared. If a tree is too large to be removed at one time, the rest
+// is moved aside, where it has no effect.
 func (s *sealer) remove(dir *os.File, at, name string, r *rule) {
 	err := removeAt(dir, name, &s.left)
 	if errors.Is(err, errBound) {
@@ -229,7 +229,7 @@ func (s *sealer) putBack(dir *os.File, at, name string, was *entry, what string)
 	s.tell(at, "had been %s and was put back.", what)
 }
 
-// restoreKids makes the entries of a directory what they were.
+// restoreKids restores the entries of a directory.
 func (s *sealer) restoreKids(dir *os.File, at, name string, kids map[string]*entry, r *rule, depth int) {
 	d, err := openToList(dir, name)
 	if err != nil {
@@ -238,7 +238,8 @@ func (s *sealer) restoreKids(dir *os.File, at, name string, kids map[string]*ent
 	}
 	defer d.Close()
 	s.watch(d, at)
-	// However many there are: a command may hide one among others.
+	// All entries are looked at, however many there are, because a command may hide one
+	// among others.
 	here := make(map[string]bool, len(kids))
 	err = eachEntry(d, func(e dirent) bool {
 		if kids[e.name] != nil {
@@ -257,8 +258,8 @@ func (s *sealer) restoreKids(dir *os.File, at, name string, kids map[string]*ent
 	}
 }
 
-// way looks at the directories on a way beneath dir, and opens the last of them:
-// nil where it is absent, or protected as a whole. The caller must close it.
+// way looks at the directories on a way beneath dir, and opens the last of them. It returns
+// nil if that is absent, or protected as a whole. The caller must close it.
 func (s *sealer) way(dir *os.File, at, way string, r rule) *os.File {
 	var last *os.File
 	for part := range strings.SplitSeq(path.Clean(way), "/") {
@@ -266,7 +267,7 @@ func (s *sealer) way(dir *os.File, at, way string, r rule) *os.File {
 		if g := s.p.guards[at]; g == nil || !g.used {
 			s.seal(dir, at, r)
 		} else if !g.dir && !g.through {
-			dir = nil // protected as a whole
+			dir = nil // it is protected as a whole
 		} else if r.dir && !g.dir {
 			g.dir, g.through = true, false
 		}

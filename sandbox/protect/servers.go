@@ -15,24 +15,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A server that is killed while a command runs cannot take back what that made.
-// So each server has a file beside the record while commands run, and until a
-// walk has seen what they left. One that finds the file of another knows that
-// what changed since may be a box's work. The other one is dead where it does not
-// hold the lock of its file: that of the workspace a box can take, too.
+// A server that is killed while a command runs cannot revert what the command made. So each
+// server has a file next to the record while commands run, and until a walk has seen what
+// they left. A server that finds the file of another one knows that what changed since may
+// be a box's work. The other server is dead if it does not hold the lock of its file. The
+// lock of the workspace would not show that, because a box can take it too.
 
-// servers are those that run commands in a workspace, this one and others. The
+// servers are the servers that run commands in a workspace, this one and others. The
 // Protector's mu guards it.
 type servers struct {
-	root   *os.File // the workspace
-	record string   // each server has its file beside this one; empty for none
-	own    string   // our file, which says that commands run; empty while it does not exist
-	lock   *os.File // the same, open and locked
-	dead   []string // those of servers that were killed, which have been followed
+	root   *os.File // directory of the workspace
+	record string   // each server has its file next to this one; empty for no files
+	own    string   // path of this server's file, which says that commands run; empty while it does not exist
+	lock   *os.File // this server's file, open and locked
+	dead   []string // paths of the files of killed servers, which this server has taken over
 }
 
-// begin is called before a command, if no other runs here. unseen is when the first
-// command began after which no walk has been everywhere, this one included.
+// begin is called before a command, if no other command runs here. unseen is when the first
+// command began after which no walk has been everywhere, this command included.
 func (s *servers) begin(now, unseen time.Time) error {
 	if s.record == "" {
 		return nil
@@ -62,7 +62,7 @@ func (s *servers) begin(now, unseen time.Time) error {
 	return nil
 }
 
-// ownGit tells the ".git" of the workspace itself from any other.
+// ownGit returns a text that identifies the ".git" of the workspace itself.
 func (s *servers) ownGit() string {
 	dir, err := openDir(s.root, ".git", unix.O_PATH)
 	if err != nil {
@@ -76,12 +76,12 @@ func (s *servers) ownGit() string {
 	return fmt.Sprint(id.ino, "-", id.born)
 }
 
-// runningSuffix is between the name of a record and what tells the files of two
-// servers from each other.
+// runningSuffix stands between the name of a record and the random text that distinguishes
+// the files of servers.
 const runningSuffix = ".running"
 
-// end is called when nothing is left that a command made and that was not
-// looked at, by this server or by one that was killed.
+// end is called when everything that commands made was looked at, those of this server and
+// those of servers that were killed.
 func (s *servers) end() error {
 	for _, mark := range append(s.dead, s.own) {
 		if mark == "" {
@@ -96,7 +96,7 @@ func (s *servers) end() error {
 	return nil
 }
 
-// unlock lets others know that this server runs no command.
+// unlock shows other servers that this server runs no command.
 func (s *servers) unlock() {
 	if s.lock != nil {
 		s.lock.Close()
@@ -104,18 +104,16 @@ func (s *servers) unlock() {
 	}
 }
 
-// doubt is what is known of commands of other servers that were not seen to
-// end.
+// doubt is what is known about the commands of other servers whose end was not seen.
 type doubt struct {
-	marks []string  // their files
-	alive bool      // one of these servers is
-	last  time.Time // when they began, one at least; zero without such commands
-	first time.Time // when the first of those began after which no walk has been everywhere
-	made  bool      // the workspace itself has another ".git" than when they began
+	marks []string  // paths of the files of these servers
+	alive bool      // whether one of these servers is alive
+	last  time.Time // earliest time at which one of these servers began to run commands; zero if there are none
+	first time.Time // earliest time at which a command began after which no walk has been everywhere
+	made  bool      // whether the workspace itself has another ".git" than when they began
 }
 
-// others reports what other servers run in the workspace, or ran when they were
-// killed.
+// others returns what other servers run in the workspace, or ran when they were killed.
 func (s *servers) others() (d doubt, err error) {
 	if s.record == "" {
 		return d, nil
@@ -132,7 +130,7 @@ func (s *servers) others() (d doubt, err error) {
 		info, err := e.Info()
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			continue // that server has just seen all
+			continue // that server has just seen everything
 		case err != nil:
 			return d, err
 		}
@@ -152,13 +150,13 @@ func (s *servers) others() (d doubt, err error) {
 }
 
 // inherit takes over the files of servers that were killed, and reports whether there are
-// any. The walk then has to judge the things that their commands made in the depth.
+// any. The walk must then judge what their commands made in the depth.
 func (s *servers) inherit(killed doubt) bool {
 	s.dead = append(s.dead, killed.marks...)
 	return len(killed.marks) > 0
 }
 
-// readMark reads the file of a server, and reports whether that lives.
+// readMark reads the file of a server, and reports whether that server is alive.
 func readMark(name string) (text string, locked bool, err error) {
 	f, err := os.Open(name)
 	if err != nil {

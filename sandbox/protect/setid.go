@@ -10,21 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A file that runs with the rights of its owner, or with capabilities, is for
-// other users of the host to run. The kernel takes these rights from a file that
-// somebody writes to, but not where the write goes through a shared mapping
-// (Linux: file_remove_privs is called by write(2) and not by a page fault), and
-// a box works with the rights of the workspace's owner. So such a file is
-// pinned. They are looked for when a server starts; a box can make none itself
-// (package seccomp).
+// A file that runs with the rights of its owner, or with capabilities, is meant for other
+// users of the host. The kernel removes these rights from a file that somebody writes to,
+// but not if the write goes through a shared mapping (Linux: file_remove_privs is called by
+// write(2) and not by a page fault), and a box works with the rights of the workspace's
+// owner. So such a file is pinned. Such files are looked for when a server starts; a box
+// cannot make one itself (package seccomp).
 
 const (
-	maxSetIDs = 64     // files; more are reported
-	maxWalked = 50_000 // entries among which they are looked for, the upper ones first
+	maxSetIDs = 64     // number of such files; more are only reported
+	maxWalked = 50_000 // entries among which they are looked for, the upper levels first
 )
 
-// findSetIDs looks for files that give rights away, beside those that an
-// earlier server knew.
+// findSetIDs looks for files that give rights away, in addition to those that an earlier
+// server knew.
 func (l *look) findSetIDs() {
 	p := l.p
 	queue := []string{"."}
@@ -33,7 +32,7 @@ func (l *look) findSetIDs() {
 		at := queue[n]
 		dir, err := openDir(p.root, at, 0)
 		if err != nil {
-			continue // closed to us: another user's
+			continue // closed to belljar, because it belongs to another user
 		}
 		err = eachEntry(dir, func(e dirent) bool {
 			here := path.Join(at, e.name)
@@ -86,8 +85,8 @@ func (l *look) guardSetIDs() {
 	})
 }
 
-// guardSetID looks at one, and reports whether a person has removed it or taken
-// its rights.
+// guardSetID looks at one such file, and reports whether a person has removed it or its
+// rights.
 func (l *look) guardSetID(at string) bool {
 	dir := l.p.root
 	if way := path.Dir(at); way != "." {
@@ -122,7 +121,7 @@ func (l *look) guardSetID(at string) bool {
 	return false
 }
 
-// takeRights takes them from a file that a command could have changed.
+// takeRights removes these rights from a file that a command could have changed.
 func (l *look) takeRights(dir *os.File, at string, st *unix.Stat_t) {
 	fd, err := openBeneath(int(dir.Fd()), path.Base(at), unix.O_PATH, 0)
 	if err != nil {
@@ -135,7 +134,7 @@ func (l *look) takeRights(dir *os.File, at string, st *unix.Stat_t) {
 	if err == nil {
 		err = unix.Removexattr(fmt.Sprintf("/proc/self/fd/%d", fd), "security.capability")
 		if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOTSUP) {
-			err = nil // it has none, or an ordinary user's change of its mode was enough
+			err = nil // it has no capabilities, or an ordinary user's change of its mode was enough
 		}
 	}
 	if err != nil {

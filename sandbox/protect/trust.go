@@ -11,16 +11,18 @@ import (
 
 // trust says which properties of a file system can be relied on.
 type trust struct {
-	near  bool // it is local, so reading what is in memory does not block
-	times bool // every change of a directory shows in its time (ctime, which cannot be set: inode(7)), by this machine's clock
-	fine  bool // so does a change that follows another one at once
-	// The first write through a new mapping shows in the time of a file
+	near bool // whether it is local, so that reading what is in memory does not block
+	// whether every change of a directory shows in its time (ctime, which cannot be set:
+	// inode(7)), by this machine's clock
+	times bool
+	fine  bool // whether a change that directly follows another one shows too
+	// mapped says that the first write through a new mapping shows in the time of a file
 	// (page_mkwrite; tmpfs has none).
 	mapped bool
 }
 
-// trustOf is trust in the file system of a file in the workspace, which is open:
-// another one may be mounted there.
+// trustOf returns the trust in the file system of an open file in the workspace: another
+// file system may be mounted there.
 func (w *workdir) trustOf(fd int, st *unix.Stat_t) trust {
 	if st.Dev == w.dev {
 		return w.trust
@@ -28,7 +30,7 @@ func (w *workdir) trustOf(fd int, st *unix.Stat_t) trust {
 	return trustIn(fd)
 }
 
-// trustAt is the same of a file at a path.
+// trustAt is trustOf for a file at a path.
 func (w *workdir) trustAt(at string, st *unix.Stat_t) trust {
 	if st.Dev == w.dev {
 		return w.trust
@@ -41,9 +43,9 @@ func (w *workdir) trustAt(at string, st *unix.Stat_t) trust {
 	return trustIn(fd)
 }
 
-// trustIn is what is known of the file system of a file. Times are fine
-// once they were asked for since Linux 6.13 (multigrain timestamps). Of FUSE
-// and network file systems nothing is known; below an overlay there may be one.
+// trustIn returns what is known about the file system of a file. Since Linux 6.13, times
+// are fine once somebody has read them (multigrain timestamps). Nothing is known about FUSE
+// and network file systems, and one of them may be below an overlay.
 func trustIn(fd int) trust {
 	var fs unix.Statfs_t
 	if unix.Fstatfs(fd, &fs) != nil {
@@ -62,9 +64,9 @@ func trustIn(fd int) trust {
 	return trust{}
 }
 
-// tooYoung reports whether something may change once more and show the same
-// time: it changed in the tick in which the look began, or later. It must have
-// been asked for its time before it is looked at.
+// tooYoung reports whether something may change again and show the same time: it changed in
+// the tick in which the look began, or later. Its time must have been read before its
+// content is looked at.
 func (t trust) tooYoung(st *unix.Stat_t, begun time.Time) bool {
 	return (!t.fine || wholeSeconds(st)) && changedSince(st, begun)
 }
@@ -77,18 +79,18 @@ func changedSince(st *unix.Stat_t, since time.Time) bool {
 	return !time.Unix(st.Ctim.Unix()).Before(since)
 }
 
-// wholeSeconds reports whether the file system of a file seems to count seconds,
-// whatever is true of its kind: ext4 has no room for more in inodes of 128 bytes
-// (ext4(5), "large inodes"), and FAT counts two at a time.
+// wholeSeconds reports whether the file system of a file seems to count seconds, whatever
+// its kind: ext4 has no room for more in inodes of 128 bytes (ext4(5), "large inodes"), and
+// FAT counts two at a time.
 func wholeSeconds(st *unix.Stat_t) bool { return st.Ctim.Nsec == 0 }
 
-// fileClock is the clock that the times of files are taken from before Linux
-// 6.13: it goes on with the kernel's tick, which may be late on a machine that
-// is itself virtual (clock_getres(2), CLOCK_REALTIME_COARSE).
+// fileClock returns the time by the clock from which the times of files were taken before
+// Linux 6.13. That clock advances with the kernel's tick, which may be late on a virtual
+// machine (clock_getres(2), CLOCK_REALTIME_COARSE).
 func fileClock() time.Time {
 	now, err := rawsys.ClockGettime(unix.CLOCK_REALTIME_COARSE)
 	if err != nil {
-		return time.Time{} // everything is young then
+		return time.Time{} // everything is then young
 	}
 	return now
 }

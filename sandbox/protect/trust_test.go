@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A change in the tick in which a look begins is young, however long ago a finer
-// clock says that was: where the tick is late, as in a virtual machine that has to
-// wait, the next change still shows the same time.
+// A change in the tick in which a look begins is young, however old it is by a finer clock.
+// If the tick is late, as in a virtual machine that has to wait, the next change still
+// shows the same time.
 func TestTooYoung(t *testing.T) {
 	tick := time.Unix(1000, 4_000_000)
 	for _, tt := range []struct {
@@ -35,7 +35,7 @@ func TestTooYoung(t *testing.T) {
 	}
 }
 
-// No file is older than the clock said before it was made.
+// No file shows a time before the one that the clock showed before it was made.
 func TestFileClock(t *testing.T) {
 	before := fileClock()
 	path := filepath.Join(t.TempDir(), "x")
@@ -51,8 +51,8 @@ func TestFileClock(t *testing.T) {
 	}
 }
 
-// A file that a command makes in the second in which it begins is young also where
-// a file system counts seconds, and so is older than the command by the clock.
+// A file that a command makes in the second in which it begins is young even if a file
+// system counts seconds, so that the file seems older than the command.
 func TestAFileSystemThatCountsSeconds(t *testing.T) {
 	begun := time.Unix(1000, 700_000_000)
 	for _, tt := range []struct {

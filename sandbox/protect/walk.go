@@ -14,75 +14,74 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A look goes to the repositories that are known and to those one directory
-// down. A command can make one at any depth, and a person who says `git add .`
-// above it, or whose shell's prompt asks git in that directory, runs what it
-// says. So a walk goes through all directories of the workspace, and gives each
-// that has a repository in it to the look.
+// A look visits the repositories that are known and those one directory down. A command can
+// make a repository at any depth. A person who says `git add .` above it, or whose shell's
+// prompt asks git in that directory, runs what it says. So a walk goes through all
+// directories of the workspace, and passes each that has a repository in it to the look.
 //
-// It has no depth or number of directories at which it ends, as a command could
-// make one more. It takes a bounded share of the time while commands run, and
-// goes on when the last has ended, until it has been everywhere once after
-// that. Up to then, Protector.unseen says when the first of these commands began
-// and no repository that is found is taken for a person's unless it is older.
+// A walk does not end at a depth or number of directories, because a command could make one
+// more. It takes a bounded share of the time while commands run, and continues after the
+// last has ended, until it has been everywhere once after that. Until then,
+// Protector.unseen says when the first of these commands began, and a repository that is
+// found is taken for a person's only if it is older.
 
 const (
-	// walkStep is how long one step of a walk takes while commands run: with
-	// lookEvery, a tenth of the time.
+	// walkStep is how long one step of a walk takes while commands run: a tenth of
+	// lookEvery.
 	walkStep = lookEvery / lookShare
-	// firstWalk is how long a new protector waits for its first walk, and one
-	// that is closed for its last.
+	// firstWalk is how long a new Protector waits for its first walk, and how long Close
+	// waits for the last one.
 	firstWalk = 5 * time.Second
-	// idleFor is how long no command ran before one waits for a walk of at most
-	// idleWalk, so that what a person made meanwhile is known as such.
+	// idleFor is how long no command must have run before the next one waits for a walk of
+	// at most idleWalk, so that what a person made meanwhile is known as a person's.
 	idleFor  = 10 * time.Second
 	idleWalk = 50 * time.Millisecond
-	// maxFinds is how many repositories one step gives to the look.
+	// maxFinds is how many repositories one step passes to the look.
 	maxFinds = 4096
-	// maxFound is how many of them every look goes to; a walk finds the others
-	// each time. A command can make far fewer (maxGitDirs).
+	// maxFound is how many of them every look visits; a walk finds the others each time. A
+	// command can make far fewer (maxGitDirs).
 	maxFound = 1024
-	// listed is how much of each directory on the way down is in memory, in bytes.
+	// listed is how many bytes of each directory on the way down are in memory.
 	listed = 32 << 10
 )
 
-// walk is one way through all directories after the other. Its memory of a directory saves a
-// listing and costs one stat: as long as the time of the directory is the same, so are its
-// entries.
+// walk goes through all directories, one after the other. What it remembers about a
+// directory saves a listing and costs one stat: as long as the time of the directory is the
+// same, so are its entries.
 type walk struct {
-	mu    sync.Mutex // one step at a time; locked before the protector's
+	mu    sync.Mutex // held for one step; locked before the protector's
 	known map[string]*listing
-	kids  int // names in known
-	round int // the ways begun so far
+	kids  int // number of names in known
+	round int // number of ways that began
 	stack []frame
 	begun int // Protector.begun when this way began; -1 if a command ran then
 	buf   []byte
-	err   error // why a directory could not be looked at, for want of resources
-	most  int   // directories and names that are remembered; zero for maxMarked
+	err   error // why a directory could not be looked at, for lack of resources
+	most  int   // number of directories and names that are remembered; zero means maxMarked
 }
 
-// listing is what is remembered of a directory without a repository.
+// listing is what is remembered about a directory without a repository.
 type listing struct {
 	id    ident
 	time  unix.Timespec
 	round int
-	kids  []string // its directories
+	kids  []string // names of its directories
 }
 
 // frame is a directory on the way down.
 type frame struct {
 	at    string
-	kids  []string // directories to go to
-	marks uint8    // of a repository, among its entries
-	more  bool     // it is not listed to its end
-	next  int64    // where the listing goes on
+	kids  []string // names of directories to visit
+	marks uint8    // marks of a repository among its entries
+	more  bool     // whether its listing has not ended
+	next  int64    // offset at which the listing continues
 	id    ident
 	time  unix.Timespec
-	all   []string // of its directories, if it is to be remembered
-	brief bool     // it is not
+	all   []string // names of its directories, if it is to be remembered
+	brief bool     // whether it is not to be remembered
 }
 
-// Entries by which a repository is known (gitrepository-layout(5); git: setup.c,
+// Entries by which a repository is recognized (gitrepository-layout(5); git: setup.c,
 // is_git_directory).
 const (
 	markOther = 1 << iota // .git, or another version control system's
@@ -100,8 +99,8 @@ var repositoryMarks = func() map[string]uint8 {
 	return marks
 }()
 
-// markOf is what a name says of the directory that it is in, whatever its case:
-// some file systems do not tell cases apart.
+// markOf returns what a name says about the directory that it is in, in any case: some file
+// systems do not distinguish cases.
 func markOf(name string) uint8 {
 	if strings.IndexByte(".hHoOrRcC_", name[0]) < 0 && name[0] < 0x80 {
 		return 0
@@ -112,8 +111,8 @@ func markOf(name string) uint8 {
 	return foldedMarks[folded(name)]
 }
 
-// maxMark is the length of a name that a file system could take for one of
-// repositoryMarks, with characters in it that it does not tell apart or ignores.
+// maxMark is the length of the longest name that a file system could take for one of
+// repositoryMarks, with characters in it that it does not distinguish or ignores.
 const maxMark = 64
 
 var foldedMarks = func() map[string]uint8 {
@@ -124,7 +123,7 @@ var foldedMarks = func() map[string]uint8 {
 	return all
 }()
 
-// isRepository reports whether these marks make a directory one.
+// isRepository reports whether these marks make a directory a repository.
 func isRepository(marks uint8) bool {
 	return marks&markOther != 0 || marks&markHead != 0 && (marks&markCommon != 0 || marks&(markObjects|markRefs) == markObjects|markRefs)
 }
@@ -138,8 +137,8 @@ type find struct {
 // within reports whether the repository is not merely the directory itself.
 func (f *find) within() bool { return f.marks&markOther != 0 }
 
-// step walks until a time, and reports the repositories that it found, and
-// whether it has been everywhere. w.mu is held.
+// step walks until a time. It returns the repositories that it found, and whether the walk
+// has been everywhere. w.mu is held.
 func (w *walk) step(p *Protector, until time.Time) (finds []find, done bool) {
 	for {
 		switch f := len(w.stack) - 1; {
@@ -179,7 +178,7 @@ func (w *walk) start(p *Protector, begun int) {
 	w.enter(p, ".")
 }
 
-// forget drops the directories that this way has not come to.
+// forget drops the directories that this way has not visited.
 func (w *walk) forget() {
 	for at, known := range w.known {
 		if known.round != w.round {
@@ -193,7 +192,7 @@ func (w *walk) drop(at string, known *listing) {
 	delete(w.known, at)
 }
 
-// enter begins with one directory. A directory that cannot be opened is gone, is not a
+// enter begins with one directory. A directory that cannot be opened was removed, is not a
 // directory, or has a path that is longer than PATH_MAX (path_resolution(7)).
 func (w *walk) enter(p *Protector, at string) {
 	fd, err := openBeneath(int(p.root.Fd()), at, unix.O_PATH|unix.O_DIRECTORY, 0)
@@ -224,37 +223,39 @@ func (w *walk) enter(p *Protector, at string) {
 	})
 }
 
-// miss notes that a directory could not be opened though it may be there: commands
-// can use up what this process may have, and the walk would pass over it.
+// miss records that a directory could not be opened although it may exist: commands can use
+// up the resources of this process, and the walk would pass over the directory.
 func (w *walk) miss(err error) {
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM) {
 		w.err = err
 	}
 }
 
-// reopen gives the owner of a directory the right to list it that a command has
-// taken: a person or a link that names an entry could still go there.
+// reopen restores the owner's right to list a directory, which a command has removed: a
+// person or a link that names an entry could still go there.
 func (p *Protector) reopen(fd int, st *unix.Stat_t) {
 	p.mu.Lock()
 	since := p.unseen
 	p.mu.Unlock()
 	if !since.IsZero() && changedSince(st, since) {
-		_ = unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), st.Mode&0o7777|0o700) // refused where it belongs to another user, and no box can have done it
+		// fails if the directory belongs to another user, and then no box can have removed
+		// the right
+		_ = unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), st.Mode&0o7777|0o700)
 	}
 }
 
-// list reads on in a directory, and reports whether it has a repository.
+// list continues to list a directory, and reports whether it has a repository.
 func (w *walk) list(p *Protector, f *frame) bool {
 	f.more = false
 	dir, err := openDir(p.root, f.at, 0)
 	if err != nil {
 		w.miss(err)
-		return false // gone, or a person has closed it
+		return false // removed, or closed by a person
 	}
 	defer dir.Close()
 	var st unix.Stat_t
 	if unix.Fstat(int(dir.Fd()), &st) != nil || identOf(&st) != f.id {
-		return false // replaced: the directory above it has changed, and the next way sees it
+		return false // replaced: the directory above it has changed, and the next way sees that
 	}
 	if _, err := dir.Seek(f.next, io.SeekStart); err != nil {
 		return false
@@ -296,8 +297,8 @@ func (w *walk) list(p *Protector, f *frame) bool {
 	return false
 }
 
-// walkFor walks for some time, and reports whether the walk has been everywhere
-// since the last command ended.
+// walkFor walks for the time some, and reports whether the walk has been everywhere since
+// the last command ended.
 func (p *Protector) walkFor(some time.Duration) (whole bool, err error) {
 	w := &p.walk
 	w.mu.Lock()
@@ -337,8 +338,8 @@ func (p *Protector) walkFor(some time.Duration) (whole bool, err error) {
 	}
 }
 
-// walked says that nothing of this server's commands is left that was not looked at,
-// and reports whether that is so of killed servers' too: else another way is due.
+// walked is called when everything that this server's commands made was looked at. It
+// reports whether that is also true for killed servers; if not, another way must be made.
 // p.mu is held.
 func (p *Protector) walked() (bool, error) {
 	if !p.settled {
@@ -346,7 +347,7 @@ func (p *Protector) walked() (bool, error) {
 	}
 	p.partial = false
 	if p.failing {
-		return true, nil // the workspace is not what it should be: the mark stays
+		return true, nil // the workspace is not in order: the file of this server stays
 	}
 	p.unseen = time.Time{}
 	defer p.release()
@@ -361,7 +362,7 @@ func (p *Protector) walked() (bool, error) {
 		case others.alive || len(others.marks) == 0:
 		case !p.unchanged():
 			return false, p.take(true, false)
-		default: // what a look goes to was judged by the last one
+		default: // the last look has judged what it visits
 			p.servers.inherit(others)
 			p.begun++
 			p.unseen = others.first
@@ -371,9 +372,9 @@ func (p *Protector) walked() (bool, error) {
 	return true, p.servers.end()
 }
 
-// found takes over what a walk has found: as a person's where no command ran
-// since it was made, and otherwise as a command's. It returns what it has not come
-// to: commands wait for p.mu, which is held.
+// found takes over what a walk has found: as a person's if no command ran since it was
+// made, and otherwise as a command's. It returns the finds for which there was no time:
+// commands wait for p.mu, which is held.
 func (p *Protector) found(finds []find, b *budget) (rest []find, err error) {
 	if len(finds) == 0 {
 		return nil, nil
@@ -400,7 +401,7 @@ func (p *Protector) found(finds []find, b *budget) (rest []find, err error) {
 		at := f.at
 		switch _, twice := p.deep[at]; {
 		case !strings.Contains(at, "/") || twice || homes[at]:
-		case !f.within() && (p.repos[at] || path.Base(at) == ".git"): // of a repository around it
+		case !f.within() && (p.repos[at] || path.Base(at) == ".git"): // part of a repository around it
 		case p.settled && !since.IsZero() && p.late(at, since, b):
 		default:
 			p.deep[at], fresh = false, true
@@ -474,15 +475,15 @@ func (p *Protector) late(at string, since time.Time, b *budget) bool {
 	return true
 }
 
-// inPlace reports whether what makes a directory a repository was in it before
-// the time of doubt: a command could have moved old files there.
+// inPlace reports whether what makes a directory a repository was in it before the time of
+// doubt: otherwise a command could have moved old files there.
 func (d *doubting) inPlace(dir *os.File) bool {
 	var st unix.Stat_t
 	if unix.Fstat(int(dir.Fd()), &st) != nil {
 		return false
 	}
 	if !d.changed(&st) {
-		return true // no entry came or went
+		return true // no entry was added or removed
 	}
 	for name, m := range repositoryMarks {
 		st, err := statAt(dir, name)

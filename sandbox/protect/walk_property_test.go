@@ -13,19 +13,19 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// burrow is one random case of commands that make repositories deep in a
-// workspace, or get at those that a person has there.
+// burrow is one random case of commands that make repositories deep in a workspace, or
+// attack those that a person has there.
 type burrow struct {
 	siege
-	commit string // a repository with a commit, whose objects others take
+	commit string // path of a repository with a commit, whose objects others copy
 }
 
-// person is a configuration of a person's, which runs what a person has written.
+// person is a configuration that a person has written.
 const person = "[core]\n\trepositoryformatversion = 0\n[user]\n\tname = person\n"
 
 func (b *burrow) at(name string) string { return filepath.Join(b.dir, name) }
 
-// somewhere is a directory two to eight levels down.
+// somewhere returns the path of a random directory two to eight levels down.
 func (b *burrow) somewhere() string {
 	parts := make([]string, 2+b.r.IntN(7))
 	for i := range parts {
@@ -60,7 +60,7 @@ func (b *burrow) step() {
 	switch kind {
 	case 0, 1:
 		b.repository(at(here)+"/.git", b.evil())
-	case 2: // in the next command, perhaps
+	case 2: // perhaps changed by the next command
 		b.repository(at(here)+"/.git", person)
 	case 3:
 		_ = filepath.WalkDir(b.dir, func(name string, d fs.DirEntry, err error) error {
@@ -90,7 +90,7 @@ func (b *burrow) step() {
 			_ = os.MkdirAll(filepath.Dir(filepath.Join(at(here), name)), 0o755)
 			_ = os.WriteFile(filepath.Join(at(here), name), []byte("evil"), 0o644)
 		}
-	case 9: // in pieces, and then put together
+	case 9: // made in pieces, which are then put together
 		b.repository(at(here)+"/parts", b.evil())
 		_ = os.Remove(at(here) + "/parts/HEAD")
 		_ = os.MkdirAll(at(there), 0o755)
@@ -117,11 +117,11 @@ func (b *burrow) step() {
 	case 15:
 		_ = os.RemoveAll(at(home) + "/.git")
 		b.repository(at(home)+"/.git", b.evil())
-	case 16: // what a person has at hand, and would run in a repository
+	case 16: // a directory of the person that becomes a repository
 		_ = os.MkdirAll(at(here), 0o755)
 		_ = os.Rename(at("fixture/x/dotgit"), at(here)+"/.git")
 		_ = os.WriteFile(at(here)+"/.git/HEAD", []byte("ref: refs/heads/main\n"), 0o644)
-	case 17: // where no walk comes, and in a later command up from there
+	case 17: // made where no walk comes, and moved up from there by a later command
 		_ = os.MkdirAll(at("pit"), 0o755)
 		hidden, closed, err := burrowed(at("pit"))
 		if err != nil {
@@ -159,31 +159,30 @@ func (b *burrow) command(t *testing.T) {
 		}
 		b.box.run(b.step)
 	}
-	if b.r.IntN(3) == 0 { // a job, and a person at work beside it
+	if b.r.IntN(3) == 0 { // a job runs while a person works
 		b.p.lookAll()
-		for range 2 { // the way that the first ends may have begun before
+		for range 2 { // the way that the first walk ends may have begun before
 			b.p.walkAll(t)
 		}
 		b.ask(t, "while a command runs")
 		b.box.run(b.step)
 	}
-	if _, err := w.End(); err != nil { // its box is closed, as a job does
+	if _, err := w.End(); err != nil { // a job closes its box, too
 		b.log = append(b.log, "closed: "+err.Error())
 		b.reopen(t, false)
 	}
 	b.pace()
 }
 
-// pace is a walk that is cut short again and again.
+// pace makes a walk that is cut short again and again.
 func (b *burrow) pace() {
 	for range b.r.IntN(40) {
 		_, _ = b.p.walkFor(0)
 	}
 }
 
-// ask is a person who goes through the workspace with a prompt that asks git,
-// adds all of it and asks git how it stands. It reports whether anything of a
-// box ran.
+// ask does what a person does who goes through the workspace with a prompt that asks git,
+// adds all of it, and asks git for its status. It reports whether anything of a box ran.
 func (b *burrow) ask(t *testing.T, when string) bool {
 	t.Helper()
 	git := func(dir string, args ...string) {
@@ -226,9 +225,9 @@ func (b *burrow) ask(t *testing.T, when string) bool {
 	return bad != ""
 }
 
-// harmless reports whether no file of the workspace names the witness, or is
-// evil to another version control system: there is nothing to run then, and a
-// person's git takes far longer than this.
+// harmless reports whether no file of the workspace names the witness, or is evil to
+// another version control system. Then there is nothing to run, and git, which takes far
+// longer than this check, need not be asked.
 func (b *burrow) harmless() bool {
 	err := filepath.WalkDir(b.dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.Name() == "objects" {
@@ -279,7 +278,7 @@ func (b *burrow) run(t *testing.T, protected bool) bool {
 		close(b.box.do)
 	}
 	if b.p != nil {
-		if b.r.IntN(2) == 0 { // before the walk is at its end, perhaps: the next server goes on
+		if b.r.IntN(2) == 0 { // perhaps before the walk has ended: the next server continues it
 			must(t, b.p.Close())
 			b.open(t)
 		}
@@ -289,9 +288,9 @@ func (b *burrow) run(t *testing.T, protected bool) bool {
 	return b.ask(t, "at the end")
 }
 
-// Whatever commands do deep in a workspace, at any depth and in any order: when
-// a walk has been there, a person runs nothing of a box by going there, or by
-// adding all of it to a repository and asking git how it stands.
+// Whatever commands do deep in a workspace, at any depth and in any order: after a walk has
+// been there, a person runs nothing of a box by going there, or by adding all of it to a
+// repository and asking git for its status.
 func TestRandomDeepRepositoriesNeverRun(t *testing.T) {
 	testenv.Need(t, testenv.Root, testenv.Git)
 	cases, r := testenv.Cases(t, 20)

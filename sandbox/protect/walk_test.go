@@ -13,7 +13,7 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// walkAll walks until everything was looked at that a command has made.
+// walkAll walks until everything that a command has made was looked at.
 func (p *Protector) walkAll(t testing.TB) {
 	t.Helper()
 	for {
@@ -30,7 +30,7 @@ func (p *Protector) walkAll(t testing.TB) {
 
 const evilConfig = "[core]\n\tfsmonitor = evil\n"
 
-// evilIn reports whether a file is there and holds what only a command wrote.
+// evilIn reports whether a file exists and contains what only a command wrote.
 func evilIn(path string) bool {
 	text, err := os.ReadFile(path)
 	return err == nil && strings.Contains(string(text), "evil")
@@ -41,7 +41,7 @@ func TestADeepRepositoryIsFound(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		command func(dir string)
-		harm    string // what must be without evil then
+		harm    string // path of the file that must not contain evil at the end
 	}{
 		{"two down", func(dir string) { repository(dir+"/a/b", evilConfig) }, "a/b/.git/config"},
 		{"bare", func(dir string) { repository(dir+"/a/b/store", evilConfig) }, "a/b/store/HEAD"},
@@ -87,9 +87,8 @@ func TestADeepRepositoryIsFound(t *testing.T) {
 	}
 }
 
-// The files that a person has deep in the workspace stay as they are, whenever
-// the walk comes there: before the first command, after it has begun, or with a
-// second server.
+// The files that a person has deep in the workspace stay as they are, whenever the walk
+// reaches them: before the first command, after it has begun, or with a second server.
 func TestAPersonsDeepRepositoryIsKept(t *testing.T) {
 	const mine = "[core]\n\tfsmonitor = mine\n\thooksPath = tools\n"
 	own := func(dir string) {
@@ -205,7 +204,7 @@ func openForTest(t *testing.T, dir string) *os.File {
 	return f
 }
 
-// older returns when whatever is made next has another time than what is there.
+// older returns when the next file that is made has another time than the existing files.
 func older(t *testing.T, dir string) {
 	t.Helper()
 	put(t, dir+"/a/now", "")
@@ -216,8 +215,8 @@ func older(t *testing.T, dir string) {
 	}
 }
 
-// A repository that a command has changed before the walk came there is not
-// taken for a person's, by whatever old files the command has used for it.
+// A repository that a command has changed before the walk came there is not taken for a
+// person's, whatever old files the command has used for it.
 func TestOldFilesDoNotMakeARepositoryAPersons(t *testing.T) {
 	for _, tt := range []struct {
 		name, harm string
@@ -271,8 +270,8 @@ func TestOldFilesDoNotMakeARepositoryAPersons(t *testing.T) {
 	}
 }
 
-// The times of another file system in the workspace are relied on as far as that
-// one allows.
+// The times of another file system in the workspace are relied on as far as that file
+// system allows.
 func TestAnotherFileSystemInTheWorkspace(t *testing.T) {
 	p, _ := guarded(t, nil)
 	if !p.times {
@@ -281,7 +280,7 @@ func TestAnotherFileSystemInTheWorkspace(t *testing.T) {
 	var st unix.Stat_t
 	must(t, unix.Fstat(int(p.root.Fd()), &st))
 	st.Dev++
-	proc := openForTest(t, "/proc") // one of which nothing is known
+	proc := openForTest(t, "/proc") // a file system about which nothing is known
 	if got := p.trustOf(int(proc.Fd()), &st); got != (trust{}) {
 		t.Errorf("got %+v, want nothing", got)
 	}
@@ -293,8 +292,7 @@ func TestAnotherFileSystemInTheWorkspace(t *testing.T) {
 	}
 }
 
-// A walk that could not open a directory for want of descriptors has not been
-// everywhere.
+// A walk that could not open a directory for lack of descriptors has not been everywhere.
 func TestAWalkWithoutDescriptorsIsNotWhole(t *testing.T) {
 	p, dir := guarded(t, func(dir string) { put(t, dir+"/a/b/x", "") })
 	during(t, p, func() { repository(dir+"/a/b/r", evilConfig) })

@@ -7,37 +7,37 @@ import (
 	"time"
 )
 
-// A command may run for hours, and what it makes has its effect as soon as it
-// is there. So a protector looks at the workspace again while commands run, and
-// each command can ask what was taken back.
+// A command may run for hours, and what it makes has its effect as soon as it exists. So a
+// Protector looks at the workspace again while commands run, and each command can ask what
+// was reverted.
 
 const (
-	// lookEvery is how long after one look the next one comes. One that takes
-	// long, on a slow file system, comes later: it is not to take more than a
-	// tenth of the time. How many directories there are at the top is for a box
-	// to choose, so where they take long only they come later.
+	// lookEvery is the time between a look and the next one. If looks take long, as on a
+	// slow file system, they come later, because they must not take more than a tenth of
+	// the time. A box chooses how many directories there are at the top, so if these take
+	// long, only they are looked at later.
 	lookEvery = time.Second
 	lookShare = 10
-	// maxFailed is how many looks may fail one after the other: a command that
-	// works in the workspace may be quicker than one of them.
+	// maxFailed is how many looks may fail one after the other: a command that works in the
+	// workspace may be faster than one of them.
 	maxFailed = 3
-	// maxNews bounds what is remembered of what was taken back while commands
-	// run; the oldest goes.
+	// maxNews bounds what is remembered of the changes that were reverted while commands
+	// run; the oldest are dropped.
 	maxNews = 256
 )
 
 // pulse looks at a workspace again as long as commands run in it.
 type pulse struct {
-	mu     *sync.Mutex // of the protector
-	look   func()      // with mu held
-	timer  *time.Timer // nil before the first time
-	armed  bool        // guarded by mu
-	closed bool        // guarded by mu
+	mu     *sync.Mutex // mutex of the protector
+	look   func()      // called without mu
+	timer  *time.Timer // nil before the first start
+	armed  bool        // whether the timer is set; guarded by mu
+	closed bool        // whether close was called; guarded by mu
 	beats  sync.WaitGroup
 }
 
-// start has the next look come after a while, unless one is to come already:
-// most commands are over before. mu is held.
+// start sets the timer for the next look, unless it is set already: most commands end
+// before. mu is held.
 func (p *pulse) start(after time.Duration) {
 	if p.armed || p.closed {
 		return
@@ -62,7 +62,7 @@ func (p *pulse) beat() {
 	}
 }
 
-// close waits for a look that is under way; no other follows.
+// close waits for a look in progress; no other follows.
 func (p *pulse) close() {
 	p.mu.Lock()
 	p.closed = true
@@ -77,7 +77,7 @@ func (p *pulse) close() {
 // BoxState is what a Protector remembers of one box; the zero value is ready. The
 // Protector guards its fields.
 type BoxState struct {
-	running int // commands
+	running int // number of its commands that run
 	told    int // Protector.taken when a command of the box last ended
 }
 
@@ -85,14 +85,14 @@ type BoxState struct {
 type Watch struct {
 	p     *Protector
 	ward  *BoxState
-	since int         // Protector.taken when the box last got a report; the command gets one of later changes
-	lost  func(error) // ends its box
+	since int         // Protector.taken when the box last got a report; later changes are reported to the command
+	lost  func(error) // ends the box of the command
 }
 
-// Begin is called before a command starts in a box. Where none runs, what
-// changed in the meantime is a person's work, and becomes what is protected.
-// The caller must call Watch.End. If the workspace cannot be protected any more while
-// the command runs, lost is called, in a goroutine of the protector.
+// Begin is called before a command starts in a box. If no other command runs, what changed
+// in the meantime is a person's work, and becomes what is protected. The caller must call
+// Watch.End. If the workspace cannot be protected any more while the command runs, lost is
+// called, in a goroutine of the protector.
 func (p *Protector) Begin(w *BoxState, lost func(error)) (*Watch, error) {
 	if err := p.refresh(); err != nil {
 		return nil, err
@@ -129,9 +129,9 @@ func (p *Protector) Begin(w *BoxState, lost func(error)) (*Watch, error) {
 	return one, nil
 }
 
-// End is called after a command ended, and with it all its processes, even if
-// others still run. It takes back what must not be, and tells what was taken
-// back since the command began, or since the last time that its box was told.
+// End is called after a command and all its processes have ended, even if other commands
+// still run. It reverts what must not be, and returns what was reverted since the command
+// began, or since the last report to its box.
 func (w *Watch) End() ([]Reverted, error) {
 	p := w.p
 	p.mu.Lock()
@@ -149,22 +149,22 @@ func (w *Watch) End() ([]Reverted, error) {
 	return told, err
 }
 
-// Reverted is what was taken back so far while the command ran.
+// Reverted returns the changes that were reverted so far while the command ran.
 func (w *Watch) Reverted() []Reverted {
 	w.p.mu.Lock()
 	defer w.p.mu.Unlock()
 	return w.p.since(w.since)
 }
 
-// since is what was taken back after the first n things. p.mu is held.
+// since returns the changes that were reverted after the first n ones. p.mu is held.
 func (c *commands) since(n int) []Reverted {
 	return slices.Clone(c.news[max(0, len(c.news)-(c.taken-n)):])
 }
 
-// beat looks and walks while commands run, and walks on after the last one.
+// beat looks and walks while commands run, and continues to walk after the last one.
 func (p *Protector) beat() {
 	if p.lookNow() {
-		_, _ = p.walkFor(walkStep) // what fails is tried again with the next look, which closes the boxes
+		_, _ = p.walkFor(walkStep) // what fails is tried again by the next look, which closes the boxes
 		return
 	}
 	for p.walking() {
@@ -174,7 +174,7 @@ func (p *Protector) beat() {
 	}
 }
 
-// lookNow looks, unless no command runs.
+// lookNow looks, unless no command runs. It reports whether it did.
 func (p *Protector) lookNow() bool {
 	p.mu.Lock()
 	if p.running == 0 {
@@ -203,7 +203,7 @@ func (p *Protector) lookNow() bool {
 	return true
 }
 
-// walking reports whether a walk is to go on though no command runs.
+// walking reports whether the walk must continue although no command runs.
 func (p *Protector) walking() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -213,8 +213,8 @@ func (p *Protector) walking() bool {
 // unwalked reports whether there is something that no walk has seen. p.mu is held.
 func (p *Protector) unwalked() bool { return p.partial || !p.unseen.IsZero() && !p.failing }
 
-// refresh walks for a moment before the first command after a while, so that
-// what a person has made is known before a command works in it.
+// refresh walks for at most idleWalk before the first command after a pause, so that what a
+// person has made is known before a command works in it.
 func (p *Protector) refresh() error {
 	p.mu.Lock()
 	idle := p.running == 0 && p.unseen.IsZero() && !p.partial && time.Since(p.ended) >= idleFor

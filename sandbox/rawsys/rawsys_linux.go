@@ -20,10 +20,10 @@ func call(number uintptr, fd int, at unsafe.Pointer, a3 uintptr) (int, error) {
 	}
 }
 
-// plain makes a call that does not block, without an address.
+// plain makes a call that does not block and has no address among its arguments.
 func plain(number uintptr, fd int, a2, a3 uintptr) error {
 	if _, _, errno := unix.RawSyscall(number, uintptr(fd), a2, a3); errno != 0 {
-		return errno // never EINTR, since it does not wait
+		return errno // never EINTR, because it does not wait
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 // Its methods are safe for concurrent use, but only one goroutine at a time may Wait.
 type Readiness struct {
 	file *os.File
-	raw  syscall.RawConn // of file
+	raw  syscall.RawConn // raw connection of file
 	of   int
 }
 
@@ -43,8 +43,8 @@ func NewReadiness(of int) (*Readiness, error) {
 	return r, nil
 }
 
-// Wait calls done until it reports true: at once, and each time that there is
-// something to read. The error is that of a closed Readiness, or of its deadline.
+// Wait calls done until it reports true: immediately, and each time that there is something
+// to read. The error is that of a closed Readiness, or of its deadline.
 func (r *Readiness) Wait(done func() bool) error {
 	return r.raw.Read(func(uintptr) bool { return done() })
 }
@@ -73,8 +73,8 @@ func (r *Readiness) Unmask() error {
 	})
 }
 
-// Add has Wait also call done when another file can be read. The caller must Remove
-// or close that file.
+// Add makes Wait also call done when another file can be read. The caller must Remove or
+// close that file.
 func (r *Readiness) Add(fd int) error {
 	return r.control(func(poll int) error {
 		return unix.EpollCtl(poll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: int32(fd)})
