@@ -40,7 +40,7 @@ var (
 		"/proc/sched_debug", "/proc/scsi", "/proc/sysrq-trigger", "/proc/timer_list", "/proc/timer_stats",
 		"/proc/kallsyms", "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup", "/proc/vmallocinfo",
 		"/proc/slabinfo", "/proc/config.gz", "/proc/key-users", "/proc/swaps", "/proc/modules",
-		// Counters of all the machine, by which one tenant can time another.
+		// Counters of the whole machine, with which one tenant can time another.
 		"/proc/softirqs", "/proc/schedstat", "/proc/diskstats", "/proc/pressure",
 	}
 	// Only root of the host can write to the other files of /proc.
@@ -80,7 +80,7 @@ func (p *plan) script() *boxinit.Script {
 	}
 	p.bound(b)
 	b.Step("close the root")
-	b.closeFiles(scoreFile) // a file that can be written would be in the way
+	b.closeFiles(scoreFile) // a file that is open for writing would prevent this
 	b.attr("/", 0, mountAttr{set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
 	p.watch(b)
 	if p.nested {
@@ -96,18 +96,17 @@ func (p *plan) script() *boxinit.Script {
 func (p *plan) nest() *boxinit.Script {
 	b := &builder{Script: boxinit.NewScript(0)}
 	b.Step("mount the command's /proc")
-	// It covers the /proc of the box: the kernel mounts a new /proc only for a
-	// process that already sees an unmasked one (fs/namespace.c,
-	// mount_too_revealing).
+	// The new /proc covers that of the box: the kernel mounts a new /proc only for a
+	// process that already sees an unmasked one (fs/namespace.c, mount_too_revealing).
 	p.proc(b, "/proc")
 	p.mask(b)
 	p.lock(b)
 	return b.Script
 }
 
-// proc mounts a /proc in which a command finds only the processes that it may look
-// into. Those of other commands are hidden: arguments can be read and oom_score_adj
-// be written by any process of the same user. A browser runs alone in its box, and
+// proc mounts a /proc in which a command finds only the processes that it may look into.
+// The processes of other commands are hidden, because any process of the same user could
+// read their arguments and write their oom_score_adj. A browser runs alone in its box, and
 // reads the state of renderers that it may not look into.
 func (p *plan) proc(b *builder, name string) {
 	options := any("hidepid=ptraceable") // since Linux 5.8 (kernel: filesystems/proc.rst)
@@ -130,7 +129,8 @@ func (p *plan) begin(b *builder) {
 	b.Call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(unix.SIGKILL))
 	b.Call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1)
 	b.Call(unix.SYS_UMASK, 0)
-	// It needs a session keyring of its own, or it would keep the supervisor's.
+	// The init needs a session keyring of its own, because it would keep the supervisor's
+	// otherwise.
 	b.Call(unix.SYS_KEYCTL, unix.KEYCTL_JOIN_SESSION_KEYRING, 0).IgnoreAll(0)
 }
 
@@ -205,7 +205,7 @@ func (p *plan) trees(b *builder) {
 	}
 }
 
-// Descriptors that an init keeps beside its connection.
+// Descriptors that an init keeps in addition to its connection.
 const (
 	scoreFile  = 4
 	domainFile = 5
@@ -232,15 +232,14 @@ func (p *plan) pin(b *builder) {
 	}
 }
 
-// together reports whether the box's storage is in the file system of its root: a
-// further file system has a price, see emptyDir. It cannot be with an image, whose
-// root is a read-only overlay, or with the certificates of trust, whose size is not
-// known.
+// together reports whether the box's storage is in the file system of its root, because a
+// further file system has a price (see emptyDir). It cannot be there with an image, whose
+// root is a read-only overlay, or with the certificates of trust, whose size is not known.
 func (p *plan) together() bool {
 	return p.area < 0 && p.base < 0 && len(p.authority) == 0 && !slices.ContainsFunc(p.mounts, func(m mount) bool { return m.root })
 }
 
-// boundsSize is enough for what bound writes.
+// boundsSize is room for the text that bound writes, in bytes.
 const boundsSize = 96
 
 // bound limits the file system of the root. If the storage is in it, the limits
@@ -269,7 +268,7 @@ func (p *plan) storage(b *builder) {
 	}
 	switch {
 	case p.together():
-		// A mount of its own, which stays writable when the root is closed.
+		// It gets a mount of its own, which stays writable when the root is closed.
 		b.Call(unix.SYS_MOUNT, in(storageRoot), in(storageRoot), 0, unix.MS_BIND, 0)
 	case p.area >= 0:
 		area := boxinit.Slot(len(p.passed()) - 1)
@@ -289,8 +288,8 @@ func (p *plan) storage(b *builder) {
 			continue
 		}
 		b.dir(s.target)
-		// Not by mount(2), which follows a link: in a kept storage a command may
-		// have made one. (park also compares the places of these directories.)
+		// Not by mount(2), which follows a link: a command may have made a link in a kept
+		// storage. (park also compares the places of these directories.)
 		const flags = unix.OPEN_TREE_CLONE | unix.O_CLOEXEC | unix.AT_SYMLINK_NOFOLLOW
 		attach(b.Call(unix.SYS_OPEN_TREE, atFDCWD, in(dir), flags).Save(), s.target)
 	}
@@ -298,7 +297,7 @@ func (p *plan) storage(b *builder) {
 	p.handOverKept(b)
 }
 
-// downloadArea mounts the file system of what a browser downloads.
+// downloadArea mounts the file system for the downloads of a browser.
 func (f forBrowser) downloadArea(b *builder) {
 	if f.downloads <= 0 {
 		return
@@ -311,8 +310,8 @@ func (f forBrowser) downloadArea(b *builder) {
 	b.Call(unix.SYS_MOVE_MOUNT, area, "", atFDCWD, in(dir), unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-// downloadFiles bounds the inodes there: a few files that wait, those that Chrome or the browser's
-// owner is still removing, and the root.
+// downloadFiles bounds the inodes in it: a few files that wait, those that Chrome or the
+// browser's owner is still removing, and the root.
 const downloadFiles = 64
 
 // small makes the box's own small files and links.
@@ -343,8 +342,8 @@ func (p *plan) special(b *builder) {
 	b.Step("mount /proc")
 	b.dir("/proc")
 	p.proc(b, "./proc")
-	// Before the process becomes undumpable: after that its own files in /proc
-	// belong to root.
+	// The file is opened before the process becomes undumpable: after that its own files in
+	// /proc belong to root.
 	score := b.Call(unix.SYS_OPENAT, atFDCWD, "./proc/self/oom_score_adj", unix.O_WRONLY|unix.O_CLOEXEC).IgnoreAll(1).Save()
 	b.Score(b.Call(unix.SYS_DUP3, score, scoreFile, unix.O_CLOEXEC).Save())
 	b.Call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0)
@@ -354,8 +353,8 @@ func (p *plan) special(b *builder) {
 	b.Call(unix.SYS_CHDIR, "/")
 }
 
-// knobs brings up the loopback interface, sets the host name and the kernel
-// settings of the box's namespaces.
+// knobs sets the host name, brings up the loopback interface, and sets the kernel settings
+// of the box's namespaces.
 func (p *plan) knobs(b *builder) {
 	b.Step("set the host name")
 	b.Call(unix.SYS_SETHOSTNAME, hostName, len(hostName))
@@ -372,7 +371,7 @@ func (p *plan) knobs(b *builder) {
 	if p.nests == 0 {
 		knobs = append(knobs, "user", "net")
 	}
-	if !p.nested { // else the init makes such namespaces, by a capability that no command has
+	if !p.nested { // otherwise the init makes such namespaces, with a capability that no command has
 		knobs = append(knobs, "mnt")
 		if p.nests == 0 {
 			knobs = append(knobs, "pid")
@@ -390,20 +389,20 @@ func (p *plan) knobs(b *builder) {
 	// without the knob just keep them closed.
 	b.knob("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0", 0xffff)
 	if p.network != policies.NetworkNone {
-		// Connections to one name all have the same two addresses: their ports
-		// have to be free again soon.
+		// All connections to one name have the same two addresses, so their ports must soon
+		// be free again.
 		b.knob("/proc/sys/net/ipv4/tcp_tw_reuse", "1", 0xffff)
 		b.knob("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_time_wait", "1", 0xffff)
 	}
 }
 
-// emptyDir is an empty directory of the box. It is mounted over directories that
-// must look empty. A file system for each of them would cost some ten pages in
-// every memory cgroup of the host if there are a thousand boxes: in each cgroup the
-// kernel counts the caches of every file system (alloc_shrinker_info).
+// emptyDir is an empty directory of the box, which is mounted over directories that must
+// look empty. With a thousand boxes, a file system for each of these would cost about ten
+// pages in every memory cgroup of the host: in each cgroup the kernel counts the caches of
+// every file system (alloc_shrinker_info).
 const emptyDir = "/dev/empty"
 
-// closed are the attributes of a mount that is only for reading data.
+// closed are the attributes of a mount from which data is only read.
 var closed = mountAttr{set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC}
 
 func (p *plan) mask(b *builder) {
@@ -440,8 +439,8 @@ func (p *plan) lock(b *builder) {
 		{unix.RLIMIT_FSIZE, uint64(p.limits.FileSize), p.limits.FileSize == 0},
 		{unix.RLIMIT_NPROC, p.procs, p.procs == 0},
 	} {
-		// Nobody without rights on the host can raise a hard limit (prlimit(2)), so what the
-		// supervisor was started with bounds its boxes as well.
+		// Nobody without rights on the host can raise a hard limit (prlimit(2)), so the
+		// limits with which the supervisor was started bound its boxes as well.
 		if most, known := p.hard[l.what]; known {
 			l.value = min(l.value, most)
 		}
@@ -458,7 +457,7 @@ func (p *plan) lock(b *builder) {
 	b.Call(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1)
 	b.Call(unix.SYS_UMASK, 0o022)
 	p.landlock.add(b, p)
-	if !p.nested { // else each has a namespace of its own, and its descriptors are open
+	if !p.nested { // otherwise each command has a namespace of its own, and its descriptors are open
 		p.landlock.part(b)
 		b.closeFiles(domainFile)
 	}
@@ -490,10 +489,10 @@ func readHost() hostFacts {
 	return h
 }
 
-// lay makes the root of a box with an image: an overlay of the box's own directories
-// and files over the tree of the image, which stays read-only. The box's own are made
-// first, in a directory of their own, so that no link of the image can lead them
-// elsewhere. If both have the same name, the overlay shows the box's.
+// lay makes the root of a box with an image: an overlay of the box's own directories and
+// files over the tree of the image, which stays read-only. The box's own files are made
+// first, in a directory of their own, so that no link of the image can lead them elsewhere.
+// If both have the same name, the overlay shows the box's file.
 func (p *plan) lay(b *builder, tree any) {
 	b.Step("lay the box's root over its image")
 	const own, image, root = "own", "image", "root"
@@ -512,8 +511,8 @@ func (p *plan) lay(b *builder, tree any) {
 	}
 	p.places(b)
 	b.Call(unix.SYS_CHDIR, "..")
-	// Neither layer has extended attributes that tell an overlay what to do. With
-	// userxattr it only reads those that a user may write anyway (kernel:
+	// Neither layer has extended attributes that control an overlay. With userxattr, the
+	// overlay reads only attributes that a user may write anyway (kernel:
 	// filesystems/overlayfs.rst).
 	b.Call(unix.SYS_MOUNT, "belljar", root, "overlay", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "lowerdir="+own+":"+image+",userxattr")
 	b.Call(unix.SYS_CHDIR, root)

@@ -12,7 +12,7 @@ import (
 	"belljar.dev/sandbox/kernel"
 )
 
-// laidOver is the grant of a server's box with a layer over a directory.
+// laidOver returns the grant of a server's box with a layer over a directory.
 func laidOver(t *testing.T, dir, profile string) policies.Grant {
 	t.Helper()
 	p, err := policies.Parse("policy.yaml", []byte("version: 1\ndefaults: {decision: allow}\nprofiles: {a: {}}\nupstreams: {servers: {s: {profile: {fs: {system: true}"+profile+"}}}}\n"))
@@ -26,8 +26,8 @@ func laidOver(t *testing.T, dir, profile string) policies.Grant {
 	return g
 }
 
-// A box writes, changes, renames and removes what it likes in a tree with a layer over it. The tree
-// itself stays as it is, another box sees it so, and the layer is bounded.
+// A box writes, changes, renames and removes files in a tree with a layer over it. The tree
+// itself stays as it is, another box sees it unchanged, and the layer is bounded.
 func TestLayerOverATree(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	if !kernel.Since(6, 6) {

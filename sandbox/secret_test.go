@@ -37,8 +37,8 @@ profiles:
       secrets: [{secret: token, host: api.example, paths: ["/repos/**"], header: Authorization, value: "Bearer ${secret:token}"}]
 `
 
-// disguise turns a value into one that is not found where the value is, and back:
-// the program that looks for it must not contain it.
+// disguise turns a value into one that a search for the value does not find, and back: the
+// program that searches must not contain the value.
 func disguise(value []byte) []byte {
 	out := bytes.Clone(value)
 	for i := range out {
@@ -47,7 +47,7 @@ func disguise(value []byte) []byte {
 	return out
 }
 
-// disguised is where a disguised value stands in a text, or -1.
+// disguised returns where a text contains the value whose disguised form is value, or -1.
 func disguised(text, value []byte) int {
 	for i := 0; i+len(value) <= len(text); i++ {
 		n := 0
@@ -61,9 +61,9 @@ func disguised(text, value []byte) int {
 	return -1
 }
 
-// searches names the act that looks for a value in all that a program in the
-// box can read: it gets through if it finds it. Its place's Token is the value,
-// disguised, and Fake what it must find, to show that it can.
+// searches names the act that looks for a value in everything that a program in the box can
+// read. It gets through if it finds the value. The Token of its place is the value,
+// disguised, and Fake is what it must find, to show that it can.
 const searches = "a search for a value"
 
 func search(p *place) (string, error) {
@@ -118,7 +118,7 @@ func search(p *place) (string, error) {
 	return "", fmt.Errorf("not in %d places, %d of them memories", len(seen), memories)
 }
 
-// memory looks at all of a process's memory that can be read.
+// memory looks at all memory of a process that can be read and written.
 func memory(dir string, look func(string, []byte)) bool {
 	maps, err := os.ReadFile(filepath.Join(dir, "maps"))
 	if err != nil || len(maps) == 0 {
@@ -142,8 +142,8 @@ func memory(dir string, look func(string, []byte)) bool {
 	return true
 }
 
-// A secret is used by a program in a box, in the clear and in TLS, and is
-// nowhere to be found but at the server.
+// A program in a box uses a secret, in the clear and in TLS. The secret is found nowhere
+// except at the server.
 func TestSecretStaysOut(t *testing.T) {
 	if !inNetwork(t) {
 		return
@@ -172,8 +172,8 @@ func TestSecretStaysOut(t *testing.T) {
 	}
 	var shown strings.Builder
 	for _, scheme := range []string{"http", "https"} {
-		// The server repeats what it got, also in the answer's headers, and
-		// curl tells all that it saw.
+		// The server repeats what it received, also in the answer's headers, and curl shows
+		// everything that it saw.
 		r, out := shell(t, box, fmt.Sprintf("cd /tmp && curl -sSv -D headers -o body --trace-ascii trace %s://api.example/repos/x?again=1; cat headers body trace", scheme))
 		fmt.Fprintf(&shown, "%s\n%+v\n", out, r)
 		if !strings.Contains(out, n.token) || !strings.Contains(out, "Authorization: Bearer ***") {
@@ -182,19 +182,19 @@ func TestSecretStaysOut(t *testing.T) {
 		if !n.wasTold("Authorization: Bearer " + value) {
 			t.Errorf("%s: the server did not get the secret: %q", scheme, n.heard)
 		}
-		// A path that the secret is not for gets none, and what the box sends
-		// in its place is not taken for it.
+		// A request to a path that the secret is not for gets no secret, and what the box
+		// sends in its place is not taken for it.
 		before := n.count(value)
 		shell(t, box, fmt.Sprintf("curl -sS %s://api.example/other", scheme))
 		if n.count(value) != before {
 			t.Errorf("%s: a request that the secret is not for has it", scheme)
 		}
 	}
-	// A program that died in the midst of a request, with a core if this host
-	// makes one where the box is.
+	// A program that died in the middle of a request, with a core dump if this host makes
+	// one in the box.
 	r, out := shell(t, box, "cd /tmp; ulimit -c unlimited; curl -sS -o part --limit-rate 1k https://api.example/repos/big & until [ -s part ]; do :; done; kill -SEGV $!; wait $!; echo $?")
 	fmt.Fprintf(&shown, "%s\n%+v\n", out, r)
-	// One that is still at it while everything is looked through.
+	// A program that still makes requests while everything is searched.
 	const busy = "while :; do curl -sS --limit-rate 1k -o /tmp/now https://api.example/repos/x; done"
 	for name, form := range map[string][]byte{
 		"as it is": []byte(value), "in base64": []byte(base64.StdEncoding.EncodeToString([]byte("Bearer " + value))), "in a URL": []byte(url.QueryEscape(value)),
@@ -217,7 +217,7 @@ func TestSecretStaysOut(t *testing.T) {
 			}
 		}
 	}
-	// The search finds what is there.
+	// The search finds what exists.
 	marker := "marker-" + rand.Text()
 	o, _ := searchBeside(t, box, "MARKER="+marker+" sh -c 'echo $MARKER >/tmp/marker; sleep 60'", "/tmp/marker", []byte(marker))
 	if !o.Through || !strings.Contains(o.Detail, "/tmp/marker") || !strings.Contains(o.Detail, "/environ") || !strings.Contains(o.Detail, "/mem") {
@@ -225,9 +225,9 @@ func TestSecretStaysOut(t *testing.T) {
 	}
 }
 
-// searchBeside looks for a value in the box, in the same command as a script that
-// goes on meanwhile and has begun when a file is there: commands see nothing of
-// each other where each has a pid namespace.
+// searchBeside looks for a value in the box, in the same command as a script that continues
+// meanwhile and has begun when the file begun exists. (If each command has a pid namespace,
+// commands see nothing of each other.)
 func searchBeside(t *testing.T, box *sandbox.Box, script, begun string, value []byte) (outcome, sandbox.Result) {
 	t.Helper()
 	script = fmt.Sprintf("rm -f %[1]s; { %[2]s; } >/dev/null 2>&1 & until [ -s %[1]s ]; do :; done; exec /workspace/%[3]s '%[4]s'", begun, script, bypassName, searches)
@@ -235,7 +235,7 @@ func searchBeside(t *testing.T, box *sandbox.Box, script, begun string, value []
 	return b.run(t, box, sandbox.Cmd{Shell: script}, &place{Token: base64.StdEncoding.EncodeToString(disguise(value))})
 }
 
-// A secret that cannot be had is an error which says no more than its name.
+// A secret that is not available is an error that says no more than its name.
 func TestSecretThatCannotBeHad(t *testing.T) {
 	if !inNetwork(t) {
 		return
@@ -263,7 +263,7 @@ func TestSecretThatCannotBeHad(t *testing.T) {
 	}
 }
 
-// wasTold reports whether a server got a request with the text in it.
+// wasTold reports whether a server received a request that contains the text.
 func (n *internet) wasTold(text string) bool { return n.count(text) > 0 }
 
 func (n *internet) count(text string) int {
@@ -276,7 +276,7 @@ func (n *internet) count(text string) int {
 	return count
 }
 
-// holds is the first file below a directory that has the text in it.
+// holds returns the first file below a directory that contains the text.
 func holds(t *testing.T, root string, text []byte) (found string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

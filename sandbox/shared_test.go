@@ -10,8 +10,8 @@ import (
 	"belljar.dev/sandbox"
 )
 
-// TestSharedDirectories: every box with a workspace sees them, can read what only
-// their owner may, and can write none.
+// TestSharedDirectories checks that every box with a workspace sees the shared directories,
+// can read what only their owner may read, and cannot write to them.
 func TestSharedDirectories(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "file"), "shared\n")
@@ -19,7 +19,7 @@ func TestSharedDirectories(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, _ := worldOf(t, sandbox.Config{Shared: []policies.Mount{
-		{Source: dir, Target: "/skills/user", Writable: true}, // Writable is not heeded
+		{Source: dir, Target: "/skills/user", Writable: true}, // Writable is ignored
 		{Source: filepath.Join(dir, "gone"), Target: "/skills/gone"},
 	}})
 	const script = "cat /skills/user/file; ls /skills; { echo x >/skills/user/x; echo x >/skills/user/file; rm /skills/user/file; } 2>/dev/null || echo no"

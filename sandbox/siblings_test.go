@@ -28,17 +28,18 @@ import (
 	"belljar.dev/sandbox/escape"
 )
 
-// These tests are about two commands of one box: neither may look into the
-// other, steer it or starve it, however each was started.
+// These tests are about two commands of one box: neither may look into the other, control
+// it or starve it, however each was started.
 
 // starting is a way in which commands of a box are started.
 type starting struct {
 	name string
-	warm bool                                              // by a shell that waits for it
-	make func(t *testing.T, c *sandbox.Cmd, argv []string) // the rest of the command
+	warm bool                                              // whether a shell that waits starts it
+	make func(t *testing.T, c *sandbox.Cmd, argv []string) // completes the command
 }
 
-// startings are all ways: those of the tools, of hooks and of belljar itself.
+// startings are all ways to start a command: those of the tools, of hooks and of belljar
+// itself.
 var startings = []starting{
 	{"warm shell", true, func(_ *testing.T, c *sandbox.Cmd, argv []string) { c.Shell = script(argv) }},
 	{"warm shell that moves", true, func(_ *testing.T, c *sandbox.Cmd, argv []string) { c.Shell = "cd /tmp; " + script(argv) }},
@@ -75,7 +76,7 @@ var startings = []starting{
 	}},
 }
 
-// script is a program's words as a script that becomes it.
+// script returns a script that becomes the program with these words.
 func script(argv []string) string { return "exec " + quoted(argv) }
 
 func quoted(argv []string) string {
@@ -86,7 +87,7 @@ func quoted(argv []string) string {
 	return strings.Join(words, " ")
 }
 
-// depths are the ways in which a program stands in its command.
+// depths are the ways in which a program can be part of its command.
 var depths = []struct {
 	name string
 	wrap func(argv []string) []string
@@ -100,7 +101,7 @@ var depths = []struct {
 	}},
 }
 
-// toldLine gets the output of a command, and reports its first line.
+// toldLine receives the output of a command, and reports its first line.
 type toldLine struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -124,14 +125,14 @@ func (f *toldLine) Write(p []byte) (int, error) {
 // Close does nothing.
 func (f *toldLine) Close() error { return nil }
 
-// String is what was written.
+// String returns what was written.
 func (f *toldLine) String() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return strings.ReplaceAll(f.text.String(), "\r", "") // of a terminal
+	return strings.ReplaceAll(f.text.String(), "\r", "") // a terminal adds them
 }
 
-// begin starts a program in a box in some way.
+// begin starts a program in a box in this way.
 func (s *starting) begin(t *testing.T, b *sandbox.Box, argv []string) (*sandbox.Job, *toldLine) {
 	t.Helper()
 	out := newToldLine()
@@ -147,7 +148,7 @@ func (s *starting) begin(t *testing.T, b *sandbox.Box, argv []string) (*sandbox.
 	return j, out
 }
 
-// touch has a command in a box try all ways to a victim.
+// touch has a command in a box try all contacts with a victim.
 func (s *starting) touch(t *testing.T, b *sandbox.Box, v escape.Victim, wrap func([]string) []string) map[string]escape.Outcome {
 	t.Helper()
 	argv, err := escape.Touch(v)
@@ -166,19 +167,19 @@ func (s *starting) touch(t *testing.T, b *sandbox.Box, v escape.Victim, wrap fun
 	return outcomes
 }
 
-// A command can do nothing to another of its box, of any two that were started
-// in any two ways. Each way to touch it is a case.
+// No command can do anything to another command of its box, in whatever ways the two were
+// started. Each contact is a case.
 func TestCommandsApart(t *testing.T) {
 	testApart(t, 99)
 }
 
-// Nor where there is no Landlock to part them.
+// The same is true without a Landlock that separates the commands.
 func TestCommandsApartByNamespace(t *testing.T) {
 	testApart(t, 0)
 }
 
-// Nor where Landlock does not scope signals yet, but for those: they get through,
-// and the supervisor says so.
+// The same is true if Landlock does not scope signals yet, except for signals: they get
+// through, and the supervisor says so.
 func TestCommandsApartButForSignals(t *testing.T) {
 	testApart(t, 5)
 }
@@ -208,9 +209,9 @@ func testApart(t *testing.T, landlock int) {
 			t.Fatal("there is no warm shell")
 		} else if spare {
 			name = fmt.Sprintf("%s (%s) of a shell that waits", attacker.name, deep.name)
-			v = escape.Victim{Token: "BASH_EXECUTION_STRING", Pid: b.WarmPid()} // stands in its arguments
+			v = escape.Victim{Token: "BASH_EXECUTION_STRING", Pid: b.WarmPid()} // is part of the shell's arguments
 			if attacker.warm {
-				attacker = startings[2] // this attack leaves the shell where it is
+				attacker = startings[2] // an attack that does not use the shell that waits
 			}
 		} else {
 			j, out := victim.begin(t, b, deepVictim.wrap(escape.Beside(rand.Text())))
@@ -233,7 +234,7 @@ func testApart(t *testing.T, landlock int) {
 	}
 }
 
-// meet waits until a victim has said who it is.
+// meet waits until a victim has reported who it is.
 func meet(t *testing.T, j *sandbox.Job, out *toldLine) (v escape.Victim) {
 	t.Helper()
 	select {
@@ -249,8 +250,9 @@ func meet(t *testing.T, j *sandbox.Job, out *toldLine) (v escape.Victim) {
 	return v
 }
 
-// touchable tries all ways outside, on a process of the same user in a session
-// of its own. Each must get through there, or it shows nothing in a box.
+// touchable tries all contacts outside, on a process of the same user in a session of its
+// own, and returns their names. Each must get through there, because it shows nothing in a
+// box otherwise.
 func touchable(t *testing.T) []string {
 	t.Helper()
 	out := newToldLine()
@@ -286,9 +288,9 @@ func touchable(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(outcomes))
 }
 
-// canTouchOwn has a command in the box try the same on a process of its own: what
-// programs do with their children must get through, or the refusals of others
-// show nothing.
+// canTouchOwn has a command in the box try the same on a process of its own. What programs
+// do with their children must get through, because refusals for other processes show
+// nothing otherwise.
 func canTouchOwn(t *testing.T, b *sandbox.Box) {
 	t.Helper()
 	touch, err := escape.Touch(escape.Victim{})
@@ -310,19 +312,19 @@ func canTouchOwn(t *testing.T, b *sandbox.Box) {
 	}
 }
 
-// told are two pipes with names, by which a job learns whom to attack and says
+// told makes two named pipes: by one a job is told whom to attack, by the other it reports
 // that it is done.
 const told = "mkfifo /tmp/who /tmp/tried"
 
-// beside has a job attack a command that a warm shell runs, which waits for that,
-// and returns how the command ended.
+// beside has a job attack a command that a warm shell runs. The command waits for the
+// attack. beside returns how the command ended.
 func beside(t *testing.T, attack, command string) (sandbox.Result, string) {
 	t.Helper()
 	b, _ := openBox(t, grant(t))
 	shell(t, b, told)
 	j, err := b.Start(t.Context(), sandbox.Cmd{
 		Grant: b.Grant(), Background: true, Timeout: time.Minute,
-		// In a pid namespace of its own the number is that of the job itself.
+		// In a pid namespace of its own, this number is that of the job itself.
 		Shell: "read -r pid </tmp/who\nif ((pid != $$)); then\n" + attack + "\nfi\necho >/tmp/tried",
 	})
 	if err != nil {
@@ -335,12 +337,12 @@ func beside(t *testing.T, attack, command string) (sandbox.Result, string) {
 	return shell(t, b, command)
 }
 
-// A job cannot write into the output of a later command and end it: what a
-// test run says would be what a dependency's leftover server wants it to say.
+// A job cannot write into the output of a later command and end it. Otherwise a server that
+// a dependency left running could decide what a test run reports.
 func TestJobForgesNoOutput(t *testing.T) {
 	kill := "kill -9 $pid 2>/dev/null"
 	if s, _ := world(t); !s.SignalsApart() {
-		kill = "" // gets through, which is said
+		kill = "" // the signal gets through, and the supervisor says so
 	}
 	r, out := beside(t, `echo "ALL TESTS PASSED" >/proc/$pid/fd/1
 tr '\0' '\n' </proc/$pid/environ >/tmp/seen
@@ -350,8 +352,8 @@ tr '\0' '\n' </proc/$pid/environ >/tmp/seen
 	}
 }
 
-// Nor can it change a word in the memory of a command: what a person said yes to
-// would not be what runs.
+// A job cannot change a word in the memory of a command either. Otherwise something else
+// would run than what a person has approved.
 func TestJobRewritesNoCommand(t *testing.T) {
 	_, out := beside(t, `while read -r range rights _; do
   from=$((16#${range%-*})) to=$((16#${range#*-}))
@@ -365,8 +367,8 @@ done </proc/$pid/maps`, `echo $$ >/tmp/who; read -r </tmp/tried; echo push docs`
 	}
 }
 
-// moves has the tools that there are move directories and link files from one
-// directory to another, as builds and repositories do.
+// moves has the tools that exist move directories and link files from one directory to
+// another, like builds and repositories do.
 const moves = `mkdir -p tree/in out && echo text >tree/in/file && mv tree/in out/ && cp -al out/in linked && mv -T linked tree/again
 test "$(cat tree/again/file)" = text
 if command -v git >/dev/null; then
@@ -374,8 +376,8 @@ if command -v git >/dev/null; then
 	mkdir d e && echo x >d/f && git add . && git commit -qm one && git mv d/f e/g && git commit -qm two && git gc -q && git worktree add -q ../other && git -C ../other mv e/g h
 fi`
 
-// Each version of Landlock parts commands, as far as it can, and leaves the right
-// to move files from one directory to another.
+// Each version of Landlock separates commands as far as it can, and leaves the right to
+// move files from one directory to another.
 func TestLandlockVersions(t *testing.T) {
 	for _, version := range []int{0, 1, 2, 5, 6} {
 		t.Run(strconv.Itoa(version), func(t *testing.T) {
@@ -409,11 +411,11 @@ func TestLandlockVersions(t *testing.T) {
 	}
 }
 
-// layersEnv makes the test binary put itself below as many domains of Landlock as leave room for
-// one more, and then run a command in a box, whose domain is that one.
+// layersEnv makes the test binary put itself below as many domains of Landlock as leave
+// room for one more, which the box takes, and then run a command in the box.
 const layersEnv = "SANDBOX_TEST_LAYERS"
 
-// layered is that program.
+// layered is what the test binary does if layersEnv is set.
 func layered() error {
 	if os.Getenv(layersEnv) == "to do" {
 		const most = 16 // landlock(7), "Ruleset layers"
@@ -421,7 +423,8 @@ func layered() error {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return err
 		}
-		attr := [3]uint64{2: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET} // no files, or nothing could be mounted
+		// files are not restricted, because nothing could be mounted otherwise
+		attr := [3]uint64{2: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET}
 		fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
 		for n := 1; n < most && errno == 0; n++ {
 			_, _, errno = unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0)
@@ -474,19 +477,19 @@ func TestCommandWithoutDomain(t *testing.T) {
 	}
 }
 
-// forgeDir defines two functions that say /usr wherever a shell could report the
-// directory that it ends in: in files of the box, and through the descriptors of all
+// forgeDir defines two functions that write /usr wherever a shell could report the
+// directory that it ends in: to files of the box, and through the descriptors of all
 // processes. They leave out the shell that they run in.
 const forgeDir = `shopt -s nullglob
 files() { for f in /run/user/.[!.]* /run/user/* /tmp/.cwd* /dev/shm/*; do echo /usr >"$f"; done 2>/dev/null; }
 descriptors() { for f in /proc/[0-9]*/fd/[0-9][0-9]*; do [[ $f == /proc/$$/* || $f == /proc/$BASHPID/* ]] || echo /usr >"$f"; done 2>/dev/null; }
 `
 
-// No job says in which directory a later command runs: each shell reports its last
+// No job can decide in which directory a later command runs: each shell reports its last
 // directory on a descriptor that no other command can open.
 func TestJobMovesNoCommand(t *testing.T) { testJobMoves(t, 99, 40) }
 
-// Nor where commands are parted by namespaces.
+// The same is true if namespaces separate the commands.
 func TestJobMovesNoCommandByNamespace(t *testing.T) { testJobMoves(t, 0, 20) }
 
 func testJobMoves(t *testing.T, landlock, few int) {
@@ -506,8 +509,9 @@ func testJobMoves(t *testing.T, landlock, few int) {
 		}
 		return r.Dir
 	}
-	ways := []sandbox.Cmd{{}, {Env: map[string]string{"A": "b"}}, {Stdin: []byte("input")}} // the first by a warm shell
-	// A command says of itself what it likes, and so does what it started.
+	// a warm shell runs the first one
+	ways := []sandbox.Cmd{{}, {Env: map[string]string{"A": "b"}}, {Stdin: []byte("input")}}
+	// A command may report any directory as its own, and so may a process that it started.
 	for i, c := range ways {
 		c.Shell = "cd /tmp; trap - EXIT; bash -c " + quoted([]string{forgeDir + "descriptors"}) + "; :"
 		if got := run(c); got != "/usr" {
@@ -539,8 +543,8 @@ func testJobMoves(t *testing.T, landlock, few int) {
 	}
 }
 
-// A signal reaches all processes of a command, also SIGSTOP, which nobody passes on, and those of a
-// command with a pid namespace of its own.
+// A signal reaches all processes of a command, also SIGSTOP, which no process passes on,
+// and those of a command with a pid namespace of its own.
 func TestSignalsReachTheCommand(t *testing.T) {
 	for wall, landlock := range map[string]int{"Landlock": 99, "namespace": 0} {
 		t.Run(wall, func(t *testing.T) {

@@ -9,14 +9,14 @@ import (
 	"belljar.dev/sandbox/boxinit"
 )
 
-// maxSockets bounds the sockets that an init is asked for at once.
+// maxSockets bounds the sockets that an init is asked for at the same time.
 const maxSockets = 64
 
 // socketRequests are requests for sockets that the init has not answered yet.
 type socketRequests struct {
 	mu      sync.Mutex
 	last    uint64
-	waiting map[uint64]chan socketAnswer // nil for those that were given up
+	waiting map[uint64]chan socketAnswer // nil for a request that was given up
 }
 
 type socketAnswer struct {
@@ -24,11 +24,11 @@ type socketAnswer struct {
 	err error
 }
 
-// socketIDs begins the numbers of such requests, away from those of commands.
+// socketIDs is the first number of such requests, far from those of commands.
 const socketIDs = 1 << 63
 
-// forget gives up a request. An answer that came meanwhile is closed, and so is
-// one that comes yet: until then the request counts among those that wait.
+// forget gives up a request. An answer that has arrived meanwhile is closed, and so is one
+// that arrives later: until then the request counts as waiting.
 func (s *socketRequests) forget(id uint64, answer chan socketAnswer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,8 +44,8 @@ func (s *socketRequests) forget(id uint64, answer chan socketAnswer) {
 	}
 }
 
-// hear takes the answer to a request and owns its files. It reports whether
-// the reply was one.
+// hear takes the answer to a request and owns its files. It reports whether the reply was
+// such an answer.
 func (s *socketRequests) hear(r boxinit.Reply, files []int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,21 +23,21 @@ import (
 
 // Places and names inside every box.
 const (
-	WorkspaceDir = workspace.InBox // where the workspace is, if the grant gives one
+	WorkspaceDir = workspace.InBox // directory of the workspace, if the grant gives one
 	boxUID       = 1000
 	boxGID       = 1000
 	boxUser      = "agent"
 	boxHome      = "/home/" + boxUser
-	boxRun       = "/run/user" // for run-time files
+	boxRun       = "/run/user" // directory for run-time files
 	shellPath    = "/bin/bash"
 )
 
-// namespaces are all seven kinds (namespaces(7)); the eighth, time, is not
-// isolation.
+// namespaces are all seven kinds that isolate (namespaces(7)). The eighth kind, time, does
+// not isolate.
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
 	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
-// initCapabilities are what building a box takes, inside its own user
+// initCapabilities are the capabilities that building a box requires, inside its own user
 // namespace; the init gives all of them up before anything runs.
 var initCapabilities = []uintptr{
 	unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_SYS_RESOURCE,
@@ -58,15 +58,15 @@ var systemFiles = []string{
 
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-// spawner starts inits from one thread that lives as long as the supervisor. The
-// signal that an init gets at our death is sent when the thread that made it ends
-// (PR_SET_PDEATHSIG(2const), "parent thread"), and an init starts in the cgroups
-// of that thread.
+// spawner starts inits from one thread that lives as long as the supervisor. The signal
+// that an init gets when belljar dies is sent when the thread that made the init ends
+// (PR_SET_PDEATHSIG(2const), "parent thread"), and an init starts in the cgroups of that
+// thread.
 type spawner struct {
-	root   bool // it maps users of the host's private range
+	root   bool // whether it maps users of the host's private range
 	image  *image
-	null   *os.File // os.DevNull, for inits
-	place  *os.File // os.DevNull, except while an init starts: then its connection; for the thread only
+	null   *os.File // os.DevNull for inits
+	place  *os.File // os.DevNull, except while an init starts: then its connection; only the thread uses it
 	work   chan func()
 	done   chan struct{}
 	opened closers.Stack
@@ -91,7 +91,7 @@ func newSpawner() (_ *spawner, err error) {
 	}
 	go func() {
 		defer close(s.done)
-		runtime.LockOSThread() // never unlocked: the thread ends with this
+		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
 		for f := range s.work {
 			f()
 		}
@@ -128,7 +128,7 @@ func (s *spawner) start(g *cgroup.Group, uid int) (*os.Process, *initconn.Conn, 
 		if err := unix.Dup3(int(theirs.Fd()), int(s.place.Fd()), unix.O_CLOEXEC); err != nil {
 			return fmt.Errorf("make connection to init: %w", err)
 		}
-		// Nobody else may hold its end.
+		// No other process may have the init's end.
 		defer func() { _ = unix.Dup3(int(s.null.Fd()), int(s.place.Fd()), unix.O_CLOEXEC) }()
 		return g.Start(func() error {
 			pid, err := boxinit.Spawn(namespaces, g.InitFD(), calls)
@@ -153,14 +153,14 @@ func (s *spawner) start(g *cgroup.Group, uid int) (*os.Process, *initconn.Conn, 
 	return process, conn, nil
 }
 
-// begin returns the calls by which a new child becomes an init: it dies with its
-// parent, keeps through the exec the capabilities that building a box takes, and has
-// the five descriptors that an init begins with, its connection from s.place. The
-// caller keeps what they point at.
+// begin returns the calls by which a new child becomes an init: it dies with its parent,
+// keeps through the exec the capabilities that building a box requires, and has the five
+// descriptors with which an init begins, its connection from s.place. The caller must keep
+// the values alive that the calls point at.
 //
-// The child shares our table of descriptors until it has a copy of the beginning. A
-// copy of the whole would take long with thousands of boxes, and would keep all
-// descriptors open for as long as the init lives.
+// The child shares belljar's table of descriptors until it has a copy of the beginning of
+// the table. A copy of the whole table would take long with thousands of boxes, and would
+// keep all descriptors open for as long as the init lives.
 func (s *spawner) begin() ([]boxinit.SpawnCall, []any) {
 	text := func(s string) *byte { return unsafe.SliceData(append([]byte(s), 0)) }
 	name, page, empty := text(boxinit.InitName), text(s.image.path), new(uintptr)
@@ -218,8 +218,8 @@ func (s *spawner) mapUsers(pid, uid int) error {
 	return nil
 }
 
-// sendScript sends the init its script, and the one of commands in namespaces of their own. The caller
-// reads the answer.
+// sendScript sends the init its script, and the script for commands in namespaces of their
+// own. The caller reads the answer.
 func sendScript(conn *initconn.Conn, script *boxinit.Script, files []int, patience time.Duration) error {
 	text, err := script.Encode()
 	if err != nil {
@@ -246,17 +246,17 @@ const (
 	cwdText   = keepDir + tellDir + "unset BASH_ENV\n: bash\n"
 )
 
-// keepDir moves that descriptor, boxinit.DirFile, to the next number, where it is
-// closed for what the shell executes: a program finds no descriptor that it did
-// not ask for. Bash has no word for that. But it keeps what a redirection covers in
-// a copy that is, from 10 on, and a copy of the copy is too (bash: redir.c,
-// add_undo_redirect).
+// keepDir moves that descriptor, boxinit.DirFile, to the next number, where it is closed
+// for the programs that the shell executes: a program finds no descriptor that it did not
+// ask for. Bash has no command for that. But bash keeps what a redirection covers in a
+// copy, from 10 on, that is closed in this way, and so is a copy of the copy (bash:
+// redir.c, add_undo_redirect).
 const (
 	keepDir = "{ exec 62>&10; } 61>&-; exec 61>&-; "
 	tellDir = "trap '{ builtin pwd -P >&62; } 2>/dev/null' EXIT\n"
 )
 
-// explainStart turns the errno of a failed clone into what to do.
+// explainStart returns an error that says what to do about a failed clone.
 func explainStart(err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EUSERS) || errors.Is(err, unix.EACCES) {
 		return &limit.Refusal{Message: "this host does not let belljar make a box; run \"belljar doctor\" to see what is missing", Err: err}
@@ -264,11 +264,11 @@ func explainStart(err error) error {
 	return fmt.Errorf("start box: %w", err)
 }
 
-// lacking says, from what can be read without trying, why no box can run.
+// lacking returns why no box can run, as far as that can be read without trying.
 func lacking() error {
 	for _, knob := range []struct {
 		file, bad, mend string
-		root            bool // it applies to root as well
+		root            bool // whether it applies to root as well
 	}{
 		{"/proc/sys/user/max_user_namespaces", "0", "sysctl -w user.max_user_namespaces=15000", true},
 		{"/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl -w kernel.unprivileged_userns_clone=1", false},

@@ -23,10 +23,10 @@ import (
 // Both need root. If neither works, no box gets storage on disk: storage in memory
 // instead would use up the memory that the profile gives to the commands.
 type storage struct {
-	fd      int          // the mount
+	fd      int          // descriptor of the mount
 	release func() error // removes the area after the box has ended; may be nil
 
-	closing sync.Mutex // a reader of fd that does not keep the box open holds it
+	closing sync.Mutex // held to use fd without keeping the box open
 }
 
 // openStorage makes an area of the disk that dir is on, for a box whose

@@ -18,8 +18,8 @@ import (
 const (
 	loopControl  = "/dev/loop-control"
 	mkfsDeadline = 30 * time.Second
-	mkfsOutput   = 64 << 10 // bytes; a file system has little to say
-	loopTries    = 64       // somebody else may take a free device before we do
+	mkfsOutput   = 64 << 10 // bytes of its output; it writes little
+	loopTries    = 64       // number of attempts: another process may take a free device first
 
 	imageBlock = 4096
 	imageInode = 256 // bytes of one inode; mke2fs(8), -I
@@ -57,17 +57,17 @@ func canLoop() error {
 	return err
 }
 
-// openLoop makes an area in a file without a name. So nothing is left even if we
-// are killed: the device is removed with its last mount (loop(4),
-// LO_FLAGS_AUTOCLEAR), and the file with the device.
+// openLoop makes an area in a file without a name. So nothing is left even if belljar is
+// killed: the device is removed with its last mount (loop(4), LO_FLAGS_AUTOCLEAR), and the
+// file with the device.
 func openLoop(dir string, size, inodes int64, uid int) (_ *storage, err error) {
 	image, err := os.OpenFile(dir, unix.O_TMPFILE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("make loop image: %w", err)
 	}
-	defer image.Close() // the device holds it
-	// The inodes come on top; the rest of the file system's own needs does
-	// not, so an area holds a little less than size.
+	defer image.Close() // the device keeps it open
+	// The inodes are added to size. The other needs of the file system are not, so an area
+	// has room for a little less than size.
 	size = max(size, leastImage) + inodes*imageInode
 	if err := image.Truncate(size); err != nil {
 		return nil, fmt.Errorf("make loop image: %w", err)
@@ -79,7 +79,7 @@ func openLoop(dir string, size, inodes int64, uid int) (_ *storage, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer device.Close() // the mount holds it
+	defer device.Close() // the mount keeps it open
 	fd, err := mountExt4(device.Name())
 	if err != nil {
 		return nil, fmt.Errorf("mount loop image: %w", err)

@@ -36,7 +36,7 @@ const (
 
 	stateEnforced = 1 << 5                       // FS_QUOTA_PDQ_ENFD
 	limitFields   = 1<<0 | 1<<1 | 1<<2 | 1<<3    // FS_DQ_ISOFT, IHARD, BSOFT, BHARD
-	basicBlock    = 512                          // what limits are counted in
+	basicBlock    = 512                          // bytes of the unit in which limits are counted
 	ioctlGetAttr  = 2<<30 | 28<<16 | 'X'<<8 | 31 // FS_IOC_FSGETXATTR
 	ioctlSetAttr  = 1<<30 | 28<<16 | 'X'<<8 | 32 // FS_IOC_FSSETXATTR
 	inherit       = 0x200                        // FS_XFLAG_PROJINHERIT
@@ -97,7 +97,7 @@ func openQuota(dir string, bytes, inodes int64, uid int) (_ *storage, err error)
 	}
 	release := func() error {
 		err := errors.Join(removeArea(area.Name()), area.Close())
-		_ = os.Remove(filepath.Dir(area.Name())) // stays while it holds other areas
+		_ = os.Remove(filepath.Dir(area.Name())) // fails while it contains other areas
 		return err
 	}
 	defer func() {
@@ -124,8 +124,8 @@ func openQuota(dir string, bytes, inodes int64, uid int) (_ *storage, err error)
 	return &storage{fd: tree, release: release}, nil
 }
 
-// makeArea makes an empty directory among ours. The directory above is removed
-// with the last area, so it may disappear between two steps.
+// makeArea makes an empty directory among those of this supervisor. The directory above is
+// removed with the last area, so it may disappear between two steps.
 func makeArea(dir string) (*os.File, error) {
 	const tries = 10
 	var last error
@@ -178,13 +178,13 @@ func setQuota(fd int, bytes, inodes int64) error {
 func quotaOf(fd int, project uint32) (diskQuota, error) {
 	var q diskQuota
 	err := quotactl(fd, quotaGetQuota, project, unsafe.Pointer(&q))
-	if errors.Is(err, unix.ENOENT) { // xfs; ext4 says zeros
+	if errors.Is(err, unix.ENOENT) { // xfs; ext4 returns zeros
 		err = nil
 	}
 	return q, err
 }
 
-// limitProject sets the limits of a project; zeros take them away.
+// limitProject sets the limits of a project; zeros remove them.
 func limitProject(fd int, project uint32, blocks, inodes uint64) error {
 	q := diskQuota{
 		version: 1, flags: ofProjects, fields: limitFields, id: project,
@@ -218,7 +218,7 @@ func removeArea(area string) error {
 		return fmt.Errorf("remove storage: %w", err)
 	}
 	if attr.project < firstProject || attr.project > lastProject {
-		return nil // it died before it had one
+		return nil // it died before it had a project
 	}
 	above, err := openArea(filepath.Dir(area))
 	if err != nil {
@@ -231,9 +231,9 @@ func removeArea(area string) error {
 	return nil
 }
 
-// areasOf returns the directory in dir for our areas. Its name tells a later
-// supervisor which supervisor made it. If it does not exist, areasOf makes it
-// and removes the directories of supervisors that were killed.
+// areasOf returns the directory in dir for this supervisor's areas. Its name tells a later
+// supervisor which supervisor made it. If it does not exist, areasOf makes it and removes
+// the directories of supervisors that were killed.
 func areasOf(dir string) (string, error) {
 	self, err := claim.Process()
 	if err != nil {
@@ -281,7 +281,7 @@ func sweepStorage(dir string) {
 			continue
 		}
 		for _, area := range left {
-			// The supervisor may be in another PID namespace, and alive.
+			// The supervisor may be alive in another PID namespace.
 			path := filepath.Join(areas, area.Name())
 			if f, yes := claim.Abandoned(path); yes {
 				_ = removeArea(path)

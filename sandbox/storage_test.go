@@ -29,8 +29,7 @@ const (
 	areaInodes = 1000
 )
 
-// inArea runs a script as the user of an area, in it. Root would not be
-// bounded by a quota.
+// inArea runs a script in an area, as its user. A quota would not bound root.
 func inArea(t *testing.T, s *storage, script string) string {
 	t.Helper()
 	fd, err := unix.FcntlInt(uintptr(s.fd), unix.F_DUPFD_CLOEXEC, 0)
@@ -46,7 +45,8 @@ func inArea(t *testing.T, s *storage, script string) string {
 	return string(out)
 }
 
-// fillArea shows an area that it is full when it should be, in the words of full.
+// fillArea checks that an area is full when it should be. full is the text of the error
+// then.
 func fillArea(t *testing.T, s *storage, full string) {
 	t.Helper()
 	out := inArea(t, s, "head -c 64M /dev/zero > big; stat -c %s big; rm big")
@@ -67,7 +67,7 @@ func fillArea(t *testing.T, s *storage, full string) {
 	}
 }
 
-// eventually waits for what the kernel does a moment after it was asked.
+// eventually waits for an effect that the kernel shows a little later.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	if !testenv.Until(5*time.Second, ok) {
@@ -75,7 +75,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// loopDevices are those in use.
+// loopDevices returns the loop devices that are in use.
 func loopDevices(t *testing.T) []string {
 	t.Helper()
 	names, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
@@ -125,7 +125,7 @@ func TestStorageInALoopImage(t *testing.T) {
 	isEmpty(t, dir)
 }
 
-// quotaPool is a file system with project quotas of its own.
+// quotaPool returns a file system with project quotas of its own.
 func quotaPool(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -146,7 +146,7 @@ func quotaPool(t *testing.T) string {
 	return pool
 }
 
-// projectOf is the project of an area and its quota.
+// projectOf returns the project of an area and its quota.
 func projectOf(t *testing.T, s *storage) (uint32, diskQuota) {
 	t.Helper()
 	fd, err := unix.Openat(s.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -210,13 +210,13 @@ func TestStorageUnderAProjectQuota(t *testing.T) {
 	}
 }
 
-// areaHelper is set in a process that is to be killed. Its value says how the
-// process opens an area, and where.
+// areaHelper is set in a process that will be killed. Its value says how the process opens
+// an area, and where.
 const areaHelper = "BELLJAR_TEST_AREA"
 
 var openers = map[string]func(string, int64, int64, int) (*storage, error){"loop": openLoop, "quota": openQuota}
 
-// The tests start themselves anew as the supervisor that they kill.
+// The tests start this program again as the supervisor that they kill.
 func init() {
 	how, dir, ok := strings.Cut(os.Getenv(areaHelper), ":")
 	if !ok {
@@ -227,11 +227,11 @@ func init() {
 	}
 	os.Stdout.WriteString("ready\n")
 	for {
-		_ = unix.Pause() // until the kill
+		_ = unix.Pause() // until it is killed
 	}
 }
 
-// killedWithArea is a supervisor that was killed while it had an area in dir.
+// killedWithArea starts a supervisor with an area in dir, and kills it.
 func killedWithArea(t *testing.T, how, dir string) {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
@@ -298,7 +298,8 @@ func TestQuotaOfTheKilled(t *testing.T) {
 	isEmpty(t, pool)
 }
 
-// A directory that an attacker put where ours would be is not used, nor swept.
+// A directory that an attacker put in place of the supervisor's own is neither used nor
+// swept.
 func TestAreasOfOthersAreLeftAlone(t *testing.T) {
 	dir := t.TempDir()
 	self, err := claim.Process()

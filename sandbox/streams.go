@@ -16,11 +16,11 @@ import (
 
 // streams are the supervisor's ends of what a command reads and writes.
 type streams struct {
-	output   *Output        // what is kept; nil for a warm shell without a command
-	record   io.WriteCloser // gets a copy of the output; nil for none
-	pipes    []*pipe        // of its output
+	output   *Output        // output that is kept; nil for a warm shell without a command
+	record   io.WriteCloser // gets a copy of the output; nil if there is no record
+	pipes    []*pipe        // pipes of its output
 	input    *os.File       // write end of a streamed stdin, or nil
-	terminal *os.File       // of its terminal, also in pipes, or nil
+	terminal *os.File       // its terminal, also in pipes, or nil
 	readers  sync.WaitGroup
 }
 
@@ -53,7 +53,7 @@ func (s *streams) connect(b *Box, c *Cmd) ([]int, error) {
 			unix.Close(p[0])
 			return files, fmt.Errorf("hand out pipe: %w", err)
 		}
-		// Only our end: a program does not expect its output to be
+		// Only the supervisor's end: a program does not expect its output to be
 		// non-blocking.
 		if err := rawsys.SetNonblock(p[0]); err != nil {
 			unix.Close(p[0])
@@ -130,8 +130,8 @@ func (s *streams) readNow(with *buffers) {
 	}
 }
 
-// finish reads the rest of the output and closes everything but that. The writers
-// are dead, so at most one pipe's content is left to read. The deadline is for a
+// finish reads the rest of the output and closes everything except the output itself. The
+// writers are dead, so at most one pipe's content is left to read. The deadline is for a
 // descriptor that was passed to another command.
 func (s *streams) finish(with *buffers) {
 	for i, p := range s.pipes {
@@ -178,10 +178,10 @@ func (f writerFunc) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// pipe is our end of what a command writes to.
+// pipe is the supervisor's end of a pipe that a command writes to.
 type pipe struct {
 	fd   int      // non-blocking; -1 if the stream has no pipe
-	file *os.File // the same, made when the runtime must wait for it: most commands end before
+	file *os.File // the same descriptor, made a file when the runtime must wait for it: most commands end before
 }
 
 // wait returns the pipe as a file for which the runtime waits.
@@ -209,9 +209,9 @@ func (p *pipe) close() {
 // drainDeadline bounds the reading of the rest of a dead command's output.
 const drainDeadline = 250 * time.Millisecond
 
-// buffers lends what pipes are read with. New ones for each command would keep the
-// collector busy.
-type buffers struct{ pool sync.Pool } // of *[pipeBuffer]byte
+// buffers lends the buffers with which pipes are read. New ones for each command would keep
+// the collector busy.
+type buffers struct{ pool sync.Pool } // contains *[pipeBuffer]byte
 
 // pipeBuffer is half of the capacity of a pipe (pipe(7)).
 const pipeBuffer = 32 << 10
@@ -243,7 +243,7 @@ func (b *buffers) drain(p *os.File, w io.Writer) {
 func (b *buffers) drainNow(fd int, w io.Writer) bool {
 	buf := b.get()
 	defer b.pool.Put(buf)
-	const most = 64 // reads: a pipe holds up to 1 MiB, and a process may keep writing
+	const most = 64 // number of reads: a pipe contains up to 1 MiB, and a process may keep writing
 	for range most {
 		n, err := rawsys.Read(fd, buf[:])
 		if n <= 0 {

@@ -23,24 +23,24 @@ import (
 
 // Config is what a Supervisor needs to know.
 type Config struct {
-	// Workspace is the host directory that the boxes of Supervisor.Open see as
-	// /workspace. It must exist; it is required by grants that give access to a
-	// workspace. Boxes of others are opened by Supervisor.Workspace.
+	// Workspace is the host directory that the boxes of Supervisor.Open see as /workspace.
+	// It must exist; it is required by grants that give access to a workspace.
+	// Supervisor.Workspace is for boxes of other directories.
 	Workspace string
-	// State is the directory for what outlives the program: the layers of
-	// overlay workspaces and the images. It is made when it is first needed,
-	// for the caller's eyes only; grants that need it are refused without it.
+	// State is the directory for what outlives the program: the layers of overlay
+	// workspaces and the images. It is made when it is first needed, and only the caller's
+	// user may read it; grants that need it are refused without it.
 	State string
-	// Shared are directories that every box with a workspace sees read-only,
-	// whatever its profile mounts. One that is gone when a box opens is left out.
+	// Shared are directories that every box with a workspace sees read-only, whatever its
+	// profile mounts. A directory that does not exist when a box opens is left out.
 	Shared []policies.Mount
 	// Checkpoints enables Box.Checkpoint. Each box with an overlay workspace then
 	// looks at all earlier changes in it when it opens.
 	Checkpoints bool
-	// Boxes is the most boxes open at once; default 64.
+	// Boxes is the maximum number of boxes open at the same time; default 64.
 	Boxes int
-	// Spool is where output beyond 64 KiB is kept, in files without a name;
-	// default os.TempDir().
+	// Spool is the directory for output beyond 64 KiB, in files without a name; default
+	// os.TempDir().
 	Spool string
 	// SpoolSize bounds the bytes of all those files; default 4 GiB. An output
 	// that finds no room keeps its first 64 KiB and counts the rest.
@@ -59,10 +59,11 @@ type Config struct {
 	// request that the box's door let through or refused. It is called from many
 	// goroutines and must not block.
 	Egress func(box string, r egress.Record)
-	// Before is closed when the server has ended that handed its clients over to this one.
-	// Until then, a box waits for an overlay workspace that is in use there. Nil is for none.
+	// Before is closed when the server that handed its clients over to this one has ended.
+	// Until then, a box waits for an overlay workspace that is in use there. Nil means that
+	// there is no such server.
 	Before <-chan struct{}
-	// Log gets messages for the operator; default none.
+	// Log gets messages for the operator; default no log.
 	Log *slog.Logger
 }
 
@@ -77,29 +78,29 @@ func Init() { tryFirst() }
 // use.
 type Supervisor struct {
 	cfg       Config
-	root      bool // boxes run as users of a private range, not as our own user
+	root      bool // whether boxes run as users of a private range, not as belljar's own user
 	ground         // set by Prepare
 	reading   reading
-	prepare   func() error // once; every caller waits
-	closeOnce func() error // once; every caller waits
+	prepare   func() error // runs once; every caller waits
+	closeOnce func() error // runs once; every caller waits
 
-	patience  patience       // with inits
+	patience  patience       // how long it waits for inits
 	restAfter time.Duration  // constant, except in tests
 	roots     *x509.CertPool // authorities by which doors verify servers; nil for the host's
 	redirect  func(netfilter int, to netip.AddrPort) error
 
-	templates templates  // of roots
-	home      *Workspace // that of Config, which may have no directory
+	templates templates  // templates of roots
+	home      *Workspace // workspace of Config, which may have no directory
 
 	mu     sync.Mutex
 	known  register
 	idmaps map[idmapKey]*os.File
-	store  *workspace.Store // of overlay workspaces, nil until one is needed
+	store  *workspace.Store // store of overlay workspaces; nil until one is needed
 }
 
-// ground is what all boxes of a supervisor stand on.
+// ground is what all boxes of a supervisor need.
 type ground struct {
-	disk    limit.Enforcement // of storage on disk
+	disk    limit.Enforcement // how storage on disk is limited
 	host    hostFacts
 	groups  *cgroup.Tree
 	filters filters
@@ -110,10 +111,11 @@ type ground struct {
 // filters are the seccomp programs of boxes.
 type filters struct {
 	plain   []byte
-	nesting []byte // of boxes that nest namespaces
+	nesting []byte // for boxes that nest namespaces
 }
 
-// reading is what the outputs of all commands are read and kept with.
+// reading is the spool and the buffers with which the outputs of all commands are kept and
+// read.
 type reading struct {
 	spool   *spool
 	buffers buffers
@@ -158,7 +160,7 @@ func New(cfg Config) (*Supervisor, error) {
 			s.mu.Unlock()
 			return fmt.Errorf("prepare boxes: %w", ErrClosed)
 		}
-		s.known.opening.Add(1) // Close waits
+		s.known.opening.Add(1) // Close waits for it
 		s.mu.Unlock()
 		defer s.known.opening.Done()
 		return s.lay(s.cfg)
@@ -191,8 +193,8 @@ func (g *ground) lay(cfg Config) (err error) {
 
 // patience is how long the supervisor waits for an init.
 type patience struct {
-	start time.Duration // to do what it was asked for
-	kill  time.Duration // to report the end of a killed command
+	start time.Duration // time to do what it was asked for
+	kill  time.Duration // time to report the end of a killed command
 }
 
 // The patience of a supervisor, except in tests.
@@ -201,7 +203,7 @@ const (
 	killDeadline  = 5 * time.Second  // for a killed process to end, and its end to be reported
 )
 
-// Limits says how each limit is held in the boxes of Open. It is empty where Prepare
+// Limits returns how each limit is enforced in the boxes of Open. It is empty if Prepare
 // fails.
 func (s *Supervisor) Limits() limit.Enforcements {
 	if s.Prepare() != nil {
@@ -210,9 +212,9 @@ func (s *Supervisor) Limits() limit.Enforcements {
 	return s.home.held()
 }
 
-// Cgroup returns the cgroup v2 directory in which a caller may make cgroups for
-// programs that run outside of boxes, or "" without cgroup v2 and where Prepare fails.
-// Processes in these cgroups are killed when the Supervisor ends, even if it is killed.
+// Cgroup returns the cgroup v2 directory in which a caller may make cgroups for programs
+// that run outside of boxes, or "" if there is no cgroup v2 or Prepare fails. Processes in
+// these cgroups are killed when the Supervisor ends, even if it is killed.
 func (s *Supervisor) Cgroup() string {
 	if s.Prepare() != nil {
 		return ""
@@ -220,10 +222,10 @@ func (s *Supervisor) Cgroup() string {
 	return s.groups.Dir()
 }
 
-// Home is the workspace of Config, which has no directory if that names none.
+// Home returns the workspace of Config, which has no directory if Config names none.
 func (s *Supervisor) Home() *Workspace { return s.home }
 
-// Open is Workspace.Open of the workspace that Config.Workspace names.
+// Open is Workspace.Open for the workspace that Config.Workspace names.
 func (s *Supervisor) Open(ctx context.Context, id string, g policies.Grant) (*Box, error) {
 	return s.home.Open(ctx, id, g)
 }
@@ -233,27 +235,26 @@ func (s *Supervisor) Open(ctx context.Context, id string, g policies.Grant) (*Bo
 func (s *Supervisor) Regrant(ctx context.Context, p *policies.Policy) { s.home.Regrant(ctx, p) }
 
 const (
-	// firstUID begins the range of users as which boxes of a root supervisor run.
-	// It is far above those of accounts, of containers (subuid ranges start at
-	// 100000) and of systemd's dynamic and container ranges (up to 0x6fffffff,
-	// systemd UIDS-GIDS.md).
+	// firstUID is the first of the user ids with which boxes of a root supervisor run. It
+	// is far above those of accounts, of containers (subuid ranges start at 100000) and of
+	// systemd's dynamic and container ranges (up to 0x6fffffff, systemd UIDS-GIDS.md).
 	firstUID   = 0x70000000
 	maxTenants = 1 << 16
 )
 
 // Usage is what the boxes of a tenant use of its totals.
 type Usage struct {
-	Boxes  int   // that are open
-	Memory int64 // bytes
-	Pids   int64 // processes and threads; zero where no cgroup counts them
+	Boxes  int   // number of open boxes
+	Memory int64 // bytes of memory
+	Pids   int64 // number of processes and threads; zero if no cgroup counts them
 	Disk   int64 // bytes that they may store on disk
-	Egress int64 // bytes of the present hour
+	Egress int64 // bytes through its doors in the present hour
 }
 
 // Used returns what the boxes of a tenant use.
 func (s *Supervisor) Used(tenant string) (u Usage) {
 	if s.Prepare() != nil {
-		return u // and no box is open
+		return u // then no box is open
 	}
 	u.Pids = s.groups.Pids(tenant)
 	s.mu.Lock()
@@ -283,7 +284,7 @@ func (s *Supervisor) end() error {
 	s.mu.Lock()
 	s.known.closed = true
 	s.mu.Unlock()
-	s.known.opening.Wait() // a box that is being made can be closed once it is
+	s.known.opening.Wait() // a box that is being made can be closed after this
 	s.mu.Lock()
 	boxes := make([]*Box, 0, len(s.known.boxes))
 	for _, b := range s.known.boxes {
@@ -312,9 +313,9 @@ func (s *Supervisor) end() error {
 	return s.opened.Close()
 }
 
-// SignalsApart reports whether no command can signal another of its box. Landlock
-// scopes signals since Linux 6.12. A pid namespace for each command would keep them
-// apart before, for two to three times the price of a command.
+// SignalsApart reports whether no command can signal another of its box. Landlock scopes
+// signals since Linux 6.12. Before, a pid namespace for each command would keep them apart,
+// for two to three times the price of a command.
 func (s *Supervisor) SignalsApart() bool {
 	return s.Prepare() == nil && signalsApart(s.nested(), s.host.landlock)
 }

@@ -50,10 +50,9 @@ const calls = 500
 // callsEnv is the environment variable that overrides calls.
 const callsEnv = "BELLJAR_TEST_CALLS"
 
-// After any number of hostile calls nothing is left: no process in the box,
-// no file in the workspace; TestMain looks for cgroups, mounts, descriptors
-// and processes on the host. How long after its deadline a tree is gone is
-// BenchmarkDeadline's.
+// After any number of hostile calls nothing is left: no process in the box, no file in the
+// workspace. TestMain looks for cgroups, mounts, descriptors and processes on the host.
+// BenchmarkDeadline measures how long after its deadline a tree is gone.
 func TestSurvivors(t *testing.T) {
 	b, dir := openBox(t, policytest.GrantWith(t, "pids: 256, memory: 512MiB, output: 1MiB"))
 	var mu sync.Mutex
@@ -61,8 +60,8 @@ func TestSurvivors(t *testing.T) {
 	count, why := map[string]int{}, map[string]int{}
 	// A fixed seed: a failure can be repeated.
 	random := rand.New(rand.NewPCG(1, 2))
-	// A slow machine gets longer deadlines, or no command would come to its
-	// hostile part, and fewer calls.
+	// A slow machine gets longer deadlines, because no command would come to its hostile
+	// part otherwise, and fewer calls.
 	patience := testenv.Patience(t)
 	calls := max(100, calls/int(patience))
 	if text := os.Getenv(callsEnv); text != "" {
@@ -88,21 +87,21 @@ func TestSurvivors(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			if vanish {
-				// The client goes away in the middle.
+				// The client leaves in the middle.
 				gone := time.AfterFunc(timeout/2, cancel)
 				defer gone.Stop()
 			}
 			var r sandbox.Result
 			var err error
-			testenv.Until(200*time.Millisecond*patience, func() bool { // another call may have all processes
+			testenv.Until(200*time.Millisecond*patience, func() bool { // another call may use all processes
 				r, err = b.Run(ctx, sandbox.Cmd{Grant: b.Grant(), Shell: script, Timeout: timeout})
 				return !errors.Is(err, unix.EAGAIN)
 			})
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				// Full of processes for long, or cancelled at the start: nothing
-				// ran.
+				// The box had no free process for a long time, or the call was cancelled at
+				// the start: nothing ran.
 				count["refused"]++
 				why[err.Error()]++
 				return
@@ -120,7 +119,7 @@ func TestSurvivors(t *testing.T) {
 		t.Errorf("the mix is off, so little was shown: %v", count)
 	}
 	left := b.Processes()
-	// A process that is about to be gone may take a moment.
+	// A process that is about to end may need a little time.
 	if !testenv.Until(5*time.Second*patience, func() bool { left = b.Processes(); return len(left) == 0 }) {
 		t.Errorf("left in the box: %q", left)
 	}
@@ -143,8 +142,8 @@ func TestSurvivors(t *testing.T) {
 // childEnv makes the test binary a supervisor that is about to be killed.
 const childEnv = "SANDBOX_TEST_CHILD"
 
-// child runs what tries to outlive a supervisor, says so, and waits. The
-// marker stands in the arguments of all that it starts.
+// child runs programs that try to outlive a supervisor, reports that, and waits. The marker
+// is in the arguments of all that it starts.
 func child(marker string) {
 	dir, err := os.MkdirTemp("", "")
 	if err == nil {
@@ -181,8 +180,7 @@ func runChild(dir, marker string) error {
 	select {}
 }
 
-// A supervisor that is killed takes everything with it: the boxes die with
-// it, and its keeper removes the cgroups.
+// The boxes of a supervisor that is killed die with it, and its keeper removes the cgroups.
 func TestSupervisorKilled(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces)
 	marker := fmt.Sprint(os.Getpid())

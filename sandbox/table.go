@@ -15,36 +15,36 @@ import (
 
 // Bounds of one box that no profile changes.
 const (
-	maxRunning  = 256       // commands at once, background jobs included
+	maxRunning  = 256       // commands at the same time, including background jobs
 	maxFinished = 64        // finished jobs and outputs that are remembered
 	maxKept     = 256 << 20 // bytes on disk of the outputs of finished foreground commands
-	maxSpare    = 8         // empty leaves
+	maxSpare    = 8         // empty leaf cgroups that are kept
 )
 
-// table is what a box knows of its commands: those that run, the jobs and outputs
-// that callers may ask for, and what the next command can use. It knows nothing of
-// the init. A box that has ended takes no further command.
+// table is what a box knows about its commands: those that run, the jobs and outputs that
+// callers may ask for, and what the next command can use. It knows nothing of the init. A
+// box that has ended takes no further command.
 type table struct {
-	box string         // its id, for errors
-	wg  sync.WaitGroup // of everything that serves the box or its commands
+	box string         // id of the box, for errors
+	wg  sync.WaitGroup // counts everything that serves the box or its commands
 
-	mu       sync.Mutex      // guards also what Box.init, Box.life and Box.ports say
+	mu       sync.Mutex      // also guards the fields of Box.init, Box.life and Box.ports that say so
 	cause    error           // why the box has ended, or nil
-	lastID   uint64          // of commands, on the wire
+	lastID   uint64          // last number of a command on the wire
 	running  map[uint64]*Job // by wire id
-	alone    *Job            // has the box for itself, or nil
-	lastJob  int64           // of background jobs
-	jobs     []*Job          // background, oldest first
-	outputs  []*Output       // of finished foreground commands, oldest first
-	lastLeaf int             // of leaf cgroups
-	spare    []*cgroup.Leaf  // empty ones
+	alone    *Job            // job that has the box for itself, or nil
+	lastJob  int64           // number of the last background job
+	jobs     []*Job          // background jobs, oldest first
+	outputs  []*Output       // outputs of finished foreground commands, oldest first
+	lastLeaf int             // number of the last leaf cgroup
+	spare    []*cgroup.Leaf  // empty leaf cgroups
 	oomSeen  int64           // number of out-of-memory kills already dealt with
-	warm     *warmShell      // waits for the next command, or nil
-	warming  bool            // one is being started
+	warm     *warmShell      // warm shell that waits for the next command, or nil
+	warming  bool            // whether a warm shell is being started
 }
 
-// end makes the table take no further command, if it still does, and reports whether
-// it did. t.mu is held.
+// end makes the table refuse further commands. It returns false if it refused them already.
+// t.mu is held.
 func (t *table) end(cause error) bool {
 	if t.cause != nil {
 		return false
@@ -104,8 +104,8 @@ func (t *table) nextID() uint64 {
 	return t.lastID
 }
 
-// find returns the job with that number, running or a warm shell's, or nil; and the
-// last number that was given. The caller does not hold t.mu.
+// find returns the job with that number, running or a warm shell's, or nil, and the last
+// number that was assigned. The caller does not hold t.mu.
 func (t *table) find(wire uint64) (j *Job, last uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,8 +146,7 @@ func (t *table) list(j *Job) {
 	}
 }
 
-// leave takes a job out of those that run. Its output is kept for readers if it
-// ran.
+// leave takes a job out of those that run. Its output is kept for readers if ran is set.
 func (t *table) leave(j *Job, ran bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -161,7 +160,7 @@ func (t *table) leave(j *Job, ran bool) {
 		j.streams.output.Close()
 	case j.id == 0:
 		t.outputs = append(t.outputs, j.streams.output)
-		if j.streams.output.onDisk() > 0 { // the others hold no more than before
+		if j.streams.output.onDisk() > 0 { // other outputs add nothing on disk
 			t.shrinkOutputs()
 		}
 		if len(t.outputs) > maxFinished {
@@ -198,7 +197,7 @@ func (t *table) ranOut(g *cgroup.Group) bool {
 	return more
 }
 
-// alive are the commands that run.
+// alive returns the commands that run.
 func (t *table) alive() []*Job {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -276,7 +275,7 @@ func (t *table) dropSpare() {
 	}
 }
 
-// close closes what is kept of the commands. None runs any more.
+// close closes what is kept of the commands. No command runs any more.
 func (t *table) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,37 +16,37 @@ import (
 	"belljar.dev/sandbox/cgroup"
 )
 
-// The own contents of the root of a box - mount points, links and small files -
-// are the same in all boxes of a profile. A template is a file system in memory
-// with just that, which is made once, can be written by nobody, and is the root of
-// all these boxes: some fifty files, five pages and their names less for each
+// The root of a box has contents of its own: mount points, links and small files. They are
+// the same in all boxes of a profile. A template is a file system in memory with only these
+// contents. It is made once, nobody can write to it, and it is the root of all these boxes.
+// That saves each box about fifty files, five pages and their names
 // (docs/decisions/2026-11-22-root-templates.md).
 //
-// It is made as a box is: an init in namespaces of its own makes the calls of
-// a script, hands the mount over and is gone. So it is not root of the host
-// whose file system it is, and it works for an ordinary user. An init clones
-// the mount, which takes Linux 6.15; before, each box makes its own.
+// A template is made like a box: an init in namespaces of its own makes the calls of a
+// script, hands the mount over and ends. So its file system does not belong to root of the
+// host, and an ordinary user can make it. An init clones the mount, which requires Linux
+// 6.15; on older kernels, each box makes its own root.
 type templates struct {
 	mu   sync.Mutex
 	made map[[sha256.Size]byte]*template
-	none bool // this kernel cannot clone one
+	none bool // whether this kernel cannot clone a template
 }
 
-// template is one template. The fields below once are valid after it has run.
+// template is one template. The fields below once are valid after once has run.
 type template struct {
 	once sync.Once
-	file int // the mount, or -1
+	file int // descriptor of the mount, or -1
 }
 
-// maxTemplates bounds the number of templates. Boxes with further roots make them
-// themselves.
+// maxTemplates bounds the number of templates. Boxes with other roots make them themselves.
 const maxTemplates = 64
 
-// templateUID owns the templates of a root supervisor: nobody, and no tenant.
+// templateUID owns the templates of a root supervisor. It belongs to no account and to no
+// tenant.
 const templateUID = firstUID + maxTenants
 
-// stepTemplate names the step that fails on a kernel without clones of mounts
-// that are attached nowhere.
+// stepTemplate names the step that fails on a kernel that cannot clone mounts that are
+// attached nowhere.
 const stepTemplate = "clone the template"
 
 // templated reports whether the root of p can be shared. The root of an image is
@@ -68,7 +68,7 @@ func (s *Supervisor) useTemplate(ctx context.Context, p *plan) {
 	}
 	text, err := b.Encode()
 	if err != nil {
-		return // it is too long for an init
+		return // the script is too long for an init
 	}
 	t := s.templates.get(sha256.Sum256(text))
 	if t == nil {
@@ -102,8 +102,7 @@ func (s *Supervisor) useTemplate(ctx context.Context, p *plan) {
 	}
 }
 
-// get returns the template with that sum, made or not, or nil if there are no more
-// to be made.
+// get returns the template with that sum, made or not, or nil if no more may be made.
 func (t *templates) get(sum [sha256.Size]byte) *template {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,8 +130,8 @@ func (t *templates) close() {
 	}
 }
 
-// template is how an init makes the root of p and hands it over. b.made is
-// then what it holds, but for mount points that belong into another mount.
+// template adds the calls by which an init makes the root of p and hands it over. b.made
+// then says what the root contains, except for mount points that belong in another mount.
 func (p *plan) template(b *builder) {
 	p.begin(b)
 	b.Step("make the template")
@@ -148,7 +147,7 @@ func (p *plan) template(b *builder) {
 	}
 	p.places(b)
 	b.Call(unix.SYS_CHDIR, "/")
-	// The file system itself, not a mount of it: that could be made writable
+	// The file system itself is closed, not a mount of it: a mount could be made writable
 	// again by whoever takes over an init.
 	b.Step("close the template")
 	b.Call(unix.SYS_FSCONFIG, fs, unix.FSCONFIG_SET_FLAG, "ro", 0, 0)

@@ -12,16 +12,18 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// socket is where a service manager is reached.
+// socket is a place at which a service manager is reached.
 type socket struct {
 	path string
-	bus  bool // a message bus is between: it wants a greeting, and passes on the signals that were asked for
+	// whether a message bus is in between, which requires a greeting and passes on only the
+	// signals that were asked for
+	bus bool
 }
 
-// sockets are the places at which to look for the manager of a user. The paths are
-// fixed (file-hierarchy(7), pam_systemd(8)): the environment of belljar is that of
-// its client, which must not choose whom belljar asks. The second is the one that
-// systemctl uses, for hosts on which dbus-user-session is not installed.
+// sockets returns the places at which to look for the manager of a user. The paths are
+// fixed (file-hierarchy(7), pam_systemd(8)): the environment of belljar is that of its
+// client, which must not choose the manager. The second place is the one that systemctl
+// uses, for hosts on which dbus-user-session is not installed.
 func sockets(uid int) []socket {
 	dir := "/run/user/" + strconv.Itoa(uid)
 	return []socket{{dir + "/bus", true}, {dir + "/systemd/private", false}}
@@ -34,11 +36,11 @@ const (
 	managerType = managerName + ".Manager"
 )
 
-// maxAnswers bounds what is read from a manager in all, in bytes.
+// maxAnswers bounds the bytes that are read from a manager in total.
 const maxAnswers = 1 << 20
 
-// start has the first manager that can be reached start a scope with this process in
-// it, and waits until it is there.
+// start makes the first manager that can be reached start a scope with this process in it,
+// and waits until the scope exists.
 func start(ctx context.Context, from []socket, unit string) error {
 	lack := ErrNoManager
 	for _, s := range from {
@@ -61,13 +63,13 @@ func connect(ctx context.Context, s socket) (_ *dbus.Conn, err error) {
 		return nil, err
 	}
 	if end, ok := ctx.Deadline(); ok {
-		_ = wire.SetDeadline(end) // the authentication knows no context
+		_ = wire.SetDeadline(end) // the authentication takes no context
 	}
 	conn, err := dbus.NewConn(bounded{wire, io.LimitReader(wire, maxAnswers)}, dbus.WithContext(ctx))
 	if err != nil {
 		return nil, errors.Join(err, wire.Close())
 	}
-	err = conn.Auth(nil) // as this user, by what the kernel says of the socket
+	err = conn.Auth(nil) // as this user, which the kernel reports for the socket
 	switch {
 	case err != nil:
 	case s.bus:
@@ -81,8 +83,8 @@ func connect(ctx context.Context, s socket) (_ *dbus.Conn, err error) {
 	return conn, nil
 }
 
-// ping waits until the manager answers at its private socket. If systemd reads the end
-// of the greeting and the first message at once, it does not look at the message until
+// ping waits until the manager answers at its private socket. If systemd reads the end of
+// the greeting and the first message together, it does not look at the message until
 // something follows (seen with 252: one connection of five).
 func ping(ctx context.Context, conn *dbus.Conn) error {
 	const method = "org.freedesktop.DBus.Peer.Ping"
@@ -108,7 +110,7 @@ type bounded struct {
 
 func (b bounded) Read(p []byte) (int, error) { return b.reader.Read(p) }
 
-// property is one of a unit: (sv).
+// property is one property of a unit: (sv).
 type property struct {
 	Name  string
 	Value dbus.Variant
@@ -129,8 +131,9 @@ func startScope(ctx context.Context, m *dbus.Conn, bus bool, unit string) error 
 	}
 	properties := []property{
 		{"Description", dbus.MakeVariant("Boxes of belljar")},
-		// The process that asks: systemd takes its pid from the socket, so that it
-		// is the right one even if this PID namespace is not that of the manager.
+		// Zero means the process that sends the message: systemd takes its pid from the
+		// socket, so that the pid is right even if this PID namespace is not that of the
+		// manager.
 		{"PIDs", dbus.MakeVariant([]uint32{0})},
 		{"Delegate", dbus.MakeVariant(true)},
 		// A failed scope is forgotten like any other.
@@ -168,10 +171,10 @@ func startScope(ctx context.Context, m *dbus.Conn, bus bool, unit string) error 
 	}
 }
 
-// late returns why ctx ended if it has, and else err.
+// late returns why ctx ended if it has ended, and otherwise err.
 func late(ctx context.Context, err error) error {
 	if end, ok := ctx.Deadline(); ok && !time.Now().Before(end) {
-		<-ctx.Done() // its timer may be behind that of the connection
+		<-ctx.Done() // the timer of ctx may be behind that of the connection
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -16,7 +16,7 @@ import (
 // patience is how long Enter waits for the service manager.
 const patience = 5 * time.Second
 
-// Errors that tell a caller what the operator can do.
+// Errors that say what the operator can do.
 var (
 	ErrNoManager = errors.New("the user has no service manager that answers")
 	ErrService   = errors.New("belljar runs in a service, whose cgroup it does not leave")
@@ -26,10 +26,11 @@ var (
 // entering is held while this process may be moved.
 var entering sync.Mutex
 
-// Enter moves this process into a scope of its own, whose cgroup systemd has given
-// to the user. It returns the name of the scope when the process is in it, at once if
-// it was before. The error wraps ErrNoManager if nobody could be asked, and ErrService
-// or ErrContainer if the process must stay where it is. Concurrent callers wait for each other.
+// Enter moves this process into a scope of its own, whose cgroup systemd has given to the
+// user. It returns the name of the scope when the process is in it, immediately if it was
+// in it before. The error wraps ErrNoManager if no manager could be asked, and ErrService
+// or ErrContainer if the process must stay where it is. Concurrent callers wait for each
+// other.
 func Enter(ctx context.Context) (name string, err error) {
 	entering.Lock()
 	defer entering.Unlock()
@@ -69,12 +70,12 @@ func Enter(ctx context.Context) (name string, err error) {
 // include/linux/proc_ns.h).
 const firstNamespace = "cgroup:[4026531835]"
 
-// mayLeave reports whether a process may leave the cgroup of a unit. A scope is started by a
-// login, a terminal or a desktop, and these do not miss a process. A service has limits and an
-// end that its operator wrote for all its processes, so that leaving it would evade both. Some
-// desktops start programs as services, which are named app-*.service
-// (systemd.io/DESKTOP_ENVIRONMENTS): an editor that starts belljar is one of them, and has no
-// limits.
+// mayLeave reports whether a process may leave the cgroup of a unit. A scope is started by
+// a login, a terminal or a desktop, which do not need the process. A service has limits and
+// an end that its operator chose for all its processes, so leaving it would evade both.
+// Some desktops start programs as services that are named app-*.service
+// (systemd.io/DESKTOP_ENVIRONMENTS): an editor that starts belljar is such a service, and
+// has no limits.
 func mayLeave(unit string) bool {
 	return !strings.HasSuffix(unit, ".service") || strings.HasPrefix(unit, "app-")
 }

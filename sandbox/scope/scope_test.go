@@ -20,18 +20,18 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// manager is a service manager of a test.
+// manager is a service manager for tests.
 type manager struct {
-	asked   []string       // methods, in order
-	unit    string         // that was started
-	values  map[string]any // its properties
+	asked   []string       // methods that were called, in order
+	unit    string         // unit that was started
+	values  map[string]any // properties of the unit
 	refuse  string         // method that fails
-	deaf    bool           // does not answer the first message before there is a second
-	results []string       // of the jobs that end after it was started; the last is its own
+	deaf    bool           // whether it answers the first message only after a second one
+	results []string       // results of the jobs that end after the unit was started; the last is its own
 }
 
-// listen has the manager answer one connection, and returns where. The caller may look
-// at the manager when the returned function has returned.
+// listen makes the manager answer one connection, and returns the path of its socket. The
+// caller may look at the manager after wait has returned.
 func (m *manager) listen(t *testing.T) (path string, wait func()) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "bus")
@@ -54,7 +54,7 @@ func (m *manager) listen(t *testing.T) (path string, wait func()) {
 	return path, wait
 }
 
-// serve speaks as dbus-daemon(1) does: first lines of text, then messages.
+// serve speaks like dbus-daemon(1): first lines of text, then messages.
 func (m *manager) serve(t *testing.T, c net.Conn) {
 	in := bufio.NewReader(c)
 	for _, talk := range [][2]string{{"\x00AUTH", "REJECTED EXTERNAL"}, {"AUTH EXTERNAL", "DATA"}, {"DATA", "OK 00"}, {"BEGIN", ""}} {
@@ -72,7 +72,7 @@ func (m *manager) serve(t *testing.T, c net.Conn) {
 	for serial := uint32(1); ; serial += 10 {
 		call, err := dbus.DecodeMessage(in)
 		if err != nil {
-			return // it has hung up
+			return // the other side has hung up
 		}
 		method, _ := call.Headers[dbus.FieldMember].Value().(string)
 		if m.deaf {
@@ -142,19 +142,19 @@ func setBody(m *dbus.Message, values ...any) {
 	m.Headers[dbus.FieldSignature] = dbus.MakeVariant(dbus.SignatureOf(values...))
 }
 
-// send writes a message; whether it is read is up to the other side.
+// send writes a message. The other side need not read it.
 func send(c net.Conn, m *dbus.Message, serial uint32) {
 	var text strings.Builder
 	if err := m.EncodeTo(&text, binary.LittleEndian); err != nil {
 		panic(err)
 	}
 	raw := []byte(text.String())
-	binary.LittleEndian.PutUint32(raw[8:], serial) // a message that was not read has none
+	binary.LittleEndian.PutUint32(raw[8:], serial) // a message that was not read has no serial
 	_, _ = c.Write(raw)
 }
 
-// A manager is asked for a delegated scope with the process that asks, and awaited
-// until the job has ended that it named: another job's end says nothing.
+// A manager is asked for a delegated scope with the calling process. start waits until the
+// job that the manager named has ended: the end of another job says nothing.
 func TestStart(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -169,7 +169,7 @@ func TestStart(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			m := &manager{results: []string{"failed", "done"}, deaf: tt.deaf}
 			path, wait := m.listen(t)
-			// The first place has nobody.
+			// No manager is at the first place.
 			if err := start(t.Context(), []socket{{path + ".none", true}, {path, tt.bus}}, "a.scope"); err != nil {
 				t.Fatal(err)
 			}
@@ -207,13 +207,13 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// A manager that says nothing, or nothing more, holds nobody up for longer than the
-// caller has.
+// A manager that sends nothing, or nothing more, delays nobody for longer than the context
+// allows.
 func TestStartEndsWithItsContext(t *testing.T) {
 	gone := errors.New("gone")
 	t.Run("before the greeting", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "bus")
-		l, err := net.Listen("unix", path) // the kernel connects, and nobody accepts
+		l, err := net.Listen("unix", path) // the kernel connects, but nobody accepts
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +235,7 @@ func TestStartEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A manager that never stops talking is not read for ever.
+// A manager that sends without end is not read forever.
 func TestStartReadsSoMuch(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bus")
 	l, err := net.Listen("unix", path)
@@ -252,7 +252,7 @@ func TestStartReadsSoMuch(t *testing.T) {
 		}
 		defer c.Close()
 		line := []byte(strings.Repeat("x", 4096))
-		for err == nil { // until it hangs up
+		for err == nil { // until the other side hangs up
 			_, err = c.Write(line)
 		}
 	}()
@@ -284,7 +284,7 @@ func TestUnitOf(t *testing.T) {
 	}
 }
 
-// A service is not left, because its limits and its end are for all that it started.
+// A service is not left, because its limits and its end are for everything that it started.
 func TestMayLeave(t *testing.T) {
 	for unit, want := range map[string]bool{
 		"session-3.scope": true, "vte-spawn-1.scope": true, "init.scope": true, "": true,

@@ -11,7 +11,7 @@ import (
 
 // abi is how one architecture numbers its system calls.
 type abi struct {
-	name  string // as Go and Docker's profile call it
+	name  string // name in Go and in Docker's profile
 	audit uint32 // AUDIT_ARCH_*, which the kernel shows a filter
 	calls []syscallName
 }

@@ -19,10 +19,10 @@ const (
 	offArgs   = 16
 )
 
-// compile writes the program for a table. A call that it answers without a
-// look at its arguments costs nothing later: the kernel tries each number
-// once, when the filter is installed, and remembers those that are always
-// allowed (seccomp_cache_prepare_bitmap in kernel/seccomp.c).
+// compile returns the program for a table. A call that the program answers without a look
+// at its arguments costs nothing later: the kernel tries each number once, when the filter
+// is installed, and remembers the numbers that are always allowed
+// (seccomp_cache_prepare_bitmap in kernel/seccomp.c).
 func compile(audit uint32, table map[uint32]call) []bpf.Instruction {
 	program := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offArch, Size: 4},
@@ -33,15 +33,16 @@ func compile(audit uint32, table map[uint32]call) []bpf.Instruction {
 	return append(program, search(spans(table))...)
 }
 
-// callSpan is a run of numbers with one fate, up to where the next one begins.
+// callSpan is a run of numbers with the same decision, up to the beginning of the next
+// span.
 type callSpan struct {
 	first uint32
 	call  call
 }
 
-// spans covers all numbers: those of the table, and with ENOSYS those that
-// came after it was written, that its architecture leaves out, or that belong
-// to x32 (which has bit 30 set).
+// spans covers all numbers: those of the table, and, with ENOSYS, those that were added
+// after the table was written, that its architecture leaves out, or that belong to x32
+// (which has bit 30 set).
 func spans(table map[uint32]call) []callSpan {
 	var out []callSpan
 	add := func(first uint32, c call) {
@@ -61,8 +62,7 @@ func spans(table map[uint32]call) []callSpan {
 	return out
 }
 
-// search is a binary search over the spans, with the number in the
-// accumulator.
+// search returns a binary search over the spans, with the number in the accumulator.
 func search(s []callSpan) []bpf.Instruction {
 	if len(s) == 1 {
 		return decide(s[0].call)
@@ -70,8 +70,7 @@ func search(s []callSpan) []bpf.Instruction {
 	half := len(s) / 2
 	left, right := search(s[:half]), search(s[half:])
 	goRight := []bpf.Instruction{
-		// A conditional jump reaches 255 instructions only, a plain one any
-		// number.
+		// A conditional jump reaches only 255 instructions, a plain jump any number.
 		bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: s[half].first, SkipFalse: 1},
 		bpf.Jump{Skip: uint32(len(left))},
 	}
@@ -81,7 +80,7 @@ func search(s []callSpan) []bpf.Instruction {
 	return slices.Concat(goRight, left, right)
 }
 
-// decide is one call, told apart by its arguments.
+// decide returns the code for one call, which decides by the arguments.
 func decide(c call) []bpf.Instruction {
 	var code []bpf.Instruction
 	for _, cl := range c.clauses {
@@ -90,8 +89,8 @@ func decide(c call) []bpf.Instruction {
 	return append(code, bpf.RetConstant{Val: c.action})
 }
 
-// clauseCode is written from its end, so that each test that fails knows how
-// far the next clause is.
+// clauseCode is built from its end, so that each test that fails knows how far the next
+// clause is.
 func clauseCode(c clause) []bpf.Instruction {
 	code := []bpf.Instruction{bpf.RetConstant{Val: c.action}}
 	for _, t := range slices.Backward(c.tests) {

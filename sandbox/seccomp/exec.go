@@ -13,8 +13,8 @@ import (
 // actNotify makes a call wait for the listener's answer.
 const actNotify = uint32(unix.SECCOMP_RET_USER_NOTIF)
 
-// ExecFilter returns the program that makes each exec wait for an answer, for this
-// machine. An exec whose sixth argument is the number ours passes without one.
+// ExecFilter returns the program that makes each exec wait for an answer, for this machine.
+// An exec whose sixth argument is the number ours does not wait.
 func ExecFilter(ours uint64) ([]byte, error) {
 	a, err := ownABI()
 	if err != nil {
@@ -23,7 +23,7 @@ func ExecFilter(ours uint64) ([]byte, error) {
 	const mark = offArgs + 5*8
 	return assemble([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: offArch, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: a.audit, SkipTrue: 7}, // the other filter kills it
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: a.audit, SkipTrue: 7}, // the other filter kills its process
 		bpf.LoadAbsolute{Off: offNumber, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_EXECVEAT, SkipTrue: 6},
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.SYS_EXECVE, SkipTrue: 4},
@@ -51,7 +51,7 @@ func TryListener() error {
 	}
 	result := make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with this
+		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
 		const sizeofFilter = 8
 		p := unix.SockFprog{Len: uint16(len(program) / sizeofFilter), Filter: (*unix.SockFilter)(unsafe.Pointer(&program[0]))}
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {

@@ -1,11 +1,11 @@
 package seccomp
 
-// Options are where the filters of two boxes may differ.
+// Options are the differences between the filters of boxes.
 type Options struct {
-	Leaves  bool // commands are born in a cgroup, which takes clone3
-	Watched bool // no cgroup holds the memory, so none may belong to no process
-	Trace   bool // commands may trace each other: strace, gdb
-	Nests   bool // a browser's sandbox makes namespaces of its own: nest.go
+	Leaves  bool // whether commands are born in a cgroup, which requires clone3
+	Watched bool // whether no cgroup limits the memory, so that all memory must belong to a process
+	Trace   bool // whether commands may trace each other: strace, gdb
+	Nests   bool // whether a browser's sandbox makes namespaces of its own, see nest.go
 }
 
 // Filter returns the program that says which system calls a box may make, for

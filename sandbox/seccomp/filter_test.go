@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine is x/net's interpreter with a program in it: a reader that shares
-// nothing with the writer of the program.
+// machine is x/net's interpreter with a program in it. It shares no code with the writer of
+// the program.
 type machine struct{ vm *bpf.VM }
 
 func newMachine(t *testing.T, program []bpf.Instruction) machine {
@@ -26,7 +26,7 @@ func newMachine(t *testing.T, program []bpf.Instruction) machine {
 	return machine{vm}
 }
 
-// says is the action for one call.
+// says returns the action for one call.
 func (m machine) says(t *testing.T, audit, number uint32, args ...uint64) uint32 {
 	t.Helper()
 	// struct seccomp_data of a little-endian machine, each word in the byte
@@ -65,7 +65,7 @@ func disassemble(t *testing.T, code []byte) []bpf.Instruction {
 	return program
 }
 
-// numbersOf are an architecture's calls by name.
+// numbersOf returns an architecture's calls by name.
 func numbersOf(a abi) map[string]uint32 {
 	numbers := map[string]uint32{}
 	for _, c := range a.calls {
@@ -83,7 +83,7 @@ var (
 
 func TestFilter(t *testing.T) {
 	const allow, eperm, enosys = actAllow, actEPERM, actENOSYS
-	const high = 1 << 32 // the kernel does not look at it
+	const high = 1 << 32 // a bit that the kernel ignores
 	tests := []struct {
 		name string
 		opt  Options
@@ -222,7 +222,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// Numbers that are not calls of this architecture.
+// TestFilterOfStrangers uses numbers that are not calls of this architecture.
 func TestFilterOfStrangers(t *testing.T) {
 	for _, a := range abis {
 		m := newMachine(t, compile(a.audit, calls(a, withLeaves)))
@@ -239,8 +239,8 @@ func TestFilterOfStrangers(t *testing.T) {
 	}
 }
 
-// The bytes that the kernel gets say what the table says, for this machine,
-// and are no more than the kernel takes (BPF_MAXINSNS in linux/bpf_common.h).
+// The bytes that the kernel gets do what the table says, for this machine, and are not more
+// than the kernel accepts (BPF_MAXINSNS in linux/bpf_common.h).
 func TestFilterBytes(t *testing.T) {
 	const most = 4096
 	for _, a := range abis {
@@ -266,8 +266,8 @@ func TestFilterBytes(t *testing.T) {
 	}
 }
 
-// A call that Docker's profile comes to allow is read by somebody before a box
-// gets it: testdata/allowed.txt lists what is allowed, with reasons.
+// If Docker's profile begins to allow a call, a person must look at it before a box gets
+// it: testdata/allowed.txt lists what is allowed, with reasons.
 func TestAllowed(t *testing.T) {
 	text, err := os.ReadFile("testdata/allowed.txt")
 	if err != nil {
@@ -307,7 +307,7 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// A rule for a call that no architecture has guards nothing.
+// A rule for a call that no architecture has would protect nothing.
 func TestRulesNameCalls(t *testing.T) {
 	known := map[string]bool{}
 	for _, a := range abis {

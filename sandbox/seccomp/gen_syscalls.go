@@ -32,7 +32,7 @@ func main() {
 		}
 		fmt.Fprintf(&b, "\n// %sCalls are the system calls of linux/%s, by number.\nvar %sCalls = []syscallName{\n", arch, arch, arch)
 		for _, m := range constant.FindAllSubmatch(text, -1) {
-			if name := strings.ToLower(string(m[1])); name != "arch_specific_syscall" { // a mark in the header, no call
+			if name := strings.ToLower(string(m[1])); name != "arch_specific_syscall" { // a mark in the header, not a call
 				fmt.Fprintf(&b, "{%s, %q},\n", m[2], name)
 			}
 		}

@@ -17,10 +17,10 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// Two compilers, one table: the program of ours decides as that of libseccomp,
-// for every number and at the borders of every argument.
+// Two compilers, one table: our program decides like that of libseccomp, for
+// every number and at the borders of every argument.
 //
-// Where they differ on purpose:
+// They differ on purpose in these cases:
 //   - A number that is not in the table gives ENOSYS, as a kernel without the
 //     call would; libseccomp has its default action there, and runc puts a stub
 //     before it for the same reason (libcontainer/seccomp/patchbpf in runc).
@@ -28,8 +28,8 @@ import (
 //     architecture.
 //   - libseccomp has rules against a default, and cannot say "all but these"
 //     for one call and "only these" for another. So it compiles a program for
-//     each default, and a call by argument is compared in the program of its
-//     own.
+//     each default, and a call by argument is compared in the program with the
+//     default of that call.
 func TestFilterAgainstLibseccomp(t *testing.T) {
 	testenv.Need(t, testenv.Libseccomp)
 	other := buildLibseccomp(t)
@@ -115,9 +115,9 @@ func compareFilters(t *testing.T, a abi, table map[uint32]call, other otherCompi
 	}
 }
 
-// corners yields the arguments at which a call's clauses may change their
-// mind: for each tested argument each value that a test of the call names, its
-// neighbours, single bits around it, and each of them with high bits set.
+// corners returns the arguments at which the decision about a call may change: for each
+// tested argument, each value that a test of the call names, its neighbours, single bits
+// around it, and each of these with high bits set.
 func corners(c call) func(yield func([]uint64) bool) {
 	values := map[int][]uint64{}
 	for _, cl := range c.clauses {
@@ -146,8 +146,8 @@ func corners(c call) func(yield func([]uint64) bool) {
 				return yield(chosen[:])
 			}
 			for i, v := range values[args[at]] {
-				// Where three arguments are tested together, every third value
-				// of the later ones, from a place that moves, keeps it quick.
+				// If three arguments are tested together, only every third value of the
+				// later ones is used, from a changing start, to keep the test quick.
 				if at > 0 && len(args) > 2 && (i+int(chosen[args[at-1]]))%3 != 0 {
 					continue
 				}
@@ -162,7 +162,7 @@ func corners(c call) func(yield func([]uint64) bool) {
 	}
 }
 
-// otherCompiler is testdata/libseccomp.c as a program.
+// otherCompiler is the path of the program that is built from testdata/libseccomp.c.
 type otherCompiler string
 
 func buildLibseccomp(t *testing.T) otherCompiler {
@@ -175,9 +175,9 @@ func buildLibseccomp(t *testing.T) otherCompiler {
 	return otherCompiler(bin)
 }
 
-// compile has libseccomp write a table with a default action: every call that
-// is decided without its arguments, and those by argument that fall back to
-// the default. Names that it has no number for are added to unknown.
+// compile makes libseccomp write a table with a default action: every call that is decided
+// without its arguments, and the calls by argument that fall back to the default. Names for
+// which it has no number are added to unknown.
 func (o otherCompiler) compile(t *testing.T, a abi, table map[uint32]call, action uint32, unknown map[string]bool) []bpf.Instruction {
 	t.Helper()
 	var rules strings.Builder
@@ -190,7 +190,7 @@ func (o otherCompiler) compile(t *testing.T, a abi, table map[uint32]call, actio
 			for _, cl := range c.clauses {
 				fmt.Fprintf(&rules, "%s %d %d %d", name.name, name.number, cl.action, len(cl.tests))
 				for _, test := range cl.tests {
-					// Masked, because an argument is 64 bits wide to libseccomp.
+					// Masked, because for libseccomp an argument is 64 bits wide.
 					mask := test.mask
 					if mask == 0 {
 						mask = 0xffffffff

@@ -2,37 +2,36 @@ package seccomp
 
 import "golang.org/x/sys/unix"
 
-// A browser has a sandbox of its own: its renderers give up the network and
-// all files by namespaces that they make inside the box. That takes calls that
-// a box is not given otherwise, and hands every process of the box the
-// capabilities of a namespace that it made. So a box that nests
-// (policies.Grant.NestsNamespaces) runs nothing but a browser, and is denied
-// what such capabilities are good for besides.
+// A browser has a sandbox of its own: its renderers give up the network and all files by
+// namespaces that they make inside the box. This requires calls that other boxes do not
+// get, and gives every process of the box the capabilities of a namespace that it made. So
+// a box that nests (policies.Grant.NestsNamespaces) runs nothing but a browser, and is
+// denied the other uses of such capabilities.
 
-// nestKinds are the namespaces that are made: Chromium's sandbox needs no
-// others (sandbox/linux/services/namespace_sandbox.cc).
+// nestKinds are the namespaces that may be made: Chromium's sandbox needs no others
+// (sandbox/linux/services/namespace_sandbox.cc).
 const nestKinds = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// netOptions are socket options by which a process with CAP_NET_ADMIN sets
-// up tables of the kernel. They had holes (CVE-2016-4997, CVE-2021-22555). Their
-// numbers are the same in IPv4 and IPv6 (uapi/linux/netfilter_ipv4/ip_tables.h).
+// netOptions are socket options by which a process with CAP_NET_ADMIN sets up tables of the
+// kernel. They had security holes (CVE-2016-4997, CVE-2021-22555). Their numbers are the
+// same in IPv4 and IPv6 (uapi/linux/netfilter_ipv4/ip_tables.h).
 var netOptions = []uint32{
 	64, 65, // IPT_SO_SET_REPLACE, IPT_SO_SET_ADD_COUNTERS
 	96, 97, // ARPT_SO_SET_*
 	128, 129, // EBT_SO_SET_*
 }
 
-// nesting is the table of calls that takes the place of byArgument in the filter of such
-// a box. all are the tests for the sockets that byArgument allows.
+// nesting returns the rules that replace those of byArgument for the same calls in the
+// filter of such a box. all are the tests for the sockets that byArgument allows.
 func nesting(all [][]test) map[string]call {
 	table := map[string]call{
 		"clone":   only(without(0, cloneNamespaces&^nestKinds)),
 		"unshare": only(values(0, unix.CLONE_NEWUSER)...),
-		// A renderer ends in the empty directory of a process that is gone. Where
-		// it ends, nothing is open that leads further up.
+		// A renderer changes its root to the empty directory of a process that has ended.
+		// Nothing is open there that leads further up.
 		"chroot": {action: actAllow},
-		// A process with capabilities in a network namespace of its own gets no
-		// raw socket by CAP_NET_RAW, and cannot use CAP_NET_ADMIN to set it up.
+		// A process with capabilities in a network namespace of its own gets no raw socket
+		// by CAP_NET_RAW, and cannot use CAP_NET_ADMIN to set up that network.
 		"socket": only(inner(all)...),
 	}
 	bad := [][]test{{{arg: 1, is: unix.SOL_TCP}, {arg: 2, is: unix.TCP_ULP}}}
@@ -45,8 +44,8 @@ func nesting(all [][]test) map[string]call {
 	return table
 }
 
-// inner are sockets without raw ones and without netlink, by which a network is
-// set up.
+// inner returns the tests for sockets without raw sockets, and without netlink, by which a
+// network is set up.
 func inner(all [][]test) [][]test {
 	var out [][]test
 	for _, tests := range all {

@@ -7,13 +7,13 @@ const (
 	actAllow = uint32(unix.SECCOMP_RET_ALLOW)
 	actKill  = uint32(unix.SECCOMP_RET_KILL_PROCESS)
 	actEPERM = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.EPERM)
-	// actENOSYS makes programs fall back to an older call, as for a number
-	// that the kernel does not know.
+	// actENOSYS makes programs fall back to an older call, like for a number that the
+	// kernel does not know.
 	actENOSYS = uint32(unix.SECCOMP_RET_ERRNO) | uint32(unix.ENOSYS)
 )
 
-// call is what becomes of one system call: the action of the first clause
-// that fits, or else its own.
+// call is the decision about one system call: the action of the first clause that fits, or
+// otherwise its own action.
 type call struct {
 	clauses []clause
 	action  uint32
@@ -25,10 +25,9 @@ type clause struct {
 	action uint32
 }
 
-// test compares the low word of one argument. All arguments that the filter
-// looks at are 32 bits wide in the kernel, which ignores what stands above
-// (bubblewrap's CVE-2019-10063 compared all 64 and was bypassed with a high
-// bit in the number of an ioctl).
+// test compares the low word of one argument. All arguments that the filter looks at are 32
+// bits wide in the kernel, which ignores the bits above (bubblewrap's CVE-2019-10063
+// compared all 64 and was bypassed with a high bit in the number of an ioctl).
 type test struct {
 	arg  int
 	mask uint32 // the bits that count; 0 means all of them
@@ -53,7 +52,7 @@ func clauses(action uint32, alternatives [][]test) []clause {
 	return out
 }
 
-// values are the alternatives of an argument that is one of some values.
+// values returns the alternatives for an argument that has one of some values.
 func values(arg int, some ...uint32) [][]test {
 	var out [][]test
 	for _, v := range some {
@@ -62,5 +61,5 @@ func values(arg int, some ...uint32) [][]test {
 	return out
 }
 
-// without matches an argument in which none of the bits is set.
+// without returns a test for an argument in which none of the bits is set.
 func without(arg int, bits uint32) []test { return []test{{arg: arg, mask: bits}} }
