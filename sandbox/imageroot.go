@@ -63,7 +63,7 @@ func shellOf(tree *images.Tree) string {
 const plainShell = "/bin/sh"
 
 // plainCwd begins a script for a plain shell if the script may end in another directory
-// than it began in. It stands in the script's first line, so that the line numbers of the
+// than it began in. It is part of the script's first line, so that the line numbers of the
 // script do not change. (dash(1) and busybox run an EXIT trap with the script's status.
 // They accept descriptors of one digit only, so this descriptor is opened by its link in
 // /proc, and the programs that the script starts inherit it.)

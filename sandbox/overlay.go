@@ -120,7 +120,7 @@ const beforeEvery = 50 * time.Millisecond
 
 // addLayer adds one directory that is a layer. If the supervisor is root, it clones the
 // directory here, with the owner of the workspace as the box's user, so that all layers
-// belong to that owner, whoever works in them.
+// belong to that owner, whichever user works in them.
 func (w *Workspace) addLayer(p *plan, dir *os.File, path string, writable bool, uid int) error {
 	m := mount{source: path, target: WorkspaceDir, dir: true, writable: writable, layer: true, file: -1}
 	if w.sup.root {

@@ -22,7 +22,7 @@ type plan struct {
 	area      int                // detached mount that is the box's storage, or -1 for a tmpfs
 	limits    policies.BoxLimits // only those that apply without a cgroup are used; zero means not set
 	procs     uint64             // RLIMIT_NPROC, or 0 if a cgroup limits the processes
-	filter    []byte             // seccomp program, as struct sock_filter
+	filter    []byte             // seccomp program, an array of struct sock_filter
 	watcher   []byte             // seccomp program that reports execs
 	ours      uint64             // marks the init's own execs if execs are watched, or 0
 	nested    bool               // whether each command gets a pid namespace of its own, to isolate it and to kill it with

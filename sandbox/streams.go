@@ -17,7 +17,7 @@ import (
 // streams are the supervisor's ends of what a command reads and writes.
 type streams struct {
 	output   *Output        // output that is kept; nil for a warm shell without a command
-	record   io.WriteCloser // gets a copy of the output; nil if there is no record
+	record   io.WriteCloser // gets a copy of the output; nil without a record
 	pipes    []*pipe        // pipes of its output
 	input    *os.File       // write end of a streamed stdin, or nil
 	terminal *os.File       // its terminal, also in pipes, or nil

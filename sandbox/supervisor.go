@@ -213,8 +213,8 @@ func (s *Supervisor) Limits() limit.Enforcements {
 }
 
 // Cgroup returns the cgroup v2 directory in which a caller may make cgroups for programs
-// that run outside of boxes, or "" if there is no cgroup v2 or Prepare fails. Processes in
-// these cgroups are killed when the Supervisor ends, even if it is killed.
+// that run outside of boxes, or "" if the host has no cgroup v2 or Prepare fails. Processes
+// in these cgroups are killed when the Supervisor ends, even if it is killed.
 func (s *Supervisor) Cgroup() string {
 	if s.Prepare() != nil {
 		return ""

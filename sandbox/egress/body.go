@@ -83,7 +83,7 @@ func skipTrailers(client *side) error {
 	return fmt.Errorf("trailers are longer than %d bytes", most)
 }
 
-// stop ends a body that is no longer needed, and waits for its end.
+// stop ends a body that nobody needs any more, and waits for its end.
 func (b *body) stop(r *relay) {
 	if b == nil {
 		return
@@ -208,7 +208,8 @@ func (x *exchange) give(q request, resp *http.Response, last bool) (int64, error
 }
 
 // masker returns a masker for the values that must not come back in the answer to a
-// request, or nil if there are none. It includes all values that were given out until now.
+// request, or nil if the host has no such values. It includes all values that were given
+// out until now.
 func (x *exchange) masker(q request) *masker {
 	if len(q.extra.guards) == 0 {
 		return nil

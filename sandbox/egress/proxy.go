@@ -36,7 +36,7 @@ type proxied struct {
 	client *side
 	flow   *flow     // flow of the connection; counts against the caps
 	keep   func()    // makes the end of the flow leave the client's connection open
-	up     *exchange // connection to the host of the last request; nil if there is none
+	up     *exchange // connection to the host of the last request; nil without a connection
 }
 
 func (p *proxied) serve(ctx context.Context) {

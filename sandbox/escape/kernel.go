@@ -31,7 +31,7 @@ const (
 // userKeyring is KEY_SPEC_USER_KEYRING, -4, as an argument.
 const userKeyring = ^uintptr(3)
 
-// errRefused is the error of a refusal that has no error of its own.
+// errRefused is the error for a refusal without an error of its own.
 var errRefused = errors.New("refused")
 
 // refused reports whether an errno is a refusal: by the system call filter, or because a
@@ -314,8 +314,8 @@ func forked3(flags uint64) (int, unix.Errno) {
 	return 0, 0
 }
 
-// inChild is the life of a forked child. One that sleeps does so no longer than
-// its parent lives, which may have ended before it asked to be told.
+// inChild is the life of a forked child. A child that sleeps ends with its parent, which
+// may have ended before the child asked for the signal.
 //
 //go:nosplit
 func inChild(sleep bool, parent uintptr) {

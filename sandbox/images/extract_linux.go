@@ -202,7 +202,7 @@ func (x *extractor) marker(name string) (bool, error) {
 }
 
 // hide removes what lower layers have under a name, and leaves what the current layer put
-// there: a marker applies to lower layers only, wherever it stands in its layer.
+// there: a marker applies to lower layers only, whatever its position in its own layer.
 func (x *extractor) hide(parent int, name, base string) error {
 	if !x.made[name] {
 		return removeAll(parent, base)

@@ -136,7 +136,7 @@ func listDir(dir *os.File, most int) ([]string, error) {
 	return names, nil
 }
 
-// dirent is an entry of a directory, as getdents64(2) returns it.
+// dirent is an entry of a directory that getdents64(2) returned.
 type dirent struct {
 	name string
 	ino  uint64

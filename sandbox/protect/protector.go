@@ -74,13 +74,15 @@ type Protector struct {
 	report func(Reverted) // called for each reverted change; nil for no report
 
 	mu        sync.Mutex
-	knowledge           // the workspace, and what is known about it
-	commands            // the commands that work in it
-	servers   servers   // the servers that run commands in it
-	seen      []mark    // what the last look looked at; nil if the next look cannot rely on it
-	unseen    time.Time // when the first command began after which no walk has been everywhere; zero if there is none
-	partial   bool      // whether the first walk has not been everywhere yet
-	settled   bool      // whether prepare has ended
+	knowledge         // the workspace, and what is known about it
+	commands          // the commands that work in it
+	servers   servers // the servers that run commands in it
+	seen      []mark  // what the last look looked at; nil if the next look cannot rely on it
+	// start of the first command after which no walk has been everywhere; zero if no such
+	// command exists
+	unseen  time.Time
+	partial bool // whether the first walk has not been everywhere yet
+	settled bool // whether prepare has ended
 }
 
 // knowledge is what is known about a workspace. The Protector's mu guards it.
@@ -131,7 +133,7 @@ type guard struct {
 	changed  unix.Timespec   // for a file that gives rights away: its ctime when no command ran
 }
 
-// rule is what may be at a path in addition to what was there.
+// rule is what may be at a path in addition to the earlier state.
 type rule struct {
 	why     string
 	dir     bool                   // a directory is allowed, whatever it contains

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sealer is the part of a look that protects one path at a time: it restores what is there,
-// or adopts it.
+// sealer is the part of a look that protects one path at a time: it restores the earlier
+// state of the path, or adopts the present one.
 type sealer struct {
 	p     *Protector
 	adopt bool // whether the present state is adopted

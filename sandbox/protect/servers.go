@@ -108,7 +108,7 @@ func (s *servers) unlock() {
 type doubt struct {
 	marks []string  // paths of the files of these servers
 	alive bool      // whether one of these servers is alive
-	last  time.Time // earliest time at which one of these servers began to run commands; zero if there are none
+	last  time.Time // earliest time at which one of these servers began to run commands; zero without such servers
 	first time.Time // earliest time at which a command began after which no walk has been everywhere
 	made  bool      // whether the workspace itself has another ".git" than when they began
 }
