@@ -33,7 +33,7 @@ func runningMarks(t *testing.T, record string) []string {
 }
 
 // A server is killed while a command runs. The next one does not take what that command
-// made for a person's work, but does take a person's work for it.
+// made for a person's work, but still recognizes a person's work.
 func TestAKilledServerLeavesDoubt(t *testing.T) {
 	for _, tt := range []struct {
 		name, want string
