@@ -28,7 +28,7 @@ func (j *Job) Wait(ctx context.Context) (Result, error) {
 // a job that has ended.
 func (j *Job) Kill(grace time.Duration) Result { return j.end(Killed, grace) }
 
-// TimeOut ends the job at once, with the status TimedOut.
+// TimeOut ends the job immediately, with the status TimedOut.
 func (j *Job) TimeOut() Result { return j.end(TimedOut, 0) }
 
 func (j *Job) end(status Status, grace time.Duration) Result {
@@ -87,8 +87,8 @@ func (j *Job) Resize(size Size) error {
 	return sizeErr
 }
 
-// Reverted returns the changes of protected paths that were taken back so far
-// while the job ran: see Result.Reverted.
+// Reverted returns the changes of protected paths that were reverted so far while the job
+// ran: see Result.Reverted.
 func (j *Job) Reverted() []protect.Reverted {
 	if j.Status() != Running {
 		return j.result.Reverted

@@ -107,10 +107,10 @@ func (s *Supervisor) addGranted(p *plan, g policies.Grant, uid int, image *image
 	return nil
 }
 
-// addMount adds a tree that the policy or the operator named. As root it is
-// cloned here, from the host's side, where an owner can be mapped and every
-// path can be reached; an ordinary user has no such right, and the init clones
-// it itself.
+// addMount adds a tree that the policy or the operator named. If the supervisor is root,
+// addMount clones the tree here, on the host's side, where an owner can be mapped and every
+// path can be reached. An ordinary user has no such right; then the init itself clones the
+// tree.
 func (s *Supervisor) addMount(p *plan, m mount, uid int) error {
 	info, err := os.Stat(m.source)
 	if err != nil {
@@ -147,9 +147,9 @@ type idmapKey struct {
 	uid          int
 }
 
-// idmap is a user namespace in which the owner of path is the box's user: a
-// mount with that mapping lets the box work on the owner's files, and what it
-// makes belongs to the owner (mount_setattr(2), "ID-mapped mounts").
+// idmap returns a user namespace in which the owner of path is the box's user. A mount with
+// that mapping lets the box work on the owner's files, and the files that the box makes
+// belong to the owner (mount_setattr(2), "ID-mapped mounts").
 func (s *Supervisor) idmap(path string, uid int) (*os.File, error) {
 	var info unix.Stat_t
 	if err := unix.Stat(path, &info); err != nil {
@@ -181,7 +181,7 @@ func (s *Supervisor) idmap(path string, uid int) (*os.File, error) {
 	return f, nil
 }
 
-// addSystem adds the host's programs and the files they cannot do without.
+// addSystem adds the host's programs, and the files that these programs need.
 func addSystem(p *plan) {
 	add := func(path string) {
 		info, err := os.Lstat(path)

@@ -105,7 +105,7 @@ func (l *execLog) add(e Exec, key string, mode policies.ExecMode, d policies.Dec
 	l.List = append(l.List, e)
 }
 
-// stop records why a program was not let start.
+// stop records why the policy did not let a program start.
 func (l *execLog) stop(d policies.Decision) {
 	for i := range l.Stopped {
 		if s := &l.Stopped[i]; s.Decision.Part == d.Part && s.Decision.Rule == d.Rule {

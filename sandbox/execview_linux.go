@@ -343,7 +343,7 @@ func readExec(n *notification, m *memory, most execBounds) (policies.Exec, execP
 	e := policies.Exec{Path: path}
 	at.name = path
 	if n.number == unix.SYS_EXECVEAT && path == "" && n.args[4]&unix.AT_EMPTY_PATH != 0 {
-		// The file is given as an open descriptor, so its link is all we know of it.
+		// The file is given as an open descriptor, so only its link shows which file it is.
 		if e.Path, err = os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", m.pid, at.dir)); err != nil {
 			return e, at, err
 		}

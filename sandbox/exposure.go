@@ -50,7 +50,8 @@ const (
 	mostScore            = 100
 )
 
-// weightUnheld gives the weight of a limit that is not enforced, by how it is held.
+// weightUnheld gives the weight of a limit that is not fully enforced, by how it is
+// enforced.
 var weightUnheld = []struct {
 	limit  policies.Limit
 	weight map[limit.Enforcement]int

@@ -178,8 +178,8 @@ func checkCalls(a around) Check {
 
 var errNotExecutable = errors.New("files in memory cannot be executed")
 
-// tryMemory makes a file in memory, seals it and looks whether it could be
-// executed: sysctl vm.memfd_noexec takes that away (kernel:
+// tryMemory makes a file in memory, seals it, and checks whether it could be executed,
+// which sysctl vm.memfd_noexec can prevent (kernel:
 // Documentation/userspace-api/mfd_noexec.rst).
 func tryMemory() error {
 	fd, err := unix.MemfdCreate(tryName, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)

@@ -106,8 +106,8 @@ func bringsFiles(op boxinit.Op) bool {
 	return op == boxinit.OpSocket || op == boxinit.OpListener || op == boxinit.OpKept
 }
 
-// listen receives the init's messages until the init ends, and returns how and why
-// it did.
+// listen receives the init's messages until the init ends, and returns how and why the init
+// ended.
 func (i *initProc) listen() (*os.ProcessState, error) {
 	err := i.conn.Listen(i.hear)
 	// An init ends by itself when the connection ends; the kill is for an init that hangs.

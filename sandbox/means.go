@@ -42,8 +42,8 @@ type means struct {
 	releasing sync.Once
 }
 
-// open opens what the box needs before its init: cgroups of that name, limited by
-// the grant, for processes that are uid on the host, and its storage.
+// open opens what the box needs before its init: cgroups of that name, limited by the
+// grant, for processes that run as the user uid on the host, and its storage.
 func (m *means) open(b *Box, name string, uid int) (err error) {
 	m.uid = uid
 	log := b.sup.cfg.Log.With("box", b.id)

@@ -16,7 +16,7 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// Stream is one of the two things a command writes to.
+// Stream is one of the two streams to which a command writes.
 type Stream uint8
 
 // The streams, numbered as file descriptors.

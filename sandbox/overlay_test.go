@@ -268,8 +268,8 @@ func covered(told map[string]bool, path string) bool {
 	return false
 }
 
-// The files that a box makes belong to the owner of the workspace, whoever
-// works in the box.
+// The files that a box makes belong to the owner of the workspace, whichever tenant the box
+// belongs to.
 func TestOverlayKeepsTheOwner(t *testing.T) {
 	testenv.Need(t, testenv.Root)
 	s, dir, state := overlaid(t)
@@ -285,7 +285,7 @@ func TestOverlayKeepsTheOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	for _, tenant := range []string{"one", "two"} { // two users of the host
+	for _, tenant := range []string{"one", "two"} { // boxes of two tenants run as two users of the host
 		policy := "version: 1\ndefaults: {decision: allow, profile: p}\nprofiles:\n  p:\n    fs: {system: true, workspace: overlay}\n"
 		b, err := s.Open(t.Context(), "box-"+tenant, policytest.GrantFor(t, policy, policies.Facts{Tenant: tenant, Tool: "Bash", Command: "true"}))
 		if err != nil {

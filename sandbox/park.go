@@ -91,8 +91,8 @@ func (l *life) park() bool {
 	return true
 }
 
-// idle reports whether nothing runs in the box that the supervisor knows of.
-// l.waking is held for writing.
+// idle reports whether nothing runs in the box, as far as the supervisor knows. l.waking is
+// held for writing.
 func (l *life) idle() bool {
 	b := l.box
 	b.table.mu.Lock()

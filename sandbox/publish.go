@@ -187,7 +187,7 @@ func (p *Published) visit(c net.Conn) {
 	both.Wait()
 }
 
-// pass copies one direction to its end and says so to the other side.
+// pass copies one direction to its end, and then closes that direction of the other side.
 func pass(to, from net.Conn) {
 	_, err := io.Copy(to, from)
 	if half, ok := to.(*net.TCPConn); ok && err == nil {

@@ -65,9 +65,9 @@ func onDisk(g policies.Grant) int64 {
 	return g.Limits().BoxLimits.Tmp
 }
 
-// user returns the user as which a tenant's boxes run on the host. It belongs to no
-// account and to no other tenant of this supervisor, and is never 0. Another
-// supervisor uses the same numbers; namespaces separate its boxes from ours.
+// user returns the user as which a tenant's boxes run on the host. It belongs to no account
+// and to no other tenant of this supervisor, and is never 0. Another supervisor uses the
+// same numbers; namespaces separate its boxes from those of this one.
 func (r *register) user(tenant string) (int, error) {
 	index, ok := r.tenants[tenant]
 	if !ok {

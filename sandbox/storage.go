@@ -29,8 +29,8 @@ type storage struct {
 	closing sync.Mutex // held to use fd without keeping the box open
 }
 
-// openStorage makes an area of the disk that dir is on, for a box whose
-// processes are uid on the host. The caller must close it.
+// openStorage makes an area of the disk that dir is on, for a box whose processes run as
+// the user uid on the host. The caller must close it.
 func openStorage(dir string, bytes, inodes int64, uid int) (*storage, error) {
 	quotaErr := canQuota(dir)
 	if quotaErr == nil {

@@ -297,7 +297,7 @@ func (s *Supervisor) end() error {
 	}
 	wg.Wait()
 	// First close the things that were opened when a box first needed them, and then the
-	// things that they stand on.
+	// things that these need.
 	s.opened.Do(s.templates.close)
 	if s.store != nil {
 		s.opened.Add(closers.Logged(s.cfg.Log, "close the workspaces", s.store.Close))

@@ -19,8 +19,8 @@ type class struct {
 	reason   string // why the address is not public, for example "10.0.0.1 is ..."; empty if it is public
 }
 
-// special is a row of the IANA special-purpose address registries, or of the
-// other space that no public server has.
+// special is a row of the IANA special-purpose address registries, or of a list of other
+// ranges in which there is no public server.
 type special struct {
 	prefix netip.Prefix
 	name   string // name in the registry
@@ -201,13 +201,14 @@ func embedded(addr netip.Addr) []netip.Addr {
 	case compatible.Contains(addr) && addr.Compare(netip.IPv6Loopback()) > 0, translated.Contains(addr), nat64.Contains(addr):
 		all = append(all, last)
 	case nat64Local.Contains(addr):
-		// RFC 6052, 2.2: the place depends on the length of the prefix, from
-		// 48 to 96, and leaves out the byte 8.
+		// RFC 6052, 2.2: the place of the IPv4 address depends on the length of the prefix,
+		// from 48 to 96 bits, and leaves out byte 8.
 		all = append(all, at(6, 7, 9, 10), at(7, 9, 10, 11), at(9, 10, 11, 12), last)
 	case sixToFour.Contains(addr):
 		all = append(all, at(2, 3, 4, 5))
 	case teredo.Contains(addr):
-		// RFC 4380, 4: the server, and the client with its bits turned round.
+		// RFC 4380, 4: the address of the server, and that of the client with its bits
+		// inverted.
 		all = append(all, at(4, 5, 6, 7), netip.AddrFrom4([4]byte{^b[12], ^b[13], ^b[14], ^b[15]}))
 	}
 	// ISATAP (RFC 5214, 6.1) can be below any prefix.

@@ -124,7 +124,7 @@ func TestClassify(t *testing.T) {
 		{"64:ff9b::169.254.169.254", "stands for 169.254.169.254"},
 		{"64:ff9b::127.0.0.1", "Translation"},
 		{"64:ff9b:1::169.254.169.254", "stands for 169.254.169.254"},
-		{"64:ff9b:1:a9fe:a9:fe00::", "stands for 169.254.169.254"}, // prefix of 48
+		{"64:ff9b:1:a9fe:a9:fe00::", "stands for 169.254.169.254"}, // prefix of 48 bits
 		{"2002:a9fe:a9fe::1", "stands for 169.254.169.254"},
 		{"2002:7f00:1::", "6to4"},
 		{"2001:0:a9fe:a9fe::1", "stands for 169.254.169.254"},                   // Teredo's server

@@ -76,7 +76,7 @@ func certificate(now time.Time, name string) (*x509.Certificate, error) {
 	return &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: name},
-		NotBefore:    now.Add(-time.Hour), // a box has the host's clock; tests may not
+		NotBefore:    now.Add(-time.Hour), // for tests with another clock; a box has the host's clock
 		NotAfter:     now.Add(authorityLife),
 	}, nil
 }

@@ -30,7 +30,8 @@ func ways(b *testing.B, port uint16, run func(*testing.B, func() net.Conn)) {
 	b.Run("door", func(b *testing.B) { run(b, func() net.Conn { return dial(b, s.through.Addr().String()) }) })
 }
 
-// BenchmarkRelayConnect measures a connection, one byte there and back, and its end.
+// BenchmarkRelayConnect measures making a connection, sending and receiving one byte, and
+// closing the connection.
 func BenchmarkRelayConnect(b *testing.B) {
 	ways(b, echo(b), func(b *testing.B, dial func() net.Conn) {
 		buf := make([]byte, 1)

@@ -18,9 +18,9 @@ const maxBlocked = 128
 // 128 kinds are kept.
 func (d *Door) Blocked(since uint64) ([]Record, uint64) { return d.blocked.after(since) }
 
-// blocked keeps the newest refusals. Equal ones share one entry if no mark was
-// returned between them. So the owner of a mark sees only refusals after the mark,
-// with exact counts.
+// blocked keeps the newest refusals. Equal refusals share one entry if no mark was returned
+// between them. So the owner of a mark sees only refusals after the mark, with exact
+// counts.
 type blocked struct {
 	mu      sync.Mutex
 	entries []refusal // oldest first, at most maxBlocked

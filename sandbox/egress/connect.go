@@ -49,9 +49,9 @@ func (d *Door) permit(snap *snapshot, h policies.Host, port uint16, addr netip.A
 	return refuse(ruleAddress, c.reason, "If this is a server of the person you work for, they can name it under allow_private.")
 }
 
-// dial connects to a port of a host that was judged. The error wraps a *Refused if
-// no address of the host may be dialled. If one may, decided is called, unless it
-// is nil.
+// dial connects to a port of a host that was judged. The error wraps a *Refused if no
+// address of the host may be dialled. If an address may be dialled, dial calls decided,
+// unless decided is nil.
 func (d *Door) dial(ctx context.Context, snap *snapshot, h policies.Host, port uint16, decided func()) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()

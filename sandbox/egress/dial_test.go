@@ -240,7 +240,8 @@ func ping(t testing.TB, c net.Conn, text string) {
 	}
 }
 
-// The first address is dead, the second answers, the third would too.
+// TestRace checks that Dial connects to the first address that answers, which is the third
+// one here, and that it returns an error if all addresses are dead.
 func TestRace(t *testing.T) {
 	p := echo(t)
 	d := open(t, Config{Egress: private(allowing(), at("a.example", p)), Resolver: &answers{known: map[string][]string{

@@ -99,7 +99,7 @@ func escaped(value string) []string {
 		url.QueryEscape(value), url.PathEscape(value), html.EscapeString(value), string(little), string(big),
 	}
 	for _, s := range all[:3] {
-		all = append(all, strings.ReplaceAll(s, "/", `\/`)) // as PHP writes JSON
+		all = append(all, strings.ReplaceAll(s, "/", `\/`)) // the form in which PHP writes JSON
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

@@ -20,7 +20,7 @@ import (
 // listener. The error says why it could not continue.
 func (d *Door) ServeProxy(l net.Listener) error {
 	return d.accept(l, maxServed, func(ctx context.Context, c net.Conn, decided func()) {
-		decided() // at once: the client itself waits for the answer
+		decided() // immediately: the client itself waits for the answer
 		client := newSide(c, nil)
 		defer client.free()
 		p := proxied{door: d, client: client}

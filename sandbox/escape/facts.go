@@ -58,7 +58,8 @@ type Victim struct {
 	open []io.Closer // its sockets and its terminal
 }
 
-// Sockets are where a victim listens. Each answers with the token, except for Relay.
+// Sockets are the addresses at which a victim listens. Each answers with the token, except
+// Relay.
 type Sockets struct {
 	Socket   string // path of a unix socket in Victim.Dir
 	Abstract string // a unix socket without a path

@@ -160,7 +160,7 @@ func state(pid int) string {
 	if err != nil {
 		return ""
 	}
-	// pid (name) state ...; the name may hold anything, even ")".
+	// pid (name) state ...; the name may contain anything, even ")".
 	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
 	if len(fields) == 0 {
 		return ""

@@ -155,7 +155,8 @@ func calls() []Probe {
 			reaches("fsconfig", unix.SYS_FSCONFIG, badFD, 6, 0, 0, 0), reaches("fsmount", unix.SYS_FSMOUNT, badFD, 0, 0))},
 		{ID: "S35", Name: "manage quotas by a descriptor", where: known(unix.SYS_QUOTACTL_FD, badFD, badFlags, 0, 0), try: reaches("quotactl_fd", unix.SYS_QUOTACTL_FD, badFD, 0x800003<<8, 0, badPointer)},
 		{ID: "S39", Name: "ask for the machine's root mount by its number", where: known(sysStatmount, 0, 0, 0, badFlags), try: func(f *Facts) (string, error) {
-			// struct mnt_id_req and the answer's buffer.
+			// The size of struct mnt_id_req, STATMOUNT_SB_BASIC, and the offset and size of
+			// the buffer for the answer in page.
 			const size, sbBasic, answer = 24, 1, 1024
 			clear(page[:])
 			binary.NativeEndian.PutUint32(page[0:], size)

@@ -179,8 +179,8 @@ func (c *Conn) next() (text []byte, files []int, err error) {
 		return err
 	}
 	if err = c.do(get); errors.Is(err, unix.ECONNRESET) {
-		// The init ended without reading a message of ours. The kernel reports that
-		// once, before it delivers what the init had sent.
+		// The init ended without reading a message of the supervisor. The kernel reports
+		// that once, before it delivers what the init had sent.
 		err = c.do(get)
 	}
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loopback is the index of the loopback interface, the first of every network
-// namespace (kernel: LOOPBACK_IFINDEX).
+// loopback is the index of the loopback interface, which is the first interface of every
+// network namespace (kernel: LOOPBACK_IFINDEX).
 const loopback = 1
 
 // patience bounds the wait for the kernel's answer, which it gives

@@ -273,7 +273,8 @@ func removeAt(dir *os.File, name string, left *int) error {
 	}
 }
 
-// moveUp empties the directory name of top into top.
+// moveUp empties the directory name of top, at most 1,024 entries at a time: it removes the
+// entries, and moves directories that are not empty into top.
 func moveUp(top *os.File, name string, left *int) error {
 	sub, err := openToList(top, name)
 	if err != nil {

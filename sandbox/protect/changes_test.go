@@ -228,7 +228,7 @@ func (c *applyCase) run(opts workspace.Options) (harm []string) {
 	return nil
 }
 
-// aside does with a set what a person does between applies.
+// aside does something with a set that a person may do between applies.
 func (c *applyCase) aside(set string) {
 	switch c.IntN(8) {
 	case 0:

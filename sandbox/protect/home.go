@@ -235,8 +235,8 @@ func (k *knowledge) forget(at string) {
 	}
 }
 
-// renamed returns known with the keys at and below from moved to to. Keys at and
-// below to are dropped.
+// renamed returns known after a directory was moved: the keys at and below from become keys
+// at and below to. The keys that were at and below to are dropped.
 func renamed[V any](known map[string]V, from, to string) map[string]V {
 	all := make(map[string]V, len(known))
 	for name, v := range known {

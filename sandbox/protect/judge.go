@@ -54,7 +54,7 @@ func (p *Protector) adopt() error {
 	return p.take(true, false)
 }
 
-// take takes the present state as given. p.mu is held, and no command runs here.
+// take adopts the present state. p.mu is held, and no command runs here.
 func (p *Protector) take(alone, first bool) (err error) {
 	l := p.look(true)
 	l.first, l.keep = first, alone

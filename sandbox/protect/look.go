@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// look is one pass over all protected paths. It takes back the changes that a
-// command made, or adopts the present state.
+// look is one pass over all protected paths. It reverts the changes that a command made, or
+// adopts the present state.
 type look struct {
 	gitLook
 	short bool // whether it leaves out what a box can make long: the directories at the top

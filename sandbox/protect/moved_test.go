@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// burrowed makes a directory below dir whose path is longer than PATH_MAX, so that no
-// system call takes it, unless it exists. It returns a short name of the directory,
+// burrowed makes a directory below dir, unless it exists. Its path is longer than PATH_MAX,
+// so no system call accepts the whole path. burrowed returns a short name of the directory,
 // which is valid until closed is called.
 func burrowed(dir string) (name string, closed func(), err error) {
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

@@ -75,7 +75,7 @@ var otherRepositories = func() (all []string) {
 	return all
 }()
 
-// isPattern reports whether a name of protectedNames stands for several.
+// isPattern reports whether a name of protectedNames is a pattern for several names.
 func isPattern(name string) bool { return strings.ContainsAny(name, "*?[") }
 
 // matches reports whether a path is one of protectedNames, or is in one.

@@ -256,8 +256,8 @@ func (k *knowledge) name(also []string) error {
 	return nil
 }
 
-// Add protects the paths of a further profile. Their present state is taken as
-// given, even while commands run: no box was kept from changing it so far.
+// Add protects the paths of a further profile. Their present state is adopted, even while
+// commands run, because boxes could change these paths until now.
 func (p *Protector) Add(also []string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -116,7 +116,7 @@ func (s *sealer) take(g *guard, dir *os.File, at string, st *unix.Stat_t) {
 		s.suspect(dir, at, st, &g.rule, 0)
 	}
 	same := g.held && identOf(st) == g.id
-	// A file with a second name can be written through that name, pin or not.
+	// A file with a second name can be written through that name, even if it is pinned.
 	g.held = same || (isDir(st) || isRegular(st) && (st.Nlink == 1 || g.setID)) && s.hold(g)
 	g.id = identOf(st)
 	if isLink(st) && !g.dir {

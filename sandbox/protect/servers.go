@@ -172,5 +172,5 @@ func readMark(name string) (text string, locked bool, err error) {
 	return string(all[:n]), locked, err
 }
 
-// maxMarkText is more bytes than such a file has.
+// maxMarkText is how many bytes are read of such a file, which is shorter.
 const maxMarkText = 256

@@ -386,7 +386,7 @@ func (p *Protector) found(finds []find, b *budget) (rest []find, err error) {
 	}
 	since, fresh := p.unseen, false
 	if p.settled {
-		// A command of another server may have begun before ours.
+		// A command of another server may have begun before that of this server.
 		others, err := p.servers.others()
 		if err != nil {
 			return nil, fmt.Errorf("look for what other servers left: %w", err)
