@@ -123,7 +123,8 @@ func TestSurvivors(t *testing.T) {
 	if !testenv.Until(5*time.Second*patience, func() bool { left = b.Processes(); return len(left) == 0 }) {
 		t.Errorf("left in the box: %q", left)
 	}
-	shell(t, b, "sleep 1000 & sleep 0.01") // from here on: a command that runs is seen
+	// The search must see a command that runs.
+	shell(t, b, "sleep 1000 & sleep 0.01")
 	j, err := b.Start(t.Context(), sandbox.Cmd{Grant: b.Grant(), Shell: "echo up; exec sleep 1000", Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)

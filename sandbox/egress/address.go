@@ -19,8 +19,8 @@ type class struct {
 	reason   string // why the address is not public, for example "10.0.0.1 is ..."; empty if it is public
 }
 
-// special is a row of the IANA special-purpose address registries, or of a list of other
-// ranges in which there is no public server.
+// special is a row of the IANA special-purpose address registries, or of another list of
+// ranges without public servers.
 type special struct {
 	prefix netip.Prefix
 	name   string // name in the registry
