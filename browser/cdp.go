@@ -97,8 +97,8 @@ func (c *conn) serve() {
 
 var errTooLong = errors.New("message too long")
 
-// readMessage reads up to the next NUL. If a message has more than most bytes, it reads the
-// whole message and returns its beginning, and errTooLong.
+// readMessage reads up to the next NUL. If the length of a message exceeds most, in bytes,
+// it reads the whole message and returns its beginning, and errTooLong.
 func readMessage(r *bufio.Reader, most int) ([]byte, error) {
 	var text []byte
 	over := false

@@ -83,7 +83,7 @@ func KindOf(err error) Kind {
 	return KindBroken
 }
 
-// clip returns text in one line, cut to most bytes.
+// clip returns text in one line. most is the number of bytes at which it is cut.
 func clip(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

@@ -293,7 +293,7 @@ func (v *visit) nothing(l *Loaded) error {
 	return nil
 }
 
-// report adds to l what is known about the page.
+// report writes what is known about the page into l.
 func (v *visit) report(l *Loaded) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -82,9 +82,9 @@ func (g *callGate) judge(session *Session, f policies.Facts) policies.Decision {
 	return d
 }
 
-// ask puts a question and waits for the answer, but not longer than most. The approval is
-// nil if nobody can be asked. If the approval is set and the refusal is nil, a person said
-// yes.
+// ask puts a question and waits for the answer, for at most the duration most. The approval
+// is nil if nobody can be asked. If the approval is set and the refusal is nil, a person
+// said yes.
 func (g *callGate) ask(ctx context.Context, q Question, most time.Duration) (*Approval, *policies.Refusal, error) {
 	d, id := q.Decision, q.Call.ID
 	ways, may := g.cfg.Approver.Ways(q.Facts.Tenant)

@@ -27,11 +27,11 @@ import (
 // docs/decisions/2026-11-23-one-path-of-a-call.md explains why the second way stays. Tests
 // compare the answers of both.
 
-// directCall is a tools/call with the parameters that only its transport needs. The slices
-// point into the line.
+// directCall is a tools/call with the parameters that only its transport needs. Its slices
+// are parts of the message's bytes.
 type directCall struct {
 	toolCall
-	tool    string               // the tool's own name, if toolCall contains an alias
+	tool    string               // the tool's own name, also if the call has an alias
 	token   []byte               // progressToken as the client wrote it; nil if it is left out
 	level   string               // lowest level of log messages that a modern client wants; empty if it wants none
 	state   string               // requestState, which the client sends with answers to questions of an earlier call
@@ -164,7 +164,8 @@ func (c *directCall) readMeta(meta []byte, m *wire.Message, structured bool) (ok
 	return m.Revision == wire.ModernRevision && wire.IsObject(capabilities)
 }
 
-// text returns a member that is a text or is left out; ok is false for any other value.
+// text returns a member that is a string, null or left out; ok is false for any other
+// value.
 func text(object []byte, name string) (_ string, ok bool) {
 	value := wire.Member(object, name)
 	return wire.Text(value), isNone(value) || value[0] == '"'

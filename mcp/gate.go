@@ -15,7 +15,7 @@ type Gated interface {
 	Facts() policies.Facts
 }
 
-// show adds to the facts of a call what policies see of the tool.
+// show writes what policies see of the tool into the facts of a call.
 func (t *tool) show(f *policies.Facts) {
 	f.Tool, f.ToolNames, f.Annotations, f.Upstream = t.info.Name, t.names, t.hints, ""
 	if t.upstream != nil {

@@ -98,8 +98,9 @@ func TestSessionsComeBack(t *testing.T) {
 	}
 }
 
-// A kept session is checked like messages of a client, and no call is lost if the book
-// fails.
+// TestSessionsThatDoNotComeBack checks that a kept session is not trusted: it is checked
+// like an initialize request of a client. If the book fails, open sessions continue, and a
+// request of any other session gets 503 with Retry-After.
 func TestSessionsThatDoNotComeBack(t *testing.T) {
 	book := &shelf{kept: make(map[string]mcp.KeptSession)}
 	s := newSite(t, func(c *mcp.Config) { c.Kept = book })

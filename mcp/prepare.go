@@ -85,7 +85,7 @@ func (g *callGate) ofCall(c Call, d policies.Decision) policies.Decision {
 	return policies.Decision{Verdict: policies.Deny, Rule: RulePart, Part: d.Part, Reason: why, Instead: "Send it as a call of its own."}
 }
 
-// addFacts adds to the facts of a call what is known from its tool, session and caller.
+// addFacts adds what is known from the tool, session and caller to the facts of a call.
 func (g *callGate) addFacts(ctx context.Context, t *tool, c Call, started time.Time, f *policies.Facts) {
 	t.show(f)
 	f.Tenant, f.Session, f.Now = c.Session.tenant, c.Session.id, started

@@ -203,7 +203,7 @@ func TestRequest(t *testing.T) {
 		{"part.example", "GET", "/%40ROOT", false},
 		{"part.example", "GET", "/@rooted", true},
 		{"part.example", "OPTIONS", "*", false},
-		// If no request is judged, no request is refused.
+		// A rule without methods and paths allows every request.
 		{"files.example", "DELETE", "/a/../b", true},
 		{"evil.pypi.example", "GET", "/", false},
 		{"none.example", "GET", "/", false},

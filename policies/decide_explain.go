@@ -8,7 +8,7 @@ import (
 
 // Part is one part of a call and what the rules say to it.
 type Part struct {
-	Subject string // "command", "path", "URL" or "host"; empty for the call as a whole
+	Subject string // "command", "path", "URL", "host" or "act"; empty for the call as a whole
 	Text    string // text of the part, printable, at most 200 characters
 	Via     string // programs that start the part, for example "env > timeout"
 	Words   string // words of a command, as they were read: x... begins with x, * is any number of words

@@ -59,8 +59,8 @@ func cast(all []shadowing, o *outcome, pc *piece, number int, before Verdict) []
 	return all
 }
 
-// shade adds to a decision what the rules that are not enforced would have done, the
-// strictest first.
+// shade adds what the rules that are not enforced would have done to a decision, the
+// strictest rule first.
 func (d *Decision) shade(all []shadowing) {
 	slices.SortStableFunc(all, func(a, b shadowing) int { return cmp.Compare(a.verdict, b.verdict) })
 	for _, s := range all[:min(len(all), maxShadows)] {

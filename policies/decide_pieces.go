@@ -28,7 +28,7 @@ type piece struct {
 	end     int      // where a command ends; equal to start for any other piece
 	via     []string // the programs that start a command, the outermost first
 	words   []word   // words of a command or segments of a path
-	loose   []word   // the same words, but the program also by the last segment of its path
+	loose   []word   // the same words, but a rule also finds the program by the last segment of its path
 	files   [][]word // files that a command's redirections open, each as its path segments
 	env     []string // variables that are set for a command
 	address address

@@ -41,7 +41,7 @@ type Decision struct {
 	// the part of the call that decided, for example one command of a script; printable, at
 	// most 200 characters
 	Part    string
-	Subject string // what Part is: "command", "path", "URL" or "host"; empty for the call as a whole
+	Subject string // what Part is: "command", "path", "URL", "host" or "act"; empty for the call as a whole
 	PartNo  int    // number of that part, from 1; 0 if no single part decided
 	Parts   int    // number of parts of the call
 

@@ -216,7 +216,7 @@ func (d *decoder) mapping(n *yaml.Node, what string, s *shape) (object, bool) {
 	return o, true
 }
 
-// items reads n as a list, and adds a fault if the list has more than most entries.
+// items reads n as a list. It adds a fault if the number of entries exceeds most.
 func (d *decoder) items(n *yaml.Node, what string, most int) []*yaml.Node {
 	switch {
 	case n.Kind == yaml.AliasNode:

@@ -21,7 +21,7 @@ import (
 
 // How a box gets out, in order:
 //
-//  1. the init makes sockets before anything else and sends them to the
+//  1. the init makes sockets before it builds the box and sends them to the
 //     supervisor; a socket stays in the network namespace it was made in;
 //  2. with two of them, for netlink, the supervisor makes every address local to
 //     the box and redirects every TCP connection to the door;
@@ -45,7 +45,7 @@ const (
 )
 
 // Proxy is the address, in every box with a network, of a proxy for clients that use one
-// (RFC 9110, 7.6.1 and 9.3.6). No client has to use it.
+// (RFC 9110, 3.7 and 9.3.6). No client has to use it.
 var Proxy = netip.AddrPortFrom(doorAddr, portProxy).String()
 
 // resolvConf names the door as the resolver (resolv.conf(5)). One attempt is enough,
@@ -114,15 +114,17 @@ const initConn = 3
 // door is the host's side of a box's way out.
 type door struct {
 	*egress.Door
-	box    *Box
-	wg     sync.WaitGroup // counts the goroutines that serve
-	files  []*entrance    // the listener for redirected connections, or one for each port
-	serves []io.Closer    // the other sockets that are served
-	ports  []uint16       // ports that are listened on, if connections cannot be redirected
-	again  []uint16       // ports to listen on when the box wakes
-	mu     sync.Mutex     // guards files, serves, ports and again
-	how    string         // how connections leave the last init: "redirect", "ports", or "" if nothing leaves
-	opened bool           // whether the supervisor has the sockets of the box
+	box *Box
+	wg  sync.WaitGroup // counts the goroutines that serve
+	// the listener for redirected connections and, if connections cannot be redirected, one
+	// for each port
+	files  []*entrance
+	serves []io.Closer // the other sockets that are served
+	ports  []uint16    // ports that are listened on, if connections cannot be redirected
+	again  []uint16    // ports to listen on when the box wakes
+	mu     sync.Mutex  // guards files, serves, ports and again
+	how    string      // how connections leave the last init: "redirect", "ports", or "" if nothing leaves
+	opened bool        // whether the supervisor has the sockets of the box
 }
 
 // take opens the way out of a box whose init has sent the sockets in files. It takes
@@ -225,7 +227,7 @@ func (d *door) served(err error) {
 // that the policy names, and so receives the connections to these ports of every address. A
 // server in the box cannot use these ports.
 func (d *door) listenOnPorts(ctx context.Context, ports []uint16) error {
-	if d.box.life.parked { // regrant and live keep the box parked meanwhile
+	if d.box.life.parked { // parked does not change here: the callers hold life.waking
 		d.mu.Lock()
 		d.again = union(d.again, ports)
 		d.mu.Unlock()
@@ -314,7 +316,7 @@ func (d *door) close() {
 }
 
 // enter serves, on a socket of the box, connections that a program makes to any address.
-// The caller must still close the socket.
+// The caller must still close fd.
 func (d *door) enter(fd int, at netip.AddrPort, original func(net.Conn) (netip.AddrPort, error)) error {
 	l, err := listener(fd, at)
 	if err != nil {
@@ -358,7 +360,7 @@ func local(c net.Conn) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(to.Addr().Unmap(), to.Port()), nil
 }
 
-// listener listens on a socket of a box. The caller must still close the file.
+// listener listens on a socket of a box. The caller must still close fd.
 func listener(fd int, at netip.AddrPort) (net.Listener, error) {
 	if err := bind(fd, at); err != nil {
 		return nil, err
@@ -397,7 +399,7 @@ func bind(fd int, at netip.AddrPort) error {
 	return nil
 }
 
-// duplicate returns a copy of a descriptor, which its owner must still close.
+// duplicate returns a copy of fd as a file. The caller must close both.
 func duplicate(fd int) (*os.File, error) {
 	n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {

@@ -401,7 +401,7 @@ func (m *memory) rest(at uint64) ([]byte, error) {
 	}
 }
 
-// text reads a string, up to most bytes of it.
+// text reads a string. most is the largest number of its bytes that text reads.
 func (m *memory) text(at uint64, most int) (text string, cut bool, err error) {
 	var got []byte
 	for len(got) < most {

@@ -95,7 +95,7 @@ func checkLandlock() (int, Check) {
 	return version, c
 }
 
-// describeLandlock adds to a check what a version has and lacks.
+// describeLandlock adds what a version of Landlock has and lacks to a check.
 func describeLandlock(c *Check, version int) {
 	c.OK, c.Detail = true, fmt.Sprintf("version %d: changes to files", version)
 	var lost []string

@@ -96,8 +96,7 @@ func (m *means) connect(b *Box, p *plan) (err error) {
 	return nil
 }
 
-// watch adds to the plan of an init what the door and the view of execs need in the
-// box.
+// watch adds what the door and the view of execs need in the box to the plan of an init.
 func (m *means) watch(b *Box, p *plan) (err error) {
 	if p.authority = m.door.Authority(); len(p.authority) > 0 {
 		p.files[authorityFile] = string(p.authority)

@@ -166,7 +166,8 @@ func settleDomains(q Query) (Query, error) {
 	return q, nil
 }
 
-// code reports whether s is empty or consists of least to most letters.
+// code reports whether s is empty or consists of letters, whose number is from least to
+// most.
 func code(s string, least, most int) bool {
 	if s == "" {
 		return true

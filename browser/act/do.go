@@ -34,8 +34,8 @@ func (p *plan) do(ctx context.Context, s Step) (*Outcome, error) {
 	return out, err
 }
 
-// told adds to out the other effects of the step, such as a dialog or a new page. The agent
-// reads out unless the step failed.
+// told adds the other effects of the step, such as a dialog or a new page, to out. The
+// agent reads out unless the step failed.
 func (p *plan) told(out *Outcome, commits int, failed error) {
 	t, e := p.t, p.e
 	if d := t.waiting(); d != nil {

@@ -427,8 +427,8 @@ func (p sending) read(ctx context.Context, stop <-chan struct{}, result any) err
 // the answer for wait.
 func (p sending) answered() bool { return p.err != nil || len(p.answer) > 0 }
 
-// came waits for the answer, no longer than most, and reports whether waiting is over: the
-// answer has arrived, or will never arrive. It leaves the answer for wait.
+// came waits for the answer, for at most the duration most, and reports whether waiting is
+// over: the answer has arrived, or will never arrive. It leaves the answer for wait.
 func (p sending) came(ctx context.Context, stop <-chan struct{}, most time.Duration) bool {
 	if p.err != nil {
 		return true

@@ -135,7 +135,7 @@ func leaving[R any](ctx context.Context, t *tab, sent pending[R]) (R, error) {
 
 // unheld calls over until over reports that waiting has ended, and frees the tab from a
 // page or frame that hangs: each of them may keep Chrome from leaving it, by the handlers
-// that run when it is left. over waits no longer than most.
+// that run when it is left. over waits for at most the duration most.
 func unheld(t *tab, over func(most time.Duration) bool) {
 	if over(askTime) {
 		return

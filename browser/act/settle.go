@@ -94,8 +94,8 @@ func (t *tab) over() bool {
 	return t.crashed || t.closed || t.e.alive() != nil
 }
 
-// until waits, no longer than most, until ok returns true, and reports whether it did. ok
-// is called with t.mu held.
+// until waits until ok returns true, for at most the duration most, and reports whether it
+// did. ok is called with t.mu held.
 func (t *tab) until(ctx context.Context, most time.Duration, ok func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()

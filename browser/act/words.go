@@ -66,12 +66,13 @@ func atStart(text string) string {
 	return text
 }
 
-// quoted returns a name in quotes, cut to most characters.
+// quoted returns a name in quotes. most is the number of characters at which the name is
+// cut.
 func quoted(text string, most int) string {
 	return `"` + strings.ReplaceAll(cut(escaped(strings.ReplaceAll(text, `\`, `\\`)), most), `"`, `\"`) + `"`
 }
 
-// cut returns text, cut to most characters.
+// cut returns text. most is the number of characters at which it is cut.
 func cut(text string, most int) string {
 	if len(text) <= most || utf8.RuneCountInString(text) <= most {
 		return text

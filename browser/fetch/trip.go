@@ -68,7 +68,7 @@ func (t *trip) response(h *hop, fromCache bool) *Response {
 	}
 }
 
-// lost adds to an error the redirects that led to it.
+// lost returns err, with the redirects that led to it if it is an Error.
 func (t *trip) lost(err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		e.Redirects = t.way

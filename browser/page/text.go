@@ -14,7 +14,7 @@ var blocks = set(`address article aside blockquote body center dd details dialog
 // apart are blocks with an empty line before and after.
 var apart = set("p h1 h2 h3 h4 h5 h6 blockquote pre ul ol dl table figure hr listing xmp")
 
-// textWriter writes a tree as plain text, like innerText: only text, without marks and
+// textWriter writes a tree as plain text, like innerText: without Markdown syntax and
 // without the text of images.
 type textWriter struct {
 	b     strings.Builder

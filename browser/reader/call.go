@@ -56,8 +56,8 @@ func (c *call) read(ctx context.Context) (_ *Result, keep bool, err error) {
 	unmatched := errors.Is(err, page.ErrNoMatch)
 	none := err
 	if unmatched && c.mode != policies.RenderNever && c.r.cfg.Browser != nil {
-		// The selected part may appear only when the page is rendered; the rest of
-		// the page shows whether it should be.
+		// The selected part may appear only when the page is rendered. The page as a whole
+		// shows whether it needs to be.
 		res.Page, err = c.convert(resp.Body, resp.ContentType, resp.URL, "", false)
 	}
 	if err != nil {
@@ -104,7 +104,8 @@ func tooLarge(resp *fetch.Response) error {
 	}
 }
 
-// attached adds to a refusal that the server sends the page as a download.
+// attached returns err or, if the server sends the page as a download, an error that says
+// so and wraps err.
 func attached(err error, resp *fetch.Response) error {
 	bad, ok := errors.AsType[*page.UnsupportedError](err)
 	if ok && resp.Filename != "" {
@@ -173,7 +174,7 @@ func (c *call) lane(ctx context.Context, res *Result) {
 		return
 	}
 	if c.outer.Err() != nil {
-		return // the caller adds the note
+		return // the call has ended; read returns the cause
 	}
 	said := err.Error()
 	if e, ok := errors.AsType[*browser.Error](err); ok {
@@ -196,7 +197,7 @@ func (c *call) missing(res *Result, why string) {
 	}
 }
 
-// scrolls is how often a page that loads more when it is scrolled is scrolled at most.
+// scrolls is the largest number of times that a page is scrolled to make it load more.
 const scrolls = 30
 
 // render loads the page in a browser, and converts the document that results.

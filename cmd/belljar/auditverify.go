@@ -161,7 +161,7 @@ func verifiedJSON(out io.Writer, dir string, r audit.Report, err error) error {
 	return enc.Encode(found)
 }
 
-// readSmall reads a file, which must not have more than most bytes.
+// readSmall reads a file. It is an error if the file's size exceeds most, in bytes.
 func readSmall(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -244,7 +244,7 @@ type limited struct {
 	most int
 }
 
-// Write adds to the buffer.
+// Write appends p to the buffer.
 func (l *limited) Write(p []byte) (int, error) {
 	if l.Len()+len(p) > l.most {
 		return 0, errors.New("the answer is too long")

@@ -26,7 +26,7 @@ func makeKey(state string) ([]byte, error) {
 	return key, ofTokens(err)
 }
 
-// ofTokens adds to an error which key it is about, and what to do.
+// ofTokens returns an error that says which key err is about, and what to do.
 func ofTokens(err error) error {
 	switch {
 	case err == nil:

@@ -187,7 +187,7 @@ func (s *schemas) validate(o object) error {
 	return s.resolved[name].Validate(plain)
 }
 
-// reach adds to used a definition and all definitions that it refers to.
+// reach adds a definition, and all definitions that it refers to, to used.
 func reach(all object, name string, used object) {
 	if _, done := used[name]; done {
 		return

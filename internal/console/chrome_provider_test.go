@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// logsInAt opens a tab at the page of a console that has a provider. The tab accepts the
+// logsInAt loads the page of a console with a login provider in tab p. The tab accepts the
 // provider's certificate.
 func (g *rig) logsInAt(t *testing.T, p *tab, far *provided) {
 	t.Helper()

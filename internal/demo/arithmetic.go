@@ -10,8 +10,9 @@ import (
 // twoIntegers is the input schema of add and multiply.
 const twoIntegers = `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}`
 
-// Arithmetic returns the server with the tools add, multiply and Calculator. It answers no
-// other request before the notification initialized, and has no resources and no prompts.
+// Arithmetic returns the server with the tools add, multiply and Calculator. Before the
+// notification initialized, it refuses every request except initialize and ping. It has no
+// resources and no prompts.
 func Arithmetic() *Server {
 	return &Server{
 		about: `{"protocolVersion":"2024-11-05","capabilities":{"prompts":{"listChanged":false},` +

@@ -2,8 +2,8 @@ package fleet
 
 import "sync"
 
-// tenantPart is how many tenants it takes to use up a resource of a front. No tenant gets
-// more than this part of it, so one tenant alone cannot keep the others out.
+// tenantPart is the number of equal parts into which a resource of a front is divided. A
+// tenant gets at most one part, so one tenant alone cannot keep the others out.
 const tenantPart = 4
 
 // shares counts the use of a bounded resource, by all users together and by each user: a
@@ -17,8 +17,8 @@ type shares struct {
 	by  map[string]int64 // guarded by mu: amount by user
 }
 
-// newShares returns a resource of the size most. No user gets more than one of parts equal
-// parts of it.
+// newShares returns the shares of a resource whose maximum is most. One user gets at most
+// most/parts.
 func newShares(most, parts int64) *shares {
 	return &shares{most: most, each: most / parts, by: make(map[string]int64)}
 }

@@ -118,7 +118,8 @@ func (d *dialer) remote(ctx context.Context, s *server, spec *upstream.Spec, c *
 	return peer.HTTP{URL: address, Client: client, Header: header, SSE: s.entry.Kind == config.SSE}, nil
 }
 
-// loginHint adds to an error what kind of login a server needs.
+// loginHint returns err, marked with upstream.ErrLogin if a login is needed, and with
+// upstream.ErrLasting if the server refused the headers of its entry.
 func loginHint(err error) error {
 	if _, ok := errors.AsType[*login.NeededError](err); ok {
 		return fmt.Errorf("%w: %w", err, upstream.ErrLogin)

@@ -129,8 +129,8 @@ func (u *starter) fetched(ctx context.Context, s upstream.Spec, phase phase, scr
 // fetchedMost is the maximum size of the files for one server, in bytes.
 const fetchedMost = 4 << 30
 
-// measured returns an error if dir has more than most bytes, or a file that cannot be
-// copied. The holes of a file count, because a copy contains them as bytes.
+// measured returns an error if the size of dir exceeds most, in bytes, or if it has a file
+// that cannot be copied. The holes of a file count, because a copy contains them as bytes.
 func measured(ctx context.Context, dir fs.FS, most int64) error {
 	const entry = 4096 // least number of bytes of a file, with its name
 	var size int64

@@ -303,7 +303,7 @@ func (t *offered) note(server string) string {
 	return strings.Join(all, "; ")
 }
 
-// count adds to s the numbers of what is offered of its server.
+// count adds the numbers of a server's tools and of its held offers to s.
 func (o *offers) count(s *Status) {
 	o.tell.Lock()
 	defer o.tell.Unlock()

@@ -231,7 +231,8 @@ func onlyOurs(f *os.File) error {
 	return nil
 }
 
-// names returns the entries of a directory, sorted. More than most entries are an error.
+// names returns the entries of a directory, sorted. It is an error if their number exceeds
+// most.
 func names(dir *os.File, most int) ([]string, error) {
 	all, err := dir.Readdirnames(most + 1)
 	if err != nil && len(all) == 0 && !errors.Is(err, io.EOF) {

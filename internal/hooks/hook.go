@@ -86,7 +86,7 @@ func (e Event) text() ([]byte, error) {
 	return json.Marshal(map[string]any{"event": e.Name, "session": e.Session, "tenant": e.Tenant, "time": all["time"], "truncated": true})
 }
 
-// cut returns a value whose texts are cut to most bytes.
+// cut returns a value. most is the number of bytes at which each of its texts is cut.
 func cut(v any, most, depth int) any {
 	switch v := v.(type) {
 	case string:

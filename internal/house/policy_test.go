@@ -12,8 +12,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// valuesOf adds to all the exported fields of the structs of package policies that are
-// reachable from a type. The keys have the form TYPE.FIELD.
+// valuesOf adds the exported fields of the structs of package policies that are reachable
+// from a type to all. The keys have the form TYPE.FIELD.
 func valuesOf(of reflect.Type, all map[string]string, seen map[reflect.Type]bool) {
 	for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
 		of = of.Elem()

@@ -18,7 +18,7 @@ import (
 // Config is the configuration of a Book.
 type Config struct {
 	store.Config
-	Dir string // directory of the outputs, made when needed; if it is empty, no outputs are kept
+	Dir string // directory of the outputs, made when needed; if Dir is "", no outputs are kept
 	// Ended receives each job with a command that has ended, for whatever reason, once the
 	// end is on the disk. It must not block.
 	Ended func(Job)
@@ -29,8 +29,8 @@ type Config struct {
 // a Book need not be closed. A change is on the disk when the method that writes it returns
 // without an error.
 //
-// A session sees its own jobs, and the jobs of its tenant in its workspace whose session
-// has ended. For other sessions these jobs do not exist.
+// A session sees its own jobs and, in its workspace, the jobs of its tenant whose sessions
+// have ended. For a session, no other job exists.
 type Book struct {
 	kept  store.Book
 	dir   string
@@ -165,8 +165,8 @@ func changed(r sql.Result, err error) error {
 	return nil
 }
 
-// List returns the jobs with a command that a session sees, oldest first, and the count
-// of those that were removed. It does not create the database.
+// List returns the jobs with a command that a session sees, oldest first, and the number of
+// all removed jobs of its tenant in its workspace. It does not create the database.
 func (b *Book) List(ctx context.Context, o store.Owner) (all []Job, f Forgotten, err error) {
 	err = b.look(ctx, func(tx *sql.Tx) error {
 		all, err = query(ctx, tx, "SELECT "+columns+" FROM jobs_all WHERE "+seen+" AND command <> '' ORDER BY id", b.seenBy(o)...)

@@ -31,7 +31,7 @@ var schema = store.Schema{Name: "jobs", Steps: []string{`
 
 const columns = "id, handle, tenant, session, tool, command, about, output, started, ended, status, end_json, size, cursor, answered"
 
-// query returns the jobs that a query selects with columns.
+// query returns the jobs that the query text selects. text must select columns.
 func query(ctx context.Context, tx *sql.Tx, text string, args ...any) ([]Job, error) {
 	return store.Rows(ctx, tx, func(row *sql.Rows) (j Job, err error) {
 		var started, ended int64

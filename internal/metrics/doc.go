@@ -2,8 +2,8 @@
 // without an admin listener makes no Registry.
 //
 // A Registry has families; a family has a series for each combination of the values of
-// its labels. A label has a bound: the values beyond it are counted together as Other, so
-// that a client cannot make a server keep any number of series.
+// its labels. A label has a bound: the values beyond it are counted together as Other.
+// This limits the number of series that a client can create.
 //
 // From the top down:
 //

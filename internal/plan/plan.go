@@ -50,7 +50,7 @@ var (
 // Config is the configuration of a Book.
 type Config struct {
 	store.Config
-	Dir string // plans directory of a workspace, made when needed; if it is empty, no files are written
+	Dir string // plans directory of a workspace, made when needed; if Dir is "", no files are written
 }
 
 // Book keeps the plans, and the sessions that plan. Several processes may have a Book over

@@ -56,7 +56,7 @@ func (s Skill) equal(other Skill) bool {
 	return s.Name == other.Name && s.Description == other.Description && s.Source == other.Source && s.dir == other.dir
 }
 
-// stamp adds to stamps the stamps of the files of a source. If one differs at the next
+// stamp adds the stamps of the files of a source to stamps. If one differs at the next
 // look, the source has changed.
 func (c *Catalog) stamp(i int, stamps map[string]stamp) {
 	s := &c.cfg.Sources[i]

@@ -20,8 +20,8 @@ type folder interface {
 	names() ([]string, error)
 	// sub opens a directory in this folder.
 	sub(name string) (folder, error)
-	// read reads a regular file below this folder. A file with more than most bytes is an
-	// error.
+	// read reads a regular file below this folder. It is an error if the file's size
+	// exceeds most, in bytes.
 	read(name string, most int64) ([]byte, error)
 	// look returns the stamp of the file or directory name. It follows a link.
 	look(name string) (stamp, error)
@@ -142,7 +142,8 @@ func regular(f fs.File, most int64) ([]byte, error) {
 	return bounded(f, info.Size(), most)
 }
 
-// bounded returns the contents of a file, or an error if it has more than most bytes.
+// bounded returns the contents of a file. It is an error if their size exceeds most, in
+// bytes.
 func bounded(r io.Reader, size, most int64) ([]byte, error) {
 	if size > most {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d are read", ErrTooBig, size, most)

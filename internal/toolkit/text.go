@@ -99,7 +99,8 @@ func (f *folded) path(p string) string {
 	return shown(p)
 }
 
-// shorten returns at most the first most elements of a list, and the number of the others.
+// shorten returns the first elements of a list, and the number of the others. It returns a
+// longer list cut to the length most.
 func shorten[T any](list []T, most int) (kept []T, more int) {
 	kept = list[:min(len(list), most)]
 	return kept, len(list) - len(kept)

@@ -86,7 +86,7 @@ func roomOf(ctx context.Context, tx *sql.Tx, tenant string, most int) error {
 	return err
 }
 
-// room removes sessions if there are more than most.
+// room removes sessions if their number exceeds most.
 func room(ctx context.Context, tx *sql.Tx, most int) error {
 	var all int
 	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM websessions_all").Scan(&all); err != nil {

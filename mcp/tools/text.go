@@ -99,7 +99,7 @@ func jobURI(id int64) string { return jobScheme + strconv.FormatInt(id, 10) }
 // the last lines: how the command ended, and callbacks.
 const linesShown = 1900
 
-// fewLines removes lines from the middle of a cut that has more than most lines.
+// fewLines removes lines from the middle of a cut if their number exceeds most.
 func fewLines(c sandbox.Cut, most int) sandbox.Cut {
 	if bytes.Count(c.Text, []byte("\n")) <= most {
 		return c

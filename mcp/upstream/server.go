@@ -69,8 +69,8 @@ type Starter interface {
 type Process interface {
 	In() io.WriteCloser
 	Out() io.Reader
-	// Stderr returns at most the last most lines of standard error, in a form that may be
-	// shown: without control characters and secrets.
+	// Stderr returns the last lines of standard error, in a form that may be shown: without
+	// control characters and secrets. most is the largest number of lines.
 	Stderr(most int) []string
 	// Done returns a channel that is closed when the server has ended. Err then returns how
 	// it ended; nil if Close ended it.

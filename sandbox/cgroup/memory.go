@@ -13,7 +13,8 @@ import (
 // processes of a box use, according to /proc.
 
 // Overweight returns the child of an init that uses the most memory together with its
-// descendants, if all children together use more than most bytes. Otherwise it returns 0.
+// descendants, if all children together use more memory than most, in bytes. Otherwise it
+// returns 0.
 func Overweight(init int, most int64) int {
 	var total, largest int64
 	worst := 0

@@ -321,7 +321,9 @@ func TestSetUnderLoad(t *testing.T) {
 	t.Logf("%v flows, of which under the first policy %v", flows, gets)
 }
 
-// judged uses one flow in all ways, and reports whether the policy allowed GET.
+// judged connects one flow and judges requests of several methods on it. It returns an
+// error if the verdicts are not those of one policy, and reports whether the policy allowed
+// GET.
 func judged(d *Door, h policies.Host, p uint16) (get bool, err error) {
 	f, err := d.begin(context.Background())
 	if err != nil {

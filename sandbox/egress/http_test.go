@@ -163,8 +163,8 @@ func TestHTTP10ClientGetsNoChunks(t *testing.T) {
 }
 
 // smuggling returns attempts to make the server see another request than the one that was
-// judged, or another host. Each attempt is followed by a request, which the server must see
-// only if the attempt did not work.
+// judged, or another host. The test sends a further request after each attempt. The server
+// must see it only if the attempt got the status 200: a refusal ends the connection.
 func smuggling(host string) map[string]struct {
 	send   string
 	status int

@@ -119,8 +119,8 @@ func readAt(dir *os.File, path string, most int64) ([]byte, error) {
 	return nil, errBound // the file grew while it was read
 }
 
-// listDir returns the names in a directory, sorted. If there are more than most, it returns
-// most of them and errBound.
+// listDir returns the names in a directory, sorted. If their number exceeds most, it
+// returns as many as most, and errBound.
 func listDir(dir *os.File, most int) ([]string, error) {
 	if _, err := dir.Seek(0, io.SeekStart); err != nil {
 		return nil, err

@@ -148,7 +148,7 @@ type rule struct {
 type mark struct {
 	path string
 	id   ident
-	time unix.Timespec // time of its last change
+	time unix.Timespec // ctime of the file
 	text bool          // whether its text is compared, and not its time
 	sum  uint64        // sum of its text
 }

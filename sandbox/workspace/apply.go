@@ -202,7 +202,8 @@ func (p *planned) within(i int, f func(j int)) {
 	}
 }
 
-// report adds to r which changes will be applied, and why the others will not.
+// report adds the changes that will be applied to r, and the reasons why the others will
+// not.
 func (p *planned) report(r *Report) {
 	for i := range p.changes {
 		c := p.changes[i]

@@ -23,7 +23,7 @@ const (
 	Deleted  Kind = "deleted"
 	Mode     Kind = "mode"  // only its permissions changed
 	Attr     Kind = "attr"  // only its user attributes changed (xattr(7))
-	Touched  Kind = "times" // only the time of its last change differs
+	Touched  Kind = "times" // only the modification time differs (mtime)
 )
 
 // The values of Change.Type.
@@ -60,11 +60,11 @@ type Change struct {
 	// Dropped names the permission bits of the path that are never applied.
 	Dropped string `json:"dropped,omitempty"`
 
-	name  string        // the bytes of Path, also if they are not UTF-8
+	name  string        // path, before add sets Path
 	layer int           // number of the layer that contains the file, counted from the top
 	st    *unix.Stat_t  // status of the file in the layer
 	was   *unix.Stat_t  // status of the file in the base
-	after unix.Timespec // when the layer's file last changed
+	after unix.Timespec // ctime of the layer's file
 }
 
 // Diff is the list of all changes of a set.
@@ -260,9 +260,9 @@ func (w *walk) dir(at string, layers merged, base *os.File, opaque bool) error {
 // errTooMany ends a comparison at the bound of entries.
 var errTooMany = errors.New("more than is looked at")
 
-// unread lists a path that could not be compared. The rest of the set is still
-// compared: a box can take away its owner's right to read a file or directory, and
-// make one that exceeds the bounds.
+// unread lists a path that could not be compared. The rest of the set is still compared: a
+// program in a box can make a file unreadable even for its owner, or create a path that
+// exceeds the bounds.
 func (w *walk) unread(path, name string, layers merged, err error) {
 	c := Change{name: path, Kind: Modified}
 	if e, err := layers.entry(name); err == nil && e != nil && !e.whiteout {
@@ -425,9 +425,9 @@ func (w *walk) link(c *Change) {
 	w.links[key] = c.name
 }
 
-// settledBefore reports whether the base's file is as old as the set, or was
-// made by an earlier Apply of it. Directories change with each of their
-// entries, which are compared one by one.
+// settledBefore reports whether the base's file was last changed before the set was made,
+// or by an earlier Apply of the set. It reports true for directories, which change with
+// each of their entries: the entries are compared one by one.
 func (w *walk) settledBefore(c *Change) bool {
 	if c.was == nil || isDir(c.was) && (c.Kind == Deleted || isDir(c.st)) {
 		return true

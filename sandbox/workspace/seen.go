@@ -81,7 +81,7 @@ func endsLine(f *os.File) bool {
 	return err == nil && last[0] == '\n'
 }
 
-// see adds to the record the paths that both the top and the base have now. It is called
+// see adds the paths that both the top and the base have now to the record. It is called
 // when a box releases the set and at each checkpoint. If a person deletes a file before
 // that, it looks like a file that was never in the base.
 func (h *held) see() {

@@ -42,9 +42,9 @@ func TestBundledEnginesAreComplete(t *testing.T) {
 	}
 }
 
-// TestBundledEnginesSayWhatTheyAre checks that each bundled file contains these keys, even
-// with the default value. The reader has a default for each: an engine without "use" would
-// be off, and then no test asks for its recorded answers.
+// TestBundledEnginesSayWhatTheyAre checks that each bundled file contains the keys about,
+// family, role, use and verified, even if a value is the default. Without this test, an
+// engine without "use" would be off, and no test would ask for its recorded answers.
 func TestBundledEnginesSayWhatTheyAre(t *testing.T) {
 	for _, e := range load(t).All() {
 		text, err := bundled.ReadFile("engines/" + filepath.Base(e.Source))
@@ -59,8 +59,8 @@ func TestBundledEnginesSayWhatTheyAre(t *testing.T) {
 	}
 }
 
-// TestDriftIsMendedByOneLine checks that, when an engine has changed its page, one changed
-// line of its file is enough, while belljar runs.
+// TestDriftIsMendedByOneLine checks that, if the page of an engine has changed, one changed
+// line of the engine's file repairs the engine without a restart of belljar.
 func TestDriftIsMendedByOneLine(t *testing.T) {
 	text, err := bundled.ReadFile("engines/brave.yaml")
 	if err != nil {

@@ -100,9 +100,10 @@ func openDir(in *os.File, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// readFile returns the first most bytes of a regular file in a directory, and its size. A
-// file that was replaced by a pipe, a socket or a device after it was listed is not read
-// and does not block. The buffer is reused if it is large enough.
+// readFile returns the beginning of a regular file in a directory, and the file's size.
+// most is the largest number of bytes that it returns. A file that was replaced by a pipe,
+// a socket or a device after it was listed is not read and does not block. The buffer is
+// reused if it is large enough.
 func readFile(in *os.File, name string, most int, buffer *[]byte) (text string, size int64, err error) {
 	fd, err := openIn(in, name, unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {

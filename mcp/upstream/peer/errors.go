@@ -132,8 +132,9 @@ const mostShown = 200
 // Shown returns a text in the form in which Tail.Lines shows it, without cutting it.
 func Shown(text string) string { return excerpt([]byte(text), len(text)) }
 
-// excerpt returns at most the first most bytes of a server's text, in a form that fits in
-// one line of a terminal. It does not end within a character.
+// excerpt returns the beginning of a server's text, in a form that fits in one line of a
+// terminal. most is the largest number of bytes of the text. The excerpt does not end
+// within a character.
 func excerpt(text []byte, most int) string {
 	cut := len(text) > most
 	if cut {

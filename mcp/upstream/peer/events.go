@@ -85,8 +85,8 @@ func (e *events) next() (event, error) {
 	}
 }
 
-// readBody reads a body to its end. It returns an error if the body is larger than most
-// bytes.
+// readBody reads a body to its end. It returns an error if the size of the body exceeds
+// most, in bytes.
 func readBody(r io.Reader, most int) ([]byte, error) {
 	var b bytes.Buffer
 	if _, err := b.ReadFrom(io.LimitReader(r, int64(most)+1)); err != nil {

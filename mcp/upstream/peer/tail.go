@@ -50,9 +50,9 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Lines returns at most the last most lines, without control characters. A "…" marks
-// where a line was cut, because it is long or its beginning was lost. Empty lines are left
-// out.
+// Lines returns the last lines, without control characters. most is the largest number of
+// lines. A "…" marks where a line was cut, because it is long or its beginning was lost.
+// Empty lines are left out.
 func (t *Tail) Lines(most int) []string {
 	text, lost := t.bytes()
 	return lastLines(text, lost, most)

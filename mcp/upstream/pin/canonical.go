@@ -189,7 +189,8 @@ func (c *canon) object(depth int) error {
 	}
 }
 
-// order sorts the members of an object. They begin at start and are the end of the output.
+// order sorts the members of an object, whose text is c.out[start:]. If two members have
+// the same name, it returns errTwice.
 func (c *canon) order(members []member, start int) error {
 	byName := func(a, b member) int { return compare(c.names[a.name:a.end], c.names[b.name:b.end]) }
 	if !slices.IsSortedFunc(members, byName) {

@@ -42,7 +42,7 @@ type rust struct {
 	*braces
 	scopes  []rustScope
 	pending []rustPending
-	test    bool // an attribute marks the next item as a test
+	test    bool // an attribute marks the next declaration as a test
 	depth   int  // number of functions around the present item
 }
 
@@ -55,7 +55,7 @@ type rustScope struct {
 	nest    int    // nesting level, for Cognitive
 	last    op     // logical operator of the present run of operators
 	back    bool   // for a group: the run of logical operators continues after it
-	pattern bool   // for a match: the reader is before the => of an arm
+	pattern bool   // the reader is in the pattern of a match arm; groups and blocks in the pattern inherit it
 	arm     bool   // it is the body of an arm
 	test    bool
 	shared  bool // it is an implementation of a trait, or a trait that others can name
@@ -205,7 +205,7 @@ func (r *rust) operand(i int) bool {
 	return false
 }
 
-// attribute skips an attribute, and records whether the item after it is a test.
+// attribute skips an attribute, and records whether the declaration after it is a test.
 func (r *rust) attribute(i int) int {
 	open := i + 1
 	if r.op(open) == '!' {
@@ -283,8 +283,8 @@ func (r *rust) parametersEnd(i int) int {
 	return -1
 }
 
-// closure opens the body of a closure whose first bar is item i and whose parameters
-// end before last+1.
+// closure opens the body of a closure whose first bar is item i. last is the bar that ends
+// its parameters, or i+1 if item i is ||; a negative last means that this is not a closure.
 func (r *rust) closure(i, last int) int {
 	if last < 0 {
 		return i + 1

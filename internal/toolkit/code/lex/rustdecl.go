@@ -12,7 +12,7 @@ type rustDecl struct{ *rust }
 
 func (r *rust) decl() rustDecl { return rustDecl{r} }
 
-// item reads a keyword that can begin an item.
+// item reads a keyword that can begin a declaration.
 func (r rustDecl) item(i int, o op) int {
 	switch o {
 	case kwFn:

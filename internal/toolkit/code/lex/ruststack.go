@@ -60,7 +60,7 @@ func (r *rust) first(i int) int {
 	return i
 }
 
-// start reports whether an item can begin after item i.
+// start reports whether a declaration can begin after item i.
 func (r *rust) start(i int) bool {
 	switch r.op(i) {
 	case opNone, ';', '{', '}', ']', ')', kwPub, kwUnsafe, opString, kwExtern:
@@ -95,7 +95,7 @@ func (r *rust) angles(i, n int) int {
 	return i
 }
 
-// enter opens the scope of items whose brace is item i.
+// enter opens the scope of declarations whose brace is item i.
 func (r *rust) enter(kind rustKind, i int, owner string) {
 	s := r.push(kind, r.match(i))
 	s.owner = owner

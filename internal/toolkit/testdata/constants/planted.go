@@ -1,4 +1,5 @@
-// Package constants contains numbers that are not measured, for a test that looks for them.
+// Package constants assigns constants to fields in each possible way. A test checks that
+// each of them is found.
 package constants
 
 type planted struct{ A, B, C, D, E, F int }
