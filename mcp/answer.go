@@ -94,7 +94,8 @@ func (g *guard) answer(r *jsonrpc.Response) {
 // subscriptions/listen request (revision 2026-07-28, "Subscriptions").
 const subscriptionKey = "io.modelcontextprotocol/subscriptionId"
 
-// subscribed replaces the id of a subscription in a notification by the client's own id.
+// subscribed replaces the id of a subscription, in a notification or in the result of
+// subscriptions/listen, by the client's own id.
 func (g *guard) subscribed(text json.RawMessage) json.RawMessage {
 	var id int64
 	var all, meta map[string]json.RawMessage

@@ -175,9 +175,10 @@ func (w *web) parseBatch(r *http.Request, p *posted) (bad *wire.Error) {
 	return bad
 }
 
-// checkRepeats refuses a modern request whose header Mcp-Name differs from its body, and
-// decodes this header in the request. The sdk compares this header with the body of most
-// requests, and the method and the revision of all requests.
+// checkRepeats decodes the header Mcp-Name of a modern request. It refuses a header that
+// cannot be decoded, and one that names another task than the body of a request of tasks/*.
+// The sdk compares this header with the body of most other requests, and the method and the
+// revision of all requests.
 func (w *web) checkRepeats(r *http.Request, p posted) *wire.Error {
 	sent := r.Header.Get(wire.NameHeader)
 	name, ok := wire.DecodeHeader(sent)

@@ -12,7 +12,7 @@ import (
 	"belljar.dev/mcp"
 )
 
-// desk is an office that reports each token that it has authenticated.
+// desk is an office that reports each token that it has checked.
 type desk struct {
 	*office
 	came chan string

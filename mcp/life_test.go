@@ -157,7 +157,7 @@ func testQueue(t *testing.T) {
 	c.close()
 }
 
-// TestRate checks the limits of 1000 requests at the same time and 100 per second (L4, C2).
+// TestRate checks the limits of 1000 requests in one burst and 100 per second (L4, C2).
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ty := newToy(t)

@@ -19,7 +19,7 @@ type Limits struct {
 	Running    int           // requests that run at the same time; 128
 	Queue      int           // requests that wait for their turn; 1024
 	QueueBytes int           // bytes of the requests that wait and of those that run; 8 MiB
-	Burst      int           // requests at the same time before the rate applies; 1000
+	Burst      int           // requests of one burst, before the rate applies; 1000
 	Rate       float64       // requests per second after the burst; 100
 	Depth      int           // nesting of one message; 128
 	Drain      time.Duration // time at the end for running calls to finish; 30 s

@@ -18,8 +18,8 @@ const (
 // meter counts the calls of each tenant against the limits in the rules that apply to them.
 // It is safe for concurrent use.
 //
-// A limit of 30/h allows 30 calls at the same time and then one every two minutes, so at
-// most 60 calls in any hour. The counts are kept in memory: they begin anew when a server
+// A limit of 30/h allows 30 calls in one burst and then one every two minutes, so at most 60
+// calls in any hour. The counts are kept in memory: they begin anew when a server
 // starts.
 type meter struct {
 	now  func() time.Time

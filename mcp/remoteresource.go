@@ -44,8 +44,8 @@ type RemoteResources struct {
 // The bytes of all templates are bounded by listingMost.
 const templateMost = 1000
 
-// AddRemoteResources registers the resources of upstreams. It panics if a field is missing,
-// which is a mistake of this program.
+// AddRemoteResources registers the resources of upstreams. It panics if a field
+// other than Complete is missing, which is a mistake of this program.
 func AddRemoteResources(s *Server, r RemoteResources) {
 	if r.Scheme == "" || r.List == nil || r.Templates == nil || r.Facts == nil || r.Read == nil {
 		panic("mcp: add the resources of upstreams: a field is missing")

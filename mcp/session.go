@@ -160,7 +160,8 @@ func (s *Session) Done() <-chan struct{} { return s.done }
 func (s *Session) Close() { s.end(ErrShutdown) }
 
 // begin notes a call, so that the end of the session cancels it. If begin returns an error,
-// the session has ended; otherwise the caller calls finish when the call has returned.
+// the session has ended, and begin has cancelled the call; otherwise the caller calls finish
+// when the call has returned.
 func (s *Session) begin(id string, cancel context.CancelCauseFunc) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,7 +41,7 @@ const (
 	evReject                   // the initialize request was answered with an error
 	evShutdown                 // the client or the operator ended the conversation
 	evError                    // the connection broke
-	evClose                    // all calls and writers have ended
+	evClose                    // the conversation has been closed
 )
 
 func (e event) String() string {

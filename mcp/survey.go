@@ -6,8 +6,8 @@ import (
 	"belljar.dev/policies"
 )
 
-// Surveyor reports which files the command of a call would use if the command began now. It
-// is called from many goroutines, and runs nothing.
+// Surveyor finds out what the command of a call would meet if it began now: its directory,
+// and the files that it names. It is called from many goroutines, and runs nothing.
 type Surveyor interface {
 	Survey(ctx context.Context, c Call, f policies.Facts) *policies.Scene
 }

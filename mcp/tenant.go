@@ -10,7 +10,7 @@ import (
 // TenantLimits bound the requests of one tenant. Each is above zero.
 type TenantLimits struct {
 	Rate     float64 // requests per second, after Burst
-	Burst    int     // requests at the same time, before Rate counts
+	Burst    int     // requests of one burst, before Rate applies
 	InFlight int     // requests that run at the same time
 	Sessions int     // open sessions over HTTP
 	Streams  int     // open streams over HTTP

@@ -68,8 +68,8 @@ type toy struct {
 	*mcp.Server
 	gate      *gate
 	running   chan string   // gets the call id of each hang that has started
-	cancelled chan error    // gets the cause of each hang that has ended
-	free      chan struct{} // lets hangs return when it is closed
+	cancelled chan error    // gets the cause of each hang that was cancelled
+	free      chan struct{} // each value lets one hang return; closing it lets all return
 	ended     chan string   // gets the id of each session that has ended
 }
 

@@ -113,7 +113,7 @@ func (a *Aside) run() {
 		if err == nil {
 			err = a.to.FlushError()
 		}
-		if err != nil && !errors.Is(err, http.ErrNotSupported) { // an httptest.ResponseRecorder does not support deadlines
+		if err != nil && !errors.Is(err, http.ErrNotSupported) { // a ResponseWriter of a test may not support flushing
 			a.gone()
 			return
 		}

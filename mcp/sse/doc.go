@@ -1,7 +1,7 @@
 // Package sse writes a server's messages on one HTTP response: one JSON text if the
 // answer is the only message, or a stream of events (WHATWG HTML, "Server-sent events").
-// Proxies do not cut such a stream, and a client can resume it after a cut. Package mcp
-// answers requests over HTTP with it.
+// Headers and comments keep proxies from buffering or cutting such a stream, and a client can
+// resume it after a cut. Package mcp answers requests over HTTP with it.
 //
 // The files, each calling those below it:
 //

@@ -46,7 +46,7 @@ var systemPath = []string{"/usr", "/bin", "/sbin", "/lib"}
 
 // Survey returns the scene of a call: the directory in which its command would begin now,
 // and the files that its words name. It is called when a question is asked, and again
-// before an approval is used (mcp.Server.let).
+// before an approval is used.
 func (s *shells) Survey(ctx context.Context, c mcp.Call, f policies.Facts) *policies.Scene {
 	var box *sandbox.Box
 	alive, dir := false, home(c.Grant)
@@ -122,7 +122,7 @@ type looking struct {
 	scene *policies.Scene
 	grant policies.Grant
 	open  func(name string) (*os.File, error)
-	path  []string // directories of PATH; empty if the box has the system's PATH
+	path  []string // directories of PATH, as far as it is known; the PATH of a box is known when it is open
 
 	left  int64             // number of bytes that may still be read
 	names int               // number of files that were looked for

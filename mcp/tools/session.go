@@ -29,7 +29,7 @@ type shells struct {
 // the session plans.
 const planSuffix = "-plan"
 
-// shellsMost is how many boxes a session can have, and additionally while it plans.
+// shellsMost is how many boxes a session can have. While it plans it can have as many more.
 const shellsMost = 4
 
 // of returns the session's shell for a call with grant g: the oldest shell whose box can

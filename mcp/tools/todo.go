@@ -235,7 +235,7 @@ func (t *todos) one(ctx context.Context, o store.Owner, now todo.Todo, before *t
 	if out.Open, out.Done, out.Current, err = t.backends.Todos.Count(ctx, o); err != nil {
 		return nil, err
 	}
-	if before != nil && before.Current && step == 0 { // the todo is not current any more, so the text names the one that is
+	if before != nil && before.Current && step == 0 { // the todo was current, and may no longer be, so the text names the one that is
 		said += currentText(out.Current)
 	}
 	return &mcp.Result{Content: []mcp.Content{{Text: said}}, Structured: out}, nil

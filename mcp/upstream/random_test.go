@@ -57,7 +57,7 @@ func randomAct(r *rand.Rand) act {
 }
 
 // Whatever servers do and callers request: one program runs for one key, nobody gets
-// another tenant's server, states follow each other as allowed, starts keep to their
+// a server that runs for somebody else, states follow each other as allowed, starts keep to their
 // budget, and nothing is left in the end.
 func TestRandomLives(t *testing.T) {
 	cases, r := testenv.Cases(t, 60)

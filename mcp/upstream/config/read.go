@@ -11,7 +11,7 @@ const (
 	MaxFile = 1 << 20 // bytes of a file
 
 	maxDepth     = 32       // most levels of nested values
-	maxBrackets  = 1000     // most brackets that are open at the same place, checked before parsing
+	maxBrackets  = 1000     // most brackets that are open at one point of the file, checked before parsing
 	maxEntries   = 256      // most servers of a file
 	maxKeys      = 512      // most keys of a server, and of each object in it
 	maxArgs      = 1024     // most arguments of a command

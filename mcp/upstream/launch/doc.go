@@ -7,8 +7,8 @@
 // phases:
 //
 //   - Install fetches the packages. It reaches the registries of the plan and nothing else,
-//     keeps what it writes to the caches, and gets no variable of the entry except those that
-//     name registries, because scripts of packages run in this phase.
+//     keeps what it writes to the caches, and gets no variable of the entry except settings of
+//     package managers without a login, because scripts of packages run in this phase.
 //   - Run starts the server. It has the entry's environment and the hosts that the policy
 //     gives it, and does not reach a registry.
 //

@@ -36,7 +36,7 @@ func parseServer(text string) (remote, error) {
 
 // endpoint parses a URL that a document of a server names. It must be https, and not on
 // this machine. Only if the server itself is on this machine may the URL be on it too, and
-// then with plain HTTP. Otherwise a foreign document could send requests and the person's
+// then plain HTTP is allowed. Otherwise a foreign document could send requests and the person's
 // browser to services that trust this machine.
 func (r remote) endpoint(what, text string) (*url.URL, error) {
 	u, err := parse(text)

@@ -123,7 +123,7 @@ func TestLoopEnds(t *testing.T) {
 	})
 }
 
-// The server gets a cancel immediately, with the server's own id of the call, and only
+// The server gets a cancel immediately, with the id under which it got the call, and only
 // while the call is open.
 func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

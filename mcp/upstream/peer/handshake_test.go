@@ -73,7 +73,7 @@ func TestHandshake(t *testing.T) {
 			s.fail(d, -32601, "not this")
 			s.fail(i, -32000, "nor that")
 		}, "nor that", 2 * time.Second},
-		// Some public MCP server answers with the id 0, as in the first transcript of it.
+		// In a widely known transcript of an MCP server, the id is always 0.
 		{"always answers id 0", Config{}, func(s *server) {
 			s.want("server/discover")
 			s.say(`{"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"no"}}`)

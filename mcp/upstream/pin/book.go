@@ -212,7 +212,8 @@ func (b *Book) cache(s Server, c cached) {
 	b.verdicts[s] = c
 }
 
-// bounded makes room in a cache for a key, by deleting any other keys.
+// bounded makes room in a cache for a key, by deleting some other key
+// if the cache is full.
 func bounded[K comparable, V any](m map[K]V, next K) {
 	if _, there := m[next]; there {
 		return

@@ -916,7 +916,7 @@ func TestAllServers(t *testing.T) {
 	}
 }
 
-// String names a definition in one line, with visible hidden characters.
+// String names a definition in one line, and makes hidden characters visible.
 func TestRefIsOneLine(t *testing.T) {
 	for want, r := range map[string]Ref{
 		"tool read":               {Kind: KindTool, Name: "read"},

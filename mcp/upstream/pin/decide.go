@@ -108,7 +108,7 @@ func (b *Book) Decide(ctx context.Context, s Server, d Decision) error {
 }
 
 // decide applies a decision about one definition. It returns the pin that it has added or
-// removed; nil if the same was decided before.
+// removed, or the refusal that it has added; nil if the same was decided before.
 func (r record) decide(server string, ref Ref, trust bool, now time.Time) (*Pin, error) {
 	p := Pin{server, ref.Kind, ref.Name, ref.Digest, now, Decided}
 	at := p.key()

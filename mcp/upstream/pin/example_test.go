@@ -12,7 +12,7 @@ import (
 // A caller calls Judge before it starts a server, and again after it has read the server's
 // lists.
 func Example() {
-	s := store.New("") // an empty directory: a store in memory
+	s := store.New("") // no directory: a store in memory
 	defer s.Close()
 	book := pin.NewBook(store.Config{Store: s})
 	ctx := context.Background()

@@ -168,7 +168,7 @@ func TestScanIsBounded(t *testing.T) {
 	}
 }
 
-// Every match of a phrase contains a word of each group.
+// A text that a phrase matches contains a word of each of the phrase's groups.
 func TestWordsOfPhrases(t *testing.T) {
 	matches := 0
 	for _, text := range append(corpus(t, "testdata/poisoned.jsonl"), corpus(t, "testdata/ordinary.jsonl")...) {
