@@ -363,7 +363,7 @@ func (w *world) file(path, kind, text string, headers ...string) {
 	})
 }
 
-// pageThen serves HTML and then calls a function.
+// pageThen serves HTML. At each request it calls then first.
 func (w *world) pageThen(path, html string, then func()) {
 	w.mux.HandleFunc(path, func(o http.ResponseWriter, _ *http.Request) {
 		then()

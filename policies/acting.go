@@ -18,7 +18,7 @@ type Acting struct {
 	Act  bool
 	Eval Eval
 	Open Open
-	// Sites says where a tab may go after a secret was typed in it.
+	// Sites says where a tab may go while it has a document in which a secret was typed.
 	Sites   Sites
 	Limits  ActLimits
 	Secrets []FieldSecret // secrets that may be typed, and the fields for them

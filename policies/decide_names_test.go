@@ -18,7 +18,7 @@ func renamed() policies.Facts {
 
 // A rule that refuses or asks applies to a tool under any of its names. A rule that allows
 // applies only under the tool's own name, because an upstream chooses the other names. A
-// question about such another name does not open what is denied by default.
+// rule that asks about another name does not turn a denial by default into a question.
 func TestRulesAndNamesOfTools(t *testing.T) {
 	const star = `{id: all, match: {tool: "*"}, decision: allow}`
 	for _, tt := range []struct {

@@ -122,8 +122,9 @@ func (d *profileDecoder) fieldSecret(n *yaml.Node) FieldSecret {
 	return s
 }
 
-// origin reads a scheme, a host and a port. Without TLS the host must be on this machine: a
-// value that is typed into another host's page could be read on its way.
+// origin reads a scheme, a host and a port. Without TLS the host must be one for which
+// onThisMachine is true: a value that is typed into another host's page could be read on
+// its way.
 func (d *profileDecoder) origin(n *yaml.Node, s string) string {
 	u, err := ParseURL(s)
 	const hint = `write the scheme and the host, and a port if it is not the scheme's own: "https://shop.example"`

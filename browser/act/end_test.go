@@ -322,8 +322,8 @@ func TestDownloadLinks(t *testing.T) {
 	}
 }
 
-// TestDialogsEverywhere checks that a dialog of any kind and of any origin is reported,
-// blocks only its tab, and can be answered (BR16, BR-A14).
+// TestDialogsEverywhere checks that a dialog of any kind, whatever in the page opens it, is
+// reported, blocks only its tab, and can be answered (BR16, BR-A14).
 func TestDialogsEverywhere(t *testing.T) {
 	s := open(t)
 	kinds := map[string]string{"alert": `alert("words")`, "confirm": `confirm("words")`, "prompt": `prompt("words", "x")`}

@@ -36,7 +36,7 @@ const (
 	KindLoop                    // redirects without an end
 	KindTimeout                 // the time was up before any part of the page came
 	KindProtocol                // the answer is not valid HTTP, or is not packed as it says
-	KindType                    // the answer is neither text nor an image
+	KindType                    // the answer has a type that is not read, or is an image that is too large
 	KindPacked                  // the answer has an encoding that was not asked for, which a browser may read
 )
 

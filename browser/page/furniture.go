@@ -63,8 +63,8 @@ func dropFurniture(doc *html.Node, mass int) {
 	})
 }
 
-// isNote reports whether an aside is a note on the text around it: it contains text without
-// links, and does not only repeat what the text says.
+// isNote reports whether an aside is a note on the text around it: less than half of it is
+// links, and it does not only repeat what the text says.
 func isNote(n *html.Node) bool {
 	text := within(n, nil, "article", "main")
 	if text == nil || !isSmall(n) || looksBeside(n) || isFurniture(n) || first(n, func(c *html.Node) bool { return is(c, "img") || isHeading(c) }) != nil {

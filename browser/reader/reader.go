@@ -4,13 +4,16 @@
 //
 // The way of a [Reader.Read]:
 //
-// 1. If the tenant has read the page shortly before, the same result is used again, so that
-// its parts fit together. 2. The page is fetched (browser/fetch) in any case: that shows
-// what it is, and where it is. 3. HTML is converted (browser/page). If the page is empty
-// without its scripts, or the call asks for something that only a browser can do, and the
-// policy allows it, a Chrome loads the page (package browser), and the result is converted
-// instead. 4. If no Chrome can do that, the result is the page as it was fetched, and says
-// so.
+//  1. If the tenant has read the page shortly before, the same result is used
+//     again, so that its parts fit together.
+//  2. The page is fetched (browser/fetch) in any case: that shows what it is,
+//     and where it is.
+//  3. HTML is converted (browser/page). If the page is empty without its
+//     scripts, or the call asks for something that only a browser can do, and
+//     the policy allows it, a Chrome loads the page (package browser), and the
+//     result is converted instead.
+//  4. If no Chrome can do that, the result is the page as it was fetched, and
+//     says so.
 package reader
 
 import (

@@ -30,7 +30,7 @@ func guard(text string) *Error {
 		return &Error{Kind: TooLong, Offset: MaxText, Why: "it is longer than 64 KiB"}
 	}
 	// bash drops NUL bytes, and takes a carriage return for a letter, which the parser
-	// takes for a blank. It uses the other two characters as marks in its own text.
+	// takes for a blank. bash uses the other two characters as marks in its own text.
 	if i := strings.IndexAny(text, "\x00\r\x01\x7f"); i >= 0 {
 		why := "it contains a control character that shells read in different ways"
 		switch text[i] {
