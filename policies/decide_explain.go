@@ -17,7 +17,7 @@ type Part struct {
 	Verdict Verdict
 	Rule    string // as in Decision.Rule
 	Source  Source
-	Below   []Said  // what the layers below the policy say, of those that object
+	Below   []Said  // what the layers below the policy say, of those that have a rule about the part or object
 	Matches []Match // rules that speak about the part, and those that would if their condition held
 }
 

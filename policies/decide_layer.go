@@ -37,7 +37,7 @@ func (l *Layer) narrow(d Decision, f Facts, pieces []piece) Decision {
 }
 
 // sayBelow returns what the layers below the policy say about one part of a call. Layers
-// that do not object are left out.
+// that have no rule about it and do not object are left out.
 func sayBelow(layers []*Layer, c inquiry, pc *piece) []Said {
 	var all []Said
 	c.seen = nil // the caller wants the matches of the policy, not those of the layers

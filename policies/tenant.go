@@ -16,7 +16,7 @@ const LocalTenant = "local"
 // The limits of a tenant for which the policy states none.
 const (
 	DefaultTenantRate     = 100.0 // calls in a second
-	DefaultTenantBurst    = 1000  // calls at the same time before the rate counts
+	DefaultTenantBurst    = 1000  // calls in quick succession before the rate counts
 	DefaultTenantInFlight = 128   // calls that run at the same time
 	DefaultTenantSessions = 64    // sessions over HTTP
 	DefaultTenantStreams  = 128   // open streams over HTTP
@@ -43,7 +43,7 @@ type Tenant struct {
 	// the directory of their places.
 	Places   map[string]string
 	Rate     float64 // calls in a second, after Burst
-	Burst    int     // calls at the same time before the rate counts
+	Burst    int     // calls in quick succession before the rate counts
 	InFlight int     // calls that run at the same time
 	Sessions int     // sessions over HTTP at the same time
 	Streams  int     // streams over HTTP that are open at the same time

@@ -89,7 +89,7 @@ func (r *reader) inParam(p *syntax.ParamExp) {
 	if (op == syntax.AssignUnset || op == syntax.AssignUnsetOrNull) && p.Param != nil {
 		name := p.Param.Value
 		if p.Excl {
-			name = "" // the variable is the one whose name is in p.Param
+			name = "" // the value of p.Param is the name of the variable
 		}
 		r.setsAt(name, r.word(p.Exp.Word), from, to, line)
 	}

@@ -11,7 +11,8 @@
 //     run and after each, and what appeared there is removed again. There is
 //     never a placeholder.
 //
-// A git repository that a command makes is accepted if it is harmless.
+// A git repository that a command makes is accepted, as far as it is harmless: the
+// other parts of it are removed.
 // docs/protected-paths.md says what is protected, why, and where this ends.
 //
 // The order of calls: [Open] before the first box; [Protector.Pins] for each box that

@@ -118,7 +118,7 @@ func retrace(trail [][]int32, x, y int) []edit {
 		if down {
 			px, op = at(k+1), '+'
 		}
-		// The path reached (px, px-k) before this edit, and followed equal lines after it.
+		// This edit led the path to (px, px-k), from where it followed equal lines.
 		back = append(back, edit{' ', x - px}, edit{op, 1})
 		x, y = px, px-k
 		if down {
