@@ -218,7 +218,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// Revoked and expired tokens make room for others, and valid ones do not.
+// Revoked tokens make room for others, and valid ones do not.
 func TestBookIsBounded(t *testing.T) {
 	c := newClock()
 	b := openBook(t, t.TempDir(), c.Now)

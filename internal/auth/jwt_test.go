@@ -231,8 +231,8 @@ func TestNothingIsFetchedForBadTokens(t *testing.T) {
 	}
 }
 
-// Two names of a server are equal if they differ only in the case of ASCII letters, and in
-// what canonical removes.
+// Two names of a server are equal only if they differ in nothing but the case of the ASCII
+// letters of scheme and host, and in what canonical removes.
 func TestCanonicalNames(t *testing.T) {
 	const kirk = "https://kirk.example/mcp"
 	for name, want := range map[string]bool{

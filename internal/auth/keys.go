@@ -68,7 +68,7 @@ type keySet struct {
 	flight  chan struct{}        // guarded by mu: closed when the running fetch ends; nil if no fetch runs
 	found   string               // address from the metadata; used only by the running fetch
 	waiting int                  // guarded by mu: number of requests that wait for a fetch
-	unknown map[string]time.Time // guarded by mu: when each unknown key was last looked for
+	unknown map[string]time.Time // guarded by mu: when the issuer was last found to lack a key, by kid
 	failed  error                // guarded by mu: error of the last fetch
 	since   time.Time            // guarded by mu: when fetches began to fail
 	version int                  // guarded by mu: number of successful fetches

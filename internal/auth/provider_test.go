@@ -243,8 +243,8 @@ func TestProviderIsBounded(t *testing.T) {
 	}
 }
 
-// metadataText returns an answer with metadata of a provider. An argument that is a path is
-// completed with the provider's own URL.
+// metadataText returns an answer with metadata of a provider. An argument that is empty or
+// a path is completed with the provider's own URL.
 func metadataText(issuer, begin, token string) func(http.ResponseWriter, *http.Request, *authtest.Provider) {
 	return func(w http.ResponseWriter, _ *http.Request, far *authtest.Provider) {
 		all := []string{issuer, begin, token}

@@ -8,7 +8,7 @@ type Reason string
 // Reasons for not accepting a token.
 const (
 	Malformed Reason = "malformed" // the token does not have the form of its kind
-	Unknown   Reason = "unknown"   // no caller has the token
+	Unknown   Reason = "unknown"   // no such token is known
 	Expired   Reason = "expired"
 	Revoked   Reason = "revoked"
 	NoTenant  Reason = "tenant"    // no tenant belongs to the token, or the policy does not name the tenant
