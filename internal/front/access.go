@@ -34,7 +34,7 @@ type entry struct {
 	Limit     string `json:"limit,omitempty"` // limit that the request exceeded
 	Status    int    `json:"status"`
 	Bytes     int64  `json:"bytes"`          // size of the body of the answer
-	MS        int64  `json:"ms"`             // time until the answer or the stream had ended
+	MS        int64  `json:"ms"`             // milliseconds until the answer or the stream had ended
 	Lost      int64  `json:"lost,omitempty"` // number of lines before this one that were lost
 }
 

@@ -411,7 +411,7 @@ func (f *Front) notFound(w http.ResponseWriter, r *http.Request) {
 }
 
 // fromProxy reports whether the sender of a request is allowed. If TLS ends at a proxy,
-// only the proxy may send tokens to this server in clear text.
+// only the proxy, or a process on this machine, may send tokens to this server in clear text.
 func (f *Front) fromProxy(r *http.Request) bool {
 	if len(f.proxies) == 0 || r.TLS != nil {
 		return true
