@@ -142,7 +142,7 @@ func TestNothingIsLeftToChance(t *testing.T) {
 			t.Errorf("%s: got %d, %q, want a refusal", name, code, out.String())
 		}
 	}
-	// The control: words, addresses and scripts whose arguments name no place that a box
+	// The control: words, addresses and scripts in arguments that name no place that a box
 	// can write.
 	var out bytes.Buffer
 	p := sh(t, "echo ran", &out)
