@@ -47,7 +47,7 @@ func logIn(r *request) (any, error) {
 		c.views.Server.Noted(Login{Event: "refused", Reason: "a wrong code or token"})
 		return nil, &Error{http.StatusUnauthorized, err}
 	}
-	// The new token may have replaced an older one of the same person.
+	// The new token may have ended an older one, also that of another person.
 	c.upstreamLogins.dropEnded(context.WithoutCancel(r.context()), c.access.valid)
 	c.look()
 	c.views.Server.Noted(Login{Event: "console", Person: who.Name, Role: who.Role})

@@ -8,7 +8,7 @@ import (
 
 // Part serves the data of a server without a page, for the consoles at the fronts of its
 // fleet. It has the routes of a console except those for logins. Each route requires the
-// same role.
+// same role as in a console.
 type Part struct {
 	console *Console
 	mux     http.ServeMux

@@ -56,7 +56,7 @@ func (c *Console) place(cfg *Config) (public string, err error) {
 		}
 	}
 	if cfg.Inherited.Console() {
-		return public, nil // the process that opened the socket has checked the same rules
+		return public, nil // front.Open checks the address of an inherited socket
 	}
 	local, err := front.IsLoopback(cfg.Addr)
 	if err != nil {

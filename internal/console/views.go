@@ -68,8 +68,8 @@ type Views struct {
 	Fleet Fleet
 	// AuditDir is the directory of the audit log; empty if no log is kept.
 	AuditDir string
-	// SetsDir is the directory of the changes that boxes make outside of their workspaces
-	// (overlay mode); empty without a state directory.
+	// SetsDir is the directory of the changes of boxes in overlay mode, which are kept apart
+	// from the workspaces; empty without a state directory.
 	SetsDir string
 
 	scope Scope // tenants whose things the views show
