@@ -53,7 +53,7 @@ type Approval struct {
 	Place     string `json:"place"`     // path of the workspace
 	Tool      string `json:"tool"`
 	CallID    string `json:"call_id"` // ID of the first call that asked
-	Digest    string `json:"digest"`  // digest of everything that the answer is bound to
+	Digest    string `json:"digest"`  // digest of the arguments and what they are bound to
 	Asker
 	Shown Shown `json:"shown"`
 

@@ -85,8 +85,8 @@ func answered(ctx context.Context, w *work, r Request, digest, canon string) (Ap
 	}{
 		{"digest = ? AND policy = ? AND state = 'approved' AND scope = 'once'", []any{digest, hash}},
 		{"canon = ? AND canon <> '' AND policy = ? AND state = 'approved' AND (scope = 'hours' OR scope = 'session' AND session = ?)", []any{canon, hash, r.Facts.Session}},
-		// A no is good for the time that the question had: it would only tire people if an
-		// agent that repeats its call were put to them again immediately.
+		// A no is good for the time that the question had: it would only tire people to be
+		// asked again immediately when an agent repeats its call.
 		{"digest = ? AND policy = ? AND state IN ('declined', 'revoked') AND expires > ? ORDER BY answered DESC", []any{digest, hash, w.Now.UnixMilli()}},
 		{"digest = ? AND policy = ? AND state = 'pending'", []any{digest, hash}},
 	} {
