@@ -8,8 +8,8 @@ import (
 	"belljar.dev/internal/fleet"
 )
 
-// openPart makes the part of a worker that the consoles at its fronts show. run serves the
-// part; it does nothing if the configuration has no such part.
+// openPart makes the part of a worker that the consoles at its fronts show. run does the
+// background work of the part; it does nothing if the configuration has no such part.
 func openPart(ctx context.Context, s *Server, c *controller) (run func(), err error) {
 	if !s.cfg.linked() || !s.cfg.Service.Link.Console {
 		return func() {}, nil

@@ -23,7 +23,7 @@ type consoleProvider struct {
 	roots  *x509.CertPool // certificate authorities for the provider; nil for those of the system
 
 	mu     sync.Mutex
-	at     *auth.Provider      // guarded by mu; nil before the first provider
+	at     *auth.Provider      // guarded by mu; nil before the first provider, and after Close
 	of     auth.ProviderConfig // guarded by mu: configuration of at
 	closed bool                // guarded by mu
 }

@@ -106,7 +106,8 @@ func (r *reloader) reloadUpstreams() {
 }
 
 // files returns the files of the policy in force and of a faulty policy that was tried, and
-// the files of its tenants' tokens.
+// the files of its tenants' tokens. For the built-in policy, it returns the file that would
+// replace it.
 func (r *reloader) files() []string {
 	switch {
 	case r.file == "":

@@ -229,7 +229,7 @@ func forwarded(m fleet.Message) mcp.Forwarded {
 // Answers reports whether an event is the answer to a message.
 func (messages) Answers(event []byte, m fleet.Message) bool { return forwarded(m).AnsweredBy(event) }
 
-// workerLost is the answer to a call whose worker is gone while the call ran.
+// workerLost is the answer to a call whose worker was lost while the call ran.
 const workerLost = "The machine that ran this call is gone, and what it had done is not known (ran: unknown). Look before you run it again: for example list the files that it was to change. The files of the workspace are kept; running processes and background tasks of this place are gone. When the machine is back, ListBgTasks shows what became of tasks."
 
 // Lost returns the answer to a message whose worker is gone.
