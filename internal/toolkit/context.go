@@ -30,7 +30,7 @@ type ContextResult struct {
 	Hotspots        []Hotspot        `json:"hotspots" jsonschema:"complex files that change often, the highest score first"`
 	Recommendations []Recommendation `json:"recommendations" jsonschema:"what to do first"`
 
-	characters int    // size of the text, in characters
+	characters int    // largest size of the text, in characters
 	quiet      string // why no file changes often; empty if one does
 	draw       func(tokens int) (text string, leftOut int)
 }

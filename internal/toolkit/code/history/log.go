@@ -12,7 +12,7 @@ import (
 // Limits of one history.
 const (
 	maxCommits = 100_000
-	maxChanges = 2_000_000 // changes of one file by one commit
+	maxChanges = 2_000_000 // number of changes in all; each is of one file by one commit
 	maxBytes   = 1 << 30   // length of the output of git log
 )
 
