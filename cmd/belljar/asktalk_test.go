@@ -114,8 +114,8 @@ func (k *chat) plain() string {
 	return spoken.ReplaceAllString(text, "N $1")
 }
 
-// askGaps matches the columns of a list, whose width depends on names, and askLong is a
-// text that is too long.
+// askGaps matches the columns of a list, whose width depends on names, and askLong
+// matches a text that is too long.
 var (
 	askGaps = regexp.MustCompile(`(\S) {3,}`)
 	askLong = regexp.MustCompile(`x{100,}`)

@@ -18,8 +18,8 @@ import (
 )
 
 // mix contains calls of all the tools, each of which does real work: pages and search
-// results come from stand-ins at PLACE. Each search has another query, by the number %d,
-// and so do pages, of which there are 20: one host must not get more requests in this time.
+// results come from stand-ins at PLACE. Each search has another query, by the number %d.
+// ReadDocs reads 20 different pages: one host must not get more requests in this time.
 // TASK is the background task that was started last.
 var mix = []string{
 	`"Bash","arguments":{"command":"true"}`,

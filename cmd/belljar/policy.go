@@ -123,7 +123,7 @@ makes no sense.`,
 	return c
 }
 
-// showParts prints the parts of a decision.
+// showParts prints the parts of a decision, and the decision.
 func showParts(w io.Writer, d policies.Decision, parts []policies.Part) {
 	for i, part := range parts {
 		fmt.Fprintf(w, "part %d: %s\n", i+1, part.Text)

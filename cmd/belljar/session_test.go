@@ -235,7 +235,7 @@ func TestCompletionOfWhatRuns(t *testing.T) {
 }
 
 // recorded ends the server, so that all records are written, and checks that the audit log
-// has want records of an event that name the person in by.
+// has want records of an event that name by as what caused it.
 func (o *operated) recorded(event string, want int, by string) {
 	o.t.Helper()
 	o.end()
