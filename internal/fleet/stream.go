@@ -93,9 +93,9 @@ func (s *stream) ended(w io.Writer, flush func() error, err error) bool {
 	return err == nil && flush() == nil
 }
 
-// hijack takes over the connection of a client with a stream that lasts from net/http.
-// While a handler runs, net/http keeps three buffers (10 KiB together), the request with
-// its headers, and the stack of all handlers above. The error is [http.ErrNotSupported] if
+// hijack takes over from net/http the connection of a client whose stream lasts. While a
+// handler runs, net/http keeps three buffers (10 KiB together), the request with its
+// headers, and the stack of all handlers above. The error is [http.ErrNotSupported] if
 // net/http must keep the connection. After any other error nothing can be sent on it.
 func (s *stream) hijack(w http.ResponseWriter, r *http.Request) (net.Conn, error) {
 	bodiless := s.code != http.StatusOK || r.Method == http.MethodHead // or the answer may have no body
