@@ -167,7 +167,7 @@ func (l *accessLog) reopen() {
 	l.out = file
 }
 
-// close closes the file of a log whose run has ended, or the file that reopen has replaced.
+// close closes the file of a log that does not run, or the file that reopen replaces.
 func (l *accessLog) close() {
 	if file, ours := l.out.(io.Closer); ours && l.name != "" {
 		file.Close()
