@@ -225,8 +225,8 @@ func TestAccessLogIsBroken(t *testing.T) {
 	}
 }
 
-// The file is opened again after it was renamed. A file that belongs to another user is not
-// opened.
+// The file is opened again after it was renamed. Other users cannot read it, and a symbolic
+// link is not followed.
 func TestAccessLogRotates(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "access")
