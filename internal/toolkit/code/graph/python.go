@@ -34,8 +34,8 @@ func (x *resolver) pythonImport(file string, im code.Import) (all []target) {
 }
 
 // pythonRoots returns the directories in which a file's imports are searched, the nearest
-// first. The directory of a package is not among them, because a package is imported by its
-// name.
+// first. For an import without dots, the directory of a package is not among them, because
+// a package is imported by its name.
 func (x *resolver) pythonRoots(file string, dots int) (roots []string) {
 	dir := dirOf(file)
 	if dots > 0 {

@@ -107,7 +107,8 @@ func TestPlainKeywords(t *testing.T) {
 	}
 }
 
-// Nested comments without an end, and long series of marks, are read in linear time.
+// The work for nested comments without an end, and for long series of marks, grows in
+// proportion to their length. It is measured in allocated bytes.
 func TestPlainIsLinear(t *testing.T) {
 	for _, l := range []code.Language{"ocaml", "haskell", "ruby", "perl", "lua", "powershell", "ada", "clojure"} {
 		for _, unit := range []string{"(*", "{-", "-}", "=begin\n", "\n=pod", "--[[", "@\"", "'", "'\\", "a'", "\\\"", "<#"} {
