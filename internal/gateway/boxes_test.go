@@ -261,7 +261,7 @@ func TestUpstreamBoxIsClosed(t *testing.T) {
 func TestUpstreamInABoxFails(t *testing.T) {
 	w := boxedUpstreams(t, "x: {}")
 	for name, want := range map[string][]string{
-		"dying":   {"it exited with status 3", "I give up", "it failed, and is started again"},
+		"dying":   {"it exited with status 3", "I give up", "it failed, and will be started again"},
 		"silent":  {"the handshake took longer than 1s", "I never answer"},
 		"nothing": {"no-such-program"},
 	} {

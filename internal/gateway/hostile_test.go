@@ -162,11 +162,11 @@ func TestWhatASilentServerDid(t *testing.T) {
 		"q":      {Rules: upstreams.On("tools/call", upstreams.Notify("notifications/message", `{"level":"info","data":"x"}`))},
 	})
 	const advice = "What it had done until then stays done. Retry with less work, or go on without the tool"
-	if text, failed := g.call("mcp_s_echo", `{}`); !failed || text != "the server s did not answer within 1s, and was told to stop: its process runs, and it sent nothing that could be used meanwhile. "+advice+".\nThe last line that it wrote to stderr:\n  waiting for ^[[1ma lock. Go on" {
+	if text, failed := g.call("mcp_s_echo", `{}`); !failed || text != "the server s did not answer within 1s, and was told to stop: its process runs, and meanwhile it sent nothing that could be used. "+advice+".\nThe last line that it wrote to stderr:\n  waiting for ^[[1ma lock. Go on" {
 		t.Errorf("got %q", text)
 	}
-	g.wants("mcp_q_echo", `{}`, true, "its process runs, and it sent one other message meanwhile. "+advice+".\nIt has written no line to stderr")
-	if text, _ := g.call("mcp_shared_echo", `{}`); !strings.Contains(text, "nothing that could be used meanwhile. "+advice) || strings.Contains(text, "somebody else") || strings.Contains(text, "stderr") {
+	g.wants("mcp_q_echo", `{}`, true, "its process runs, and meanwhile it sent one other message. "+advice+".\nIt has written no line to stderr")
+	if text, _ := g.call("mcp_shared_echo", `{}`); !strings.Contains(text, "meanwhile it sent nothing that could be used. "+advice) || strings.Contains(text, "somebody else") || strings.Contains(text, "stderr") {
 		t.Errorf("of a shared server it says %q", text)
 	}
 }

@@ -131,7 +131,7 @@ func TestServersAskModelsInAResult(t *testing.T) {
 // and its call continues.
 func TestQuestionsForModelsThatAreRefused(t *testing.T) {
 	for name, of := range map[string]struct{ keys, params, want string }{
-		"the policy":  {"", sampled, "did not offer sampling"},
+		"the policy":  {"", sampled, "does not have the capability sampling"},
 		"tools":       {"servers: {s: {sampling: true}}", strings.Replace(sampled, "{", `{"tools":[{"name":"x","inputSchema":{"type":"object"}}],`, 1), "tools of a server are not given to a model"},
 		"messages":    {"servers: {s: {sampling: true}}", `{"messages":[` + strings.Repeat(`{"role":"user","content":{"type":"text","text":"x"}},`, 64) + `{"role":"user","content":{"type":"text","text":"x"}}],"maxTokens":1}`, "64 are passed on"},
 		"what is odd": {"servers: {s: {sampling: true}}", `{"messages":[{"role":"user","content":{"type":"nothing"}}],"maxTokens":1}`, "sampling/createMessage"},
@@ -195,7 +195,7 @@ func TestServersAskForRoots(t *testing.T) {
 		t.Fatal(err)
 	}
 	for keys, want := range map[string]string{
-		"":                            "did not offer roots",
+		"":                            "does not have the capability roots",
 		"servers: {s: {roots: true}}": `{"roots":[{"uri":"file:///opt/test","name":"/opt/test"}]}`,
 		"servers: {s: {roots: true, profile: {fs: {workspace: ro, read: [\"READ:/opt/test\"]}}}}": `{"uri":"file:///workspace","name":"/workspace"}`,
 	} {

@@ -307,7 +307,7 @@ func (i *instance[C]) enter(ctx context.Context, call *running) (conn C, changed
 			state = i.settle(ctx, nil)
 			continue
 		case len(i.calls) >= maxCalls:
-			err = fmt.Errorf("%d calls of the server %s run already. Nothing was called. Retry when one of them has ended", maxCalls, Line(i.spec.Server.Name))
+			err = fmt.Errorf("%d calls of the server %s are already running. Nothing was called. Retry when one of them has ended", maxCalls, Line(i.spec.Server.Name))
 		default:
 			i.calls[call], i.used = struct{}{}, time.Now()
 			conn, changed = i.conn, i.changed

@@ -18,7 +18,7 @@ import (
 // Errors of a Pool.
 var (
 	// ErrClosed is returned to callers after Close.
-	ErrClosed = errors.New("other people's servers are not available any more: belljar is ending")
+	ErrClosed = errors.New("other people's servers are no longer available: belljar is shutting down")
 	// ErrUnknown is wrapped by the error for a server that is not in the configuration.
 	ErrUnknown = errors.New("the server is not in the configuration")
 )
@@ -26,7 +26,7 @@ var (
 // The reasons why an instance ends.
 var (
 	errRemoved  = errors.New("the server was removed from the configuration")
-	errReplaced = errors.New("the entry of the server, or what the policy says of it, was changed")
+	errReplaced = errors.New("the entry of the server, or the policy for it, was changed")
 	errRestart  = errors.New("a person restarted the server")
 	errStopped  = errors.New("a person stopped the server")
 	errSession  = errors.New("the session has ended")
@@ -207,7 +207,7 @@ func (p *Pool[C]) Status() []Status {
 		delete(idle, i.spec.Server.Name)
 	}
 	for name := range idle {
-		all = append(all, Status{Key: Key{Server: name}, State: Off, Reason: "nothing has needed it"})
+		all = append(all, Status{Key: Key{Server: name}, State: Off, Reason: "nothing has used it yet"})
 	}
 	order.By(all, func(a, b *Status) int { return a.Key.compare(b.Key) })
 	return all
@@ -306,7 +306,7 @@ func (p *Pool[C]) demand(ctx context.Context, who Caller, server string, may fun
 		return nil, err
 	}
 	if last == nil && !p.room(who.Tenant) {
-		return nil, fmt.Errorf("start the server %s: %d servers run for tenant %s already. Nothing was called. Retry when one of them is idle", Line(server), p.cfg.Most, who.Tenant)
+		return nil, fmt.Errorf("start the server %s: %d servers are already running for tenant %s. Nothing was called. Retry when one of them is idle", Line(server), p.cfg.Most, who.Tenant)
 	}
 	i := newInstance(Spec{Key: key, Server: s, Grant: grant}, &p.cfg, m, before)
 	// The instance outlives the call that starts it.

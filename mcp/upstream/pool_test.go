@@ -622,7 +622,7 @@ func TestRoom(t *testing.T) {
 				t.Errorf("session %s: %v", session, err)
 			}
 		}
-		if err := do("t", "4"); err == nil || !strings.Contains(err.Error(), "3 servers run for tenant t already") {
+		if err := do("t", "4"); err == nil || !strings.Contains(err.Error(), "3 servers are already running for tenant t") {
 			t.Errorf("the fourth: %v", err)
 		}
 		if err := do("u", "1"); err != nil {
@@ -771,7 +771,7 @@ func TestClose(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			err := pool.Do(t.Context(), grant(t, "t"), ann, "works", func(ctx context.Context, c *conn) error { return c.call(ctx, time.Hour) })
-			if err == nil || !strings.Contains(err.Error(), "belljar is ending") {
+			if err == nil || !strings.Contains(err.Error(), "belljar is shutting down") {
 				t.Errorf("a call that runs: %v", err)
 			}
 		})

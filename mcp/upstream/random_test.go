@@ -143,7 +143,7 @@ func randomLife(t *testing.T, r *rand.Rand, asked bool) {
 					return c.call(ctx, long)
 				})
 				var u *upstream.Unavailable
-				if err != nil && !errors.As(err, &u) && !errors.Is(err, upstream.ErrClosed) && !errors.Is(err, upstream.ErrUnknown) && !strings.Contains(err.Error(), "servers run for tenant") && !errors.Is(err, context.DeadlineExceeded) {
+				if err != nil && !errors.As(err, &u) && !errors.Is(err, upstream.ErrClosed) && !errors.Is(err, upstream.ErrUnknown) && !strings.Contains(err.Error(), "servers are already running for tenant") && !errors.Is(err, context.DeadlineExceeded) {
 					w.fault("a call failed with %v", err)
 				}
 				if errors.As(err, &u) && ctx.Err() == nil && (u.State == upstream.Ready || u.State == upstream.Draining) {

@@ -107,7 +107,7 @@ var (
 	ErrHeld = errors.New("a person has to decide about it")
 	// ErrLasting is wrapped by an error that another start will hardly fix, for example a
 	// package that does not exist. Such a server is started twice more, and then not again.
-	ErrLasting = errors.New("another start does not help")
+	ErrLasting = errors.New("another start would fail in the same way")
 	// ErrLogin is ErrLasting for a server at which a person must log in first.
-	ErrLogin = fmt.Errorf("%w before a person has logged in", ErrLasting)
+	ErrLogin = fmt.Errorf("%w until a person has logged in", ErrLasting)
 )

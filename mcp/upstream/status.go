@@ -60,7 +60,7 @@ func (u *Unavailable) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The server %s cannot be used now: %s.", Line(u.Server), u.is())
 	if u.Ran {
-		b.WriteString(" The call had reached it, and may have had an effect.")
+		b.WriteString(" The call had reached the server, and may have had an effect.")
 	} else {
 		b.WriteString(" Nothing was called.")
 	}
@@ -68,9 +68,9 @@ func (u *Unavailable) Error() string {
 		fmt.Fprintf(&b, "\nWhy: %s", printable.Line(u.Reason, maxReason))
 	}
 	if u.StderrLeftOut {
-		fmt.Fprintf(&b, "\nIts lines of stderr are left out, because other users share this server. The person you work for sees them with: belljar upstream logs %s", printable.Operand(u.Server))
+		fmt.Fprintf(&b, "\nThe server's lines on stderr are left out, because other users share this server. The person you work for sees them with: belljar upstream logs %s", printable.Operand(u.Server))
 	} else if len(u.Stderr) > 0 {
-		b.WriteString("\nThe last lines that it wrote to stderr:")
+		b.WriteString("\nThe last lines that the server wrote to stderr:")
 		for _, s := range u.Stderr {
 			fmt.Fprintf(&b, "\n  %s", Line(s))
 		}
@@ -87,13 +87,13 @@ func (u *Unavailable) is() string {
 	case Starting:
 		step := ""
 		if u.Step != "" {
-			step = ", at " + u.Step
+			step = ", step: " + u.Step
 		}
 		return fmt.Sprintf("it is starting: attempt %d of %d%s", u.Attempt, maxStarts, step)
 	case Waiting:
-		return fmt.Sprintf("it failed, and is started again in %v (attempt %d of %d)", u.In, u.Attempt+1, maxStarts)
+		return fmt.Sprintf("it failed, and will be started again in %v (attempt %d of %d)", u.In, u.Attempt+1, maxStarts)
 	case Failed:
-		return fmt.Sprintf("it failed after %d starts in a row, and is not started again by itself", u.Attempt)
+		return fmt.Sprintf("it failed after %d starts in a row, and will not be started again automatically", u.Attempt)
 	case Draining:
 		return "it is being stopped"
 	case Ready, Off:
@@ -105,14 +105,14 @@ func (u *Unavailable) is() string {
 func (u *Unavailable) advice() string {
 	switch u.State {
 	case Held:
-		return "Tell the person you work for; belljar upstream list shows what waits. Go on without its tools."
+		return "Tell the person you work for; belljar upstream list shows what waits for a decision. Continue without its tools."
 	case Failed:
-		return fmt.Sprintf("Tell the person you work for: belljar upstream restart %s starts it again. Go on without its tools.", printable.Operand(u.Server))
+		return fmt.Sprintf("Tell the person you work for: belljar upstream restart %s starts it again. Continue without its tools.", printable.Operand(u.Server))
 	case Waiting:
-		return "Retry after that time, or go on without its tools."
+		return "Retry after that time, or continue without its tools."
 	case Starting, Ready, Draining, Off:
 	}
-	return "Retry, or go on without its tools."
+	return "Retry, or continue without its tools."
 }
 
 // Line returns a foreign text in the form for messages: one line, cut, and without effects

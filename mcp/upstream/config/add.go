@@ -23,7 +23,7 @@ func Add(data []byte, drafts ...Draft) ([]byte, error) {
 	}
 	v, err := hujson.Parse(data)
 	if err != nil {
-		return nil, errors.New("it is not JSON, and only such files are written: name another one")
+		return nil, errors.New("the file is not JSON, and belljar writes only JSON files: name another file")
 	}
 	key := ""
 	for _, k := range addKeys {
@@ -35,7 +35,7 @@ func Add(data []byte, drafts ...Draft) ([]byte, error) {
 		}
 	}
 	if key == "" {
-		return nil, errors.New(`it has no object "mcpServers" to which an entry could be added: name another one`)
+		return nil, errors.New(`the file has no object "mcpServers" to which an entry could be added: name another file`)
 	}
 	type operation struct {
 		Op    string `json:"op"`
@@ -49,7 +49,7 @@ func Add(data []byte, drafts ...Draft) ([]byte, error) {
 		}
 		path := "/" + key + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(d.Name) // a JSON Pointer (RFC 6901)
 		if v.Find(path) != nil {
-			return nil, fmt.Errorf("it has an entry %s already: remove that first, or choose another name", quoted(d.Name))
+			return nil, fmt.Errorf("the file already has an entry %s: remove that entry first, or choose another name", quoted(d.Name))
 		}
 		patch = append(patch, operation{"add", path, d})
 	}

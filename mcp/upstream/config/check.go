@@ -78,7 +78,7 @@ func (r *report) checkURL(t Text, headers bool) {
 	const hint = "write https://HOST/PATH"
 	whole := t.render(func(p piece) string { return p.text })
 	if strings.ContainsFunc(whole, func(c rune) bool { return c <= ' ' || c == 0x7f || c == '\\' || c >= 0xfffe }) {
-		r.wrong(t.at, hint, "the URL contains a space, a line break, a backslash or another character that cannot stand there")
+		r.wrong(t.at, hint, "the URL contains a space, a line break, a backslash or another character that a URL cannot contain")
 		return
 	}
 	shown := t.render(func(p piece) string {
@@ -99,12 +99,12 @@ func (r *report) checkURL(t Text, headers bool) {
 	u, err := url.Parse(strings.NewReplacer(unseen, "x", unset, "x").Replace(shown))
 	switch {
 	case strings.Contains(begin+host, unseen):
-		r.wrong(t.at, hint, "a secret can stand behind the host of a URL only")
+		r.wrong(t.at, hint, "a secret can be used only after the host of a URL")
 	case strings.Contains(begin, unset): // the scheme is not known yet
 	case !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https"):
-		r.wrong(t.at, hint, "the URL does not begin with http or https, and no other way is spoken")
+		r.wrong(t.at, hint, "the URL does not begin with http or https, and no other scheme is supported")
 	case strings.Contains(host, "@"):
-		r.wrong(t.at, "put the login into a header, as a secret", "the URL contains a login")
+		r.wrong(t.at, "put the user and the password into a header, as a secret", "the URL contains a user or a password")
 	case strings.Contains(shown, "#"):
 		r.wrong(t.at, "remove it", "the URL contains a fragment, which is never sent")
 	case strings.Contains(host, unset): // the host is not known yet

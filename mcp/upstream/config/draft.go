@@ -52,7 +52,7 @@ func NewDraft(e Entry) (d Draft, secrets []Secret, notes []string) {
 	if !e.Tools.All {
 		d.Allow = e.Tools.Allow
 		if len(d.Allow) == 0 {
-			m.note("it wants no tool, and is switched off for that")
+			m.note("it allows no tool, and is therefore switched off")
 			d.Disabled = true
 		}
 	}

@@ -27,7 +27,7 @@ func ReadEnvFile(file string, data []byte) ([]Variable, []Fault) {
 		name = strings.TrimSpace(name)
 		switch {
 		case !ok || name == "" || strings.ContainsAny(name, " \t\"'"):
-			r.wrong(at, "write NAME=VALUE", "this line is not a variable")
+			r.wrong(at, "write NAME=VALUE", "this line does not set a variable")
 			continue
 		case len(value) > maxText:
 			r.wrong(at, "", "the variable %s has %d bytes, more than the %d that are read", quoted(name), len(value), maxText)

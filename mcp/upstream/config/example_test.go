@@ -27,9 +27,9 @@ func Example() {
 		fmt.Println(e.Name, e.Kind, e.Command, e.Args, e.URL, e.Headers, faults)
 	}
 	// Output:
-	// .mcp.json:3:111: warning: server "files": the key "trust" has no effect: approvals are the policy's, and a file approves nothing
+	// .mcp.json:3:111: warning: server "files": the key "trust" has no effect: the policy decides about approvals, and a file approves nothing
 	// .mcp.json:4:3: error: server "broken": neither a command nor a URL is given
-	//   = write "command", or "url"
+	//   = write "command" or "url"
 	// board http  [] https://board.example/mcp [{Authorization Bearer ${secret:board}}] []
 	// files stdio npx [-y @modelcontextprotocol/server-filesystem ${DATA_DIR}]  [] []
 }

@@ -181,7 +181,7 @@ func (x *expander) folder(p *piece, at place, what string) {
 		p.text = "/"
 	}
 	if p.text == "" {
-		x.wrong(at, "write the path out", "%s needs ${%s}, which does not exist here", what, p.name)
+		x.wrong(at, "write the whole path", "%s needs ${%s}, which does not exist here", what, p.name)
 	}
 }
 
@@ -201,7 +201,7 @@ func (x *expander) home(t Text) Text {
 		return t
 	}
 	if x.lookup.Home == "" {
-		x.wrong(t.at, "write the path out", "a path begins with the home directory, which does not exist here")
+		x.wrong(t.at, "write the whole path", "a path begins with the home directory, which does not exist here")
 	}
 	t.pieces = slices.Clone(t.pieces)
 	t.pieces[0].text = x.lookup.Home + rest

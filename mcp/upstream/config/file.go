@@ -33,7 +33,7 @@ func ReadFile(dir *os.Root, name string) ([]byte, error) {
 		return nil, err
 	}
 	if !os.SameFile(named, opened) {
-		return nil, fmt.Errorf("open %s: it was exchanged meanwhile", name)
+		return nil, fmt.Errorf("open %s: the file was replaced while it was opened", name)
 	}
 	if !opened.Mode().IsRegular() {
 		return nil, fmt.Errorf("open %s: it is not a regular file", name)

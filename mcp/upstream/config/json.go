@@ -38,16 +38,16 @@ var jsonPlace = sync.OnceValue(func() *regexp.Regexp {
 func jsonError(err error, data []byte) (place, string) {
 	m := jsonPlace().FindStringSubmatch(err.Error())
 	if m == nil {
-		return place{1, 1}, "it does not end"
+		return place{1, 1}, "the text is not complete"
 	}
 	line, _ := strconv.Atoi(m[1])
 	col, _ := strconv.Atoi(m[2]) // in bytes
 	message := m[3]
 	switch {
 	case strings.HasPrefix(message, "invalid literal"):
-		message = "a word, number or text is not written as JSON wants it"
+		message = "a word, number or text is not valid in JSON"
 	case strings.Contains(message, "unexpected EOF"):
-		message = "the file ends within a value"
+		message = "the file ends in the middle of a value"
 	}
 	start := 0
 	for range line - 1 {

@@ -88,7 +88,7 @@ func (r *report) once(n *node) {
 	seen := make(map[string]bool, len(n.fields))
 	for _, f := range n.fields {
 		if seen[f.key] {
-			r.wrong(f.at, "keep one of them", "the key %s stands here a second time", quoted(f.key))
+			r.wrong(f.at, "keep one of them", "the key %s is repeated here", quoted(f.key))
 		}
 		seen[f.key] = true
 	}

@@ -35,7 +35,7 @@ var withoutEffect = sync.OnceValue(func() map[string]string {
 		"dev":                          "belljar neither watches the server's files nor debugs it",
 		"experimental_environment":     "the server always runs in a box",
 		"required":                     "a server that fails does not keep the others from working",
-		"supports_parallel_tool_calls": "calls run side by side",
+		"supports_parallel_tool_calls": "calls always run in parallel",
 
 		"description": "", "display_name": "", "displayName": "", "extensionName": "", "gallery": "", "icon": "", "id": "",
 		"registryUrl": "", "source": "", "title": "", "version": "",
@@ -43,9 +43,9 @@ var withoutEffect = sync.OnceValue(func() map[string]string {
 })
 
 const (
-	approvals = "approvals are the policy's, and a file approves nothing"
-	timeouts  = "timeouts are the policy's"
-	logins    = "a login is a token in headers, as ${secret:NAME}"
+	approvals = "the policy decides about approvals, and a file approves nothing"
+	timeouts  = "the policy sets the timeouts"
+	logins    = "write a login as a token in headers, with ${secret:NAME}"
 )
 
 // server reads one entry. It returns false if the entry has an error.
@@ -120,7 +120,7 @@ func (s *server) key(f field) {
 			s.header(e, f.at, "Authorization", s.template(&node{text: "Bearer ${" + name + "}", at: v.at}, f.key))
 		}
 	case "bearer_token":
-		s.wrong(f.at, "use bearer_token_env_var, or a header with ${secret:NAME}", "the key bearer_token contains a token, which does not belong into a file")
+		s.wrong(f.at, "use bearer_token_env_var, or a header with ${secret:NAME}", "the key bearer_token contains a token, which must not be in a file")
 	case "type", "transport":
 		s.kind(f)
 	case "enabled":
@@ -272,7 +272,7 @@ func (s *server) kind(f field) {
 	}
 	s.stated, ok = kinds[name]
 	if !ok {
-		s.wrong(f.value.at, "write stdio, http or sse", "%s is not a kind of server that belljar speaks to", quoted(name))
+		s.wrong(f.value.at, "write stdio, http or sse", "%s is not a kind of server that belljar supports", quoted(name))
 	}
 }
 
@@ -296,11 +296,11 @@ func (s *server) givenPrefix(v *node) {
 	case len(prefix) > maxPrefix:
 		s.wrong(v.at, "", "tools_prefix has %d characters, more than %d", len(prefix), maxPrefix)
 	case strings.Trim(clean, "_-") == "":
-		s.wrong(v.at, "use letters and digits, or leave it out: it is the name then", "tools_prefix is empty")
+		s.wrong(v.at, "use letters and digits, or leave the key out: then the prefix is the name of the server", "tools_prefix is empty")
 	case strings.EqualFold(clean, "mcp"):
 		s.wrong(v.at, "use another word: names of all tools begin with mcp", "tools_prefix is mcp")
 	case clean != prefix:
-		s.warn(v.at, "", "tools_prefix contains other characters than letters, digits, _ and -, and becomes %s", quoted(clean))
+		s.warn(v.at, "", "tools_prefix contains characters other than letters, digits, _ and -, and becomes %s", quoted(clean))
 	}
 	s.entry.Prefix, s.prefix = clean, true
 }
@@ -355,7 +355,7 @@ func (s *server) finish() {
 		e.Prefix = safe(e.Name)
 		if strings.EqualFold(e.Prefix, "mcp") { // names of tools would begin with mcp twice
 			e.Prefix = "mcp-server"
-			s.warn(s.at, "set tools_prefix", "the names of its tools begin with mcp-server, since mcp alone begins all names")
+			s.warn(s.at, "set tools_prefix", "the names of its tools begin with mcp-server, since the names of all tools begin with mcp")
 		}
 		e.Prefix = e.Prefix[:min(len(e.Prefix), maxPrefix)]
 	}
@@ -377,7 +377,7 @@ func (s *server) finish() {
 			s.checkHeaderValue(v)
 		}
 	case e.Enabled && !s.worse:
-		s.wrong(s.at, `write "command", or "url"`, "neither a command nor a URL is given")
+		s.wrong(s.at, `write "command" or "url"`, "neither a command nor a URL is given")
 	}
 	if s.stated != "" && e.Kind != "" && (s.stated == Stdio) != (e.Kind == Stdio) {
 		given := "a URL"

@@ -27,7 +27,7 @@ func (r *report) shape(top *node) (found, bool) {
 		return found{servers: top, plain: true}, true
 	case object:
 	case null, boolean, number, text:
-		r.wrong(top.at, emptyHint, "the file contains %s, and no servers", top.sort)
+		r.wrong(top.at, emptyHint, "the file contains %s, not an object or a list of servers", top.sort)
 		return found{}, false
 	}
 	var is found
@@ -61,7 +61,7 @@ func (r *report) shape(top *node) (found, bool) {
 		for _, f := range beside {
 			keys = append(keys, f.key)
 		}
-		r.warn(beside[0].at, "", "beside %s, the file contains settings of its client, which are not read: %s", quoted(head), listed(keys))
+		r.warn(beside[0].at, "", "in addition to %s, the file contains settings of its client, which are not read: %s", quoted(head), listed(keys))
 	}
 	return is, true
 }
@@ -70,7 +70,7 @@ func (r *report) shape(top *node) (found, bool) {
 func (r *report) bare(top *node) (found, bool) {
 	for _, f := range top.fields {
 		if !entry(f.value) {
-			r.wrong(f.at, "put the servers below one of the keys "+listed(heads), "the file has no servers: %s is not one, for it has neither a command nor a url", quoted(f.key))
+			r.wrong(f.at, "put the servers below one of the keys "+listed(heads), "the file has no servers: %s is not a server, since it has neither a command nor a url", quoted(f.key))
 			return found{}, false
 		}
 	}
@@ -104,7 +104,7 @@ func (r *report) entries(n *node) (all []Entry) {
 	seen := map[string]bool{}
 	add := func(name string, at place, v *node) {
 		if seen[name] && name != "" {
-			r.wrong(at, "give each server a name of its own", "the server %s stands here a second time", quoted(name))
+			r.wrong(at, "give each server a name of its own", "the server %s is repeated here", quoted(name))
 			return
 		}
 		seen[name] = true
@@ -152,10 +152,10 @@ func (r *report) questions(n *node, entries []Entry) {
 			in.Password = is.text == "true"
 		}
 		if is := item.get("type"); is != nil && is.text == "command" {
-			r.warn(is.at, "", "the input %s asks a command of VS Code, which does not exist here; it needs an answer", quoted(in.ID))
+			r.warn(is.at, "", "the input %s is answered by a command of VS Code, which does not exist here; the input needs an answer", quoted(in.ID))
 		}
 		if slices.ContainsFunc(all, func(have Input) bool { return have.ID == in.ID }) {
-			r.wrong(id.at, "give each input an id of its own", "the input %s stands here a second time", quoted(in.ID))
+			r.wrong(id.at, "give each input an id of its own", "the input %s is repeated here", quoted(in.ID))
 			continue
 		}
 		all = append(all, in)

@@ -108,7 +108,7 @@ func (t Text) Reveal(reveal func(name string) (string, error)) (string, error) {
 			}
 			return s
 		case !p.known:
-			failed = fmt.Errorf("%s is not filled in", p.written())
+			failed = fmt.Errorf("%s has no value yet", p.written())
 		}
 		return p.text
 	})
@@ -280,7 +280,7 @@ func (r *report) refer(at place, inner, what string) (piece, bool) {
 		return piece{ref: folder, name: inner}, true
 	}
 	if namespace, _, _ := strings.Cut(inner, ":"); foreign().MatchString(inner) {
-		r.wrong(at, "write the value out, or put it into a variable or a secret", "%s refers to ${%s:...}, which belljar does not fill in", what, namespace)
+		r.wrong(at, "write the value itself, or put it into a variable or a secret", "%s refers to ${%s:...}, which belljar does not support", what, namespace)
 		return piece{}, true
 	}
 	m := reference().FindStringSubmatch(inner)

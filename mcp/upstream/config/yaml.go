@@ -50,7 +50,7 @@ func (y *yamlReader) node(is *yaml.Node, end, depth int) *node {
 	}
 	if is.Kind == yaml.AliasNode || is.Anchor != "" || is.Style&yaml.TaggedStyle != 0 {
 		// They are refused: one edit would change places that a person does not see.
-		y.report.wrong(n.at, "write the value out, in quotes if it starts with * & or !", "anchors, aliases and tags are not read")
+		y.report.wrong(n.at, "write the value itself, in quotes if it starts with * & or !", "anchors, aliases and tags are not read")
 		return n
 	}
 	switch is.Kind {
@@ -62,7 +62,7 @@ func (y *yamlReader) node(is *yaml.Node, end, depth int) *node {
 				until = is.Content[i+2].Line
 			}
 			if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
-				y.report.wrong(place{key.Line, key.Column}, "write the keys out", "a key must be a text")
+				y.report.wrong(place{key.Line, key.Column}, "write the keys themselves", "a key must be a text")
 				continue
 			}
 			f := field{key.Value, place{key.Line, key.Column}, y.node(value, until, depth+1)}

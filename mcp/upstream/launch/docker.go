@@ -14,9 +14,9 @@ import (
 // is not in the table is refused too, so that later options of docker are.
 const (
 	limitsHint  = "remove it, and set the limits of this server in the policy"
-	networkHint = "remove it, and name the hosts in the policy: a box has no network but its door"
-	secureHint  = "remove it: the box stays as closed as it is"
-	noEffect    = "remove it: it does nothing here"
+	networkHint = "remove it, and name the hosts in the policy: the only network of a box is its door"
+	secureHint  = "remove it: a server cannot weaken the isolation of its box"
+	noEffect    = "remove it: it has no effect in a box"
 )
 
 // dockerOption is an option of docker run.
@@ -65,7 +65,7 @@ func dockerOptions() map[string]dockerOption {
 	add(dockerOption{takes: true, read: harmless}, "--name --label --label-file --pull --cap-drop --hostname --log-driver --log-opt --stop-signal --stop-timeout --attach --sig-proxy")
 
 	add(dockerOption{hint: "remove it: a terminal would change what the server writes"}, "--tty")
-	add(dockerOption{hint: "remove it: the server is spoken to through its standard input"}, "--detach")
+	add(dockerOption{hint: "remove it: belljar needs the server's standard input and output"}, "--detach")
 	add(dockerOption{hint: secureHint}, "--privileged --oom-kill-disable --use-api-socket")
 	add(dockerOption{hint: networkHint}, "--publish-all")
 	add(dockerOption{takes: true, hint: secureHint}, "--cap-add --device --device-cgroup-rule --device-read-bps --device-write-bps --gpus --ipc --pid --uts --userns --cgroupns --cgroup-parent --group-add --runtime --sysctl --volumes-from --volume-driver --isolation --storage-opt")
@@ -74,7 +74,7 @@ func dockerOptions() map[string]dockerOption {
 	add(dockerOption{takes: true, hint: "write it as envFile of the entry"}, "--env-file")
 	add(dockerOption{takes: true, hint: "remove it: a box has a user of its own"}, "--user")
 	add(dockerOption{takes: true, hint: "remove it: the box has /tmp"}, "--tmpfs")
-	add(dockerOption{takes: true, hint: "import the image of that platform under a name of its own"}, "--platform")
+	add(dockerOption{takes: true, hint: "import the image of that platform under a separate name"}, "--platform")
 	add(dockerOption{takes: true, hint: "remove it: belljar restarts servers itself"}, "--restart")
 	add(dockerOption{takes: true, hint: noEffect}, "--cidfile --annotation --detach-keys --health-cmd --health-interval --health-retries --health-timeout --health-start-period --health-start-interval")
 	return table
@@ -107,7 +107,7 @@ func (p *Plan) docker(args []config.Text, d Dirs) error {
 		return err
 	}
 	if len(rest) == 0 {
-		return refuse("", "write the image behind the options", "docker run names no image")
+		return refuse("", "write the image after the options", "docker run does not name an image")
 	}
 	image := value(rest[0])
 	if !imageName().MatchString(image) || len(image) > 512 {
@@ -136,15 +136,15 @@ func (p *Plan) dockerRun(args []config.Text) ([]config.Text, error) {
 		switch word := value(t); {
 		case strings.HasPrefix(word, "-"):
 			name, _, _ := strings.Cut(t.String(), "=")
-			return nil, refuse(name, "remove it: no docker is spoken to", "docker's option %s is refused", name)
+			return nil, refuse(name, "remove it: belljar does not use docker", "docker's option %s is refused", name)
 		case word == "container" && i == 0:
 		case word == "run":
 			return args[i+1:], nil
 		default:
-			return nil, refuse("", "write docker run -i IMAGE, or start the program without docker", "docker %s is refused: no docker is spoken to", t)
+			return nil, refuse("", "write docker run -i IMAGE, or start the program without docker", "docker %s is refused: belljar does not use docker", t)
 		}
 	}
-	return nil, refuse("", "write docker run -i IMAGE", "the entry starts docker without run")
+	return nil, refuse("", "write docker run -i IMAGE", "the entry uses docker without run")
 }
 
 // dockerRead reads the options before the image. It returns the image and the arguments
@@ -280,7 +280,7 @@ func (p *Plan) dockerVolume(_ *container, flag string, v config.Text) error {
 				m.ReadOnly = true
 			case "rw", "z", "Z", "rprivate", "private", "consistent", "cached", "delegated":
 			default:
-				return refuse(flag, "write ro, or nothing", "docker's option %s %s has an option of mount that is refused", flag, v)
+				return refuse(flag, "write ro, or nothing", "docker's option %s %s has a mount option that is refused", flag, v)
 			}
 		}
 	}
@@ -308,7 +308,7 @@ func (p *Plan) dockerMount(_ *container, flag string, v config.Text) error {
 		}
 	}
 	if kind != "bind" {
-		return refuse(flag, "write type=bind,source=/HOST/PATH,target=/BOX/PATH", "docker's option %s %s is not of the type bind, and only paths can be mounted", flag, v)
+		return refuse(flag, "write type=bind,source=/HOST/PATH,target=/BOX/PATH", "docker's option %s %s does not have the type bind, and only paths can be mounted", flag, v)
 	}
 	return p.mount(flag, v, m)
 }
@@ -324,10 +324,10 @@ func (p *Plan) mount(flag string, v config.Text, m Mount) error {
 		return refuse(flag, "write the whole path of a directory in the box", "docker's option %s %s covers the whole box, or names no path in it", flag, v)
 	}
 	if slices.ContainsFunc([]string{"docker.sock", "podman.sock", "containerd.sock", "crio.sock"}, func(s string) bool { return path.Base(m.Source) == s }) {
-		return refuse(flag, "remove it: no server gets the socket of docker", "docker's option %s %s would let the server rule the host", flag, v)
+		return refuse(flag, "remove it: no server gets the socket of docker", "docker's option %s %s would let the server control the host", flag, v)
 	}
 	if slices.Contains(closedPlaces, m.Source) || slices.ContainsFunc(closedTrees, func(dir string) bool { return m.Source == dir || strings.HasPrefix(m.Source, dir+"/") }) {
-		return refuse(flag, "name the one directory that the server needs", "docker's option %s %s opens a place of the host that no server gets", flag, v)
+		return refuse(flag, "name the one directory that the server needs", "docker's option %s %s mounts a path of the host that no server gets", flag, v)
 	}
 	p.Mounts = append(p.Mounts, m)
 	return nil

@@ -68,7 +68,7 @@ func (p *Plan) parse(l Launcher, table map[string]option, args []config.Text, ho
 		case !known && joined && strings.HasPrefix(name, "--@") && strings.HasSuffix(name, ":registry"):
 			o = option{use: registry, takes: true}
 		case !known:
-			return out, refuse(shown, "remove it, or write it behind the package if it is the server's", "belljar does not know the option %s of %s, and cannot tell which word behind it is the package", shown, l)
+			return out, refuse(shown, "remove it, or write it after the package if it is an option of the server", "belljar does not know the option %s of %s, and cannot find out which word after it is the package", shown, l)
 		case o.use == refused:
 			return out, refuse(name, o.hint, "the option %s of %s is refused", name, l)
 		}
@@ -117,13 +117,13 @@ func (p *Plan) parse(l Launcher, table map[string]option, args []config.Text, ho
 func (in parsed) specs(l Launcher) ([]config.Text, error) {
 	switch {
 	case len(in.packages) > 0 && len(in.rest) == 0 && len(in.scripts) == 0:
-		return nil, refuse("", "write the command behind the options", "%s names packages, and no command of theirs", l)
+		return nil, refuse("", "write the command after the options", "%s names packages, but no command of these packages", l)
 	case len(in.packages) > 0:
 		return in.packages, nil
 	case len(in.rest) > 0 && len(in.scripts) == 0:
 		return in.rest[:1], nil
 	}
-	return nil, refuse("", "write the package behind the options", "%s names no package", l)
+	return nil, refuse("", "write the package after the options", "%s does not name a package", l)
 }
 
 // row contains options of one launcher that are treated in the same way.

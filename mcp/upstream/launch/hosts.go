@@ -43,9 +43,9 @@ func (h *hosts) url(of, text string) error {
 	case u.Scheme == "ssh" && of == thePackage:
 		return refuse("", "write git+https://", "%s needs ssh, and a box has no keys for it", of)
 	case u.User != nil:
-		return refuse(of, "name a registry without one", "the URL of %s contains a login, which scripts of packages could read", of)
+		return refuse(of, "name a registry without a login", "the URL of %s contains a login, which scripts of packages could read", of)
 	case u.Scheme != "https":
-		return refuse(of, "write https://", "the URL of %s is not https, so anybody on the way could exchange the package", of)
+		return refuse(of, "write https://", "the URL of %s is not https, so others could replace the package on its way", of)
 	}
 	host := strings.ToLower(u.Hostname())
 	if port := u.Port(); port != "" && port != "443" {
@@ -74,7 +74,7 @@ func (h *hosts) npm(t config.Text, chosen bool) error {
 	case packageURL().MatchString(spec):
 		return h.url(thePackage, packageURL().FindString(spec))
 	case strings.HasPrefix(spec, "git@"), strings.HasPrefix(spec, "gitlab:"), strings.HasPrefix(spec, "bitbucket:"), strings.HasPrefix(spec, "gist:"):
-		return refuse("", "write git+https://HOST/OWNER/NAME.git", "the package %s is named in a way that needs ssh or says no host", t)
+		return refuse("", "write git+https://HOST/OWNER/NAME.git", "the name of the package %s needs ssh or does not contain a host", t)
 	case repository().MatchString(spec):
 		h.add(githubHosts...)
 	}
@@ -120,9 +120,9 @@ func (p *Plan) variables(h *hosts, replacing ...string) (chosen bool, err error)
 		_, plain := v.Value.Plain()
 		switch {
 		case slices.ContainsFunc(fileSettings, same):
-			return false, refuse(v.Name, "write its settings as variables", "the variable %s names a file that is not there while packages are installed", v.Name)
+			return false, refuse(v.Name, "write its settings as variables", "the variable %s names a file that does not exist while packages are installed", v.Name)
 		case slices.ContainsFunc(bareSettings, same):
-			return false, refuse(v.Name, "remove it", "the variable %s changes whose certificates a registry may have", v.Name)
+			return false, refuse(v.Name, "remove it", "the variable %s changes which certificates are accepted from a registry", v.Name)
 		case !namesRegistry(v.Name) || !setsManager(v.Name):
 			continue
 		case !plain:

@@ -58,10 +58,10 @@ func (p *Plan) scripts(in parsed) {
 }
 
 func (p *Plan) script(program string, t config.Text) {
-	const hint = "put the script into a file, or start the program itself: then a change of it is seen"
+	const hint = "put the script into a file, or start the program itself: then belljar notices if it changes"
 	if downloads().MatchString(value(t)) {
-		p.note(hint, "%s runs a script of the entry that downloads something: the pin covers the script, and not what it downloads", program)
+		p.note(hint, "%s runs a script of the entry that downloads something: the pin covers the script, but not what it downloads", program)
 		return
 	}
-	p.note(hint, "%s runs a script of the entry: the pin covers its text, and not the programs that it starts", program)
+	p.note(hint, "%s runs a script of the entry: the pin covers its text, but not the programs that it starts", program)
 }

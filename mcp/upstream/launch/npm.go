@@ -30,7 +30,7 @@ func (p *Plan) npx(args []config.Text, d Dirs) error {
 		row{use: spec, takes: true, names: packageNames},
 		row{use: script, takes: true, names: "-c --call"},
 		row{use: registry, takes: true, names: "--registry"},
-		row{use: refused, names: "--no --no-install --no-yes", hint: "remove it: the package is installed in a phase of its own, before the server starts"},
+		row{use: refused, names: "--no --no-install --no-yes", hint: "remove it: the package is installed in a separate phase, before the server starts"},
 		row{use: refused, takes: true, names: "--cache --prefix --userconfig --globalconfig", hint: notOurs},
 		row{use: refused, names: "-w --workspace --workspaces --include-workspace-root", hint: "name the package"},
 	), args, &h)
@@ -64,10 +64,10 @@ func (p *Plan) bunx(args []config.Text, d Dirs) error {
 		row{use: spec, takes: true, names: "-p --package"},
 		row{use: drop, names: "-y --yes"},
 		row{use: registry, takes: true, names: "--registry"},
-		row{use: refused, names: "--no-install", hint: "remove it: the package is installed in a phase of its own, before the server starts"},
+		row{use: refused, names: "--no-install", hint: "remove it: the package is installed in a separate phase, before the server starts"},
 		row{use: refused, takes: true, names: "--cwd", hint: "write it as cwd of the entry"},
 		row{use: refused, takes: true, names: "--env-file", hint: "write it as envFile of the entry"},
-		row{use: refused, takes: true, names: "--ca --cafile", hint: "use a registry with a certificate that everybody trusts"},
+		row{use: refused, takes: true, names: "--ca --cafile", hint: "use a registry with a certificate of a public authority"},
 	), args, &h)
 	if err != nil {
 		return err

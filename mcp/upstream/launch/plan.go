@@ -117,6 +117,6 @@ func (p *Plan) direct(d Dirs) {
 	p.Run = phase(slices.Concat([]config.Text{p.program}, p.args)...)
 	p.Run.Env = p.environment(d, p.env, offline, nil)
 	if base(p.program) == "uv" || base(p.program) == "yarn" || base(p.program) == "deno" {
-		p.note("install it before, or use uvx or npx", "%s may want to install something when it starts, which it cannot: only launchers have a phase for that", base(p.program))
+		p.note("install what it needs before, or use uvx or npx", "%s may try to install something when it starts, which fails: only launchers have a phase for installing", base(p.program))
 	}
 }

@@ -67,7 +67,7 @@ func (p *Plan) pipx(args []config.Text, d Dirs) error {
 	at := slices.IndexFunc(args, func(t config.Text) bool { return value(t) == "run" })
 	for _, t := range args[:at] {
 		if v := value(t); v != "-q" && v != "--quiet" && v != "-v" && v != "--verbose" {
-			return refuse(t.String(), "write it behind run", "belljar does not know the option %s of pipx", t)
+			return refuse(t.String(), "write it after run", "belljar does not know the option %s of pipx", t)
 		}
 	}
 	in, err := p.parse(Pipx, options(
@@ -91,7 +91,7 @@ func (p *Plan) pipx(args []config.Text, d Dirs) error {
 	app := in.rest[0]
 	if name := appName().FindString(value(app)); name != value(app) { // NAME==VERSION and similar forms
 		if name == "" || len(app.Variables()) > 0 {
-			return refuse("", "write pipx run --spec PACKAGE COMMAND", "the package %s does not say which command it has", app)
+			return refuse("", "write pipx run --spec PACKAGE COMMAND", "the package %s does not show which command it has", app)
 		}
 		app = config.Literal(name)
 	}

@@ -29,7 +29,7 @@ func parseServer(text string) (remote, error) {
 	}
 	r := remote{canonical(u), loopback(u)}
 	if u.Scheme != "https" && !r.local {
-		return remote{}, errors.New("the URL of the server does not begin with https://, and only a server on this machine may do without: others could read its tokens on the way")
+		return remote{}, errors.New("the URL of the server does not begin with https://, which only a server on this machine may omit: others could read its tokens on the way")
 	}
 	return r, nil
 }
@@ -44,7 +44,7 @@ func (r remote) endpoint(what, text string) (*url.URL, error) {
 	case err != nil:
 		return nil, fmt.Errorf("the %s %w", what, err)
 	case loopback(u) && !r.local:
-		return nil, fmt.Errorf("the %s %s is on this machine, and the server is not", what, show(text))
+		return nil, fmt.Errorf("the %s %s is on this machine, but the server is not", what, show(text))
 	case u.Scheme != "https" && !loopback(u):
 		return nil, fmt.Errorf("the %s %s does not begin with https://", what, show(text))
 	}

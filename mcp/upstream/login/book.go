@@ -120,7 +120,7 @@ func (b *Book) keep(ctx context.Context, s Server, g *grant) error {
 		return room(ctx, tx, s.Tenant)
 	})
 	if err != nil {
-		return fmt.Errorf("keep the login at %s: %w", show(s.Name), err)
+		return fmt.Errorf("store the login at %s: %w", show(s.Name), err)
 	}
 	return nil
 }
@@ -144,9 +144,9 @@ func room(ctx context.Context, tx *sql.Tx, tenant string) error {
 	case err != nil:
 		return err
 	case own > maxOfTenant:
-		return fmt.Errorf("the tenant has %d logins already: remove one that is not used any more", maxOfTenant)
+		return fmt.Errorf("the tenant already has %d logins: remove a login that is no longer used", maxOfTenant)
 	case all > maxLogins:
-		return fmt.Errorf("there are %d logins already: remove some that are not used any more", maxLogins)
+		return fmt.Errorf("there are already %d logins: remove logins that are no longer used", maxLogins)
 	}
 	return nil
 }

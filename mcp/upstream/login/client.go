@@ -49,7 +49,7 @@ func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	again := r.Clone(ctx)
 	if r.Body != nil {
 		if r.GetBody == nil {
-			return nil, errors.New("the server refused the token, which was renewed: make the call again")
+			return nil, errors.New("the server refused the token, and belljar has renewed it: make the call again")
 		}
 		if again.Body, err = r.GetBody(); err != nil {
 			return nil, err

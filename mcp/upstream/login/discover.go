@@ -164,7 +164,7 @@ func (f *fetcher) resource(ctx context.Context, s remote, address string) (*reso
 		}
 		absent = err
 	}
-	return nil, fmt.Errorf("it has no metadata that name an authorization server, so there is no way to log in: %w", absent)
+	return nil, fmt.Errorf("the server has no metadata that name an authorization server, so nobody can log in: %w", absent)
 }
 
 func (f *fetcher) resourceAt(ctx context.Context, s remote, from *url.URL) (*resourceMetadata, error) {
@@ -185,7 +185,7 @@ func (f *fetcher) resourceAt(ctx context.Context, s remote, from *url.URL) (*res
 		return nil, fmt.Errorf("the server's metadata are those of another resource, %s", show(about.Resource))
 	}
 	if len(about.Servers) == 0 {
-		return nil, errors.New("the server's metadata name no authorization server")
+		return nil, errors.New("the server's metadata do not name an authorization server")
 	}
 	return &about, nil
 }
@@ -250,10 +250,10 @@ func (m *issuerMetadata) check(s remote, issuer string) (*Endpoints, error) {
 		return nil, fmt.Errorf("the metadata are those of another issuer, %s", show(m.Issuer))
 	}
 	if !slices.Contains(m.Challenges, "S256") { // MCP, "Authorization Code Protection"
-		return nil, errors.New("the authorization server does not support PKCE with S256, so a code that is stolen could be used")
+		return nil, errors.New("the authorization server does not support PKCE with S256, so another program could use a stolen code")
 	}
 	if len(m.Responses) > 0 && !slices.Contains(m.Responses, "code") {
-		return nil, errors.New("the authorization server makes no authorization codes")
+		return nil, errors.New("the authorization server does not issue authorization codes")
 	}
 	e := &Endpoints{Issuer: issuer, Methods: m.Methods, Scopes: m.Scopes, Documents: m.Documents, NamesSelf: m.NamesSelf}
 	for _, p := range []struct {

@@ -209,9 +209,9 @@ func (fl *Flow) code(query url.Values) (string, error) {
 	issuer, named := query.Get("iss"), query.Has("iss")
 	switch {
 	case named && issuer != fl.expect.Issuer:
-		return "", fmt.Errorf("the answer is that of another authorization server, %s: nothing of it was used", show(issuer))
+		return "", fmt.Errorf("the answer comes from another authorization server, %s, and was not used", show(issuer))
 	case !named && fl.expect.NamesSelf:
-		return "", errors.New("the answer does not name the authorization server, although that always does: nothing of it was used")
+		return "", errors.New("the answer does not name the authorization server, although this server always names itself: the answer was not used")
 	case query.Has("error"):
 		return "", newRefusal(query.Get("error"))
 	case query.Get("code") == "":

@@ -95,11 +95,11 @@ func (f *fetcher) tokens(ctx context.Context, g grant, form url.Values, now time
 	}
 	resp, err := f.send(r)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s for a token: %w", origin(r.URL), err)
+		return nil, fmt.Errorf("request a token from %s: %w", origin(r.URL), err)
 	}
 	defer resp.Body.Close()
 	if err := g.read(resp, now); err != nil {
-		return nil, fmt.Errorf("ask %s for a token: %w", origin(r.URL), err)
+		return nil, fmt.Errorf("request a token from %s: %w", origin(r.URL), err)
 	}
 	return &g, nil
 }

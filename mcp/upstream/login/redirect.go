@@ -112,7 +112,7 @@ func (l *listener) receive(r *http.Request) int {
 	}
 	if l.strays++; l.strays > maxStrays {
 		l.over = true
-		l.answers <- answer{err: errors.New("too many requests that were not the answer of the authorization server: something on this machine is guessing")}
+		l.answers <- answer{err: errors.New("too many requests that were not the answer of the authorization server: a program on this machine may be guessing")}
 	}
 	return http.StatusBadRequest
 }

@@ -24,20 +24,20 @@ type Registered struct {
 func (f *fetcher) identify(ctx context.Context, e *Endpoints, registered *Registered, document, redirect string) (identity, error) {
 	switch {
 	case registered != nil && registered.Issuer != e.Issuer:
-		return identity{}, fmt.Errorf("the client was registered at the authorization server %s, and the server names %s: its secret goes to no other", show(registered.Issuer), show(e.Issuer))
+		return identity{}, fmt.Errorf("the client was registered at the authorization server %s, but the server names %s: the client's secret is not sent to another authorization server", show(registered.Issuer), show(e.Issuer))
 	case registered != nil && registered.ID == "":
 		return identity{}, errors.New("the registered client has no id")
 	case registered != nil:
 		return identity{id: registered.ID, secret: registered.Secret, basic: basic(registered.Secret, e.Methods)}, nil
 	case document != "" && e.Documents:
 		if u, err := url.Parse(document); err != nil || u.Scheme != "https" || u.Host == "" || u.Path == "" || u.Path == "/" {
-			return identity{}, fmt.Errorf("the URL of the client's metadata %s is not one of https with a path", show(document))
+			return identity{}, fmt.Errorf("the URL of the client's metadata %s is not an https URL with a path", show(document))
 		}
 		return identity{id: document}, nil
 	case e.Register != "":
 		return f.register(ctx, e, redirect)
 	}
-	return identity{}, fmt.Errorf("the authorization server %s registers no clients by itself: register one there, for the redirect http://127.0.0.1%s, and name it in the configuration", show(e.Issuer), redirectPath)
+	return identity{}, fmt.Errorf("the authorization server %s does not register clients automatically: register a client there, for the redirect http://127.0.0.1%s, and name that client in the configuration", show(e.Issuer), redirectPath)
 }
 
 // basic reports whether a secret is sent in a header. A server that does not state its
@@ -64,7 +64,7 @@ func (f *fetcher) register(ctx context.Context, e *Endpoints, redirect string) (
 		ApplicationType:         kind,
 	}, &client)
 	if refused, ok := errors.AsType[*oauthex.ClientRegistrationError](err); ok {
-		return identity{}, fmt.Errorf("register at the authorization server: it refuses: %s", show(refused.ErrorCode))
+		return identity{}, fmt.Errorf("register at the authorization server: it refused: %s", show(refused.ErrorCode))
 	}
 	if err != nil {
 		return identity{}, fmt.Errorf("register at the authorization server: %w", cut(err))

@@ -26,7 +26,7 @@ type sealed struct {
 
 // errSealed is the error of a login that cannot be decrypted: it was moved, changed, or
 // sealed with another key.
-var errSealed = errors.New("what is kept of the login cannot be opened with the key of this state directory")
+var errSealed = errors.New("the stored login cannot be decrypted with the key of this state directory")
 
 // seal encrypts a login for its owner with AES-256-GCM. The result begins with a random
 // nonce. A key may be used 2^32 times in this way (NIST SP 800-38D, section 8.3).

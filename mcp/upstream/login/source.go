@@ -20,7 +20,7 @@ type NeededError struct {
 
 // Error says which command to run.
 func (e *NeededError) Error() string {
-	return fmt.Sprintf("the server %s wants a login (%v): run `belljar upstream login %s`", show(e.Name), e.cause, printable.Operand(e.Name))
+	return fmt.Sprintf("the server %s requires a login (%v): run `belljar upstream login %s`", show(e.Name), e.cause, printable.Operand(e.Name))
 }
 
 // Unwrap returns the reason.
@@ -120,7 +120,7 @@ func (s *Source) tokenExcept(ctx context.Context, refused Token) (t Token, err e
 	case err != nil:
 		return Token{}, fmt.Errorf("the login at the server %s: %w", show(s.server.Name), err)
 	case t.IsZero():
-		return Token{}, fmt.Errorf("the login at the server %s: another process has not renewed it within %v", show(s.server.Name), claimFor)
+		return Token{}, fmt.Errorf("the login at the server %s: another process should renew it, and has not done so within %v", show(s.server.Name), claimFor)
 	}
 	return t, nil
 }

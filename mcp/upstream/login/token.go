@@ -64,7 +64,7 @@ func (t Token) SetHeader(h http.Header) { h.Set("Authorization", "Bearer "+t.rev
 func (t Token) check() error {
 	text := t.reveal()
 	if len(text) > maxToken || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return errors.New("a token in it is too long, or has characters that tokens do not have")
+		return errors.New("a token in it is too long, or contains a character that a token cannot contain")
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 // *AmbiguousError.
 var (
 	ErrUnknown = errors.New("no such tool")
-	ErrOwn     = errors.New("the name is that of one of belljar's own tools")
+	ErrOwn     = errors.New("one of belljar's own tools has this name")
 )
 
 // AmbiguousError is the error for a name that several tools claim.
@@ -188,16 +188,16 @@ func (t *Table) entries(servers []Server) (all []entry) {
 	for i, s := range servers {
 		switch {
 		case i > 0 && servers[i-1].Name == s.Name || i+1 < len(servers) && servers[i+1].Name == s.Name:
-			t.notice(s.Name, "", "several servers have this name, and none of them is offered; give each a name of its own")
+			t.notice(s.Name, "", "several servers have this name, and none of them is offered; give each server a different name")
 			continue
 		case i >= maxServers:
-			t.notice(s.Name, "", "there are %d servers, and the first %d by name are offered", len(servers), maxServers)
+			t.notice(s.Name, "", "there are %d servers, and only the first %d by name are offered", len(servers), maxServers)
 			continue
 		}
 		written := cmp.Or(s.Prefix, s.Name)
 		prefix := sanitisedPrefix(written)
 		if prefix == "" {
-			t.notice(s.Name, "", "the prefix %q has no letter or digit of a to z and 0 to 9, and no tool is offered; set another prefix", written)
+			t.notice(s.Name, "", "the prefix %q has no letter from a to z and no digit, so no tool is offered; set another prefix", written)
 			continue
 		}
 		if prefix != written {
@@ -207,7 +207,7 @@ func (t *Table) entries(servers []Server) (all []entry) {
 	}
 	if len(all) > maxAll {
 		for _, e := range all[maxAll:] {
-			t.notice(e.server, e.native, "there are %d tools, and the first %d by server and name are offered", len(all), maxAll)
+			t.notice(e.server, e.native, "there are %d tools, and only the first %d by server and name are offered", len(all), maxAll)
 		}
 		all = all[:maxAll]
 	}
@@ -218,7 +218,7 @@ func (t *Table) entries(servers []Server) (all []entry) {
 func (t *Table) ofServer(s Server, written, prefix string) (all []entry) {
 	tools := slices.Sorted(slices.Values(s.Tools))
 	if len(tools) > maxTools {
-		t.notice(s.Name, "", "the server has %d tools, and the first %d by name are offered", len(tools), maxTools)
+		t.notice(s.Name, "", "the server has %d tools, and only the first %d by name are offered", len(tools), maxTools)
 		tools = tools[:maxTools]
 	}
 	for i, native := range tools {
@@ -262,7 +262,7 @@ func (t *Table) choose(all []entry, budget int) []entry {
 				continue
 			}
 			if e.attempt++; e.attempt == len(digits) {
-				t.notice(e.server, e.native, "the tool is not offered: no name is free for it")
+				t.notice(e.server, e.native, "the tool is not offered: all its possible names are in use")
 				lost = true
 			}
 			again = true

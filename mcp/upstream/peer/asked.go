@@ -28,7 +28,7 @@ type asked struct {
 // The causes with which the context of a request ends.
 var (
 	errWithdrawn = errors.New("the server has withdrawn its request")
-	errCallOver  = errors.New("the call that the request belonged to is over")
+	errCallOver  = errors.New("the call that the request belonged to has ended")
 )
 
 // capabilityOf returns the member of a client's capabilities that allows a request; empty
@@ -52,7 +52,7 @@ func offered(method string, capabilities json.RawMessage) error {
 		return wire.Errorf(wire.MethodNotFound, "the client has no method %q", excerpt([]byte(method), mostShown))
 	}
 	if !wire.IsObject(wire.Member(capabilities, name)) {
-		return wire.Errorf(wire.MethodNotFound, "the client did not offer %s", name)
+		return wire.Errorf(wire.MethodNotFound, "the client does not have the capability %s", name)
 	}
 	return nil
 }
@@ -66,7 +66,7 @@ func (g guard) request(ctx context.Context, m *wire.Message, from *call) {
 	}
 	err := offered(m.Method, g.cfg.Capabilities)
 	if err == nil && g.cfg.OnRequest == nil {
-		err = wire.Errorf(wire.MethodNotFound, "nobody answers %s here", m.Method)
+		err = wire.Errorf(wire.MethodNotFound, "this client does not answer %s", m.Method)
 	}
 	g.mu.Lock()
 	owner, known := g.ownerOf(from)
@@ -78,13 +78,13 @@ func (g guard) request(ctx context.Context, m *wire.Message, from *call) {
 	case g.asked[m.Key] != nil:
 		err = wire.Errorf(wire.InvalidRequest, "the id %.64s is already in flight", m.ID)
 	case len(g.asked) >= g.cfg.Limits.Requests:
-		err = wire.Errorf(wire.InternalError, "%d requests wait for their answers already", len(g.asked))
+		err = wire.Errorf(wire.InternalError, "%d requests already wait for their answers", len(g.asked))
 	case !known && m.Method != "roots/list" && len(g.open) == g.streams:
 		err = wire.Errorf(wire.InvalidRequest, "%s: no call is open that it could belong to", m.Method)
 	case owner == "" && known && m.Method != "roots/list": // the open call is a list that no session owns
 		err = wire.Errorf(wire.InvalidRequest, "%s: no call of a session is open that it could belong to", m.Method)
 	case !known && m.Method != "roots/list":
-		err = wire.Errorf(wire.InvalidRequest, "%s: calls of several sessions are open, and nothing says to which of them it belongs", m.Method)
+		err = wire.Errorf(wire.InvalidRequest, "%s: calls of several sessions are open, and it is not known to which of them the request belongs", m.Method)
 	}
 	if err != nil {
 		g.stats.Refused++

@@ -91,7 +91,7 @@ func TestRequestsOfTheServer(t *testing.T) {
 	})
 }
 
-// A request for which the client did not offer a capability is refused, even if the handler
+// A request for which the client does not have the capability a capability is refused, even if the handler
 // could answer it.
 func TestOnlyWhatIsOffered(t *testing.T) {
 	for _, cfg := range []Config{
@@ -155,7 +155,7 @@ func TestRequestsEnd(t *testing.T) {
 			ask(10 + i)
 		}
 		for range 5 {
-			if m := s.next(); m.Error == nil || !strings.Contains(m.Error.Message, "16 requests wait") {
+			if m := s.next(); m.Error == nil || !strings.Contains(m.Error.Message, "16 requests already wait") {
 				t.Errorf("too many: %s", m.raw)
 			}
 		}
@@ -163,7 +163,7 @@ func TestRequestsEnd(t *testing.T) {
 		good(t, a)
 		for range 16 {
 			is(t, "end of the call", <-causes, errCallOver)
-			if m := s.next(); m.Error == nil || !strings.Contains(m.Error.Message, "the call that the request belonged to is over") {
+			if m := s.next(); m.Error == nil || !strings.Contains(m.Error.Message, "the call that the request belonged to has ended") {
 				t.Errorf("end of the call: %s", m.raw)
 			}
 		}
@@ -289,7 +289,7 @@ func TestInputIsBounded(t *testing.T) {
 		{"without an end", many(1), "asked for input 8 times"},
 		{"too many questions", many(17), "more than 16 questions"},
 		{"nothing at all", `{"resultType":"input_required"}`, "neither"},
-		{"not offered", `{"resultType":"input_required","inputRequests":{"q":{"method":"sampling/createMessage"}}}`, "did not offer sampling"},
+		{"not offered", `{"resultType":"input_required","inputRequests":{"q":{"method":"sampling/createMessage"}}}`, "does not have the capability sampling"},
 		{"not a request", `{"resultType":"input_required","inputRequests":{"q":{"method":"tools/call"}}}`, "no method"},
 		{"no method", `{"resultType":"input_required","inputRequests":{"q":7}}`, "no method"},
 		{"no object", `{"resultType":"input_required","inputRequests":[1]}`, "must be an object"},

@@ -106,7 +106,7 @@ func (c *Conn) Call(ctx context.Context, method string, params json.RawMessage, 
 			return result, err
 		}
 		if round == c.cfg.Limits.Rounds {
-			return nil, fmt.Errorf("%s: the server asked for input %d times and still wants more", method, round)
+			return nil, fmt.Errorf("%s: the server asked for input %d times and asks again", method, round)
 		}
 		if r.input, err = c.input(ctx, result, o); err != nil {
 			return nil, fmt.Errorf("%s: the server asks for input: %w", method, err)

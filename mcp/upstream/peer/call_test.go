@@ -180,8 +180,8 @@ func TestTimeout(t *testing.T) {
 		}
 		err = (<-done).err
 		is(t, "the call", err, ErrTimeout)
-		contains(t, "the call", err, "tools/call: the server did not answer in time, within 2m0s: it sent nothing that could be used meanwhile")
-		for _, want := range []string{"it sent one other message meanwhile", "it sent 2 other messages meanwhile"} {
+		contains(t, "the call", err, "tools/call: the server did not answer in time, within 2m0s: meanwhile it sent nothing that could be used")
+		for _, want := range []string{"meanwhile it sent one other message", "it sent 2 other messages"} {
 			done = invoke(t.Context(), c, "tools/call", `{}`, CallOptions{Timeout: 500 * time.Millisecond})
 			s.want("tools/call")
 			s.say(`{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)

@@ -20,9 +20,9 @@ var (
 	ErrEnded = errors.New("the server has ended the connection")
 	// ErrProbe is returned by Open if the server ended after the request server/discover.
 	// Such a server may work if Config.Era is Legacy.
-	ErrProbe = errors.New("the server ended when it was asked for server/discover")
+	ErrProbe = errors.New("the server ended after the request server/discover")
 	// ErrSession is returned for calls after a server over HTTP has forgotten the session.
-	ErrSession = errors.New("the server does not know the session any more")
+	ErrSession = errors.New("the server no longer knows the session")
 	// ErrBusy is returned for a call if too many calls are open.
 	ErrBusy = errors.New("too many calls to the server are open")
 	// ErrTimeout is wrapped by a *TimeoutError.
@@ -50,15 +50,15 @@ func (e *TimeoutError) Unwrap() error { return ErrTimeout }
 
 // Meanwhile returns a text about what the server sent instead of the answer.
 func (e *TimeoutError) Meanwhile() string {
-	text := "it sent nothing that could be used meanwhile"
+	text := "meanwhile it sent nothing that could be used"
 	switch {
 	case e.Heard == 1:
-		text = "it sent one other message meanwhile"
+		text = "meanwhile it sent one other message"
 	case e.Heard > 1:
-		text = fmt.Sprintf("it sent %d other messages meanwhile", e.Heard)
+		text = fmt.Sprintf("meanwhile it sent %d other messages", e.Heard)
 	}
 	if e.Unasked > 0 {
-		text += fmt.Sprintf("; since the start it sent %d answers with ids of no open request, which were dropped", e.Unasked)
+		text += fmt.Sprintf("; since the connection began, it sent %d answers whose ids match no open request, which were dropped", e.Unasked)
 	}
 	return text
 }

@@ -165,7 +165,7 @@ func (g guard) answered(m *wire.Message, from *call, deep bool) {
 	if cl == nil && !late {
 		g.stats.Unasked++
 		g.mu.Unlock()
-		g.bad(m.Raw, "an answer to no open request")
+		g.bad(m.Raw, "an answer whose id matches no open request")
 		return
 	}
 	g.heard.good()
@@ -174,7 +174,7 @@ func (g guard) answered(m *wire.Message, from *call, deep bool) {
 		return
 	}
 	if warn {
-		g.cfg.Log.Warn("an upstream server answers with ids that it was not asked with; such an answer is taken only while one request is open",
+		g.cfg.Log.Warn("an upstream server answers with ids that no request had; such an answer is accepted only while exactly one request is open",
 			"id", excerpt(m.ID, mostShown), "method", cl.method)
 	}
 	if deep && !cl.list {

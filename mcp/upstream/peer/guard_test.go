@@ -64,7 +64,7 @@ func TestWrongID(t *testing.T) {
 			s.want("tools/call")
 			s.say(`{"jsonrpc":"2.0","id":0,"result":{}}`)
 			for _, done := range []<-chan reply{a, b} {
-				if got := failed(t, done); !strings.Contains(got, "1 answers with ids of no open request") {
+				if got := failed(t, done); !strings.Contains(got, "1 answers whose ids match no open request") {
 					t.Errorf("got %q", got)
 				}
 			}

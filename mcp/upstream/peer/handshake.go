@@ -104,7 +104,7 @@ func discovered(cl *call) (*Info, error) {
 	}
 	supported := texts(wire.Member(cl.result, "supportedVersions"))
 	if !slices.Contains(supported, wire.ModernRevision) {
-		err := fmt.Errorf("the server does not speak revision %s%s", wire.ModernRevision, offers(supported))
+		err := fmt.Errorf("the server does not support revision %s%s", wire.ModernRevision, offers(supported))
 		if supported != nil && !speaksLegacy(supported) {
 			return nil, &fatalError{err}
 		}
@@ -165,7 +165,7 @@ func initialized(cl *call) (*Info, error) {
 	}
 	revision := wire.Text(wire.Member(cl.result, "protocolVersion"))
 	if !slices.Contains(wire.LegacyRevisions, revision) {
-		return nil, fmt.Errorf("%s: the server wants revision %q; this client speaks %s",
+		return nil, fmt.Errorf("%s: the server chose revision %q; this client supports %s",
 			initializeMethod, excerpt([]byte(revision), mostShown), strings.Join(wire.LegacyRevisions, ", "))
 	}
 	info := newInfo(cl.result, wire.Legacy, revision)
@@ -228,5 +228,5 @@ func offers(revisions []string) string {
 	if len(revisions) == 0 {
 		return ""
 	}
-	return "; it speaks " + excerpt([]byte(strings.Join(revisions, ", ")), mostShown)
+	return "; it supports " + excerpt([]byte(strings.Join(revisions, ", ")), mostShown)
 }

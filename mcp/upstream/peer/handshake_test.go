@@ -39,10 +39,10 @@ func TestHandshake(t *testing.T) {
 		{"of the future", Config{}, func(s *server) {
 			s.want("server/discover")
 			s.say("%s", unsupported(`["2027-01-01"]`))
-		}, "it speaks 2027-01-01", 0},
+		}, "it supports 2027-01-01", 0},
 		{"of the future, by a result", Config{}, func(s *server) {
 			s.result(s.want("server/discover"), `{"supportedVersions":["2027-01-01"]}`)
-		}, "it speaks 2027-01-01", 0},
+		}, "it supports 2027-01-01", 0},
 		{"modern, wants a capability", Config{}, func(s *server) { s.fail(s.want("server/discover"), -32021, "sampling is needed") }, "sampling is needed", 0},
 		{"result without versions", Config{}, func(s *server) {
 			s.result(s.want("server/discover"), `{}`)
@@ -90,11 +90,11 @@ func TestHandshake(t *testing.T) {
 		{"repeats any revision", Config{}, func(s *server) {
 			s.fail(s.want("server/discover"), -32601, "no")
 			s.result(s.want("initialize"), `{"protocolVersion":"2099-01-01"}`)
-		}, `wants revision "2099-01-01"`, 0},
+		}, `chose revision "2099-01-01"`, 0},
 		{"no revision", Config{}, func(s *server) {
 			s.fail(s.want("server/discover"), -32601, "no")
 			s.result(s.want("initialize"), `{"protocolVersion":7}`)
-		}, `wants revision ""`, 0},
+		}, `chose revision ""`, 0},
 		{"ends at once", Config{}, func(s *server) {
 			s.want("server/discover")
 			s.out.Close()

@@ -41,7 +41,7 @@ func (h HTTP) connect(g guard) (carrier, error) {
 	u, err := url.Parse(h.URL)
 	switch {
 	case err != nil:
-		return nil, errors.New("the URL of the server is not a valid one") // err is not used: it contains the whole URL
+		return nil, errors.New("the URL of the server is not valid") // err is not used: it contains the whole URL
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, errors.New("the URL of the server must begin with https:// or http:// and a host")
 	case u.User != nil:
@@ -49,7 +49,7 @@ func (h HTTP) connect(g guard) (carrier, error) {
 	case u.Fragment != "" || strings.HasSuffix(h.URL, "#"):
 		return nil, errors.New("the URL of the server must not contain a fragment")
 	case h.Client == nil || h.Client.Timeout != 0:
-		return nil, errors.New("HTTP needs a Client, and one without a Timeout: streams stay open")
+		return nil, errors.New("HTTP.Client must be set, and its Timeout must be 0, because streams stay open")
 	}
 	if h.SSE && g.cfg.Era == Auto {
 		g.cfg.Era = Legacy

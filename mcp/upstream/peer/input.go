@@ -57,7 +57,7 @@ func (c *Conn) input(ctx context.Context, result json.RawMessage, o CallOptions)
 	n := 0
 	wire.Members(questions, func(name, question []byte) bool {
 		if n++; n > mostInputs {
-			bad = fmt.Errorf("it asks more than %d questions at once", mostInputs)
+			bad = fmt.Errorf("it asks more than %d questions in one result", mostInputs)
 			return false
 		}
 		r := Request{Owner: o.Owner, Method: wire.Text(wire.Member(question, "method")), Params: wire.Member(question, "params")}

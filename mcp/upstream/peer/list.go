@@ -64,7 +64,7 @@ func (c *Conn) List(ctx context.Context, method, member string, o CallOptions) (
 			l.miss("the list has more than %d pages; the rest was left out", mostPages)
 			return l, nil
 		case cursors[string(next)]:
-			l.miss("page %d names a page that came before as the next; the list ends there", page)
+			l.miss("page %d names an earlier page as the next page; the list ends there", page)
 			return l, nil
 		}
 		cursors[string(next)] = true
@@ -120,5 +120,5 @@ func nameOf(item []byte) string {
 			}
 		}
 	}
-	return "an item without a name"
+	return "an item with no name"
 }

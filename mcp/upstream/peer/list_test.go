@@ -78,7 +78,7 @@ func TestList(t *testing.T) {
 		items      int
 		want       string
 	}{
-		{"the same page again", strings.Replace(page(1), "%d", "again", 1), 2, "came before"},
+		{"the same page again", strings.Replace(page(1), "%d", "again", 1), 2, "an earlier page"},
 		{"pages without an end", page(1), mostPages, "more than 256 pages"},
 		{"10,000 tools", page(10_000), 4096, "more than 4096 items"},
 		{"large tools", `{"tools":[` + strings.TrimSuffix(strings.Repeat(`{"name":"`+strings.Repeat("x", 1<<20-100)+`"},`, 9), ",") + `],"nextCursor":"%d"}`, 32, "33554432 bytes"},

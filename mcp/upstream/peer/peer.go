@@ -260,7 +260,7 @@ func (c *Conn) fail(err error) {
 		cl.end()
 	}
 	if !errors.Is(err, ErrClosed) {
-		c.cfg.Log.Debug("the connection to an upstream server is over", "error", err)
+		c.cfg.Log.Debug("the connection to an upstream server has ended", "error", err)
 	}
 }
 

@@ -33,7 +33,7 @@ type Pipes struct {
 
 func (p Pipes) connect(g guard) (carrier, error) {
 	if p.In == nil || p.Out == nil {
-		return nil, errors.New("Pipes needs In and Out")
+		return nil, errors.New("Pipes.In and Pipes.Out must be set")
 	}
 	return &pipes{Pipes: p, conn: g, out: wire.NewLineWriter(p.In, nil)}, nil
 }

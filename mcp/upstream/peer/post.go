@@ -142,7 +142,7 @@ func (w *web) follow(ctx context.Context, cl *call, resp *http.Response) error {
 			if errors.Is(err, io.EOF) {
 				return w.unanswered(cl)
 			}
-			return fmt.Errorf("%s: the server's response was cut: %w", cl.method, err)
+			return fmt.Errorf("%s: the server's response ended early: %w", cl.method, err)
 		}
 		if err := pause.For(ctx, min(max(ev.retry, 100*time.Millisecond), longestRetry)); err != nil {
 			return err

@@ -187,7 +187,7 @@ func (b *Book) compare(ctx context.Context, tx *sql.Tx, s Server, rules Rules, r
 // verdict yet.
 func (v *Verdict) withCut(cut int) *Verdict {
 	if cut > 0 {
-		v.Notes = append(v.Notes, fmt.Sprintf("the server serves %d definitions more than the %d that are compared; those are neither listed nor called", cut, MaxDefinitions))
+		v.Notes = append(v.Notes, fmt.Sprintf("the server offers %d definitions more than the %d that are compared; these further definitions are neither listed nor called", cut, MaxDefinitions))
 	}
 	return v
 }
@@ -282,7 +282,7 @@ func remedy(err error) error {
 		return fmt.Errorf("%w; restore a backup with `belljar state restore FILE`, or start over with `belljar upstream pins forget --all`, "+
 			"after which every server is trusted or asked about as at first contact", err)
 	case errors.Is(err, ErrNewer):
-		return fmt.Errorf("%w; use that belljar, or name another state directory with --state", err)
+		return fmt.Errorf("%w; use the newer belljar, or name another state directory with --state", err)
 	}
 	return err
 }

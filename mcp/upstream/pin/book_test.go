@@ -276,7 +276,7 @@ func TestARenamedTool(t *testing.T) {
 	if want := map[string]string{"send": "send_now", "send_now": "send"}; !cmp.Equal(pairs, want) {
 		t.Errorf("got the pairs %v, want %v", pairs, want)
 	}
-	if why := v.Why(KindTool, "send_now"); !strings.HasPrefix(why, "it was send before, and has been renamed") {
+	if why := v.Why(KindTool, "send_now"); !strings.HasPrefix(why, "it has been renamed from send: ") {
 		t.Errorf("the reason is %q", why)
 	}
 	questions, err := b.Questions(t.Context(), server, nil)
@@ -573,7 +573,7 @@ func TestRollback(t *testing.T) {
 	decide(t, b, server, true, nil, ref(t, v, KindTool, "a"))
 	exec(t, b, "DELETE FROM pins_log WHERE n = 2")
 	exec(t, b, "UPDATE pins_servers SET record = ?", record)
-	held(t, "the end of the log put back", b, ErrBroken, "the last ones are missing")
+	held(t, "the end of the log put back", b, ErrBroken, "the last entries are missing")
 }
 
 func TestUnreadableStore(t *testing.T) {
@@ -648,7 +648,7 @@ func TestNewerRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := b.Judge(t.Context(), server, tofu, named("a=1"))
-	if !errors.Is(v.Err, ErrNewer) || !strings.Contains(v.Held, "use that belljar") {
+	if !errors.Is(v.Err, ErrNewer) || !strings.Contains(v.Held, "use the newer belljar") {
 		t.Errorf("got %v, held %q", v.Err, v.Held)
 	}
 }

@@ -27,7 +27,7 @@ const (
 
 // ErrBroken is the error for a log of decisions that differs from the one that belljar
 // wrote.
-var ErrBroken = errors.New("the log of what was trusted is broken")
+var ErrBroken = errors.New("the log of trust decisions is damaged")
 
 // The events of the entries.
 const (
@@ -153,7 +153,7 @@ func verified(ctx context.Context, tx *sql.Tx, tenant string, known *chain) (*ch
 		return known, nil
 	}
 	if known == nil && before != nil && (len(all) == 0 || all[len(all)-1].n < before.n && all[0].What != wasReset) {
-		return nil, fmt.Errorf("%w: it had %d entries, and the last ones are missing", ErrBroken, before.n)
+		return nil, fmt.Errorf("%w: it had %d entries, and the last entries are missing", ErrBroken, before.n)
 	}
 	for _, e := range all {
 		if err := next.follow(e, tenant); err != nil {

@@ -16,7 +16,7 @@ import (
 // Errors of decisions.
 var (
 	ErrPerson = errors.New("only a person can decide what is trusted")
-	ErrStale  = errors.New("the server does not offer this any more; look at the difference again")
+	ErrStale  = errors.New("the server no longer offers this; look at the difference again")
 )
 
 // Via is how a person made a decision. Tool calls have no value, because an agent
@@ -40,7 +40,7 @@ type Person struct {
 func (p Person) valid() error {
 	odd := func(r rune) bool { return !printable.InLine(r) }
 	if strings.TrimSpace(p.Name) == "" || len(p.Name) > maxText || strings.ContainsFunc(p.Name, odd) || !slices.Contains([]Via{ViaCommand, ViaConsole, ViaDesk}, p.Via) {
-		return fmt.Errorf("%w: %q by way of %q is not one", ErrPerson, p.Name, p.Via)
+		return fmt.Errorf("%w: %q by way of %q is not a person", ErrPerson, p.Name, p.Via)
 	}
 	return nil
 }

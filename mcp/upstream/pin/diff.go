@@ -45,7 +45,7 @@ func diff(before, after []byte) (text string, whole bool) {
 		}
 	}
 	if old.cut || now.cut {
-		d.say("  there are more than %d values, and the rest is not shown", maxLeaves)
+		d.say("  there are more than %d values, and the others are not shown", maxLeaves)
 	}
 	if d.left > 0 {
 		fmt.Fprintf(&d.out, "  %d further lines are not shown\n", d.left)
@@ -223,7 +223,7 @@ func pointed(runes []rune) string {
 	}
 	more := ""
 	if len(runes) > maxRun {
-		runes, more = runes[:maxRun], " and so on"
+		runes, more = runes[:maxRun], " and more"
 	}
 	var points []string
 	for _, r := range runes {

@@ -195,11 +195,11 @@ func judge(server string, rules Rules, r record, all []served, listed bool, now 
 			case rules.Mode == Ask:
 				item.Why = "nobody has decided about it yet"
 			case seen && d.kind == KindRuns:
-				item.Why = "the server has pins, and none of them is about what runs"
+				item.Why = "the server has pins, but none of them covers what runs"
 			case seen && there && waits.Digest == d.digest && !waits.Since.After(first.Since):
 				item.Why = "it was not trusted at first contact, and nobody has decided about it yet"
 			case seen:
-				item.Why = "it has appeared since the first contact with the server"
+				item.Why = "the server has added it since the first contact"
 			default:
 				item.Findings = look.at(d)
 			}
@@ -220,7 +220,7 @@ func judge(server string, rules Rules, r record, all []served, listed bool, now 
 		v.add(item)
 	}
 	if rules.Mode == Off {
-		v.Notes = append(v.Notes, fmt.Sprintf("pins of the server %s are off: what it changes is neither noticed nor held", word(server)))
+		v.Notes = append(v.Notes, fmt.Sprintf("pins of the server %s are off: its changes are neither noticed nor held", word(server)))
 	} else if listed {
 		missing := maps.Clone(r.trusted)
 		maps.DeleteFunc(missing, func(k key, _ Pin) bool {
@@ -266,7 +266,7 @@ func advice(mode Mode, server string) string {
 	if mode == Strict {
 		return "its pins are strict: review the change and import it with `belljar upstream pins import FILE`"
 	}
-	return fmt.Sprintf("a person can see it with `belljar upstream pins diff %s` and decide with `belljar upstream approve %[1]s`", printable.Operand(server))
+	return fmt.Sprintf("a person can look at the change with `belljar upstream pins diff %s` and decide with `belljar upstream approve %[1]s`", printable.Operand(server))
 }
 
 // spoken returns a kind that is about the whole server as the subject of a sentence.
@@ -285,7 +285,7 @@ func (k Kind) spoken() string {
 
 // heldBy returns the verdict for pins that could not be read or written.
 func heldBy(mode Mode, err error) *Verdict {
-	return &Verdict{Mode: mode, Err: err, Held: "the pins of what was trusted cannot be used, so everything of other people's servers is held: " + err.Error()}
+	return &Verdict{Mode: mode, Err: err, Held: "the pins of trusted definitions cannot be used, so everything from other people's servers is held: " + err.Error()}
 }
 
 // pair finds definitions that were renamed: a new definition and one that is gone, with the
@@ -325,7 +325,7 @@ func (v *Verdict) pair(text func(Digest) []byte) {
 			j := others[0]
 			free[at] = others[1:]
 			v.Items[i].Pair, v.Items[j].Pair = v.Items[j].Name, v.Items[i].Name
-			v.Items[j].Why = fmt.Sprintf("it was %s before, and has been renamed: ", word(item.Name)) + v.Items[j].Why
+			v.Items[j].Why = fmt.Sprintf("it has been renamed from %s: ", word(item.Name)) + v.Items[j].Why
 		}
 	}
 }

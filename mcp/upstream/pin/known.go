@@ -120,7 +120,7 @@ const (
 )
 
 // ErrNewer is the error for a file or record of pins that a newer belljar wrote.
-var ErrNewer = errors.New("a newer belljar wrote it")
+var ErrNewer = errors.New("a newer belljar wrote this")
 
 // Format writes pins as text: a line with the version, then one line for each pin, sorted.
 //
@@ -182,7 +182,7 @@ func Parse(text []byte) ([]Pin, error) {
 		n++
 		if number, ok := strings.CutPrefix(line, header); ok {
 			if v, err := strconv.Atoi(number); err != nil || v > version {
-				return nil, fmt.Errorf("pins: line %d: version %.20q of the format, and this belljar reads %d: %w", n, number, version, ErrNewer)
+				return nil, fmt.Errorf("pins: line %d: version %.20q of the format, and this belljar reads version %d: %w", n, number, version, ErrNewer)
 			}
 			continue
 		}
@@ -195,7 +195,7 @@ func Parse(text []byte) ([]Pin, error) {
 		}
 		at := place{p.Server, p.key(), p.How.mark()}
 		if _, twice := seen[at]; twice {
-			return nil, fmt.Errorf("pins: line %d: %s %s is there twice", n, p.Kind, word(p.Name))
+			return nil, fmt.Errorf("pins: line %d: %s %s occurs twice", n, p.Kind, word(p.Name))
 		}
 		seen[at] = struct{}{}
 		if pins = append(pins, p); len(pins) > maxPins {
@@ -263,7 +263,7 @@ func cutWord(line string) (word, rest string, err error) {
 		word, err = strconv.Unquote(quoted)
 	}
 	if err != nil {
-		return "", "", errors.New("a quoted name does not end, or has an escape that does not exist")
+		return "", "", errors.New("a quoted name has no closing quote, or contains an invalid escape")
 	}
 	return word, strings.TrimLeft(line[len(quoted):], " "), nil
 }

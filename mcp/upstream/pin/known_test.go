@@ -54,15 +54,15 @@ func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"files tool x":                                                           "line 1: it has 3 words",
 		"\n\n" + line + " import more":                                           "line 3: it has 7 words",
-		line + "\n" + line:                                                       "line 2: tool x is there twice",
+		line + "\n" + line:                                                       "line 2: tool x occurs twice",
 		"files tools x " + d + " 2026-11-23":                                     `line 1: "tools" is not a kind`,
 		"files tool x sha256:00 2026-11-23":                                      "line 1: \"sha256:00\" is not sha256: and 64 hexadecimal digits",
 		"files tool x sha1" + d[6:] + " 2026-11-23":                              "hexadecimal digits",
 		"files tool x " + d[:70] + "g 2026-11-23":                                "hexadecimal digits",
 		"files tool x " + d + " yesterday":                                       "is not a time",
 		line + " maybe":                                                          "is not a way",
-		`files tool "x ` + d + " 2026-11-23":                                     "line 1: a quoted name does not end",
-		`files tool "\q" ` + d + " 2026-11-23":                                   "line 1: a quoted name does not end",
+		`files tool "x ` + d + " 2026-11-23":                                     "line 1: a quoted name has no closing quote",
+		`files tool "\q" ` + d + " 2026-11-23":                                   "line 1: a quoted name has no closing quote",
 		`"" tool x ` + d + " 2026-11-23":                                         "a name is empty",
 		"files tool " + strings.Repeat("x", maxName+1) + " " + d + " 2026-11-23": "longer than",
 	} {
@@ -155,7 +155,7 @@ func TestRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := judged(t, two, tofu, Offer{Runs: base().Runs}, "server held, runs new")
-	if !strings.Contains(v.Held, "none of them is about what runs") {
+	if !strings.Contains(v.Held, "none of them covers what runs") {
 		t.Errorf("the reason is %q", v.Held)
 	}
 	// In mode Strict a file alone is enough: no database is needed, and none is made.

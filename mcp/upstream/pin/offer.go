@@ -94,7 +94,7 @@ func takeApart(o Offer) (all []served, cut int) {
 	}
 	for i := range all {
 		if n := named[all[i].key]; n > 1 {
-			all[i].fault = fmt.Sprintf("the server serves %d definitions of this name, so it is not certain which of them a call would reach", n)
+			all[i].fault = fmt.Sprintf("the server offers %d definitions with this name, so it is not certain which of them a call would reach", n)
 		}
 	}
 	return all, cut
@@ -104,13 +104,13 @@ func ofRuns(c *canon, r Runs) served {
 	d := served{key: key{kind: KindRuns}}
 	for _, text := range slices.Concat(r.Command, r.Env, []string{r.File, r.Lock, r.Image, r.URL, r.SPKI}) {
 		if !utf8.ValidString(text) {
-			d.fault = "what runs is not UTF-8"
+			d.fault = "the description of what runs is not UTF-8"
 			return d
 		}
 	}
 	raw, err := json.Marshal(r)
 	if err != nil {
-		d.fault = "what runs cannot be written down: " + err.Error()
+		d.fault = "the description of what runs cannot be encoded: " + err.Error()
 		return d
 	}
 	d.seal(c, raw)
@@ -142,12 +142,12 @@ func ofDefinition(c *canon, kind Kind, member string, raw json.RawMessage) serve
 	// In the original text the name is usually first; in the canonical text it comes late.
 	name := wire.Member(raw, member)
 	if len(name) < 3 || name[0] != '"' {
-		d.fault = fmt.Sprintf("the definition has no %s, or one that is not a text of 1 to %d bytes", member, maxName)
+		d.fault = fmt.Sprintf("the definition has no %s that is a text of 1 to %d bytes", member, maxName)
 		return d
 	}
 	d.name = string(normal([]byte(wire.Unquote(name)), false))
 	if len(d.name) > maxName-2 { // minus two bytes for its quotes
-		d.name, d.fault = "", fmt.Sprintf("the definition has no %s, or one that is not a text of 1 to %d bytes", member, maxName)
+		d.name, d.fault = "", fmt.Sprintf("the definition has no %s that is a text of 1 to %d bytes", member, maxName)
 	}
 	return d
 }
@@ -165,7 +165,7 @@ func nameOf(raw json.RawMessage, member string) (name string) {
 // seal sets the canonical text and the digest of a definition, or its fault.
 func (d *served) seal(c *canon, raw []byte) {
 	if len(raw) > MaxDefinition {
-		d.fault = fmt.Sprintf("the definition has %d bytes, and %d are accepted", len(raw), MaxDefinition)
+		d.fault = fmt.Sprintf("the definition has %d bytes, and at most %d are accepted", len(raw), MaxDefinition)
 		return
 	}
 	text := make([]byte, 0, len(raw)+len(d.kind)+16)
@@ -220,7 +220,7 @@ func rawDigest(o Offer) (Digest, error) {
 	}
 	runs, err := json.Marshal(o.Runs)
 	if err != nil {
-		return Digest{}, errors.New("what runs cannot be written down")
+		return Digest{}, errors.New("the description of what runs cannot be encoded")
 	}
 	put(runs)
 	if l := o.Listing; l != nil {

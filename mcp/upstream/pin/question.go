@@ -76,14 +76,14 @@ func (b *Book) Questions(ctx context.Context, s Server, others []string) (all []
 				q.show(text, v, &look)
 				size += len(q.Diff)
 			} else {
-				q.Diff, q.Cut = "  it is not shown, for there is too much to show at once\n", true
+				q.Diff, q.Cut = "  it is not shown, because the whole text would be too long\n", true
 			}
 			all = append(all, q)
 		}
 		return failed
 	})
 	if err != nil {
-		return nil, fmt.Errorf("what waits for a decision about the server %s: %w", word(s.Name), remedy(err))
+		return nil, fmt.Errorf("read what waits for a decision about the server %s: %w", word(s.Name), remedy(err))
 	}
 	return all, nil
 }

@@ -61,7 +61,7 @@ func load(ctx context.Context, tx *sql.Tx, c *chain, s Server) (r record, err er
 	case err != nil:
 		return r, err
 	case (pins != "" || logged) && recordSum(pins) != wanted:
-		return r, fmt.Errorf("%w: the record of the server %s is not the one that was decided on", ErrBroken, word(s.Name))
+		return r, fmt.Errorf("%w: the record of the server %s differs from the one that the log names", ErrBroken, word(s.Name))
 	}
 	kept, err := Parse([]byte(pins))
 	if err != nil {
@@ -91,7 +91,7 @@ func save(ctx context.Context, tx *sql.Tx, c *chain, s Server, r record, e *Entr
 		marks += partial
 	}
 	if n := len(pins) + len(marks); n > maxRecord {
-		return nil, fmt.Errorf("the pins of the server %s cannot be kept: they have %d bytes, and %d are kept of one server", word(s.Name), n, maxRecord)
+		return nil, fmt.Errorf("the pins of the server %s cannot be kept: they have %d bytes, and at most %d bytes are kept for one server", word(s.Name), n, maxRecord)
 	}
 	var others, size int
 	if err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(length(record) + length(marks)), 0)
@@ -99,7 +99,7 @@ func save(ctx context.Context, tx *sql.Tx, c *chain, s Server, r record, e *Entr
 		return nil, err
 	}
 	if size += len(pins) + len(marks); others >= maxServers || size > maxRecords {
-		return nil, fmt.Errorf("the pins of the server %s cannot be kept: those of %d servers have %d bytes with it, and %d servers and %d bytes are kept; `belljar upstream pins forget NAME` makes room",
+		return nil, fmt.Errorf("the pins of the server %s cannot be kept: with it, the pins of %d servers have %d bytes, and at most %d servers and %d bytes are kept; `belljar upstream pins forget NAME` makes room",
 			word(s.Name), others+1, size, maxServers, maxRecords)
 	}
 	if e != nil {

@@ -78,7 +78,7 @@ type scanner struct {
 func (s *scanner) scan(text []byte) {
 	w := walked(text)
 	if w.cut {
-		s.add("more values than are looked at", "the definition", "")
+		s.add("more values than are scanned", "the definition", "")
 	}
 	for _, name := range w.names {
 		s.hidden("a name", name)
@@ -102,7 +102,7 @@ func (s *scanner) scan(text []byte) {
 // spend reports whether that many bytes may still be scanned. If not, it adds a finding.
 func (s *scanner) spend(bytes int) bool {
 	if s.left -= bytes; s.left < 0 {
-		s.add("more text than is looked at", "the definition", "")
+		s.add("more text than is scanned", "the definition", "")
 	}
 	return s.left >= 0
 }
@@ -210,7 +210,7 @@ func (s *scanner) encoded(where, text string) {
 		} else if plain, err := hex.DecodeString(body); err == nil && readable(plain) {
 			s.add("encoded text", where, string(plain))
 		} else if len(body) > maxEncoded && strings.ContainsFunc(body, unicode.IsUpper) && strings.ContainsFunc(body, unicode.IsLower) && strings.ContainsFunc(body, unicode.IsDigit) {
-			s.add("what may be encoded text", where, run)
+			s.add("possibly encoded text", where, run)
 		}
 	}
 }
