@@ -135,7 +135,7 @@ func (g *callGate) denyUnasked(ctx context.Context, c Call, err error) policies.
 	}
 	return policies.Decision{
 		Verdict: policies.Deny, Rule: RuleApproval,
-		Reason:  "The policy wants a person's approval, and it could not be asked for: " + err.Error() + ".",
-		Instead: "Go on with work that needs no approval, and tell the person you work for; the log of belljar says what is wrong.",
+		Reason:  "The policy requires a person's approval, and belljar could not ask for it: " + err.Error() + ".",
+		Instead: "Continue with work that does not need an approval, and tell the person you work for; the log of belljar states the cause.",
 	}
 }

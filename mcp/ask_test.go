@@ -100,7 +100,7 @@ func TestAsk(t *testing.T) {
 		{"no", &person{ways: cli, asked: pending, waited: with(mcp.ApprovalDeclined)}, "DENIED by a person: approval ap-1 (rule publish) was declined", "deny declined"},
 		{"taken back", &person{ways: cli, asked: with(mcp.ApprovalRevoked)}, "was taken back", "deny revoked"},
 		{"expired", &person{ways: cli, asked: pending, waited: mcp.Approval{ID: "ap-1", State: mcp.ApprovalExpired, Waited: time.Minute}}, "nobody answered approval ap-1", "deny expired"},
-		{"it cannot be asked", &person{ways: cli, err: errors.New("the disk is full")}, "could not be asked for: the disk is full", "deny "},
+		{"it cannot be asked", &person{ways: cli, err: errors.New("the disk is full")}, "could not ask for it: the disk is full", "deny "},
 		{"it cannot be used", &person{ways: cli, asked: with(mcp.ApprovalApproved), useErr: errors.New("the disk is full")}, "the disk is full", "deny "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

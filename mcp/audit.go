@@ -91,8 +91,8 @@ func (g *callGate) recordDecision(ctx context.Context, c Call, started time.Time
 	}
 	return policies.Decision{
 		Verdict: policies.Deny, Rule: RuleAudit,
-		Reason:  "What is decided must be written to the audit log before it is done, and the log cannot be written now.",
-		Instead: "Tell the person you work for: belljar's log gives the cause, for example a full disk. Then try again.",
+		Reason:  "Each decision must be written to the audit log before a call runs, and the log cannot be written now.",
+		Instead: "Tell the person you work for: belljar's own log states the cause, for example a full disk. Then try again.",
 	}
 }
 

@@ -301,7 +301,7 @@ func (g *callGate) recovered(p any, c Call, res **Result, err *error) {
 type panicError struct{ call string }
 
 func (e *panicError) Error() string {
-	return fmt.Sprintf("internal error in call %s: the tool stopped unexpectedly; the server goes on, and the log has the cause", e.call)
+	return fmt.Sprintf("internal error in call %s: the tool stopped unexpectedly; the server is still running, and its log states the cause", e.call)
 }
 
 // failure returns the answer to a call that returned an error.

@@ -101,7 +101,7 @@ func (a *adapter) completeResource(ctx context.Context, session *Session, want C
 	r := a.server.resources.of(want.Of)
 	switch {
 	case r == nil:
-		return none, wire.Errorf(wire.InvalidParams, "unknown resource template %.200q; resources/templates/list has those there are", want.Of)
+		return none, wire.Errorf(wire.InvalidParams, "unknown resource template %.200q; resources/templates/list lists all templates", want.Of)
 	case r.CompleteFacts != nil:
 		return known(a.server.resources.completeGated(ctx, r, session, want.Name, want.Typed))
 	case r.Complete == nil:
@@ -117,7 +117,7 @@ func (a *adapter) completeRemote(ctx context.Context, r *RemoteResources, sessio
 	}
 	f, err := r.Facts(session, want.Of)
 	if err != nil {
-		return none, wire.Errorf(wire.InvalidParams, "unknown resource template %.200q; resources/templates/list has those there are", want.Of)
+		return none, wire.Errorf(wire.InvalidParams, "unknown resource template %.200q; resources/templates/list lists all templates", want.Of)
 	}
 	return a.server.gate.complete(ctx, session, f, want, r.Complete)
 }

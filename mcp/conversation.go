@@ -151,7 +151,7 @@ func (c *conversation) drain(why error) (cause, err error) {
 	select {
 	case <-g.drained:
 	case <-wait.C:
-		g.log.Warn("calls were cancelled: they ran longer than the server waits at its end",
+		g.log.Warn("calls were cancelled: they ran longer than the server waits when it ends",
 			"session", g.session.id, "waited", g.limits.Drain)
 	case <-g.session.done: // the time of Shutdown was up
 	case <-c.out.Gone():

@@ -160,7 +160,7 @@ func (d *argumentDecoder) object(path string, raw []byte, s *shape, v reflect.Va
 func (d *argumentDecoder) unknown(path, name string, s *shape) {
 	switch near := nearest(name, s.names); {
 	case len(s.names) == 0:
-		d.fault("argument %q is not known; the tool takes none", path)
+		d.fault("argument %q is not known; the tool takes no arguments", path)
 	case near != "":
 		d.fault("argument %q is not known; did you mean %q? Known: %s", path, near, strings.Join(s.names, ", "))
 	default:

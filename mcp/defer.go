@@ -139,7 +139,7 @@ func (ds *deferrals) run(ctx context.Context, session *Session, tool string, wai
 			return d.opened(), nil
 		}
 		over = d.over
-		ds.cfg.Log.Warn("a client waits for a call that takes long: it can be given no handle", "tool", tool, "err", err)
+		ds.cfg.Log.Warn("a client has to wait for a long call: the call could not become a task", "tool", tool, "err", err)
 	}
 }
 
@@ -148,7 +148,7 @@ func (ds *deferrals) guarded(ctx context.Context, run func(context.Context) (*sd
 	defer func() {
 		if p := recover(); p != nil {
 			ds.cfg.Log.Error("a deferred call panicked", "panic", p)
-			res, err = nil, wire.Errorf(wire.InternalError, "internal error in tools/call; the log has the cause")
+			res, err = nil, wire.Errorf(wire.InternalError, "internal error in tools/call; the server's log states the cause")
 		}
 	}()
 	return run(ctx)
@@ -234,7 +234,7 @@ func (ds *deferrals) find(ctx context.Context, session *Session, id string, meta
 	}
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return nil, nil, wire.Errorf(wire.InvalidParams, "task %.80q: no task has this id, or it is not kept any longer", id)
+		return nil, nil, wire.Errorf(wire.InvalidParams, "task %.80q: no task has this id, or the task is no longer kept", id)
 	case err != nil:
 		return nil, nil, wire.Errorf(wire.InternalError, "task %.80q: %v", id, err)
 	}

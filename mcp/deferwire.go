@@ -84,7 +84,7 @@ func (ds *deferrals) kept(t Task, structured bool) (*taskResult, error) {
 	switch {
 	case t.Answer != nil:
 		if err := json.Unmarshal(t.Answer, &a); err != nil {
-			return nil, wire.Errorf(wire.InternalError, "task %.80q: what is kept of it: %v", t.ID, err)
+			return nil, wire.Errorf(wire.InternalError, "task %.80q: its kept answer is not valid: %v", t.ID, err)
 		}
 	case t.State == TaskCompleted && t.Result != nil:
 		res, err := t.Result.shown(structured, false)

@@ -261,10 +261,10 @@ func (k *asker) take(ctx context.Context, o Offer, a FormAnswer) reply {
 	log := k.session.server.cfg.Log.With("session", k.session.id, "question", o.ID)
 	switch {
 	case errors.Is(err, ErrItself):
-		log.Info("a client answered a question without a person; others are asked", "client", a.Client, "action", a.Action, "took", a.Took)
+		log.Info("a client answered a question without a person; the question stays open for other people", "client", a.Client, "action", a.Action, "took", a.Took)
 		return ignored
 	case err != nil:
-		log.Warn("a client's answer to a question was not taken", "error", err)
+		log.Warn("a client's answer to a question was not accepted", "error", err)
 	}
 	return replied
 }
@@ -395,7 +395,7 @@ func offer(approver Approver, q Question, a Approval, elsewhere bool) Offer {
 		ID: a.ID, Left: a.Left,
 		Form: Form{Message: form(q, a), Fields: []Field{
 			{Name: "answer", Title: "May it run?", Options: offered, Default: offered[0], Required: true},
-			{Name: "note", Title: "What should the agent know?", Description: "The agent gets this note, whatever the answer is."},
+			{Name: "note", Title: "What should the agent know?", Description: "The agent gets this note with either answer."},
 		}},
 		Over: func(ctx context.Context) { _, _ = approver.Wait(ctx, a.ID, a.Left) },
 		Take: func(ctx context.Context, f FormAnswer) error {

@@ -15,7 +15,7 @@ func framed(log *slog.Logger, m *wire.Message, out *outgoing, method, tool strin
 	defer func() {
 		if p := recover(); p != nil {
 			log.Error("an answer panicked", "method", method, "tool", tool, "panic", p, "stack", string(debug.Stack()))
-			bad = wire.Errorf(wire.InternalError, "internal error in %s; the log has the cause", method)
+			bad = wire.Errorf(wire.InternalError, "internal error in %s; the server's log states the cause", method)
 		}
 		if bad != nil {
 			out.Done(false)

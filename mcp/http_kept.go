@@ -42,7 +42,7 @@ func (ws *webSessions) keep(ctx context.Context, s *webSession) {
 		Level: s.logLevel(), Subscriptions: ws.server.subscriptions.of(s.Session),
 	})
 	if err != nil {
-		ws.server.cfg.Log.Error("a session would not outlive the server", "session", s.id, "err", err)
+		ws.server.cfg.Log.Error("a session could not be stored, and would end with the server", "session", s.id, "err", err)
 	}
 }
 
@@ -86,7 +86,7 @@ func (ws *webSessions) resume(ctx context.Context, id string) (*webSession, *wir
 	for _, uri := range kept.Subscriptions {
 		subscribeAgain(session.guard, uri)
 	}
-	ws.server.cfg.Log.Info("a session of an HTTP client goes on", "session", id, "tenant", kept.Tenant, "client", name)
+	ws.server.cfg.Log.Info("a session of an HTTP client was resumed", "session", id, "tenant", kept.Tenant, "client", name)
 	return session, nil
 }
 

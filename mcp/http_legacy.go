@@ -131,7 +131,7 @@ func (w *web) get(rw http.ResponseWriter, r *http.Request) {
 		s, after = found, number
 	}
 	if err := s.Serve(ctx, rw, sse.Serving{After: after, Ended: session.Done()}); err != nil {
-		w.server.cfg.Log.Debug("a stream was cut off", "session", session.ID(), "error", err)
+		w.server.cfg.Log.Debug("a stream ended early", "session", session.ID(), "error", err)
 	}
 }
 

@@ -48,13 +48,13 @@ func authenticate(ctx context.Context, auth Authenticator, values []string) (Ide
 	scheme, token, _ := strings.Cut(values[0], " ")
 	token = strings.TrimSpace(token)
 	if len(values) > 1 || !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return Identity{}, errors.New("the Authorization header is not Bearer TOKEN")
+		return Identity{}, errors.New("the Authorization header does not have the form Bearer TOKEN")
 	}
 	return auth.Authenticate(ctx, token)
 }
 
 // errLapsed is the error of a token that was valid when its request arrived.
-var errLapsed = errors.New("the token is not valid any more")
+var errLapsed = errors.New("the token is no longer valid")
 
 // unavailableRetry is the time, in seconds, after which a client may try again if its token
 // cannot be checked.
@@ -62,7 +62,7 @@ const unavailableRetry = "5"
 
 // challenge refuses a request without a valid token.
 func (w *web) challenge(rw http.ResponseWriter, r *http.Request, err error) {
-	why := "this server serves tenants that it knows by a token: send it as Authorization: Bearer TOKEN"
+	why := "this server needs a token to identify the tenant: send it as Authorization: Bearer TOKEN"
 	if !errors.Is(err, ErrNoToken) {
 		why = "the token in the Authorization header belongs to no tenant of this server; ask its operator for one"
 	}
@@ -90,7 +90,7 @@ func misplaced(rw http.ResponseWriter, r *http.Request) bool {
 	if where == "" {
 		return false
 	}
-	http.Error(rw, "there is a token in "+where+": send it as Authorization: Bearer TOKEN, and have it replaced, since others may have seen it", http.StatusBadRequest)
+	http.Error(rw, "there is a token in "+where+": send it as Authorization: Bearer TOKEN, and have it replaced, because others may have seen it", http.StatusBadRequest)
 	return true
 }
 

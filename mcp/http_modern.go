@@ -177,7 +177,7 @@ func (m modernPost) call(ctx context.Context, rw http.ResponseWriter, c *directC
 		}
 	})
 	if err != nil {
-		server.cfg.Log.Debug("a client went away before its answer", "session", m.session.id, "error", err)
+		server.cfg.Log.Debug("a client disconnected before its answer", "session", m.session.id, "error", err)
 	}
 }
 
@@ -200,7 +200,7 @@ func admit(ctx context.Context, session *Session, p posted) (leave func(), _ *wi
 	if !session.door.withdraw(t) {
 		return leave, nil // the turn has just come; the call finds that ctx has ended
 	}
-	return nil, wire.OverLimit("in_flight", queueRetry, "the request was given up before its turn")
+	return nil, wire.OverLimit("in_flight", queueRetry, "the request was cancelled before its turn")
 }
 
 // exactID refuses a number that the sdk would change, because the sdk reads ids as float64

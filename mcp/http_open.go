@@ -182,12 +182,12 @@ func (ws *webSessions) takePlace(ctx context.Context, client string) (*place, *w
 			return nil, wire.OverLimit("sessions", time.Minute,
 				"all %d sessions %s are open and in use; end one with DELETE, or close a stream and try again; the operator can end one with `belljar session end`", full, whom)
 		}
-		ws.server.cfg.Log.Info("end an idle HTTP session: as many as are allowed are open, and another one begins", "session", idle.id, "tenant", p.tenant, "most", full)
+		ws.server.cfg.Log.Info("end an idle HTTP session: the number of open sessions has reached its limit, and a new one begins", "session", idle.id, "tenant", p.tenant, "most", full)
 		idle.close(ErrShutdown)
 		select {
 		case <-idle.gone:
 		case <-ctx.Done():
-			return nil, wire.OverLimit("sessions", queueRetry, "the request was given up before its turn")
+			return nil, wire.OverLimit("sessions", queueRetry, "the request was cancelled before its turn")
 		}
 	}
 }
@@ -234,7 +234,7 @@ func (ws *webSessions) endingSoon(s *webSession) {
 func (ws *webSessions) noSession(id string, caller owner) *wire.Error {
 	for _, e := range ws.ended {
 		if e.id == id && e.owner == caller {
-			return wire.Errorf(wire.InvalidRequest, "%v; send initialize to begin another one", e.why)
+			return wire.Errorf(wire.InvalidRequest, "%v; send initialize to begin a new session", e.why)
 		}
 	}
 	return wire.Errorf(wire.InvalidRequest, "there is no such session; send initialize")

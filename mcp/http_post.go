@@ -92,7 +92,7 @@ func (w *web) readBody(rw http.ResponseWriter, r *http.Request) (body []byte, ok
 			wire.Errorf(wire.InvalidRequest, "invalid request: the message is larger than %d bytes", limit))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		rw.Header().Set("Connection", "close")
-		http.Error(rw, "the body did not come in time", http.StatusRequestTimeout)
+		http.Error(rw, "the body did not arrive in time", http.StatusRequestTimeout)
 	default:
 		http.Error(rw, "read the request: "+err.Error(), http.StatusBadRequest)
 	}
@@ -215,9 +215,9 @@ func (w *web) checkParamHeaders(ctx context.Context, session *Session, h http.He
 		case len(values) == 0 && (unknowing || len(argument) == 0 || argument[0] == 'n'):
 			// There is nothing to repeat, or the client has not seen the schema.
 		case len(values) == 0:
-			bad = wire.Errorf(wire.HeaderMismatch, "the header %s is missing: the tool wants its argument there as well", header)
+			bad = wire.Errorf(wire.HeaderMismatch, "the header %s is missing: it must repeat an argument of the tool", header)
 		case len(values) > 1 || !ok || !wire.HeaderSays(says, argument):
-			bad = wire.Errorf(wire.HeaderMismatch, "the header %s and its argument must say the same", header)
+			bad = wire.Errorf(wire.HeaderMismatch, "the header %s and its argument must have the same value", header)
 		}
 		return bad == nil
 	})

@@ -106,7 +106,7 @@ func (ws *webSessions) use(ctx context.Context, id string, bySSE bool) (*webSess
 		select {
 		case <-coming:
 		case <-ctx.Done():
-			return nil, wire.OverLimit("sessions", queueRetry, "the request was given up before its turn")
+			return nil, wire.OverLimit("sessions", queueRetry, "the request was cancelled before its turn")
 		}
 	}
 }
@@ -231,7 +231,7 @@ func (ws *webSessions) sharedOf(ctx context.Context) (_ *Session, done func(), _
 		ws.mu.Unlock()
 		switch {
 		case idle != nil:
-			ws.server.cfg.Log.Info("end an idle HTTP session: as many as are allowed are open, and another one begins", "session", idle.id, "tenant", whose.tenant, "most", most)
+			ws.server.cfg.Log.Info("end an idle HTTP session: the number of open sessions has reached its limit, and a new one begins", "session", idle.id, "tenant", whose.tenant, "most", most)
 			idle.close(ErrEnded)
 			continue
 		case full:

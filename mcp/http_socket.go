@@ -31,7 +31,7 @@ func (w *web) webSocket(rw http.ResponseWriter, r *http.Request) {
 	if offered := socket.Protocols(r); !slices.Equal(offered, []string{subprotocol}) {
 		// A client may have offered its token as a subprotocol, and a proxy may write it to
 		// a log.
-		http.Error(rw, "offer the subprotocol mcp, and nothing else but a ticket; a token comes in the header Authorization", http.StatusBadRequest)
+		http.Error(rw, "offer only the subprotocol mcp and, if you have one, a ticket; send a token in the header Authorization", http.StatusBadRequest)
 		return
 	}
 	var place *place
@@ -113,7 +113,7 @@ func closing(cause, err error) (socket.Code, string) {
 	case errors.Is(cause, context.DeadlineExceeded):
 		return socket.Policy, "the token has expired; connect with the next one"
 	case errors.Is(cause, context.Canceled):
-		return socket.Policy, "the token does not hold any more; connect with another one"
+		return socket.Policy, "the token is no longer valid; connect with another one"
 	case errors.Is(cause, ErrShutdown):
 		return socket.GoingAway, cause.Error()
 	case cause != nil:
@@ -121,5 +121,5 @@ func closing(cause, err error) (socket.Code, string) {
 	case err != nil:
 		return socket.Internal, "the connection broke"
 	}
-	return socket.GoingAway, "the conversation is over"
+	return socket.GoingAway, "the conversation has ended"
 }

@@ -778,7 +778,7 @@ func TestWebSocketTokenIsRevoked(t *testing.T) {
 	c := s.socket("Authorization: Bearer token-a/ann").greet()
 	o.revoked.Store("token-a/ann", true)
 	s.Reloaded()
-	if at := c.end(); at.code != 1008 || !strings.Contains(at.reason, "does not hold") {
+	if at := c.end(); at.code != 1008 || !strings.Contains(at.reason, "no longer valid") {
 		t.Errorf("closed with %v", at)
 	}
 }

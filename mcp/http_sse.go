@@ -65,7 +65,7 @@ func (w *web) sse(rw http.ResponseWriter, r *http.Request) {
 		First: endpoint(r.URL.Path, session), After: after, Ended: session.answered,
 	})
 	if err != nil {
-		w.server.cfg.Log.Debug("a stream was cut off", "session", session.id, "error", err)
+		w.server.cfg.Log.Debug("a stream ended early", "session", session.id, "error", err)
 	}
 }
 
@@ -108,7 +108,7 @@ func (w *web) messages(rw http.ResponseWriter, r *http.Request) {
 	}
 	ids := r.URL.Query()[sessionParam]
 	if len(ids) != 1 || ids[0] == "" || !isSessionID(ids[0]) {
-		http.Error(rw, "the URL names no session: GET /sse, and send messages to the URL of its event endpoint", http.StatusBadRequest)
+		http.Error(rw, "the URL does not name a session: GET /sse, and send messages to the URL of its event endpoint", http.StatusBadRequest)
 		return
 	}
 	if !isJSON(r.Header) {
@@ -127,7 +127,7 @@ func (w *web) messages(rw http.ResponseWriter, r *http.Request) {
 	defer w.server.web.leave(session)
 	servesSession(r.Context(), session.id)
 	if session.standing.Full() {
-		w.busy(rw, http.StatusTooManyRequests, p, wire.OverLimit("unread", queueRetry, "the answers before this one wait in the stream; read them, and try again"))
+		w.busy(rw, http.StatusTooManyRequests, p, wire.OverLimit("unread", queueRetry, "earlier answers still wait in the stream; read them, and try again"))
 		return
 	}
 	if _, agreed := session.guard.agreement(); !agreed && p.method == "initialize" && p.message != nil {

@@ -85,7 +85,7 @@ func (w *web) ticketPage(rw http.ResponseWriter, r *http.Request) (page string, 
 		}
 	}
 	if asks != "" && named != "" && asks != named {
-		http.Error(rw, "a page gets tickets for itself only", http.StatusForbidden)
+		http.Error(rw, "a page can get tickets only for its own origin", http.StatusForbidden)
 		return "", false
 	}
 	return cmp.Or(asks, named), true
@@ -136,7 +136,7 @@ func (w *web) loginByTicket(rw http.ResponseWriter, r *http.Request, ticket stri
 	}
 	w.server.cfg.Log.Debug("a ticket for a WebSocket was refused")
 	if conn, err := acceptSocket(w.server.cfg, rw, r); err == nil {
-		conn.Close(socket.NoLogin, "the ticket was used before, has expired, or is for another page or path; POST to /mcp/ticket for one")
+		conn.Close(socket.NoLogin, "the ticket was used before, has expired, or is for another page or path; POST to /mcp/ticket for a new one")
 	}
 	return nil, false
 }

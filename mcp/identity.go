@@ -78,9 +78,9 @@ type ScopeError struct {
 // Error states what the token lacks.
 func (e *ScopeError) Error() string {
 	if len(e.Scopes) == 0 {
-		return "no scope of a token is enough for this call"
+		return "no scope of a token allows this call"
 	}
-	return "the token is not good for this call, which needs the scopes " + strings.Join(e.Scopes, " ")
+	return "the token does not allow this call, which needs the scopes " + strings.Join(e.Scopes, " ")
 }
 
 // callerKey is the key of the Identity in the context of an HTTP request.

@@ -161,7 +161,7 @@ func (k *sealer) bring(in *input, c Call, args json.RawMessage, state string, an
 	if state == "" && len(answers) == 0 {
 		return nil
 	}
-	foreign := wire.Errorf(wire.InvalidParams, "requestState: not one that this server gave for this call, or too old; make the call again without it")
+	foreign := wire.Errorf(wire.InvalidParams, "requestState: this server did not issue it for this call, or it is too old; make the call again without requestState")
 	payload, sum, _ := strings.Cut(state, ".")
 	text, err := base64.RawURLEncoding.DecodeString(payload)
 	if err != nil || len(state) > maxState || len(answers) > maxAnswers {
@@ -199,7 +199,7 @@ func (k *sealer) bring(in *input, c Call, args json.RawMessage, state string, an
 // tool is the tool's own name.
 func (k *sealer) inputFor(session *Session, req *sdk.CallToolRequest, tool string) (*input, error) {
 	if eraOf(req) != wire.Modern {
-		return nil, nil //nolint:nilnil // a legacy call has none
+		return nil, nil //nolint:nilnil // a legacy call has no input
 	}
 	in := &input{}
 	if who := req.ClientInfo(); who != nil {

@@ -84,6 +84,6 @@ func (ws *webSessions) forget(ctx context.Context, s *webSession) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keptPatience)
 	defer cancel()
 	if err := book.Forget(ctx, s.id); err != nil {
-		ws.server.cfg.Log.Error("a session that was ended may come back", "session", s.id, "err", err)
+		ws.server.cfg.Log.Error("an ended session may be resumed, since it could not be removed from the store", "session", s.id, "err", err)
 	}
 }

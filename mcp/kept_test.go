@@ -284,7 +284,7 @@ func TestNoSessionComesBackByHalves(t *testing.T) {
 			Initialize: json.RawMessage(`{"protocolVersion":"` + revLegacy + `","capabilities":{},"clientInfo":{"name":"t","version":"1"}}`),
 		}}}
 		_, with := newOffice(t, "tenants: {a: {}}\n")
-		gate := gatekeeper{slog.DiscardHandler, "goes on", make(chan struct{})}
+		gate := gatekeeper{slog.DiscardHandler, "was resumed", make(chan struct{})}
 		h := newHandled(t, with, func(c *mcp.Config) { c.Kept, c.Log = book, slog.New(gate) })
 		defer h.Shutdown(context.Background())
 		answers := make(chan int, 2)

@@ -120,7 +120,7 @@ func (a *admission) count(n int) *wire.Error {
 		wait = r.Delay()
 		r.Cancel()
 	}
-	return wire.OverLimit("rate", wait, "too many requests: %d at once and %g per second are served; try again in %v",
+	return wire.OverLimit("rate", wait, "too many requests: the limit is %d in a burst and %g per second; try again in %v",
 		limits.Burst, limits.Rate, wait.Round(time.Millisecond))
 }
 
@@ -142,7 +142,7 @@ func (a *admission) ask(t *ticket) *wire.Error {
 	}
 	if a.waiting+t.n > a.limits.Queue || a.queued+t.bytes > a.limits.QueueBytes {
 		defer a.hall.mu.Unlock()
-		return wire.OverLimit("in_flight", queueRetry, "too many requests in flight: %d run and %d wait; try again when some are answered",
+		return wire.OverLimit("in_flight", queueRetry, "too many requests in flight: %d run and %d wait; try again after some have been answered",
 			a.running, a.waiting)
 	}
 	if t.start == nil {

@@ -136,7 +136,7 @@ func (ds *deferrals) notifyAll(ctx context.Context, l *listener, notify notifyFu
 				continue // the task is no longer kept; tasks/get reports that
 			}
 			if err := notify(taskNotification(t, subscription)); err != nil {
-				ds.cfg.Log.Debug("a task was not told", "task", id, "error", err)
+				ds.cfg.Log.Debug("the state of a task was not sent", "task", id, "error", err)
 				return
 			}
 		}

@@ -9,8 +9,8 @@ import (
 // Answers to a request for a place. The first is the same whether or not the place exists,
 // so that nobody can find out which places exist.
 const (
-	noPlace   = "there is no such place; the operator of this server knows which places you may enter"
-	shutPlace = "the place cannot be opened now; the log of this server says why, so tell its operator"
+	noPlace   = "there is no such place, or you may not enter it; ask the operator of this server which places you may enter"
+	shutPlace = "the place cannot be opened now; tell the operator of this server, whose log states the cause"
 )
 
 // NoPlace answers a request for a place that does not exist, or that its caller may not

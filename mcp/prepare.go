@@ -41,7 +41,7 @@ func (c Call) Further(ctx context.Context, f policies.Facts, run func(Call) erro
 	started := time.Now()
 	t, ok := g.tools.find(c.Session.tenant, c.Tool)
 	if !ok {
-		return nil, fmt.Errorf("decide about a part of call %s: the tool %s has gone", c.ID, c.Tool)
+		return nil, fmt.Errorf("decide about a part of call %s: the tool %s no longer exists", c.ID, c.Tool)
 	}
 	part := c
 	part.ID, part.Grant, part.Scene, part.Acts, part.allowed = NewCallID(), policies.Grant{}, nil, nil, nil
@@ -76,13 +76,13 @@ func (g *callGate) ofCall(c Call, d policies.Decision) policies.Decision {
 	why := ""
 	switch {
 	case d.Grant.Profile() != c.Grant.Profile():
-		why = fmt.Sprintf("It is allowed in profile %q, and this call has profile %q.", d.Grant.Profile(), c.Grant.Profile())
+		why = fmt.Sprintf("This part is allowed in profile %q, and the call has profile %q.", d.Grant.Profile(), c.Grant.Profile())
 	case slices.ContainsFunc(d.Redact, func(r policies.Redaction) bool { return !slices.Contains(c.redact, r) }):
-		why = "Something must be taken out of its result, and it is not taken out of that of this call."
+		why = "The policy redacts something in the result of this part that it does not redact in the result of the call."
 	default:
 		return d
 	}
-	return policies.Decision{Verdict: policies.Deny, Rule: RulePart, Part: d.Part, Reason: why, Instead: "Send it as a call of its own."}
+	return policies.Decision{Verdict: policies.Deny, Rule: RulePart, Part: d.Part, Reason: why, Instead: "Send this part as a call of its own."}
 }
 
 // addFacts adds what is known from the tool, session and caller to the facts of a call.

@@ -85,7 +85,7 @@ func TestPreparedTool(t *testing.T) {
 		{"not prepared", `{"steps":["gone"]}`, false, nil, nil, []string{"deny arguments"}, "[3] is gone"},
 		{"not prepared later", `{"steps":["press","gone","press"]}`, false, []string{"press"}, nil, []string{"allow press", "finished"}, "[3] is gone"},
 		{"another profile", `{"steps":["press","eval"]}`, false, []string{"press"}, nil, []string{"allow press", "deny part", "finished"}, `in profile "other"`},
-		{"something to take out", `{"steps":["press","save"]}`, false, []string{"press"}, nil, []string{"allow press", "deny part", "finished"}, "taken out of its result"},
+		{"something to take out", `{"steps":["press","save"]}`, false, []string{"press"}, nil, []string{"allow press", "deny part", "finished"}, "redacts something in the result"},
 		{"arguments of the step, not of the call", `{"step":9,"steps":["press"]}`, false, []string{"press"}, nil, []string{"allow press", "finished"}, "done"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -189,7 +189,7 @@ func (ps *prompts) get(ctx context.Context, session *Session, req *sdk.GetPrompt
 	case errors.As(err, &bad):
 		return nil, bad
 	case errors.Is(err, ErrNotFound):
-		return nil, nil //nolint:nilnil // as above: it has gone since it was listed
+		return nil, nil //nolint:nilnil // nil means that there is no such prompt: it was removed after the list was made
 	case err != nil:
 		return nil, wire.Errorf(wire.InternalError, "prompt %.80s: %v", name, err)
 	}
@@ -242,7 +242,7 @@ func (ps *prompts) messages(ctx context.Context, session *Session, p source, arg
 	}
 	r := ps.gate.redactResult(&clean, d)
 	if len(r.Content) != len(all) {
-		return nil, wire.Errorf(wire.InternalError, "the prompt cannot be given: the policy wants something taken out of it, and it cannot be read")
+		return nil, wire.Errorf(wire.InternalError, "the prompt cannot be sent: the policy requires a redaction, and the prompt cannot be read to redact it")
 	}
 	for i := range all {
 		all[i].Content = r.Content[i]
@@ -280,5 +280,5 @@ func (ps *prompts) unknown(ctx context.Context, session *Session, name string) *
 	if near := nearest(name, known); near != "" {
 		return wire.Errorf(wire.InvalidParams, "unknown prompt %.80q; did you mean %q?", name, near)
 	}
-	return wire.Errorf(wire.InvalidParams, "unknown prompt %.80q; prompts/list has the %d there are", name, len(known))
+	return wire.Errorf(wire.InvalidParams, "unknown prompt %.80q; prompts/list lists all %d", name, len(known))
 }

@@ -91,7 +91,7 @@ func delegate(g *guard, e *entry) {
 	}
 	id, err := jsonrpc.MakeID(float64(e.id))
 	if err != nil {
-		g.log.Error("make an id", "error", err) // cannot happen: a float64 is a valid id
+		g.log.Error("generate an id", "error", err) // cannot happen: a float64 is a valid id
 		return
 	}
 	extra := &sdk.RequestExtra{Header: http.Header{outgoingHeader: {e.out.name()}}}

@@ -22,7 +22,7 @@ func (g *callGate) refuseUnredactable(d policies.Decision) policies.Decision {
 	}
 	return policies.Decision{
 		Verdict: policies.Deny, Rule: ruleRedact,
-		Reason:  "The policy wants something taken out of the result, and this server cannot do it.",
+		Reason:  "The policy requires a redaction of the result, and this server cannot redact.",
 		Instead: "Tell the person you work for.",
 	}
 }
@@ -63,7 +63,7 @@ func (g *callGate) redactResult(r *Result, d policies.Decision) *Result {
 		with.Structured, err = redactJSON(raw, clean)
 	}
 	if err != nil {
-		return Failed("the result cannot be given: the policy wants something taken out of it, and it cannot be read: %v", err)
+		return Failed("the result cannot be sent: the policy requires a redaction, and the result cannot be read to redact it: %v", err)
 	}
 	return &with
 }

@@ -110,7 +110,7 @@ func newUpstream(name string, r Remotes) (u *upstream, refused []error) {
 	size := 0
 	for i, of := range r.Tools {
 		if i == remoteMost {
-			refused = append(refused, fmt.Errorf("offer the tools of upstream %s: it has %d, and the first %d are taken", name, len(r.Tools), remoteMost))
+			refused = append(refused, fmt.Errorf("offer the tools of upstream %s: it has %d, and only the first %d are offered", name, len(r.Tools), remoteMost))
 			break
 		}
 		t, err := u.tool(of)
@@ -141,7 +141,7 @@ func (u *upstream) sort() {
 // not possible.
 func (u *upstream) tool(r Remote) (*tool, error) {
 	if r.Run == nil {
-		return nil, errors.New("nothing runs it")
+		return nil, errors.New("it has no function that runs it")
 	}
 	return u.newTool(r, rulesSee(r), func(args json.RawMessage, depth int) (Gated, map[string]any, error) {
 		return decodeRemote(args, depth, r.Facts)
@@ -204,7 +204,7 @@ func (u *upstream) bind(d policies.Decision) policies.Decision {
 	if u.unguarded {
 		asks := ""
 		if d.Verdict == policies.Ask {
-			asks = fmt.Sprintf("; rule %s asks for a person, and nobody was asked", d.Rule)
+			asks = fmt.Sprintf("; rule %s requires a person's approval, and nobody was asked", d.Rule)
 		}
 		d = d.Approved()
 		d.Reason = fmt.Sprintf("The safety of upstream %s is off: no approvals and no hooks%s.", u.name, asks)

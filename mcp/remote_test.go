@@ -719,7 +719,7 @@ func TestRemoteNames(t *testing.T) {
 		"mcp_playwright_navigate": "mcp_playwright_navigate", "mcp:playwright.navigate": "mcp_playwright_navigate", "navigate": "mcp_playwright_navigate",
 		"mcp__playwright__navigate": "mcp_playwright_navigate", "a.b": "mcp_playwright_navigate",
 		"echo": "echo", "mcp_other_click": "mcp_other_click", "mcp_thief_echo": "mcp_thief_echo", "mcp_playwright_click": "mcp_playwright_click",
-		"click":                  `unknown tool "click": several tools have this short name; call one of them by its own: mcp_other_click, mcp_playwright_click`,
+		"click":                  `unknown tool "click": several tools have this short name; call one of them by its own name: mcp_other_click, mcp_playwright_click`,
 		"mcp_playwright_naviate": `unknown tool "mcp_playwright_naviate"; did you mean "mcp_playwright_navigate"?`,
 		"belljar.dev.stub":       `unknown tool "belljar.dev.stub"`,
 		"":                       `unknown tool ""`,

@@ -79,7 +79,7 @@ func TestRemoteToolsAreBounded(t *testing.T) {
 	for i := range 50 {
 		heavy = append(heavy, defined(fmt.Sprintf("mcp_heavy_%02d", i), `{"description":"`+strings.Repeat("x", 200<<10)+`","inputSchema":{"type":"object"}}`))
 	}
-	if refused := ty.SetRemotes("many", mcp.Remotes{Tools: many}); len(refused) != 1 || !strings.Contains(refused[0].Error(), "it has 10000, and the first 1000 are taken") {
+	if refused := ty.SetRemotes("many", mcp.Remotes{Tools: many}); len(refused) != 1 || !strings.Contains(refused[0].Error(), "it has 10000, and only the first 1000 are offered") {
 		t.Errorf("refused: %.500v", refused)
 	}
 	if refused := ty.SetRemotes("heavy", mcp.Remotes{Tools: heavy}); len(refused) != 30 || !strings.Contains(refused[0].Error(), "more than 4194304 bytes together") {
@@ -322,7 +322,7 @@ func TestRemoteUnguarded(t *testing.T) {
 	for text, want := range map[string][2]string{
 		"hi":                      {"hi", "allow all " + off + "."},
 		"no":                      {"no", "allow all " + off + "."}, // the hook would refuse it if the safety were on
-		"publish it":              {"publish it", "allow publish " + off + "; rule publish asks for a person, and nobody was asked."},
+		"publish it":              {"publish it", "allow publish " + off + "; rule publish requires a person's approval, and nobody was asked."},
 		"forbidden fruit":         {"DENIED by policy rule never", "deny never It is forbidden."},
 		"mail secret@example.com": {"mail [redacted]", "allow all " + off + "."},
 	} {
@@ -701,7 +701,7 @@ func TestRemoteResources(t *testing.T) {
 		}
 		for uri, want := range map[string]string{
 			"mcp+far://empty": `"contents":[]`, "MCP+far://denied": "DENIED by policy rule no", "mcp+far://none": "resource not found", "mcp+near://x": "resource not found",
-			"mcp+far://bad": "one of its contents is the number 7", "mcp+far://twice": "twice in one object", "mcp+far://huge": "the limit is 10485760", "other+x://y": "gone", "note://7": `"text":"seven"`,
+			"mcp+far://bad": "one item of its contents is the number 7", "mcp+far://twice": "twice in one object", "mcp+far://huge": "the limit is 10485760", "other+x://y": "gone", "note://7": `"text":"seven"`,
 		} {
 			if a := ask("resources/read", `"uri":"`+uri+`",`); !strings.Contains(a.raw, want) {
 				t.Errorf("%s: %s: got %.300s, want %s", era, uri, a.raw, want)

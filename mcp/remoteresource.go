@@ -98,7 +98,7 @@ type templatesResult struct {
 func (a *adapter) listTemplates(ctx context.Context, req *sdk.ListResourceTemplatesRequest, next sdk.MethodHandler) (sdk.Result, error) {
 	remote := a.server.resources.remotes()
 	if len(remote) == 0 {
-		return nil, nil //nolint:nilnil // the sdk answers
+		return nil, nil //nolint:nilnil // the sdk answers the request
 	}
 	session, err := a.sessionOf(ctx)
 	if err != nil {
@@ -198,7 +198,7 @@ func readContents(raw json.RawMessage) (contents []json.RawMessage, bad error) {
 	contents = []json.RawMessage{}
 	wire.Elements(all, func(content []byte) bool {
 		if !wire.IsObject(content) || wire.Member(content, "uri") == nil {
-			bad = fmt.Errorf("one of its contents is %s, or has no uri", kindOf(content))
+			bad = fmt.Errorf("one item of its contents is %s, or has no uri", kindOf(content))
 			return false
 		}
 		contents = append(contents, content)

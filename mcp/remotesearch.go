@@ -48,7 +48,7 @@ func (u *upstream) addSearch(name string, hides func(context.Context, *Session, 
 		}
 		query, ok := all["query"].(string)
 		if !ok || len(all) != 1 {
-			return nil, nil, &argumentError{[]string{"the arguments must be query alone, a text"}}
+			return nil, nil, &argumentError{[]string{"the arguments must have one member, query, which is a string"}}
 		}
 		return toolSearch{query}, all, nil
 	}, func(ctx context.Context, call Call, in Gated) (*Result, error) {

@@ -59,7 +59,7 @@ rules:
 		}
 	}
 	for _, args := range []string{`{}`, `{"query":1}`, `{"query":"a","more":1}`} {
-		if a := c.answerTo(call("1", "mcp_far_search_tools", args)); !strings.Contains(a.raw, "query alone") {
+		if a := c.answerTo(call("1", "mcp_far_search_tools", args)); !strings.Contains(a.raw, "one member, query") {
 			t.Errorf("%s: got %s", args, a.raw)
 		}
 	}

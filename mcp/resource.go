@@ -89,7 +89,7 @@ func (s *Server) AddResource(r Resource) {
 		panic("mcp: add resource " + r.Template + ": Read is nil")
 	}
 	if !s.resources.add(&r) {
-		panic("mcp: add resource " + r.Template + ": there is one of this template already")
+		panic("mcp: add resource " + r.Template + ": another resource has this template")
 	}
 	s.adapter.offerResource(&r)
 }

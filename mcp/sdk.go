@@ -82,7 +82,7 @@ func (a *adapter) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 		defer func() {
 			if p := recover(); p != nil {
 				a.server.cfg.Log.Error("a handler panicked", "method", method, "panic", p, "stack", string(debug.Stack()))
-				res, err = nil, forSDK(wire.Errorf(wire.InternalError, "internal error in %s; the log has the cause", method), wire.Legacy)
+				res, err = nil, forSDK(wire.Errorf(wire.InternalError, "internal error in %s; the server's log states the cause", method), wire.Legacy)
 			}
 		}()
 		ctx = a.withSource(ctx, req)
@@ -150,7 +150,7 @@ func (a *adapter) ours(ctx context.Context, req sdk.Request, next sdk.MethodHand
 	case *sdk.ReadResourceRequest:
 		remote := a.server.resources.remoteOf(r.Params.URI)
 		if remote == nil {
-			return nil, nil //nolint:nilnil // as above
+			return nil, nil //nolint:nilnil // nil means that the sdk answers
 		}
 		answer = func(session *Session) (sdk.Result, error) { return a.readRemote(ctx, remote, session, r) }
 	case *sdk.ListPromptsRequest:
@@ -162,14 +162,14 @@ func (a *adapter) ours(ctx context.Context, req sdk.Request, next sdk.MethodHand
 			case err != nil:
 				return nil, err
 			case res == nil && a.server.cfg.Suite != nil && r.Params.Name != ownPrompt:
-				return nil, nil //nolint:nilnil // it may be a prompt of the suite
+				return nil, nil //nolint:nilnil // the suite may have a prompt of this name
 			case res == nil:
 				return nil, a.server.prompts.unknown(ctx, session, r.Params.Name)
 			}
 			return res, nil
 		}
 	default:
-		return nil, nil //nolint:nilnil // as above
+		return nil, nil //nolint:nilnil // nil means that the sdk answers
 	}
 	session, err := a.sessionOf(ctx)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // returns nil without an error if the call is not to be deferred.
 func (a *adapter) callDeferring(ctx context.Context, req *sdk.CallToolRequest, next sdk.MethodHandler) (sdk.Result, error) {
 	if eraOf(req) != wire.Modern || a.server.deferrals.keeper == nil {
-		return nil, nil //nolint:nilnil // as above
+		return nil, nil //nolint:nilnil // nil means that the call is not deferred
 	}
 	var suite Deferral
 	if a.server.cfg.Suite != nil {
@@ -23,20 +23,20 @@ func (a *adapter) callDeferring(ctx context.Context, req *sdk.CallToolRequest, n
 		if suite.Required {
 			return nil, err
 		}
-		return nil, nil //nolint:nilnil // as above
+		return nil, nil //nolint:nilnil // nil means that the call is not deferred
 	}
 	wait := a.server.cfg.Patience
 	switch {
 	case suite.Always:
 		if suite.Asks {
-			return nil, nil //nolint:nilnil // as above
+			return nil, nil //nolint:nilnil // nil means that the call is not deferred
 		}
 		wait = 0
 	case len(req.Params.InputResponses) > 0 || req.Params.RequestState != "":
-		return nil, nil //nolint:nilnil // it goes on with questions that were asked before
+		return nil, nil //nolint:nilnil // the call continues after earlier questions, and is not deferred
 	default:
 		if _, known := a.server.tools.find(a.tenantOf(ctx), req.Params.Name); !known {
-			return nil, nil //nolint:nilnil // as above
+			return nil, nil //nolint:nilnil // nil means that the call is not deferred
 		}
 	}
 	session, err := a.sessionOf(ctx)
@@ -56,7 +56,7 @@ func callUntilDone(ctx context.Context, req *sdk.CallToolRequest, next sdk.Metho
 		}
 		res, ok := any.(*sdk.CallToolResult)
 		if !ok {
-			return nil, wire.Errorf(wire.InternalError, "tools/call gave a %T", any)
+			return nil, wire.Errorf(wire.InternalError, "tools/call returned a %T", any)
 		}
 		d := deferredIn(ctx)
 		if len(res.InputRequests) == 0 || !d.told() {

@@ -266,7 +266,7 @@ func (s *Session) end(cause error) {
 	select {
 	case <-s.whenEmpty():
 	case <-late:
-		s.server.cfg.Log.Error("calls ignore their cancelled context", "session", s.id)
+		s.server.cfg.Log.Error("calls still run after their context was cancelled", "session", s.id)
 	}
 	asked := make(chan struct{})
 	go func() {

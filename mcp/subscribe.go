@@ -133,12 +133,12 @@ func (subs *subscriptions) sendAll() {
 		}
 		delete(subs.news, *next)
 		subs.mu.Unlock()
-		//nolint:forbidigo // it belongs to no request, and the sdk bounds it
+		//nolint:forbidigo // the notification does not belong to a request, and the sdk bounds its time
 		err := subs.sdk.ResourceUpdated(context.Background(), &sdk.ResourceUpdatedNotificationParams{
 			URI: next.uri, Meta: sdk.Meta{forKey: *next},
 		})
 		if err != nil {
-			subs.cfg.Log.Debug("an update was not told", "uri", next.uri, "error", err)
+			subs.cfg.Log.Debug("a notification of an update was not sent", "uri", next.uri, "error", err)
 		}
 	}
 }

@@ -115,5 +115,5 @@ func (r room) release(m *wire.Message) {
 
 // bytesInFlight returns the error for a message for which hold has no room.
 func bytesInFlight() *wire.Error {
-	return wire.OverLimit("bytes_in_flight", queueRetry, "your messages in flight are too large together; try again when one was answered")
+	return wire.OverLimit("bytes_in_flight", queueRetry, "your messages in flight are too large in total; try again after one has been answered")
 }

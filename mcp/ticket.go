@@ -71,7 +71,7 @@ func (t *Tickets) issue(caller *Identity, page, path string) (ticket string, bad
 	case own >= ownerTickets:
 		delete(t.open, oldest)
 	case all >= tenantTickets:
-		return "", wire.OverLimit("tickets", ticketLife, "there are %d tickets that nobody has used yet; try again when some have expired", all)
+		return "", wire.OverLimit("tickets", ticketLife, "there are %d unused tickets, the most that a tenant may have; try again after some have expired", all)
 	}
 	ticket = rand.Text()
 	t.last++

@@ -48,7 +48,7 @@ func (ts *toolset) add(t *tool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	if ts.byName[t.info.Name] != nil {
-		panic("mcp: add tool " + t.info.Name + ": there is one of this name already")
+		panic("mcp: add tool " + t.info.Name + ": another tool has this name")
 	}
 	ts.byName[t.info.Name] = t
 	ts.changes.all()
@@ -114,12 +114,12 @@ func (ts *toolset) unknown(tenant, name string, hides func(t *tool) bool) *wire.
 	tools, table := ts.tools(tenant), ts.remote[tenant]
 	ts.mu.Unlock()
 	if several := namesOf(slices.DeleteFunc(table.candidates(name), hides)); len(several) > 0 {
-		return wire.Errorf(wire.InvalidParams, "unknown tool %.80q: several tools have this short name; call one of them by its own: %s", name, strings.Join(several, ", "))
+		return wire.Errorf(wire.InvalidParams, "unknown tool %.80q: several tools have this short name; call one of them by its own name: %s", name, strings.Join(several, ", "))
 	}
 	known := namesOf(slices.DeleteFunc(tools, hides))
 	hint := "known tools: " + strings.Join(known[:min(len(known), knownMost)], ", ")
 	if more := len(known) - knownMost; more > 0 {
-		hint += fmt.Sprintf(", and %d more that tools/list has", more)
+		hint += fmt.Sprintf(", and %d more; tools/list lists all", more)
 	}
 	if near := nearest(name, known[:min(len(known), nearMost)]); near != "" {
 		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
@@ -129,7 +129,7 @@ func (ts *toolset) unknown(tenant, name string, hides func(t *tool) bool) *wire.
 		for _, upstream := range sortedKeys(notes)[:min(len(notes), awayMost)] {
 			all = append(all, fmt.Sprintf("%.80s: %.300s", upstream, notes[upstream]))
 		}
-		hint += "\nupstreams, whose tools may not all be there: " + strings.Join(all, "; ")
+		hint += "\nupstreams whose tools may be missing: " + strings.Join(all, "; ")
 	}
 	return wire.Errorf(wire.InvalidParams, "unknown tool %.80q; %s", name, hint)
 }

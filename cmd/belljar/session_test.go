@@ -151,7 +151,7 @@ func TestOperatorEndsJobsAndSessions(t *testing.T) {
 	if text := <-told; !strings.Contains(text, "was ended: the operator of this server has ended this session, with its box and its background tasks: the disk is needed") {
 		t.Errorf("the call that ran gets %s", text)
 	}
-	if res, text := o.post(b, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`); res.StatusCode != http.StatusNotFound || !strings.Contains(text, "the disk is needed; send initialize to begin another one") {
+	if res, text := o.post(b, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`); res.StatusCode != http.StatusNotFound || !strings.Contains(text, "the disk is needed; send initialize to begin a new session") {
 		t.Errorf("a later request gets %s %s", res.Status, text)
 	}
 	if got := o.boxes(); got != "a" {

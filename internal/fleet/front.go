@@ -327,7 +327,7 @@ func (f *Front) refuseUnsent(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, errGone): // no client reads an answer
 	case errors.Is(err, ErrNoPlace):
-		http.Error(w, "there is no such place; the operator of this server knows which places you may enter", http.StatusNotFound)
+		http.Error(w, "there is no such place, or you may not enter it; ask the operator of this server which places you may enter", http.StatusNotFound)
 	case errors.As(err, &away):
 		refuse(w, away.why+"; nothing of this request was run, so it can be sent again")
 	default:

@@ -116,7 +116,7 @@ func (f Function) Tool() (Tool, error) {
 	}
 	for _, name := range s.Required {
 		if _, known := s.Properties[name]; !known {
-			return none, fmt.Errorf("convert function %s: %.80q is required and no parameter", f.Name, name)
+			return none, fmt.Errorf("convert function %s: %.80q is required, but is not a parameter", f.Name, name)
 		}
 	}
 	raw, err := s.text()

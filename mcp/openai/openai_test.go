@@ -98,7 +98,7 @@ func TestFunctions(t *testing.T) {
 		want string
 	}{
 		{openai.Function{Name: "a.b"}, `convert function "a.b": the name must be 1 to 64 letters, digits, _ or -`},
-		{openai.Function{Name: "a", Required: []string{"q"}}, `convert function a: "q" is required and no parameter`},
+		{openai.Function{Name: "a", Required: []string{"q"}}, `convert function a: "q" is required, but is not a parameter`},
 		{openai.Function{Name: "a", Parameters: json.RawMessage(`{"q":7}`)}, `convert function a: parameters: "q": a parameter is described by an object`},
 	} {
 		if _, err := tt.f.Tool(); err == nil || !strings.HasPrefix(err.Error(), tt.want) {

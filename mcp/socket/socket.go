@@ -65,7 +65,7 @@ type Limits struct {
 type Conn struct {
 	conn   *websocket.Conn
 	limits Limits
-	ctx    context.Context //nolint:containedctx // of all reads and writes; it does not end, but the Conn is closed
+	ctx    context.Context //nolint:containedctx // used for all reads and writes; it does not end, but the Conn is closed
 	first  *time.Timer     // closes a Conn that gets no message in time
 	alive  sync.WaitGroup  // counts running pings
 	line   []byte          // beginning of a message that Write has got
@@ -90,7 +90,7 @@ func Accept(rw http.ResponseWriter, r *http.Request, protocol string, l Limits) 
 	}
 	conn.SetReadLimit(int64(l.Message))
 	c := &Conn{conn: conn, limits: l, ctx: context.WithoutCancel(r.Context())}
-	c.first = time.AfterFunc(l.First, func() { c.end(Policy, "no message came") })
+	c.first = time.AfterFunc(l.First, func() { c.end(Policy, "no message arrived") })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pings = time.AfterFunc(pingEvery, c.ping)
@@ -134,7 +134,7 @@ func (c *Conn) ping() {
 	ctx, cancel := context.WithTimeout(c.ctx, pongWait)
 	defer cancel()
 	if err := c.conn.Ping(ctx); err != nil {
-		c.end(Policy, "no pong came within "+pongWait.String())
+		c.end(Policy, "no pong arrived within "+pongWait.String())
 		return
 	}
 	c.mu.Lock()
@@ -151,7 +151,7 @@ func (c *Conn) Read() ([]byte, error) {
 		return nil, c.broken(err)
 	}
 	c.first.Stop()
-	late := time.AfterFunc(c.limits.Whole, func() { c.end(Policy, "the message did not come in time") })
+	late := time.AfterFunc(c.limits.Whole, func() { c.end(Policy, "the message did not arrive in time") })
 	defer late.Stop()
 	if kind != websocket.MessageText {
 		return nil, c.refuse(Unsupported, "send each message as text")
@@ -203,7 +203,7 @@ func (c *Conn) broken(err error) error {
 	case errors.Is(err, websocket.ErrMessageTooBig):
 		return c.refuse(TooLarge, fmt.Sprintf("the message has more than %d bytes", c.limits.Message))
 	case code == -1:
-		return c.refuse(Violation, "these are not frames of a WebSocket")
+		return c.refuse(Violation, "the data are not frames of a WebSocket")
 	}
 	return fmt.Errorf("read from the WebSocket: %w", err)
 }

@@ -27,9 +27,9 @@ const backlog = 1 << 20
 // anything was written.
 var (
 	ErrEnded  = errors.New("the session has ended")
-	ErrOver   = errors.New("the answer of this stream was given")
+	ErrOver   = errors.New("the answer of this stream has been sent")
 	ErrNobody = errors.New("nobody reads this stream")
-	ErrFull   = errors.New("the client does not read what waits for it")
+	ErrFull   = errors.New("the client does not read its waiting messages")
 )
 
 // Stream contains a server's messages in answer to one HTTP request: events, and at its end

@@ -179,5 +179,5 @@ func answer(id []byte, member string, value []byte) []byte {
 // TooLarge returns the error that a client gets instead of an answer above the limit.
 func TooLarge(size, limit int) *Error {
 	return Errorf(InternalError,
-		"the answer has %d bytes and the limit is %d; ask for less, as by a range or a filter", size, limit)
+		"the answer has %d bytes and the limit is %d; ask for less, for example with a range or a filter", size, limit)
 }

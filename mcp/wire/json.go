@@ -204,7 +204,7 @@ func (c *checker) escape() error {
 		}
 		return nil
 	}
-	return c.fault("no escape is written like this")
+	return c.fault("this is not a valid escape")
 }
 
 func isHex(b byte) bool {
@@ -219,7 +219,7 @@ func (c *checker) number() error {
 	case c.digits() == 0:
 		return c.fault("a digit should stand here")
 	case c.data[from] == '0' && c.at > from+1:
-		return c.fault("a number starts with a zero too many")
+		return c.fault("a number starts with a zero that JSON does not allow")
 	}
 	if c.at < len(c.data) && c.data[c.at] == '.' {
 		c.at++

@@ -63,7 +63,7 @@ func CheckLine(line []byte, depth int) *Error {
 	case twice:
 		return Errorf(InvalidRequest, "invalid request: %v", dup)
 	}
-	return Errorf(ParseError, "parse error: %v; each line must hold one JSON object", err)
+	return Errorf(ParseError, "parse error: %v; each line must contain one JSON object", err)
 }
 
 // ParseMessage reads one message out of JSON that has passed CheckLine. If it fails, it
