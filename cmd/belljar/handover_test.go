@@ -140,7 +140,7 @@ func TestHandOver(t *testing.T) {
 	close(over)
 	calls.Wait()
 	t.Logf("%d calls through %d hand-overs, %d failed", done.Load(), handovers, failed.Load())
-	if _, text := w.post(long, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"Bash","arguments":{"command":"true"}}}`); !strings.Contains(text, "its box is a new one") {
+	if _, text := w.post(long, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"Bash","arguments":{"command":"true"}}}`); !strings.Contains(text, "the session has a new box") {
 		t.Errorf("the first call of a session that needs its box: %s", text)
 	}
 	g.stop()

@@ -38,10 +38,10 @@ func TestSessionsOutliveTheServer(t *testing.T) {
 		w := &web{t: t, url: s.url}
 		for i, session := range all {
 			_, text := w.post(session, bash(2, "cat kept; ls /tmp"))
-			if !strings.Contains(text, `kept\n`) || strings.Contains(text, `gone\n`) || strings.Count(text, "its box is a new one") != 1 {
+			if !strings.Contains(text, `kept\n`) || strings.Contains(text, `gone\n`) || strings.Count(text, "the session has a new box") != 1 {
 				t.Errorf("session %d, its first call: %s", i, text)
 			}
-			if _, text = w.post(session, bash(3, "true")); !strings.Contains(text, "exit=0") || strings.Contains(text, "its box is a new one") {
+			if _, text = w.post(session, bash(3, "true")); !strings.Contains(text, "exit=0") || strings.Contains(text, "the session has a new box") {
 				t.Errorf("session %d, its second call: %s", i, text)
 			}
 		}

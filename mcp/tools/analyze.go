@@ -49,11 +49,11 @@ func addAnalyses(s *mcp.Server, sh *shells) {
 	}, analyze[toolkit.Context, *toolkit.Context, toolkit.ContextResult](a))
 	addToolkitTool(s, mcp.Tool{
 		Name: analyzeDuplicates, Title: "Find copied code", Output: toolkit.DuplicatesResult{},
-		Description: "Finds copied code. With snippet: where such code exists already; ask before you write a helper.",
+		Description: "Finds copied code. With snippet, finds where such code already exists; call it before you write a helper.",
 	}, analyze[toolkit.Duplicates, *toolkit.Duplicates, toolkit.DuplicatesResult](a))
 	addToolkitTool(s, mcp.Tool{
 		Name: analyzeDefectProbability, Title: "Rank files by risk", Output: toolkit.DefectsResult{},
-		Description: "Ranks files by what goes along with defects. It gives no probability: no model was shown to hold.",
+		Description: "Ranks files by measures that correlate with defects. It gives no probability, since no model for one is proven.",
 	}, analyze[toolkit.Defects, *toolkit.Defects, toolkit.DefectsResult](a))
 	addToolkitTool(s, mcp.Tool{
 		Name: analyzeComprehensive, Title: "Measure everything", Output: toolkit.ComprehensiveResult{},
@@ -61,7 +61,7 @@ func addAnalyses(s *mcp.Server, sh *shells) {
 	}, analyze[toolkit.Comprehensive, *toolkit.Comprehensive, toolkit.ComprehensiveResult](a))
 	addToolkitTool(s, mcp.Tool{
 		Name: analyzeGraphMetrics, Title: "Measure dependencies", Output: toolkit.GraphResult{},
-		Description: "Which packages and files matter most by what imports them, and cycles.",
+		Description: "Shows which packages and files matter most by what imports them, and cycles of imports.",
 	}, analyze[toolkit.Graph, *toolkit.Graph, toolkit.GraphResult](a))
 	addToolkitTool(s, mcp.Tool{
 		Name: analyzeNameSimilarity, Title: "Find similar names", Output: toolkit.NamesResult{},
@@ -69,7 +69,7 @@ func addAnalyses(s *mcp.Server, sh *shells) {
 	}, analyze[toolkit.Names, *toolkit.Names, toolkit.NamesResult](a))
 	addToolkitTool(s, mcp.Tool{
 		Name: qualityGate, Title: "Judge a change", Output: toolkit.GateResult{},
-		Description: "Passes or fails complexity, copies and coverage. With base it judges only what changed since.",
+		Description: "Passes or fails a code base on complexity, copies and coverage. With base, judges only what changed since base.",
 	}, analyze[toolkit.Gate, *toolkit.Gate, toolkit.GateResult](a))
 }
 
@@ -190,14 +190,14 @@ func (a *analyses) unanswered(call mcp.Call, ended sandbox.Result, err error) *m
 	switch ended.Status {
 	case sandbox.OOM:
 		why = fmt.Sprintf("it was stopped: memory is limited to %d MiB", call.Grant.Limits().Memory>>20)
-		instead = "measure less at once: name a directory as project_path"
+		instead = "measure less in one call: name a directory as project_path"
 	case sandbox.TimedOut:
-		why, instead = "it was stopped: its time was up", "measure less at once: name a directory as project_path"
+		why, instead = "it was stopped: its time was up", "measure less in one call: name a directory as project_path"
 	case sandbox.Killed:
 		why = "it was stopped from outside"
 		// the server stopped the helper because of its answer
 		if !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.ErrClosedPipe) {
-			why, instead = "its answer makes no sense", "call again, or ask the person you work for to restart belljar, which may have been replaced"
+			why, instead = "its answer is not valid", "call again, or ask the person you work for to restart belljar, whose program may have been replaced"
 		}
 	case sandbox.Running, sandbox.Exited:
 	}

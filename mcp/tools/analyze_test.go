@@ -22,7 +22,7 @@ func TestUnanswered(t *testing.T) {
 	}{
 		{io.ErrUnexpectedEOF, "it was stopped from outside. Nothing was measured. Instead: call again."},
 		{io.ErrClosedPipe, "it was stopped from outside. "},
-		{errors.New("invalid character"), "its answer makes no sense. Nothing was measured. Instead: call again, or ask the person"},
+		{errors.New("invalid character"), "its answer is not valid. Nothing was measured. Instead: call again, or ask the person"},
 	} {
 		r := a.unanswered(mcp.Call{}, sandbox.Result{Status: sandbox.Killed}, c.err)
 		if got := r.Content[0].Text; !r.IsError || !strings.Contains(got, c.want) {

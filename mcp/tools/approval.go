@@ -19,19 +19,19 @@ type Approvals interface {
 type approvalOutput struct {
 	ID      string `json:"id"`
 	State   string `json:"state" jsonschema:"pending, approved, declined, expired, used or revoked"`
-	Tool    string `json:"tool" jsonschema:"whose call waits"`
+	Tool    string `json:"tool" jsonschema:"tool whose call waits"`
 	By      string `json:"by,omitempty" jsonschema:"the person who answered"`
-	Note    string `json:"note,omitempty" jsonschema:"what they said besides"`
-	Scope   string `json:"scope,omitempty" jsonschema:"what a yes is for: once, session or hours"`
-	LeftMS  int64  `json:"left_ms" jsonschema:"until the question, or the yes, ends"`
-	Repeat  bool   `json:"repeat" jsonschema:"the same call, made again, runs now"`
-	Waiting bool   `json:"waiting" jsonschema:"no answer has come yet"`
+	Note    string `json:"note,omitempty" jsonschema:"note of the person who answered"`
+	Scope   string `json:"scope,omitempty" jsonschema:"what an approval covers: once, session or hours"`
+	LeftMS  int64  `json:"left_ms" jsonschema:"milliseconds until the question, or the approval, expires"`
+	Repeat  bool   `json:"repeat" jsonschema:"true if the same call, made again, runs now"`
+	Waiting bool   `json:"waiting" jsonschema:"true if nobody has answered yet"`
 }
 
 // readApproval reports the state of an approval. An approval of another tenant does
 // not exist for the caller.
 func (s *shells) readApproval(ctx context.Context, call mcp.Call, id string, wait time.Duration) (*mcp.Result, error) {
-	unknown := mcp.Failed("id: approval %q does not exist. A call that waits for an approval names its id.", policies.Clip(id, 40))
+	unknown := mcp.Failed("id: approval %q does not exist. The result of a call that waits for an approval states its id.", policies.Clip(id, 40))
 	if s.backends.Approvals == nil {
 		return unknown, nil
 	}
@@ -67,20 +67,20 @@ func approvalText(a mcp.Approval) string {
 	case mcp.ApprovalPending:
 		t.line("WAITING: nobody has answered approval %s yet (rule %s). It expires in %s.", a.ID, a.Rule, policies.Spoken(a.Left))
 		t.line("%s", policies.ByCommand(a.Command))
-		t.line("Go on with other work; wait_ms waits up to a minute for the answer.")
+		t.line("Go on with other work; with wait_ms, this tool waits up to a minute for the answer.")
 	case mcp.ApprovalApproved:
 		t.line("APPROVED: %s said yes to %s, for %s. Repeat the same call of %s within %s: it runs now.", a.By, a.ID, scopeText(a.Scope), a.Tool, policies.Spoken(a.Left))
 	case mcp.ApprovalUsed:
-		t.line("USED: %s said yes to %s, and the call has run, or runs. A further call asks again.", a.By, a.ID)
+		t.line("USED: %s said yes to %s, and the call has run or is running. A further call asks again.", a.By, a.ID)
 	case mcp.ApprovalDeclined:
 		t.line("DENIED by a person: %s said no to %s. Nothing was run, and repeating or rewording the call gives the same answer.", a.By, a.ID)
 	case mcp.ApprovalRevoked:
-		t.line("DENIED by a person: %s took back the yes to %s. Reach the goal another way.", a.By, a.ID)
+		t.line("DENIED by a person: %s revoked the approval %s. Reach the goal another way.", a.By, a.ID)
 	default:
 		t.line("DENIED: %s ended without an answer, or without the call that the answer was for. Repeating the call asks again.", a.ID)
 	}
 	if a.Note != "" {
-		t.line("They say: %s", a.Note)
+		t.line("Their note: %s", a.Note)
 	}
 	return t.status("id", a.ID, "state", a.State)
 }
@@ -88,7 +88,7 @@ func approvalText(a mcp.Approval) string {
 func scopeText(scope string) string {
 	switch scope {
 	case "once":
-		return "this once"
+		return "one call"
 	case "session":
 		return "this session"
 	}

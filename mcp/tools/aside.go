@@ -179,7 +179,7 @@ func (a *Aside) resumed(s *mcp.Session) (line string, _ mcp.Receipt) {
 }
 
 // resumedText is the text for the agent of a resumed session.
-const resumedText = "[belljar] The server was started again, or this session was idle for long: its box is a new one. " +
+const resumedText = "[belljar] The server was restarted, or this session was idle for a long time: the session has a new box. " +
 	"Files of the workspace are kept; background tasks, processes and files elsewhere are gone."
 
 // reminder returns a line with the required skills that the session has not loaded. The

@@ -43,18 +43,18 @@ func (askInput) Facts() policies.Facts { return policies.Facts{} }
 // askOutput is the structured result of AskUserQuestion.
 type askOutput struct {
 	Answers []askAnswer       `json:"answers" jsonschema:"one for each question"`
-	ByID    map[string]string `json:"answers_by_id" jsonschema:"the answers by the ids of the questions, several options with commas between them"`
+	ByID    map[string]string `json:"answers_by_id" jsonschema:"the answers by the ids of the questions; commas separate several options"`
 	Outcome string            `json:"outcome" jsonschema:"accept, decline, cancel, timeout, waiting or not_asked"`
 	ID      string            `json:"question_id,omitempty" jsonschema:"id of the question"`
 	By      string            `json:"by,omitempty" jsonschema:"the person who answered"`
-	Note    string            `json:"response,omitempty" jsonschema:"what they said besides"`
+	Note    string            `json:"response,omitempty" jsonschema:"note of the person who answered"`
 }
 
 type askAnswer struct {
 	Question    string `json:"question"`
 	ID          string `json:"id"`
 	Selected    string `json:"selected" jsonschema:"empty without an answer"`
-	Recommended string `json:"recommended,omitempty" jsonschema:"the option that the agent recommended, where nobody chose"`
+	Recommended string `json:"recommended,omitempty" jsonschema:"the option that the agent recommended, if nobody chose one"`
 	Unanswered  string `json:"unanswered,omitempty" jsonschema:"skipped, dismissed or timeout"`
 }
 
@@ -72,7 +72,7 @@ func addAsk(s *mcp.Server, a *asks) {
 		Name:        "AskUserQuestion",
 		Brief:       "asks the person a question",
 		Title:       "Ask a person",
-		Description: "Asks the person you work for up to 10 questions with options, or for a free answer; they can always say something else. Waits for the answer. Where none comes in time it returns WAITING and an id; the same call again waits on. Ask only what you cannot find out.",
+		Description: "Asks the person you work for up to 10 questions with options, or for a free answer; people can always answer in their own words. Waits for the answer. If none arrives in time, returns WAITING and an id; repeat the same call to wait longer. Ask only what you cannot find out.",
 		Output:      askOutput{},
 	}, a.ask)
 }
@@ -98,7 +98,7 @@ func (t *asks) ask(ctx context.Context, call mcp.Call, in askInput) (*mcp.Result
 	}
 	a, err := desk.Ask(ctx, owner(call.Session), sheet)
 	if errors.Is(err, people.ErrTooMany) {
-		return mcp.Failed("Nobody was asked: %s. Go on without an answer, or wait until they have been answered.", err), nil
+		return mcp.Failed("Nobody was asked: %s. Continue without an answer, or wait until people have answered the open questions.", err), nil
 	}
 	if err != nil {
 		return t.broken(ctx, call, err)
@@ -126,7 +126,7 @@ func (t *asks) ask(ctx context.Context, call mcp.Call, in askInput) (*mcp.Result
 				return
 			}
 			if err := desk.Told(ctx, a.ID); err != nil {
-				t.backends.Log.Error("note that an answer was told", "question", a.ID, "err", err)
+				t.backends.Log.Error("note that an answer was delivered", "question", a.ID, "err", err)
 			}
 		}}
 	}
@@ -138,7 +138,7 @@ func (t *asks) broken(ctx context.Context, call mcp.Call, err error) (*mcp.Resul
 		return nil, context.Cause(ctx)
 	}
 	t.backends.Log.Error("ask a person", "call", call.ID, "err", err)
-	return mcp.Failed("The question could not be kept; the log of the server says why. Nobody was asked, as far as is known."), nil
+	return mcp.Failed("The question could not be stored; the log of the server says why. As far as is known, nobody was asked."), nil
 }
 
 // notAsked returns the result of a call for which nobody was asked. The result says so.
@@ -157,7 +157,7 @@ func notAsked(s question.Sheet, why string) *mcp.Result {
 			t.line("  - %s%s", o.Label, mark)
 		}
 	}
-	t.line("Where a choice is harmless, make it yourself and say in your answer what you assumed. Leave the rest undone.")
+	t.line("If a choice is harmless, make it yourself and say in your answer what you assumed. Leave the rest undone.")
 	return &mcp.Result{Content: []mcp.Content{{Text: strings.TrimSuffix(t.b.String(), "\n")}}, Structured: out}
 }
 
@@ -169,21 +169,21 @@ func answered(a question.Asked, ways []string, command string) *mcp.Result {
 	n := len(a.Sheet.Questions)
 	switch {
 	case a.Via == mcp.ViaClientItself:
-		t.line("The client answered %s by itself: no person saw it. Where it is harmless, go on with the option that you recommend, and say so in your answer.", questions(n))
+		t.line("The client answered %s by itself: no person saw it. If it is harmless, continue with the option that you recommend, and say so in your answer.", questions(n))
 	case a.State == question.Accepted:
 		t.line("Answered by %s:", a.By)
 	case a.State == question.Declined:
-		t.line("User declined to answer %s. Do not ask again; go on without it, or stop and say what is missing.", questions(n))
+		t.line("User declined to answer %s. Do not ask again; continue without an answer, or stop and say what is missing.", questions(n))
 	case a.State == question.Dismissed:
 		t.line("User dismissed %s without answering.", questions(n))
 	case a.State == question.TimedOut:
-		t.line("Nobody answered %s in time. Where it is harmless, go on with the option that you recommend, and say so in your answer.", questions(n))
+		t.line("Nobody answered %s in time. If it is harmless, continue with the option that you recommend, and say so in your answer.", questions(n))
 	case a.State == question.Waiting:
-		t.line("WAITING for the answer to %s. Asked: %s. It waits for %s more.", a.ID, strings.Join(ways, ", "), policies.Spoken(max(0, time.Until(a.Expires))))
+		t.line("WAITING for the answer to %s. Asked: %s. The question expires in %s.", a.ID, strings.Join(ways, ", "), policies.Spoken(max(0, time.Until(a.Expires))))
 		if command != "" {
-			t.line("Tell the person you work for to type `%s` in a terminal, which shows it and takes the answer.", command)
+			t.line("Tell the person you work for to type `%s` in a terminal, which shows the question and reads the answer.", command)
 		}
-		t.line("Go on with other work; the same call again goes on waiting, and gets the answer.")
+		t.line("Go on with other work; repeat the same call to wait longer and to get the answer.")
 	}
 	for _, q := range a.Sheet.Questions {
 		said := a.Answers[q.ID].String()
@@ -202,7 +202,7 @@ func answered(a question.Asked, ways []string, command string) *mcp.Result {
 		}
 	}
 	if a.Note != "" {
-		t.line("They say: %s", a.Note)
+		t.line("Their note: %s", a.Note)
 	}
 	return &mcp.Result{Content: []mcp.Content{{Text: strings.TrimSuffix(t.b.String(), "\n")}}, Structured: out}
 }

@@ -47,10 +47,10 @@ type backgroundOutput struct {
 	Output     string            `json:"output" jsonschema:"what was written so far"`
 	OutputURI  string            `json:"output_uri" jsonschema:"resource with the full output; takes ?offset=&length="`
 	Cwd        string            `json:"cwd" jsonschema:"directory the command started in"`
-	Limits     map[string]string `json:"limits" jsonschema:"how this host holds each limit: enforced, partly, watchdog or none"`
+	Limits     map[string]string `json:"limits" jsonschema:"how well this host enforces each limit: enforced, partly, watchdog or none"`
 	Notice     string            `json:"notice,omitempty"`
 	Reverted   []string          `json:"reverted,omitempty" jsonschema:"changes to protected paths of the workspace that were taken back"`
-	Blocked    []string          `json:"blocked,omitempty" jsonschema:"what of the network was refused while the task ran, and why"`
+	Blocked    []string          `json:"blocked,omitempty" jsonschema:"network access that was refused while the task ran, and why"`
 	Stopped    []string          `json:"stopped,omitempty" jsonschema:"programs that the policy did not let start, and why"`
 
 	starts starts
@@ -70,7 +70,7 @@ func (in backgroundInput) check(g policies.Grant) (backgroundPlan, error) {
 		return p, err
 	}
 	if s := strings.TrimSpace(in.Command); strings.HasSuffix(s, "&") && !strings.HasSuffix(s, "&&") {
-		return p, fmt.Errorf("command: it ends in &, so the task would end at once and kill what runs; leave out the &, since the whole command runs in the background")
+		return p, fmt.Errorf("command: it ends in &, so the task would end immediately and kill what it started; leave out the &, since the whole command runs in the background")
 	}
 	var err error
 	if p.timeout, err = within("timeout_ms", in.TimeoutMS, backgroundTimeout, time.Millisecond, g.Limits().Background, ""); err != nil {
@@ -219,10 +219,10 @@ type killOutput struct {
 	Signal     string   `json:"signal,omitempty"`
 	DurationMS int64    `json:"duration_ms"`
 	Command    string   `json:"command"`
-	Output     string   `json:"output" jsonschema:"what was not read yet"`
+	Output     string   `json:"output" jsonschema:"output that was not read yet"`
 	OutputURI  string   `json:"output_uri"`
 	Reverted   []string `json:"reverted,omitempty" jsonschema:"changes to protected paths of the workspace that were taken back"`
-	Blocked    []string `json:"blocked,omitempty" jsonschema:"what of the network was refused while the task ran, and why"`
+	Blocked    []string `json:"blocked,omitempty" jsonschema:"network access that was refused while the task ran, and why"`
 	Stopped    []string `json:"stopped,omitempty" jsonschema:"programs that the policy did not let start, and why"`
 
 	starts starts

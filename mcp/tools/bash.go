@@ -48,7 +48,7 @@ type bashInput struct {
 	Stdin          string            `json:"stdin,omitempty" jsonschema:"text for standard input"`
 	MaxOutputBytes *int64            `json:"max_output_bytes,omitempty" jsonschema:"output to show (default 30000, at most 262144)"`
 	Changes        bool              `json:"changes,omitempty" jsonschema:"list changed files, in an overlay workspace"`
-	OnTimeout      string            `json:"on_timeout,omitempty" jsonschema:"kill (default) or background: go on as a task"`
+	OnTimeout      string            `json:"on_timeout,omitempty" jsonschema:"kill (default) or background: continue as a background task"`
 }
 
 // Facts returns the script and the directory where it starts.
@@ -77,8 +77,8 @@ type bashOutput struct {
 	TaskID   int64             `json:"task_id,omitempty" jsonschema:"set if the command went to the background"`
 	Notice   string            `json:"notice,omitempty"`
 	Reverted []string          `json:"reverted,omitempty" jsonschema:"changes to protected paths of the workspace that were taken back"`
-	Blocked  []string          `json:"blocked,omitempty" jsonschema:"what of the network was refused while the command ran, and why"`
-	Refusal  *policies.Refusal `json:"refusal,omitempty" jsonschema:"why the call was not run; or, beside the other members, the first thing that the sandbox blocked"`
+	Blocked  []string          `json:"blocked,omitempty" jsonschema:"network access that was refused while the command ran, and why"`
+	Refusal  *policies.Refusal `json:"refusal,omitempty" jsonschema:"why the call was not run; if there are other members too, the first thing that the sandbox blocked"`
 	Stopped  []string          `json:"stopped,omitempty" jsonschema:"programs that the policy did not let start, and why"`
 	commandFiles
 	Hint string `json:"hint,omitempty" jsonschema:"which limit of the sandbox the command seems to have met"`
@@ -97,25 +97,25 @@ type commandEnd struct {
 	DurationMS      int64             `json:"duration_ms"`
 	CPUMS           int64             `json:"cpu_ms"`
 	PeakMemoryBytes int64             `json:"peak_memory_bytes"`
-	Limits          map[string]string `json:"limits" jsonschema:"how this host holds each limit: enforced, partly, watchdog or none"`
+	Limits          map[string]string `json:"limits" jsonschema:"how well this host enforces each limit: enforced, partly, watchdog or none"`
 }
 
 // commandText contains the output of a command.
 type commandText struct {
 	Stdout      string `json:"stdout"`
 	Stderr      string `json:"stderr"`
-	OutputBytes int64  `json:"output_bytes" jsonschema:"all that was written, shown or not"`
+	OutputBytes int64  `json:"output_bytes" jsonschema:"number of bytes that were written, shown or not"`
 	OutputURI   string `json:"output_uri" jsonschema:"resource with the full output; takes ?offset=&length="`
 }
 
 // commandFiles describes how the workspace changed while a command ran.
 type commandFiles struct {
-	Changes        []sandbox.Changed `json:"changes,omitempty" jsonschema:"asked for by changes: files of the workspace that changed while the command ran, at most 200"`
-	ChangesMore    int               `json:"changes_more,omitempty" jsonschema:"changed files beyond those"`
-	ChangesNote    string            `json:"changes_note,omitempty" jsonschema:"why changes cannot be told"`
+	Changes        []sandbox.Changed `json:"changes,omitempty" jsonschema:"if the call asks for changes: files of the workspace that changed while the command ran, at most 200"`
+	ChangesMore    int               `json:"changes_more,omitempty" jsonschema:"number of further changed files"`
+	ChangesNote    string            `json:"changes_note,omitempty" jsonschema:"why the changes are not known"`
 	Checkpoint     string            `json:"checkpoint,omitempty" jsonschema:"name of the workspace's state after this call, to which a person can roll workspace_set back"`
 	CheckpointNote string            `json:"checkpoint_note,omitempty" jsonschema:"why no checkpoint of this call was made"`
-	Set            string            `json:"workspace_set,omitempty" jsonschema:"set that holds what is written to the workspace, until a person applies it"`
+	Set            string            `json:"workspace_set,omitempty" jsonschema:"set that contains what was written to the workspace, until a person applies it"`
 }
 
 // Usage returns for the audit log how the command ended.
@@ -172,9 +172,9 @@ func checkCommand(command string, env map[string]string, stdin string) error {
 	case strings.TrimSpace(command) == "":
 		return errors.New("command: got nothing to run, want a bash script")
 	case strings.ContainsRune(command, 0):
-		return errors.New("command: it contains a NUL character, which a script cannot have; use printf '\\0' or stdin")
+		return errors.New("command: it contains a NUL character, which a script cannot contain; use printf '\\0' or stdin")
 	case len(stdin) > stdinMost:
-		return fmt.Errorf("stdin: got %d bytes, want at most %d; write a file in the workspace and read that", len(stdin), stdinMost)
+		return fmt.Errorf("stdin: got %d bytes, want at most %d; write the text to a file in the workspace and read that file", len(stdin), stdinMost)
 	}
 	for name, value := range env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
@@ -371,7 +371,7 @@ func (sh *shell) notStarted(ctx context.Context, cwd string, err error) (*mcp.Re
 	if cwd == "" {
 		if dir, gone := sh.lost(err); gone {
 			return mcp.Refused(policies.Block{
-				Reason: fmt.Sprintf("the working directory %s, where the last command ended, cannot be used any more, and the command may not be meant for another one", dir),
+				Reason: fmt.Sprintf("the working directory %s, where the last command ended, cannot be used any more, and the command may not be meant for another directory", dir),
 				Ran:    nothingRan, Instead: "Instead: call again; it then starts in the first directory of the session.",
 			}.Refusal()), nil
 		}
@@ -467,7 +467,7 @@ func (out *bashOutput) tellRunning(t *text, cmd *sandbox.Job, end ending) {
 	out.Status = sandbox.Running.String()
 	out.DurationMS = milliseconds(time.Since(cmd.Started()))
 	out.CPUMS, out.PeakMemoryBytes = milliseconds(usage.CPU), usage.PeakMemory
-	t.line("[still running after %s; it goes on as background task %d, for at most %s in all: ReadBgOutput shows the rest, KillBgTask ends it]", end.after, out.TaskID, end.most)
+	t.line("[still running after %s; it continues as background task %d, for at most %s in all: ReadBgOutput shows the rest, KillBgTask ends it]", end.after, out.TaskID, end.most)
 }
 
 // tellEnded adds how a command has ended.
@@ -518,9 +518,9 @@ func epitaph(end ending, limits policies.Limits, timeout time.Duration) string {
 	case end.timedOut:
 		return fmt.Sprintf("still running after %s and stopped with all it had started; a larger timeout (at most %d) or BackgroundBash gives it more time", timeout, limits.Wall.Milliseconds())
 	case end.result.Status == sandbox.OOM:
-		return fmt.Sprintf("stopped with all it had started: memory is limited to %d MiB; run less at once or in smaller pieces", limits.Memory>>20)
+		return fmt.Sprintf("stopped with all it had started: memory is limited to %d MiB; run less at the same time, or in smaller pieces", limits.Memory>>20)
 	case end.result.Status == sandbox.Killed:
-		return "stopped with all it had started, from outside"
+		return "stopped from outside, with all it had started"
 	}
 	return ""
 }

@@ -329,7 +329,7 @@ func TestBrowserReadsFactsAgain(t *testing.T) {
 			if ref+1 == 3 {
 				continue // the policy asks about this act, and nobody can be asked
 			}
-			if is != was && (len(page.done) > 0 || !strings.Contains(got, "the page has changed since this step was decided about")) {
+			if is != was && (len(page.done) > 0 || !strings.Contains(got, "the page has changed since the policy decided about this step")) {
 				t.Errorf("%s of %d: %q was done; %s", what, ref+1, page.done, got)
 			}
 		}
@@ -486,9 +486,9 @@ func TestBrowserLook(t *testing.T) {
 	s := newSurfer(t, surfing)
 	session, _ := s.session(t)
 	for args, want := range map[string]string{
-		`{}`:                              "<< of t1>>\n[secrets for fill here: pw]",
+		`{}`:                              "<< of t1>>\n[secrets that fill can use here: pw]",
 		`{"at":"console"}`:                "<<console of t1>>",
-		`{"at":"picture"}`:                "[picture of tab t1, 10x20; a point of it is an xy]\nimage/jpeg",
+		`{"at":"picture"}`:                "[picture of tab t1, 10x20; use a point of it as xy]\nimage/jpeg",
 		`{"at":"text"}`:                   "[secret pw] is the word",
 		`{"at":"text","max_chars":5}`:     "[continue with offset 5 of",
 		`{"at":"text","offset":99999999}`: "untrusted-content",

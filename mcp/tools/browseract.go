@@ -150,13 +150,13 @@ func (r *run) step(ctx context.Context, call mcp.Call, s browserStep, unseen boo
 	}
 	switch acting := call.Grant.Acting(); {
 	case step.Do == act.DoOpen && !acting.Opens(step.URL, p.Seen):
-		return fmt.Errorf("%s was not shown by a page, and has a query or a fragment; nothing was done; open a page that links to it, or the address without them", policies.Clip(fmt.Sprintf("%q", step.URL), 200))
+		return fmt.Errorf("%s was not shown by a page, and has a query or a fragment; nothing was done; open a page that links to it, or open the address without query and fragment", policies.Clip(fmt.Sprintf("%q", step.URL), 200))
 	case step.Do == act.DoEval && acting.Eval == policies.EvalOff:
-		return errors.New("this profile evaluates nothing any more; nothing was done; look at the page")
+		return errors.New("this profile no longer allows eval; nothing was done; look at the page")
 	case step.Secret != "" && !slices.ContainsFunc(acting.Secrets, func(f policies.FieldSecret) bool {
 		return f.Secret == step.Secret && slices.Contains(r.seat.secrets, f)
 	}):
-		return fmt.Errorf("secret %s: the policy does not have it here, or has changed since this browser was opened; nothing was done; use another, or end the session and begin again", policies.Clip(fmt.Sprintf("%q", step.Secret), 80))
+		return fmt.Errorf("secret %s: the policy does not allow it here, or the policy has changed since this browser was opened; nothing was done; use another secret, or end the session and begin a new one", policies.Clip(fmt.Sprintf("%q", step.Secret), 80))
 	case step.Do == act.DoUpload:
 		if step.File, err = r.b.upload(ctx, call, step.Path, acting.Limits.Uploads); err != nil {
 			return err
@@ -193,7 +193,7 @@ func (r *run) step(ctx context.Context, call mcp.Call, s browserStep, unseen boo
 // is.
 func changed(call mcp.Call, now act.Facts) string {
 	if len(call.Acts) != 1 {
-		return "nobody has decided about this step; nothing was done; send it again"
+		return "the policy has not decided about this step; nothing was done; send the step again"
 	}
 	control := ""
 	if call.Scene != nil {
@@ -206,7 +206,7 @@ func changed(call mcp.Call, now act.Facts) string {
 	if was == is && (control == now.Words() || was.Kind == policies.ActNavigate) {
 		return ""
 	}
-	return fmt.Sprintf("the page has changed since this step was decided about: it was %s, and is %s; nothing was done; look again", was, is)
+	return fmt.Sprintf("the page has changed since the policy decided about this step: the step was %s, and now is %s; nothing was done; look again", was, is)
 }
 
 // note adds what a step did to the lines of the result.
@@ -224,7 +224,7 @@ func (r *run) note(c Chrome, o *act.Outcome) {
 		r.lines = append(r.lines, "download "+c.Mask(d))
 	}
 	if o.Dialog != nil {
-		r.lines = append(r.lines, fmt.Sprintf("a dialog waits (%s): %q; answer it with dialog", policies.Clip(o.Dialog.Kind, 20), c.Mask(o.Dialog.Text)))
+		r.lines = append(r.lines, fmt.Sprintf("a dialog is open (%s): %q; answer it with a dialog step", policies.Clip(o.Dialog.Kind, 20), c.Mask(o.Dialog.Text)))
 	}
 }
 

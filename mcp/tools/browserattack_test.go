@@ -25,11 +25,11 @@ func TestAYesIsForWhatWasShown(t *testing.T) {
 		told string // text for the agent; empty if the step is done
 	}{
 		"as it was":       {func(*page1) {}, ""},
-		"another address": {change(func(f *act.Facts) { f.To = "https://pay.example/more" }), "the page has changed since this step was decided about"},
-		"another method":  {change(func(f *act.Facts) { f.Method = "GET" }), "the page has changed since this step was decided about"},
-		"another page":    {change(func(f *act.Facts) { f.On = "https://evil.example/" }), "the page has changed since this step was decided about"},
-		"another button":  {change(func(f *act.Facts) { f.Shown = `button "Pay twice"` }), "the page has changed since this step was decided about"},
-		"another field":   {change(func(f *act.Facts) { f.Sends = ` sends "Amount" "9999"` }), "the page has changed since this step was decided about"},
+		"another address": {change(func(f *act.Facts) { f.To = "https://pay.example/more" }), "the page has changed since the policy decided about this step"},
+		"another method":  {change(func(f *act.Facts) { f.Method = "GET" }), "the page has changed since the policy decided about this step"},
+		"another page":    {change(func(f *act.Facts) { f.On = "https://evil.example/" }), "the page has changed since the policy decided about this step"},
+		"another button":  {change(func(f *act.Facts) { f.Shown = `button "Pay twice"` }), "the page has changed since the policy decided about this step"},
+		"another field":   {change(func(f *act.Facts) { f.Sends = ` sends "Amount" "9999"` }), "the page has changed since the policy decided about this step"},
 		"gone":            {func(p *page1) { delete(p.facts, 3) }, "[3] is gone"},
 		"another browser": {func(p *page1) {
 			p.failing = &act.Refusal{Reason: act.ReasonChanged, Message: "the browser was started anew", Next: "look again"}

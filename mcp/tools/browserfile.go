@@ -21,7 +21,7 @@ import (
 func (b *browsers) upload(ctx context.Context, call mcp.Call, name string, most int64) (*act.File, error) {
 	_, box, _, err := b.shells.enter(ctx, call.Session, call.Grant)
 	if err != nil {
-		return nil, fmt.Errorf("%w; nothing was uploaded; see it with Bash", err)
+		return nil, fmt.Errorf("%w; nothing was uploaded; call Bash to see the reason", err)
 	}
 	f, err := box.OpenFile(ctx, name)
 	if err != nil {
@@ -31,7 +31,7 @@ func (b *browsers) upload(ctx context.Context, call mcp.Call, name string, most 
 	switch {
 	case err != nil:
 	case info.Size() > most:
-		err = fmt.Errorf("%s has %d bytes, and a page may get %d; nothing was uploaded; send a smaller file", policies.Clip(fmt.Sprintf("%q", name), 300), info.Size(), most)
+		err = fmt.Errorf("%s has %d bytes, and at most %d may be uploaded; nothing was uploaded; send a smaller file", policies.Clip(fmt.Sprintf("%q", name), 300), info.Size(), most)
 	default:
 		// The file may grow while it is read.
 		return &act.File{Name: path.Base(name), Size: info.Size(), Content: sized{io.LimitReader(f, info.Size()), f}}, nil
@@ -55,12 +55,12 @@ const saveTime = time.Minute
 const (
 	saveInto = `umask 022; d=$1 f=$2
 [ "$d" = /workspace/downloads ] && mkdir -p -- "$d"
-cd -P -- "$d" 2>/dev/null || { echo "there is no directory $d" >&2; exit 3; }
-[ "$(pwd -P)" = "$d" ] || { echo "a link is in the way to $d" >&2; exit 4; }
+cd -P -- "$d" 2>/dev/null || { echo "the directory $d does not exist" >&2; exit 3; }
+[ "$(pwd -P)" = "$d" ] || { echo "the path of the directory $d contains a symbolic link" >&2; exit 4; }
 `
-	saveNew = `[ ! -e "./$f" ] && [ ! -L "./$f" ] || { echo "the file is there already" >&2; exit 5; }
+	saveNew = `[ ! -e "./$f" ] && [ ! -L "./$f" ] || { echo "the file already exists" >&2; exit 5; }
 exec dd of="./$f" conv=excl oflag=nofollow bs=64k status=none`
-	saveOver = `[ ! -L "./$f" ] && { [ ! -e "./$f" ] || [ -f "./$f" ]; } || { echo "what is there is not a plain file" >&2; exit 5; }
+	saveOver = `[ ! -L "./$f" ] && { [ ! -e "./$f" ] || [ -f "./$f" ]; } || { echo "the path exists and is not a regular file" >&2; exit 5; }
 t=".$3.part"; dd of="./$t" conv=excl oflag=nofollow bs=64k status=none && mv -T -- "./$t" "./$f" || { rm -f -- "./$t"; exit 6; }`
 )
 
@@ -69,14 +69,14 @@ t=".$3.part"; dd of="./$t" conv=excl oflag=nofollow bs=64k status=none && mv -T 
 func (b *browsers) save(ctx context.Context, call mcp.Call, name string, over bool, f *act.File) error {
 	dir, base := path.Split(path.Clean(name))
 	if name != path.Clean(name) || base == "" {
-		return fmt.Errorf("path: %s is not in its plain form; nothing was written; write it absolute, without any .. in it", policies.Clip(fmt.Sprintf("%q", name), 300))
+		return fmt.Errorf("path: %s is not in its plain form; nothing was written; write an absolute path without any ..", policies.Clip(fmt.Sprintf("%q", name), 300))
 	}
 	if dir = strings.TrimSuffix(dir, "/"); dir == "" {
 		dir = "/"
 	}
 	_, box, _, err := b.shells.enter(ctx, call.Session, call.Grant)
 	if err != nil {
-		return fmt.Errorf("%w; nothing was written; see it with Bash", err)
+		return fmt.Errorf("%w; nothing was written; call Bash to see the reason", err)
 	}
 	script := saveInto + saveNew
 	if over {
@@ -89,9 +89,9 @@ func (b *browsers) save(ctx context.Context, call mcp.Call, name string, over bo
 	})
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w; nothing was written; see it with Bash", err)
+		return fmt.Errorf("%w; nothing was written; call Bash to see the reason", err)
 	case r.Code != 0:
-		return fmt.Errorf("%s: %s; nothing was written; name another path, or clear: true to overwrite a file", policies.Clip(fmt.Sprintf("%q", name), 300), policies.Clip(strings.TrimSpace(valid(said.text)), 300))
+		return fmt.Errorf("%s: %s; nothing was written; name another path, or set clear to true to overwrite a file", policies.Clip(fmt.Sprintf("%q", name), 300), policies.Clip(strings.TrimSpace(valid(said.text)), 300))
 	case len(r.Reverted) > 0:
 		var paths []string
 		for _, one := range r.Reverted {

@@ -19,7 +19,7 @@ type lookInput struct {
 	Tab      string `json:"tab,omitempty"`
 	Scope    string `json:"scope,omitempty" jsonschema:"what is on the screen, or all of the page"`
 	In       int    `json:"in,omitempty" jsonschema:"number of a control or frame: only this"`
-	Find     string `json:"find,omitempty" jsonschema:"only lines that contain it"`
+	Find     string `json:"find,omitempty" jsonschema:"text: only lines that contain it"`
 	Offset   int    `json:"offset,omitempty"`
 	MaxChars int    `json:"max_chars,omitempty"`
 }
@@ -57,14 +57,14 @@ func shownBy(ctx context.Context, c Chrome, q act.LookRequest) (*mcp.Result, err
 	}
 	switch {
 	case len(l.Picture) > 0:
-		head := fmt.Sprintf("[picture of tab %s, %dx%d; a point of it is an xy]", l.Tab, l.Width, l.Height)
+		head := fmt.Sprintf("[picture of tab %s, %dx%d; use a point of it as xy]", l.Tab, l.Width, l.Height)
 		return &mcp.Result{Content: []mcp.Content{{Text: head}, {Data: l.Picture, MIME: "image/jpeg"}}}, nil
 	case q.At == act.AtText:
 		return articleOf(ctx, c, l, q)
 	}
 	var more []string
 	if names := c.SecretsHere(l.Tab); len(names) > 0 {
-		more = append(more, "[secrets for fill here: "+strings.Join(names, ", ")+"]")
+		more = append(more, "[secrets that fill can use here: "+strings.Join(names, ", ")+"]")
 	}
 	return mcp.Text("%s", strings.Join(append([]string{l.Text}, more...), "\n")), nil
 }

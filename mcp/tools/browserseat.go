@@ -100,7 +100,7 @@ func (b *browsers) seat(ctx context.Context, call mcp.Call) (*browserSeat, error
 		return s, nil
 	case mine >= g.Totals().Browsers:
 		b.mu.Unlock()
-		return nil, fmt.Errorf("your sessions have %d browsers, as many as the policy lets them (totals.browsers); nothing was done; end a session that has one", mine)
+		return nil, fmt.Errorf("your sessions have %d browsers, as many as the policy allows (totals.browsers); nothing was done; end a session that has one", mine)
 	}
 	s = &browserSeat{tenant: g.Tenant(), profile: g.Profile(), turn: make(chan struct{}, 1), secrets: g.Acting().Secrets, call: call}
 	b.open[id] = s

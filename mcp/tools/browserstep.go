@@ -17,16 +17,16 @@ type browserStep struct {
 	Do       string `json:"do"`
 	Ref      int    `json:"ref,omitempty" jsonschema:"number of a control, from BrowserLook"`
 	XY       []int  `json:"xy,omitempty" jsonschema:"point of the last picture, in place of ref"`
-	To       []int  `json:"to,omitempty" jsonschema:"of drag: [ref] or [x,y]"`
+	To       []int  `json:"to,omitempty" jsonschema:"for drag: [ref] or [x,y]"`
 	URL      string `json:"url,omitempty"`
-	Text     string `json:"text,omitempty" jsonschema:"what to fill, select or wait for; a key of press, such as Enter; up, down, top or end of scroll; an expression of eval; a tab of switch and close"`
-	Secret   string `json:"secret,omitempty" jsonschema:"of fill: name of a secret, in place of text"`
+	Text     string `json:"text,omitempty" jsonschema:"what to fill, select or wait for; for press a key, such as Enter; for scroll up, down, top or end; for eval an expression; for switch and close a tab"`
+	Secret   string `json:"secret,omitempty" jsonschema:"for fill: name of a secret, in place of text"`
 	Clear    bool   `json:"clear,omitempty" jsonschema:"overwrite the file"`
-	Path     string `json:"path,omitempty" jsonschema:"file of upload, save and pdf"`
+	Path     string `json:"path,omitempty" jsonschema:"file for upload, save and pdf"`
 	Download string `json:"download,omitempty" jsonschema:"such as d1"`
-	Accept   *bool  `json:"accept,omitempty" jsonschema:"of dialog; of check: false takes the check away"`
+	Accept   *bool  `json:"accept,omitempty" jsonschema:"for dialog; for check: false removes the check mark"`
 	Button   string `json:"button,omitempty" jsonschema:"right, middle or double"`
-	MS       int    `json:"ms,omitempty" jsonschema:"of wait"`
+	MS       int    `json:"ms,omitempty" jsonschema:"for wait: milliseconds"`
 }
 
 // browserInput is the arguments of Browser.
@@ -46,9 +46,9 @@ var thens = []string{"changes", "page", "picture", "nothing"}
 func (in browserInput) check() error {
 	switch {
 	case len(in.Steps) == 0:
-		return errors.New(`steps: there is none; nothing was done; send one, for example {"do":"open","url":"https://example.org/"}`)
+		return errors.New(`steps: the list is empty; nothing was done; send at least one step, for example {"do":"open","url":"https://example.org/"}`)
 	case len(in.Steps) > act.MaxSteps:
-		return fmt.Errorf("steps: %d of them, and a call takes %d; nothing was done; send the rest in another call", len(in.Steps), act.MaxSteps)
+		return fmt.Errorf("steps: got %d, want at most %d; nothing was done; send the rest in another call", len(in.Steps), act.MaxSteps)
 	case in.Then != "" && !slices.Contains(thens, in.Then):
 		return fmt.Errorf("then: got %q, want %s; nothing was done", policies.Clip(in.Then, 40), strings.Join(thens, ", "))
 	}

@@ -19,7 +19,7 @@ const callbackURI = "callback://pending"
 // callbackInput is the arguments of SetCallback.
 type callbackInput struct {
 	Action       string `json:"action,omitempty" jsonschema:"set (default), list, cancel or wait"`
-	Message      string `json:"message,omitempty" jsonschema:"what you will be told, at most 2048 characters"`
+	Message      string `json:"message,omitempty" jsonschema:"text that you will get, at most 2048 characters"`
 	DelaySeconds *int64 `json:"delay_seconds,omitempty" jsonschema:"seconds until it fires, each time: 1 to 3600"`
 	RepeatCount  *int64 `json:"repeat_count,omitempty" jsonschema:"times it fires (default 20); -1 for no end"`
 	CallbackID   *int64 `json:"callback_id,omitempty" jsonschema:"slot 0 to 7 to cancel (default all) or set (default a free one)"`
@@ -36,7 +36,7 @@ type callbackOutput struct {
 	Set       *armedOutput     `json:"set,omitempty"`
 	Active    []armedOutput    `json:"active,omitempty"`
 	Cancelled []armedOutput    `json:"cancelled,omitempty"`
-	Messages  []deliveryOutput `json:"messages,omitempty" jsonschema:"what fired, for wait"`
+	Messages  []deliveryOutput `json:"messages,omitempty" jsonschema:"for wait: the callbacks that fired"`
 }
 
 // armedOutput is an armed callback in a structured result.
@@ -65,7 +65,7 @@ type deliveryOutput struct {
 	ID      int       `json:"callback_id"`
 	Message string    `json:"message"`
 	Fired   time.Time `json:"fired"`
-	Times   int       `json:"times" jsonschema:"times it fired since it was last told"`
+	Times   int       `json:"times" jsonschema:"times it fired since its last delivery"`
 	Left    int       `json:"left"`
 }
 
@@ -88,14 +88,14 @@ func addCallbacks(s *mcp.Server, c *callbacks) {
 	mcp.AddTool(s, mcp.Tool{
 		Name:        "SetCallback",
 		Brief:       "delivers [a message to the agent later](docs/callbacks.md)",
-		Title:       "Be told later",
-		Description: "Schedules a message to you that fires every delay_seconds. Once it has fired, it follows the result of your next call; action wait waits for it. action list shows what is set, action cancel ends one or all. There are 8 slots, which survive a restart.",
+		Title:       "Get a message later",
+		Description: "Schedules a message to you that fires every delay_seconds. Once it has fired, the result of your next call ends with it; action wait waits for it. action list shows what is set, action cancel ends one or all. There are 8 slots, which survive a restart.",
 		Output:      callbackOutput{},
 	}, c.call)
 	if c.backends.Callbacks != nil {
 		s.AddResource(mcp.Resource{
 			Template: callbackURI, Name: "callbacks", Title: "Callbacks", MIME: "application/json",
-			Description: "The callbacks that have fired and wait to be told, those that were told last, and those that are set.",
+			Description: "The callbacks that have fired and wait for delivery, those that were delivered last, and those that are set.",
 			Read:        c.read,
 			List: func(context.Context, *mcp.Session) ([]mcp.Entry, error) {
 				return []mcp.Entry{{URI: callbackURI, Name: "callbacks", Title: "Callbacks", MIME: "application/json"}}, nil
@@ -107,7 +107,7 @@ func addCallbacks(s *mcp.Server, c *callbacks) {
 // call runs one call of SetCallback.
 func (c *callbacks) call(ctx context.Context, call mcp.Call, in callbackInput) (*mcp.Result, error) {
 	if c.backends.Callbacks == nil {
-		return mcp.Failed("Error: this server keeps no callbacks. Nothing was scheduled."), nil
+		return mcp.Failed("Error: SetCallback is not set up on this server. Nothing was scheduled."), nil
 	}
 	var res *mcp.Result
 	var err error
@@ -133,7 +133,7 @@ func (c *callbacks) call(ctx context.Context, call mcp.Call, in callbackInput) (
 func (c *callbacks) set(ctx context.Context, call mcp.Call, in callbackInput) (*mcp.Result, error) {
 	r := callback.Request{Message: in.Message}
 	if in.DelaySeconds == nil {
-		return nil, errors.New("delay_seconds: it is missing; say after how many seconds you want to be told, 1 to 3600")
+		return nil, errors.New("delay_seconds: it is missing; give the number of seconds until the callback fires, 1 to 3600")
 	}
 	// The value is bounded so that a Duration can contain it; a value beyond the bound is
 	// refused below as well.

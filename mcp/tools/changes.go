@@ -30,9 +30,9 @@ func watching(box *sandbox.Box, asked bool) *watched {
 	w, err := box.Watch()
 	switch {
 	case errors.Is(err, sandbox.ErrNoOverlay):
-		return &watched{asked: true, why: "what changed is only known where the workspace is an overlay, and this one is not; use git status or find -newer"}
+		return &watched{asked: true, why: "what changed is only known in an overlay workspace, and this workspace is not one; use git status or find -newer"}
 	case err != nil:
-		return &watched{asked: true, why: "what changed cannot be told: " + err.Error()}
+		return &watched{asked: true, why: "what changed is not known: " + err.Error()}
 	}
 	return &watched{asked: true, watch: w}
 }
@@ -62,7 +62,7 @@ func (w *watched) tell(out *bashOutput, t *text) {
 	if w.watch != nil {
 		var err error
 		if out.Changes, out.ChangesMore, err = w.watch.Changed(changesShown); err != nil {
-			w.why = "what changed cannot be told: " + err.Error()
+			w.why = "what changed is not known: " + err.Error()
 		}
 	}
 	if out.ChangesNote = w.why; w.why != "" {

@@ -58,10 +58,10 @@ func TestBashTellsWhatChanged(t *testing.T) {
 func TestOnlyOverlaysTellWhatChanged(t *testing.T) {
 	b := boxes(t, "")
 	text, out := b.run("touch x", "changes", true)
-	if len(out.Changes) > 0 || out.Set != "" || !strings.Contains(out.ChangesNote, "this one is not") {
+	if len(out.Changes) > 0 || out.Set != "" || !strings.Contains(out.ChangesNote, "this workspace is not one") {
 		t.Errorf("got %v, %q, set %q", out.Changes, out.ChangesNote, out.Set)
 	}
-	matches(t, "text", text, `only known where the workspace is an overlay`)
+	matches(t, "text", text, `only known in an overlay workspace`)
 }
 
 func TestBashMakesCheckpoints(t *testing.T) {

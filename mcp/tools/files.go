@@ -63,7 +63,7 @@ func (f *files) resource() mcp.Resource {
 		Template:    filesRoot + "{+path}",
 		Name:        "file",
 		Title:       "Files of the workspace",
-		Description: "A file of the workspace as this session's box sees it, at most 4 MiB; of a directory, which ends in a slash, the names in it. The policy decides each read as it would `cat`.",
+		Description: "A file of the workspace as this session's box sees it, at most 4 MiB. For a directory, whose path ends in a slash: the names in it. The policy decides about each read as it would about `cat`.",
 		Facts:       fileFacts,
 		ReadGranted: f.read,
 		SearchFacts: func(query string) policies.Facts {
@@ -79,7 +79,7 @@ func (f *files) resource() mcp.Resource {
 func (f *files) root() mcp.Resource {
 	r := f.resource()
 	r.Template, r.Name, r.Title = filesRoot, "workspace", "The workspace"
-	r.Description = "The names in the workspace, a line each; those of directories end in a slash. " + filesRoot + "PATH reads one."
+	r.Description = "The names in the workspace, one on each line; names of directories end in a slash. " + filesRoot + "PATH reads one."
 	r.MIME, r.SearchFacts, r.SearchGranted = "text/plain", nil, nil
 	r.CompleteFacts, r.CompleteGranted = nil, nil
 	r.List = func(context.Context, *mcp.Session) ([]mcp.Entry, error) {
@@ -101,7 +101,7 @@ func parseFile(uri string) (string, error) {
 	}
 	clean := path.Clean("/" + name)
 	if want := strings.TrimSuffix("/"+name, "/"); !inside || want != "" && clean != want {
-		return "", fmt.Errorf("%w: %q does not lie in the workspace by its name: leave out . and .. and double slashes", mcp.ErrNotFound, clip(uri, uriShown))
+		return "", fmt.Errorf("%w: %q is not a plain path in the workspace: leave out ., .. and double slashes", mcp.ErrNotFound, clip(uri, uriShown))
 	}
 	return name, nil
 }
@@ -134,7 +134,7 @@ func (f *files) read(ctx context.Context, call mcp.Call, uri string) (data []byt
 		return nil, "", err
 	case code == exitNone || code == exitOutside:
 		// Both cases have the same text: it must not say where a link leads.
-		return nil, "", fmt.Errorf("%w: the workspace has no %q, or it is a link out of it", mcp.ErrNotFound, clip(name, uriShown))
+		return nil, "", fmt.Errorf("%w: %q does not exist in the workspace, or is a link that leads out of it", mcp.ErrNotFound, clip(name, uriShown))
 	case code == exitOdd:
 		return nil, "", fmt.Errorf("%q is neither a file nor a directory", clip(name, uriShown))
 	case code != 0:

@@ -83,19 +83,19 @@ rules:
 		}
 	}
 	for uri, want := range map[string]string{
-		"file:///workspace/none":              `the workspace has no "none", or it is a link out of it`,
-		"file:///workspace/out":               `the workspace has no "out", or it is a link out of it`,
-		"file:///workspace/up/etc/passwd":     "or it is a link out of it",
-		"file:///workspace/loop":              "or it is a link out of it",
-		"file:///workspace/../etc/passwd":     "leave out . and .. and double slashes",
-		"file:///workspace/%2e%2e/etc/passwd": "leave out . and .. and double slashes",
-		"file:///workspace/dir%2F..%2F..%2Fx": "leave out . and .. and double slashes",
-		"file:///workspace//etc/passwd":       "leave out . and .. and double slashes",
+		"file:///workspace/none":              `"none" does not exist in the workspace, or is a link that leads out of it`,
+		"file:///workspace/out":               `"out" does not exist in the workspace, or is a link that leads out of it`,
+		"file:///workspace/up/etc/passwd":     "or is a link that leads out of it",
+		"file:///workspace/loop":              "or is a link that leads out of it",
+		"file:///workspace/../etc/passwd":     "leave out ., .. and double slashes",
+		"file:///workspace/%2e%2e/etc/passwd": "leave out ., .. and double slashes",
+		"file:///workspace/dir%2F..%2F..%2Fx": "leave out ., .. and double slashes",
+		"file:///workspace//etc/passwd":       "leave out ., .. and double slashes",
 		"file:///workspace/a%00b":             "contains characters that no file name here has",
 		"file:///etc/passwd":                  "esource not found",
 		"file://host/workspace/a.md":          "esource not found",
 		"file:///workspace/key.pem":           "DENIED by policy rule no-keys",
-		"file:///workspace/dir/../key.pem":    "leave out . and .. and double slashes",
+		"file:///workspace/dir/../key.pem":    "leave out ., .. and double slashes",
 		"file:///workspace/a.md?offset=7":     "is not a file of the workspace",
 	} {
 		if text, _, err := read(t, c, uri); err == nil || !strings.Contains(err.Error(), want) {
@@ -251,7 +251,7 @@ func TestBashOutlivesPatience(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	matches(t, "text", words(res), `\Abegun\n\[still running after 100ms; it goes on as background task 1, for at most 1m0s in all: ReadBgOutput`)
+	matches(t, "text", words(res), `\Abegun\n\[still running after 100ms; it continues as background task 1, for at most 1m0s in all: ReadBgOutput`)
 	if out := structure[bashOutput](t, res); out.TimedOut || out.TaskID != 1 || out.Status != "running" {
 		t.Errorf("got %+v", out)
 	}

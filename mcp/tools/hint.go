@@ -60,8 +60,8 @@ var walls = []wall{
 	{
 		sounds: []string{"could not write config file", "Device or resource busy"},
 		says: func(policies.Grant) string {
-			return "the configuration and hooks of a repository that was in /workspace before, and the settings of editors, shells and agents there, " +
-				"cannot be changed from a box. Set what one command needs with `git -c NAME=VALUE` or by environment, or ask the person to make the change."
+			return "the configuration and hooks of a repository that was in /workspace before the box was opened, and the settings of editors, shells and agents there, " +
+				"cannot be changed from a box. Set what one command needs with `git -c NAME=VALUE` or with an environment variable, or ask the person to make the change."
 		},
 	},
 	{
@@ -69,24 +69,24 @@ var walls = []wall{
 		says: func(g policies.Grant) string {
 			places := "/tmp and /home/agent"
 			if a := g.Workspace(); a == policies.AccessWrite || a == policies.AccessOverlay {
-				places = "/workspace (but for settings that a person's tools would run), " + places
+				places = "/workspace (except settings that a person's tools would run), " + places
 			}
-			return fmt.Sprintf("profile %q lets %s be written, and nothing else.", g.Profile(), places)
+			return fmt.Sprintf("profile %q lets commands write to %s, and to nothing else.", g.Profile(), places)
 		},
 	},
 	{
 		sounds: []string{"No space left on device", "no space left on device"},
 		says: func(g policies.Grant) string {
-			return storageHolds(g) + "; remove some. If /workspace is full, the host's disk is full, and only its owner can free space."
+			return storageHolds(g) + "; remove some files. If /workspace is full, the host's disk is full, and only its owner can free space."
 		},
 	},
 	{
 		sounds: []string{"Disk quota exceeded", "disk quota exceeded"},
 		says: func(g policies.Grant) string {
 			if g.Storage() == policies.StorageDisk {
-				return storageHolds(g) + ", by a quota; remove some. If it was a file of /workspace, its owner's quota on the host is used up."
+				return storageHolds(g) + ", by a quota; remove some files. If the file is in /workspace, its owner's quota on the host is used up."
 			}
-			return "the quota that the host has for the owner of /workspace is used up; remove files that you made there. /tmp is not counted in it."
+			return "the quota that the host has for the owner of /workspace is used up; remove files that you made there. Files in /tmp do not count."
 		},
 	},
 	{

@@ -16,7 +16,7 @@ func TestHint(t *testing.T) {
 	failed := sandbox.Result{Status: sandbox.Exited, Code: 1}
 	for said, want := range map[string]string{
 		"curl: (6) Could not resolve host: x.example\n":                             `profile "test" has no network`,
-		"touch: cannot touch '/usr/x': Read-only file system\n":                     "tools would run), /tmp and /home/agent be written",
+		"touch: cannot touch '/usr/x': Read-only file system\n":                     "tools would run), /tmp and /home/agent, and",
 		"error: could not write config file .git/config: Device or resource busy\n": "git -c NAME=VALUE",
 		"dd: error writing '/tmp/x': No space left on device\n":                     "at most 64 MiB",
 		"cp: error writing '/workspace/x': Disk quota exceeded\n":                   "owner of /workspace is used up",

@@ -72,12 +72,12 @@ func (s *shells) jobResource() mcp.Resource {
 		Template:    jobScheme + "{task_id}",
 		Name:        "job",
 		Title:       "Background tasks",
-		Description: "How a background task of this session stands, and the end of its output. A client that subscribes hears when it writes or ends.",
+		Description: "The state of a background task of this session, and the end of its output. A client that subscribes is notified when the task writes or ends.",
 		MIME:        "application/json",
 		Read: func(ctx context.Context, session *mcp.Session, uri string) ([]byte, string, error) {
 			id, err := strconv.ParseInt(strings.TrimPrefix(uri, jobScheme), 10, 64)
 			if err != nil {
-				return nil, "", fmt.Errorf("%w: %q names no background task by its number", mcp.ErrNotFound, clip(uri, uriShown))
+				return nil, "", fmt.Errorf("%w: %q does not end with the number of a background task", mcp.ErrNotFound, clip(uri, uriShown))
 			}
 			t, unknown, err := s.find(ctx, session, id)
 			if err != nil {

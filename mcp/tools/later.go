@@ -37,7 +37,7 @@ func newTasks(s *shells) *tasks {
 func (sh *shell) keep(ctx context.Context, call mcp.Call, cmd *sandbox.Job, description string) (*running, error) {
 	if sh.backends.Jobs == nil {
 		cmd.Kill(0)
-		return nil, errors.New("this server keeps no background tasks; nothing is left running")
+		return nil, errors.New("this server does not keep background tasks; nothing is left running")
 	}
 	kept, err := sh.all.tasks.begin(ctx, call.Session, record(call.Tool, cmd, description))
 	if err == nil {
@@ -116,7 +116,7 @@ func (s *tasks) join(ctx context.Context, kept job.Job, c *command) {
 	kept.Command, kept.Description, kept.Output = r.Command, r.Description, r.Output
 	kept, err := s.shells.backends.Jobs.Run(ctx, kept)
 	if err != nil {
-		s.shells.backends.Log.Error("the command of a task is not kept", "task", kept.ID, "err", err)
+		s.shells.backends.Log.Error("the command of a task is not recorded", "task", kept.ID, "err", err)
 		return
 	}
 	task, err := c.sh.watch(ctx, c.session, kept, c.cmd)
@@ -197,7 +197,7 @@ func (s *tasks) Cancel(ctx context.Context, session *mcp.Session, id string) err
 		return err
 	}
 	if t.live == nil {
-		return errors.New("it does not run in this server")
+		return errors.New("the task does not run in this server")
 	}
 	if err := s.shells.backends.Jobs.Answer(ctx, id, mcp.TaskCancelled, nil); err != nil {
 		return err
@@ -224,7 +224,7 @@ func (s *tasks) Release(ctx context.Context, session *mcp.Session) {
 	ctx, cancel := context.WithTimeout(ctx, keepWait)
 	defer cancel()
 	if err := s.shells.backends.Jobs.Release(ctx, owner(session)); err != nil {
-		s.shells.backends.Log.Error("the background tasks of a session that is over are not seen by others before this server ends", "session", session.ID(), "err", err)
+		s.shells.backends.Log.Error("other sessions do not see the background tasks of an ended session before this server ends", "session", session.ID(), "err", err)
 	}
 }
 

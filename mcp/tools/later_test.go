@@ -223,7 +223,7 @@ func TestOnTimeoutBackgroundOfATask(t *testing.T) {
 	b := boxes(t, "", impatient)
 	c := b.lines()
 	made := c.call("Bash", map[string]any{"command": "echo begun; sleep 1000", "timeout": 2500, "on_timeout": "background"}).Result
-	if m := c.becomes(made.TaskID, "completed"); !strings.Contains(m.raw, "it goes on as background task 1") {
+	if m := c.becomes(made.TaskID, "completed"); !strings.Contains(m.raw, "it continues as background task 1") {
 		t.Errorf("the call: %s", m.raw)
 	}
 	if e := c.lists(1); e.Status != "running" {
@@ -248,7 +248,7 @@ func TestNoRecordNoTask(t *testing.T) {
 func TestNoBookNoTask(t *testing.T) {
 	b := boxes(t, "")
 	b.shells.backends.Jobs = nil
-	if r := b.call("BackgroundBash", map[string]any{"command": "sleep 1000"}); !r.IsError || !strings.Contains(words(r), "keeps no background tasks") {
+	if r := b.call("BackgroundBash", map[string]any{"command": "sleep 1000"}); !r.IsError || !strings.Contains(words(r), "does not keep background tasks") {
 		t.Errorf("got %s", words(r))
 	}
 	if r := b.call("ListBgTasks", nil); r.IsError || !strings.Contains(words(r), "No background processes found.") {

@@ -112,22 +112,22 @@ func TestResultsAreDocumented(t *testing.T) {
 	golden.File(t, file, b.String())
 }
 
-const resultsHead = `# What results hold
+const resultsHead = `# What results contain
 
-A result is text, and images where there are any. The text is enough alone: its
-last line has the status as pairs, and what was cut off says where the rest is.
-A program that wants members asks for ` + "`structuredContent`" + `, which then stands
-beside the text; [protocol.md](protocol.md#structured-results) says how. It is not
-sent otherwise, since some clients show their model nothing else where it is there.
+A result is text, and images if the tool returns any. The text alone is enough: its
+last line has the status as pairs, and a note in place of output that was cut off says
+where to read that output. A program that wants members asks for
+` + "`structuredContent`" + `, which is then sent in addition to the text;
+[protocol.md](protocol.md#structured-results) says how. Otherwise it is not sent, since
+some clients show their model nothing else if it is present.
 
-The output schemas of tools/list, which such a program gets too, name the members
-and their types, without texts that are not always there and without what lies
-deeper; here they are in full. Members
-that are not always there are marked with a question mark. A call that was not run
-has nothing but ` + "`refusal`" + `, whose members stand below [Bash](#bash), and a failed
-one may have nothing but its text.
+The output schemas of tools/list, which such a program gets too, name the members and
+their types. They leave out optional strings and nested members; this page lists
+all of them. A question mark marks an optional member. The result of a call that was
+not run has only ` + "`refusal`" + `, whose members are listed under [Bash](#bash), and the result
+of a failed call may have only its text.
 
-This page is made of the source, by a test.
+A test makes this page from the source.
 `
 
 // resultSchema contains the parts of a schema that readers need.

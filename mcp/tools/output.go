@@ -124,7 +124,7 @@ func (s *shells) outputOf(ctx context.Context, session *mcp.Session, id string) 
 	}
 	// The error is the same for an output of another session, so that it does not reveal
 	// whether the id exists.
-	return nil, nil, fmt.Errorf("output://%s: %w: what can be read is the output of this session's background tasks and last 64 commands", id, mcp.ErrNotFound)
+	return nil, nil, fmt.Errorf("output://%s: %w: only the output of this session's background tasks and last 64 commands can be read", id, mcp.ErrNotFound)
 }
 
 // read returns the bytes of the span. They end between two characters, so that the next

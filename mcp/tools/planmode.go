@@ -32,12 +32,12 @@ func (planInput) Facts() policies.Facts { return policies.Facts{} }
 type planOutput struct {
 	Active    bool   `json:"active"`
 	Goal      string `json:"goal"`
-	PlanFile  string `json:"plan_file" jsonschema:"name of the plan; empty where none was said"`
-	StartedAt string `json:"started_at" jsonschema:"RFC 3339; empty where it is not active"`
+	PlanFile  string `json:"plan_file" jsonschema:"name of the plan; empty if none was given"`
+	StartedAt string `json:"started_at" jsonschema:"RFC 3339; empty if plan mode is not active"`
 	Plan      string `json:"plan,omitempty" jsonschema:"the plan that was saved last, or under plan_file"`
-	Approval  string `json:"approval,omitempty" jsonschema:"approved, declined or pending; empty where nobody was asked"`
+	Approval  string `json:"approval,omitempty" jsonschema:"approved, declined or pending; empty if nobody was asked"`
 	ID        string `json:"approval_id,omitempty"`
-	Feedback  string `json:"feedback,omitempty" jsonschema:"what the person said besides"`
+	Feedback  string `json:"feedback,omitempty" jsonschema:"note of the person"`
 }
 
 // planLayer is the name of the layer below the policy of a session that plans.
@@ -128,7 +128,7 @@ func (t *plans) mode(ctx context.Context, call mcp.Call, in planInput) (*mcp.Res
 		return mcp.Failed("%s. Nothing was changed.", err), nil
 	}
 	t.backends.Log.Error("plan mode", "session", o.Session, "err", err)
-	return mcp.Failed("Plan mode cannot be read or written; the log of the server says why. status says how it stands."), nil
+	return mcp.Failed("The state of plan mode cannot be read or written; the log of the server says why. Action status shows the state."), nil
 }
 
 // enter begins plan mode: from now on the session's calls are narrowed.
@@ -152,7 +152,7 @@ func planned(call mcp.Call, ran string) *mcp.Result {
 	}
 	return mcp.Refused(policies.Block{
 		Reason: "plan mode is active, in which nothing leaves the sandbox", Ran: ran,
-		Instead: "Instead: go on planning without it, or end plan mode with PlanMode.",
+		Instead: "Instead: continue to plan without this call, or end plan mode with PlanMode.",
 	}.Refusal())
 }
 
@@ -286,7 +286,7 @@ func (t *plans) exit(ctx context.Context, call mcp.Call, o store.Owner, in planI
 	}
 	said.line("Exiting plan mode. Returning to execution.")
 	if agreed.Approval.Note != "" {
-		said.line("They say: %s", agreed.Approval.Note)
+		said.line("Their note: %s", agreed.Approval.Note)
 	}
 	out := planOutput{Goal: m.Goal, PlanFile: draft.File, Plan: draft.Text, Feedback: agreed.Approval.Note, ID: agreed.Approval.ID}
 	if agreed.Asked {
@@ -304,7 +304,7 @@ func (t *plans) draft(ctx context.Context, o store.Owner, m plan.Mode, in planIn
 	}
 	before, err := t.backends.Plans.Read(ctx, o.Tenant, d.File)
 	if errors.Is(err, plan.ErrUnknown) {
-		return d, fmt.Errorf("%w; give its text as plan", err)
+		return d, fmt.Errorf("%w; give the plan's text in the argument plan", err)
 	}
 	d.Text = before.Text
 	return d, err
@@ -339,12 +339,12 @@ func (t *plans) agreed(ctx context.Context, call mcp.Call, w mcp.Wish, m plan.Mo
 	case mcp.ApprovalPending:
 		said.line("WAITING for approval %s of the plan. Plan mode is still active. It expires in %s.", got.Approval.ID, policies.Spoken(got.Approval.Left))
 		said.line("%s", policies.ByCommand(got.Approval.Command))
-		said.line("The same call again goes on waiting; ReadBgOutput {\"id\":%q} shows the answer.", got.Approval.ID)
+		said.line("Repeat the same call to wait longer; ReadBgOutput {\"id\":%q} shows the answer.", got.Approval.ID)
 	case mcp.ApprovalDeclined, mcp.ApprovalRevoked:
 		said.line("Plan rejected. User feedback: %s", feedback(got.Approval.Note))
 		said.line("Plan mode is still active. Change the plan and exit again.")
 	default:
-		said.line("Nobody answered about the plan in time. Plan mode is still active; the same call asks again.")
+		said.line("Nobody decided about the plan in time. Plan mode is still active; repeat the same call to ask again.")
 	}
 	return got, planResult(strings.TrimSuffix(said.b.String(), "\n"), out), nil
 }
@@ -376,7 +376,7 @@ func (t *plans) reset(ctx context.Context, call mcp.Call, o store.Owner) (*mcp.R
 	if err != nil {
 		return nil, err
 	}
-	w := mcp.Wish{Args: map[string]any{"leaves": "plan mode, without a plan", "goal": m.Goal}, Reason: "The agent wants to go on without a plan."}
+	w := mcp.Wish{Args: map[string]any{"leaves": "plan mode, without a plan", "goal": m.Goal}, Reason: "The agent wants to continue without a plan."}
 	agreed, stop, err := t.agreed(ctx, call, w, m)
 	if err != nil || stop != nil {
 		return stop, err

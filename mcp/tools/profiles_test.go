@@ -109,7 +109,7 @@ func TestProfilesHaveBoxes(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("call %d, of profile %s: got %q, want %q:\n%s", i, profile, got, want, text)
 		}
-		if told := strings.Contains(text, "so it has a box of its own"); told != (first != "" && before[profile] == 0) {
+		if told := strings.Contains(text, "so this call has a box of its own"); told != (first != "" && before[profile] == 0) {
 			t.Errorf("call %d, of profile %s: told of another box: %v:\n%s", i, profile, told, text)
 		}
 		if first == "" {
@@ -143,7 +143,7 @@ func TestProfilesShareJobs(t *testing.T) {
 
 // If a session cannot have a further box, the refusal says what its agent can do.
 func TestNoFurtherBox(t *testing.T) {
-	const oneOverlay = "A session with an overlay workspace has one box"
+	const oneOverlay = "A session with an overlay workspace has only one box"
 	one := func(profile string) string { // only this profile has an overlay
 		const fs = ": {fs: {system: true, workspace: "
 		return strings.Replace(manyProfiles, profile+fs+"rw", profile+fs+"overlay", 1)

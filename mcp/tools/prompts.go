@@ -13,19 +13,19 @@ import (
 func addPrompts(s *mcp.Server, sh *shells) {
 	s.AddPrompt(mcp.Prompt{
 		Name: "review-changes", Title: "Review what changed in the workspace",
-		Description: "Has the agent read what changed in the workspace's repository and say what is wrong with it.",
-		Arguments:   []mcp.Argument{{Name: "since", Description: "commit or branch to compare with; without it, what is not committed"}},
+		Description: "Tells the agent to read what changed in the workspace's repository and to report what is wrong with it.",
+		Arguments:   []mcp.Argument{{Name: "since", Description: "commit or branch to compare with; default: review what is not committed"}},
 	}, func(_ context.Context, _ *mcp.Session, args map[string]string) ([]mcp.Message, error) {
 		command := "git status --short && git diff HEAD"
 		if since := args["since"]; since != "" {
 			command = "git diff " + quoteWord(since) + "..."
 		}
-		return says("Run `%s` with Bash in /workspace and read every change it shows. Open the files around a change where the change alone does not tell. Then list what is wrong: bugs first, each with its file and line and how it shows; then what is missing, as a test. Say so if you find nothing. Change nothing.", command), nil
+		return says("Run `%s` with Bash in /workspace and read every change it shows. If a change alone is not enough to judge it, open the files around it. Then list what is wrong: bugs first, each with its file, its line and how to see it; then what is missing, such as a test. Say so if you find nothing. Change nothing.", command), nil
 	})
 	s.AddPrompt(mcp.Prompt{
 		Name: "plan", Title: "Plan before doing",
-		Description: "Has the agent look around without changing anything, write a plan, and wait for a yes.",
-		Arguments:   []mcp.Argument{{Name: "goal", Description: "what is to be reached", Required: true}},
+		Description: "Tells the agent to look around without changing anything, to write a plan, and to wait until a person approves it.",
+		Arguments:   []mcp.Argument{{Name: "goal", Description: "goal of the plan", Required: true}},
 	}, func(_ context.Context, _ *mcp.Session, args map[string]string) ([]mcp.Message, error) {
 		return says("Enter plan mode with PlanMode (action enter) and this goal:\n\n%s\n\nRead what you need with read-only commands. Write the plan as short steps, each with the file it touches and how you will know that it worked; name what you do not know. Leave plan mode with action exit and wait for the answer before you do anything.", args["goal"]), nil
 	})
@@ -33,7 +33,7 @@ func addPrompts(s *mcp.Server, sh *shells) {
 		List: func(context.Context, *mcp.Session) ([]mcp.Prompt, error) {
 			return []mcp.Prompt{{
 				Name: "follow-task", Title: "Follow a background task",
-				Description: "Has the agent watch a background task until it ends and say how it went.",
+				Description: "Tells the agent to watch a background task until it ends and to report how it went.",
 				Arguments:   []mcp.Argument{{Name: "task_id", Description: "as BackgroundBash returned it", Required: true}},
 			}}, nil
 		},

@@ -26,7 +26,7 @@ const (
 // readInput is the arguments of ReadBgOutput.
 type readInput struct {
 	TaskID    *int64 `json:"task_id,omitempty" jsonschema:"as BackgroundBash returned it"`
-	ID        string `json:"id,omitempty" jsonschema:"of an approval, in place of task_id"`
+	ID        string `json:"id,omitempty" jsonschema:"id of an approval, in place of task_id"`
 	WaitMS    int64  `json:"wait_ms,omitempty" jsonschema:"milliseconds to wait for news (default 0, at most 60000)"`
 	Filter    string `json:"filter,omitempty" jsonschema:"show only lines that match (RE2)"`
 	TailLines int64  `json:"tail_lines,omitempty" jsonschema:"show only the last new lines"`
@@ -46,15 +46,15 @@ type readOutput struct {
 	OOM          bool     `json:"oom"`
 	DurationMS   int64    `json:"duration_ms"`
 	Output       string   `json:"output"`
-	NextOffset   int64    `json:"next_offset" jsonschema:"where the next read goes on"`
+	NextOffset   int64    `json:"next_offset" jsonschema:"offset of the next read"`
 	SkippedBytes int64    `json:"skipped_bytes" jsonschema:"bytes before next_offset that were not shown: no longer kept, filtered, or before the tail"`
 	UnreadBytes  int64    `json:"unread_bytes" jsonschema:"bytes that wait for the next read"`
 	Reverted     []string `json:"reverted,omitempty" jsonschema:"changes to protected paths of the workspace that were taken back"`
-	Blocked      []string `json:"blocked,omitempty" jsonschema:"what of the network was refused while the task ran, and why"`
+	Blocked      []string `json:"blocked,omitempty" jsonschema:"network access that was refused while the task ran, and why"`
 	Stopped      []string `json:"stopped,omitempty" jsonschema:"programs that the policy did not let start, and why"`
 	OutputURI    string   `json:"output_uri" jsonschema:"resource with the full output; takes ?offset=&length="`
 
-	Approval *approvalOutput `json:"approval,omitempty" jsonschema:"how an approval stands; then nothing else is there"`
+	Approval *approvalOutput `json:"approval,omitempty" jsonschema:"state of an approval; then there are no other members"`
 
 	starts starts
 }
@@ -77,7 +77,7 @@ func (in readInput) check() (r reading, wait time.Duration, err error) {
 	r.show = outputShown
 	switch {
 	case in.TaskID == nil && in.ID == "":
-		return r, 0, errors.New("task_id: missing; give that of a background task, or the id of an approval")
+		return r, 0, errors.New("task_id: it is missing; give the task_id of a background task, or the id of an approval")
 	case in.TaskID != nil && in.ID != "":
 		return r, 0, errors.New("id: got task_id too; give one of them")
 	case in.WaitMS < 0 || in.WaitMS > readWaitMost.Milliseconds():
@@ -237,7 +237,7 @@ func (s *shells) shown(ctx context.Context, t task, p part, in *mcp.Result) erro
 		ctx, cancel := context.WithTimeout(ctx, keepWait)
 		defer cancel()
 		if err := s.backends.Jobs.Back(ctx, t.Job, t.Cursor); err != nil {
-			s.backends.Log.Error("output of a background task counts as read, though its agent may not have it", "task", t.ID, "err", err)
+			s.backends.Log.Error("output of a background task counts as read, but its agent may not have received it", "task", t.ID, "err", err)
 		}
 	})
 	return nil

@@ -42,7 +42,7 @@ type docsInput struct {
 	IncludeImages *bool             `json:"include_images,omitempty" jsonschema:"false: no images"`
 	Screenshot    bool              `json:"screenshot,omitempty" jsonschema:"also show a picture of the page"`
 	TimeoutMS     *int64            `json:"timeout_ms,omitempty" jsonschema:"milliseconds (default 30000, at most 120000)"`
-	Headers       map[string]string `json:"headers,omitempty" jsonschema:"to send, if policy allows"`
+	Headers       map[string]string `json:"headers,omitempty" jsonschema:"headers to send, if policy allows"`
 	Render        string            `json:"render,omitempty" jsonschema:"in a browser: auto (default), never or always"`
 }
 
@@ -126,13 +126,13 @@ func allowedHeaders(got map[string]string, may []string) (map[string]string, err
 		canonical := http.CanonicalHeaderKey(name)
 		switch {
 		case !slices.Contains(may, canonical):
-			what := "and it lets none"
+			what := "it allows none"
 			if len(may) > 0 {
-				what = "which are " + strings.Join(may, ", ")
+				what = "it allows " + strings.Join(may, ", ")
 			}
-			return nil, fmt.Errorf("headers: %q is not among those that the policy lets a call send, %s", policies.Clip(name, 60), what)
+			return nil, fmt.Errorf("headers: the policy does not allow a call to send %q; %s", policies.Clip(name, 60), what)
 		case len(value) > docsHeader || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r >= 0x7f }):
-			return nil, fmt.Errorf("headers: the value of %s is longer than %d bytes or contains other than printable ASCII characters", canonical, docsHeader)
+			return nil, fmt.Errorf("headers: the value of %s is longer than %d bytes or contains characters that are not printable ASCII", canonical, docsHeader)
 		}
 		if _, twice := all[canonical]; twice {
 			return nil, fmt.Errorf("headers: %s is given twice, in different case; send it once", canonical)

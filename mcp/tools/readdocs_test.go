@@ -212,8 +212,8 @@ func TestDocsRefusals(t *testing.T) {
 		{map[string]any{"url": "http://a.example/", "offset": -1}, []string{"offset: got -1"}},
 		{map[string]any{"url": "http://a.example/", "timeout_ms": 1}, []string{"timeout_ms: got 1, want 500 to 120000"}},
 		{map[string]any{"url": "http://a.example/", "headers": map[string]string{"Accept-Language": "de", "accept-language": "en"}}, []string{`headers: Accept-Language is given twice, in different case; send it once`}},
-		{map[string]any{"url": "http://a.example/", "headers": []map[string]string{{"name": "Authorization", "value": "x"}}}, []string{`headers: "Authorization" is not among those that the policy lets a call send, which are Accept-Language`}},
-		{map[string]any{"url": "http://a.example/", "headers": map[string]string{"Authorization": "x"}}, []string{`headers: "Authorization" is not among those that the policy lets a call send, which are Accept-Language`}},
+		{map[string]any{"url": "http://a.example/", "headers": []map[string]string{{"name": "Authorization", "value": "x"}}}, []string{`headers: the policy does not allow a call to send "Authorization"; it allows Accept-Language`}},
+		{map[string]any{"url": "http://a.example/", "headers": map[string]string{"Authorization": "x"}}, []string{`headers: the policy does not allow a call to send "Authorization"; it allows Accept-Language`}},
 		{map[string]any{"url": "http://a.example/", "headers": map[string]string{"accept-language": "x\r\nHost: y"}}, []string{"headers: the value of Accept-Language"}},
 		{map[string]any{}, []string{`argument "url" is missing`}},
 	} {

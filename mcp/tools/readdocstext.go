@@ -22,11 +22,11 @@ type docsOutput struct {
 	docsPage
 	docsPart
 	Bytes     int              `json:"bytes,omitempty"`
-	Truncated bool             `json:"truncated,omitempty" jsonschema:"the page is longer than is read of any page"`
+	Truncated bool             `json:"truncated,omitempty" jsonschema:"the page is longer than the most that is read"`
 	Partial   string           `json:"partial,omitempty" jsonschema:"why the rest is missing"`
-	Hidden    int              `json:"hidden_chars,omitempty" jsonschema:"characters of text that does not show on the page, left out"`
+	Hidden    int              `json:"hidden_chars,omitempty" jsonschema:"number of characters that were left out, since the page does not show them"`
 	Cached    bool             `json:"cached,omitempty"`
-	Redirects []fetch.Redirect `json:"redirects,omitempty" jsonschema:"on the way there"`
+	Redirects []fetch.Redirect `json:"redirects,omitempty" jsonschema:"redirects that led to the page"`
 	Redirect  *docsRedirect    `json:"redirect,omitempty" jsonschema:"a redirect that was not followed; content is then empty"`
 	Image     *imageInfo       `json:"image,omitempty"`
 	Notes     []string         `json:"notes,omitempty"`
@@ -35,7 +35,7 @@ type docsOutput struct {
 // docsPage describes which page was read, and how.
 type docsPage struct {
 	URL       string `json:"url" jsonschema:"where the page is, after redirects"`
-	Status    int    `json:"status,omitempty" jsonschema:"of HTTP"`
+	Status    int    `json:"status,omitempty" jsonschema:"HTTP status"`
 	Type      string `json:"type,omitempty" jsonschema:"what it is: html, markdown, text, json, xml, feed, pdf or image"`
 	Rendered  string `json:"rendered,omitempty" jsonschema:"static: as the server sent it; chrome: as a browser made it"`
 	Why       string `json:"rendered_why,omitempty"`
@@ -54,7 +54,7 @@ type docsPart struct {
 	Offset    int           `json:"offset"`
 	Next      int           `json:"next_offset,omitempty" jsonschema:"offset of the part after this one; absent at the end"`
 	Total     int           `json:"total_chars"`
-	Headings  []docsHeading `json:"headings,omitempty" jsonschema:"of the whole page, with the first part"`
+	Headings  []docsHeading `json:"headings,omitempty" jsonschema:"headings of the whole page, only with its first part"`
 }
 
 // docsHeading is one heading of the table of contents.
@@ -110,14 +110,14 @@ func (t *docs) shown(res *reader.Result, part page.Part, cut string) *mcp.Result
 
 	failed := res.Status >= 400
 	if failed {
-		x.line("The server answered %d %s. What it sent with that:", res.Status, http.StatusText(res.Status))
+		x.line("The server answered %d %s, with this content:", res.Status, http.StatusText(res.Status))
 	}
 	tellWay(&x, res)
 	for _, note := range out.Notes {
 		x.line("%s", bracket(note))
 	}
 	if res.Partial != "" {
-		x.line("%s", bracket("this is a part of the page only: "+res.Partial))
+		x.line("%s", bracket("this is only a part of the page: "+res.Partial))
 		if cut != "" {
 			x.line("%s", bracket(cut))
 		}
@@ -163,7 +163,7 @@ func led(res *reader.Result) *mcp.Result {
 		how = fmt.Sprintf("answers %d and leads", stop.Status)
 	}
 	x.line("REDIRECT: %s %s to %s", policies.Clip(stop.From, 500), how, strconv.Quote(policies.Clip(stop.To, 2000)))
-	x.line("%s Nothing of it was fetched.", stop.Why)
+	x.line("%s Nothing was fetched from there.", stop.Why)
 	x.line("Instead: %s.", strings.TrimSuffix(stop.Instead, "."))
 	return &mcp.Result{
 		Content: []mcp.Content{{Text: x.status("redirect", "yes", "status", strconv.Itoa(stop.Status), "url", policies.Clip(stop.To, 2000))}},
@@ -214,11 +214,11 @@ func (t *docs) unread(ctx context.Context, call mcp.Call, err error, cut string)
 	case errors.As(err, &chrome):
 		return failedRead(chrome.Message, "", nil), nil
 	case errors.Is(err, context.DeadlineExceeded):
-		instead := "call again with a larger timeout_ms, or a selector for a part of it"
+		instead := "call again with a larger timeout_ms, or with a selector for a part of the page"
 		if cut != "" {
-			instead = "call again with a selector for a part of it; " + cut
+			instead = "call again with a selector for a part of the page; " + cut
 		}
-		return failedRead("belljar could not make text of the page in time", instead, nil), nil
+		return failedRead("belljar could not convert the page to text in time", instead, nil), nil
 	}
 	t.backends.Log.Warn("a page was not read", "call", call.ID, "err", err)
 	return mcp.Failed("The page was not read: %s.", policies.Clip(err.Error(), 500)), nil

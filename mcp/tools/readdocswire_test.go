@@ -229,7 +229,7 @@ func TestDocsPatience(t *testing.T) {
 		want   []string
 	}{
 		{map[string]any{"url": "http://a.example/article", "timeout_ms": 120000}, false, []string{"Hello"}},
-		{map[string]any{"url": "http://a.example/stream", "timeout_ms": 120000}, false, []string{"Words that came.", "a part of the page only: the time was up", "this client waits 2.5s for an answer, so timeout_ms was cut to 1500"}},
+		{map[string]any{"url": "http://a.example/stream", "timeout_ms": 120000}, false, []string{"Words that came.", "only a part of the page: the time was up", "this client waits 2.5s for an answer, so timeout_ms was cut to 1500"}},
 		{map[string]any{"url": "http://a.example/silent"}, true, []string{"did not answer before the time was up", "timeout_ms was cut to 1500"}},
 		{map[string]any{"url": "http://a.example/silent", "timeout_ms": 500}, true, []string{"try again with a larger timeout_ms"}},
 		{map[string]any{"url": "http://a.example/article", "wait_ms": 60000}, true, []string{"wait_ms: got 60000, and this client waits 2.5s for an answer; want at most 500. Nothing was fetched."}},

@@ -65,17 +65,17 @@ func (in imageInput) options() (o picture.Options, err error) {
 // imageInfo describes an image.
 type imageInfo struct {
 	Path          string `json:"path,omitempty"`
-	Format        string `json:"format" jsonschema:"of the file: jpeg, png, gif, webp, bmp or svg"`
-	Bytes         int    `json:"bytes" jsonschema:"of the file"`
-	Width         int    `json:"width" jsonschema:"of the original, in pixels"`
+	Format        string `json:"format" jsonschema:"format of the file: jpeg, png, gif, webp, bmp or svg"`
+	Bytes         int    `json:"bytes" jsonschema:"size of the file"`
+	Width         int    `json:"width" jsonschema:"width of the original, in pixels"`
 	Height        int    `json:"height"`
-	ShownWidth    int    `json:"shown_width" jsonschema:"of what is shown"`
+	ShownWidth    int    `json:"shown_width" jsonschema:"width of what is shown, in pixels"`
 	ShownHeight   int    `json:"shown_height"`
 	ShownBytes    int    `json:"shown_bytes"`
 	ShownMIME     string `json:"shown_mime"`
 	Region        string `json:"region,omitempty" jsonschema:"part of the original that is shown: x,y,width,height"`
 	Orientation   int    `json:"orientation,omitempty" jsonschema:"EXIF orientation that was undone"`
-	FirstOfSeries bool   `json:"animated,omitempty" jsonschema:"only its first picture counts"`
+	FirstOfSeries bool   `json:"animated,omitempty" jsonschema:"true if the image is animated; only its first picture is shown"`
 }
 
 // drawer draws SVG images. *browser.Pool implements it.
@@ -97,7 +97,7 @@ func addImages(s *mcp.Server, t *images) {
 		Name:        "ReadImage",
 		Brief:       "shows an image file of the sandbox, scaled down where necessary",
 		Title:       "Look at an image",
-		Description: "Shows an image file of this session's sandbox: jpeg, png, gif, webp, bmp or svg. Large ones are made smaller; region shows a part at its full size.",
+		Description: "Shows an image file of this session's sandbox: jpeg, png, gif, webp, bmp or svg. Large images are made smaller; region shows a part at its full size.",
 		ReadOnly:    true,
 		Output:      imageInfo{},
 	}, t.read)
@@ -212,15 +212,15 @@ func unopened(name string, err error) *mcp.Result {
 	why, instead := "it cannot be read: "+err.Error(), "look at it with Bash (ls -l)"
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		why, instead = "there is no such file in the sandbox", "list the directory with Bash (ls)"
+		why, instead = "this file does not exist in the sandbox", "list the directory with Bash (ls)"
 	case errors.Is(err, sandbox.ErrLink):
-		why, instead = "it is, or lies behind, a symbolic link, and links are not followed", "name the file it leads to (realpath in Bash says which)"
+		why, instead = "it is, or lies behind, a symbolic link, and links are not followed", "name the file that the link leads to (realpath in Bash shows it)"
 	case errors.Is(err, sandbox.ErrNotPlain):
 		why = "it is not a regular file"
 	case errors.Is(err, fs.ErrPermission):
 		why = "the user of the sandbox may not read it"
 	case errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.ENAMETOOLONG):
-		why, instead = "the path is not in its plain form", "write it absolute and without .."
+		why, instead = "the path is not in its plain form", "write an absolute path without .."
 	case errors.Is(err, sandbox.ErrClosed):
 		why, instead = "the box of this session was closed while the call ran", "call again"
 	}
@@ -254,7 +254,7 @@ func (t *images) make(ctx context.Context, g policies.Grant, src []byte, o pictu
 		}
 		why := "the image is an SVG, which a browser has to draw: " + e.Message
 		if e.Kind == browser.KindForbidden {
-			why = fmt.Sprintf("the image is an SVG, which a browser has to draw, and profile %q has none", g.Profile())
+			why = fmt.Sprintf("the image is an SVG, which a browser has to draw, and profile %q has no browser", g.Profile())
 		}
 		return nil, &picture.Error{Format: "svg", Message: why, Instead: "read its text, or convert it to png in the sandbox"}
 	}
@@ -302,7 +302,7 @@ func (i imageInfo) line() string {
 	case i.Region != "":
 		t.line("[a part of the image, %s (x,y,width,height) of %d x %d pixels]", i.Region, i.Width, i.Height)
 	case i.ShownWidth != i.Width || i.ShownHeight != i.Height:
-		t.line("[made smaller: a pixel here is %.2f of the image; region shows a part at its full size]", float64(i.Width)/float64(max(1, i.ShownWidth)))
+		t.line("[made smaller: a pixel here is %.2f pixels of the image; region shows a part at its full size]", float64(i.Width)/float64(max(1, i.ShownWidth)))
 	}
 	if i.FirstOfSeries {
 		t.line("[animated: the first picture is shown]")

@@ -63,7 +63,7 @@ func TestReadImage(t *testing.T) {
 			b.run("cp 'a b.png' /tmp/in.png; cp 'a b.png' other.png; ln -s " + outside + " out.png; ln -s other.png in.png; head -c 100 other.png > cut.png; " +
 				"echo plain > text.png; printf 'II*\\0xxxx' > x.tiff; echo '<svg xmlns=\"http://www.w3.org/2000/svg\"/>' > d.svg; truncate -s 30M large.png; rm 'a b.png'")
 			for file, want := range map[string]string{
-				"/workspace/a b.png":   "there is no such file in the sandbox",
+				"/workspace/a b.png":   "this file does not exist in the sandbox",
 				"/workspace/out.png":   "links are not followed",
 				"/workspace/in.png":    "links are not followed",
 				"/workspace/cut.png":   "the png cannot be decoded",
@@ -74,7 +74,7 @@ func TestReadImage(t *testing.T) {
 				"/workspace":           "it is not a regular file",
 				"/proc/1/environ":      "it is not a regular file",
 				"other.png":            "DENIED by policy",
-				outside:                "there is no such file in the sandbox",
+				outside:                "this file does not exist in the sandbox",
 				"/workspace/../x.png":  "DENIED by policy",
 			} {
 				if r := b.call("ReadImage", map[string]any{"file_path": file}); !r.IsError || !strings.Contains(words(r), want) {
@@ -91,7 +91,7 @@ func TestReadImage(t *testing.T) {
 				t.Errorf("the part begins with %v, %v", part.At(0, 0), err)
 			}
 			r = b.call("ReadImage", map[string]any{"file_path": "/workspace/other.png", "max_pixels": 5000})
-			if out = structure[imageInfo](t, r); out.ShownWidth != 100 || out.ShownHeight != 50 || !strings.Contains(words(r), "made smaller: a pixel here is 2.00 of the image") {
+			if out = structure[imageInfo](t, r); out.ShownWidth != 100 || out.ShownHeight != 50 || !strings.Contains(words(r), "made smaller: a pixel here is 2.00 pixels of the image") {
 				t.Errorf("got %q, %+v", words(r), out)
 			}
 			for _, args := range []map[string]any{

@@ -208,7 +208,7 @@ func TestReadImageWithoutBrowser(t *testing.T) {
 	t.Cleanup(func() { pool.Close() })
 	addImages(b.server, &images{shells: b.shells, maker: picture.New(1), drawer: pool})
 	b.run(`echo '<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8"/>' > a.svg`)
-	const want = `"/workspace/a.svg": the image is an SVG, which a browser has to draw, and profile "box" has none. Nothing is shown. Instead: read its text, or convert it to png in the sandbox.`
+	const want = `"/workspace/a.svg": the image is an SVG, which a browser has to draw, and profile "box" has no browser. Nothing is shown. Instead: read its text, or convert it to png in the sandbox.`
 	if r := b.call("ReadImage", map[string]any{"file_path": "/workspace/a.svg"}); !r.IsError || words(r) != want {
 		t.Errorf("got %q, want %q", words(r), want)
 	}

@@ -164,7 +164,7 @@ func (sh *shell) over(ctx context.Context, session *mcp.Session, r *running, res
 	r.last = r.kept
 	r.last.Status, r.last.End, r.last.Size, r.last.Ended = status, end, size, r.kept.Started.Add(result.Wall)
 	if err := sh.backends.Jobs.End(ctx, r.kept, status, end, r.last.Size); err != nil {
-		sh.backends.Log.Error("the end of a background task is not kept", "task", r.kept.ID, "err", err)
+		sh.backends.Log.Error("the end of a background task is not recorded", "task", r.kept.ID, "err", err)
 	}
 	close(r.over)
 	tellNews(session, r)
@@ -239,7 +239,7 @@ func forgotten(gone job.Forgotten) string {
 	if gone.Jobs == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" %d older ones are no longer kept: tasks that have ended are kept for %d days, at most %d of them, with at most %d MiB of output together.",
+	return fmt.Sprintf(" %d older tasks are no longer kept: tasks that have ended are kept for %d days, at most %d of them, with at most %d MiB of output together.",
 		gone.Jobs, job.MaxAge/(24*time.Hour), job.MaxEnded, job.MaxBytes>>20)
 }
 

@@ -112,7 +112,7 @@ func (s *shells) moved(ctx context.Context, c mcp.Call, box *sandbox.Box, f poli
 		return nil
 	}
 	return mcp.Refused(policies.Block{
-		Reason: "a file that the command names has changed since a person approved it, or has become a link, or the session has a new box",
+		Reason: "a file that the command names has changed since a person approved the call, or has become a link, or the session has a new box",
 		Ran:    nothingRan, Instead: "Instead: repeat the call when nothing changes those files any more; the person is asked again.",
 	}.Refusal())
 }
@@ -167,10 +167,10 @@ func (l *looking) look(ctx context.Context, f policies.Facts) {
 		l.doubt(scene.Dir, "is a link, or lies behind one; where it leads is not shown")
 	}
 	if l.names > maxSceneNames {
-		scene.Doubts = append(scene.Doubts, fmt.Sprintf("it may name more than %d files, and the rest is not looked for", maxSceneNames))
+		scene.Doubts = append(scene.Doubts, fmt.Sprintf("it may name more than %d files, and the others were not looked for", maxSceneNames))
 	}
 	if l.more > 0 {
-		scene.Doubts = append(scene.Doubts, fmt.Sprintf("%d more names of files are unsure (sha256 %x)", l.more, l.rest))
+		scene.Doubts = append(scene.Doubts, fmt.Sprintf("%d more names of files are not certain (sha256 %x)", l.more, l.rest))
 	}
 }
 
@@ -266,7 +266,7 @@ func (l *looking) file(ctx context.Context, name, as string) {
 	case name == "/dev/null", l.ofSystem(name), slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return len(part) > maxName }):
 		return
 	case first == "proc", first == "dev", first == "sys":
-		l.doubt(name, "is of the kernel's, and where it leads is not shown")
+		l.doubt(name, "is in a file system of the kernel, and where it leads is not shown")
 		return
 	}
 	f, err := l.open(name)
@@ -286,7 +286,7 @@ func (l *looking) file(ctx context.Context, name, as string) {
 	}
 	defer f.Close()
 	if len(l.scene.Files) == maxSceneFiles {
-		l.doubt(name, fmt.Sprintf("is a file too, and only %d files are shown", maxSceneFiles))
+		l.doubt(name, fmt.Sprintf("is not shown, since at most %d files are shown", maxSceneFiles))
 		return
 	}
 	h := sha256.New()

@@ -70,7 +70,7 @@ rules: [{id: scripts, match: {command: ["bash *", "git **", "pwd"]}, decision: a
 			}
 			person.use = func() { write("x.sh", "echo evil\n") }
 			r := b.call(tool, map[string]any{"command": "bash x.sh"})
-			if text := words(r); !r.IsError || strings.Contains(text, "evil") || !strings.Contains(text, "has changed since a person approved it") {
+			if text := words(r); !r.IsError || strings.Contains(text, "evil") || !strings.Contains(text, "has changed since a person approved the call") {
 				t.Errorf("%s of a script that was swapped: %s", tool, text)
 			}
 		}
@@ -197,7 +197,7 @@ rules: [{id: scripts, match: {command: ["bash **", "tool", "pwd"]}, decision: as
 		{map[string]any{"command": "bash link/../x.sh"}, "evil", nil, "/workspace/x.sh lies behind a link"},
 		{map[string]any{"command": "bash evil/../x.sh"}, "good", []string{"/workspace/x.sh"}, ""},
 		{map[string]any{"command": "cd -P link/.. && bash x.sh"}, "evil", []string{"/workspace/x.sh"}, "/workspace/x.sh lies behind a link"},
-		{map[string]any{"command": "bash /proc/self/cwd/x.sh"}, "good", nil, "/proc/self/cwd/x.sh is of the kernel's"},
+		{map[string]any{"command": "bash /proc/self/cwd/x.sh"}, "good", nil, "/proc/self/cwd/x.sh is in a file system of the kernel"},
 		{map[string]any{"command": "bash " + strings.Repeat("./", 200) + strings.Repeat("evil/../", 100) + "x.sh"}, "good", []string{"/workspace/x.sh"}, ""},
 		{map[string]any{"command": "cat x.sh | bash -s"}, "good", []string{"/workspace/x.sh"}, ""},
 		{map[string]any{"command": "tool", "env": path("/workspace/one:/workspace/two")}, "evil", []string{"/workspace/one/tool", "/workspace/two/tool"}, ""},

@@ -114,7 +114,7 @@ func (s *shells) add(id string, g policies.Grant) (*shell, error) {
 		case g.Workspace() == policies.AccessOverlay || first.Workspace() == policies.AccessOverlay:
 			// A second box would write into a set of its own: neither box would see the
 			// other's files, and a person would have to merge the two sets.
-			return nil, &limit.Refusal{Message: why + ". A session with an overlay workspace has one box, since what it writes lands in one set. " + oneProfile, Err: sandbox.ErrWider}
+			return nil, &limit.Refusal{Message: why + ". A session with an overlay workspace has only one box, since all that it writes goes into one set. " + oneProfile, Err: sandbox.ErrWider}
 		}
 	}
 	sh := &shell{id: name, grant: g, backends: s.backends, all: s, further: len(all) > 0, turn: make(chan struct{}, 1)}
@@ -231,8 +231,8 @@ func (sh *shell) introduce(notice string) string {
 	if !first || notice != "" {
 		return notice
 	}
-	return fmt.Sprintf("The policy grants this call profile %q, and earlier ones of this session another one, so it has a box of its own. "+
-		"They share the workspace; background tasks, files outside the workspace and the working directory are each box's own.", sh.grant.Profile())
+	return fmt.Sprintf("The policy grants this call profile %q, and it granted earlier calls of this session another profile, so this call has a box of its own. "+
+		"The boxes share the workspace; background tasks, files outside the workspace and the working directory are each box's own.", sh.grant.Profile())
 }
 
 // leave closes the box, if there is one. When the ends of the box's jobs are on the disk,

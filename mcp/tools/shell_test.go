@@ -251,7 +251,7 @@ func TestBashTimeout(t *testing.T) {
 func TestBashToBackground(t *testing.T) {
 	b := boxes(t, "")
 	text, out := b.run("echo begun; read -r line < pipe; echo $line", "cwd", b.pipe(), "timeout", 300, "on_timeout", "background")
-	matches(t, "text", text, `\Abegun\n\[still running after 300ms; it goes on as background task 1, for at most 2h0m0s in all: .*\]\n\[belljar status=running task_id=1 duration_ms=\d+ cwd=/workspace\]\z`)
+	matches(t, "text", text, `\Abegun\n\[still running after 300ms; it continues as background task 1, for at most 2h0m0s in all: .*\]\n\[belljar status=running task_id=1 duration_ms=\d+ cwd=/workspace\]\z`)
 	if out.Status != "running" || out.ExitCode != nil || out.TaskID != 1 || !out.TimedOut {
 		t.Errorf("got %+v, want a running task 1", out)
 	}
@@ -541,7 +541,7 @@ rules:
 `)
 	b.run("ls .")
 	text, _ := b.run("touch file")
-	if !strings.HasPrefix(text, `[The policy grants this call profile "working", and earlier ones of this session another one, so it has a box of its own.`) || !strings.Contains(text, "[belljar exit=0") {
+	if !strings.HasPrefix(text, `[The policy grants this call profile "working", and it granted earlier calls of this session another profile, so this call has a box of its own.`) || !strings.Contains(text, "[belljar exit=0") {
 		t.Errorf("got %q, want a box of its own and a word about it", text)
 	}
 	if _, err := os.Stat(filepath.Join(b.workspace, "file")); err != nil {

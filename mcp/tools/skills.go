@@ -15,7 +15,7 @@ import (
 
 // invokeInput is the arguments of InvokeSkill.
 type invokeInput struct {
-	SkillName string `json:"skill_name" jsonschema:"its name, or SOURCE:NAME"`
+	SkillName string `json:"skill_name" jsonschema:"name of a skill, or SOURCE:NAME"`
 	Arguments string `json:"arguments,omitempty" jsonschema:"replaces $ARGUMENTS"`
 }
 
@@ -27,11 +27,11 @@ func (invokeInput) Facts() policies.Facts { return policies.Facts{} }
 type invokeOutput struct {
 	Name         string            `json:"name"`
 	Source       string            `json:"source"`
-	Trusted      bool              `json:"trusted" jsonschema:"no agent can write there"`
-	Path         string            `json:"path,omitempty" jsonschema:"of its SKILL.md in the sandbox"`
+	Trusted      bool              `json:"trusted" jsonschema:"true if no agent can write its files"`
+	Path         string            `json:"path,omitempty" jsonschema:"path of its SKILL.md in the sandbox"`
 	Instructions string            `json:"instructions"`
 	Resources    []skills.Resource `json:"resources,omitempty"`
-	More         bool              `json:"more,omitempty" jsonschema:"there are more files"`
+	More         bool              `json:"more,omitempty" jsonschema:"true if there are more files"`
 }
 
 // searchSkillsInput is the arguments of SearchSkills.
@@ -55,13 +55,13 @@ const invokeSkill = "InvokeSkill"
 func addSkills(s *mcp.Server, sk *skillTools) {
 	mcp.AddTool(s, mcp.Tool{
 		Name: invokeSkill, Title: "Load a skill", Description: skillsText(sk.backends.Skills),
-		Brief:    "loads a [skill](docs/skills.md): a workflow that somebody wrote down",
+		Brief:    "loads a [skill](docs/skills.md): a written workflow",
 		ReadOnly: true, Idempotent: true, Output: invokeOutput{},
 	}, sk.invoke)
 	mcp.AddTool(s, mcp.Tool{
 		Name: "SearchSkills", Title: "Find skills",
 		Brief:       "finds skills",
-		Description: "Finds skills by a pattern in their names, descriptions and instructions, also those that InvokeSkill does not list.",
+		Description: "Finds skills by a pattern in their names, descriptions and instructions, including skills that InvokeSkill does not list.",
 		ReadOnly:    true, Idempotent: true, Output: skills.Found{},
 	}, sk.search)
 	if sk.backends.Skills == nil {
@@ -73,7 +73,7 @@ func addSkills(s *mcp.Server, sk *skillTools) {
 
 // skillsText returns the description of InvokeSkill.
 func skillsText(c *skills.Catalog) string {
-	text := "Loads a skill: a workflow that somebody wrote down for you. The result has its instructions, and the files that belong to it."
+	text := "Loads a skill: a workflow that a person wrote for agents. The result has its instructions, and names the files that belong to it."
 	if c == nil {
 		return text
 	}
@@ -204,7 +204,7 @@ func (sk *skillTools) prompts() mcp.PromptSource {
 			for _, s := range sk.backends.Skills.All() {
 				all = append(all, mcp.Prompt{
 					Name: s.Name, Title: s.Name, Description: described(s),
-					Arguments: []mcp.Argument{{Name: "arguments", Description: "what to replaces $ARGUMENTS"}},
+					Arguments: []mcp.Argument{{Name: "arguments", Description: "text that replaces $ARGUMENTS"}},
 				})
 			}
 			return all, nil

@@ -15,7 +15,7 @@ import (
 // todoInput is the arguments of TaskManager.
 type todoInput struct {
 	Action string `json:"action" jsonschema:"create, add, complete, list, pending or switch"`
-	Query  string `json:"query,omitempty" jsonschema:"list, pending: only what contains this; create: name if text is empty"`
+	Query  string `json:"query,omitempty" jsonschema:"list, pending: only tasks that contain this; create: name if text is empty"`
 	TaskID *int64 `json:"task_id,omitempty" jsonschema:"default the current one"`
 	StepID *int64 `json:"step_id,omitempty" jsonschema:"complete: the step; without it the whole task"`
 	Text   string `json:"text,omitempty" jsonschema:"create: the name; add: the step"`
@@ -28,13 +28,13 @@ func (todoInput) Facts() policies.Facts { return policies.Facts{} }
 
 // todoOutput is the structured result of TaskManager.
 type todoOutput struct {
-	Tasks   []todoTask `json:"tasks" jsonschema:"those listed, or the one that was changed as it is now"`
+	Tasks   []todoTask `json:"tasks" jsonschema:"the listed tasks, or the changed task as it is now"`
 	Current int64      `json:"current_task_id,omitempty"`
 	StepID  int64      `json:"step_id,omitempty" jsonschema:"the step that was added or changed"`
 	Before  *todoTask  `json:"before,omitempty" jsonschema:"the task before complete"`
 	Open    int        `json:"open" jsonschema:"tasks of this workspace that are open"`
-	Done    int        `json:"done" jsonschema:"those that are completed or cancelled"`
-	LeftOut int        `json:"left_out,omitempty" jsonschema:"further ones that were found"`
+	Done    int        `json:"done" jsonschema:"tasks of this workspace that are completed or cancelled"`
+	LeftOut int        `json:"left_out,omitempty" jsonschema:"number of further tasks that were found"`
 }
 
 type todoTask struct {
@@ -67,7 +67,7 @@ func addTodos(s *mcp.Server, t *todos) {
 		Name:        "TaskManager",
 		Brief:       "keeps a list of things to do",
 		Title:       "Keep a list of tasks",
-		Description: "Keeps tasks with steps for this workspace, across sessions and restarts. create makes a task and the current one, add adds a step, complete ends a step or the task, list and pending show them, switch makes another task current.",
+		Description: "Keeps tasks with steps for this workspace, across sessions and restarts. create makes a task, which becomes the current one, add adds a step, complete ends a step or the task, list and pending show them, switch makes another task current.",
 		Output:      todoOutput{},
 	}, t.manage)
 	s.AddResource(t.resource())
@@ -165,7 +165,7 @@ func (t *todos) act(ctx context.Context, o store.Owner, in todoInput) (*mcp.Resu
 		return listed(all, in.Action == "pending", in.Query), nil
 	case "switch":
 		if id == 0 {
-			return mcp.Failed("task_id: switch needs the task to work on; list shows them. Nothing was changed."), nil
+			return mcp.Failed("task_id: it is missing; switch needs the id of a task, and list shows the ids. Nothing was changed."), nil
 		}
 		now, err := book.Switch(ctx, o, id)
 		if err != nil {
@@ -282,7 +282,7 @@ func listed(all []todo.Todo, openOnly bool, query string) *mcp.Result {
 	case len(all) == 0:
 		t.line("No tasks. create makes one.")
 	case len(found) == 0 && query != "":
-		t.line("None of %d tasks contains %q.", len(all), policies.Clip(query, 80))
+		t.line("None of the %d tasks contains %q.", len(all), policies.Clip(query, 80))
 	case len(found) == 0:
 		t.line("Nothing is pending: %d tasks are done.", out.Done)
 	default:
@@ -290,7 +290,7 @@ func listed(all []todo.Todo, openOnly bool, query string) *mcp.Result {
 	}
 	if n := len(found) - shownTodos; n > 0 {
 		found, out.LeftOut = found[n:], n
-		t.line("(%d older ones are left out; a query finds them)", n)
+		t.line("(%d older tasks are left out; a query finds them)", n)
 	}
 	for _, one := range found {
 		out.Tasks = append(out.Tasks, taskOf(one))
@@ -308,7 +308,7 @@ func listed(all []todo.Todo, openOnly bool, query string) *mcp.Result {
 
 func currentText(id int64) string {
 	if id == 0 {
-		return " None is current; switch chooses one."
+		return " No task is current; switch chooses one."
 	}
 	return fmt.Sprintf(" Current: %d.", id)
 }

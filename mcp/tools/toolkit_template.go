@@ -16,7 +16,7 @@ import (
 // templateInput is the arguments of generate_template and validate_template.
 type templateInput struct {
 	ResourceURI string         `json:"resource_uri" jsonschema:"template://CATEGORY/TOOLCHAIN/VARIANT"`
-	Parameters  map[string]any `json:"parameters" jsonschema:"by name; list_templates has those of each template"`
+	Parameters  map[string]any `json:"parameters" jsonschema:"parameters by name; list_templates has those of each template"`
 }
 
 // Facts returns no facts: the policy gets the arguments anyway. Templates are part of the
@@ -36,7 +36,7 @@ func (listTemplatesInput) Facts() policies.Facts { return policies.Facts{} }
 type scaffoldInput struct {
 	Toolchain  string         `json:"toolchain" jsonschema:"rust, deno, python-uv or go"`
 	Templates  []string       `json:"templates" jsonschema:"categories or template:// URIs"`
-	Parameters map[string]any `json:"parameters,omitempty" jsonschema:"by name; each template takes those that it has"`
+	Parameters map[string]any `json:"parameters,omitempty" jsonschema:"parameters by name; each template takes those that it has"`
 }
 
 // Facts returns no facts, for the same reason as above.
@@ -56,8 +56,8 @@ type templateEntry struct {
 	URI         string               `json:"uri"`
 	Name        string               `json:"name"`
 	Description string               `json:"description"`
-	MIMEType    string               `json:"mimeType" jsonschema:"of the file that comes out"`
-	Path        string               `json:"path" jsonschema:"of that file in the project"`
+	MIMEType    string               `json:"mimeType" jsonschema:"MIME type of the generated file"`
+	Path        string               `json:"path" jsonschema:"path of that file in the project"`
 	Parameters  []template.Parameter `json:"parameters"`
 }
 
@@ -69,9 +69,9 @@ type templatesOutput struct {
 // generatedOutput is the structured result of generate_template.
 type generatedOutput struct {
 	Content    string         `json:"content"`
-	Path       string         `json:"path" jsonschema:"of the file in the project; nothing was written"`
+	Path       string         `json:"path" jsonschema:"path of the file in the project; nothing was written"`
 	MIMEType   string         `json:"mime_type"`
-	Parameters map[string]any `json:"parameters" jsonschema:"as used, with defaults"`
+	Parameters map[string]any `json:"parameters" jsonschema:"parameters as used, with defaults"`
 }
 
 // validatedOutput is the structured result of validate_template.
@@ -86,7 +86,7 @@ type scaffoldOutput struct {
 }
 
 type scaffoldFile struct {
-	Path    string `json:"path" jsonschema:"in the project; nothing was written"`
+	Path    string `json:"path" jsonschema:"path in the project; nothing was written"`
 	Content string `json:"content"`
 }
 
@@ -117,7 +117,7 @@ func addTemplates(s *mcp.Server) {
 	}, listAllTemplates)
 	addToolkitTool(s, mcp.Tool{
 		Name: validateTemplate, Title: "Check parameters of a template",
-		Description: "Says whether generate_template would take the parameters, and what is wrong with each.",
+		Description: "Reports whether generate_template accepts the parameters, and what is wrong with each.",
 		Output:      validatedOutput{},
 	}, validateParameters)
 	addToolkitTool(s, mcp.Tool{
@@ -193,7 +193,7 @@ func listAllTemplates(_ context.Context, _ mcp.Call, in listTemplatesInput) (*mc
 	case n > describedTemplates:
 		t.line("(* is required; with toolchain or category this describes the parameters)")
 	case n == 0:
-		t.line("No template is of this toolchain and category. Toolchains: %s. Categories: %s.",
+		t.line("No template has this toolchain and category. Toolchains: %s. Categories: %s.",
 			strings.Join(template.Toolchains(), ", "), strings.Join(template.Categories(), ", "))
 	}
 	return &mcp.Result{Content: []mcp.Content{{Text: strings.TrimSuffix(t.b.String(), "\n")}}, Structured: out}, nil
@@ -281,7 +281,7 @@ func findTemplates(_ context.Context, _ mcp.Call, in searchTemplatesInput) (*mcp
 func templateResource() mcp.Resource {
 	return mcp.Resource{
 		Template: "template://{category}/{toolchain}/{variant}", Name: "templates", Title: "Templates of project files", MIME: "text/plain",
-		Description: "Each as it comes out with the defaults; generate_template takes parameters.",
+		Description: "Each template as a file, made with the defaults; generate_template takes parameters.",
 		Read: func(_ context.Context, _ *mcp.Session, uri string) ([]byte, string, error) {
 			made, err := template.Preview(uri)
 			if err != nil {

@@ -59,7 +59,7 @@ func addShells(s *mcp.Server, sh *shells) {
 		Name:        "BackgroundBash",
 		Brief:       "starts a script in the background",
 		Title:       "Start a background task",
-		Description: "Starts a bash script in this session's sandbox and returns its task_id at once. ReadBgOutput shows what it writes, ListBgTasks all tasks, KillBgTask ends it.",
+		Description: "Starts a bash script in this session's sandbox and returns its task_id immediately. ReadBgOutput shows what it writes, ListBgTasks all tasks, KillBgTask ends it.",
 		Destructive: true,
 		Output:      backgroundOutput{},
 	}, sh.background)
