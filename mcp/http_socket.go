@@ -111,7 +111,7 @@ func readMessages(g *guard, conn *socket.Conn) error {
 func closing(cause, err error) (socket.Code, string) {
 	switch {
 	case errors.Is(cause, context.DeadlineExceeded):
-		return socket.Policy, "the token has expired; connect with the next one"
+		return socket.Policy, "the token has expired; connect with a new one"
 	case errors.Is(cause, context.Canceled):
 		return socket.Policy, "the token is no longer valid; connect with another one"
 	case errors.Is(cause, ErrShutdown):

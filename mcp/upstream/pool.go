@@ -207,7 +207,7 @@ func (p *Pool[C]) Status() []Status {
 		delete(idle, i.spec.Server.Name)
 	}
 	for name := range idle {
-		all = append(all, Status{Key: Key{Server: name}, State: Off, Reason: "nothing has used it yet"})
+		all = append(all, Status{Key: Key{Server: name}, State: Off, Reason: "it is not in use"})
 	}
 	order.By(all, func(a, b *Status) int { return a.Key.compare(b.Key) })
 	return all
