@@ -62,21 +62,21 @@ const (
 
 // boxLimits are the rows of BoxLimits.
 var boxLimits = table[BoxLimits]{
-	size("memory", DefaultMemory, 1<<50, func(l *BoxLimits) *int64 { return &l.Memory }, "Of the box, without its /tmp."),
+	size("memory", DefaultMemory, 1<<50, func(l *BoxLimits) *int64 { return &l.Memory }, "The memory of the box, without its /tmp."),
 	count("pids", DefaultPids, maxPids, func(l *BoxLimits) *int64 { return &l.Pids }, "Processes and threads of the box."),
-	cpus("cpu", DefaultCPU, func(l *BoxLimits) *float64 { return &l.CPU }, "CPUs' worth of time of the box."),
-	size("tmp", DefaultTmp, 1<<50, func(l *BoxLimits) *int64 { return &l.Tmp }, "Of the box's /tmp and its other storage outside the workspace."),
+	cpus("cpu", DefaultCPU, func(l *BoxLimits) *float64 { return &l.CPU }, "The CPU time of the box, in CPUs."),
+	size("tmp", DefaultTmp, 1<<50, func(l *BoxLimits) *int64 { return &l.Tmp }, "The size of the box's /tmp and its other storage outside the workspace."),
 	count("tmp_files", DefaultTmpFiles, 1<<32, func(l *BoxLimits) *int64 { return &l.TmpFiles }, "Files in the storage of tmp."),
-	count("open_files", DefaultOpenFiles, 1<<20, func(l *BoxLimits) *int64 { return &l.OpenFiles }, "Of each process; with fewer than 63 a session does not stay in the directory to which a command changed."),
+	count("open_files", DefaultOpenFiles, 1<<20, func(l *BoxLimits) *int64 { return &l.OpenFiles }, "Open files of each process; with fewer than 63 a session does not stay in the directory to which a command changed."),
 	size("file_size", DefaultFileSize, 1<<50, func(l *BoxLimits) *int64 { return &l.FileSize }, "The largest file that a process may write."),
-	size("io", DefaultIO, 1<<50, func(l *BoxLimits) *int64 { return &l.IO }, "Bytes a second of the box, read and written each, on the workspace's device."),
+	size("io", DefaultIO, 1<<50, func(l *BoxLimits) *int64 { return &l.IO }, "Bytes that the box may read in a second, and as many that it may write, on the workspace's device."),
 }
 
 // commandLimits are the rows of CommandLimits.
 var commandLimits = table[CommandLimits]{
 	lasting("wall", DefaultWall, func(l *CommandLimits) *time.Duration { return &l.Wall }, "The longest life of a foreground command."),
 	lasting("background", DefaultBackground, func(l *CommandLimits) *time.Duration { return &l.Background }, "The longest life of a background job."),
-	count("jobs", DefaultJobs, 1024, func(l *CommandLimits) *int { return &l.Jobs }, "Background jobs of a session at once."),
+	count("jobs", DefaultJobs, 1024, func(l *CommandLimits) *int { return &l.Jobs }, "Background jobs of a session that run at the same time."),
 	size("output", DefaultOutput, 1<<30, func(l *CommandLimits) *int64 { return &l.Output }, "What is kept of each command's output."),
 }
 
@@ -88,39 +88,39 @@ var profileLimits = slices.Concat(
 
 // netLimits contains the limits of what leaves a box.
 var netLimits = table[EgressLimits]{
-	count("connections", DefaultConns, 65536, func(l *EgressLimits) *int { return &l.Conns }, "Open at once."),
+	count("connections", DefaultConns, 65536, func(l *EgressLimits) *int { return &l.Conns }, "Connections that are open at the same time."),
 	// From one connection in 100 s to more connections than a host has ports for.
 	decimal("rate", DefaultConnRate, 0.01, 100_000, "write how many connections may be opened in a second, for example 100",
-		func(l *EgressLimits) *float64 { return &l.Rate }, "New ones in a second."),
-	size("bytes", DefaultEgressBytes, 1<<50, func(l *EgressLimits) *int64 { return &l.Bytes }, "Both ways together, in the life of the box."),
-	lasting("idle", DefaultConnIdle, func(l *EgressLimits) *time.Duration { return &l.Idle }, "Of a connection without a byte."),
-	lasting("life", DefaultConnLife, func(l *EgressLimits) *time.Duration { return &l.Life }, "Of a connection."),
+		func(l *EgressLimits) *float64 { return &l.Rate }, "New connections in a second."),
+	size("bytes", DefaultEgressBytes, 1<<50, func(l *EgressLimits) *int64 { return &l.Bytes }, "Bytes sent and received together, in the life of the box."),
+	lasting("idle", DefaultConnIdle, func(l *EgressLimits) *time.Duration { return &l.Idle }, "How long a connection may stay open without a byte."),
+	lasting("life", DefaultConnLife, func(l *EgressLimits) *time.Duration { return &l.Life }, "The longest life of a connection."),
 }
 
 // actLimits contains the limits of a browser that agents use.
 var actLimits = table[ActLimits]{
 	size("uploads", DefaultUploads, 1<<40, func(l *ActLimits) *int64 { return &l.Uploads }, "The largest file that a page may get."),
-	size("downloads", DefaultDownloads, 1<<40, func(l *ActLimits) *int64 { return &l.Downloads }, "All files that wait to be saved."),
-	lasting("idle", DefaultActIdle, func(l *ActLimits) *time.Duration { return &l.Idle }, "Without a call, after which the browser ends."),
+	size("downloads", DefaultDownloads, 1<<40, func(l *ActLimits) *int64 { return &l.Downloads }, "The size of all files that wait to be saved."),
+	lasting("idle", DefaultActIdle, func(l *ActLimits) *time.Duration { return &l.Idle }, "The time without a call after which the browser ends."),
 }
 
 // totalLimits contains the limits of all boxes of one tenant together.
 var totalLimits = table[Totals]{
 	size("memory", DefaultTotalMemory, 1<<52, func(t *Totals) *int64 { return &t.Memory }, "Memory, with what the boxes store in it."),
 	count("pids", DefaultTotalPids, maxPids, func(t *Totals) *int64 { return &t.Pids }, "Processes and threads."),
-	cpus("cpu", DefaultTotalCPU, func(t *Totals) *float64 { return &t.CPU }, "CPUs' worth of time."),
-	count(totalBoxes, DefaultTotalBoxes, 1<<20, func(t *Totals) *int { return &t.Boxes }, "Boxes open at once."),
+	cpus("cpu", DefaultTotalCPU, func(t *Totals) *float64 { return &t.CPU }, "CPU time, in CPUs."),
+	count(totalBoxes, DefaultTotalBoxes, 1<<20, func(t *Totals) *int { return &t.Boxes }, "Boxes that are open at the same time."),
 	size("disk", DefaultTotalDisk, 1<<52, func(t *Totals) *int64 { return &t.Disk }, "What boxes whose storage is on disk may store there."),
-	count("browsers", DefaultTotalBrowsers, 64, func(t *Totals) *int { return &t.Browsers }, "Browsers of sessions that act, at once."),
+	count("browsers", DefaultTotalBrowsers, 64, func(t *Totals) *int { return &t.Browsers }, "Browsers in which sessions act at the same time."),
 	size("egress", DefaultTotalEgress, 1<<52, func(t *Totals) *int64 { return &t.Egress }, "Bytes that leave boxes or enter them through their doors in an hour."),
 }
 
 // upstreamTimeouts contains the timeouts of one upstream server.
 var upstreamTimeouts = table[UpstreamTimeouts]{
 	lasting("handshake", DefaultUpstreamHandshake, func(t *UpstreamTimeouts) *time.Duration { return &t.Handshake }, "From its start to the end of the handshake."),
-	lasting("install", DefaultUpstreamInstall, func(t *UpstreamTimeouts) *time.Duration { return &t.Install }, "Of a launcher that fetches the server."),
-	lasting("call", DefaultUpstreamCall, func(t *UpstreamTimeouts) *time.Duration { return &t.Call }, "Of one call, which is then cancelled."),
-	lasting("idle", DefaultUpstreamIdle, func(t *UpstreamTimeouts) *time.Duration { return &t.Idle }, "Without a call, after which the server is stopped."),
+	lasting("install", DefaultUpstreamInstall, func(t *UpstreamTimeouts) *time.Duration { return &t.Install }, "How long a launcher may take to fetch the server."),
+	lasting("call", DefaultUpstreamCall, func(t *UpstreamTimeouts) *time.Duration { return &t.Call }, "How long one call may take, which is then cancelled."),
+	lasting("idle", DefaultUpstreamIdle, func(t *UpstreamTimeouts) *time.Duration { return &t.Idle }, "The time without a call after which the server is stopped."),
 }
 
 // tenantLimits contains the limits of one tenant: what it may send, and the totals of its
@@ -134,10 +134,10 @@ var tenantLimits = append(table[Tenant]{
 			}
 			return float64(calls) / per.Seconds(), true
 		}),
-	count("burst", DefaultTenantBurst, 1_000_000, func(t *Tenant) *int { return &t.Burst }, "Calls at once before the rate counts."),
-	count("in_flight", DefaultTenantInFlight, 100_000, func(t *Tenant) *int { return &t.InFlight }, "Calls that run at once; others wait their turn."),
-	count("sessions", DefaultTenantSessions, 100_000, func(t *Tenant) *int { return &t.Sessions }, "Sessions over HTTP at once."),
-	count("streams", DefaultTenantStreams, 100_000, func(t *Tenant) *int { return &t.Streams }, "Streams over HTTP that are open at once."),
+	count("burst", DefaultTenantBurst, 1_000_000, func(t *Tenant) *int { return &t.Burst }, "Calls that may come at the same time before the rate counts."),
+	count("in_flight", DefaultTenantInFlight, 100_000, func(t *Tenant) *int { return &t.InFlight }, "Calls that run at the same time; others wait their turn."),
+	count("sessions", DefaultTenantSessions, 100_000, func(t *Tenant) *int { return &t.Sessions }, "Sessions over HTTP that are open at the same time."),
+	count("streams", DefaultTenantStreams, 100_000, func(t *Tenant) *int { return &t.Streams }, "Streams over HTTP that are open at the same time."),
 }, tenantTotals()...)
 
 // tenantTotals returns the totals as limits of a tenant. A total that the tenant does not
@@ -149,7 +149,7 @@ func tenantTotals() table[Tenant] {
 		all[i].usual = func(*Tenant) {}
 		all[i].without = func() string { return "that of totals" }
 		if all[i].key == totalBoxes {
-			all[i].without = func() string { return fmt.Sprintf("that of totals, if it is there, or %d", DefaultTenantBoxes) }
+			all[i].without = func() string { return fmt.Sprintf("that of totals, if totals states one, or %d", DefaultTenantBoxes) }
 		}
 	}
 	return all

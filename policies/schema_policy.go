@@ -2,15 +2,15 @@ package policies
 
 // policyShape is the shape of a policy: the file that --policy names.
 var policyShape = &shape{
-	name: "policy", doc: "What an agent may do, and what its boxes hold.",
+	name: "policy", doc: "What an agent may do, and what its boxes contain.",
 	keys: []key{
 		{"version", aVersion(), "The version of this format: 1.", true},
-		{"defaults", defaultsShape.ref(), "What holds where neither a call nor a rule says more.", false},
-		{"ask", aWord(ChannelElicit.String(), ChannelConsole.String(), ChannelDefault.String(), ChannelDeny.String()), "How AskUserQuestion reaches a person: by a form of the client and by belljar ask; by belljar ask alone; not at all, so that the agent is told what it recommended itself; or deny, which refuses the call. Without it: elicit.", false},
-		{"secrets", byName(namePattern, secretShape.ref(), maxSecrets), "Where the operator keeps secrets, by name; never what they are.", false},
-		{"profiles", byName(namePattern, profileShape.ref(), maxProfiles), "What boxes hold, by name. The sandbox is the wall; a profile is where it stands.", true},
+		{"defaults", defaultsShape.ref(), "What applies if neither a call nor a rule says more.", false},
+		{"ask", aWord(ChannelElicit.String(), ChannelConsole.String(), ChannelDefault.String(), ChannelDeny.String()), "How AskUserQuestion reaches a person: by a form of the client and by belljar ask; by belljar ask alone; not at all, so that the agent gets the answer that it recommended itself; or deny, which refuses the call. Without it: elicit.", false},
+		{"secrets", byName(namePattern, secretShape.ref(), maxSecrets), "Where the operator keeps secrets, by name; never their values.", false},
+		{"profiles", byName(namePattern, profileShape.ref(), maxProfiles), "What boxes contain and may use, by name. The sandbox is the wall; a profile says where it stands.", true},
 		{"totals", totalsShape.ref(), "What all boxes of one tenant may use together.", false},
-		{"audit", auditShape.ref(), "What is written down of each call.", false},
+		{"audit", auditShape.ref(), "What is recorded of each call.", false},
 		{"tenants", byName(namePattern, tenantShape.ref(), maxTenants), "Whose calls are served, by name.", false},
 		{"auth", authShape.ref(), "How clients over HTTP log in without the token of a tenant.", false},
 		{"console", consoleShape.ref(), "The people that may use the console from other machines.", false},
@@ -26,29 +26,29 @@ var layerShape = &shape{
 	name: "layer", doc: "Rules of a tenant or a project, which can only narrow what the policy allows.",
 	keys: []key{
 		{"version", aVersion(), "The version of this format: 1.", true},
-		{"defaults", layerDefaultsShape.ref(), "What holds where no rule of the layer speaks.", false},
+		{"defaults", layerDefaultsShape.ref(), "What applies if no rule of the layer matches.", false},
 		{"narrow", narrowShape.ref(), "What the layer takes away from every box.", false},
-		{"rules", aList(ruleShape.ref(), maxRules), "As in a policy. An allow means that the layer does not object.", false},
-		{"tests", aList(testShape.ref(), maxTests), "As in a policy, of all layers down to this one.", false},
+		{"rules", aList(ruleShape.ref(), maxRules), "Rules, as in a policy. An allow means that the layer does not object.", false},
+		{"tests", aList(testShape.ref(), maxTests), "Tests, as in a policy, of all layers down to this one.", false},
 	},
 }
 
 func aVersion() value { return func() *form { return &form{Const: 1, Type: "integer"} } }
 
 var defaultsShape = &shape{
-	name: "defaults", doc: "What holds where neither a call nor a rule says more.",
+	name: "defaults", doc: "What applies if neither a call nor a rule says more.",
 	keys: []key{
-		{"decision", aWord(Deny.String(), Ask.String(), Allow.String()), "For a part that no rule matches. Without it: deny.", false},
-		{"unparsable", aWord(Deny.String(), Ask.String()), "The most that a script gets which cannot be read, where no rule matches it. Without it: ask.", false},
-		{"profile", aText(), "For a call that asks for none. Required if there are several profiles.", false},
-		{"no_approver", aWord(Deny.String()), "What a question gets that nobody can answer: deny is the only value.", false},
+		{"decision", aWord(Deny.String(), Ask.String(), Allow.String()), "The verdict on a part that no rule matches. Without it: deny.", false},
+		{"unparsable", aWord(Deny.String(), Ask.String()), "The most permissive verdict on a script that cannot be read, if no rule matches it. Without it: ask.", false},
+		{"profile", aText(), "The profile of a call that asks for none. Required if there are several profiles.", false},
+		{"no_approver", aWord(Deny.String()), "The verdict on a question that nobody can answer: deny is the only value.", false},
 		{"ask", askShape.ref(), "How a person is asked.", false},
 	},
 }
 
 var layerDefaultsShape = &shape{
-	name: "layer-defaults", doc: "What holds where no rule of the layer speaks.",
-	keys: []key{{"decision", aWord(Deny.String(), Ask.String(), Allow.String()), "For a part that no rule of the layer matches. Without it: allow, which means that the layer does not object.", false}},
+	name: "layer-defaults", doc: "What applies if no rule of the layer matches.",
+	keys: []key{{"decision", aWord(Deny.String(), Ask.String(), Allow.String()), "The verdict on a part that no rule of the layer matches. Without it: allow, which means that the layer does not object.", false}},
 }
 
 var narrowShape = &shape{
@@ -56,16 +56,16 @@ var narrowShape = &shape{
 	keys: []key{
 		{"read_only", aTruth(), "No box writes a file of the host, its workspace included.", false},
 		{"offline", aTruth(), "Nothing leaves a box, and none of its ports is published.", false},
-		{"limits", limitsShape.ref(), "The most of each limit. What the profile has less of stays.", false},
+		{"limits", limitsShape.ref(), "The highest value of each limit. A lower limit of the profile stays.", false},
 	},
 }
 
 var askShape = &shape{
 	name: "ask", doc: "How a person is asked.",
 	keys: []key{
-		{"timeout", aTime("10m"), "Until a question that nobody answers is a no; at most 24h. Without it: 10m.", false},
-		{"return_after", aTime("20s"), "Until the call that asks gets an answer, if only that it waits; at most 50s, and no longer than timeout. Without it: 20s.", false},
-		{"remember", aRemember(), "For how much an approval may be given, where the rule that asks does not say. Without it: once and session.", false},
+		{"timeout", aTime("10m"), "The time after which no answer to a question counts as a no; at most 24h. Without it: 10m.", false},
+		{"return_after", aTime("20s"), "The time after which the call that asks returns, even without an answer; at most 50s, and no longer than timeout. Without it: 20s.", false},
+		{"remember", aRemember(), "How much an approval may cover, if the rule that asks does not say. Without it: once and session.", false},
 		{"max_remember", aTime("8h"), "The longest time that any remember may name; at most 720h. Without it: 8h.", false},
 	},
 }
@@ -73,12 +73,12 @@ var askShape = &shape{
 var totalsShape = totalLimits.shape("totals", "What all boxes of one tenant may use together. Not less than a profile gives to one box.")
 
 var auditShape = &shape{
-	name: "audit", doc: "What is written down of each call.",
+	name: "audit", doc: "What is recorded of each call.",
 	keys: []key{
-		{"level", aWord(auditLevels...), "How much: nothing, who called what, the arguments besides, or the text of the results besides. Without it: request.", false},
+		{"level", aWord(auditLevels...), "How much is recorded: nothing; who called what; also the arguments; or also the text of the results. Without it: request.", false},
 		{"required", aTruth(), "A call whose decision cannot be written does not run.", false},
 		{"fsync", aTime("200ms"), "The longest time until a record is on the disk; at most 1m. Without it: 200ms.", false},
-		{"rotate", aSize(1<<40, "64MiB"), "After how many bytes a new file is begun; at least 64KiB. Without it: 64MiB.", false},
+		{"rotate", aSize(1<<40, "64MiB"), "The bytes after which a new file is begun; at least 64KiB. Without it: 64MiB.", false},
 		{"keep", aCount(10_000), "How many full files are kept. Without it: 30.", false},
 		{"redact", someTexts(aWord("secrets", "env", "emails", "tokens", "none")), "What is taken out of records. Without it: secrets and env.", false},
 		{"path", textLike("^/.", "/var/log/belljar"), "The directory of the log, absolute. Without it: audit in the state directory.", false},
@@ -92,14 +92,14 @@ var auditShape = &shape{
 var tenantShape = &shape{
 	name: "tenant", doc: "Whose calls are served.",
 	keys: []key{
-		{"token", textLike(tokenPattern, "${env:TOKEN_SHA256}", "${file:/etc/belljar/token.sha256}"), "Where the SHA-256 of the tenant's bearer token is kept. Without it none of its calls come in by HTTP.", false},
-		{"profile", aText(), "For calls that ask for none. Without it: that of defaults.", false},
+		{"token", textLike(tokenPattern, "${env:TOKEN_SHA256}", "${file:/etc/belljar/token.sha256}"), "Where the SHA-256 of the tenant's bearer token is kept. Without it: none of its calls can arrive over HTTP.", false},
+		{"profile", aText(), "The profile of calls that ask for none. Without it: that of defaults.", false},
 		{"may_request", aList(aText(), maxProfiles), "Further profiles that its calls may ask for, and that rules may grant them.", false},
-		{"rules", aList(aText(), maxTenantRules), "Files of rules that hold for this tenant and can only narrow.", false},
-		{"approvers", aList(aText(), maxApprovers), "Who may answer its questions. An empty list is nobody.", false},
+		{"rules", aList(aText(), maxTenantRules), "Files of rules that apply to this tenant and can only narrow.", false},
+		{"approvers", aList(aText(), maxApprovers), "Who may answer its questions. An empty list means nobody.", false},
 		{"workspace", textLike("^/.", "/srv/acme"), "The directory that its boxes see as /workspace, by its absolute path. Without it: that of the server.", false},
 		{"places", either(byName(namePattern, textLike("^/.", "/srv/acme-site"), maxPlaces), aFullList(textLike(namePattern, "site"), maxPlaces)), "Directories of its further places, by name; or a list of their names, for workers of a fleet, which make the directories.", false},
-		{"limit", tenantLimitShape.ref(), "How much it may send.", false},
+		{"limit", tenantLimitShape.ref(), "How much the tenant may send.", false},
 	},
 }
 
@@ -114,28 +114,28 @@ var consoleShape = &shape{
 var providerShape = &shape{
 	name: "provider", doc: "An OpenID Provider at which people log in to the console.",
 	keys: []key{
-		{"url", textLike("^https://", "https://login.example.com/realms/team"), "Its issuer identifier, letter by letter.", true},
-		{"client", aText("belljar"), "The name by which it knows this server (client_id).", true},
+		{"url", textLike("^https://", "https://login.example.com/realms/team"), "Its issuer identifier, exactly as it is written there.", true},
+		{"client", aText("belljar"), "The name by which the provider knows this server (client_id).", true},
 		{"secret", textLike(tokenPattern, "${file:/etc/belljar/client-secret}", "${env:CLIENT_SECRET}"), "Where the secret of the client is kept. Without it the client has none, and PKCE alone protects the login.", false},
-		{"scopes", aList(textLike(scopePattern, "groups"), maxScopes), "What is asked for beside openid.", false},
+		{"scopes", aList(textLike(scopePattern, "groups"), maxScopes), "Scopes that are requested in addition to openid.", false},
 		{"algorithms", someTexts(aWord(Algorithms...)), "How its ID tokens may be signed. Without it: RS256, PS256, ES256 and EdDSA.", false},
-		{"addresses", someTexts(aText("10.20.0.0/16")), "Addresses that are not public at which its hosts may be.", false},
-		{"name", aText("email"), "The claim with the name of a person, which stands before the issuer and the subject.", false},
-		{"roles", aFullList(roleShape.ref(), maxTenantWhens), "Who may come, and as what. The first entry whose condition holds counts.", true},
+		{"addresses", someTexts(aText("10.20.0.0/16")), "Addresses that are not public, which its hosts may have.", false},
+		{"name", aText("email"), "The claim with the name of a person, which is shown in brackets after the issuer and the subject.", false},
+		{"roles", aFullList(roleShape.ref(), maxTenantWhens), "Who may log in, and in which role. The first entry whose condition is true counts.", true},
 	},
 }
 
 var roleShape = &shape{
-	name: "role-of", doc: "A condition, and what the people may do for whom it holds.",
+	name: "role-of", doc: "A condition, and what people may do for whose claims it is true.",
 	keys: []key{
 		{"when", aText(`"ops" in claims.groups`), "The condition, in CEL, about the variable claims: those of the ID token.", true},
-		{"role", aWord(RoleNames...), "What they may do.", true},
-		{"tenants", aFullList(aText(), maxTenants), "The tenants whose things they may see and decide about. Without it: all, and the server itself.", false},
+		{"role", aWord(RoleNames...), "What these people may do.", true},
+		{"tenants", aFullList(aText(), maxTenants), "The tenants whose things these people may see and decide about. Without it: all, and the server itself.", false},
 	},
 }
 
 var personShape = &shape{
-	name: "person", doc: "Somebody who may use the console.",
+	name: "person", doc: "A person who may use the console.",
 	keys: []key{
 		{"role", aWord(RoleNames...), "What the person may do: see everything, also answer, or also end and change things.", true},
 		{"tenants", aFullList(aText(), maxTenants), "The tenants whose things the person may see and decide about. Without it: all, and the server itself.", false},
@@ -148,11 +148,11 @@ var tenantLimitShape = tenantLimits.shape("tenant-limit", "How much a tenant may
 var testShape = &shape{
 	name: "test", doc: "A call and what it must get.",
 	keys: []key{
-		{"bash", aText("git log && git push -f"), "The command of a call of Bash.", false},
+		{"bash", aText("git log && git push -f"), "The command of a call to Bash.", false},
 		{"call", callShape.ref(), "A call of any tool.", false},
 		{"as", aText(), "The tenant whose call it is.", false},
 		{"profile", aText(), "The profile that the call asks for.", false},
-		{"now", textLike("^[0-9]{4}-[0-9]{2}-[0-9]{2}T", "2026-11-22T14:30:00+01:00"), "When the call comes, for conditions.", false},
+		{"now", textLike("^[0-9]{4}-[0-9]{2}-[0-9]{2}T", "2026-11-22T14:30:00+01:00"), "The time of the call, for conditions.", false},
 		{"want", aWord(Deny.String(), Ask.String(), Allow.String()), "What the call must get.", true},
 		{"rule", aText(), "The rule that must have decided, or default.", false},
 	},
@@ -170,7 +170,7 @@ var callShape = &shape{
 		{"act", oneOrMore(actShape.ref(), maxTexts), "What it does with a browser.", false},
 		{"args", func() *form { return &form{Type: "object"} }, "Its arguments, for conditions.", false},
 		{"upstream", aText(), "The server that a proxied tool belongs to.", false},
-		{"annotations", annotationsShape.ref(), "What the tool says of itself.", false},
+		{"annotations", annotationsShape.ref(), "What the tool states about itself.", false},
 	},
 }
 
@@ -180,7 +180,7 @@ var actShape = &shape{
 		{"kind", aWord(actWords()...), "What it does.", true},
 		{"on", aText("https://shop.example/cart"), "The URL of the document in which it happens.", false},
 		{"to", aText("https://shop.example/pay"), "The URL that it leads to, or that a file came from.", false},
-		{"method", aText("POST"), "That of the request of a link or a form.", false},
+		{"method", aText("POST"), "The method of the request that a link or a form sends.", false},
 		{"field", aText("password"), "What is filled in: text, password, otp, card or file.", false},
 		{"secret", aText(), "The name of the secret that is typed.", false},
 		{"path", aText("/workspace/report.csv"), "The file that is read or written.", false},

@@ -1,7 +1,7 @@
 package policies
 
 var profileShape = &shape{
-	name: "profile", doc: "What a box holds. Without any key: nothing of the host, no network, the default limits.",
+	name: "profile", doc: "What a box contains and may use. Without any key: nothing of the host, no network, the default limits.",
 	keys: []key{
 		{"extends", aText(), "Another profile, from which this one takes over each key that it does not have itself.", false},
 		{"fs", filesShape.ref(), "What a box sees of the host's files.", false},
@@ -10,10 +10,10 @@ var profileShape = &shape{
 		{"limits", limitsShape.ref(), "What a box may use. Each is above zero: a limit cannot be switched off.", false},
 		{"env", someVariables, "Variables that every command gets.", false},
 		{"require", someTexts(aWord(requirable...)), "Limits that the host must be able to enforce, or no box is opened.", false},
-		{"audit", aWord("required"), "None of its calls runs whose decision cannot be written down.", false},
-		{"exec", aWord(ExecOff.String(), ExecObserve.String(), ExecEnforce.String()), "What is done about each program that a command starts: nothing, writing it down, or asking the policy. Without it: observe.", false},
+		{"audit", aWord("required"), "A call whose decision cannot be written to the audit log does not run.", false},
+		{"exec", aWord(ExecOff.String(), ExecObserve.String(), ExecEnforce.String()), "What is done about each program that a command starts: nothing, recording it, or asking the policy. Without it: observe.", false},
 		{"read", readShape.ref(), "How pages are read for its calls.", false},
-		{"browser", either(aWord(browserWords...), browserShape.ref()), "Whether pages may be loaded in a Chrome: never, in a box with its own sandbox on inside, or in a box alone where the host has no more. As a mapping: also what agents may do with it. Without it: off.", false},
+		{"browser", either(aWord(browserWords...), browserShape.ref()), "Whether pages may be loaded in a Chrome: never; in a box, with Chrome's own sandbox switched on; or in a box alone, if the host allows no more. As a mapping: also what agents may do with it. Without it: off.", false},
 	},
 }
 
@@ -33,10 +33,10 @@ var filesShape = &shape{
 	keys: []key{
 		{"system", aTruth(), "The host's /usr, /bin, /lib and the like are visible, read-only. Most programs need them.", false},
 		{"image", textLike(imagePattern, "debian", "tools/go:1.26"), "The name of an image that is the box's root file system. Not together with system.", false},
-		{"workspace", aWord("rw", "ro", "overlay", "none"), "The workspace: written, read, written in a layer beside it, or not there. Without it: none.", false},
+		{"workspace", aWord("rw", "ro", "overlay", "none"), "The workspace: writable, read-only, writable in a layer over it, or not visible. Without it: none.", false},
 		{"read", someTexts(textLike("^/.", "/opt/tools", "/srv/models:/models")), "Further paths of the host, and after a colon their place in the box.", false},
-		{"write", someTexts(textLike("^/.", "/srv/cache")), "As read; the box can write them.", false},
-		{"storage", aWord("memory", "disk"), "What holds what a box writes elsewhere: memory, or an area of the host's disk. Without it: memory.", false},
+		{"write", someTexts(textLike("^/.", "/srv/cache")), "Further paths, as in read, which the box can also write.", false},
+		{"storage", aWord("memory", "disk"), "Where a box stores what it writes outside the workspace: in memory, or in an area of the host's disk. Without it: memory.", false},
 		{"protect", either(aWord("default", "none"), aFullList(textLike(`^\s*[^/\s]`, "deploy/"), maxTexts)), "What a box cannot write in a writable workspace: the default paths, none, or a list of paths besides the default ones.", false},
 	},
 	also: func(f *form) {
@@ -49,8 +49,8 @@ var readShape = &shape{
 	name: "read", doc: "How pages are read.",
 	keys: []key{
 		{"render", aWord(renders...), "Which pages a browser renders first: none, those that are empty without their scripts, or every one. Without it: auto.", false},
-		{"redirects", aWord("report", "follow"), "A redirect to another host is reported to the agent, or followed where the rules allow it. Without it: report.", false},
-		{"robots", aWord("ignore", "respect"), "Whether a page is left alone that robots.txt keeps from robots. Without it: ignore.", false},
+		{"redirects", aWord("report", "follow"), "A redirect to another host is reported to the agent, or followed if the rules allow it. Without it: report.", false},
+		{"robots", aWord("ignore", "respect"), "Whether robots.txt is ignored, or a page that it forbids to robots is not read. Without it: ignore.", false},
 		{"headers", someTexts(textLike(`^[^\s/:]+$`, "Accept-Language")), "Names of headers that a call may send with its request for the page.", false},
 	},
 }
@@ -60,9 +60,9 @@ var netShape = &shape{
 	keys: []key{
 		{"mode", aWord("none", "proxy"), "Nothing, or what is named here.", true},
 		{"allow", oneOrMore(egressEntry(), maxEgressRules), "What may be reached: a host, host:port, or a mapping.", false},
-		{"deny", oneOrMore(egressEntry(), maxEgressRules), "What may not, whatever allow says.", false},
+		{"deny", oneOrMore(egressEntry(), maxEgressRules), "What may not be reached, whatever allow says.", false},
 		{"allow_private", someTexts(textLike(`^[^*\s]+$`, "host.belljar.internal:3000", "10.1.2.3:5432")), "Hosts that may be reached although their address is not a public one.", false},
-		{"ports", oneOrMore(aPort(), maxPorts), "Of each entry of allow and allow_private that names none. Without it: 80 and 443.", false},
+		{"ports", oneOrMore(aPort(), maxPorts), "The ports of each entry of allow and allow_private that names none. Without it: 80 and 443.", false},
 		{"tls", aWord("pass", "intercept"), "Whether TLS is opened at the door, with an authority that only this box trusts. Without it: pass.", false},
 		{"limits", netLimitsShape.ref(), "How much may leave.", false},
 		{"secrets", aFullList(netSecretShape.ref(), maxSecretHeaders), "Headers with secrets that the door adds to requests. The box never sees the values.", false},
@@ -90,8 +90,8 @@ var egressShape = &shape{
 	name: "egress", doc: "A host, and which connections and requests to it.",
 	keys: []key{
 		{"host", hostLike(), "A name, a name with *. before it for all names below, an address, or *.", true},
-		{"ports", oneOrMore(aPort(), maxPorts), "Without it: those of net, and under deny all.", false},
-		{"methods", someTexts(textLike(`^[^a-z\s]+$`, "GET", "HEAD")), "Of HTTP. Without it: any.", false},
+		{"ports", oneOrMore(aPort(), maxPorts), "The ports. Without it: those of net, and under deny all ports.", false},
+		{"methods", someTexts(textLike(`^[^a-z\s]+$`, "GET", "HEAD")), "Methods of HTTP. Without it: any.", false},
 		{"paths", someTexts(textLike("^/", "/v1/**")), "Patterns of paths. Without it: any.", false},
 	},
 }
@@ -104,12 +104,12 @@ var (
 var netSecretShape = &shape{
 	name: "net-secret", doc: "A header with a secret, for requests to a host.",
 	keys: []key{
-		{"secret", aText(), "Its name under secrets.", true},
+		{"secret", aText(), "The name of the secret under secrets.", true},
 		{"host", textLike(`^([*][.])?[^*/\s]+$`), "A name, a name with *. before it, or an address, which allow or allow_private reaches.", true},
-		{"methods", someTexts(textLike(`^[^a-z\s]+$`, "GET", "HEAD")), "As in allow. Without it: any but TRACE.", false},
-		{"paths", someTexts(textLike("^/", "/v1/**")), "As in allow. Without it: any.", false},
+		{"methods", someTexts(textLike(`^[^a-z\s]+$`, "GET", "HEAD")), "Methods, as in allow. Without it: any except TRACE.", false},
+		{"paths", someTexts(textLike("^/", "/v1/**")), "Patterns of paths, as in allow. Without it: any.", false},
 		{"header", aText("Authorization"), "The name of the header.", true},
-		{"value", textLike(`\$\{secret:[^}]*\}`, "Bearer ${secret:github}"), "Holds ${secret:NAME} once.", true},
+		{"value", textLike(`\$\{secret:[^}]*\}`, "Bearer ${secret:github}"), "The value of the header, which contains ${secret:NAME} once.", true},
 	},
 }
 
@@ -118,7 +118,7 @@ var secretShape = &shape{
 	keys: []key{
 		{"env", textLike(variablePattern, "GITHUB_TOKEN"), "A variable of belljar's own environment.", false},
 		{"file", textLike("^/.", "/etc/belljar/token"), "A file of the host, by its absolute path.", false},
-		{"command", aFullList(aText(), maxArguments), "A program of the host that prints it, and its arguments.", false},
+		{"command", aFullList(aText(), maxArguments), "A program of the host that prints the secret, and its arguments.", false},
 	},
 	also: func(f *form) { f.MinProperties, f.MaxProperties = 1, 1 },
 }
