@@ -39,7 +39,7 @@ func TestMeterCountsCalls(t *testing.T) {
 		t.Errorf("the call above the limit: %+v", got)
 	}
 	want := "DENIED by policy rule docs. Nothing was run.\nWhy: The rule lets through 5 calls in 60 s, and they are used up.\n" +
-		"Do this instead: Retry in 13 s, and go on with other work until then.\nUntil then repeating or wrapping this call gives the same answer. Call id c-1."
+		"Do this instead: Retry in 13 s, and do other work until then.\nUntil then repeating or wrapping this call gives the same answer. Call id c-1."
 	if text := got.Refusal("c-1"); text != want {
 		t.Errorf("got  %q\nwant %q", text, want)
 	}

@@ -56,7 +56,7 @@ func BundledUse(name string) string {
 func OpenBundled(name string) (*Policy, error) {
 	text := BundledText(name)
 	if text == "" {
-		return nil, fmt.Errorf("no bundled policy is called %s; there are %s", shown(name), list(Bundled()))
+		return nil, fmt.Errorf("no bundled policy is called %s; the bundled policies are %s", shown(name), list(Bundled()))
 	}
 	p, err := load(name+".yaml", []byte(text), Files{}, untested)
 	if err != nil {

@@ -112,7 +112,7 @@ func execPiece(e Exec) piece {
 	}
 	if e.Cut {
 		pc.words = append(pc.words, word{sure: shell.Any})
-		pc.doubt, pc.vague = "it has more arguments than are looked at", true
+		pc.doubt, pc.vague = "it has more arguments than belljar checks", true
 	}
 	pc.loose = loose(pc.words)
 	if OfSystem(e.Path) {

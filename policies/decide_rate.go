@@ -14,11 +14,11 @@ func (l RateLimit) Beyond(d Decision, retry time.Duration) Decision {
 		Layer: d.Layer, Profile: d.Profile, Policy: d.Policy, Retry: max(retry, time.Second),
 	}
 	if retry <= 0 {
-		no.Reason = fmt.Sprintf("The rule lets %d of your calls run at once, and as many are running.", l.Concurrent)
-		no.Instead = "Retry when one of them has ended, and go on with other work until then."
+		no.Reason = fmt.Sprintf("The rule lets %d of your calls run at the same time, and that many are running.", l.Concurrent)
+		no.Instead = "Retry when one of them has ended, and do other work until then."
 		return no
 	}
 	no.Reason = fmt.Sprintf("The rule lets through %d calls in %s, and they are used up.", l.Calls, inWords(l.Per))
-	no.Instead = fmt.Sprintf("Retry in %s, and go on with other work until then.", inWords(retry))
+	no.Instead = fmt.Sprintf("Retry in %s, and do other work until then.", inWords(retry))
 	return no
 }

@@ -253,10 +253,10 @@ func (s *ruleset) decision(tool string, pc *piece, o outcome) Decision {
 		d.Reason, d.Instead, instead = "", "", pc.adviceWhenUnsure(subject)
 	case o.rule != nil && o.verdict == Ask:
 		reason = fmt.Sprintf("The policy wants a person's approval for this %s.", subject)
-		instead = "Go on with work that needs no approval, and tell the person you work for what is waiting."
+		instead = "Do work that needs no approval, and tell the person you work for which call waits."
 	case o.rule != nil:
 		reason = fmt.Sprintf("The policy does not allow this %s.", subject)
-		instead = fmt.Sprintf("Reach the goal another way, or tell the person you work for that rule %s stands against it.", d.Rule)
+		instead = fmt.Sprintf("Reach the goal another way, or tell the person you work for that rule %s forbids this way.", d.Rule)
 	case o.near != nil && o.options:
 		reason = fmt.Sprintf("Rule %s would allow this %s, but not with all of its options and variables.", o.near.id, subject)
 		instead = "Leave out the options and variables that are not needed."

@@ -46,7 +46,7 @@ func (l Login) outOfScope(f Facts, profile string) (Decision, bool) {
 	}
 	no := Decision{
 		Verdict: Deny, Rule: ruleScope, Source: l.p.auth.source, Parts: 1, Layer: LayerSystem, Profile: profile,
-		Reason:  fmt.Sprintf("The token of this client is not good for calls of %s in the profile \"%s\".", Clip(f.Tool, 64), Clip(profile, 64)),
+		Reason:  fmt.Sprintf("The token of this client does not allow calls of %s in the profile \"%s\".", Clip(f.Tool, 64), Clip(profile, 64)),
 		Instead: "Use another tool: no scope of the policy covers this one.",
 	}
 	if no.Source.File == "" {

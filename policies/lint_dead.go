@@ -29,12 +29,12 @@ func (l *linter) dead(i int) bool {
 			// An exception from a refusal must be proved, and for some calls it cannot be.
 			l.add(i, l.at(i, -1, "unless"), "swallowed", LintWarning,
 				fmt.Sprintf("the unless of rule %s covers all that its match speaks about", r.id),
-				"so the rule holds only for calls whose words do not say all: with variables, redirections or a path that can be read in two ways", "narrow the unless, or remove the rule")
+				"so the rule applies only to calls whose words do not say all: with variables, redirections or a path that can be read in two ways", "narrow the unless, or remove the rule")
 			return false
 		}
 		l.add(i, l.at(i, -1, "unless"), "swallowed", LintError,
 			fmt.Sprintf("the unless of rule %s covers all that its match speaks about", r.id),
-			"so the rule holds for no call", "narrow the unless, or remove the rule")
+			"so the rule applies to no call", "narrow the unless, or remove the rule")
 	case r.mode == ModeEnforce:
 		l.shadowed(i)
 	}
@@ -54,7 +54,7 @@ func (l *linter) shadowed(i int) {
 		case s.verdict < r.verdict:
 			l.add(i, l.at(i, -1, "match"), "shadowed", LintError,
 				fmt.Sprintf("rule %s can decide nothing: %s says %s to all that it speaks about", r.id, s.where(), s.verdict),
-				"the strictest rule wins, wherever it stands", "narrow "+s.where()+" or give it an unless, or remove this one")
+				"the strictest rule wins, wherever it is in the file", "narrow "+s.where()+" or give it an unless, or remove this one")
 			return
 		case s.verdict == r.verdict && k < i && r.same(s) && s.lets(r):
 			l.add(i, l.at(i, -1, "match"), "redundant", LintNote,

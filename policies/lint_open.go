@@ -66,18 +66,18 @@ func (l *linter) opens(i int) {
 // about themselves.
 func (l *linter) claimed(i int) {
 	r := &l.rules[i]
-	const why = "the annotations of an upstream's tool are what that server says of it, and nothing checks them: a tool that writes may say that it only reads"
-	const instead = "name the upstream whose word counts, for example upstream: files, or the tools"
+	const why = "the annotations of an upstream's tool are what that server states about it, and nothing checks them: a tool that writes may state that it only reads"
+	const instead = "name the upstream that you trust, for example upstream: files, or the tools"
 	if len(r.match.upstreams) > 0 || !r.match.onAnyUpstream() {
 		return
 	}
 	switch {
 	case r.verdict == Allow && len(r.match.hints) > 0 && !l.ofWall(i):
-		l.add(i, l.at(i, -1, "match", "annotations"), "claim", LintWarning, fmt.Sprintf("rule %s allows tools for what they say of themselves", r.id), why, instead)
+		l.add(i, l.at(i, -1, "match", "annotations"), "claim", LintWarning, fmt.Sprintf("rule %s allows tools because of what they state about themselves", r.id), why, instead)
 	case r.verdict == Allow && r.when != nil && r.when.Uses("annotations") && !l.ofWall(i):
-		l.add(i, l.at(i, -1, "when"), "claim", LintWarning, fmt.Sprintf("rule %s allows tools for what they say of themselves", r.id), why, instead)
+		l.add(i, l.at(i, -1, "when"), "claim", LintWarning, fmt.Sprintf("rule %s allows tools because of what they state about themselves", r.id), why, instead)
 	case r.verdict != Allow && len(r.unless.hints) > 0 && len(r.unless.upstreams) == 0:
-		l.add(i, l.at(i, -1, "unless", "annotations"), "claim", LintWarning, fmt.Sprintf("rule %s spares tools for what they say of themselves", r.id), why, instead)
+		l.add(i, l.at(i, -1, "unless", "annotations"), "claim", LintWarning, fmt.Sprintf("rule %s spares tools because of what they state about themselves", r.id), why, instead)
 	}
 }
 
@@ -135,7 +135,7 @@ func (l *linter) opensFlags(i int) {
 	if len(r.match.anyFlag) > 0 {
 		l.add(i, l.at(i, -1, "match", "any_flag"), "any-flag", LintWarning,
 			fmt.Sprintf("rule %s allows commands that have one of these options, and any others", r.id),
-			"any_flag wants at least one of these options; flags allows only these options", "write flags")
+			"any_flag requires at least one of these options; flags allows only these options", "write flags")
 	}
 	if len(r.unless.anyFlag) > 0 && len(r.match.flags) == 0 {
 		l.add(i, l.at(i, -1, "unless", "any_flag"), "any-flag", LintWarning,
@@ -202,7 +202,7 @@ func (l *linter) upstream(who string, n *yaml.Node, u upstream) {
 		l.note(at, Finding{Check: check, Severity: LintWarning, Message: fmt.Sprintf(message, who), Why: why, Instead: instead})
 	}
 	if at := valueOf(n, "pin"); at != nil && u.Pin == PinOff {
-		warn(at, "unpinned", "nobody is asked about what %s says of its tools", "a server can change what a model reads about its tools at any time, and so what the model does", "write pin: tofu, or remove the key")
+		warn(at, "unpinned", "nobody is asked about what %s states about its tools", "a server can change what a model reads about its tools at any time, and so what the model does", "write pin: tofu, or remove the key")
 	}
 	if at := valueOf(n, "safety"); at != nil && u.Unguarded {
 		warn(at, "unguarded", "nobody is asked about calls of %s", "rules that ask, and hooks, do not apply to its calls", "write an allow for the tools that need no question")

@@ -21,7 +21,7 @@ func (l *linter) textOnly(i int) {
 		if profile := l.lacking(r, func(g profileGrant) bool { return false }); profile != "" {
 			l.add(i, l.at(i, 0, "match", "path"), "text-only", LintNote,
 				fmt.Sprintf("rule %s cannot keep a command of Bash from these paths", r.id),
-				"of a command it sees redirections and the directory only: that cat x reads a file, cat alone knows",
+				"it sees only the redirections and the directory of a command: only cat itself knows that cat x reads a file",
 				"leave the path out of fs of the profile, or write it under protect; keep the rule for other tools and for its reason")
 		}
 		return
@@ -38,7 +38,7 @@ func (l *linter) textOnly(i int) {
 		l.add(i, l.at(i, k, "match", "command"), "text-only", LintNote,
 			fmt.Sprintf("rule %s denies by its text what boxes of the profile %s can do", r.id, profile),
 			"a build file, an interpreter or another name of the program does the same in other words: "+what,
-			instead+"; write unsure: pass if the rule is to remind and not to hold")
+			instead+"; write unsure: pass if the rule only reminds and does not have to prevent")
 		return
 	}
 }
@@ -55,7 +55,7 @@ func (l *linter) textOnlySubmit(i int) {
 		}
 		l.add(i, l.at(i, -1, "match", "act"), "text-only", LintNote,
 			fmt.Sprintf("rule %s denies forms, and the door of the profile %s lets their requests through", r.id, name),
-			"a press says less than what it does: a script that it starts sends the same request without a form",
+			"a press shows only a part of what it does: a script that it starts sends the same request without a form",
 			"write tls: intercept, and methods: [GET, HEAD] for the hosts of net; keep the rule for its reason")
 		return
 	}
@@ -112,14 +112,14 @@ func (g glob) wall() (what, instead string, held func(profileGrant) bool) {
 	}
 	switch {
 	case ok && firstOf(strings.Fields(netPrograms), e.names) != "":
-		return "what may leave is for net of the profile", "name under net what may be reached, or write mode: none",
+		return "net of the profile decides what may leave", "name under net what may be reached, or write mode: none",
 			func(g profileGrant) bool { return g.network == NetworkNone || enforced(g) }
 	case ok && firstOf(strings.Fields(writers), e.names) != "":
-		return "what may be written is for fs of the profile", "write workspace: ro or overlay, or name under protect what stays",
+		return "fs of the profile decides what may be written", "write workspace: ro or overlay, or name under protect what must not change",
 			func(g profileGrant) bool {
 				writable := slices.ContainsFunc(g.mounts, func(m Mount) bool { return m.Writable })
 				return g.access != AccessWrite && !writable || enforced(g)
 			}
 	}
-	return "the rule keeps an honest agent on its way, and stops nobody else", "let fs, net and limits of the profile hold it, or write exec: enforce, which looks at each program that starts", enforced
+	return "the rule guides an honest agent, and stops no other", "prevent it with fs, net and limits of the profile, or write exec: enforce, which checks each program that starts", enforced
 }

@@ -24,7 +24,7 @@ func (l *linter) tested() {
 		if r.mode == ModeEnforce && !decided[r.id] && !l.gone[i] {
 			l.add(i, l.at(i, -1, "id"), "untested", LintNote,
 				fmt.Sprintf("no test is decided by rule %s", r.id),
-				"an edit that breaks it would be read without a word", fmt.Sprintf("write a test whose call it decides, with rule: %s", r.id))
+				"an edit that breaks the rule would be read without a fault", fmt.Sprintf("write a test whose call it decides, with rule: %s", r.id))
 		}
 	}
 }
@@ -46,12 +46,12 @@ func (l *linter) used() {
 		if l.use.Calls >= fewCalls && l.use.Spoke[r.id] == 0 {
 			l.add(i, l.at(i, -1, "id"), "unused", LintNote,
 				fmt.Sprintf("rule %s speaks about none of the %d calls of the log", r.id, l.use.Calls),
-				"it may be there for a day that has not come, or match nothing that agents do", "look with \"belljar policy explain\" whether it matches what it should")
+				"the rule may be for a case that has not occurred yet, or match nothing that agents do", "check with \"belljar policy explain\" whether it matches what it should")
 		}
 		if asked, kept := l.use.Asked[r.id], l.use.Kept[r.id]; asked >= fewAsked && kept*keptShare > asked {
 			l.add(i, l.at(i, -1, "id"), "candidate", LintNote,
 				fmt.Sprintf("of %d questions of rule %s, %d were answered with a yes for more than the call", asked, r.id, kept),
-				"a person who is asked about calls that are always fine stops reading the questions", "allow the part of it that people always allow, with flags and env; the rest goes on asking")
+				"a person who is asked about calls that are always fine stops reading the questions", "allow the part of it that people always allow, with flags and env; the rest is still asked about")
 		}
 	}
 }

@@ -59,7 +59,7 @@ var unseen = map[string]string{
 	"put it in quotes, or write it as JSON does":  "YAML takes no other text for a number",
 	"%s is not a JSON number":                     "the same",
 	"the arguments are a %T":                      "only CEL could hand over something else",
-	"arguments cannot be made":                    "a condition makes no objects, which is told before",
+	"arguments cannot be made":                    "a condition cannot make objects, which is told before",
 	"server %d keeps the policy":                  "holds what differs from run to run; swap_test.go looks for it",
 	"it has not read the file again":              "the same",
 	"and %s of other kinds":                       "of a log with more than a thousand kinds of change; policy_replay_test.go makes one",

@@ -31,7 +31,7 @@ func (d *policyDecoder) ask(n *yaml.Node) asking {
 	timed("timeout", &a.Timeout, time.Second, maxAskTimeout)
 	if v := timed("return_after", &a.ReturnAfter, time.Second, maxAskReturnAfter); a.ReturnAfter > a.Timeout {
 		if v != nil {
-			d.Fault(v, "lower it, or raise timeout", "return_after is %v, longer than a question lives: %v", a.ReturnAfter, a.Timeout)
+			d.Fault(v, "lower it, or raise timeout", "return_after is %v, longer than the timeout of a question: %v", a.ReturnAfter, a.Timeout)
 		}
 		a.ReturnAfter = a.Timeout
 	}
@@ -62,7 +62,7 @@ func (d *decoder) remember(n *yaml.Node, most time.Duration) Remember {
 			switch {
 			case !ok:
 			case value > most:
-				d.Fault(n, "lower it, or raise max_remember of defaults.ask", "remember is %v, longer than the %v that an approval may live", value, most)
+				d.Fault(n, "lower it, or raise max_remember of defaults.ask", "remember is %v, longer than the %v that an approval may last", value, most)
 			default:
 				r.For = value
 			}

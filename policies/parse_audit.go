@@ -36,7 +36,7 @@ func (d *policyDecoder) audit(n *yaml.Node) Audit {
 		if value, ok := d.count(v, "rotate", 1<<40, true); ok {
 			a.Rotate = value
 			if value < 64<<10 {
-				d.Fault(v, "write at least 64KiB", "rotate is %d bytes, less than a file can have", value)
+				d.Fault(v, "write at least 64KiB", "rotate is %d bytes, less than a full file can have", value)
 			}
 		}
 	}
@@ -82,14 +82,14 @@ func (d *policyDecoder) redact(n *yaml.Node, a *Audit) {
 		}
 	})
 	if none && words > 1 {
-		d.Fault(n, "write redact: none, or the others without it", "redact names none and something else")
+		d.Fault(n, "write redact: none, or remove none from the list", "redact names none together with other words")
 	}
 }
 
 // otlp reads where spans go: a collector's URL, or true for the collector that the
 // environment names.
 func (d *policyDecoder) otlp(n *yaml.Node) string {
-	const hint = "write the URL of a collector, for example http://127.0.0.1:4318, or true for what the environment says"
+	const hint = "write the URL of a collector, for example http://127.0.0.1:4318, or true for the one that the environment names"
 	if n.Kind != yaml.ScalarNode {
 		d.Fault(n, hint, "otlp cannot be %s", kind(n))
 		return ""

@@ -134,7 +134,7 @@ func (d *authDecoder) prefix(n *yaml.Node, s string) netip.Prefix {
 	case err != nil || prefix.Addr().Is4In6():
 		d.Fault(n, "write a range such as 10.20.0.0/16, or one address", "%s is not a range of addresses", shown(s))
 	case prefix != prefix.Masked():
-		d.Fault(n, "write "+prefix.Masked().String(), "%s has bits behind its length", shown(s))
+		d.Fault(n, "write "+prefix.Masked().String(), "%s has bits set after its prefix", shown(s))
 	}
 	return prefix
 }
@@ -147,7 +147,7 @@ func (d *authDecoder) secureURL(n *yaml.Node, what string) string {
 	}
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Fragment != "" || u.RawQuery != "" || u.ForceQuery || strings.ContainsAny(s, "|\\\"<> ") || control(s) || len(s) > 500 {
-		d.Fault(n, "write https://HOST/PATH, without a name, a query or a fragment", "%s is not such a URL: %s", what, shown(s))
+		d.Fault(n, "write https://HOST/PATH, without a name, a query or a fragment", "%s is not an https URL of that form: %s", what, shown(s))
 		return ""
 	}
 	return s
@@ -162,7 +162,7 @@ func (d *authDecoder) tenantOfIssuer(n *yaml.Node, o object, i *Issuer) {
 		}
 	}
 	if ways != 1 {
-		d.Fault(n, "write one of tenant: NAME, tenant_of: {claim: org, map: {acme: NAME}} and tenant_when: [{when: ..., tenant: NAME}]", "it must be said in one way which tenant the issuer's tokens belong to")
+		d.Fault(n, "write one of tenant: NAME, tenant_of: {claim: org, map: {acme: NAME}} and tenant_when: [{when: ..., tenant: NAME}]", "exactly one key must say which tenant the issuer's tokens belong to")
 		return
 	}
 	if v := o.get("tenant"); v != nil {

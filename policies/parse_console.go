@@ -144,7 +144,7 @@ func (d *consoleDecoder) provider(n *yaml.Node) {
 		p.name, _ = d.text(v, "name")
 	}
 	if v := o.get("roles"); v == nil {
-		d.Fault(n, `write roles: [{when: '"ops" in claims.groups', role: viewer}]`, "the provider has no roles, so nobody could come")
+		d.Fault(n, `write roles: [{when: '"ops" in claims.groups', role: viewer}]`, "the provider has no roles, so nobody could log in")
 	} else {
 		p.people = d.roles(v)
 	}

@@ -41,7 +41,7 @@ func suggest(name string, known []string) string {
 	if best := Nearest(name, known); best != "" {
 		return fmt.Sprintf("did you mean %q?", best)
 	}
-	return "known here: " + strings.Join(known, ", ")
+	return "use one of: " + strings.Join(known, ", ")
 }
 
 // Nearest returns the word of known that differs from name only in case or by at most two

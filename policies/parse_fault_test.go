@@ -69,9 +69,9 @@ func TestOtherFaults(t *testing.T) {
 		{"empty limit", rule("decision: allow, limit: {}"), "limit must not be empty"},
 		{"conditions", head + "rules: [" + many(201, "{id: r%d, match: {tool: Bash}, when: 'true', decision: ask}") + "]\n", "conditions"},
 		{"long condition", rule("decision: ask, when: '" + strings.Repeat("true||", 700) + "true'"), "bytes, more than"},
-		{"an object", rule("decision: ask, when: 'google.protobuf.Int64Value{value: 1} == 1'"), "no objects"},
+		{"an object", rule("decision: ask, when: 'google.protobuf.Int64Value{value: 1} == 1'"), "cannot make objects"},
 		{"empty obligations", rule("decision: allow, obligations: {}"), "obligations must not be empty"},
-		{"return after", "version: 1\ndefaults: {decision: ask, ask: {timeout: 30s, return_after: 40s}}\nprofiles: {a: {}}\n", "longer than a question lives"},
+		{"return after", "version: 1\ndefaults: {decision: ask, ask: {timeout: 30s, return_after: 40s}}\nprofiles: {a: {}}\n", "longer than the timeout of a question"},
 
 		{"tenants", head + "tenants: {}\n", "tenants must not be empty"},
 		{"many tenants", head + "tenants: {" + many(1100, `t%d: {token: "${env:T}"}`) + "}\n", "more than the"},

@@ -143,7 +143,7 @@ func (d *netDecoder) egressRule(n *yaml.Node, key string, ports []uint16) (Egres
 			var port uint16
 			r.Host, port = d.target(v, "host", s)
 			if port != 0 {
-				d.Fault(v, fmt.Sprintf("write host: %q, ports: [%d]", r.Host, port), "host names a port, which stands under ports here")
+				d.Fault(v, fmt.Sprintf("write host: %q, ports: [%d]", r.Host, port), "host names a port, which belongs under ports here")
 			}
 		}
 		if v := o.get("ports"); v != nil {
@@ -175,7 +175,7 @@ func (d *netDecoder) private(n *yaml.Node, e *Egress, ports []uint16) {
 		case err != nil:
 			d.Fault(n, `write "host.belljar.internal:3000", "10.1.2.3:5432" or "db.internal"`, "allow_private %s: %v", shown(s), err)
 		case unreachable(h.Addr()):
-			d.Fault(n, "clouds hand out their machines' credentials on such addresses", "%s is an address of this link only, of many, or of none, and cannot be reached from a box", h)
+			d.Fault(n, "clouds hand out their machines' credentials on such addresses", "%s is a link-local, multicast or unspecified address, and cannot be reached from a box", h)
 		case slices.Contains(e.Private, r):
 			d.Fault(n, "remove one", "allow_private names %s twice", Clip(s, maxShown))
 		case len(e.Private) >= maxEgressRules:
@@ -209,7 +209,7 @@ func (d *netDecoder) reachable(n *yaml.Node, r *EgressRule, e *Egress) {
 	named := slices.ContainsFunc(e.Private, func(p PrivateRule) bool { return p.Host == m.host.host })
 	switch {
 	case unreachable(a):
-		d.Fault(n, "clouds hand out their machines' credentials on such addresses", "%s is an address of this link only, of many, or of none, and cannot be reached from a box", a)
+		d.Fault(n, "clouds hand out their machines' credentials on such addresses", "%s is a link-local, multicast or unspecified address, and cannot be reached from a box", a)
 	case a.IsValid() && (a.IsPrivate() || a.IsLoopback()) && !named:
 		d.Fault(n, fmt.Sprintf("name it under allow_private, as %q", netip.AddrPortFrom(a, slices.Min(m.ports))), "%s is not a public address", a)
 	}

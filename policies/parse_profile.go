@@ -167,7 +167,7 @@ func (d *profileDecoder) protect(n *yaml.Node) Protect {
 		case path.IsAbs(s):
 			d.Fault(n, "write the path as it is below the workspace", "%q of protect is not relative to the workspace", s)
 		case slices.Contains(strings.Split(s, "/"), ".."):
-			d.Fault(n, "name a path below the workspace", "%q of protect holds ..", s)
+			d.Fault(n, "name a path below the workspace", "%q of protect contains ..", s)
 		case path.Clean(s) != clean || clean == ".":
 			d.Fault(n, "use workspace: ro to protect all of it", "%q of protect is not the shortest form of a path below the workspace", s)
 		case s == "default" || s == "none":

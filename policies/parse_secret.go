@@ -268,10 +268,10 @@ func (d *netDecoder) headerValue(n *yaml.Node, s, secret string) {
 	case strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f }) || strings.TrimSpace(s) != s:
 		d.Fault(n, "use letters, digits and marks of ASCII, and blanks between them only", "value is not a valid value of a header")
 	case len(found) == 0:
-		d.Fault(n, hint+"; a policy holds no secrets itself", "value does not say where the secret goes")
+		d.Fault(n, hint+"; a policy must not contain the secret itself", "value does not say where the secret goes")
 	case len(found) > 1 || strings.Count(s, "${") > 1:
-		d.Fault(n, hint, "value holds more than one ${...}")
+		d.Fault(n, hint, "value contains more than one ${...}")
 	case secret != "" && found[0][1] != secret:
-		d.Fault(n, hint, "value holds ${secret:%s}, but the secret here is %s", Clip(found[0][1], 64), Clip(secret, 64))
+		d.Fault(n, hint, "value contains ${secret:%s}, but the secret here is %s", Clip(found[0][1], 64), Clip(secret, 64))
 	}
 }

@@ -115,7 +115,7 @@ func TestFaults(t *testing.T) {
 		{"protect nothing", profile("fs: {protect: []}"), 3, 21, "protect must not be empty", "at least one"},
 		{"protect a word", profile("fs: {protect: [default, a]}"), 3, 22, `"default" cannot be part of a list of protected paths`, "besides"},
 		{"protect absolute", profile("fs: {protect: [/etc]}"), 3, 22, `"/etc" of protect is not relative to the workspace`, "below the workspace"},
-		{"protect above", profile("fs: {protect: [a/../../b]}"), 3, 22, `"a/../../b" of protect holds ..`, "below"},
+		{"protect above", profile("fs: {protect: [a/../../b]}"), 3, 22, `"a/../../b" of protect contains ..`, "below"},
 		{"protect with nul", profile(`fs: {protect: ["a\0"]}`), 3, 22, `"a\x00" of protect contains a control character`, ""},
 		{"protect all", profile("fs: {protect: [.]}"), 3, 22, `"." of protect is not the shortest form of a path below the workspace`, "ro"},
 		{"protect long form", profile("fs: {protect: [a//b]}"), 3, 22, `"a//b" of protect is not the shortest form of a path below the workspace`, ""},
@@ -135,7 +135,7 @@ func TestFaults(t *testing.T) {
 
 		{"rule without id", rules("{match: {tool: Bash}, decision: allow}"), 8, 5, "the rule has no id", "id:"},
 		{"bad id", rules("{id: No Push, match: {tool: Bash}, decision: allow}"), 8, 10, `"No Push" cannot be the id of a rule`, "small letters"},
-		{"reserved id", rules("{id: default, match: {tool: Bash}, decision: allow}"), 8, 10, `"default" is what a decision says that no rule made`, ""},
+		{"reserved id", rules("{id: default, match: {tool: Bash}, decision: allow}"), 8, 10, `"default" is the name in decisions that no rule made`, ""},
 		{"same id", rules("{id: a, match: {tool: Bash}, decision: allow}\n  - {id: a, match: {tool: Bash}, decision: ask}"), 9, 5, "the id a is taken by the rule on line 8", ""},
 		{"no match", rules("{id: a, decision: allow}"), 8, 5, "the rule has no match", `tool: "*"`},
 		{"empty match", rules("{id: a, match: {}, decision: allow}"), 8, 20, "match must not be empty", "tool"},

@@ -49,7 +49,7 @@ const (
 func (p *Provider) Person(claims map[string]any) (who Person, why string) {
 	subject, ok := claims["sub"].(string)
 	if !ok || !isSubject(subject) {
-		return who, "its claim sub is missing, or not a short text of ASCII without brackets"
+		return who, "its claim sub is missing, or is not a short text of ASCII without brackets"
 	}
 	name := p.URL + "|" + subject
 	if len(name) > maxPersonName {
@@ -66,7 +66,7 @@ func (p *Provider) Person(claims map[string]any) (who Person, why string) {
 		// condition behind it is evaluated.
 		holds, err := m.when.Holds(claims)
 		if err != nil {
-			return who, fmt.Sprintf("the condition %q cannot be worked out: %v", Clip(m.when.String(), 100), err)
+			return who, fmt.Sprintf("the condition %q cannot be evaluated: %v", Clip(m.when.String(), 100), err)
 		}
 		if holds {
 			who = m.as

@@ -35,7 +35,7 @@ type Refusal struct {
 	Decision   string       `json:"decision" jsonschema:"denied, blocked or waiting"`
 	Layer      string       `json:"layer" jsonschema:"policy or sandbox"`
 	Rule       string       `json:"rule,omitempty"`
-	Source     *RefusedAt   `json:"source,omitempty" jsonschema:"where the rule stands"`
+	Source     *RefusedAt   `json:"source,omitempty" jsonschema:"where the rule is written"`
 	Part       *RefusedPart `json:"part,omitempty" jsonschema:"the part of the call that decided"`
 	Reason     string       `json:"reason"`
 	Instead    string       `json:"instead,omitempty" jsonschema:"an allowed way"`
@@ -159,7 +159,7 @@ func (d Decision) Declined(callID string, a Answer) Refusal {
 		head = fmt.Sprintf("DENIED by a person: approval %s (%s) was taken back", a.ID, d.ruleName())
 		r.Reason = "The person who had said yes has changed their mind."
 	case a.Itself:
-		head = fmt.Sprintf("DENIED: the client answered approval %s (%s) by itself", a.ID, d.ruleName())
+		head = fmt.Sprintf("DENIED: the client answered approval %s (%s) without a person", a.ID, d.ruleName())
 		r.Reason = "The policy wants a person's approval. The client answers before a person can read the question, and nobody else can be asked."
 	case a.By == "":
 		head = fmt.Sprintf("DENIED: nobody answered approval %s (%s) within %s", a.ID, d.ruleName(), Spoken(a.Waited))

@@ -473,7 +473,7 @@ func TestSchemaAgreesWithDecoder(t *testing.T) {
 		}
 		if refused {
 			for _, f := range faults.Faults {
-				if list, ok := strings.CutPrefix(f.Hint, "known here: "); ok {
+				if list, ok := strings.CutPrefix(f.Hint, "use one of: "); ok {
 					all := strings.Split(list, ", ")
 					slices.Sort(all)
 					words[strings.Join(all, " ")] = true

@@ -266,7 +266,7 @@ func (g Grant) MayUse(box Grant) error {
 	case g.IsZero():
 		return errors.New("the call has no grant")
 	case box.upstream.Server == "" || g.tenant != box.tenant:
-		return errors.New("the server works for somebody else")
+		return errors.New("the server works for another tenant")
 	case g.clip.readOnly && (box.access > AccessRead || slices.ContainsFunc(box.mounts, func(m Mount) bool { return m.Writable && m.Target != UpstreamCache })):
 		return fmt.Errorf("this session must not write, and the server %s can", box.upstream.Server)
 	case g.clip.offline && box.network != NetworkNone:

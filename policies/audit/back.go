@@ -38,7 +38,7 @@ func ParseCursor(text string) (c Cursor, err error) {
 		c.Offset, err = strconv.ParseInt(offset, 10, 64)
 	}
 	if !ok || err != nil || c.Seq == 0 || c.Offset < 0 {
-		return Cursor{}, fmt.Errorf("%.40q is not the place of a record", text)
+		return Cursor{}, fmt.Errorf("%.40q is not the position of a record", text)
 	}
 	return c, nil
 }
@@ -52,7 +52,7 @@ type Search struct {
 }
 
 // ErrNoRecord is the error for a cursor whose record does not exist (any more).
-var ErrNoRecord = errors.New("there is no such record in the log (any more)")
+var ErrNoRecord = errors.New("the log does not have this record, or no longer has it")
 
 // ReadBack calls use with the records before a place, from the last to the first, until use
 // returns false or ctx ends, which is not an error. It returns the place at which it

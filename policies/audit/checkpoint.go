@@ -63,11 +63,11 @@ func parseCheckpoint(text []byte, key note.Verifier) (Checkpoint, error) {
 		if _, unknown := errors.AsType[*note.UnverifiedNoteError](err); unknown {
 			return c, errors.New("it is not signed by this log's key")
 		}
-		return c, errors.New("its signature does not fit it")
+		return c, errors.New("its signature does not match it")
 	}
 	lines := strings.Split(n.Text, "\n")
 	if len(lines) != 5 || lines[0] != origin {
-		return c, errors.New("it is signed, but no checkpoint of an audit log")
+		return c, errors.New("it is signed, but is not a checkpoint of an audit log")
 	}
 	if c.Seq, err = strconv.ParseUint(lines[1], 10, 64); err != nil {
 		return c, fmt.Errorf("its number of records: %w", err)
@@ -102,7 +102,7 @@ func loadKeys(dir string, isNew bool) (keys, error) {
 			return keys{}, err
 		}
 	case errors.Is(err, fs.ErrNotExist):
-		return keys{}, fmt.Errorf("open %s: the log is there and its key is not; put it back, or move the directory away to begin a new log", path)
+		return keys{}, fmt.Errorf("open %s: the log exists and its key does not; put the key back, or move the directory away to begin a new log", path)
 	case err != nil:
 		return keys{}, err
 	}

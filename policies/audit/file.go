@@ -124,7 +124,7 @@ type line struct {
 	text []byte
 }
 
-var errNoRecord = errors.New("it does not begin as a record")
+var errNoRecord = errors.New("it does not begin like a record")
 
 // parseLine reads the beginning of a record, which has only one valid spelling.
 func parseLine(text []byte) (line, error) {

@@ -531,7 +531,7 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		"others enter the directory": {func(dir string) error { return os.Chmod(dir, 0o755) }, "chmod 700"},
 		"others read the key":        {func(dir string) error { return os.Chmod(filepath.Join(dir, keyName), 0o644) }, "chmod 600"},
-		"the key is gone":            {func(dir string) error { return os.Remove(filepath.Join(dir, keyName)) }, "put it back"},
+		"the key is gone":            {func(dir string) error { return os.Remove(filepath.Join(dir, keyName)) }, "put the key back"},
 		"the key is another's":       {func(dir string) error { _, err := makeKeys(dir); return err }, ""},
 		"the key is none":            {func(dir string) error { return os.WriteFile(filepath.Join(dir, keyName), []byte("x\n"), 0o600) }, "contains no key"},
 		"the key is cut off":         {func(dir string) error { return os.Truncate(filepath.Join(dir, keyName), 60) }, "contains no key"},

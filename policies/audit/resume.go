@@ -204,7 +204,7 @@ func (w *writer) cut(size int64) error {
 		}
 	}
 	sum := sha256.Sum256(rest)
-	w.cfg.Log.Warn("the audit log ended within a record; what there was of it is kept aside", "file", w.path(name), "bytes", len(rest))
+	w.cfg.Log.Warn("the audit log ended within a record; the incomplete record was moved to a file of its own", "file", w.path(name), "bytes", len(rest))
 	if err := w.own(KindTorn, tornLine{int64(len(rest)), hex.EncodeToString(sum[:]), name}); err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ func (v *verifier) witnesses(key string, against Against) {
 		s.add(one.By)
 	}
 	for _, witness := range slices.Sorted(maps.Keys(useless)) {
-		v.note("%d of what the log of worker %s has of this log cannot be used: %v", useless[witness], witness, why[witness])
+		v.note("%d of the checkpoints that the log of worker %s has of this log cannot be used: %v", useless[witness], witness, why[witness])
 	}
 	slices.SortFunc(v.seen, func(a, b *sighting) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), a.Time.Compare(b.Time)) })
 }
@@ -109,7 +109,7 @@ func (v *verifier) replaced() error {
 			continue
 		}
 		if len(v.report.Disputes) < mostNotes {
-			v.report.Disputes = append(v.report.Disputes, fmt.Sprintf("%d of %d witnesses: %s, which signs record %d with a key that nobody else knows of this log: it was made up, or the log was replaced before the others had anything of it", len(s.by), len(v.voices), s.names(), s.Seq))
+			v.report.Disputes = append(v.report.Disputes, fmt.Sprintf("%d of %d witnesses: %s, which signs record %d with a key that no other witness knows as the key of this log: the checkpoint was made up, or the log was replaced before the other witnesses had a checkpoint of it", len(s.by), len(v.voices), s.names(), s.Seq))
 		}
 	}
 	if sure == nil {

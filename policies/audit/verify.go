@@ -182,12 +182,12 @@ func (v *verifier) file(ctx context.Context, name string, r io.Reader) error {
 		case errors.Is(err, io.EOF) && len(text) == 0:
 			return v.ends(name)
 		case errors.Is(err, io.EOF) && name == currentName:
-			v.note("%s ends within a record, after %d bytes of it: a crash, which the next start states, or a cut", name, len(text))
+			v.note("%s ends within a record, after %d bytes of it: a crash, which the next start records, or a cut", name, len(text))
 			return nil
 		case errors.Is(err, io.EOF):
 			return &Fault{name, n, 0, fmt.Sprintf("the file was cut: it ends within a record, after %d bytes of it", len(text))}
 		case errors.Is(err, bufio.ErrBufferFull):
-			return &Fault{name, n, 0, fmt.Sprintf("the record was changed: the line is longer than the %d bytes that any has", maxLine)}
+			return &Fault{name, n, 0, fmt.Sprintf("the record was changed: the line is longer than the %d bytes that a record may have", maxLine)}
 		case err != nil:
 			return fmt.Errorf("read %s: %w", name, err)
 		}
@@ -210,7 +210,7 @@ func (v *verifier) file(ctx context.Context, name string, r io.Reader) error {
 // ends checks that a full file ends with a checkpoint.
 func (v *verifier) ends(name string) error {
 	if name != currentName && v.lastFile == name && v.last.kind != KindCheckpoint {
-		return &Fault{name, v.lastLine, v.last.seq, "the checkpoint after it was removed, with which every full file ends"}
+		return &Fault{name, v.lastLine, v.last.seq, "the checkpoint after it, with which every full file ends, was removed"}
 	}
 	return nil
 }
@@ -234,14 +234,14 @@ func (v *verifier) follows(name string, n int, l line, sum hash, br *bufio.Reade
 		if next, ok := peek(br); !ok || next.prev == sum {
 			return &Fault{v.lastFile, v.lastLine, v.last.seq, "the record was changed: the one after it states another hash of it"}
 		}
-		return &Fault{name, n, l.seq, "the record was changed: neither the record before it nor the one after it fits it"}
+		return &Fault{name, n, l.seq, "the record was changed: neither the record before it nor the one after it matches it"}
 	case l.seq < want:
-		return &Fault{name, n, l.seq, fmt.Sprintf("the record was moved or stands twice: it follows record %d", v.last.seq)}
+		return &Fault{name, n, l.seq, fmt.Sprintf("the record was moved or doubled: it follows record %d", v.last.seq)}
 	}
 	next, ok := peek(br)
 	switch {
 	case ok && next.seq == want:
-		return &Fault{name, n, l.seq, fmt.Sprintf("the record was moved: it stands before record %d", want)}
+		return &Fault{name, n, l.seq, fmt.Sprintf("the record was moved: it comes before record %d", want)}
 	case ok && next.seq == want+1:
 		return &Fault{name, n, want, fmt.Sprintf("the record was changed: it has the number %d", l.seq)}
 	case l.seq == want+1:
@@ -281,7 +281,7 @@ func (v *verifier) record(name string, n int, l line, sum hash) error {
 	case KindMissing:
 		var m missingLine
 		_ = json.Unmarshal(l.text, &m) // the fault can do without the reason
-		return &Fault{name, n, l.seq, "the log itself states that records before it had gone: " + clip(m.Reason, maxName)}
+		return &Fault{name, n, l.seq, "the log itself states that records before it were missing: " + clip(m.Reason, maxName)}
 	case KindDropped:
 		var d droppedLine
 		_ = json.Unmarshal(l.text, &d)
@@ -293,7 +293,7 @@ func (v *verifier) record(name string, n int, l line, sum hash) error {
 	case KindDecision, KindOutcome, KindCast, KindApproval, KindLogin, KindEgress, KindPolicy, KindSession, KindServer, KindUpstream, KindWitness, KindFile:
 	}
 	if since := max(v.signed, v.report.First-1); l.seq-since > signEvery+signSlack {
-		return &Fault{name, n, l.seq, fmt.Sprintf("checkpoints were removed: none stands among the %d records before it", l.seq-since)}
+		return &Fault{name, n, l.seq, fmt.Sprintf("checkpoints were removed: none is among the %d records before it", l.seq-since)}
 	}
 	return nil
 }
@@ -368,7 +368,7 @@ func (v *verifier) finish() error {
 		return &Fault{File: checkpointName, Why: fmt.Sprintf("the file was replaced by an older one: it signs %d records, and the log has a checkpoint of %d", v.mark.Seq, v.signs)}
 	}
 	if left := r.Last - r.Signed; left > 1 || left == 1 && v.last.kind != KindCheckpoint {
-		v.note("the last %d records are not signed yet: a change of the very last one, or their removal from the end, would not show", left)
+		v.note("the last %d records are not signed yet: a change of the very last one, or their removal from the end, would not be noticed", left)
 	}
 	return nil
 }

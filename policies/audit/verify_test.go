@@ -87,8 +87,8 @@ func TestTamper(t *testing.T) {
 		"a removed line":             {edit(second, func(l []string) []string { return slices.Delete(l, 4, 5) }), second, 5, first2 + 4, "was removed"},
 		"three removed lines":        {edit(second, func(l []string) []string { return slices.Delete(l, 4, 7) }), second, 5, first2 + 4, "were removed"},
 		"swapped lines":              {edit(second, func(l []string) []string { l[4], l[5] = l[5], l[4]; return l }), second, 5, first2 + 5, "was moved"},
-		"a doubled line":             {edit(second, func(l []string) []string { return slices.Insert(l, 5, l[4]) }), second, 6, first2 + 4, "stands twice"},
-		"a file cut between lines":   {edit(second, func(l []string) []string { return l[:n2-3] }), second, n2 - 3, first2 + uint64(n2) - 4, "checkpoint after it was removed"},
+		"a doubled line":             {edit(second, func(l []string) []string { return slices.Insert(l, 5, l[4]) }), second, 6, first2 + 4, "doubled"},
+		"a file cut between lines":   {edit(second, func(l []string) []string { return l[:n2-3] }), second, n2 - 3, first2 + uint64(n2) - 4, "with which every full file ends, was removed"},
 		"a file cut within a line":   {func(t *testing.T, dir string) { cutFile(t, filepath.Join(dir, second), 10) }, second, n2, 0, "was cut"},
 		"the current file cut":       {edit(currentName, func(l []string) []string { return l[:1] }), currentName, 1, 0, "after it were removed"},
 		"the last signed record cut": {edit(currentName, func(l []string) []string { return l[:len(l)-2] }), currentName, 0, 0, "after it were removed"},
@@ -97,10 +97,10 @@ func TestTamper(t *testing.T) {
 		"a middle file removed":      {func(t *testing.T, dir string) { remove(t, dir, full[2]) }, full[3], 1, 0, "were removed"},
 		"a file replaced by another": {func(t *testing.T, dir string) {
 			copyFile(t, filepath.Join(other, currentName), filepath.Join(dir, second))
-		}, second, 1, 1, "moved or stands twice"},
+		}, second, 1, 1, "moved or doubled"},
 		"all records removed":         {func(t *testing.T, dir string) { remove(t, dir, append(full, currentName)...) }, checkpointName, 0, 0, "all records were removed"},
 		"the checkpoint file removed": {func(t *testing.T, dir string) { remove(t, dir, checkpointName) }, checkpointName, 0, 0, "was removed"},
-		"the checkpoint file changed": {edit(checkpointName, func(l []string) []string { l[1] = "7"; return l }), checkpointName, 0, 0, "signature does not fit"},
+		"the checkpoint file changed": {edit(checkpointName, func(l []string) []string { l[1] = "7"; return l }), checkpointName, 0, 0, "signature does not match"},
 		"the checkpoint of another log": {func(t *testing.T, dir string) {
 			copyFile(t, filepath.Join(other, checkpointName), filepath.Join(dir, checkpointName))
 		}, checkpointName, 0, 0, "not signed by this log's key"},
@@ -111,7 +111,7 @@ func TestTamper(t *testing.T) {
 		}, checkpointName, 0, 0, "replaced by an older one"},
 		"a forged checkpoint":     {edit(full[0], forge(t)), full[0], len(lines(t, filepath.Join(original, full[0]))), first2 - 1, "not signed by this log's key"},
 		"the chain made anew":     {func(t *testing.T, dir string) { anew(t, dir, append(full, currentName), false) }, full[0], len(lines(t, filepath.Join(original, full[0]))), first2 - 1, "signs another record"},
-		"and without checkpoints": {func(t *testing.T, dir string) { anew(t, dir, append(full, currentName), true) }, full[0], 0, 0, "checkpoint after it was removed"},
+		"and without checkpoints": {func(t *testing.T, dir string) { anew(t, dir, append(full, currentName), true) }, full[0], 0, 0, "with which every full file ends, was removed"},
 		"and with fewer files": {func(t *testing.T, dir string) {
 			anew(t, dir, full[:1], true)
 			remove(t, dir, full[1:]...)

@@ -110,7 +110,7 @@ func TestWitnessesThatSayNothing(t *testing.T) {
 	if err != nil || r.Witnessed != 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	for _, want := range []string{"1 of what the log of worker w3 has of this log cannot be used", "1 of what the log of worker w4 has of this log cannot be used", "1 checkpoints of witnesses sign records that were removed as old"} {
+	for _, want := range []string{"1 of the checkpoints that the log of worker w3 has of this log cannot be used", "1 of the checkpoints that the log of worker w4 has of this log cannot be used", "1 checkpoints of witnesses sign records that were removed as old"} {
 		if !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, want) }) {
 			t.Errorf("notes %q, want %q", r.Notes, want)
 		}

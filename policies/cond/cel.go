@@ -109,7 +109,7 @@ func holds(p cel.Program, variables any) (bool, error) {
 	}
 	b, ok := v.(types.Bool)
 	if !ok {
-		return false, fmt.Errorf("it comes to a %s, and not to true or false", v.Type().TypeName())
+		return false, fmt.Errorf("its value is a %s, and not true or false", v.Type().TypeName())
 	}
 	return bool(b), nil
 }
@@ -186,7 +186,7 @@ func (c *condition) walk(tree *ast.AST) []Fault {
 			c.uses[e.AsIdent()] = true
 		case ast.StructKind:
 			at := tree.SourceInfo().GetStartLocation(e.ID())
-			wrong = append(wrong, Fault{Line: at.Line(), Col: at.Column() + 1, Message: "a condition makes no objects", Hint: "compare the fields one by one"})
+			wrong = append(wrong, Fault{Line: at.Line(), Col: at.Column() + 1, Message: "a condition cannot make objects", Hint: "compare the fields one by one"})
 		case ast.CallKind:
 			call := e.AsCall()
 			if call.FunctionName() != "matches" {
@@ -194,7 +194,7 @@ func (c *condition) walk(tree *ast.AST) []Fault {
 			}
 			if pattern := call.Args()[len(call.Args())-1]; pattern.Kind() != ast.LiteralKind {
 				at := tree.SourceInfo().GetStartLocation(pattern.ID())
-				wrong = append(wrong, Fault{Line: at.Line(), Col: at.Column() + 1, Message: "matches takes a regular expression that stands here, not one that is worked out", Hint: `write it in quotes; to look for a text use contains`})
+				wrong = append(wrong, Fault{Line: at.Line(), Col: at.Column() + 1, Message: "matches takes a regular expression that is written here, not one that is computed", Hint: `write it in quotes; to look for a text use contains`})
 			}
 		default:
 		}
@@ -222,13 +222,13 @@ func faults(issues *cel.Issues, a Args) []Fault {
 			f.Message, f.Name, f.Known = fmt.Sprintf("the tool has no argument %q", m[1]), m[1], a.names()
 			f.Col++ // behind the dot
 		} else if m := noVariable().FindStringSubmatch(f.Message); m != nil {
-			f.Message, f.Name, f.Known = fmt.Sprintf("there is no %q", m[1]), m[1], known()
+			f.Message, f.Name, f.Known = fmt.Sprintf("%q does not exist", m[1]), m[1], known()
 		} else if m := noOverload().FindStringSubmatch(f.Message); m != nil {
 			f.Message = fmt.Sprintf("%s cannot be applied to %s", operator(m[1]), m[2])
 		} else if m := notRead().FindStringSubmatch(f.Message); m != nil {
 			f.Message, f.Hint = fmt.Sprintf("%q is not expected here", m[1]), instead[m[1]]
 			if m[1] == "<EOF>" {
-				f.Message = "ends where something is expected"
+				f.Message = "ends where more is expected"
 			}
 		}
 		all = append(all, f)

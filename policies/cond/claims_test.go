@@ -21,7 +21,7 @@ func TestClaims(t *testing.T) {
 		{`has(claims.realm) && claims.realm.roles.exists(r, r == "dev")`, claims{}, false, ""},
 		{`claims.email.endsWith("@a.example") && claims.email_verified`, claims{"email": "x@a.example", "email_verified": true}, true, ""},
 		{`claims.org == "a"`, claims{}, false, "no such key: org"},
-		{`claims.org`, claims{"org": "a"}, false, "comes to a string"},
+		{`claims.org`, claims{"org": "a"}, false, "its value is a string"},
 		{`claims.a.exists(x, claims.a.exists(y, claims.a.exists(z, x + y + z == "never")))`, claims{"a": many(200)}, false, "cost limit"},
 	} {
 		c, wrong := CompileClaims(tt.text)

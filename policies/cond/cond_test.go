@@ -124,21 +124,21 @@ func TestFaults(t *testing.T) {
 		name      string
 	}{
 		{`args.wait_mss > 1`, 1, 6, `the tool has no argument "wait_mss"`, "wait_mss"},
-		{"true &&\n  tenat == 'x'", 2, 3, `there is no "tenat"`, "tenat"},
+		{"true &&\n  tenat == 'x'", 2, 3, `"tenat" does not exist`, "tenat"},
 		{`args.wait_ms > "1"`, 1, 14, `> cannot be applied to (int, string)`, ""},
 		{`args.url`, 1, 1, `is of the type string, and a condition is true or false`, ""},
 		{`tool = "x"`, 1, 6, `"=" is not expected here`, ""},
-		{`tool ==`, 1, 8, `ends where something is expected`, ""},
-		{``, 1, 1, `ends where something is expected`, ""},
+		{`tool ==`, 1, 8, `ends where more is expected`, ""},
+		{``, 1, 1, `ends where more is expected`, ""},
 		{`tool.matches("(")`, 1, 14, `invalid matches argument`, ""},
-		{`tool.matches(args.url)`, 1, 18, `matches takes a regular expression that stands here, not one that is worked out`, ""},
+		{`tool.matches(args.url)`, 1, 18, `matches takes a regular expression that is written here, not one that is computed`, ""},
 		{`tool.matches("(a{1,500}){1,500}")`, 1, 14, `invalid matches argument`, ""},
 		{`now > timestamp("soon")`, 1, 17, `invalid timestamp argument`, ""},
-		{`args{url: "x"}.url == "x"`, 1, 5, "a condition makes no objects", ""},
+		{`args{url: "x"}.url == "x"`, 1, 5, "a condition cannot make objects", ""},
 		{long, 1, 1, `has 4097 bytes, more than 4096`, ""},
 		{strings.Repeat("(", 200) + "true" + strings.Repeat(")", 200), 1, 0, "", ""},
 		{"[" + strings.Repeat("1,", 1500) + "1].size() > 0", 1, 0, "", ""},
-		{`open("/etc/passwd") == ""`, 1, 5, `there is no "open"`, "open"},
+		{`open("/etc/passwd") == ""`, 1, 5, `"open" does not exist`, "open"},
 	} {
 		c, wrong := cond.Compile(tt.text, fields)
 		if c != nil || len(wrong) == 0 {

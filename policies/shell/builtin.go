@@ -279,7 +279,7 @@ func shopt(r *reader, i int, words []Word, _ place) {
 // with commands in subscripts.
 func (r *reader) subscripts(i int) {
 	if c := &r.out.Commands[i]; c.Opaque == "" && r.risk() {
-		c.Opaque = "it takes a text for the name of a variable, and the script contains texts with commands in subscripts"
+		c.Opaque = "it uses a text as the name of a variable, and the script contains texts with commands in subscripts"
 	}
 }
 

@@ -164,7 +164,7 @@ func (r *reader) arithmetic(x syntax.ArithmExpr) {
 func (r *reader) computed(x *syntax.Word) {
 	r.inWord(x)
 	if w, ok := simple(x); !ok || strings.Trim(w.Text, "0123456789") != "" {
-		r.evaluates("it computes with a text", offset(x.Pos()), offset(x.End()), x.Pos().Line())
+		r.evaluates("it does arithmetic with a text", offset(x.Pos()), offset(x.End()), x.Pos().Line())
 	}
 }
 
@@ -205,7 +205,7 @@ func (r *reader) evaluates(why string, from, to int, line uint) {
 func (r *reader) evaluatesWords(words []Word, from, to int, line uint) {
 	for _, w := range words {
 		if w.Certainty != Exact || strings.ContainsRune(w.Text, '[') {
-			r.evaluates("it takes a text for the name of a variable", from, to, line)
+			r.evaluates("it uses a text as the name of a variable", from, to, line)
 			return
 		}
 	}

@@ -23,7 +23,7 @@ func shell(r *reader, i int, words []Word, at place) {
 	case has(options, "help", "version"):
 		return
 	case has(options, "i", "l", "login", "O", "rcfile", "init-file", "k", "B"):
-		c.Opaque = "it reads its start-up files or its text in another way"
+		c.Opaque = "an option changes how it reads its start-up files or its text"
 	case !harmless(options) || setsCode(c.Assigns):
 		c.Opaque = "its options or variables make it run more than its text"
 	}
@@ -87,7 +87,7 @@ func foreignShell(r *reader, i int, words []Word, at place) {
 			break
 		}
 	}
-	r.out.Commands[i].Opaque = "it is another shell than bash"
+	r.out.Commands[i].Opaque = "it is a shell other than bash"
 }
 
 // interpreter is a program that runs texts in another language. An option that its grammar

@@ -69,7 +69,7 @@ func offset(p syntax.Pos) int { return int(p.Offset()) }
 // dialect returns why another shell than bash may read a text differently, or "": for dash
 // ((x)) is two subshells, and &> sends a command to the background.
 func dialect(text string) string {
-	const why = "another shell than bash reads its text otherwise"
+	const why = "a shell other than bash reads its text differently"
 	for _, mark := range []string{"((", "[[", "$'", "$\"", "&>", ">&", "|&", "<<<", "<(", ">(", "$[", "{", "coproc", "select", "function", "time", "let", "declare", "+="} {
 		if strings.Contains(text, mark) {
 			return why

@@ -36,7 +36,7 @@ func allPrograms() map[string]program {
 	}
 	for why, list := range map[string]string{
 		"it runs the commands of a file":                                        "source .",
-		"it runs commands of its own reckoning":                                 "complete compgen compopt bind fc",
+		"it runs commands that the script does not show":                        "complete compgen compopt bind fc",
 		"it runs a command on another machine or in another place":              "ssh autossh mosh rsh dbclient",
 		"it runs commands that are given to it in ways that are not known here": "parallel systemd-run screen tmux at batch crontab expect entr perf gdb socat rlwrap proot bwrap firejail capsh cgexec perf valgrind setarch linux32 linux64 i386 x86_64 dbus-run-session dbus-launch torsocks torify proxychains proxychains4 distcc faketime start-stop-daemon run-parts sg newgrp chpst softlimit envdir ld.so lldb gnuplot octave m4 dc tclsh wish emacs vi vim nvim ex ed view rvim",
 	} {
@@ -74,7 +74,7 @@ func (r *reader) command(words []Word, assigns []Assign, redirects []Redirect, v
 		return
 	}
 	if len(via) > MaxDepth {
-		r.stop(TooDeep, "its commands start each other too deeply")
+		r.stop(TooDeep, "its commands start one another in too many levels")
 		return
 	}
 	name := path.Base(words[0].Text)
@@ -83,7 +83,7 @@ func (r *reader) command(words []Word, assigns []Assign, redirects []Redirect, v
 	} else if run, ok := programs()[versionless(name)]; ok {
 		run(r, i, words, at)
 	} else if strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld-musl") {
-		r.out.Commands[i].Opaque = "it is the loader of programs"
+		r.out.Commands[i].Opaque = "it is the loader of programs, which runs the program that it is given"
 	}
 }
 
@@ -284,7 +284,7 @@ func find(r *reader, i int, words []Word, at place) {
 			}
 		}
 		if to == len(words) {
-			r.out.Commands[i].Opaque = "the command that it starts has no end"
+			r.out.Commands[i].Opaque = "nothing marks the end of the command that it starts"
 		}
 		command := make([]Word, 0, to-from)
 		for _, w := range words[from:to] {

@@ -104,7 +104,7 @@ func (r *reader) compound(c syntax.Command) {
 			call.Args = call.Args[1:]
 			// A word behind the -- may be a variable or a keyword, which the parser took
 			// for ordinary words.
-			r.opaque("it contains a time of an unusual shape", offset(c.Pos()), offset(c.End()), c.Pos().Line())
+			r.opaque("it contains a time command of an unusual form", offset(c.Pos()), offset(c.End()), c.Pos().Line())
 		}
 		r.stmt(c.Stmt)
 	case *syntax.CoprocClause:
@@ -121,10 +121,10 @@ func (r *reader) compound(c syntax.Command) {
 				return ok && strings.Contains(lit.Value, "=")
 			}
 			if c.Name != nil || len(c2.Assigns) > 0 || slices.ContainsFunc(c2.Args, variable) {
-				r.opaque("it starts a coprocess of an unusual shape", offset(c.Pos()), offset(c.End()), c.Pos().Line())
+				r.opaque("it starts a coprocess of an unusual form", offset(c.Pos()), offset(c.End()), c.Pos().Line())
 			}
 		case nil:
-			r.opaque("it starts a coprocess of an unusual shape", offset(c.Pos()), offset(c.End()), c.Pos().Line())
+			r.opaque("it starts a coprocess of an unusual form", offset(c.Pos()), offset(c.End()), c.Pos().Line())
 		}
 		r.stmt(behind(c.Stmt, true))
 	case *syntax.ArithmCmd:
@@ -328,7 +328,7 @@ func (r *reader) declare(s *syntax.Stmt, c *syntax.DeclClause, redirects []Redir
 	}
 	r.emit(Command{Words: words, Via: r.via, Assigns: r.inherited, Redirects: redirects, Opaque: why, Text: r.slice(from, to)}, r.at(from, to, c.Pos().Line()))
 	if numbers {
-		r.evaluates("it declares a variable that is a number or another's name", from, to, c.Pos().Line())
+		r.evaluates("it declares a variable that is a number, or that refers to another variable", from, to, c.Pos().Line())
 	}
 	r.evaluatesWords(words[1:], from, to, c.Pos().Line())
 	r.inAssigns(c.Args)
@@ -355,7 +355,7 @@ func (r *reader) test(s *syntax.Stmt, c *syntax.TestClause, redirects []Redirect
 			words = append(words, Word{Text: x.Op.String()})
 			walk(x.X)
 			if x.Op == syntax.TsVarSet || x.Op == syntax.TsRefVar {
-				r.evaluates("it asks for a variable by a name that is a text", from, to, c.Pos().Line())
+				r.evaluates("it tests a variable whose name is a text", from, to, c.Pos().Line())
 			}
 		case *syntax.ParenTest:
 			walk(x.X)
