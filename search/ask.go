@@ -61,7 +61,7 @@ func (f *Fan) ask(ctx context.Context, door Door, p *plan, e *engine.Engine) (a 
 		if !more {
 			a.parsed = x.Parsed()
 			if o := a.parsed.Outcome; cut && (o == engine.Drift || o == engine.BlockedSoft || o == engine.None) {
-				a.parsed = engine.Parsed{Outcome: engine.HTTPError, Detail: "its answer broke off"}
+				a.parsed = engine.Parsed{Outcome: engine.HTTPError, Detail: "its answer ended too early"}
 			}
 			return a
 		}
@@ -74,7 +74,7 @@ func (f *Fan) ask(ctx context.Context, door Door, p *plan, e *engine.Engine) (a 
 			return because(ctx, err, a.status)
 		}
 	}
-	return failed(engine.Drift, "it wants more than %d requests for one answer", requestsMost)
+	return failed(engine.Drift, "it needs more than %d requests for one answer", requestsMost)
 }
 
 // parse runs CPU-bound work. As many calls run at the same time as there are processors.

@@ -38,9 +38,9 @@ func (r *run) report() *Report {
 		out.Results = out.Results[:cachedResults]
 	}
 	if len(out.Results) == 0 && len(all) > 0 {
-		out.Note = "Engines had results, and none of them is of the domains that were asked for."
+		out.Note = "Engines had results, but none of them is from the requested domains."
 		if len(r.plan.query.AllowedDomains)+len(r.plan.query.BlockedDomains) == 0 {
-			out.Note = "Engines had results, and none of them leads to a public web page."
+			out.Note = "Engines had results, but none of them leads to a public web page."
 		}
 	}
 	return out

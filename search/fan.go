@@ -133,7 +133,7 @@ func New(cfg Config) (*Fan, error) {
 	}
 	if cfg.State != "" {
 		if err := f.book.load(cfg.State); err != nil {
-			cfg.Log.Warn("the health of search engines is not known from before", "err", err)
+			cfg.Log.Warn("the stored health of search engines cannot be read", "err", err)
 		}
 	}
 	return f, nil

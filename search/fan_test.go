@@ -158,7 +158,7 @@ func TestEmptyIsEmpty(t *testing.T) {
 	if len(report.Results) != 0 || report.Partial || of(t, report, "keenable").Outcome != engine.Empty {
 		t.Errorf("got %+v", report)
 	}
-	if got := report.Text(); !strings.Contains(got, "the engines themselves say that they have none") {
+	if got := report.Text(); !strings.Contains(got, "the engines themselves report that they found nothing") {
 		t.Errorf("got %q", got)
 	}
 }

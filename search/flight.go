@@ -80,7 +80,7 @@ func (f *Fan) land(fl *flight, door *egress.Loan[Door]) {
 	close(fl.done)
 	if write {
 		if err := f.book.store(f.cfg.State); err != nil {
-			f.cfg.Log.Warn("the health of search engines is not kept", "err", err)
+			f.cfg.Log.Warn("the health of search engines cannot be stored", "err", err)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (f *Fan) plan(g policies.Grant, q Query) (*plan, error) {
 // find returns the engines that a query names.
 func (p *plan) find(engines *engine.Set, names []string) ([]*engine.Engine, error) {
 	if len(names) > enginesMost {
-		return nil, &QueryError{"engines", fmt.Sprintf("got %d of them, and %d is the most", len(names), enginesMost)}
+		return nil, &QueryError{"engines", fmt.Sprintf("got %d of them, and at most %d are allowed", len(names), enginesMost)}
 	}
 	var all []*engine.Engine
 	for _, name := range names {
@@ -94,7 +94,7 @@ func (p *plan) find(engines *engine.Set, names []string) ([]*engine.Engine, erro
 			}
 			return nil, &QueryError{"engines", fmt.Sprintf("no such engine %q; known are %s", policies.Clip(name, 40), strings.Join(known, ", "))}
 		case !e.Usable(p.keys):
-			return nil, &QueryError{"engines", fmt.Sprintf("%s needs a key or an address that the operator has not given", e.Name)}
+			return nil, &QueryError{"engines", fmt.Sprintf("%s needs a key or an address, which the operator has not set", e.Name)}
 		case !slices.Contains(all, e):
 			all = append(all, e)
 		}

@@ -19,7 +19,7 @@ type run struct {
 	door  Door
 	start time.Time
 	ctx   context.Context //nolint:containedctx // the run is one call of lead
-	timed context.Context //nolint:containedctx // ctx until the query's time is up
+	timed context.Context //nolint:containedctx // ctx, which ends when the time of the query is over
 
 	asking  sync.WaitGroup
 	answers chan arrival // has room for all answers

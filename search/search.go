@@ -109,7 +109,7 @@ func settle(q Query) (Query, error) {
 	case clean(q.Text, MaxQuery) == "":
 		return bad("query", "it is empty; say what to search for")
 	case n > MaxQuery:
-		return bad("query", "it has %d bytes, and %d is the most; search for the words that matter", n, MaxQuery)
+		return bad("query", "it has %d bytes, and at most %d are allowed; search for the words that matter", n, MaxQuery)
 	}
 	q.MaxResults = cmp.Or(q.MaxResults, DefaultResults)
 	q.Page = cmp.Or(q.Page, 1)
@@ -137,10 +137,10 @@ func settle(q Query) (Query, error) {
 		}
 	}
 	if !code(q.Language, 2, 3) {
-		return bad("language", "got %q, want a code of two or three letters as \"en\"", policies.Clip(q.Language, 20))
+		return bad("language", "got %q, want a code of two or three letters such as \"en\"", policies.Clip(q.Language, 20))
 	}
 	if !code(q.Region, 2, 2) {
-		return bad("region", "got %q, want a code of two letters as \"US\"", policies.Clip(q.Region, 20))
+		return bad("region", "got %q, want a code of two letters such as \"US\"", policies.Clip(q.Region, 20))
 	}
 	return settleDomains(q)
 }
@@ -148,7 +148,7 @@ func settle(q Query) (Query, error) {
 func settleDomains(q Query) (Query, error) {
 	for name, list := range map[string]*[]string{"allowed_domains": &q.AllowedDomains, "blocked_domains": &q.BlockedDomains} {
 		if len(*list) > MaxDomains {
-			return q, &QueryError{name, fmt.Sprintf("got %d of them, and %d is the most", len(*list), MaxDomains)}
+			return q, &QueryError{name, fmt.Sprintf("got %d of them, and at most %d are allowed", len(*list), MaxDomains)}
 		}
 		var out []string
 		for i, s := range *list {
@@ -157,7 +157,7 @@ func settleDomains(q Query) (Query, error) {
 				h, err = policies.ParseHost(s[2:])
 			}
 			if err != nil || h.Name() == "" {
-				return q, &QueryError{name, fmt.Sprintf("number %d is not a domain; write it as \"example.com\", which means the hosts below it too", i+1)}
+				return q, &QueryError{name, fmt.Sprintf("number %d is not a domain; write a domain such as \"example.com\", which includes the hosts below it", i+1)}
 			}
 			out = append(out, h.Name())
 		}

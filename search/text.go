@@ -37,9 +37,9 @@ func (r *Report) text(nonce string) string {
 		case r.Note != "":
 			b.WriteString(r.Note + "\n")
 		case r.Partial:
-			b.WriteString("No results from the engines that answered. Others did not answer, so there may be some.\n")
+			b.WriteString("No results from the engines that answered. Other engines did not answer, so there may be results.\n")
 		default:
-			b.WriteString("No results: the engines themselves say that they have none.\n")
+			b.WriteString("No results: the engines themselves report that they found nothing.\n")
 		}
 	}
 	b.WriteString(r.Status())

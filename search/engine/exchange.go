@@ -67,7 +67,7 @@ func (e *Engine) Exchange(q Query, keys Keys) (*Exchange, error) {
 	case e.NeedsURL != "" && x.values["url"] == "":
 		return nil, fmt.Errorf("ask %s: %w: the secret %s is not an http or https address without credentials", e.Name, ErrKey, e.NeedsURL)
 	case len(x.steps) == 0:
-		return nil, fmt.Errorf("ask %s: its file says no requests", e.Name)
+		return nil, fmt.Errorf("ask %s: its file contains no requests", e.Name)
 	}
 	return x, nil
 }
@@ -150,7 +150,7 @@ func (x *Exchange) Answer(r Response) {
 // Parsed returns the result of the exchange after its end.
 func (x *Exchange) Parsed() Parsed {
 	if x.parsed.Outcome == None {
-		return Parsed{Outcome: HTTPError, Detail: "the exchange did not come to its end"}
+		return Parsed{Outcome: HTTPError, Detail: "the exchange did not complete"}
 	}
 	return x.parsed
 }

@@ -29,7 +29,7 @@ func decode(text string, alone bool) (any, error) {
 		return nil, err
 	}
 	if _, err := dec.Token(); alone && !errors.Is(err, io.EOF) {
-		return nil, errors.New("read JSON: something stands behind the value")
+		return nil, errors.New("read JSON: more text follows the value")
 	}
 	return v, nil
 }

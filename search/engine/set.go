@@ -139,7 +139,7 @@ func readFile(path string) ([]byte, error) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, cmp.Or(err, error(&fs.PathError{Op: "read", Path: path, Err: errors.New("no regular file")}))
+		return nil, cmp.Or(err, error(&fs.PathError{Op: "read", Path: path, Err: errors.New("not a regular file")}))
 	}
 	var b bytes.Buffer
 	_, err = io.CopyN(&b, f, maxFile+1)

@@ -48,15 +48,15 @@ func (b *body) why() (Outcome, string) {
 func (b *body) unproven() (Outcome, string) {
 	switch {
 	case b.items > 0:
-		return Drift, fmt.Sprintf("%d results were found and none has a title and an address", b.items)
+		return Drift, fmt.Sprintf("%d results were found, but none has a title and an address", b.items)
 	case strings.TrimSpace(b.text) == "":
 		return BlockedSoft, "an empty body"
 	case b.cut():
 		return Drift, "the answer is cut off"
 	case b.format == formatHTML && !b.engine.speaks(formatHTML):
-		return BlockedSoft, "a page for people in place of " + b.engine.format()
+		return BlockedSoft, "a page for people instead of " + b.engine.format()
 	case b.format == formatHTML && b.tree().links(b) < driftLinks:
-		return BlockedSoft, "a page without results, and without a word that nothing was found"
+		return BlockedSoft, "a page without results, and without a statement that nothing was found"
 	case b.format == formatHTML:
 		return Drift, "a page with links, and not one of them is found as a result"
 	}

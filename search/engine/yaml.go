@@ -188,7 +188,7 @@ func (r *reader) duration(n *yaml.Node, what string, least, most time.Duration) 
 func (r *reader) word(n *yaml.Node, what string, words ...string) string {
 	s := r.text(n, what)
 	if s != "" && !slices.Contains(words, s) {
-		r.Fault(n, "known here: "+strings.Join(words, ", "), "%s cannot be %q", what, s)
+		r.Fault(n, "use one of: "+strings.Join(words, ", "), "%s cannot be %q", what, s)
 		return ""
 	}
 	return s

@@ -204,7 +204,7 @@ func wait(r *http.Request, d time.Duration) bool {
 // returns the digits. So a behaviour can tell queries apart whatever the form of the
 // engine's requests. It returns "" if the request has no such word.
 func Tag(r *http.Request, prefix string) string {
-	text, _ := io.ReadAll(io.LimitReader(r.Body, 1<<16)) //nolint:forbidigo // it is bounded
+	text, _ := io.ReadAll(io.LimitReader(r.Body, 1<<16)) //nolint:forbidigo // the reader has a limit
 	r.Body = io.NopCloser(bytes.NewReader(text))
 	_, rest, ok := strings.Cut(r.URL.RequestURI()+" "+string(text), prefix)
 	if !ok {
