@@ -32,8 +32,8 @@ type bounded struct {
 func bypassLimits() []bounded {
 	return []bounded{
 		{bypass{name: "more bytes", act: muchData, says: "has sent and received the 65536 bytes that the profile lets through in its life"}, "bytes: 64KiB", ""},
-		{bypass{name: "more connections at once", act: atOnce(20), says: "as many connections are open as the profile lets through at once (4)"}, "connections: 4", ""},
-		{bypass{name: "more connections through the proxy at once", act: proxiedAtOnce(20), says: "as many connections are open as the profile lets through at once (4)"}, "connections: 4", ""},
+		{bypass{name: "more connections at once", act: atOnce(20), says: "as many connections are open as the profile lets through at the same time (4)"}, "connections: 4", ""},
+		{bypass{name: "more connections through the proxy at once", act: proxiedAtOnce(20), says: "as many connections are open as the profile lets through at the same time (4)"}, "connections: 4", ""},
 		{bypass{name: "more connections in a second", act: oneByOne(60), says: "connect to allowed.example:80 refused, the profile lets through only 5 new connections in a second"}, "rate: 5", ""},
 		{bypass{name: "a connection that says nothing", act: lasts("allowed.example:80", "", 0), fails: "ended"}, "idle: 300ms", "the connection was silent for too long"},
 		{bypass{name: "a connection to the proxy that says nothing", act: lasts(doorProxy, "", 0), fails: "ended"}, "idle: 300ms", ""},
@@ -41,8 +41,8 @@ func bypassLimits() []bounded {
 		{bypass{name: "a request to the proxy that comes a byte at a time", act: lasts(doorProxy, get("allowed.example", "http://allowed.example/", "X: "+strings.Repeat("x", 1000)), 20*time.Millisecond), fails: "ended"}, "idle: 300ms", ""},
 		{bypass{name: "a ClientHello that comes a byte at a time", act: lasts("allowed.example:443", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"+strings.Repeat("x", 400), 20*time.Millisecond), fails: "ended"}, "idle: 300ms", "the connection was silent for too long"},
 		{bypass{name: "a connection that talks for ever", act: lasts("allowed.example:80", strings.Repeat("hello\n", 1000), 20*time.Millisecond), fails: "ended"}, "life: 500ms", "the connection was open for too long"},
-		{bypass{name: "a thousand connections that say nothing", act: crowd("allowed.example:80", 1000), says: "as many connections are open as the profile lets through at once (16)"}, "connections: 16, rate: 100000", ""},
-		{bypass{name: "a thousand connections to the proxy that say nothing", act: crowd(doorProxy, 1000), says: "as many connections are open as the profile lets through at once (16)"}, "connections: 16, rate: 100000", ""},
+		{bypass{name: "a thousand connections that say nothing", act: crowd("allowed.example:80", 1000), says: "as many connections are open as the profile lets through at the same time (16)"}, "connections: 16, rate: 100000", ""},
+		{bypass{name: "a thousand connections to the proxy that say nothing", act: crowd(doorProxy, 1000), says: "as many connections are open as the profile lets through at the same time (16)"}, "connections: 16, rate: 100000", ""},
 		{bypass{name: "a hundred connections to the resolver that say nothing", act: crowd(doorHost+":53", 100), fails: "were ended"}, "", ""},
 		{bypass{name: "more names below an allowed one than in a minute", act: manyNames, says: "too many names that no rule spells out, which are 300 in a minute"}, "", ""},
 	}

@@ -97,13 +97,13 @@ func (c *Cmd) validate(b *Box) error {
 	case (c.Shell == "") == (len(c.Argv) == 0):
 		return &limit.Refusal{Message: "a command is either shell text or an argument list"}
 	case len(c.Shell) > maxShell:
-		return &limit.Refusal{Message: fmt.Sprintf("the command is %d bytes long, at most %d are taken; write it to a file first and run that", len(c.Shell), maxShell)}
+		return &limit.Refusal{Message: fmt.Sprintf("the command is %d bytes long, at most %d are allowed; write it to a file first and run that", len(c.Shell), maxShell)}
 	case strings.ContainsRune(c.Shell, 0) || slices.ContainsFunc(c.Argv, func(a string) bool { return strings.ContainsRune(a, 0) }):
 		return &limit.Refusal{Message: "the command contains a NUL character, which no program can be given"}
 	case len(c.Stdin) > maxStdin:
-		return &limit.Refusal{Message: fmt.Sprintf("stdin is %d bytes long, at most %d are taken; write it to a file first", len(c.Stdin), maxStdin)}
+		return &limit.Refusal{Message: fmt.Sprintf("stdin is %d bytes long, at most %d are allowed; write it to a file first", len(c.Stdin), maxStdin)}
 	case max(len(c.Env), len(c.Environ)) > maxEnv:
-		return &limit.Refusal{Message: fmt.Sprintf("%d environment variables, at most %d are taken", max(len(c.Env), len(c.Environ)), maxEnv)}
+		return &limit.Refusal{Message: fmt.Sprintf("%d environment variables, at most %d are allowed", max(len(c.Env), len(c.Environ)), maxEnv)}
 	case c.Dir != "" && (!filepath.IsAbs(c.Dir) || strings.ContainsRune(c.Dir, 0)):
 		return &limit.Refusal{Message: fmt.Sprintf("working directory %q is not an absolute path in the box", c.Dir)}
 	case c.Terminal != nil && (c.In == nil || c.Out == nil):

@@ -262,7 +262,7 @@ func (d *door) listenOnPorts(ctx context.Context, ports []uint16) error {
 // set changes what the door lets through.
 func (d *door) set(ctx context.Context, e *policies.Egress) error {
 	if d.how == "" && !e.IsZero() {
-		return errors.New("a box without a network cannot be given one; its session has to begin anew")
+		return errors.New("a box without a network cannot be given one; start a new session")
 	}
 	if err := d.Set(e); err != nil {
 		return err

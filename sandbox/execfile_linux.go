@@ -262,7 +262,7 @@ func loaded(e *policies.Exec) (*policies.Exec, error) {
 		words = words[1:]
 		switch option {
 		case "--list", "--verify", "--list-tunables", "--list-diagnostics", "--help", "--version":
-			return nil, nil //nolint:nilnil // it starts nothing
+			return nil, nil //nolint:nilnil // with this option the loader starts no program
 		case "--inhibit-cache":
 			continue
 		case "--library-path", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask", "--inhibit-rpath", "--audit", "--preload", "--argv0":

@@ -103,11 +103,11 @@ func checkExecs(a around) Check {
 		case knob(ptraceScope) == "3":
 			c.Mend = "boot with kernel.yama.ptrace_scope below 3; it cannot be lowered later"
 		case a.filtered:
-			c.Mend = a.loosen("seccomp=unconfined", "seccompProfile: {type: Unconfined}", "start belljar where nobody else listens to its system calls")
+			c.Mend = a.loosen("seccomp=unconfined", "seccompProfile: {type: Unconfined}", "start belljar where no other program listens to its system calls")
 		}
 	case !l.killable:
 		c.Detail = "programs can be seen before they start"
-		c.Degraded = "a signal that a program handles makes it ask again, so one start may be reported twice"
+		c.Degraded = "a signal that a program handles makes it repeat the call, so one start may be reported twice"
 		c.Mend = "no setting fixes this: use Linux 5.19 or later; with 6.6 it costs least"
 	default:
 		c.Detail = "programs can be seen, and stopped, before they start (seccomp user notification)"

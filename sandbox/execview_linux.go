@@ -104,7 +104,7 @@ func refuseExec(profile string, err error) error {
 func (v *execView) watch(files []int) error {
 	if v == nil || v.begun || len(files) != 1 {
 		boxinit.CloseAll(files)
-		return errors.New("watch what is executed: its init sent what it was not asked for")
+		return errors.New("watch what is executed: its init sent something that was not requested")
 	}
 	// A hostile init can send any kind of file. The link of a file with a path
 	// begins with a slash, so no such file passes for a listener.

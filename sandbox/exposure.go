@@ -89,12 +89,12 @@ func Expose(p policies.Profile, h Host) Exposure {
 	exposeNetwork(p, add)
 	switch p.Workspace {
 	case policies.AccessWrite:
-		add(weightWorkspaceWrite, "the workspace can be written, and its disk be filled")
+		add(weightWorkspaceWrite, "the workspace can be written, and its disk can be filled")
 		if p.Protect.Off {
 			add(weightUnprotected, "protect is off: git hooks and settings of editors can be written")
 		}
 	case policies.AccessOverlay:
-		add(weightOverlay, "the workspace can be read, and a layer beside it be written")
+		add(weightOverlay, "the workspace can be read, and a layer over it can be written")
 	case policies.AccessRead:
 		add(weightWorkspaceRead, "the workspace can be read")
 	case policies.AccessNone:
@@ -116,7 +116,7 @@ func Expose(p policies.Profile, h Host) Exposure {
 		if u.limit == policies.LimitIO && p.Workspace == policies.AccessNone {
 			continue // the box has no disk to read or write
 		}
-		add(u.weight[held], "the %s limit is held by this host: %s", u.limit, held)
+		add(u.weight[held], "how this host enforces the %s limit: %s", u.limit, held)
 	}
 	switch {
 	case h.Landlock < landlockLeast:

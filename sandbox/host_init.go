@@ -292,7 +292,7 @@ func checkBox(a around) []Check {
 			images.OK, images.Detail, images.Degraded = false, err.Error(), "profiles with fs.image are refused; all others work"
 			images.Mend = "use Linux 5.11 or later with the module overlay loaded: modprobe overlay"
 		case t.Name == tryRoots && mounts.OK:
-			mounts.Detail += "; each box keeps the files of its root for itself, 70 KB that boxes of one profile share since Linux 6.15, and holds 300 KB that it lets go of there when it is left alone"
+			mounts.Detail += "; each box keeps its own copy of the files of its root (70 KB), and 300 KB more while it is idle; with Linux 6.15 or later boxes of one profile share the files, and an idle box frees the 300 KB"
 		case t.Name == tryRoots:
 		case t.Name == tryLocal:
 			door.OK, door.Detail, door.Degraded, door.Mend = false, err.Error(), "a profile with a network opens no box here", "let the container or security module around belljar allow netlink route sockets"

@@ -68,8 +68,8 @@ type landlockLoss struct {
 // The second wall repeats what the first one says, so a loss weakens the walls and opens
 // nothing by itself.
 var landlockLosses = []landlockLoss{
-	{5, "6.10", "ioctl_dev", "calls to device drivers rest on the system call filter alone"},
-	{landlockNewest, "6.12", "scoped sockets and signals", "that abstract sockets and processes outside are out of reach rests on namespaces alone, and commands of one box can signal each other"},
+	{5, "6.10", "ioctl_dev", "only the system call filter stops calls to device drivers"},
+	{landlockNewest, "6.12", "scoped sockets and signals", "only namespaces keep abstract sockets and processes outside of a box out of its reach, and commands of one box can signal each other"},
 }
 
 func checkLandlock() (int, Check) {
@@ -126,7 +126,7 @@ func checkCalls(a around) Check {
 		name, linux, lost string
 		try               func() error
 	}{
-		{"openat2", "5.6", "no file of a workspace can be opened for sure beneath it, so none will be", func() error {
+		{"openat2", "5.6", "belljar cannot be sure that a file is opened beneath its workspace, so it opens none", func() error {
 			fd, err := unix.Openat2(unix.AT_FDCWD, "/", &unix.OpenHow{
 				Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
 			})
@@ -135,24 +135,24 @@ func checkCalls(a around) Check {
 			}
 			return err
 		}},
-		{"close_range", "5.9", "descriptors that were left open could reach a box, so none will be made", func() error {
+		{"close_range", "5.9", "descriptors that were left open could reach a box, so no box will be made", func() error {
 			return unix.CloseRange(1<<30, 1<<30, 0) // no descriptor has such a number
 		}},
-		{"clone3", "5.3", "there is no way to start the first process of a box, so none will be made", func() error {
+		{"clone3", "5.3", "the first process of a box cannot be started, so no box will be made", func() error {
 			// With arguments of size zero, no process is made (clone(2), EINVAL).
 			if _, _, errno := unix.Syscall(unix.SYS_CLONE3, 0, 0, 0); !errors.Is(errno, unix.EINVAL) {
 				return errno
 			}
 			return nil
 		}},
-		{"pidfd_open", "5.3", "a process could be taken for another, so none will be started", func() error {
+		{"pidfd_open", "5.3", "a process could be mistaken for another one, so no process will be started", func() error {
 			fd, err := unix.PidfdOpen(os.Getpid(), 0)
 			if err == nil {
 				unix.Close(fd)
 			}
 			return err
 		}},
-		{"memfd_create", "3.17", "there is nothing to start the first process of a box from, so none will be made", tryMemory},
+		{"memfd_create", "3.17", "the first process of a box has no program to start from, so no box will be made", tryMemory},
 	}
 	c := Check{Name: "system calls", Required: true, OK: true}
 	var names []string

@@ -140,7 +140,7 @@ func (i *initProc) hear(text []byte, files []int) error {
 	// A job may stop waiting for its command. The init reports the end of each
 	// command once, so it sends at most one such message per command.
 	if i.strays++; r.Op == boxinit.OpReady || bringsFiles(r.Op) || r.Op == boxinit.OpIdle || r.ID > asked || i.strays > asked {
-		return errors.New("it reports what it was not asked for")
+		return errors.New("it reports something that was not requested")
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func (m *means) open(b *Box, name string, uid int) (err error) {
 		return err
 	}
 	if m.image != nil {
-		m.opened.Add(closers.Logged(log, "let go of the image", m.image.Close))
+		m.opened.Add(closers.Logged(log, "release the image", m.image.Close))
 	}
 	deaf, err := m.group.WatchOOM(func() {
 		if !b.grant.OfBrowser() { // a browser loses one page, and notices that itself
@@ -130,7 +130,7 @@ func (m *means) overlay(b *Box, p *plan) error {
 		if m.lease, err = b.home.lease(b.id, b.grant); err != nil {
 			return err
 		}
-		m.opened.Add(closers.Logged(b.sup.cfg.Log.With("box", b.id), "give back the workspace's layers", m.lease.Close))
+		m.opened.Add(closers.Logged(b.sup.cfg.Log.With("box", b.id), "release the workspace's layers", m.lease.Close))
 		if b.sup.cfg.Checkpoints {
 			m.calls = m.lease.Calls()
 		}

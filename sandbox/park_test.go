@@ -29,7 +29,7 @@ func parks() bool {
 func shares(t testing.TB) {
 	t.Helper()
 	if !parks() {
-		t.Skip("this kernel clones no mount that is attached nowhere, so no box is parked")
+		t.Skip("this kernel cannot clone a detached mount, so no box is parked")
 	}
 }
 

@@ -88,7 +88,7 @@ func (p *ports) may(b *Box, port uint16) error {
 	case b.table.cause != nil:
 		return b.table.goneErr()
 	case !covers(p.allowed, port):
-		return &limit.Refusal{Message: fmt.Sprintf("profile %q does not publish port %d; the policy has to list it under publish, as in publish: [%d]", b.grant.Profile(), port, port)}
+		return &limit.Refusal{Message: fmt.Sprintf("profile %q does not publish port %d; the policy has to list it under publish, for example publish: [%d]", b.grant.Profile(), port, port)}
 	case len(p.open) >= maxPublished:
 		return &limit.Refusal{Message: fmt.Sprintf("%d ports of the box are published; close one first", maxPublished), Err: limit.ErrTooMany}
 	}

@@ -150,7 +150,7 @@ func TestPublishRefuses(t *testing.T) {
 		at   string
 		want string
 	}{
-		{"a port that the profile does not list", 9, "127.0.0.1:0", `profile "test" does not publish port 9; the policy has to list it under publish, as in publish: [9]`},
+		{"a port that the profile does not list", 9, "127.0.0.1:0", `profile "test" does not publish port 9; the policy has to list it under publish, for example publish: [9]`},
 		{"a port below the range", 7999, "127.0.0.1:0", "does not publish port 7999"},
 		{"a port above the range", 8100, "127.0.0.1:0", "does not publish port 8100"},
 		{"no port", 0, "127.0.0.1:0", "does not publish port 0"},

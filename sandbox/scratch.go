@@ -34,7 +34,7 @@ const stepScratch = "lay a scratch over "
 // attributes in which an overlay of a user namespace keeps its marks (tmpfs(5), user.*).
 func checkScratch() error {
 	if !kernel.Since(6, 6) {
-		return fmt.Errorf("%w: that takes Linux 6.6", ErrNoScratch)
+		return fmt.Errorf("%w: it needs Linux 6.6", ErrNoScratch)
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func (s *Supervisor) useTemplate(ctx context.Context, p *plan) {
 			s.templates.stop()
 			level = slog.LevelDebug
 		}
-		s.cfg.Log.Log(ctx, level, "boxes make their roots themselves", "err", err)
+		s.cfg.Log.Log(ctx, level, "each box makes its own root, without a template", "err", err)
 	})
 	if t.file < 0 {
 		return
@@ -160,7 +160,7 @@ func (p *plan) template(b *builder) {
 }
 
 // errNoTemplates means that the kernel is older than Linux 6.15.
-var errNoTemplates = errors.New("this kernel clones no mount that is attached nowhere")
+var errNoTemplates = errors.New("this kernel cannot clone a detached mount")
 
 // makeTemplate lets an init make a template, and waits for it.
 func (s *Supervisor) makeTemplate(script *boxinit.Script) (_ int, err error) {

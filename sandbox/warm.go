@@ -210,7 +210,7 @@ func (b *Box) startWarm(c *Cmd) (*Job, error) {
 	j.giveUp()
 	switch word {
 	case 'r':
-		return nil, &limit.Refusal{Message: "the command was begun and had to be ended at once, since its start took too long; look at what it did before you run it again", Ran: true}
+		return nil, &limit.Refusal{Message: "the command was started and ended immediately, because its start took too long; check what it did before you run it again", Ran: true}
 	case 'd':
 		r := boxinit.Reply{Op: boxinit.OpFailed, Step: boxinit.StepDirectory, Errno: syscall.ENOENT}
 		return nil, c.explain(b.means.image, r, &boxinit.Request{Dir: c.dir(b)})

@@ -18,7 +18,7 @@ func Witnessed(ctx context.Context, dir, worker string, use func(Witness) error)
 	return Read(ctx, dir, Filter{Kind: KindWitness}, func(e Entry) error {
 		var w Witness
 		if err := json.Unmarshal(e.Raw, &w); err != nil || worker != "" && w.Worker != worker {
-			return nil //nolint:nilerr // Verify of that log names it
+			return nil //nolint:nilerr // Verify of the log reports a damaged record
 		}
 		return use(w)
 	})

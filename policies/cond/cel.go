@@ -181,7 +181,7 @@ func (a *activation) ResolveName(name string) (any, bool) {
 func (c *condition) walk(tree *ast.AST) []Fault {
 	var wrong []Fault
 	ast.PreOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-		switch e.Kind() { //nolint:exhaustive // all others are walked into, and say nothing themselves
+		switch e.Kind() { //nolint:exhaustive // the walk goes into all other kinds, which need no check
 		case ast.IdentKind:
 			c.uses[e.AsIdent()] = true
 		case ast.StructKind:

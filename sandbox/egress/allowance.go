@@ -60,5 +60,5 @@ func (a *Allowance) add(now time.Time, n int64) (reason string) {
 		return ""
 	}
 	left := a.began.Add(hour).Sub(now).Round(time.Minute)
-	return fmt.Sprintf("%s has sent and received the %d bytes of this hour (quota egress), and %s of it are left", a.whose, a.most, max(left, time.Minute))
+	return fmt.Sprintf("%s has sent and received the %d bytes of this hour (quota egress), which ends in %s", a.whose, a.most, max(left, time.Minute))
 }

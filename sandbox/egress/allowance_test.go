@@ -21,9 +21,9 @@ func TestAllowance(t *testing.T) {
 		{0, 0, ""},
 		{0, 60, ""},
 		{10 * time.Minute, 40, ""},
-		{10 * time.Minute, 0, "50m0s of it are left"},
+		{10 * time.Minute, 0, "which ends in 50m0s"},
 		{20 * time.Minute, 1, "the 100 bytes of this hour (quota egress)"},
-		{59*time.Minute + 59*time.Second, 0, "1m0s of it"},
+		{59*time.Minute + 59*time.Second, 0, "which ends in 1m0s"},
 		{time.Hour, 0, ""},
 		{time.Hour, 30, ""},
 	} {

@@ -230,7 +230,7 @@ func (x *exchange) writeHeader(w *bytes.Buffer, q request, resp *http.Response, 
 			clean[masked] = append(clean[masked], m.blot(v))
 		}
 	}
-	clean.Write(w) //nolint:errcheck // a Buffer takes all
+	clean.Write(w) //nolint:errcheck // a Buffer accepts every write
 }
 
 // tell sends the client one line of the door itself as the answer, and closes the
@@ -251,5 +251,5 @@ func settle(client *side) {
 	if closeWrite(client.conn) != nil || client.conn.SetReadDeadline(time.Now().Add(long)) != nil {
 		return
 	}
-	io.CopyN(io.Discard, client.in, most) //nolint:errcheck // whatever it is, it is over
+	io.CopyN(io.Discard, client.in, most) //nolint:errcheck // the connection ends in any case
 }

@@ -62,7 +62,7 @@ func (c *caps) enter(now time.Time, l policies.EgressLimits) (reason string) {
 	}
 	if c.conns.Add(1) > int64(l.Conns) {
 		c.conns.Add(-1)
-		return fmt.Sprintf("as many connections are open as the profile lets through at once (%d)", l.Conns)
+		return fmt.Sprintf("as many connections are open as the profile lets through at the same time (%d)", l.Conns)
 	}
 	if !c.rate.take(now, l.Rate, 2*l.Rate) {
 		c.conns.Add(-1)

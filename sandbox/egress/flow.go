@@ -57,7 +57,7 @@ func (d *Door) beginUnder(ctx context.Context, snap *snapshot) (*flow, error) {
 	}
 	f := &flow{d: d, snap: snap, rec: Record{Time: time.Now(), Proto: "tcp"}}
 	if reason := d.caps.enter(f.rec.Time, snap.limits); reason != "" {
-		return nil, f.refuse(f.rec, ruleLimits, reason, "Close connections that are done, and go more slowly.")
+		return nil, f.refuse(f.rec, ruleLimits, reason, "Close connections that are not needed any more, and open new ones more slowly.")
 	}
 	if reason := d.cfg.Allowed.add(f.rec.Time, 0); reason != "" {
 		d.caps.leave()
@@ -241,7 +241,7 @@ func (f *flow) count(sent, received int64) error {
 }
 
 // askedMore is the advice in a refusal after all bytes of the allowance were used.
-const askedMore = "Go on without the network until then, or tell the person you work for."
+const askedMore = "Work without the network until then, or tell the person you work for."
 
 // used returns the refusal for a box that has used up its bytes.
 func (f *flow) used() error {

@@ -89,7 +89,7 @@ func TestConnsAndRate(t *testing.T) {
 		for range 3 {
 			flows = append(flows, begin(""))
 		}
-		begin("at once (3)")
+		begin("at the same time (3)")
 		for range 7 {
 			flows[0].end(nil)
 			flows[0].end(nil) // releases one slot, not two
@@ -107,7 +107,7 @@ func TestConnsAndRate(t *testing.T) {
 		for range 3 {
 			flows = append(flows, begin(""))
 		}
-		begin("at once (3)")
+		begin("at the same time (3)")
 		for _, f := range flows {
 			f.end(nil)
 		}

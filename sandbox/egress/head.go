@@ -258,7 +258,7 @@ func (h head) place(scheme string) (place, error) {
 // a port must be written.
 func parseAuthority(s string, own uint16) (policies.Host, uint16, error) {
 	if len(s) > 300 {
-		return policies.Host{}, 0, fmt.Errorf("%d characters are no host and port", len(s))
+		return policies.Host{}, 0, fmt.Errorf("%d characters are too many for a host and a port", len(s))
 	}
 	if strings.Contains(s, "@") {
 		return policies.Host{}, 0, errors.New("user information stands before the host")

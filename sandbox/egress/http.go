@@ -90,7 +90,7 @@ func (x *exchange) begins(watched bool) error {
 	watch.Go(func() {
 		switch _, err := x.client.in.Peek(1); {
 		case errors.Is(err, io.EOF):
-			x.up.conn.SetReadDeadline(time.Now().Add(goneTime)) //nolint:errcheck // a closed connection is read no more
+			x.up.conn.SetReadDeadline(time.Now().Add(goneTime)) //nolint:errcheck // a closed connection is not read any more
 		case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
 			wake(x.up.conn)
 		}
@@ -124,7 +124,7 @@ func readHead(client *side) (head, error) {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return head{}, &badRequest{408, fmt.Sprintf("the head of a request did not come in %v", headTime)}
+			return head{}, &badRequest{408, fmt.Sprintf("the head of a request did not arrive within %v", headTime)}
 		case errors.Is(err, io.EOF):
 			return head{}, bad("the head of a request is cut short")
 		case err != nil:
@@ -339,7 +339,7 @@ func (x *exchange) answer(q request, websocket bool) (*http.Response, error) {
 		}
 		switch {
 		case resp.StatusCode == http.StatusSwitchingProtocols && (!websocket || !strings.EqualFold(resp.Header.Get("Upgrade"), "websocket")):
-			return nil, fmt.Errorf("read the answer of %s: it changes to a protocol that nobody asked for", x.host)
+			return nil, fmt.Errorf("read the answer of %s: it changes to a protocol that was not requested", x.host)
 		case resp.StatusCode == http.StatusSwitchingProtocols, resp.StatusCode >= 200:
 			return resp, nil
 		case resp.StatusCode == http.StatusContinue && q.minor > 0 && len(q.values("Expect")) > 0:

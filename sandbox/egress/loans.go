@@ -18,7 +18,7 @@ const (
 
 // ErrCrowded is returned if so many tenants use doors at the same time that there is no
 // room for one more. Nothing was opened.
-var ErrCrowded = errors.New("too many tenants use the network at once; try again in a moment")
+var ErrCrowded = errors.New("too many tenants use the network at the same time; try again in a few seconds")
 
 // Loans are the doors for calls that run outside of boxes: a Door, with what
 // belongs to it, for each tenant, profile and egress policy. Connections are kept

@@ -89,7 +89,7 @@ func escaped(value string) []string {
 	var bare bytes.Buffer
 	e := json.NewEncoder(&bare)
 	e.SetEscapeHTML(false)
-	e.Encode(value) //nolint:errcheck // a Buffer takes all, and a string can be
+	e.Encode(value) //nolint:errcheck // a Buffer accepts every write, and every string can be encoded
 	little, big := make([]byte, 0, 2*len(value)), make([]byte, 0, 2*len(value))
 	for _, u := range utf16.Encode([]rune(value)) {
 		little, big = append(little, byte(u), byte(u>>8)), append(big, byte(u>>8), byte(u))

@@ -15,7 +15,7 @@ import (
 // opaque relays bytes without reading them.
 func (r *relay) opaque() error {
 	if r.requests() {
-		return r.refuse(r.rec, "requests", "the profile has rules about the requests to it, and what the connection begins with is no HTTP/1 request", "Use HTTP/1.1 in the clear, or TLS where the profile has tls: intercept.")
+		return r.refuse(r.rec, "requests", "the profile has rules about the requests to it, and the connection does not begin with an HTTP/1 request", "Use HTTP/1.1 without TLS, or TLS if the profile has tls: intercept.")
 	}
 	return r.splice(r.ways())
 }
@@ -50,7 +50,7 @@ func (r *relay) first() (opening, error) {
 
 // wake ends a blocked read of the connection, or its next read.
 func wake(c net.Conn) {
-	c.SetReadDeadline(longAgo) //nolint:errcheck // a closed connection is awake
+	c.SetReadDeadline(longAgo) //nolint:errcheck // a closed connection blocks no read
 }
 
 // peek reads as much of what the client sends as is needed to find out the protocol, and
@@ -90,14 +90,14 @@ func (r *relay) peek(spoke *atomic.Bool) (opening, error) {
 		case errors.Is(err, os.ErrDeadlineExceeded) && spoke.Load():
 			return openingUnknown, err
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return kind, r.unclear(fmt.Sprintf("what the connection begins with did not come in %v", openingTime))
+			return kind, r.unclear(fmt.Sprintf("the first message of the connection did not arrive within %v", openingTime))
 		case errors.Is(err, io.EOF), errors.Is(err, bufio.ErrBufferFull):
-			return kind, r.unclear("what the connection begins with is cut short, or too long")
+			return kind, r.unclear("the first message of the connection is cut short, or too long")
 		default:
 			return kind, err
 		}
 	}
-	return openingUnknown, r.unclear("what the connection begins with comes in too many pieces")
+	return openingUnknown, r.unclear("the first message of the connection arrives in too many pieces")
 }
 
 // unclear refuses a connection whose destination cannot be determined.

@@ -123,6 +123,6 @@ func (r *relay) tls(ctx context.Context) error {
 // reset makes the next close of a connection a reset.
 func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
-		tcp.SetLinger(0) //nolint:errcheck // then it is closed in the slower way
+		tcp.SetLinger(0) //nolint:errcheck // if this fails, the connection only closes more slowly
 	}
 }

@@ -83,7 +83,7 @@ func (r *relay) secondHello() error {
 			return r.unclear("a second ClientHello is cut short, too long or too slow")
 		}
 	}
-	return r.unclear("a second ClientHello comes in too many pieces")
+	return r.unclear("a second ClientHello arrives in too many pieces")
 }
 
 // handOver passes on the next n bytes of a side.

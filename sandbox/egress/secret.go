@@ -56,7 +56,7 @@ func (v *vault) value(ctx context.Context, name string) (string, error) {
 	case v.slot <- struct{}{}:
 		defer func() { <-v.slot }()
 	case <-ctx.Done():
-		return "", fmt.Errorf("secret %s: its value did not come in time", name)
+		return "", fmt.Errorf("secret %s: its value did not arrive in time", name)
 	}
 	if text, ok := v.known(name); ok {
 		return text, nil

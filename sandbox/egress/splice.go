@@ -24,7 +24,7 @@ const chunk = 256 << 10
 // client was killed.
 const halfTime = time.Minute
 
-var errHalf = errors.New("one side has gone and the other one is silent")
+var errHalf = errors.New("one side has closed its end and the other one is silent")
 
 // readers and buffers are kept for the next connection.
 var (

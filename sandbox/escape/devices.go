@@ -80,7 +80,7 @@ func foreignDevice(*Facts) (string, error) {
 	err := filepath.WalkDir("/dev", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return nil //nolint:nilerr // what cannot be listed is not seen
+			return nil //nolint:nilerr // a directory that cannot be listed shows no device
 		case slices.Contains(harmless, path):
 			if d.IsDir() {
 				return fs.SkipDir

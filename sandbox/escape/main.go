@@ -96,7 +96,7 @@ func Main() {
 
 // probe does one act and reports the outcome.
 func probe(part, id string) error {
-	text, err := io.ReadAll(io.LimitReader(os.Stdin, mostInput)) //nolint:forbidigo // bounded
+	text, err := io.ReadAll(io.LimitReader(os.Stdin, mostInput)) //nolint:forbidigo // the reader has a limit
 	if err != nil {
 		return fmt.Errorf("read the facts: %w", err)
 	}

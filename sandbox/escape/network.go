@@ -282,7 +282,7 @@ func routes(addresses ...string) (string, error) {
 }
 
 func ownLoopback(*Facts) (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // local and at once
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // local, and does not block
 	if err != nil {
 		return "", err
 	}

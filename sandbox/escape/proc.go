@@ -187,7 +187,7 @@ func anyKnob(*Facts) (string, error) {
 	var path string
 	err := filepath.WalkDir("/proc/sys", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
-			return nil //nolint:nilerr // what cannot be listed is not open either
+			return nil //nolint:nilerr // a directory that cannot be listed has no file to open
 		}
 		seen++
 		if last = open(name, unix.O_WRONLY); last == nil {
@@ -214,7 +214,7 @@ func firstOpen(dirs ...string) (string, error) {
 	for _, dir := range dirs {
 		err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() {
-				return nil //nolint:nilerr // what cannot be listed is not open either
+				return nil //nolint:nilerr // a directory that cannot be listed has no file to open
 			}
 			if last = open(name, unix.O_WRONLY); last == nil {
 				path = name

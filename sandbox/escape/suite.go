@@ -265,7 +265,7 @@ func copyFile(from, to string) error {
 		return err
 	}
 	defer r.Close()
-	w, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700) //nolint:gosec // to be run
+	w, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700) //nolint:gosec // the file must be executable
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func (v *Victim) makeFiles() error {
 // listen opens the sockets. Each answers with the token until the victim ends.
 func (v *Victim) listen() error {
 	answer := func(network, address string) (net.Addr, error) {
-		l, err := net.Listen(network, address) //nolint:noctx // local and at once
+		l, err := net.Listen(network, address) //nolint:noctx // local, and does not block
 		if err != nil {
 			return nil, err
 		}
@@ -156,7 +156,7 @@ func (v *Victim) listen() error {
 
 // answerPackets answers packets to an address with the token.
 func (v *Victim) answerPackets(at string) (net.Addr, error) {
-	udp, err := net.ListenPacket("udp", at) //nolint:noctx // local and at once
+	udp, err := net.ListenPacket("udp", at) //nolint:noctx // local, and does not block
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func (v *Victim) answerPackets(at string) (net.Addr, error) {
 // relay starts a careless proxy and returns its port. Unlike the door, the proxy
 // connects to any address that a client names, and passes the answer on.
 func (v *Victim) relay() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // local and at once
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // local, and does not block
 	if err != nil {
 		return 0, err
 	}

@@ -48,7 +48,7 @@ func entryPath(name string) (string, error) {
 	case strings.ContainsRune(name, 0):
 		return "", errors.New("its name contains a NUL character")
 	case len(name) > maxPath:
-		return "", fmt.Errorf("its name is %d bytes long, at most %d are taken", len(name), maxPath)
+		return "", fmt.Errorf("its name is %d bytes long, at most %d are allowed", len(name), maxPath)
 	}
 	depth := 0
 	for part := range strings.SplitSeq(name, "/") {
@@ -56,13 +56,13 @@ func entryPath(name string) (string, error) {
 		case part == "..":
 			return "", errors.New(`its name has a ".." in it`)
 		case len(part) > maxName:
-			return "", fmt.Errorf("a part of its name is %d bytes long, at most %d are taken", len(part), maxName)
+			return "", fmt.Errorf("a part of its name is %d bytes long, at most %d are allowed", len(part), maxName)
 		case part != "" && part != ".":
 			depth++
 		}
 	}
 	if depth > maxDepth {
-		return "", fmt.Errorf("it is %d directories deep, at most %d are taken", depth, maxDepth)
+		return "", fmt.Errorf("it is %d directories deep, at most %d are allowed", depth, maxDepth)
 	}
 	return path.Clean(name), nil
 }

@@ -142,7 +142,7 @@ func (x *extractor) entry(ctx context.Context, h *tar.Header, body io.Reader) er
 	case tar.TypeFifo:
 		return errors.New("it is a named pipe, which no image needs")
 	}
-	return fmt.Errorf("it is of a kind (%q) that no image needs", string(rune(h.Typeflag)))
+	return fmt.Errorf("its type (%q) is one that no image needs", string(rune(h.Typeflag)))
 }
 
 // spend takes an entry from the budget.
@@ -155,7 +155,7 @@ func (x *extractor) spend(size int64, name int) error {
 	case x.left.names < 0:
 		return fmt.Errorf("the names in the image are longer than %d bytes together", maxNames)
 	case size < 0 || size > x.left.bytes:
-		return fmt.Errorf("it is %d bytes large, and the files of the image may be %d bytes more", size, x.left.bytes)
+		return fmt.Errorf("it has %d bytes, and the files of the image may have only %d bytes more", size, x.left.bytes)
 	}
 	x.left.bytes -= size
 	x.entries++
@@ -333,14 +333,14 @@ func (c *counted) Read(p []byte) (int, error) {
 	}
 	n, err := c.r.Read(p)
 	if c.left -= int64(n); c.left < 0 {
-		return 0, errors.New("it is longer than it says")
+		return 0, errors.New("it is longer than its header states")
 	}
 	return n, err
 }
 
 func (x *extractor) symlink(name string, h *tar.Header) error {
 	if h.Linkname == "" || len(h.Linkname) > maxTarget || strings.ContainsRune(h.Linkname, 0) {
-		return fmt.Errorf("it is a symbolic link to a name of %d bytes, 1 to %d are taken", len(h.Linkname), maxTarget)
+		return fmt.Errorf("it is a symbolic link to a name of %d bytes, 1 to %d are allowed", len(h.Linkname), maxTarget)
 	}
 	dir, base, err := x.place(name)
 	if err != nil {
@@ -421,9 +421,9 @@ func (x *extractor) open(name string) (int, error) {
 	})
 	switch {
 	case errors.Is(err, unix.ELOOP):
-		return -1, fmt.Errorf("the way to it, %.200q, leads through a symbolic link, which is never followed", name)
+		return -1, fmt.Errorf("the path to it, %.200q, leads through a symbolic link, which is never followed", name)
 	case errors.Is(err, unix.ENOTDIR):
-		return -1, fmt.Errorf("the way to it, %.200q, leads through what is not a directory", name)
+		return -1, fmt.Errorf("the path to it, %.200q, leads through a file that is not a directory", name)
 	case err != nil:
 		return -1, fmt.Errorf("open directory %.200q: %w", name, err)
 	}

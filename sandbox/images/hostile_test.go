@@ -62,7 +62,7 @@ func hostile(t testing.TB) []struct {
 		{"block device", "etc/sda1", "device", []e{special(tar.TypeBlock, "etc/sda1")}},
 		{"a device that looks like one of /dev", "devices/x", "device", []e{special(tar.TypeChar, "devices/x")}},
 		{"named pipe", "p", "pipe", []e{special(tar.TypeFifo, "p")}},
-		{"a kind that nobody knows", "odd", "kind", []e{special('Q', "odd")}},
+		{"a kind that nobody knows", "odd", "type", []e{special('Q', "odd")}},
 		{"link to nothing", "l", "symbolic link", []e{link("l", "")}},
 		{"link to too much", "l", "symbolic link", []e{link("l", strings.Repeat("x", 5000))}},
 		{"the root is a file", "./", "root", []e{{Header: tar.Header{Typeflag: tar.TypeSymlink, Name: "./", Linkname: "/tmp"}}}},

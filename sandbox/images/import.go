@@ -66,7 +66,7 @@ func (s *Store) importFrom(ctx context.Context, name string, src Source) (r Repo
 		return r, err
 	}
 	// MkdirAll applies the umask.
-	if err := os.Chmod(root, 0o755); err != nil { //nolint:gosec // as above
+	if err := os.Chmod(root, 0o755); err != nil { //nolint:gosec // the root of a box, below a directory that is closed
 		return r, err
 	}
 	if i.x, err = newExtractor(root, s.cfg); err != nil {

@@ -164,7 +164,7 @@ func document(ctx context.Context, b blobs, d descriptor, name string) ([]byte, 
 // choose returns the one manifest of an index that ref means.
 func choose(ctx context.Context, b blobs, idx index, ref string, depth int) (descriptor, error) {
 	if depth > maxNesting || len(idx.Manifests) > maxListed {
-		return descriptor{}, fmt.Errorf("over %d indexes in each other, or over %d images", maxNesting, maxListed)
+		return descriptor{}, fmt.Errorf("over %d nested indexes, or over %d images", maxNesting, maxListed)
 	}
 	var fits []descriptor
 	var refs, platforms []string
@@ -279,7 +279,7 @@ func (p *plan) configure(text []byte) error {
 	}
 	switch n := len(c.RootFS.DiffIDs); {
 	case len(p.layers) == 0 || len(p.layers) > maxLayers:
-		return fmt.Errorf("the image has %d layers, 1 to %d are taken", len(p.layers), maxLayers)
+		return fmt.Errorf("the image has %d layers, 1 to %d are allowed", len(p.layers), maxLayers)
 	case n > 0 && n != len(p.layers):
 		return fmt.Errorf("configuration: it has digests of %d layers, and there are %d", n, len(p.layers))
 	}

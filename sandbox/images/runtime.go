@@ -32,7 +32,7 @@ func (r *Runtime) check() error {
 	}
 	switch {
 	case len(r.Env) > maxEnv || total > maxEnvBytes:
-		return fmt.Errorf("its environment has %d variables of %d bytes, at most %d of %d are taken", len(r.Env), total, maxEnv, maxEnvBytes)
+		return fmt.Errorf("its environment has %d variables of %d bytes, at most %d of %d are allowed", len(r.Env), total, maxEnv, maxEnvBytes)
 	case len(r.User) > 256 || strings.ContainsFunc(r.User, func(c rune) bool { return c < ' ' || c == 0x7f }):
 		return fmt.Errorf("its user %.80q is not a name", r.User)
 	case r.Dir == "":

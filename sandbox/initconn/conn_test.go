@@ -150,7 +150,7 @@ func TestHangUpInATurn(t *testing.T) {
 // An error in the turn of another goroutine is reported to the listener, which ends the
 // box.
 func TestTurnFails(t *testing.T) {
-	broken := errors.New("it reports what it was not asked for")
+	broken := errors.New("it reports something that was not requested")
 	for name, tt := range map[string]struct {
 		do   func(c *Conn) error
 		want error // nil means any error

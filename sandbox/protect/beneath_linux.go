@@ -29,7 +29,7 @@ const (
 )
 
 // errBound is returned if something exceeds its bound.
-var errBound = errors.New("more than is looked at")
+var errBound = errors.New("more than belljar reads")
 
 // beneath is how a path is resolved that a box could have made.
 const beneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
@@ -65,7 +65,7 @@ func statAt(dir *os.File, name string) (*unix.Stat_t, error) {
 	err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)
 	switch {
 	case errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR):
-		return nil, nil //nolint:nilnil // absent is an answer
+		return nil, nil //nolint:nilnil // a missing file is not an error
 	case err != nil:
 		return nil, err
 	}

@@ -181,7 +181,7 @@ func (k *knowledge) find(h *home) (*os.File, error) {
 			return nil, err
 		}
 		if rel == "." || !inside(rel) {
-			return nil, nil //nolint:nilnil // no box can move it out of the workspace: it is a person's doing
+			return nil, nil //nolint:nilnil // no box can move it out of the workspace, so a person moved it
 		}
 		dir, err := k.openHome(rel, h.id.ident)
 		if err != nil {

@@ -77,7 +77,7 @@ func (p *Protector) take(alone, first bool) (err error) {
 		p.unseen = earlier(p.unseen, others.first)
 	}
 	if err := p.save(); err != nil {
-		return fmt.Errorf("%w: keep what is known of it: %w", errUnprotected, err)
+		return fmt.Errorf("%w: store what is known of it: %w", errUnprotected, err)
 	}
 	return nil
 }

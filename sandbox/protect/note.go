@@ -147,7 +147,7 @@ func (s *sealer) addExtra(at, why string) {
 		return
 	}
 	if len(s.extra) >= maxExtra+len(s.p.also) && s.extra[at] == "" {
-		s.note("%s is not protected: it is named as one that runs, and at most %d such paths are taken", plain(at), maxExtra)
+		s.note("%s is not protected: it is named as a file that runs, and at most %d such paths are protected", plain(at), maxExtra)
 		return
 	}
 	s.extra[at] = why

@@ -53,7 +53,7 @@ type Unreadable struct{ Err error }
 
 // Error says what happened and what to do.
 func (e *Unreadable) Error() string {
-	return "the workspace cannot be read any more: " + e.Err.Error() + "; its owner has to let the user that runs belljar read it"
+	return "the workspace cannot be read any more: " + e.Err.Error() + "; its owner must allow the user that runs belljar to read it"
 }
 
 // Unwrap returns the cause.
@@ -239,18 +239,18 @@ func (p *Protector) prepare(also []string, deep bool) (err error) {
 // name adds the paths that a policy names.
 func (k *knowledge) name(also []string) error {
 	if len(also) > maxExtra {
-		return fmt.Errorf("the profile names %d paths, at most %d are taken; name a directory that holds several of them", len(also), maxExtra)
+		return fmt.Errorf("the profile names %d paths, at most %d are allowed; name a directory that holds several of them", len(also), maxExtra)
 	}
 	named := maps.Clone(k.also)
 	for _, a := range also {
 		clean := path.Clean(a)
 		if clean == "." || !inside(clean) || strings.ContainsRune(clean, 0) {
-			return fmt.Errorf("the path %q is not one in the workspace", a)
+			return fmt.Errorf("the path %q is not a path in the workspace", a)
 		}
 		named[clean] = "the policy protects it"
 	}
 	if len(named) > maxAlso {
-		return fmt.Errorf("the profiles of this workspace name %d paths together, at most %d are taken", len(named), maxAlso)
+		return fmt.Errorf("the profiles of this workspace name %d paths together, at most %d are allowed", len(named), maxAlso)
 	}
 	k.also = named
 	return nil

@@ -25,7 +25,7 @@ import (
 
 const (
 	byRebase   = "`git rebase --continue` runs it"
-	byStrategy = "git runs the program of that name when a rebase or a cherry-pick goes on"
+	byStrategy = "git runs the program of that name when a rebase or a cherry-pick continues"
 
 	rebaseStrategy   = "rebase-merge/strategy"
 	sequencerOptions = "sequencer/opts"

@@ -210,7 +210,7 @@ func (s *sealer) remove(dir *os.File, at, name string, r *rule) {
 		aside := "removed-" + rand.Text()
 		err = mayWrite(dir, func() error { return unix.Renameat(int(dir.Fd()), name, int(dir.Fd()), aside) })
 		if err == nil {
-			s.tell(at, "was renamed to `%s`: %s. It holds too many files to be removed at once; remove it.", aside, r.why)
+			s.tell(at, "was renamed to `%s`: %s. It contains more files than belljar removes at one time; remove it yourself.", aside, r.why)
 			return
 		}
 	}

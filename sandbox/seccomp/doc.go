@@ -4,11 +4,11 @@
 //
 // The files, each calling those below it:
 //
-//	filter.go    what boxes may call
-//	exec.go      what they execute, reported
-//	table.go     a fate for each system call, beside Docker's profile
-//	nest.go      the same where a browser makes namespaces of its own
-//	compile.go   from a table to a program
-//	rule.go      what a fate is: an action, by arguments
+//	filter.go    the calls that boxes may make
+//	exec.go      reports the programs that boxes execute
+//	table.go     a decision for each system call, in addition to Docker's profile
+//	nest.go      the same for a box in which a browser makes namespaces
+//	compile.go   makes a program from a table
+//	rule.go      what a decision is: an action, which may depend on arguments
 //	abi.go       the architectures, and syscalls.go their numbers
 package seccomp

@@ -61,7 +61,7 @@ func TryListener() error {
 		fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, uintptr(unsafe.Pointer(&p)))
 		switch {
 		case errors.Is(errno, unix.EBUSY):
-			result <- errors.New("seccomp: belljar runs where somebody else listens already, and there can be one listener only")
+			result <- errors.New("seccomp: another program outside belljar already has the listener, and only one is possible")
 		case errno != 0:
 			result <- fmt.Errorf("seccomp, SECCOMP_FILTER_FLAG_NEW_LISTENER: %w", errno)
 		default:

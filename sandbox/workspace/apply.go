@@ -119,7 +119,7 @@ func (s *Store) apply(ctx context.Context, id string, opts Options) (*Report, er
 			return nil, err
 		}
 		if shown.String() != opts.As {
-			return r, fmt.Errorf("%w: %s. Nothing was applied. Look again with `belljar workspace diff` and the same paths, and give --as its digest", ErrChanged, shown.differs(opts.As))
+			return r, fmt.Errorf("%w: %s. Nothing was applied. Look again with `belljar workspace diff` and the same paths, and give the digest that it prints with --as", ErrChanged, shown.differs(opts.As))
 		}
 	}
 	p := &planned{changes: chosen, why: make([]string, len(chosen)), conflict: make([]bool, len(chosen))}
@@ -188,7 +188,7 @@ func (p *planned) judge(o *open, opts Options) error {
 	}
 	for i := range p.changes {
 		if c := &p.changes[i]; p.why[i] != "" && (c.WasType != "" || c.Kind == Added && c.Type == typeDir) {
-			p.within(i, func(j int) { p.skip(j, "it lies in "+quotePath(c.name)+", which is not applied") })
+			p.within(i, func(j int) { p.skip(j, "it is in "+quotePath(c.name)+", which is not applied") })
 		}
 	}
 	return nil
@@ -304,7 +304,7 @@ func (a *applying) one(ctx context.Context, i int) {
 func (a *applying) failed(i int, err error) {
 	a.skip(i, cause(err))
 	if c := &a.changes[i]; c.Kind != Deleted && c.Type == typeDir {
-		a.within(i, func(j int) { a.skip(j, "it lies in "+quotePath(c.name)+", which could not be made") })
+		a.within(i, func(j int) { a.skip(j, "it is in "+quotePath(c.name)+", which could not be made") })
 	}
 }
 

@@ -21,7 +21,7 @@ const (
 )
 
 // errBound ends a walk at its bound.
-var errBound = errors.New("more than is looked at")
+var errBound = errors.New("more than belljar reads")
 
 // openBeneath opens the file at path beneath dir. It fails if a link is on the way or the
 // file is on another mount.
@@ -254,7 +254,7 @@ func attrs(f *os.File) (map[string]string, error) {
 	names := make([]byte, maxAttrs)
 	n, err := unix.Flistxattr(int(f.Fd()), names)
 	if errors.Is(err, unix.ENOTSUP) || n == 0 && err == nil {
-		return nil, nil //nolint:nilnil // none
+		return nil, nil //nolint:nilnil // a file without attributes is not an error
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list attributes: %w", err)

@@ -76,7 +76,7 @@ func (c *Calls) Checkpoint(ctx context.Context, note string) (name string, err e
 		return "", nil
 	case c.rest > 0:
 		c.rest--
-		return "", fmt.Errorf("%w: an earlier one was too expensive; %d more calls get none", ErrSkipped, c.rest)
+		return "", fmt.Errorf("%w: an earlier one was too expensive; %d more calls get no checkpoint", ErrSkipped, c.rest)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, callTime, fmt.Errorf("%w: what changed takes over %s to copy", ErrSkipped, callTime))
 	defer cancel()
@@ -84,7 +84,7 @@ func (c *Calls) Checkpoint(ctx context.Context, note string) (name string, err e
 	switch {
 	case errors.Is(err, ErrSkipped):
 		c.rest = callRest
-		return "", fmt.Errorf("%w; the next %d calls get none either", err, callRest)
+		return "", fmt.Errorf("%w; the next %d calls get no checkpoint either", err, callRest)
 	case err != nil:
 		return "", fmt.Errorf("checkpoint set %s: %w", l.ID, err)
 	}
@@ -235,7 +235,7 @@ func (m *meta) room() error {
 		m.dropCalls(m.calls() - over)
 	}
 	if len(m.Checkpoints) >= maxCheckpoints {
-		return fmt.Errorf("%d checkpoints: %w; apply or discard the set, or fork it and go on in the fork", maxCheckpoints, ErrTooMany)
+		return fmt.Errorf("%d checkpoints: %w; apply or discard the set, or fork it and continue in the fork", maxCheckpoints, ErrTooMany)
 	}
 	return nil
 }

@@ -190,7 +190,7 @@ func (o *open) close() {
 // walk is one comparison.
 type walk struct {
 	*open
-	ctx   context.Context //nolint:containedctx // of this one call
+	ctx   context.Context //nolint:containedctx // the walk lives as long as one call
 	left  int             // number of entries that may still be looked at
 	links map[[2]uint64]string
 	news  []string // paths to be added to seen
@@ -258,7 +258,7 @@ func (w *walk) dir(at string, layers merged, base *os.File, opaque bool) error {
 }
 
 // errTooMany ends a comparison at the bound of entries.
-var errTooMany = errors.New("more than is looked at")
+var errTooMany = errors.New("more than belljar compares")
 
 // unread lists a path that could not be compared. The rest of the set is still compared: a
 // program in a box can make a file unreadable even for its owner, or create a path that

@@ -18,7 +18,7 @@ func choose(all []Change, names []string) ([]Change, error) {
 		return all, nil
 	}
 	if len(names) > maxPatterns {
-		return nil, fmt.Errorf("%d paths, at most %d are taken", len(names), maxPatterns)
+		return nil, fmt.Errorf("%d paths, at most %d are allowed", len(names), maxPatterns)
 	}
 	used := make([]bool, len(names))
 	chosen := make([]bool, len(all))
@@ -26,7 +26,7 @@ func choose(all []Change, names []string) ([]Change, error) {
 	for i, name := range names {
 		pattern := strings.Split(path.Clean(strings.TrimPrefix(name, "./")), "/")
 		if strings.Count(name, "**") > 4 {
-			return nil, fmt.Errorf("path %q: at most four ** are taken", name)
+			return nil, fmt.Errorf("path %q: at most four ** are allowed", name)
 		}
 		if _, err := path.Match(strings.Join(pattern, "/"), ""); err != nil {
 			return nil, fmt.Errorf("path %q: %w", name, err)
@@ -40,7 +40,7 @@ func choose(all []Change, names []string) ([]Change, error) {
 			}
 		}
 		if !used[i] {
-			return nil, fmt.Errorf("path %q: nothing of that name was changed", name)
+			return nil, fmt.Errorf("path %q: no changed file has that name", name)
 		}
 	}
 	var some []Change

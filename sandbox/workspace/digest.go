@@ -21,7 +21,7 @@ import (
 
 // ErrChanged is returned by Apply if the set has changed since the diff whose digest is in
 // Options.As. Nothing was applied.
-var ErrChanged = errors.New("the set is not what was shown")
+var ErrChanged = errors.New("the set is not the one that was shown")
 
 // A person looks at a diff, thinks about it, and then applies it. Meanwhile a box that
 // works in the set can change it. The digest covers all that Apply takes: paths, kinds,
@@ -203,7 +203,7 @@ func (d *digest) check(ctx context.Context, c *Change, copied *os.File, attribut
 }
 
 // errSwapped means that a box changed a file between the check and the copy.
-var errSwapped = errors.New("it changed in the set while it was copied, so it is not what was shown any more")
+var errSwapped = errors.New("it changed in the set while it was copied, so it is no longer what was shown")
 
 // shownName is the file that records what the last diff showed. It is used only to describe
 // what has changed since, and decides nothing.
@@ -261,5 +261,5 @@ func (d *digest) differs(digest string) string {
 		more = fmt.Sprintf(" and %d more", len(paths)-most)
 		paths = paths[:most]
 	}
-	return "since then changed: " + strings.Join(paths, ", ") + more
+	return "changed since then: " + strings.Join(paths, ", ") + more
 }

@@ -71,7 +71,7 @@ func TestApplyTakesWhatWasShown(t *testing.T) {
 			was := digestNow(t, s)
 			change(base, up)
 			_, err := s.Apply(t.Context(), "set", Options{Protected: true, As: was})
-			if !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), "since then changed: ") {
+			if !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), "changed since then: ") {
 				t.Errorf("apply as what was shown: %v", err)
 			}
 			if d := cmp.Diff(before, tree(t, base)); d != "" {

@@ -111,7 +111,7 @@ func waitLock(dir *os.File, name string, how int) (*lock, error) {
 		select {
 		case <-time.After(pause):
 		case <-end.C:
-			return nil, fmt.Errorf("%w; try again when it is done", ErrBusy)
+			return nil, fmt.Errorf("%w; try again when that program has ended", ErrBusy)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (o *open) tidy() (bool, error) {
 	}
 	var j journal
 	if err := json.Unmarshal(text, &j); err != nil || !isLayerName(j.Token) {
-		return false, fmt.Errorf("%w: its journal %s makes no sense; discard the set", ErrTorn, journalName)
+		return false, fmt.Errorf("%w: its journal %s is not valid; discard the set", ErrTorn, journalName)
 	}
 	for _, at := range j.Dirs {
 		dir, err := openDir(o.base, string(at))

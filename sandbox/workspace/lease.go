@@ -78,10 +78,10 @@ func (l *Lease) Settle() { l.pass() }
 func (l *Lease) open(tenant, base string, fresh bool) error {
 	h, s := l.held, l.store
 	if h.meta.Tenant != tenant && h.meta.Tenant != "" { // sets of earlier versions have no tenant
-		return fmt.Errorf("it is one of tenant %s, not of %s; choose another name", h.meta.Tenant, tenant)
+		return fmt.Errorf("it belongs to tenant %s, not to %s; choose another name", h.meta.Tenant, tenant)
 	}
 	if h.meta.Base != base {
-		return fmt.Errorf("it is one of %s, not of %s; choose another name, or discard it", h.meta.Base, base)
+		return fmt.Errorf("it is a set of the workspace %s, not of %s; choose another name, or discard it", h.meta.Base, base)
 	}
 	live, err := h.quiet()
 	if err != nil {

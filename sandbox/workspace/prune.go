@@ -33,7 +33,7 @@ type Pruned struct {
 // because it would remove all.
 func (s *Store) Prune(ctx context.Context, opts PruneOptions) ([]Pruned, error) {
 	if opts.Unused <= 0 && !opts.Empty {
-		return nil, errors.New("prune workspaces: nothing says which; name an age, or take those without changes")
+		return nil, errors.New("prune workspaces: no sets are chosen; give an age, or choose the sets without changes")
 	}
 	all, err := s.List()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // errMoved means that the base has changed since it was compared.
-var errMoved = errors.New("it was changed in the workspace a moment ago")
+var errMoved = errors.New("it was changed in the workspace during the apply")
 
 // put gives one path of the base the state that it has in the set.
 func (a *applying) put(ctx context.Context, c *Change) error {

@@ -150,11 +150,11 @@ func (h *held) read() error {
 	case m.Version != metaVersion:
 		err = fmt.Errorf("its version is %d, and this belljar knows %d", m.Version, metaVersion)
 	case !filepath.IsAbs(m.Base) || m.Since.IsZero() || len(m.Layers) >= maxLayers || len(m.Checkpoints) > maxCheckpoints:
-		err = errors.New("it makes no sense")
+		err = errors.New("it is not valid")
 	case !slices.ContainsFunc(m.all(), func(l string) bool { return !isLayerName(l) }):
 		return nil
 	default:
-		err = errors.New("a layer in it has a strange name")
+		err = errors.New("a layer in it has a name that is not valid")
 	}
 	return fmt.Errorf("%w: %s: %w; `belljar workspace discard %s` removes what is left of it", ErrTorn, metaName, err, h.id)
 }
@@ -262,7 +262,7 @@ func newJSON(dir *os.File, name string, what any) error {
 		return err
 	}
 	if len(text) > maxMeta {
-		return fmt.Errorf("%d bytes, at most %d are taken", len(text), maxMeta)
+		return fmt.Errorf("%d bytes, at most %d are allowed", len(text), maxMeta)
 	}
 	return newFile(dir, name, text)
 }
@@ -429,7 +429,7 @@ func openBase(m *meta, fresh bool) (*os.File, error) {
 		// Device numbers may have changed after a reboot, so they are not compared.
 		err = fmt.Errorf("%w: %s is not the directory that the set was made for; discard the set", ErrTorn, m.Base)
 	case m.UID != st.Uid || m.GID != st.Gid:
-		err = fmt.Errorf("%w: %s belongs to %d:%d now, and its layers to %d:%d; give it back, or discard the set", ErrTorn, m.Base, st.Uid, st.Gid, m.UID, m.GID)
+		err = fmt.Errorf("%w: %s belongs to %d:%d now, and its layers to %d:%d; restore its owner, or discard the set", ErrTorn, m.Base, st.Uid, st.Gid, m.UID, m.GID)
 	}
 	if err != nil {
 		dir.Close()

@@ -13,10 +13,10 @@ import (
 // Errors of a store. The errors that wrap them name the set and say what to do.
 var (
 	ErrNotFound = errors.New("there is no such set")
-	ErrExists   = errors.New("there is a set of that name already")
+	ErrExists   = errors.New("a set of that name exists already")
 	ErrLive     = errors.New("a box works in the set")
 	ErrBusy     = errors.New("another program works on the set")
-	ErrTooMany  = errors.New("there are as many as are allowed")
+	ErrTooMany  = errors.New("no more are allowed")
 	ErrTorn     = errors.New("the set is damaged")
 	ErrConflict = errors.New("the workspace changed as well")
 )
