@@ -62,9 +62,9 @@ func (g Grant) ForBrowser(b BrowserBox) (Grant, error) {
 	case g.IsZero():
 		return Grant{}, fmt.Errorf("open a browser: the call has no grant")
 	case g.browser.walls == BrowserOff:
-		return Grant{}, fmt.Errorf("open a browser: profile %q grants none; browser: sandboxed in the profile would grant it", g.profile)
+		return Grant{}, fmt.Errorf("open a browser: profile %q grants no browser; browser: sandboxed in the profile would grant one", g.profile)
 	case !b.Nested && g.browser.walls != BrowserDegraded:
-		return Grant{}, fmt.Errorf("open a browser: profile %q grants none without Chrome's own sandbox; browser: degraded in the profile would grant it", g.profile)
+		return Grant{}, fmt.Errorf("open a browser: profile %q grants no browser without Chrome's own sandbox; browser: degraded in the profile would grant one", g.profile)
 	}
 	g.access, g.system, g.mounts, g.publish, g.image = AccessNone, true, nil, nil, ""
 	g.storage, g.protect, g.env, g.exec = StorageMemory, Protect{}, nil, ExecOff

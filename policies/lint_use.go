@@ -24,7 +24,7 @@ func (l *linter) tested() {
 		if r.mode == ModeEnforce && !decided[r.id] && !l.gone[i] {
 			l.add(i, l.at(i, -1, "id"), "untested", LintNote,
 				fmt.Sprintf("no test is decided by rule %s", r.id),
-				"an edit that breaks the rule would be read without a fault", fmt.Sprintf("write a test whose call it decides, with rule: %s", r.id))
+				"no test would notice an edit that breaks the rule", fmt.Sprintf("write a test whose call it decides, with rule: %s", r.id))
 		}
 	}
 }

@@ -63,7 +63,7 @@ func (d *ruleDecoder) rule(n *yaml.Node) (rule, bool) {
 		case !IsName(s):
 			d.Fault(v, NameShape, "%q cannot be the id of a rule", s)
 		case slices.Contains(reserved, s):
-			d.Fault(v, "choose another", "%q is the name in decisions that no rule made", s)
+			d.Fault(v, "choose another", "%q is reserved for decisions that no rule made", s)
 		default:
 			r.id = s
 		}

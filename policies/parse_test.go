@@ -135,7 +135,7 @@ func TestFaults(t *testing.T) {
 
 		{"rule without id", rules("{match: {tool: Bash}, decision: allow}"), 8, 5, "the rule has no id", "id:"},
 		{"bad id", rules("{id: No Push, match: {tool: Bash}, decision: allow}"), 8, 10, `"No Push" cannot be the id of a rule`, "small letters"},
-		{"reserved id", rules("{id: default, match: {tool: Bash}, decision: allow}"), 8, 10, `"default" is the name in decisions that no rule made`, ""},
+		{"reserved id", rules("{id: default, match: {tool: Bash}, decision: allow}"), 8, 10, `"default" is reserved for decisions that no rule made`, ""},
 		{"same id", rules("{id: a, match: {tool: Bash}, decision: allow}\n  - {id: a, match: {tool: Bash}, decision: ask}"), 9, 5, "the id a is taken by the rule on line 8", ""},
 		{"no match", rules("{id: a, decision: allow}"), 8, 5, "the rule has no match", `tool: "*"`},
 		{"empty match", rules("{id: a, match: {}, decision: allow}"), 8, 20, "match must not be empty", "tool"},

@@ -114,7 +114,7 @@ var consoleShape = &shape{
 var providerShape = &shape{
 	name: "provider", doc: "An OpenID Provider at which people log in to the console.",
 	keys: []key{
-		{"url", textLike("^https://", "https://login.example.com/realms/team"), "Its issuer identifier, exactly as it is written there.", true},
+		{"url", textLike("^https://", "https://login.example.com/realms/team"), "Its issuer identifier, exactly as the provider writes it.", true},
 		{"client", aText("belljar"), "The name by which the provider knows this server (client_id).", true},
 		{"secret", textLike(tokenPattern, "${file:/etc/belljar/client-secret}", "${env:CLIENT_SECRET}"), "Where the secret of the client is kept. Without it the client has none, and PKCE alone protects the login.", false},
 		{"scopes", aList(textLike(scopePattern, "groups"), maxScopes), "Scopes that are requested in addition to openid.", false},

@@ -48,7 +48,7 @@ func aReason() value {
 
 // matchShape is the shape of match.
 var matchShape = &shape{
-	name: "match", doc: "What a call must look like. Each key is one text, or a list of texts of which one must match.",
+	name: "match", doc: "What a call must look like. Each key is one text, or a list in which one text must match.",
 	keys: []key{
 		{"tool", someTexts(toolName()), "The name of the tool. * is any characters.", false},
 		{"command", someTexts(aText("git {status,log,diff} **", "**")), "A command of the script, word by word. * is any characters of a word, ** any number of words.", false},

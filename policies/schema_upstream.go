@@ -22,7 +22,7 @@ var (
 			{"timeout", upstreamTimeoutShape.ref(), "How long the server may take.", false},
 			{"secrets", byName(namePattern, aWord(secretPlaces...), maxSecretHeaders), "Secrets that its entry may name as ${secret:NAME}, and where each is put: into requests at the door, or into its environment.", false},
 			{"tools", upstreamToolsShape.ref(), "Which of its tools clients may use.", false},
-			{"facts", someFacts, "What rules take the arguments of its tools for, by the name of the tool with * for any characters.", false},
+			{"facts", someFacts, "How rules read the arguments of its tools, by the name of the tool with * for any characters.", false},
 			{"safety", aWord("on", "off"), "Whether people are asked about its calls and hooks see them. What is denied stays denied. Without it: on.", false},
 			{"limit", limitShape.ref(), "How many calls of one tenant the server gets.", false},
 			{"expose", aWord("list", "search"), "Whether its tools are listed, or found by a search. Without it: list.", false},

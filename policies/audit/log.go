@@ -119,7 +119,7 @@ func (l *loss) add(n int, why error) {
 // record. The caller closes the Log.
 func Open(cfg Config) (*Log, error) {
 	if cfg.Audit.Level == policies.AuditNone {
-		return nil, errors.New("open audit log: at the level none there is no log")
+		return nil, errors.New("open audit log: the level none writes no log")
 	}
 	d := policies.DefaultAudit(cfg.Audit.Level)
 	if cfg.Audit.Fsync <= 0 {

@@ -136,7 +136,7 @@ func (s *share) pids(t *Tree) (int64, error) {
 func (s *share) room(t *Tree) error {
 	used, err := s.pids(t)
 	if err != nil {
-		return nil //nolint:nilerr // without the controller there is no limit to check
+		return nil //nolint:nilerr // without the controller no limit can be checked
 	}
 	s.mu.Lock()
 	most := s.totals.Pids
