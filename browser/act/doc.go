@@ -12,20 +12,20 @@
 //
 // The files, each calling those below it:
 //
-//	seats.go                  who has a seat, and how long
+//	seats.go                  which session has a seat, and how long
 //	hold.go                   a person stops the acts of a seat
-//	show.go                   what a seat shows now, for people
+//	show.go                   a picture of what a seat shows now, for people
 //	seat.go                   looks and steps of a seat, one at a time; its Chrome
-//	list.go                   looks at what is kept beside a page
+//	list.go                   the HTML of a page; lists, such as of its console
 //	do.go, choose.go          a step is carried out; an option is selected
 //	upload.go, pdf.go         files for a page; a page as a file
 //	drag.go                   drags, by chromedp
 //	eval.go                   expressions that only read
 //	fill.go                   fields are filled, those of dates in their parts
 //	keyboard.go               keys, one after the other
-//	input.go                  real input
-//	guard.go                  a guard that lets it reach one element
-//	send.go                   it is sent, and the page has taken it
+//	input.go                  where an element can be hit; input of the mouse
+//	guard.go                  a guard that lets input reach one element only
+//	send.go                   sends input, and waits until the page has handled it
 //	prepare.go, secret.go     what a step would do; where a secret may be typed
 //	picture.go                the window as a picture, without secrets
 //	changes.go, look.go       what a page shows, and what changed
@@ -36,10 +36,10 @@
 //	engine.go                 one Chrome: its tabs, and how a session is made ready
 //	remover.go                files that nobody can save are removed
 //	worlds.go, fault.go       our scripts in the documents of a tab; errors as refusals
-//	hung.go                   a page that does not answer: how it is found and stopped
-//	tab.go, refs.go           what is known of a tab; its numbers
+//	hung.go                   detects a page that does not answer, and stops its script
+//	tab.go, refs.go           what is known about a tab; the numbers of its elements
 //	guest.go, governor.go     chromedp, and what stands between it and Chrome
 //	head.go, mask.go          messages of Chrome; secrets are masked
-//	words.go, errors.go       a page's text in ours; refusals
+//	words.go, errors.go       text of a page in texts of belljar; refusals
 //	types.go, limits.go       requests, answers and facts; every bound
 package act

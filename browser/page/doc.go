@@ -23,7 +23,7 @@
 // The files, each calling those below it:
 //
 //	page.go                        Convert and its options; what a page becomes
-//	convert.go                     the way of a document
+//	convert.go                     the steps from a document to a page
 //	mark.go, matter.go             the marks around foreign text
 //	sniff.go, charset.go           what the bytes are, and in which character set
 //	letters.go
@@ -31,7 +31,7 @@
 //	served.go, feed.go, xml.go     markdown as it is served; feeds; XML and JSON
 //	consent.go, main.go            the part that the page is about
 //	comments.go
-//	article.go, furniture.go       an article among what stands beside it
+//	article.go, furniture.go       finds an article, and removes what is around it
 //	hidden.go, disclosure.go       what nobody sees, and what a click shows
 //	styles.go
 //	math.go, code.go               formulas and code
