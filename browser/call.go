@@ -22,7 +22,7 @@ func (p *Pool) Load(ctx context.Context, g policies.Grant, r Request) (*Loaded, 
 		return nil, err
 	}
 	if g.Network() == policies.NetworkNone {
-		return nil, &Error{Kind: KindForbidden, Message: fmt.Sprintf("profile %q has no network, so no page can be loaded; ask for a profile with one", g.Profile())}
+		return nil, &Error{Kind: KindForbidden, Message: fmt.Sprintf("profile %q has no network, so no page can be loaded; ask for a profile that has a network", g.Profile())}
 	}
 	var l *Loaded
 	queue, err := p.lend(ctx, g, false, r.Timeout, r.Progress, func(ctx context.Context, t *tab, attempt int, cold bool) error {
@@ -223,7 +223,7 @@ func (r *Request) check() error {
 	case err != nil:
 		return refuse("%s is not the address of a page: %v", clip(r.URL, maxNote), err)
 	case u.User != nil:
-		return refuse("the address holds a user or a password, which is left out of addresses; remove it")
+		return refuse("the address contains a user or a password; remove it")
 	case !slices.Contains([]Until{UntilSettled, UntilLoad, UntilDOM}, r.Until):
 		return refuse("wait_until is %q; write settled, load or domcontentloaded", clip(string(r.Until), 40))
 	case r.Wait < 0 || r.Wait > MaxWait:
@@ -233,15 +233,15 @@ func (r *Request) check() error {
 	case len(r.Selector) > MaxSelector:
 		return refuse("the selector has %d bytes; it may have %d", len(r.Selector), MaxSelector)
 	case len(r.Headers) > MaxHeaders:
-		return refuse("%d headers; a page is asked for with up to %d", len(r.Headers), MaxHeaders)
+		return refuse("the call has %d headers; it may have up to %d", len(r.Headers), MaxHeaders)
 	case r.Scrolls < 0 || r.Scrolls > MaxScrolls:
 		return refuse("scrolls is %d; it goes from 0 to %d", r.Scrolls, MaxScrolls)
 	case r.HTML < 0 || r.HTML > MaxHTML:
-		return refuse("%d bytes of HTML; it goes up to %d", r.HTML, MaxHTML)
+		return refuse("the limit of HTML is %d bytes; it goes up to %d", r.HTML, MaxHTML)
 	}
 	for name, value := range r.Headers {
 		if !validHeader(name, value) {
-			return refuse("the header %q has a name or value that no request can have", clip(name, 60))
+			return refuse("the header %q has a name or value that HTTP does not allow", clip(name, 60))
 		}
 	}
 	if s := r.Shot; s != nil {

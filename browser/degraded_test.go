@@ -117,7 +117,7 @@ func TestNotDegraded(t *testing.T) {
 func TestVersions(t *testing.T) {
 	for product, want := range map[string]string{
 		"HeadlessChrome/156.0.8078.79": "", "Chrome/125.0.1": "", "HeadlessChrome/9999.0": "newer than",
-		"HeadlessChrome/124.0.6367.207": "too old, 125 is the oldest", "Chromium": "names no version", "": "names no version", "X/-3.1": "names no version",
+		"HeadlessChrome/124.0.6367.207": "too old; 125 is the oldest", "Chromium": "does not name a version", "": "does not name a version", "X/-3.1": "does not name a version",
 	} {
 		note, err := browser.Tried(product)
 		if got := fmt.Sprint(note, err); !strings.Contains(got, want) || (err == nil) != (want == "" || want == "newer than") {

@@ -41,7 +41,7 @@ func (p *Pool) Draw(ctx context.Context, g policies.Grant, d Drawing) (*Drawn, e
 	orElse(&d.Timeout, DefaultTimeout)
 	if len(d.SVG) > maxSVG || d.Width < 0 || d.Height < 0 || d.Width > maxDrawSide || d.Height > maxDrawSide ||
 		(d.Width == 0) != (d.Height == 0) || d.Width*d.Height > maxDrawPixels || d.Timeout < 0 || d.Timeout > MaxTimeout {
-		return nil, &Error{Kind: KindRefused, Message: "the drawing is larger than a browser draws: 8 MiB of SVG, 8192 pixels on a side and 32 million together"}
+		return nil, &Error{Kind: KindRefused, Message: "the drawing is too large: a browser draws at most 8 MiB of SVG, 8192 pixels on a side and 32 million pixels in all"}
 	}
 	var drawn *Drawn
 	_, err := p.lend(ctx, g, true, d.Timeout, nil, func(ctx context.Context, t *tab, _ int, _ bool) error {
@@ -73,7 +73,7 @@ func (t *tab) draw(ctx context.Context, d Drawing) (*Drawn, error) {
 		return nil, err
 	}
 	if size.Width == 0 {
-		return nil, &Error{Kind: KindRefused, Message: "the browser cannot draw this SVG; it is not well-formed, or no SVG"}
+		return nil, &Error{Kind: KindRefused, Message: "the browser cannot draw this SVG; it is not well-formed, or not an SVG"}
 	}
 	clear := begin(t.ch.conn, t.session, emulation.SetDefaultBackgroundColorOverride, emulation.SetDefaultBackgroundColorOverrideParams{Color: &cdp.RGBA{A: 0.001}})
 	sized := begin(t.ch.conn, t.session, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{

@@ -46,7 +46,7 @@ func (t *tab) result(ctx context.Context, script pending[runtime.EvaluateResult]
 		return nil
 	}
 	if err := jsonv2.Unmarshal(answer.Result.Value, into, jsonOptions); err != nil {
-		return fmt.Errorf("read what a script said: %w", err)
+		return fmt.Errorf("read the result of a script: %w", err)
 	}
 	return nil
 }

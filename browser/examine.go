@@ -47,14 +47,14 @@ func Examine(ctx context.Context, s *sandbox.Supervisor, g policies.Grant, progr
 		found.OK, found.Detail, found.Degraded, found.Mend = false, program+": "+firstLine(err), withoutChrome, Install
 		return []sandbox.Check{found}
 	} else {
-		own.Detail = errNotNested.Error() + ", and it is made of them"
-		own.Degraded = "a profile with browser: sandboxed has no browser here; one with browser: degraded has it behind the walls of its box only"
+		own.Detail = errNotNested.Error() + ", and the sandbox of Chromium consists of namespaces"
+		own.Degraded = "a profile with browser: sandboxed has no browser here; one with browser: degraded has a browser, which only the walls of its box isolate"
 		own.Mend = "let the box make user namespaces: look at security modules that restrict them (sysctl -w kernel.apparmor_restrict_unprivileged_userns=0)"
 	}
 	start := time.Now()
 	_, err = p.Draw(ctx, g, Drawing{SVG: []byte(`<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8"><rect width="8" height="8"/></svg>`)})
 	if err == nil {
-		draws.OK, draws.Detail = true, fmt.Sprintf("after %d ms, with the start", time.Since(start).Milliseconds())
+		draws.OK, draws.Detail = true, fmt.Sprintf("after %d ms, which include the start", time.Since(start).Milliseconds())
 	} else {
 		draws.Detail = firstLine(err)
 		draws.Degraded = "no page can be loaded in a browser on this host"
@@ -63,7 +63,7 @@ func Examine(ctx context.Context, s *sandbox.Supervisor, g policies.Grant, progr
 }
 
 // withoutChrome says what a host without Chrome lacks.
-const withoutChrome = "pages are read as the server sends them, and what their scripts would write is not there; SVG images are not drawn"
+const withoutChrome = "pages are read as the server sends them, without what their scripts would write; SVG images are not drawn"
 
 func firstLine(err error) string {
 	text := err.Error()
@@ -98,14 +98,14 @@ done`})
 	if len(cut.Text) == 0 {
 		// If the host has no writable cgroup v2, each command has a pid namespace of its
 		// own.
-		return true, "it starts, and without one it would not; commands see no other's processes on this host, so its renderers were not looked at"
+		return true, "Chromium starts, and without its sandbox it would not; on this host a command does not see the processes of another one, so the renderers were not examined"
 	}
 	for line := range strings.SplitSeq(strings.TrimSpace(string(cut.Text)), "\n") {
 		var user string
 		var fields, filters, ours int
 		if n, _ := fmt.Sscanf(line, "%s %d %d %d", &user, &fields, &filters, &ours); n < 4 || user != "other" || filters <= ours {
-			return false, "a renderer is not insulated: " + clip(line, 100)
+			return false, "a renderer is not isolated: " + clip(line, 100)
 		}
 	}
-	return true, "renderers have namespaces of their own and a system call filter more than the box"
+	return true, "renderers have namespaces of their own and one system call filter more than the box"
 }

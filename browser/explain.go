@@ -28,13 +28,13 @@ func (t *tab) explain(ctx context.Context, err error, r Request) error {
 	switch n, ok := errors.AsType[*netError](err); {
 	case download != "":
 		return &Error{Kind: KindDownload, URL: at, Err: err, Message: fmt.Sprintf(
-			"the address is a file for the disk (%s) and no page, so nothing was read; fetch it with curl in Bash if the profile lets it", download)}
+			"the address leads to a download (%s), not to a page, so nothing was read; fetch it with curl in Bash if the profile allows that", download)}
 	case ok:
 		return t.netFault(n.name, at, doc)
 	case errors.Is(err, errHung):
 		return &Error{Kind: KindCrashed, URL: at, Err: err, Message: "the browser did not answer; call again"}
 	case errors.Is(err, errCrashed):
-		return &Error{Kind: KindCrashed, URL: at, Err: err, Message: "the page crashed its browser, which had no more memory for it or met a fault; read another page, or this one without a browser"}
+		return &Error{Kind: KindCrashed, URL: at, Err: err, Message: "the page crashed its browser, which ran out of memory or has a fault; read another page, or read this one without a browser"}
 	case errors.Is(err, errGone), errors.Is(err, sandbox.ErrClosed):
 		return &Error{Kind: KindCrashed, URL: at, Err: err, Message: "the browser died while it loaded the page; call again"}
 	case failure != "" && errors.Is(err, context.DeadlineExceeded) && !t.hasDocument():
@@ -62,7 +62,7 @@ func (t *tab) netFault(name, at string, doc document) *Error {
 	case name == "net::ERR_ABORTED":
 		// A load that is known to be a file has its own text. A load also ends like this if
 		// a process of the browser was lost.
-		e.Message = "the load was given up: it may be a file for the disk, or the browser met a fault; call again, or read another page"
+		e.Message = "the load was aborted: the address may lead to a download, or the browser failed; call again, or read another page"
 	case strings.HasPrefix(name, "net::ERR_CERT"), strings.HasPrefix(name, "net::ERR_SSL"), name == "net::ERR_BAD_SSL_CLIENT_AUTH_CERT":
 		e.Kind = KindBadTLS
 		e.Message = fmt.Sprintf("the server's certificate or its TLS is not valid (%s), so nothing was read; nothing in the call can change that, look for the page at another address", strings.TrimPrefix(name, "net::"))
@@ -70,10 +70,10 @@ func (t *tab) netFault(name, at string, doc document) *Error {
 		e.Message = "the address redirects in a circle, so no page can be read"
 	case name == "net::ERR_UNSAFE_REDIRECT", name == "net::ERR_UNSAFE_PORT", name == "net::ERR_DISALLOWED_URL_SCHEME", name == "net::ERR_UNKNOWN_URL_SCHEME":
 		e.Kind = KindRefused
-		e.Message = "the address leads where no browser goes (" + strings.TrimPrefix(name, "net::") + ")"
+		e.Message = "the address leads to one that browsers do not open (" + strings.TrimPrefix(name, "net::") + ")"
 	case name == "net::ERR_INVALID_AUTH_CREDENTIALS", name == "net::ERR_UNEXPECTED_PROXY_AUTH":
 		e.Kind = KindUnauthorized
-		e.Message = "the server asks for a user and a password, which a page is read without"
+		e.Message = "the server asks for a user and a password, and pages are read without a login"
 	default:
 		e.Message = fmt.Sprintf("the server was not reached (%s); check the address, or read another page", strings.TrimPrefix(name, "net::"))
 	}
@@ -92,7 +92,7 @@ func (t *tab) refusal(r Request) error {
 	switch {
 	case doc.status == http.StatusUnauthorized && doc.headers["Www-Authenticate"] != "":
 		scheme, _, _ := strings.Cut(doc.headers["Www-Authenticate"], " ")
-		return &Error{Kind: KindUnauthorized, URL: at, Message: fmt.Sprintf("the server asks for a user and a password (%s), which a page is read without; look for a public address of it", clip(scheme, 40))}
+		return &Error{Kind: KindUnauthorized, URL: at, Message: fmt.Sprintf("the server asks for a user and a password (%s), and pages are read without a login; look for a public address of it", clip(scheme, 40))}
 	case doc.status == http.StatusForbidden && doc.headers["X-Content-Type-Options"] == "nosniff" && doc.headers["Connection"] == "close":
 		if line := t.door(doc.url); line != "" {
 			return &Error{Kind: KindUnreachable, URL: at, Message: line}

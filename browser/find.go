@@ -75,7 +75,7 @@ func program(path string) (string, error) {
 	defer f.Close()
 	magic := make([]byte, 4)
 	if _, err := io.ReadFull(f, magic); err != nil || string(magic) != "\x7fELF" {
-		return "", fmt.Errorf("find Chromium: %s is not the program itself", path)
+		return "", fmt.Errorf("find Chromium: %s is not an ELF program, but perhaps a script that starts one", path)
 	}
 	return path, nil
 }

@@ -72,7 +72,7 @@ func (p *Pool) suits(g policies.Grant) (string, error) {
 	}
 	if l := g.Limits(); l.Memory < leastMemory || l.Pids < leastPids {
 		return "", &Error{Kind: KindForbidden, Message: fmt.Sprintf(
-			"profile %q gives a browser %d MiB and %d processes, and it needs %d MiB and %d; the operator can raise the limits", g.Profile(), l.Memory>>20, l.Pids, leastMemory>>20, leastPids)}
+			"profile %q gives a browser %d MiB and %d processes, and a browser needs %d MiB and %d; the operator can raise the limits", g.Profile(), l.Memory>>20, l.Pids, leastMemory>>20, leastPids)}
 	}
 	return program, nil
 }

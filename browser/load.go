@@ -303,7 +303,7 @@ func (v *visit) report(l *Loaded) {
 	l.Status, l.ContentType, l.Headers = v.doc.status, v.doc.mime, maps.Clone(v.doc.headers)
 	l.Redirects, l.Notes, l.Refused = slices.Clone(v.redirects), slices.Clone(v.notes), slices.Clone(v.traffic.refused)
 	if more := v.noted - len(v.notes); more > 0 {
-		l.Notes = append(l.Notes, fmt.Sprintf("and %d more of that kind", more))
+		l.Notes = append(l.Notes, fmt.Sprintf("and %d more such notes", more))
 	}
 	l.Degraded = v.ch.degraded
 }

@@ -298,7 +298,7 @@ func (p *Pool) back(ctx context.Context, ch *chrome, t *tab) {
 		p.bury(ch)
 	case !disposed && !ch.retired:
 		// A page that Chrome does not close goes on using processor time.
-		p.cfg.Log.Warn("browser does not end a page", "box", ch.box.ID())
+		p.cfg.Log.Warn("browser does not close a page", "box", ch.box.ID())
 		p.stats.Recycled++
 		p.retire(ch)
 	}

@@ -84,7 +84,7 @@ func (v *visit) unroll(ctx context.Context, r Request, kind lazy) error {
 	}
 	if more && came {
 		v.change(func() {
-			v.note("the page loads more the further it is scrolled; it was scrolled %d times, and there may be more of it", steps)
+			v.note("the page loads more text each time it is scrolled; it was scrolled %d times, and more text may follow", steps)
 		})
 	}
 	if came || kind == lazyParts {

@@ -35,7 +35,7 @@ func (p *Pool) Seat(ctx context.Context, g policies.Grant, downloads int64) (*Se
 	ctx, cancel := p.alive(ctx)
 	defer cancel(nil)
 	if g.Network() == policies.NetworkNone {
-		return nil, &Error{Kind: KindForbidden, Message: fmt.Sprintf("profile %q has no network, so no page can be opened; ask for a profile with one", g.Profile())}
+		return nil, &Error{Kind: KindForbidden, Message: fmt.Sprintf("profile %q has no network, so no page can be opened; ask for a profile that has a network", g.Profile())}
 	}
 	for {
 		grant, err := p.boxGrant(g, policies.BrowserBox{Downloads: downloads})

@@ -19,12 +19,12 @@ const (
 )
 
 // errVersion means that there is a Chrome, but its version does not work here.
-var errVersion = errors.New("that version does not work here")
+var errVersion = errors.New("this version of Chromium does not work here")
 
 // errNotNested means that Chrome itself reports that it cannot have a sandbox of its own.
 // Only this error allows a Chrome without one: a Chrome that was slow once, or ran out of
 // memory, may have a sandbox the next time.
-var errNotNested = errors.New("no namespaces nest in a box on this host")
+var errNotNested = errors.New("namespaces cannot be nested in a box on this host")
 
 // tried returns what an operator should know about a version, such as
 // "HeadlessChrome/156.0.8078.79", or an error if the version does not work here.
@@ -33,11 +33,11 @@ func tried(product string) (note string, err error) {
 	text, _, _ := strings.Cut(version, ".")
 	switch major, err := strconv.Atoi(text); {
 	case err != nil || major <= 0:
-		return "", fmt.Errorf("%q names no version of Chromium, of which %d is the oldest that works here: %w", clip(product, 80), oldestChrome, errVersion)
+		return "", fmt.Errorf("%q does not name a version of Chromium; %d is the oldest that works: %w", clip(product, 80), oldestChrome, errVersion)
 	case major < oldestChrome:
-		return "", fmt.Errorf("%s is too old, %d is the oldest that works here: %w", clip(product, 80), oldestChrome, errVersion)
+		return "", fmt.Errorf("%s is too old; %d is the oldest that works: %w", clip(product, 80), oldestChrome, errVersion)
 	case major > newestTried:
-		return fmt.Sprintf("newer than %d, the last that was tried", newestTried), nil
+		return fmt.Sprintf("newer than %d, the newest version that was tested", newestTried), nil
 	}
 	return "", nil
 }
@@ -46,10 +46,10 @@ func tried(product string) (note string, err error) {
 func startFault(err error, said string) error {
 	for _, words := range []string{"No usable sandbox", "Failed to move to new namespace"} {
 		if strings.Contains(said, words) {
-			return fmt.Errorf("%w; it said: %s: %w", errNotNested, said, err)
+			return fmt.Errorf("%w; Chromium reported: %s: %w", errNotNested, said, err)
 		}
 	}
-	return fmt.Errorf("%w; it said: %s", err, said)
+	return fmt.Errorf("%w; Chromium reported: %s", err, said)
 }
 
 // lastWords returns the end of what a dying Chrome wrote.

@@ -22,7 +22,7 @@ func (t hand) choose(ctx context.Context, p *plan, text string) error {
 	case l.N == 0 || l.Steps < 0:
 		what := "has no option"
 		if l.N != 0 {
-			what = "has that option disabled:"
+			what = "has no enabled option"
 		}
 		for i, s := range l.Some {
 			l.Some[i] = quoted(t.e.masks.hide(s), 40)
@@ -48,7 +48,7 @@ func (t hand) choose(ctx context.Context, p *plan, text string) error {
 		return t.fault(err, true)
 	}
 	if err == nil && !now.Selected {
-		return &Refusal{Reason: ReasonFailed, Message: t.nameOf(p.aim) + " has another option selected than was wanted", Next: "look", Ran: true}
+		return &Refusal{Reason: ReasonFailed, Message: t.nameOf(p.aim) + " has another option selected, not the one in the step", Next: "look", Ran: true}
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func (p *plan) selectOne(ctx context.Context, l optionOf) (tally, error) {
 // several.
 func (t hand) chooseSeveral(ctx context.Context, p *plan, texts []string) error {
 	if !p.raw.Multiple {
-		return &Refusal{Reason: ReasonArgument, Message: t.nameOf(p.aim) + " takes one option", Next: "write one"}
+		return &Refusal{Reason: ReasonArgument, Message: t.nameOf(p.aim) + " accepts one option only", Next: "write one option"}
 	}
 	for i, text := range texts {
 		texts[i] = plain(text)
@@ -104,7 +104,7 @@ func (t hand) chooseSeveral(ctx context.Context, p *plan, texts []string) error 
 	case err != nil:
 		return t.fault(err, false)
 	case r.None >= 0:
-		return &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("%s has no option %s", t.nameOf(p.aim), quoted(texts[r.None], MaxName)), Next: "write its options, one a line"}
+		return &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("%s has no option %s", t.nameOf(p.aim), quoted(texts[r.None], MaxName)), Next: "write its options, one per line"}
 	}
 	p.aim.keys = true
 	if _, err := t.reachable(ctx, p.aim); err != nil {
@@ -140,7 +140,7 @@ func (t hand) chooseSeveral(ctx context.Context, p *plan, texts []string) error 
 		return t.fault(err, true)
 	}
 	if err == nil && !is {
-		return &Refusal{Reason: ReasonFailed, Message: t.nameOf(p.aim) + " has other options selected than were wanted", Next: "look", Ran: true}
+		return &Refusal{Reason: ReasonFailed, Message: t.nameOf(p.aim) + " has other options selected, not those in the step", Next: "look", Ran: true}
 	}
 	return nil
 }

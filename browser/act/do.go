@@ -44,7 +44,7 @@ func (p *plan) told(out *Outcome, commits int, failed error) {
 	}
 	t.mu.Lock()
 	if t.commits != commits && out.Stop == "" {
-		out.Stop = "another document came"
+		out.Stop = "another document was loaded"
 		if goes(p.step.Do) {
 			out.Stop = ""
 		}
@@ -127,7 +127,7 @@ func (p *plan) act(ctx context.Context, s Step, out *Outcome) error {
 		if err != nil {
 			return err
 		}
-		out.File, out.Line = f, "the page is a PDF of "+bytesOf(f.Size)
+		out.File, out.Line = f, "the PDF of the page has "+bytesOf(f.Size)
 		return nil
 	case DoWait:
 		return p.wait(ctx, s, out)
@@ -150,7 +150,7 @@ func (p *plan) act(ctx context.Context, s Step, out *Outcome) error {
 	case DoClose:
 		return p.close(ctx, s, out)
 	}
-	return fmt.Errorf("no step does %q", s.Do)
+	return fmt.Errorf("no step is called %q", s.Do)
 }
 
 // navigate has the tab go to another document.
@@ -179,7 +179,7 @@ func (p *plan) navigate(ctx context.Context, s Step, out *Outcome) error {
 			return hand{t}.notLoaded(r.ErrorText)
 		}
 		if err == nil && r.LoaderID == "" && r.ErrorText == "" {
-			out.Line = "now at that place of the page"
+			out.Line = "now at another place of the same page"
 			return nil // the document stays the same
 		}
 	case reloads:
@@ -191,7 +191,7 @@ func (p *plan) navigate(ctx context.Context, s Step, out *Outcome) error {
 		return t.fault(err, true)
 	}
 	if t.waiting() != nil {
-		out.Line = "the page holds it"
+		out.Line = "a dialog of the page holds it up"
 		return nil
 	}
 	ended := func() bool { return t.dialog != nil || t.failure != "" || t.files != files }
@@ -205,7 +205,7 @@ func (p *plan) navigate(ctx context.Context, s Step, out *Outcome) error {
 	t.mu.Unlock()
 	switch {
 	case file && !loaded:
-		out.Line = "the address is a file and no page"
+		out.Line = "the address leads to a file, not to a page"
 		return nil
 	case failure != "" && (!loaded || hand{t}.isError()):
 		return hand{t}.notLoaded(failure)
@@ -343,7 +343,7 @@ func (p *plan) wait(ctx context.Context, s Step, out *Outcome) error {
 	want, before := strings.ToLower(plain(s.Text)), freed(t)
 	for {
 		if d := t.waiting(); d != nil {
-			out.Line = "a dialog came"
+			out.Line = "a dialog opened"
 			return nil
 		}
 		if want != "" {
@@ -351,7 +351,7 @@ func (p *plan) wait(ctx context.Context, s Step, out *Outcome) error {
 			if err == nil {
 				for _, l := range s.lines {
 					if strings.Contains(strings.ToLower(l.text), want) {
-						out.Line = "the text is there"
+						out.Line = "the text is on the page"
 						return nil
 					}
 				}
@@ -382,7 +382,7 @@ func (p *plan) answer(ctx context.Context, s Step, out *Outcome) error {
 	h := t.dialog
 	t.mu.Unlock()
 	if h == nil {
-		return &Refusal{Reason: ReasonUnknown, Message: "the dialog is gone", Next: "look"}
+		return &Refusal{Reason: ReasonUnknown, Message: "the dialog is no longer open", Next: "look"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()

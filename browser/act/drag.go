@@ -25,7 +25,7 @@ func (t hand) drag(ctx context.Context, p *plan) error {
 	}
 	session := p.aim.frame.session
 	if t.viewTop(session) != t.target {
-		return &Refusal{Reason: ReasonArgument, Message: "what is in a frame of another site is not dragged", Next: "use its buttons or keys"}
+		return &Refusal{Reason: ReasonArgument, Message: "an element in a frame of another site cannot be dragged", Next: "use its buttons or keys"}
 	}
 	watched, done := t.watch(ctx, session)
 	defer done()

@@ -59,7 +59,7 @@ type engine struct {
 	hears   hears
 	context cdp.BrowserContextID
 	log     func(string, error)
-	ctx     context.Context //nolint:containedctx // its end is that of the engine: what Chrome starts by itself has no caller
+	ctx     context.Context //nolint:containedctx // it ends with the engine: work that Chrome starts by itself has no caller
 	stop    context.CancelFunc
 	wg      sync.WaitGroup
 
@@ -385,7 +385,7 @@ func (t *tab) equip(ctx context.Context, session, top string, waits bool) error 
 	r, err := tree.wait(ctx)
 	if err != nil || r.FrameTree == nil {
 		_, _ = call(ctx, g, session, runtime.Enable, cdp.Empty{})
-		return nil //nolint:nilerr // its frames are heard of when they come
+		return nil //nolint:nilerr // its frames are added when Chrome reports them
 	}
 	t.change(func() { t.seed(session, r.FrameTree) })
 	// The frames are known by now, so the events about their worlds find them.

@@ -18,9 +18,9 @@ func (t eye) eval(ctx context.Context, expression string) (string, error) {
 	}
 	switch {
 	case !t.e.opts.Eval:
-		return refuse(ReasonPolicy, "this profile evaluates nothing", "look at the page")
+		return refuse(ReasonPolicy, "this profile does not evaluate expressions", "look at the page")
 	case t.e.masks.any():
-		return refuse(ReasonSecret, "a secret was typed in this session, so nothing is evaluated in it", "look at the page")
+		return refuse(ReasonSecret, "a secret was typed in this session, so no expression is evaluated in it", "look at the page")
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*EvalTime)
 	defer cancel()
@@ -46,7 +46,7 @@ func (t eye) eval(ctx context.Context, expression string) (string, error) {
 		}
 		text = cut(escaped(text), 300)
 		if strings.Contains(text, "side-effect") || strings.Contains(text, "side effect") {
-			return refuse(ReasonPolicy, "the expression would change something, so it was stopped before", "write one that only reads, or use a step for the change")
+			return refuse(ReasonPolicy, "the expression would change something, so it was stopped before it did", "write one that only reads, or use a step for the change")
 		}
 		return refuse(ReasonFailed, "the expression failed: "+text, "correct it")
 	}

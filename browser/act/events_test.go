@@ -333,10 +333,10 @@ func TestDownloadsOfEveryKind(t *testing.T) {
 	for range act.MaxDownloads + 1 {
 		told += click("Empty").Line
 	}
-	s.until(act.LookRequest{At: act.AtDownloads}, fmt.Sprintf("1 more were cancelled, since %d may wait", act.MaxDownloads))
+	s.until(act.LookRequest{At: act.AtDownloads}, fmt.Sprintf("1 more were cancelled, since at most %d may wait", act.MaxDownloads))
 	// on a busy machine, the outcome of the last click may not report the file yet
 	told += s.must(act.Step{Do: act.DoWait, MS: 1}).Line
-	if n := strings.Count(s.look(act.LookRequest{At: act.AtDownloads}), ": ready"); n != act.MaxDownloads || !strings.Contains(told, fmt.Sprintf("a download was cancelled, since %d wait to be saved", act.MaxDownloads)) {
+	if n := strings.Count(s.look(act.LookRequest{At: act.AtDownloads}), ": ready"); n != act.MaxDownloads || !strings.Contains(told, fmt.Sprintf("a download was cancelled, since %d others wait to be saved", act.MaxDownloads)) {
 		t.Errorf("%d files wait, and the steps said %q", n, told)
 	}
 }

@@ -15,21 +15,21 @@ func (t *tab) fault(err error, ran bool) error {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r
 	}
-	r := &Refusal{Reason: ReasonFailed, Message: "the page could not be asked", Next: "look again", Ran: ran, Err: err}
+	r := &Refusal{Reason: ReasonFailed, Message: "a command to the page failed", Next: "look again", Ran: ran, Err: err}
 	switch {
 	case errors.Is(err, errGone):
-		r.Reason, r.Message, r.Next = ReasonCrashed, "the browser died", "look: it starts anew; nothing is repeated"
+		r.Reason, r.Message, r.Next = ReasonCrashed, "the browser died", "look: that starts a new browser; no step is repeated"
 	case errors.Is(err, errCrashed), t.isCrashed():
-		r.Reason, r.Message, r.Next = ReasonCrashed, "the page crashed", "open it again, or another page; nothing is repeated"
+		r.Reason, r.Message, r.Next = ReasonCrashed, "the page crashed", "open it again, or open another page; no step is repeated"
 	case errors.Is(err, errBlocked):
 		if d := t.waiting(); d != nil {
 			held := d.held()
 			held.Ran = ran
 			return held
 		}
-		r.Reason, r.Message = ReasonDialog, "a dialog of the page came in between"
+		r.Reason, r.Message = ReasonDialog, "a dialog of the page interrupted the call"
 	case errors.Is(err, errLeft):
-		r.Reason, r.Message = ReasonStale, "the page was left for another"
+		r.Reason, r.Message = ReasonStale, "the tab has gone to another page"
 	case errors.Is(err, context.DeadlineExceeded):
 		r.Reason, r.Message, r.Next = ReasonTimeout, "the page did not answer in time", "look again, or open another page"
 	case errors.Is(err, context.Canceled):
@@ -68,9 +68,9 @@ func (t *tab) facing(u string) string {
 // unknown returns the refusal of a number that the tab does not know. t.mu is held.
 func (t *tab) unknown(n int) error {
 	if n > 0 && n <= t.refs.last {
-		return &Refusal{Reason: ReasonStale, Message: fmt.Sprintf("[%d] is of a page that was left", n), Next: "look again"}
+		return &Refusal{Reason: ReasonStale, Message: fmt.Sprintf("[%d] belongs to a page that the tab has left", n), Next: "look again"}
 	}
-	return &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("[%d] was never shown in tab %s", n, t.name), Next: "look, and use a number of that"}
+	return &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("[%d] was never shown in tab %s", n, t.name), Next: "look, and use a number that the look shows"}
 }
 
 // viewTop returns the id of the top frame of a session.

@@ -101,13 +101,13 @@ func (e *engine) fileBegins(v downloadEvent) {
 	line := ""
 	switch {
 	case e.opts.Downloads <= 0:
-		line = fmt.Sprintf("a download was refused: %s from %s; this profile has none", quoted(shown, MaxName), from)
+		line = fmt.Sprintf("a download was refused: %s from %s; this profile allows no downloads", quoted(shown, MaxName), from)
 	case len(e.files.all) >= MaxDownloads || !isGUID(v.GUID):
 		e.files.lost++
 		e.cancel(v.GUID)
 		e.unwanted.add(v.GUID)
 		if e.files.lost == 1 {
-			line = fmt.Sprintf("a download was cancelled, since %d wait to be saved", MaxDownloads)
+			line = fmt.Sprintf("a download was cancelled, since %d others wait to be saved", MaxDownloads)
 		}
 	default:
 		e.files.last++
@@ -169,7 +169,7 @@ func (e *engine) fileGoesOn(v downloadEvent) {
 	case v.State == "completed":
 		d.state = "ready"
 	case v.State == "canceled" && sum+lastWrite > e.opts.Downloads: // Chrome reports a full file system as canceled too
-		d.state, d.why = "cancelled", fmt.Sprintf("it ended after %s, probably without room: %s", bytesOf(d.size), limit)
+		d.state, d.why = "cancelled", fmt.Sprintf("it ended after %s, probably because no room was left: %s", bytesOf(d.size), limit)
 	case v.State == "canceled":
 		d.state, d.why = "cancelled", "the server or the page ended it"
 	}
@@ -196,7 +196,7 @@ func (e *engine) file(name string) (download, error) {
 		}
 		have = append(have, d.name)
 	}
-	next := "click what leads to a file first"
+	next := "first click a link or a button that leads to a file"
 	if len(have) > 0 {
 		next = "write one of: " + strings.Join(have, ", ")
 	}
@@ -211,7 +211,7 @@ func (e *engine) take(ctx context.Context, name string) (*File, error) {
 	}
 	switch d.state {
 	case "on its way":
-		return nil, &Refusal{Reason: ReasonNotReady, Message: fmt.Sprintf("%s has %s so far", d.name, bytesOf(d.size)), Next: "wait, and save it then"}
+		return nil, &Refusal{Reason: ReasonNotReady, Message: fmt.Sprintf("%s has %s so far", d.name, bytesOf(d.size)), Next: "wait until it is ready, then save it"}
 	case "cancelled":
 		return nil, &Refusal{Reason: ReasonLimit, Message: fmt.Sprintf("%s was cancelled: %s", d.name, d.why), Next: "load a smaller file"}
 	}
@@ -222,7 +222,7 @@ func (e *engine) take(ctx context.Context, name string) (*File, error) {
 	st, err := f.Stat()
 	if err != nil || st.Size() > e.opts.Downloads {
 		f.Close()
-		return nil, &Refusal{Reason: ReasonLimit, Message: d.name + " is larger than files may be", Next: "load a smaller file", Err: err}
+		return nil, &Refusal{Reason: ReasonLimit, Message: d.name + " is larger than this profile allows", Next: "load a smaller file", Err: err}
 	}
 	return &File{Name: d.shown, Size: st.Size(), Content: &bounded{r: io.LimitReader(f, st.Size()), f: f, read: func() { e.drop(d) }}}, nil
 }
@@ -274,7 +274,7 @@ func (e *engine) fileLines() []string {
 		out = append(out, s)
 	}
 	if e.files.lost > 0 {
-		out = append(out, fmt.Sprintf("%d more were cancelled, since %d may wait", e.files.lost, MaxDownloads))
+		out = append(out, fmt.Sprintf("%d more were cancelled, since at most %d may wait", e.files.lost, MaxDownloads))
 	}
 	return out
 }

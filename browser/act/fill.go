@@ -39,7 +39,7 @@ func (t hand) fill(ctx context.Context, p *plan, text string) error {
 	case became.Hits == 0:
 		return &Refusal{Reason: ReasonNotReady, Message: "the text did not reach " + t.nameOf(p.aim), Next: "look again", Ran: true}
 	case !became.Took && (text != "" || !became.Empty):
-		return &Refusal{Reason: ReasonFailed, Message: "the page refused what was typed, and " + t.nameOf(p.aim) + " is as it was", Next: "use what the page has beside the field", Ran: true}
+		return &Refusal{Reason: ReasonFailed, Message: "the page refused what was typed, and " + t.nameOf(p.aim) + " has not changed", Next: "use what the page offers next to the field", Ran: true}
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (p *plan) fillDate(ctx context.Context, text string, forms []dateForm) erro
 		}
 	}
 	if keys == "" && text != "" {
-		return &Refusal{Reason: ReasonArgument, Message: fmt.Sprintf("%s does not take %s", t.nameOf(p.aim), quoted(text, 40)), Next: "write it in the form " + example}
+		return &Refusal{Reason: ReasonArgument, Message: fmt.Sprintf("%s does not accept %s", t.nameOf(p.aim), quoted(text, 40)), Next: "write it in the form " + example}
 	}
 	s := p.aim.frame.session
 	// These keys empty all parts, and leave the first part selected.
@@ -151,7 +151,7 @@ func (p *plan) fillDate(ctx context.Context, text string, forms []dateForm) erro
 		return t.fault(err, true)
 	}
 	if err == nil && value != text {
-		return &Refusal{Reason: ReasonFailed, Message: fmt.Sprintf("%s has the value %s and not the one that was wanted", t.nameOf(p.aim), quoted(t.e.masks.hide(value), 40)), Next: "look", Ran: true}
+		return &Refusal{Reason: ReasonFailed, Message: fmt.Sprintf("%s has the value %s, not the one in the step", t.nameOf(p.aim), quoted(t.e.masks.hide(value), 40)), Next: "look", Ran: true}
 	}
 	return nil
 }

@@ -163,7 +163,7 @@ func TestHostilePage(t *testing.T) {
 	step := func(st act.Step) {
 		a.time(t, string(st.Do), func(ctx context.Context) error {
 			o, err := s.doIn(ctx, st)
-			if o != nil && strings.Contains(o.Line, "a window was closed at once") {
+			if o != nil && strings.Contains(o.Line, "a window was closed immediately") {
 				closed++
 			}
 			if err != nil && strings.Contains(err.Error(), "the browser died") {

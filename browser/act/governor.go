@@ -240,7 +240,7 @@ func (g *governor) hand(m *cdproto.Message, isAnswer bool) {
 	select {
 	case g.guest <- m:
 	default:
-		g.end(errors.New("chromedp reads no more"))
+		g.end(errors.New("chromedp has stopped reading"))
 	}
 }
 
@@ -374,7 +374,7 @@ func (p pending[R]) wait(ctx context.Context) (R, error) { return p.waitOr(ctx, 
 
 // errBlocked is the error of a command that the page cannot answer because of a dialog or a
 // crash.
-var errBlocked = errors.New("the page is held by a dialog, or gone")
+var errBlocked = errors.New("a dialog blocks the page, or the page has crashed")
 
 // waitOr waits for the answer, or until stop is closed.
 func (p pending[R]) waitOr(ctx context.Context, stop <-chan struct{}) (R, error) {
@@ -468,7 +468,7 @@ func (g *governor) Read(ctx context.Context, m *cdproto.Message) error {
 // Write implements chromedp's Transport.
 func (g *governor) Write(_ context.Context, m *cdproto.Message) error {
 	if m.ID <= 0 || m.ID >= firstID {
-		return fmt.Errorf("chromedp's command has the number %d", m.ID)
+		return fmt.Errorf("the command of chromedp has the invalid id %d", m.ID)
 	}
 	if text, ok := faked[string(m.Method)]; ok {
 		g.hand(&cdproto.Message{ID: m.ID, SessionID: m.SessionID, Result: jsonv2.Value(text)}, true)

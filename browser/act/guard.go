@@ -77,7 +77,7 @@ func (t tally) lostFocus(name string) string {
 	if t.Misses == 0 {
 		return ""
 	}
-	return name + " lost the focus or was left while it was used, and the rest of the keys went nowhere"
+	return name + " lost the focus or was left during the step, and the remaining keys were dropped"
 }
 
 // endOf decides how a step ends: became is the tally of its input, and err is the error

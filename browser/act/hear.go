@@ -167,7 +167,7 @@ func (e *engine) window(v attachEvent) {
 	if full || opener == nil {
 		closeUnwanted(e, v)
 		if opener != nil {
-			opener.change(func() { opener.note(fmt.Sprintf("a window was closed at once, since %d tabs are open", MaxTabs)) })
+			opener.change(func() { opener.note(fmt.Sprintf("a window was closed immediately, since %d tabs are open", MaxTabs)) })
 		}
 		return
 	}
@@ -492,7 +492,7 @@ func (t ear) paused(session string, v pausedEvent) {
 func (t ear) judge(v pausedEvent) error {
 	u, err := url.Parse(v.Request.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("only http and https are opened")
+		return fmt.Errorf("only http and https addresses are opened")
 	}
 	t.mu.Lock()
 	from := ""
@@ -502,7 +502,7 @@ func (t ear) judge(v pausedEvent) error {
 	leaves := t.opens(v)
 	t.mu.Unlock()
 	if sites := t.sites(); t.e.opts.OneSite && !leaves && len(sites) > 0 && !slices.Contains(sites, originOf(v.Request.URL)) {
-		return fmt.Errorf("a secret was typed in this tab, so it stays with %s until a step opens another page in it", sites[0])
+		return fmt.Errorf("a secret was typed in this tab, so the tab stays on %s until a step opens another page in it", sites[0])
 	}
 	if t.e.opts.Judge == nil {
 		return fmt.Errorf("nothing may be opened in this seat")
@@ -525,6 +525,6 @@ func (t ear) challenged(session string, v pausedEvent) {
 		}).drop()
 	})
 	t.change(func() {
-		t.note("the server " + shownURL(v.Challenge.Origin) + " asks for a user and a password, which was cancelled")
+		t.note("the server " + shownURL(v.Challenge.Origin) + " asked for a user and a password; the request was cancelled")
 	})
 }

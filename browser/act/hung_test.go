@@ -158,7 +158,7 @@ func TestHungFrames(t *testing.T) {
 	shown := false
 	s.soon("the end of the script", func() bool {
 		l = s.look(act.LookRequest{})
-		shown = shown || strings.Contains(l, `button "Own"`) && !strings.Contains(l, `button "Hang"`) && strings.Contains(l, "not all: time")
+		shown = shown || strings.Contains(l, `button "Own"`) && !strings.Contains(l, `button "Hang"`) && strings.Contains(l, "limit reached: time")
 		return strings.Contains(l, told)
 	})
 	if !shown {

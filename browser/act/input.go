@@ -51,11 +51,11 @@ func (t hand) reachable(ctx context.Context, a aim) (spot, error) {
 	case "gone":
 		return spot{}, &Refusal{Reason: ReasonStale, Message: name + " is gone: the page was drawn anew", Next: "look again"}
 	case "disabled":
-		return no("is disabled", "do first what the page wants before it")
+		return no("is disabled", "first do what the page requires before it")
 	case "invisible":
 		return no("cannot be seen", "look again")
 	case "moving":
-		return no("does not come to rest", "wait, and try again")
+		return no("does not stop moving", "wait, and try again")
 	case "covered":
 		t.mu.Lock()
 		n := t.refs.number(refKey{a.frame.id, a.frame.loader, r.By.N})
@@ -175,7 +175,7 @@ func (t hand) click(ctx context.Context, a aim, button string) error {
 
 // missedElement is the end of the message of a step whose input was withheld because
 // something else was in the place of its element.
-const missedElement = " was covered, moved, changed or left in the last moment, and what stood there got nothing"
+const missedElement = " was covered, moved, changed or left at the last moment, and the element in its place got no input"
 
 // maxMoves is how often the mouse is moved to an element that is elsewhere after each move.
 const maxMoves = 3

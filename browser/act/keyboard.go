@@ -36,9 +36,9 @@ func (t keyboard) key(ctx context.Context, p *plan) error {
 	switch {
 	case became.Hits > 0 || became.Misses == 0:
 	case became.Left: // a key is several events, and the page before may have got some
-		missed = "the page was left in the last moment, and the next page did not get the key; the page before it may have got it"
+		missed = "the page was left at the last moment: the next page did not get the key, and the page that was left may have got it"
 	default:
-		missed = "the focus moved, or the element with the focus changed, in the last moment, and the page did not get the key"
+		missed = "the focus moved, or the element with the focus changed, at the last moment, and the page did not get the key"
 	}
 	_, err = guard(t).endOf(became, err, missed, "look again")
 	return err

@@ -61,7 +61,7 @@ func parseKey(text string) (k key, why string) {
 		}
 		m, known := modifiers[mod]
 		if !known {
-			return k, "names no key"
+			return k, "is not the name of a key"
 		}
 		k.mods |= m
 		rest = after
@@ -71,7 +71,7 @@ func parseKey(text string) (k key, why string) {
 		one = rest
 	}
 	if utf8.RuneCountInString(one) != 1 {
-		return k, "names no key"
+		return k, "is not the name of a key"
 	}
 	r, _ := utf8.DecodeRuneInString(one)
 	k.name = rest

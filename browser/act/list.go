@@ -72,7 +72,7 @@ func (t eye) list(q LookRequest) (*Look, error) {
 	var b strings.Builder
 	b.WriteString(head)
 	if first > 0 {
-		fmt.Fprintf(&b, "… %d older ones; narrow it with find, or raise max_chars\n", first)
+		fmt.Fprintf(&b, "… %d older lines; narrow the list with find, or raise max_chars\n", first)
 	}
 	for _, l := range lines[first:] {
 		b.WriteString(l + "\n")

@@ -370,7 +370,7 @@ func (t eye) head(s *sight, mark string) string {
 		h += fmt.Sprintf(", %s characters of hidden text left out", thousands(s.hidden))
 	}
 	if s.cut != "" {
-		h += ", not all: " + s.cut
+		h += ", incomplete, limit reached: " + s.cut
 	}
 	if tellFreed(t.tab) {
 		h += ", " + wasStopped
@@ -394,7 +394,7 @@ func (t eye) look(ctx context.Context, q LookRequest) (*Look, error) {
 		s := t.looks.kept
 		t.mu.Unlock()
 		if s == nil || time.Since(s.taken) > LookKept {
-			return nil, &Refusal{Reason: ReasonUnknown, Message: "no look is kept to be continued", Next: "look again without offset"}
+			return nil, &Refusal{Reason: ReasonUnknown, Message: "no recent look is kept that could be continued", Next: "look again without offset"}
 		}
 		return t.part(s, q)
 	}
@@ -428,7 +428,7 @@ func (t eye) look(ctx context.Context, q LookRequest) (*Look, error) {
 // inside returns the element to which a look is confined; nil means the whole page.
 func (t eye) inside(n int) (*ref, error) {
 	if n == 0 {
-		return nil, nil //nolint:nilnil // the whole page
+		return nil, nil //nolint:nilnil // nil means the whole page
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

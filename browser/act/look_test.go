@@ -200,7 +200,7 @@ func TestLargePages(t *testing.T) {
 	s.page("/nodes", `<!doctype html><title>o</title><div id=d></div><script>d.innerHTML = Array.from({length: 25000}, (_, i) => "<p>" + i + "</p>").join("")</script>`)
 	s.page("/deep", `<!doctype html><title>d</title><p>top</p><div id=d></div><script>let e = d; for (let i = 0; i < 400; i++) e = e.appendChild(document.createElement("div")); e.textContent = "bottom"</script>`)
 	s.page("/deeper", `<!doctype html><title>d</title><p>top</p><div id=d style="display:none"></div><script>let e = d; for (let i = 0; i < 20000; i++) e = e.appendChild(document.createElement("div")); e.textContent = "bottom"</script>`)
-	for path, want := range map[string]string{"/name": `button "` + strings.Repeat("name ", 15) + `name…"`, "/many": "not all: ", "/nodes": "", "/deep": "not all: depth", "/deeper": "top"} {
+	for path, want := range map[string]string{"/name": `button "` + strings.Repeat("name ", 15) + `name…"`, "/many": "limit reached: ", "/nodes": "", "/deep": "limit reached: depth", "/deeper": "top"} {
 		start := time.Now()
 		s.must(act.Step{Do: act.DoOpen, URL: s.url("site", path)})
 		for _, q := range []act.LookRequest{{}, {Scope: act.ScopeAll, MaxChars: act.MaxChars}} {

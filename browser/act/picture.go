@@ -138,7 +138,7 @@ func (t eye) freshPicture(ctx context.Context) error {
 	case err != nil:
 		return t.fault(err, false)
 	case last.loader != f.loader:
-		return old("the last picture is of a page that was left")
+		return old("the last picture shows a page that the tab has left")
 	case last.x != at[0] || last.y != at[1]:
 		return old("the page was scrolled since the last picture")
 	}

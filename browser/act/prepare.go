@@ -167,11 +167,11 @@ func (p *plan) look(ctx context.Context) (err error) {
 				f.Kind = KindType // a link or a submit button that calls itself a checkbox keeps its kind
 			}
 			if !raw.Checkable {
-				return not("a box to check", "click it")
+				return not("a checkbox", "click it")
 			}
 		}
 		if raw.Select {
-			return not("clicked", "choose with: select")
+			return not("opened by a click", "choose an option with: select")
 		}
 	case DoPress:
 		f.Kind = KindPress
@@ -204,10 +204,10 @@ func (p *plan) look(ctx context.Context) (err error) {
 	case DoUpload:
 		f.Kind, f.Field, f.To = KindUpload, "file", f.On
 		if raw.Field != "file" {
-			return not("a field for files", "name the field that the page has for files")
+			return not("a field for files", "use the number of the field that the page has for files")
 		}
 		if t.e.opts.Uploads <= 0 {
-			return &Refusal{Reason: ReasonPolicy, Message: "this profile has no uploads", Next: "ask the person for a profile with uploads"}
+			return &Refusal{Reason: ReasonPolicy, Message: "this profile does not allow uploads", Next: "ask the person for a profile that allows uploads"}
 		}
 	case DoDrag:
 		if p.to, err = (hand{t}).find(ctx, s.To, s.ToXY, false); err != nil {
@@ -233,7 +233,7 @@ func (p *plan) look(ctx context.Context) (err error) {
 	if f.Kind == KindSubmit && raw.Holds != "" {
 		var holds [][2]string
 		if err := json.Unmarshal([]byte(raw.Holds), &holds); err != nil || holds == nil {
-			return &Refusal{Reason: ReasonLimit, Message: "the form holds more than can be shown to anybody", Next: "empty its large fields", Err: err}
+			return &Refusal{Reason: ReasonLimit, Message: "the form contains more than can be shown to a person", Next: "empty its large fields", Err: err}
 		}
 		f.Sends = sends(holds, hide)
 	}
@@ -279,7 +279,7 @@ func (t hand) find(ctx context.Context, n int, xy *Point, focused bool) (aim, er
 			return aim{}, t.unknown(n)
 		}
 		if !r.shown {
-			return aim{}, &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("[%d] was not shown yet", n), Next: "look, and use a number of that"}
+			return aim{}, &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("[%d] was not shown yet", n), Next: "look, and use a number that the look shows"}
 		}
 		f := t.frames[r.frame]
 		if f == nil || f.loader != r.loader {
@@ -350,7 +350,7 @@ func (t hand) under(ctx context.Context, xy Point) (aim, error) {
 		}
 		return aim{frame: f, local: hit.N, at: [2]float64{x, y}, point: true}, nil
 	}
-	return aim{}, &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("nothing stands at %d,%d", xy.X, xy.Y), Next: "take a picture, and write a point in it"}
+	return aim{}, &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("no element is at %d,%d", xy.X, xy.Y), Next: "take a picture, and write a point of it"}
 }
 
 // reading contains the facts of an element and whether it has the focus. An element may
@@ -397,7 +397,7 @@ func (p *plan) gripped() bool {
 // changedBetween returns the refusal of a step whose facts differ from the facts that were
 // decided about.
 func changedBetween() error {
-	return &Refusal{Reason: ReasonChanged, Message: "the page changed what the step would do, between the question and the act", Next: "look again"}
+	return &Refusal{Reason: ReasonChanged, Message: "the page changed what the step would do, between the decision and the act", Next: "look again"}
 }
 
 // touch reads the facts of an element, and refuses an element that is not what was shown.
@@ -420,7 +420,7 @@ func (t hand) touchAs(ctx context.Context, a aim, click, enter bool) (reading, e
 	case r.Gone && shown != nil:
 		return r, &Refusal{Reason: ReasonStale, Message: fmt.Sprintf("[%d] %s is gone: the page was drawn anew", a.n, called(shown.role, hide(shown.name), hide(shown.row))), Next: "look again"}
 	case r.Gone:
-		return r, &Refusal{Reason: ReasonStale, Message: "what stood there is gone", Next: "look again"}
+		return r, &Refusal{Reason: ReasonStale, Message: "the element at that point is gone", Next: "look again"}
 	case a.n != 0 && shown == nil:
 		return r, t.unknown(a.n)
 	case shown != nil && shown.sum != meaning(r.Role, r.Name, r.Row):

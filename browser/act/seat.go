@@ -59,7 +59,7 @@ func (s *Seat) held() error {
 	}
 	return &Refusal{
 		Reason: ReasonHeld, Message: fmt.Sprintf("a person has stopped all acts in this browser since %s", h.since.UTC().Format("15:04:05 UTC")),
-		Next: "look if you like; act again when the person lets you, and ask them if it takes long",
+		Next: "looks still work; act again when the person allows it, and ask them if that takes long",
 	}
 }
 
@@ -167,7 +167,7 @@ func (s *Seat) Do(ctx context.Context, p *Prepared, step Step) (*Outcome, error)
 		}
 		was := p.plan
 		if was.used || was.e != e || word != "" && step.Do != DoOpen {
-			return &Refusal{Reason: ReasonChanged, Message: "the browser was started anew since the step was prepared, or the step was done", Next: "look again"}
+			return &Refusal{Reason: ReasonChanged, Message: "the browser was started anew since the step was prepared, or the step was done already", Next: "look again"}
 		}
 		was.used = true
 		now := was
@@ -308,7 +308,7 @@ func (s *Seat) why(err error) error {
 			r.Reason, r.Next = ReasonTimeout, "call again"
 		}
 	} else if errors.Is(err, errGone) {
-		r.Reason, r.Message, r.Next = ReasonCrashed, "the browser died", "look: it starts anew; nothing is repeated"
+		r.Reason, r.Message, r.Next = ReasonCrashed, "the browser died", "look: that starts a new browser; no step is repeated"
 	} else if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		r.Reason, r.Message = ReasonTimeout, "the time was up before the browser was ready"
 	}

@@ -89,9 +89,9 @@ func (s *Seats) Open(ctx context.Context, g policies.Grant, o Options) (*Seat, e
 		}
 		freed := s.freed
 		s.mu.Unlock()
-		full := &Refusal{Reason: ReasonFull, Message: fmt.Sprintf("all %d browsers are in use", s.cfg.Most), Next: "wait until another session that has one ends"}
+		full := &Refusal{Reason: ReasonFull, Message: fmt.Sprintf("all %d browsers are in use", s.cfg.Most), Next: "wait until another session that uses one ends"}
 		if mine >= s.cfg.TenantMost {
-			full.Message, full.Next = fmt.Sprintf("your sessions use %d browsers, and no more may be open", mine), "end another of your sessions that has one"
+			full.Message, full.Next = fmt.Sprintf("your sessions use %d browsers, and no more may be open", mine), "end another of your sessions that uses one"
 		}
 		select {
 		case <-freed:

@@ -15,7 +15,7 @@ func (t hand) mayType(a aim, raw touched, name string) error {
 	}
 	s, ok := t.e.secretOf(name)
 	if !ok {
-		return &Refusal{Reason: ReasonSecret, Message: "no such secret: " + quoted(name, 60), Next: "look: the names of secrets that may be typed stand there"}
+		return &Refusal{Reason: ReasonSecret, Message: "no such secret: " + quoted(name, 60), Next: "look: a look lists the names of the secrets that may be typed"}
 	}
 	f, ok := t.frameOf(a.frame.id)
 	if !ok || f.loader != a.frame.loader {
@@ -26,17 +26,17 @@ func (t hand) mayType(a aim, raw touched, name string) error {
 	for _, got := range []string{originOf(f.url), raw.Origin} {
 		switch {
 		case got == "" || got == "null":
-			return refuse("its origin is %s, and this document has none: it is sandboxed, or is not of the web", s.Origin)
+			return refuse("the secret is for %s, and this document has no origin: it is sandboxed, or is not from the web", s.Origin)
 		case got != originOf(s.Origin):
-			return refuse("its origin is %s, and this page is of %s", s.Origin, shownURL(got))
+			return refuse("the secret is for %s, and this page is from %s", s.Origin, shownURL(got))
 		}
 	}
 	u, err := url.Parse(f.url)
 	if err != nil || u.Scheme != "https" && !s.Insecure {
-		return refuse("the page came without TLS")
+		return refuse("the page was loaded without TLS")
 	}
 	if raw.Field != s.Field {
-		return refuse("it is for a field of kind %s, and this one is of kind %s", s.Field, raw.Field)
+		return refuse("the secret is for a field of kind %s, and this field is of kind %s", s.Field, raw.Field)
 	}
 	for n := 0; f.id != t.target && n < 50; n++ {
 		if f, ok = t.frameOf(f.parent); !ok {
@@ -47,7 +47,7 @@ func (t hand) mayType(a aim, raw touched, name string) error {
 		}
 	}
 	if f.id != t.target {
-		return refuse("the page stands too deep in others")
+		return refuse("the page is nested too deep in frames")
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func (e *engine) secretOf(name string) (Secret, bool) {
 func (e *engine) reveal(ctx context.Context, name string) (string, error) {
 	s, ok := e.secretOf(name)
 	if !ok || s.Value == nil {
-		return "", &Refusal{Reason: ReasonSecret, Message: "no such secret: " + quoted(name, 60), Next: "use another"}
+		return "", &Refusal{Reason: ReasonSecret, Message: "no such secret: " + quoted(name, 60), Next: "use another secret"}
 	}
 	value, err := s.Value(ctx)
 	if err != nil {

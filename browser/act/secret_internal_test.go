@@ -24,7 +24,7 @@ func TestOriginsOfSecrets(t *testing.T) {
 		"https://shop.example@evil.example", "https://evil.example/https://shop.example", "https://shop.example%2eevil.example", "", "null", "about:blank", "about:srcdoc", "data:text/html,https://shop.example", "blob:https://shop.example/1", "filesystem:https://shop.example/1", "file:///shop.example",
 	} {
 		for _, origin := range []string{like, "https://shop.example"} {
-			if err := may(like, origin); ReasonOf(err) != ReasonSecret || !strings.Contains(err.Error(), "its origin is https://shop.example") {
+			if err := may(like, origin); ReasonOf(err) != ReasonSecret || !strings.Contains(err.Error(), "the secret is for https://shop.example") {
 				t.Errorf("%q of the origin %q: %v", like, origin, err)
 			}
 		}

@@ -32,7 +32,7 @@ func (s *Seats) seat(id string) *Seat {
 }
 
 func unseen(id string) error {
-	return &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("no browser %s runs", quoted(id, 40)), Next: "see which ones do"}
+	return &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("no browser %s runs", quoted(id, 40)), Next: "list the browsers that run"}
 }
 
 // named reports whether a seat has this id.

@@ -99,7 +99,7 @@ func (s Step) Check() error {
 	}
 	at := slices.IndexFunc(verbs, func(v verb) bool { return v.is == s.Do })
 	if at < 0 {
-		return refuse("write one of: "+verbNames(), "do is %s, and no step does that", quoted(string(s.Do), 20))
+		return refuse("write one of: "+verbNames(), "do is %s, and no step is called that", quoted(string(s.Do), 20))
 	}
 	v, have := verbs[at], s.given()
 	if s.Do == DoFill && s.Secret == "" {
@@ -113,7 +113,7 @@ func (s Step) Check() error {
 	case v.ref && s.Ref == 0:
 		return refuse("look, and add the number of the field as ref", "the step %s lacks its field ref", s.Do)
 	case s.Do == DoDrag && have&fTo == 0:
-		return refuse("add where the drag ends as to", "the step drag lacks its field to")
+		return refuse("add the end of the drag as to", "the step drag lacks its field to")
 	case have&fRef != 0 && have&fXY != 0:
 		return refuse("leave one of them out", "the step %s has both ref and xy", s.Do)
 	case s.Do == DoFill && s.Secret != "" && s.Text != "":
@@ -123,7 +123,7 @@ func (s Step) Check() error {
 	case s.MS < 0 || s.MS > int(MaxWait.Milliseconds()):
 		return refuse(fmt.Sprintf("write 1 to %d", MaxWait.Milliseconds()), "ms is %d", s.MS)
 	case len(s.Text) > MaxText:
-		return refuse("send it in parts", "text has %d bytes, and %d may be", len(s.Text), MaxText)
+		return refuse("send it in parts", "text has %d bytes, and at most %d are allowed", len(s.Text), MaxText)
 	case !utf8.ValidString(s.Text) || strings.ContainsRune(s.Text, 0):
 		return refuse("leave it out", "text contains an invalid character")
 	case s.Button != "" && !slices.Contains([]string{"left", "right", "middle", "double"}, s.Button):
@@ -141,7 +141,7 @@ func (s Step) Check() error {
 	}
 	for _, p := range []*Point{s.XY, s.ToXY} {
 		if p != nil && (p.X < 0 || p.Y < 0 || p.X >= windowWidth || p.Y >= windowHeight) {
-			return refuse("take a picture, and write a point in it", "the point %d,%d is outside of the picture", p.X, p.Y)
+			return refuse("take a picture, and write a point of it", "the point %d,%d is outside of the picture", p.X, p.Y)
 		}
 	}
 	return nil
@@ -162,22 +162,22 @@ func checkURL(raw string) string {
 		return "is longer than 16 KiB"
 	}
 	if strings.IndexFunc(raw, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }) >= 0 {
-		return "holds a space, a backslash or a character that cannot be seen"
+		return "contains a space, a backslash or a character that cannot be seen"
 	}
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
 		return "cannot be read"
 	case u.Scheme != "http" && u.Scheme != "https":
-		return "is not of http or https"
+		return "is not an address of http or https"
 	case u.Hostname() == "":
 		return "names no host"
 	case u.User != nil:
-		return "holds a user or a password"
+		return "contains a user or a password"
 	}
 	if p := u.Port(); p != "" {
 		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
-			return "has a port that is not 1 to 65535"
+			return "has a port outside 1 to 65535"
 		}
 	}
 	return ""

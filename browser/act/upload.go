@@ -19,7 +19,7 @@ const uploadDir = "/tmp/up"
 // in Chrome's box.
 func (t hand) upload(ctx context.Context, p *plan, s Step) error {
 	if s.File == nil || s.File.Content == nil {
-		return &Refusal{Reason: ReasonArgument, Message: "the file of the upload is not there", Next: "name a file that exists"}
+		return &Refusal{Reason: ReasonArgument, Message: "the file of the upload does not exist", Next: "name a file that exists"}
 	}
 	most := t.e.opts.Uploads
 	data, err := io.ReadAll(io.LimitReader(s.File.Content, min(most, MaxUploadParts)+1)) //nolint:forbidigo // it is bounded
@@ -59,7 +59,7 @@ func (p *plan) uploadLarge(ctx context.Context, s Step, from io.Reader) error {
 	e.mu.Unlock()
 	// The size is not known yet, so there must be room for the largest file.
 	if left < most {
-		return &Refusal{Reason: ReasonLimit, Message: fmt.Sprintf("this session has uploaded %s of the %s that it may upload in large files, and what is left may be too little for this one", bytesOf(maxLargeUploads*most-left), bytesOf(maxLargeUploads*most)), Next: "upload files of at most " + bytesOf(MaxUploadParts) + ", or end the session"}
+		return &Refusal{Reason: ReasonLimit, Message: fmt.Sprintf("this session has uploaded %s of the %s that it may upload in large files, and the rest may be too small for this file", bytesOf(maxLargeUploads*most-left), bytesOf(maxLargeUploads*most)), Next: "upload files of at most " + bytesOf(MaxUploadParts) + ", or end the session"}
 	}
 	c := &counted{Reader: io.LimitReader(from, most+1)}
 	name := uploadDir + "/" + nonce() + "/" + fileName(s.File.Name)

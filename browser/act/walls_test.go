@@ -320,7 +320,7 @@ func TestServersThatAsk(t *testing.T) {
 		}
 	})
 	o := s.must(act.Step{Do: act.DoOpen, URL: s.url("site", "/auth")})
-	if !strings.Contains(o.Line, "asks for a user and a password, which was cancelled") {
+	if !strings.Contains(o.Line, "asked for a user and a password; the request was cancelled") {
 		t.Errorf("the outcome is %q", o.Line)
 	}
 	if l := s.look(act.LookRequest{}); !strings.Contains(l, "who are you") {

@@ -164,7 +164,7 @@ func (s running) wait(ctx context.Context, into any) error {
 		return nil
 	}
 	if err := jsonv2.Unmarshal(r.Result.Value, into, jsonOptions); err != nil {
-		return fmt.Errorf("read what a script said: %w", err)
+		return fmt.Errorf("read the result of a script: %w", err)
 	}
 	return nil
 }

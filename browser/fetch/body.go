@@ -20,10 +20,10 @@ import (
 const maxWindow = 8 << 20
 
 // errPacked means that a body is larger on the wire than it may be when unpacked.
-var errPacked = errors.New("more bytes came than the page may have")
+var errPacked = errors.New("the server sent more bytes than the page may have")
 
 // errUnasked means that a body has an encoding that the request did not name.
-var errUnasked = errors.New("which was not asked for")
+var errUnasked = errors.New("which the request did not offer")
 
 // read reads the body within two bounds: one for the unpacked bytes, and one for the packed
 // bytes, since there are streams that unpack to nothing without end. If the time is up or
@@ -40,7 +40,7 @@ func (h *hop) read(ctx context.Context, u *url.URL, resp *http.Response) error {
 			kind = KindPacked
 		}
 		return &Error{
-			Kind: kind, URL: u.String(), Message: fmt.Sprintf("the server %s packed the page in a way that is not read: %v", u.Host, err),
+			Kind: kind, URL: u.String(), Message: fmt.Sprintf("the server %s compressed the page in a way that is not supported: %v", u.Host, err),
 			Instead: "use another source",
 		}
 	}
@@ -83,7 +83,7 @@ func (h *hop) broken(ctx context.Context, u *url.URL, err error) error {
 		h.truncated = true
 		return nil
 	default:
-		h.partial = "the connection broke or what came was damaged"
+		h.partial = "the connection broke, or the data was damaged"
 	}
 	h.truncated = true
 	return nil
@@ -132,19 +132,19 @@ func unpack(r io.Reader, encodings []string) (_ io.Reader, done func(), err erro
 	case "gzip", "x-gzip":
 		z, err := gzip.NewReader(r)
 		if err != nil {
-			return nil, nil, fmt.Errorf("as gzip, and is not: %w", err)
+			return nil, nil, fmt.Errorf("as gzip, but the data is not gzip: %w", err)
 		}
 		return z, done, nil
 	case "deflate": // deflate in the zlib format, as RFC 9110, 8.4.1.2, requires
 		z, err := zlib.NewReader(r)
 		if err != nil {
-			return nil, nil, fmt.Errorf("as deflate, and is not: %w", err)
+			return nil, nil, fmt.Errorf("as deflate, but the data is not deflate: %w", err)
 		}
 		return z, done, nil
 	case "zstd":
 		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
 		if err != nil {
-			return nil, nil, fmt.Errorf("as zstd, and is not: %w", err)
+			return nil, nil, fmt.Errorf("as zstd, but the data is not zstd: %w", err)
 		}
 		return z, z.Close, nil
 	}

@@ -87,10 +87,10 @@ func parse(s string) (*url.URL, error) {
 		switch strings.ToLower(strings.TrimSpace(scheme)) {
 		case "http", "https":
 		case "file":
-			return nil, &Error{Kind: KindURL, Message: "file: is not a page of a server", Instead: "read files of the box with Bash, and images with ReadImage"}
+			return nil, &Error{Kind: KindURL, Message: "a file: address is not a page of a server", Instead: "read files of the box with Bash, and images with ReadImage"}
 		default:
 			return nil, &Error{
-				Kind: KindURL, Message: fmt.Sprintf("only http and https are read, not %s:", policies.Clip(scheme, 40)),
+				Kind: KindURL, Message: fmt.Sprintf("only http: and https: addresses are read, not %s:", policies.Clip(scheme, 40)),
 				Instead: "name the page that shows it, with https://",
 			}
 		}
@@ -150,7 +150,7 @@ func explain(ctx context.Context, u *url.URL, err error) error {
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 			e.Kind, e.Message = KindUnreachable, fmt.Sprintf("no connection to %s could be made", host)
 		} else {
-			e.Kind, e.Message = KindProtocol, fmt.Sprintf("what %s answered is not understood: %s", host, policies.Clip(err.Error(), 200))
+			e.Kind, e.Message = KindProtocol, fmt.Sprintf("the answer of %s cannot be understood: %s", host, policies.Clip(err.Error(), 200))
 		}
 		e.Instead = "try another source"
 	}
@@ -171,18 +171,18 @@ func explainTLS(e *Error, host string, err error) bool {
 	} else if _, ok := errors.AsType[x509.HostnameError](err); ok {
 		why = "is for other names"
 	} else if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		why = "is signed by nobody that this machine trusts"
+		why = "is not signed by an authority that this machine trusts"
 	} else if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		why = "cannot be verified"
 	}
 	switch {
 	case why != "":
-		e.Message = fmt.Sprintf("the certificate of %s %s, so what it sends could be anybody's", host, why)
+		e.Message = fmt.Sprintf("the certificate of %s %s, so its answer could come from anybody", host, why)
 	case errors.As(err, &alert), errors.As(err, &record):
-		e.Message = fmt.Sprintf("the server %s does not speak TLS with us: %s", host, policies.Clip(err.Error(), 120))
+		e.Message = fmt.Sprintf("the TLS handshake with the server %s failed: %s", host, policies.Clip(err.Error(), 120))
 	default:
 		return false
 	}
-	e.Kind, e.Instead = KindTLS, "tell the person you work for, or use another source; there is no way to read it all the same"
+	e.Kind, e.Instead = KindTLS, "tell the person you work for, or use another source; nothing in the call can change that"
 	return true
 }

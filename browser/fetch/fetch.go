@@ -148,7 +148,7 @@ func (f *Fetcher) Get(ctx context.Context, g policies.Grant, r Request) (*Respon
 // begin checks a request.
 func (f *Fetcher) begin(g policies.Grant, r Request) (*trip, error) {
 	if r.MaxBytes < 0 || r.MaxBytes > MaxBytes {
-		return nil, &Error{Kind: KindURL, Message: "the bound of the page's bytes makes no sense"}
+		return nil, &Error{Kind: KindURL, Message: "the limit of the page's bytes is not valid"}
 	}
 	if r.MaxBytes == 0 {
 		r.MaxBytes = DefaultBytes
@@ -162,8 +162,8 @@ func (f *Fetcher) begin(g policies.Grant, r Request) (*trip, error) {
 	}
 	if g.IsZero() || g.Egress().IsZero() {
 		return nil, &Error{
-			Kind: KindClosed, Profile: g.Profile(), Message: "the profile lets nothing out, so no page can be fetched",
-			Instead: "tell the person you work for that net of this profile has to let pages through, or that a rule for ReadDocs can grant another profile",
+			Kind: KindClosed, Profile: g.Profile(), Message: "the profile allows no network access, so no page can be fetched",
+			Instead: "tell the person you work for that net of this profile has to allow pages, or that a rule for ReadDocs can grant another profile",
 		}
 	}
 	return &trip{f: f, g: g, r: r, at: u, seen: map[string]bool{key(u): true}, reading: g.Reading()}, nil

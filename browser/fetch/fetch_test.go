@@ -113,8 +113,8 @@ func TestURLsThatAreNotFetched(t *testing.T) {
 		kind fetch.Kind
 		text string
 	}{
-		"file:///etc/passwd":                  {fetch.KindURL, "file: is not a page"},
-		"view-source:http://a.example/":       {fetch.KindURL, "only http and https are read, not view-source:"},
+		"file:///etc/passwd":                  {fetch.KindURL, "a file: address is not a page"},
+		"view-source:http://a.example/":       {fetch.KindURL, "only http: and https: addresses are read, not view-source:"},
 		"data:text/html,<p>x":                 {fetch.KindURL, "not data:"},
 		"javascript:alert(1)":                 {fetch.KindURL, "not javascript:"},
 		"blob:http://a.example/x":             {fetch.KindURL, "not blob:"},
@@ -201,7 +201,7 @@ func TestRedirects(t *testing.T) {
 		{"http://a.example/?to=http://b.example/y", "redirects: follow", `/y ""`, "", 1},
 		{"http://a.example/?to=http://a.example:8080/y", "", "", "another host", 0},
 		{"http://a.example/?to=http://x.denied.example/", "redirects: follow", "", "policy rule not-here does not allow: It is not for agents.", 0},
-		{"http://a.example/?to=http://ask.example/", "redirects: follow", "", "asks wants a person's approval", 0},
+		{"http://a.example/?to=http://ask.example/", "redirects: follow", "", "asks requires a person's approval", 0},
 		{"http://a.example/?to=http://127.0.0.1/", "redirects: follow", "", "does not allow", 0},
 		{"http://a.example/?to=http://2130706433/", "redirects: follow", "", "not fetched", 0},
 		{"http://a.example/?to=file:///etc/passwd", "redirects: follow", "", "file:", 0},
@@ -223,7 +223,7 @@ func TestRedirects(t *testing.T) {
 			t.Errorf("%s: got %+v, want a stop with %q", test.from, resp.Stop, test.stop)
 		}
 	}
-	for url, want := range map[string]string{"http://a.example/circle": "round in a circle", "http://a.example/chain": "10 redirects, and no page"} {
+	for url, want := range map[string]string{"http://a.example/circle": "in a circle", "http://a.example/chain": "10 redirects led to no page"} {
 		if _, err := r.get(t, url, ""); kindOf(err) != fetch.KindLoop || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", url, err)
 		}
@@ -304,7 +304,7 @@ func TestBombs(t *testing.T) {
 	}
 	small := func(q *fetch.Request) { q.MaxBytes = 1000 }
 	for path, want := range map[string]string{
-		"/br": "as br, which was not asked for", "/twice": "more than once", "/notgzip": "as gzip, and is not", "/nothing": "not understood", "/window": "",
+		"/br": "as br, which the request did not offer", "/twice": "more than once", "/notgzip": "as gzip, but the data is not gzip", "/nothing": "cannot be understood", "/window": "",
 	} {
 		kind := fetch.KindProtocol
 		if path == "/br" {
@@ -439,7 +439,7 @@ func TestBrokenServers(t *testing.T) {
 		want  string     // part of the error or of the body
 		asked int64
 	}{
-		{"/auth", fetch.KindAuth, "wants to know who asks (Basic)", 1},
+		{"/auth", fetch.KindAuth, "requires a login (Basic)", 1},
 		{"/busy-once", -1, "now", 2},
 		{"/busy-long", fetch.KindLimited, "asks to come back in 2m0s", 1},
 		{"/busy-always", -1, "come back", 3},
@@ -447,7 +447,7 @@ func TestBrokenServers(t *testing.T) {
 		{"/hangs-up", -1, "second time", 2},
 		{"/cut", -1, "some of it", 1},
 		{"/zip", fetch.KindType, "an archive (application/zip)", 1},
-		{"/video", fetch.KindType, "is video (video/mp4)", 1},
+		{"/video", fetch.KindType, "leads to video (video/mp4)", 1},
 		{"/docx", fetch.KindType, "an office document", 1},
 		{"/none", -1, "", 1},
 	} {

@@ -50,7 +50,7 @@ func (h *hosts) turn(ctx context.Context, host string, waiting func(time.Duratio
 	if wait > hostWait || ok && time.Until(deadline) < wait {
 		r.Cancel()
 		return &Error{
-			Kind: KindBusy, Message: fmt.Sprintf("belljar has asked %s very often just now, and leaves it alone for a moment", host),
+			Kind: KindBusy, Message: fmt.Sprintf("belljar has just sent many requests to %s, and waits before the next one", host),
 			Instead: fmt.Sprintf("read something else, and call again in %v", wait.Round(time.Second)), Retry: wait,
 		}
 	}

@@ -35,17 +35,17 @@ func readable(u *url.URL, header http.Header) error {
 	case "font", "model":
 		what = "a " + major
 	case "multipart":
-		what = "a stream of parts"
+		what = "a multipart stream"
 	case "application":
 		switch {
 		case strings.Contains(minor, "officedocument"), strings.Contains(minor, "opendocument"), minor == "msword", strings.HasPrefix(minor, "vnd.ms-"):
-			what, instead = "an office document", "look for the same as a page or a PDF"
+			what, instead = "an office document", "look for the same text as a page or a PDF"
 		case minor == "zip" || minor == "gzip" || minor == "x-gzip" || minor == "x-tar" || minor == "x-bzip2" || minor == "x-xz" || minor == "zstd" ||
 			minor == "x-7z-compressed" || minor == "vnd.rar" || minor == "x-rar-compressed" || minor == "java-archive" || minor == "epub+zip":
 			what = "an archive"
 		case minor == "wasm" || minor == "x-executable" || minor == "x-msdownload" || minor == "vnd.debian.binary-package" || minor == "x-rpm" ||
 			minor == "x-iso9660-image" || minor == "x-apple-diskimage" || minor == "vnd.android.package-archive" || minor == "x-sqlite3" || minor == "vnd.sqlite3":
-			what = "a program or an image of a disk"
+			what = "a program or a disk image"
 		}
 	}
 	if what == "" {
@@ -53,7 +53,7 @@ func readable(u *url.URL, header http.Header) error {
 	}
 	return &Error{
 		Kind: KindType, Type: t, URL: u.String(),
-		Message: fmt.Sprintf("what is at %s is %s (%s), which cannot be read as text", policies.Clip(u.String(), 300), what, policies.Clip(t, 80)),
+		Message: fmt.Sprintf("the address %s leads to %s (%s), which cannot be read as text", policies.Clip(u.String(), 300), what, policies.Clip(t, 80)),
 		Instead: instead,
 	}
 }

@@ -185,5 +185,5 @@ func (t *trip) robots(ctx context.Context) (*robots, error) {
 		rules, until = parseRobots(resp.Body), now.Add(robotsFor)
 	}
 	t.room.robots.put(origin, rules, until)
-	return rules, nil //nolint:nilerr // that there was no answer is one: RFC 9309, 2.3.1.4
+	return rules, nil //nolint:nilerr // without an answer, the host is closed to robots: RFC 9309, 2.3.1.4
 }

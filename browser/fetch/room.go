@@ -23,7 +23,7 @@ type room struct {
 func (f *Fetcher) newRoom(g policies.Grant) (*room, error) {
 	door, err := f.cfg.Door(g)
 	if err != nil {
-		return nil, &Error{Kind: KindBroken, Message: "the way out of the sandbox cannot be opened", Instead: "tell the person you work for to look into the log of the server", Err: err}
+		return nil, &Error{Kind: KindBroken, Message: "the egress door cannot be opened", Instead: "tell the person you work for to look into the log of the server", Err: err}
 	}
 	client := door.Client()
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -40,7 +40,7 @@ func (f *Fetcher) enter(g policies.Grant) (*egress.Loan[*room], error) {
 	case errors.Is(err, egress.ErrClosed):
 		return nil, &Error{Kind: KindClosed, Message: "belljar is ending"}
 	case errors.Is(err, egress.ErrCrowded):
-		return nil, &Error{Kind: KindBusy, Message: "belljar reads pages for too many tenants at once", Instead: "try again in a moment", Retry: time.Second}
+		return nil, &Error{Kind: KindBusy, Message: "belljar is reading pages for too many tenants at the moment", Instead: "try again in a moment", Retry: time.Second}
 	}
 	return m, err
 }

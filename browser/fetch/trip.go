@@ -93,13 +93,13 @@ func (t *trip) follow(to string, status int) (*Stop, error) {
 	}
 	if next.String() == t.at.String() || t.seen[key(next)] {
 		return nil, &Error{
-			Kind: KindLoop, Message: fmt.Sprintf("the server %s leads round in a circle, back to %s", t.at.Host, policies.Clip(next.String(), 200)),
-			Instead: "use another source; pages that do this often want a cookie or a login",
+			Kind: KindLoop, Message: fmt.Sprintf("the server %s redirects in a circle, back to %s", t.at.Host, policies.Clip(next.String(), 200)),
+			Instead: "use another source; pages that do this often require a cookie or a login",
 		}
 	}
 	if len(t.way) >= MaxRedirects {
 		return nil, &Error{
-			Kind: KindLoop, Message: fmt.Sprintf("%d redirects, and no page: they were followed no further than %s", len(t.way), policies.Clip(t.at.String(), 200)),
+			Kind: KindLoop, Message: fmt.Sprintf("%d redirects led to no page; the last one that was followed leads to %s", len(t.way), policies.Clip(t.at.String(), 200)),
 			Instead: "use another source",
 		}
 	}
@@ -121,7 +121,7 @@ func (t *trip) mayGo(step Redirect, next *url.URL) *Stop {
 	again := "call again with that URL, if it is what you want to read"
 	switch {
 	case t.at.Scheme == "https" && next.Scheme == "http" && !t.reading.Redirects:
-		return &Stop{step, "The page leads to one without TLS, and redirects like that are not followed under this policy.", again}
+		return &Stop{step, "The page leads to a URL without TLS, and such redirects are not followed under this policy.", again}
 	case !sameSite(t.at, next) && !t.reading.Redirects:
 		return &Stop{step, "The page leads to another host, and such redirects are not followed under this policy.", again}
 	case t.r.Judge == nil:
@@ -131,7 +131,7 @@ func (t *trip) mayGo(step Redirect, next *url.URL) *Stop {
 	case policies.Allow:
 		return nil
 	case policies.Ask:
-		return &Stop{step, fmt.Sprintf("The page leads to a URL for which policy rule %s wants a person's approval.", d.Rule), "call again with that URL; then the person is asked"}
+		return &Stop{step, fmt.Sprintf("The page leads to a URL for which policy rule %s requires a person's approval.", d.Rule), "call again with that URL; then the person is asked"}
 	case policies.Deny:
 		instead := strings.TrimSuffix(d.Instead, ".")
 		return &Stop{step, fmt.Sprintf("The page leads to a URL that policy rule %s does not allow: %s", d.Rule, d.Reason), instead}
@@ -169,7 +169,7 @@ func authError(u *url.URL, h *hop) error {
 		how = " (" + policies.Clip(scheme, 40) + ")"
 	}
 	return &Error{
-		Kind: KindAuth, URL: u.String(), Message: fmt.Sprintf("the server %s wants to know who asks%s, and belljar has no login for it: status %d", u.Host, how, h.status),
+		Kind: KindAuth, URL: u.String(), Message: fmt.Sprintf("the server %s requires a login%s, and belljar has none for it: status %d", u.Host, how, h.status),
 		Instead: "use a public page, or tell the person you work for that it needs a login",
 	}
 }
@@ -190,11 +190,11 @@ func (t *trip) allowedByRobots(ctx context.Context) error {
 	if rules.allows(path) {
 		return nil
 	}
-	why := "robots.txt of " + t.at.Host + " keeps robots from it"
+	why := "robots.txt of " + t.at.Host + " does not allow robots to read it"
 	if rules.closed {
 		why = "robots.txt of " + t.at.Host + " cannot be read, which closes the host to robots"
 	}
-	return &Error{Kind: KindRobots, Message: why + ", and the policy has it respected", Instead: "use another source, or tell the person you work for that they can read the page themselves"}
+	return &Error{Kind: KindRobots, Message: why + ", and the policy requires that robots.txt is respected", Instead: "use another source, or tell the person you work for that they can read the page themselves"}
 }
 
 // hop returns the answer of one URL, from the cache or from the server.
@@ -261,7 +261,7 @@ func (t *trip) ask(ctx context.Context, kept *cached) (*hop, error) {
 		if wait > retryWait || ok && time.Until(deadline) < wait {
 			return nil, &Error{
 				Kind: KindLimited, URL: t.at.String(), Retry: wait, Message: fmt.Sprintf("the server %s answered %d and asks to come back in %v", t.at.Host, h.status, wait.Round(time.Second)),
-				Instead: "read something else first, and call again then",
+				Instead: "read something else first, and call again after that time",
 			}
 		}
 		t.r.Progress(fmt.Sprintf("%s asks to wait %v", t.at.Host, wait))

@@ -53,7 +53,7 @@ func convert(ctx context.Context, src []byte, o Options) (*Page, error) {
 	text, name, guessed := decode(src, o.ContentType, o.Decoded)
 	p.Charset = name
 	if guessed {
-		p.Notes = append(p.Notes, "The page does not say its charset, or says a wrong one; it was read as "+name+", which its bytes look like.")
+		p.Notes = append(p.Notes, "The page names no charset, or a wrong one; it was read as "+name+", which fits its bytes.")
 	}
 	switch p.Kind {
 	case KindHTML:
@@ -195,7 +195,7 @@ func mainContent(t *tree, p *Page) *html.Node {
 	title := titleBlock(t.body, n)
 	// This must happen before forms are removed, since a form shows where readers write.
 	if dropComments(n) {
-		p.Notes = append(p.Notes, "What readers wrote under the page is left out; the whole page has it.")
+		p.Notes = append(p.Notes, "The comments of readers under the page are left out; the whole page contains them.")
 	}
 	dropChrome(n)
 	if title == nil {

@@ -115,7 +115,7 @@ func needsScript(t *tree) string {
 	case !scripts:
 		return ""
 	case reason == "" && size < little:
-		return "there is little text, and there are scripts"
+		return "it has little text, and it has scripts"
 	}
 	return reason
 }

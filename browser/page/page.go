@@ -146,7 +146,7 @@ type UnsupportedError struct {
 }
 
 func (e *UnsupportedError) Error() string {
-	return "read " + e.Type + ": " + cmp.Or(e.Why, "not a document of text") + "; " + e.Hint
+	return "read " + e.Type + ": " + cmp.Or(e.Why, "it is not a text document") + "; " + e.Hint
 }
 
 // Convert reads a document. It fails with an *UnsupportedError for a document that is not

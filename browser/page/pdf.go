@@ -23,7 +23,7 @@ const (
 )
 
 // errPDFBound means that a PDF takes too much time or memory.
-var errPDFBound = errors.New("it takes more time or memory than a document may")
+var errPDFBound = errors.New("it takes more time or memory than is allowed")
 
 // boundReader is the file as the library sees it.
 type boundReader struct {
@@ -109,7 +109,7 @@ func readPDF(ctx context.Context, p *Page, src []byte) (err error) {
 		b.WriteString(text)
 		if b.Len() >= maxPDFText {
 			p.Truncated = true
-			p.Notes = append(p.Notes, fmt.Sprintf("The text ends at page %d of %d for its size.", i, count))
+			p.Notes = append(p.Notes, fmt.Sprintf("The text ends at page %d of %d because of its size.", i, count))
 			break
 		}
 	}

@@ -14,13 +14,13 @@ import (
 func checkPDF(src []byte) error {
 	if !bytes.HasPrefix(src[:min(len(src), 1024)], []byte("%PDF-")) {
 		// The library requires the mark at the start.
-		return errors.New("it does not begin as one")
+		return errors.New("it does not begin with %PDF-")
 	}
 	if bytes.Contains(src, []byte("/Encrypt")) {
 		return errors.New("it is encrypted")
 	}
 	if n, ok := largeNumber(src); ok {
-		return fmt.Errorf("the number %s in it is larger than the file, where none may be", n)
+		return fmt.Errorf("it contains the number %s, and no number may be larger than the size of the file", n)
 	}
 	if err := checkFilters(src); err != nil {
 		return err
@@ -60,7 +60,7 @@ func pdfGap(c byte) bool {
 
 // checkFilters checks every name that says how a stream is packed.
 func checkFilters(src []byte) error {
-	odd := errors.New("a stream in it is packed in a way that is not read")
+	odd := errors.New("a stream in it is compressed in a way that is not supported")
 	for at := 0; ; {
 		i := bytes.IndexByte(src[at:], '/')
 		if i < 0 {

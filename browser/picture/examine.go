@@ -106,18 +106,18 @@ func Examine(src []byte) (Info, error) {
 	case "svg":
 		return info, nil
 	case "":
-		return info, &Error{Message: "by its first bytes it is not an image of a known format", Instead: "look at it with Bash (file, head); ReadImage shows jpeg, png, gif, webp, bmp and svg"}
+		return info, &Error{Message: "its first bytes are not those of a known image format", Instead: "look at it with Bash (file, head); ReadImage shows jpeg, png, gif, webp, bmp and svg"}
 	default:
 		return info, &Error{Format: info.Format, Message: info.Format + " images are not supported", Instead: "convert it in the box to png or jpeg"}
 	}
 	switch {
 	case err != nil:
-		return info, &Error{Format: info.Format, Message: fmt.Sprintf("the %s cannot be read: %v", info.Format, err), Instead: "make it again; the file is damaged or cut"}
+		return info, &Error{Format: info.Format, Message: fmt.Sprintf("the %s cannot be read: %v", info.Format, err), Instead: "make it again; the file is damaged or truncated"}
 	case info.Width < 1 || info.Height < 1:
 		return info, &Error{Format: info.Format, Message: fmt.Sprintf("the %s has no pixels", info.Format), Instead: "make it again"}
 	case info.memory > MaxMemory:
 		return info, &Error{
-			Format: info.Format, Message: fmt.Sprintf("the %s has %d x %d pixels, and to decode it would take %d MiB of memory, more than %d", info.Format, info.Width, info.Height, info.memory>>20, MaxMemory>>20),
+			Format: info.Format, Message: fmt.Sprintf("the %s has %d x %d pixels, and decoding it would take %d MiB of memory, more than %d", info.Format, info.Width, info.Height, info.memory>>20, MaxMemory>>20),
 			Instead: "make a smaller copy of it in the box",
 		}
 	}

@@ -33,7 +33,7 @@ func decode(src []byte, info Info) (image.Image, error) {
 		img, err = bmp.Decode(r)
 	}
 	if err != nil {
-		return nil, &Error{Format: info.Format, Message: fmt.Sprintf("the %s cannot be decoded: %v", info.Format, err), Instead: "make it again; the file is damaged or cut"}
+		return nil, &Error{Format: info.Format, Message: fmt.Sprintf("the %s cannot be decoded: %v", info.Format, err), Instead: "make it again; the file is damaged or truncated"}
 	}
 	return img, nil
 }
@@ -44,7 +44,7 @@ func fit(ctx context.Context, img image.Image, info Info, region image.Rectangle
 	lossy := info.lossy
 	raw := unturn(region, info).Add(img.Bounds().Min).Intersect(img.Bounds())
 	if raw.Empty() { // the header of the gif has another size than its first picture
-		return nil, &Error{Format: info.Format, Message: "region: the first picture of the image has nothing there"}
+		return nil, &Error{Format: info.Format, Message: "region: the first picture of the image has no pixels there"}
 	}
 	for {
 		w, h := scaled(raw.Dx(), raw.Dy(), pixels)
@@ -60,7 +60,7 @@ func fit(ctx context.Context, img image.Image, info Info, region image.Rectangle
 			return &Shown{Data: data, MIME: mime, Width: small.Rect.Dx(), Height: small.Rect.Dy(), Region: region, Info: info}, nil
 		}
 		if pixels = min(pixels, w*h) / 2; pixels < MinPixels {
-			return nil, &Error{Format: info.Format, Message: "the image does not fit into what may be shown"}
+			return nil, &Error{Format: info.Format, Message: "the image has more bytes than may be shown"}
 		}
 	}
 }

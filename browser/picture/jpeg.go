@@ -9,7 +9,7 @@ import (
 // maxScans is the largest number of passes over the pixels of a progressive JPEG.
 const maxScans = 100
 
-var errCut = errors.New("its header is cut")
+var errCut = errors.New("its header is truncated")
 
 // examineJPEG reads the segments (ITU-T T.81, annex B): the size, whether the image is
 // progressive, the number of scans, and the EXIF orientation.
@@ -77,7 +77,7 @@ func frame(data []byte, marker byte, info *Info) error {
 		s := data[7+3*i]
 		x, y := int(s>>4), int(s&15)
 		if x < 1 || x > 4 || y < 1 || y > 4 {
-			return errors.New("its sampling makes no sense")
+			return errors.New("its sampling factors are not valid")
 		}
 		across, down, samples = max(across, x), max(down, y), samples+x*y
 	}

@@ -100,7 +100,7 @@ func isImage(resp *fetch.Response) bool {
 func tooLarge(resp *fetch.Response) error {
 	return &fetch.Error{
 		Kind: fetch.KindType, Type: fetch.MediaType(resp.ContentType), URL: resp.URL,
-		Message: fmt.Sprintf("the image has more than %d bytes, or did not come in time", page.DefaultMaxBytes), Instead: "look for a smaller one",
+		Message: fmt.Sprintf("the image has more than %d bytes, or did not arrive in time", page.DefaultMaxBytes), Instead: "look for a smaller one",
 	}
 }
 
@@ -111,7 +111,7 @@ func attached(err error, resp *fetch.Response) error {
 	if ok && resp.Filename != "" {
 		return &fetch.Error{
 			Kind: fetch.KindType, Type: bad.Type, URL: resp.URL,
-			Message: fmt.Sprintf("the server sends a download, %s (%s), and no page", policies.Clip(fmt.Sprintf("%q", resp.Filename), 120), policies.Clip(bad.Type, 80)),
+			Message: fmt.Sprintf("the server sends a download, %s (%s), not a page", policies.Clip(fmt.Sprintf("%q", resp.Filename), 120), policies.Clip(bad.Type, 80)),
 			Instead: bad.Hint, Err: err,
 		}
 	}
@@ -132,13 +132,13 @@ func (c *call) evidence(p *page.Page) string {
 	case p.Kind != page.KindHTML:
 		return ""
 	case c.mode == policies.RenderAlways:
-		return "every page is rendered here"
+		return "every page is rendered under this policy or by this call"
 	case c.q.Picture:
 		return "the call asks for a picture"
 	case c.q.Wait > 0:
 		return "the call asks to wait"
 	case c.q.Until != "":
-		return "the call says when the page is loaded"
+		return "the call says when the page counts as loaded"
 	case c.q.Selector != "":
 		return "the call has a selector"
 	case p.NeedsScript != "":
@@ -193,7 +193,7 @@ func (c *call) missing(res *Result, why string) {
 		res.Notes = append(res.Notes, "The page looks as if it were incomplete without a browser ("+p.NeedsScript+"): text may be missing, since "+res.Why+".")
 	case c.mode == policies.RenderAlways:
 	default:
-		res.Notes = append(res.Notes, "Not done, since no browser rendered the page: "+why+". The reason: "+res.Why+".")
+		res.Notes = append(res.Notes, "Something was not done, since no browser rendered the page: "+why+". The reason: "+res.Why+".")
 	}
 }
 
@@ -253,7 +253,7 @@ func (c *call) render(ctx context.Context, static *Result) (*Result, error) {
 		res.Page = &whole
 	}
 	if n := len(got.Refused); n > 0 {
-		res.Notes = append(res.Notes, fmt.Sprintf("%d requests of the page were not let through or failed, the first to %s: parts of it may be missing.", n, policies.Clip(got.Refused[0].URL, 200)))
+		res.Notes = append(res.Notes, fmt.Sprintf("%d requests of the page were not let through or failed, the first to %s: parts of the page may be missing.", n, policies.Clip(got.Refused[0].URL, 200)))
 	}
 	if got.Degraded {
 		res.Notes = append(res.Notes, "The browser ran without a sandbox of its own, in a box.")

@@ -22,6 +22,6 @@ func (c *call) packed(ctx context.Context, err error) *Result {
 		c.r.cfg.Log.Warn("a page was not rendered", "err", err)
 		return nil
 	}
-	res.Why = "the server packs the page in a way that is read by browsers only"
+	res.Why = "the server compresses the page in a way that only browsers support"
 	return res
 }

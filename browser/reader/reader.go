@@ -105,7 +105,7 @@ type Reader struct {
 // New returns a Reader.
 func New(cfg Config) (*Reader, error) {
 	if cfg.Fetch == nil {
-		return nil, errors.New("make page reader: nothing to fetch with")
+		return nil, errors.New("make page reader: no fetcher")
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

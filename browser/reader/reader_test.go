@@ -113,10 +113,10 @@ func TestLanes(t *testing.T) {
 		{"/full", "render: always", reader.Query{Render: "auto"}, "static", "the server's text", "", "Static"},
 		{"/full", "", reader.Query{Wait: time.Second}, "chrome", "asks to wait", "", "Made"},
 		{"/full", "", reader.Query{Selector: "h1"}, "chrome", "selector", "", "Made"},
-		{"/full", "", reader.Query{Until: browser.UntilLoad}, "chrome", "when the page is loaded", "", "Made"},
+		{"/full", "", reader.Query{Until: browser.UntilLoad}, "chrome", "when the page counts as loaded", "", "Made"},
 		{"/full", "", reader.Query{Picture: true}, "chrome", "picture", "", "Made"},
-		{"/full", "render: never", reader.Query{Wait: time.Second}, "static", "nothing is rendered", "Not done, since no browser rendered the page: the call asks to wait.", "Static"},
-		{"/packed", "", reader.Query{}, "chrome", "read by browsers only", "dialog", "Made"},
+		{"/full", "render: never", reader.Query{Wait: time.Second}, "static", "nothing is rendered", "Something was not done, since no browser rendered the page: the call asks to wait.", "Static"},
+		{"/packed", "", reader.Query{}, "chrome", "that only browsers support", "dialog", "Made"},
 		{"/json", "", reader.Query{Wait: time.Second}, "static", "the server's text", "Only pages of HTML are rendered", `"a"`},
 		{"/broken", "", reader.Query{}, "static", "no browser rendered it: the page died twice", "incomplete", ""},
 	} {

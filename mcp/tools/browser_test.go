@@ -83,7 +83,7 @@ func (p *page1) Do(ctx context.Context, was *act.Prepared, s act.Step) (*act.Out
 	if now, err := p.Prepare(ctx, "", s); err != nil {
 		return nil, err
 	} else if now.Facts != was.Facts {
-		return nil, &act.Refusal{Reason: act.ReasonChanged, Message: "the page changed what the step would do, between the question and the act", Next: "look again"}
+		return nil, &act.Refusal{Reason: act.ReasonChanged, Message: "the page changed what the step would do, between the decision and the act", Next: "look again"}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

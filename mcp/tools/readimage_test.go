@@ -67,7 +67,7 @@ func TestReadImage(t *testing.T) {
 				"/workspace/out.png":   "links are not followed",
 				"/workspace/in.png":    "links are not followed",
 				"/workspace/cut.png":   "the png cannot be decoded",
-				"/workspace/text.png":  "by its first bytes it is not an image",
+				"/workspace/text.png":  "its first bytes are not those of",
 				"/workspace/x.tiff":    "tiff images are not supported",
 				"/workspace/d.svg":     "has to be drawn by a browser",
 				"/workspace/large.png": "the file has more than",
