@@ -29,7 +29,7 @@ func approveCommand() *cobra.Command {
 		Short: "answer what agents' calls wait for",
 		Long: `approve shows the calls that the policy lets run only with a person's yes, and
 takes the answers. The first answer counts, whichever way it comes; no answer in
-time is a no. It asks the running servers of this user, which answer nobody else.
+time is a no. It asks the running servers of this user; they answer no other user.
 
   belljar approve list
   belljar approve show ap-7q2x
@@ -40,8 +40,8 @@ time is a no. It asks the running servers of this user, which answer nobody else
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.PersistentFlags().StringVar(&a.state, "state", "", "state `directory` of the servers (default: $XDG_STATE_HOME/belljar)")
-	list := &cobra.Command{Use: "list", Short: "list the calls that wait, and the approvals that are still good", RunE: func(c *cobra.Command, _ []string) error { return a.list(c) }}
-	list.Flags().BoolVar(&a.all, "all", false, "also list the questions of the last days that are over")
+	list := &cobra.Command{Use: "list", Short: "list the calls that wait, and the approvals that are still valid", RunE: func(c *cobra.Command, _ []string) error { return a.list(c) }}
+	list.Flags().BoolVar(&a.all, "all", false, "also list the questions of the last days that no longer wait")
 	list.Flags().BoolVar(&a.asJSON, "json", false, "print JSON")
 	show := &cobra.Command{Use: "show ID", Short: "show a call that waits, part by part", Args: exactly(1, "the ID of an approval; belljar approve list prints them"), RunE: func(c *cobra.Command, args []string) error { return a.show(c, args[0]) }}
 	show.Flags().BoolVar(&a.asJSON, "json", false, "print JSON")

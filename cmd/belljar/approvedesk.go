@@ -57,7 +57,7 @@ func printApproval(out io.Writer, a approval.Approval) error {
 	case approval.Pending:
 		fmt.Fprintf(&b, "waits for %s more; a yes can be for: %s\n", policies.Spoken(time.Until(a.Expires)), a.Offers())
 	case approval.Approved:
-		fmt.Fprintf(&b, "%s said yes by %s, for %s; it is good for %s more\n", a.By, a.Via, a.Scope, policies.Spoken(time.Until(a.Until)))
+		fmt.Fprintf(&b, "%s said yes by %s, for %s; the approval is valid for %s more\n", a.By, a.Via, a.Scope, policies.Spoken(time.Until(a.Until)))
 	case approval.Declined, approval.Used, approval.Revoked:
 		fmt.Fprintf(&b, "%s answered by %s, %s after it was asked\n", a.By, a.Via, policies.Spoken(a.Waited(time.Now())))
 	case approval.Expired:
@@ -79,7 +79,7 @@ func outcomeLine(a approval.Approval) string {
 	switch a.State {
 	case approval.Approved:
 		if a.Scope == approval.Hours {
-			return fmt.Sprintf("%s: yes, for %s. The call runs, if it still waits, and calls like it run until then.", a.ID, policies.Spoken(time.Until(a.Until)))
+			return fmt.Sprintf("%s: yes, for %s. The call runs, if it still waits, and so do calls like it in that time.", a.ID, policies.Spoken(time.Until(a.Until)))
 		}
 		return fmt.Sprintf("%s: yes, for %s. The call runs, if it still waits, or when the agent repeats it within %s.", a.ID, a.Scope, policies.Spoken(time.Until(a.Until)))
 	case approval.Used:
@@ -87,7 +87,7 @@ func outcomeLine(a approval.Approval) string {
 	case approval.Declined:
 		return a.ID + ": no. The agent is notified."
 	case approval.Revoked:
-		return a.ID + ": the yes is taken back. What it let run goes on."
+		return a.ID + ": the yes is taken back. Calls that it let run are not stopped."
 	case approval.Pending, approval.Expired:
 	}
 	return fmt.Sprintf("%s: %s", a.ID, a.State)

@@ -150,7 +150,7 @@ func (w *watching) gone(ctx context.Context) error {
 	if one.By != "" {
 		what += ", by " + one.By
 	}
-	_, err := fmt.Fprintf(w.out, "\n%s waits no longer: %s.\n", id, what)
+	_, err := fmt.Fprintf(w.out, "\n%s no longer waits: %s.\n", id, what)
 	return failure(err)
 }
 

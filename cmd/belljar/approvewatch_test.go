@@ -112,7 +112,7 @@ func TestApproveWatchShowsWhatComes(t *testing.T) {
 	}
 	p.types("ye")
 	a.approved(t, "no. The agent is notified", "no", one)
-	p.sees(one + " waits no longer: declined, by ")
+	p.sees(one + " no longer waits: declined, by ")
 	p.sees("May " + two + " run? ")
 	p.types("s\n") // this is not the rest of a yes
 	p.sees(`"s" is not an answer here`)

@@ -34,7 +34,7 @@ func askCommand() *cobra.Command {
 		Short: "answer what agents ask you",
 		Long: `ask shows the questions that agents have put by AskUserQuestion, and takes the
 answers. The first answer counts, whichever way it comes. It asks the running servers
-of this user, which answer nobody else.
+of this user; they answer no other user.
 
   belljar ask list
   belljar ask answer                     shows all that wait, one by one
@@ -47,8 +47,8 @@ of this user, which answer nobody else.
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.PersistentFlags().StringVar(&a.state, "state", "", "state `directory` of the servers (default: $XDG_STATE_HOME/belljar)")
-	list := &cobra.Command{Use: "list", Short: "list what waits for an answer", RunE: func(c *cobra.Command, _ []string) error { return a.list(c) }}
-	list.Flags().BoolVar(&a.all, "all", false, "also list the questions of the last days that are over")
+	list := &cobra.Command{Use: "list", Short: "list the questions that wait for an answer", RunE: func(c *cobra.Command, _ []string) error { return a.list(c) }}
+	list.Flags().BoolVar(&a.all, "all", false, "also list the questions of the last days that no longer wait")
 	list.Flags().BoolVar(&a.asJSON, "json", false, "print JSON")
 	answer := &cobra.Command{Use: "answer [ID [ANSWER...]]", Short: "answer a question", RunE: func(c *cobra.Command, args []string) error { return a.answer(c, args) }}
 	answer.Flags().BoolVar(&a.decline, "decline", false, "say that you do not want to answer")
@@ -161,7 +161,7 @@ func (a *questioning) ask(c *cobra.Command, lines *bufio.Reader, one question.As
 			return false, failure(fmt.Errorf("answer %s: %w", one.ID, err))
 		}
 		if f.state == formLeft {
-			_, err := fmt.Fprintf(c.OutOrStdout(), "%s: not answered. It waits on.\n", one.ID)
+			_, err := fmt.Fprintf(c.OutOrStdout(), "%s: not answered. It still waits.\n", one.ID)
 			return true, failure(err)
 		}
 		said.Words, said.Decline = f.words, f.state == formDeclined
@@ -219,7 +219,7 @@ func dialogue(out io.Writer, lines *bufio.Reader, a question.Asked) (words map[s
 			fmt.Fprint(out, howToAnswer(q))
 			text, err := lines.ReadString('\n')
 			if err != nil && text == "" {
-				return nil, false, fmt.Errorf("answer %s: the input ended before the answer; give it here, or behind the id", a.ID)
+				return nil, false, fmt.Errorf("answer %s: the input ended before the answer; give it here, or after the id", a.ID)
 			}
 			if text = strings.TrimSpace(text); text == "!" {
 				return nil, true, nil

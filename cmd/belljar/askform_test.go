@@ -176,7 +176,7 @@ func TestAskOnATerminal(t *testing.T) {
 	p := at("xterm")
 	p.sees("Esc: leave.")
 	p.types("\x1b")
-	p.sees(id + ": not answered. It waits on.")
+	p.sees(id + ": not answered. It still waits.")
 	if err := p.cmd.Wait(); err != nil || !strings.Contains(p.all, "\x1b[?1049l") || !strings.Contains(p.all, "\x1b[?25h") {
 		t.Errorf("after it was left: %v, %q", err, p.all)
 	}

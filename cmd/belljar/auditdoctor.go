@@ -25,7 +25,7 @@ func auditCheck(ctx context.Context, policy *policies.Policy, stateName string) 
 	c := sandbox.Check{Name: "audit log"}
 	a, asked := policy.Audit()
 	if asked && a.Level == policies.AuditNone {
-		c.Detail = "the policy wants none"
+		c.Detail = "the policy turns it off"
 		c.OK = true
 		return c
 	}
@@ -55,7 +55,7 @@ func auditCheck(ctx context.Context, policy *policies.Policy, stateName string) 
 	case err != nil:
 		lost = append(lost, err.Error())
 	case said.Count > 0:
-		lost = append(lost, fmt.Sprintf("it says that %d records were lost since %s: %s", said.Count, said.Since.UTC().Format(time.RFC3339), said.Last))
+		lost = append(lost, fmt.Sprintf("it states that %d records were lost since %s: %s", said.Count, said.Since.UTC().Format(time.RFC3339), said.Last))
 	}
 	lost = append(lost, losses(ctx, state, dir)...)
 	c.Degraded = strings.Join(lost, "; ")
@@ -70,7 +70,7 @@ func whenFull(a policies.Audit) string {
 	if a.Required {
 		return "no call runs"
 	}
-	return "calls run and are not written, but those of profiles with audit: required"
+	return "calls run without records, except those of profiles with audit: required, which are refused"
 }
 
 // losses returns what running servers have lost of a log's records and could not

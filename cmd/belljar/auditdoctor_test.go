@@ -69,7 +69,7 @@ func TestDoctorTellsOfLostRecords(t *testing.T) {
 	if err := l.Write(t.Context(), audit.Session{Event: "start"}); err != nil {
 		t.Fatal(err)
 	}
-	if c := auditCheck(t.Context(), p, state); strings.Contains(c.Degraded, "server") || !strings.Contains(c.Degraded, "it says that 1 records were lost since") {
+	if c := auditCheck(t.Context(), p, state); strings.Contains(c.Degraded, "server") || !strings.Contains(c.Degraded, "it states that 1 records were lost since") {
 		t.Errorf("once it can be written: %+v", c)
 	}
 	server.Close(t.Context())
@@ -80,7 +80,7 @@ func TestDoctorTellsOfLostRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := auditCheck(context.WithoutCancel(t.Context()), none, state); !c.OK || c.Detail != "the policy wants none" {
+	if c := auditCheck(context.WithoutCancel(t.Context()), none, state); !c.OK || c.Detail != "the policy turns it off" {
 		t.Errorf("no log: %+v", c)
 	}
 }

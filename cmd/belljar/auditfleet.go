@@ -76,7 +76,7 @@ func judged(a fleet.Audited) workerLog {
 	w := workerLog{Audited: a, Verdict: logOK}
 	if a.Report != nil {
 		if err := json.Unmarshal(a.Report, &w.found); err != nil { // a worker may send any report
-			w.found = control.AuditReport{Unread: "its report is not one"}
+			w.found = control.AuditReport{Unread: "its report is not valid"}
 		}
 	}
 	switch {
@@ -161,10 +161,10 @@ func printLogs(out io.Writer, all []workerLog) error {
 			say("", "note: %s", n)
 		}
 		for _, d := range w.found.Disputes {
-			say(logUnknown, "%s: what others have of it: %s", w.Worker, d)
+			say(logUnknown, "%s: checkpoints of it that others have: %s", w.Worker, d)
 		}
 		if w.Unheard != "" {
-			say(logUnknown, "%s: what it has of others: %s", w.Worker, w.Unheard)
+			say(logUnknown, "%s: checkpoints of others that it has: %s", w.Worker, w.Unheard)
 		}
 		if w.Report == nil {
 			unread = append(unread, w.Worker)

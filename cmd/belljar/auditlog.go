@@ -35,7 +35,7 @@ func (a *auditing) filters(c *cobra.Command) {
 	c.Flags().StringVar(&a.tenant, "tenant", "", "only records of this tenant")
 	c.Flags().StringVar(&a.session, "session", "", "only records of this session, or of its box")
 	c.Flags().StringVar(&a.tool, "tool", "", "only calls of this tool")
-	c.Flags().StringVar(&a.verdict, "verdict", "", "only what was answered with allow, ask or deny")
+	c.Flags().StringVar(&a.verdict, "verdict", "", "only records with the verdict allow, ask or deny")
 	c.Flags().StringVar(&a.since, "since", "", "only records from this `time` on: 2h, 2006-01-02 or 2006-01-02T15:04:05Z")
 	c.Flags().BoolVar(&a.asJSON, "json", false, "print the records as they are, one JSON object a line")
 }

@@ -25,7 +25,7 @@ func auditCastCommand() *cobra.Command {
 		Short: "print the recording of a call",
 		Long: `cast prints the output of a command in the format asciicast v2, for asciinema and
 other players. Calls are recorded at the level full. It fails, and prints nothing,
-where the file is not the one whose SHA-256 the log has.
+if the file is not the one whose SHA-256 the log has.
 ` + exitHelp,
 		RunE: func(c *cobra.Command, args []string) error {
 			text, cut, err := a.cast(c.Context(), args[0])
@@ -111,7 +111,7 @@ func play(ctx context.Context, out io.Writer, text []byte, speed float64, idle t
 			continue
 		}
 		if wait > 0 && pause.For(ctx, wait) != nil {
-			return nil //nolint:nilerr // a person has ended it
+			return nil //nolint:nilerr // a person has stopped the player
 		}
 		if _, err := io.WriteString(out, t.text(shows)); err != nil {
 			return fmt.Errorf("play recording: %w", err)

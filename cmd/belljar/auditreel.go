@@ -19,10 +19,10 @@ func auditReelCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "reel CALL",
 		Short: "make a page of what an agent did in a browser",
-		Long: `reel writes one HTML file with the steps of a call of Browser: what the policy decided
-about, what became of it, and a picture of what the browser showed then. Calls are
+		Long: `reel writes one HTML file with the steps of a call of Browser: for each step, what the
+policy decided about, its outcome, and a picture of what the browser showed then. Calls are
 recorded at the level full. The file has no script and loads nothing. reel fails, and
-writes nothing, where the recording is not the one whose SHA-256 the log has.
+writes nothing, if the recording is not the one whose SHA-256 the log has.
 
   belljar audit reel c-SWOWHVR3 --to steps.html
 ` + exitHelp,

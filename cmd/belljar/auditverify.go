@@ -38,21 +38,21 @@ another machine, and give them to --key and --checkpoint.
 
 In a fleet, two other workers keep the checkpoints of each worker in their own logs.
 With --fleet, the front of --state has each worker compare its log with those, and
-prints a line for each: "ok", "WRONG" (the log contradicts itself, or what others have
-of it) or "UNKNOWN" (this was not found out, for example of a worker that does not
+prints a line for each: "ok", "WRONG" (the log contradicts itself, or the checkpoints
+of others) or "UNKNOWN" (this is not known, for example because a worker does not
 answer). --witness does the same for one log, without a front: it names the directory
 of the log of another worker, or of a copy.
 
 Exit status: 0 the log is as it was written; 1 it is not, or cannot be read,
 and the last line of standard error says where and why; 2 the command line
-makes no sense; 3 nothing is wrong, and something is unknown: with --fleet a line
+is not valid; 3 nothing is wrong, and something is unknown: with --fleet a line
 is UNKNOWN, with --witness some witnesses contradict what others say.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 			defer cancel()
 			if fleet {
 				if key != "" || checkpoint != "" || a.log != "" || a.policy != "" || len(witnesses) > 0 {
-					return usage("audit verify: --fleet goes with --state and --json alone: each worker knows its own log")
+					return usage("audit verify: --fleet allows only --state and --json with it: each worker knows its own log")
 				}
 				return verifyFleet(ctx, c.OutOrStdout(), a.state, asJSON)
 			}

@@ -45,7 +45,7 @@ on there, and has it draw a picture. It reaches nothing outside of this host.
 With --json it prints an object with "ok" and "checks".
 
 Exit status: 0 pages can be loaded, with Chromium's own sandbox on; 1 they
-cannot, or only without it; 2 the command line makes no sense.`,
+cannot, or only without it; 2 the command line is not valid.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			checks, err := examineBrowser(c.Context(), program)
 			if err != nil {
@@ -92,7 +92,7 @@ func browserCheck() sandbox.Check {
 	c := sandbox.Check{Name: "Chromium"}
 	path, err := browser.Find()
 	if err != nil {
-		c.Detail, c.Mend = "none that a box can see", browser.Install
+		c.Detail, c.Mend = "no Chromium that a box can see", browser.Install
 		c.Degraded = "ReadDocs reads pages as the server sends them, without their scripts"
 		return c
 	}

@@ -91,7 +91,7 @@ func findBrowser(ctx context.Context, state, id string) (w watched, err error) {
 	case len(found) == 0:
 		return w, failure(fmt.Errorf("no agent uses a browser %q; `belljar browser list` shows those that do", id))
 	case len(found) > 1:
-		return w, failure(fmt.Errorf("%d servers have a browser %q, so none is meant; name the state directory of one with --state", len(found), id))
+		return w, failure(fmt.Errorf("%d servers have a browser %q, so the id is ambiguous; name the state directory of one with --state", len(found), id))
 	}
 	return found[0], nil
 }
@@ -172,14 +172,14 @@ func watch(ctx context.Context, c *cobra.Command, w watched, state, to string, o
 
 func browserHoldCommand() *cobra.Command {
 	return holdCommand("hold", "stop what an agent does in its browser", `hold has belljar refuse all further steps of the agent in a browser, and waits until the
-one that is under way has ended. The agent is told that a person has stopped it. It can
-look; a page goes on by itself. `+"`belljar browser release`"+` lets the agent go on. Both are in the
+one that is under way has ended. The agent is notified that a person has stopped it. It can
+look; the page itself keeps running. `+"`belljar browser release`"+` lets the agent continue. Both are in the
 audit log.
 `, "held")
 }
 
 func browserReleaseCommand() *cobra.Command {
-	return holdCommand("release", "let an agent go on in its browser", `release takes back what `+"`belljar browser hold`"+` did.
+	return holdCommand("release", "let an agent continue in its browser", `release takes back what `+"`belljar browser hold`"+` did.
 `, "released")
 }
 

@@ -29,13 +29,13 @@ func callCommand() *cobra.Command {
 		Short: "call one tool, as a client would",
 		Long: `call makes one call through the same checks as a client's, in a session of its
 own, prints the text of the result and ends. Arguments are one JSON object, or
-pairs such as command=ls timeout=5000. Where the tool takes a text, the value is
-that text; elsewhere a value that is a JSON number, boolean, array or object
-counts as that. KEY:=VALUE takes any JSON.
+pairs such as command=ls timeout=5000. If the argument is a text, the value is
+that text; otherwise a value that is a JSON number, boolean, array or object
+counts as such. KEY:=VALUE takes any JSON.
 
 The end of a session ends its tasks and its plan. So call waits for a task that
 BackgroundBash or on_timeout=background leaves running, and prints the rest of its
-output; and PlanMode enter, which would narrow no call but this one, is refused. The
+output; and PlanMode enter, which would narrow only this call, is refused. The
 list of TaskManager and what SetCallback schedules belong to the workspace and are kept;
 a message that is due comes with the result of the next call there. Ctrl-C ends the
 command and shows what it wrote until then.
@@ -44,7 +44,7 @@ command and shows what it wrote until then.
   belljar call Bash '{"command": "sleep 5", "timeout": 1000}'
 
 Exit status: 0 the tool did its work, whatever the status of the command it
-ran; 1 it did not, and the text says why; 2 the command line makes no sense.`,
+ran; 1 it did not, and the text says why; 2 the command line is not valid.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			arguments, err := parseArguments(args[0], args[1:])
 			if err != nil {
@@ -100,7 +100,7 @@ func pointless(tool string, arguments json.RawMessage) error {
 	}
 	// For arguments of another form, the tool reports what is wrong.
 	if err := json.Unmarshal(arguments, &in); tool == "PlanMode" && err == nil && in.Action == "enter" {
-		return usage("call PlanMode: plan mode belongs to a session, and that of this call ends at once, so nothing was done; " +
+		return usage("call PlanMode: plan mode belongs to a session, and the session of this call ends with it, so nothing was done; " +
 			"`belljar call --policy readonly` makes a call that changes nothing, and a client of `belljar serve` can plan")
 	}
 	return nil

@@ -193,7 +193,7 @@ func flagFault(c *cobra.Command, err error) error {
 		})
 		return fmt.Errorf("%sunknown flag --%s%s; %s", at, name, didYouMean("--", name, known), see)
 	case errors.As(err, &lacks):
-		return fmt.Errorf("%s--%s needs %s behind it; %s", at, lacks.GetFlag().Name, placeholder(lacks.GetFlag()), see)
+		return fmt.Errorf("%s--%s needs %s after it; %s", at, lacks.GetFlag().Name, placeholder(lacks.GetFlag()), see)
 	case errors.As(err, &invalid):
 		f := invalid.GetFlag()
 		if want := wanted[f.Value.Type()]; want != "" {

@@ -41,7 +41,7 @@ fish. In bash, for this shell:
 
   source <(belljar completion bash)
 
-docs/commands.md says how to have it in every shell.
+docs/commands.md says how to enable it in every shell.
 ` + exitHelp,
 		RunE: func(c *cobra.Command, args []string) error {
 			out, root := c.OutOrStdout(), c.Root()

@@ -31,7 +31,7 @@ shows what waits for an answer, and what the server does; docs/console.md says m
   belljar serve --console 127.0.0.1:8931
   belljar console
   belljar console --role viewer     the page changes nothing
-  belljar console --tenant acme     the page shows what is of this tenant
+  belljar console --tenant acme     the page shows only this tenant
   belljar console token ann         a token for somebody at another machine
 ` + exitHelp,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -59,8 +59,8 @@ func consoleTokenCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "token NAME",
 		Short: "make a token with which a person logs in from another machine",
-		Long: `token makes a token for a person and prints it on standard output, once. Nothing is kept
-of it. The rest goes to standard error: its digest, and the entry for the policy, under
+		Long: `token makes a token for a person and prints it on standard output, once. belljar does not
+keep it. The rest goes to standard error: its digest, and the entry for the policy, under
 which the person may log in at a console that other machines reach.
 
   belljar console token ann --role approver >token

@@ -19,7 +19,7 @@ func demoCommand() *cobra.Command {
 		Long: `demo-server speaks MCP of 2024-11-05 on standard input and output, as a client
 starts it, and ends at the end of input. It has the tools add and multiply, which
 compute with whole numbers, and Calculator, which reads arithmetic such as
-(1.5-0.5)÷4 and no sentences. It serves nothing before the notification
+(1.5-0.5)÷4, but no sentences. It serves nothing before the notification
 initialized. With --file-server it has the tool read_file instead, for the files
 below a directory. It uses no policy and no box, opens no port, starts no
 program and keeps nothing.
@@ -28,7 +28,7 @@ program and keeps nothing.
   belljar demo-server --file-server --root docs`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("root") && !files {
-				return misused(c, "--root needs --file-server beside it")
+				return misused(c, "--root needs --file-server")
 			}
 			server := demo.Arithmetic()
 			if files {

@@ -38,7 +38,7 @@ seconds. With --json it prints an object with "ok" and "checks".
 
 Exit status: 0 boxes can run here, with --probe all probes held, and with --http
 nothing is WRONG; 1 no box can run here, the policy cannot be read, a probe did
-not hold, or something is WRONG; 2 the command line makes no sense.`,
+not hold, or something is WRONG; 2 the command line is not valid.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !probe.on && c.Flags().Changed("profile") {
 				return usage("doctor rates all profiles; --profile goes with --probe")
@@ -72,7 +72,7 @@ not hold, or something is WRONG; 2 the command line makes no sense.`,
 			}
 			d := examine(workspace, name, policy)
 			if here != nil {
-				d.Checks = append(d.Checks, sandbox.Check{Name: "policy", OK: true, Degraded: "no server with the workspace " + workspace + " takes it", Detail: config.FirstLine(here)})
+				d.Checks = append(d.Checks, sandbox.Check{Name: "policy", OK: true, Degraded: "no server with the workspace " + workspace + " accepts it", Detail: config.FirstLine(here)})
 			}
 			d.Checks = append(d.Checks, auditCheck(c.Context(), policy, set.State), browserCheck())
 			return doctor(c.OutOrStdout(), d, asJSON)

@@ -54,8 +54,8 @@ knows of its workers. docs/fleet.md says how to set up a fleet.
 		Use: "cert DIR NAME", Short: "make the certificate of a front or of a worker",
 		RunE: func(c *cobra.Command, args []string) error { return o.cert(c, args[0], args[1]) },
 	}
-	cert.Flags().StringSliceVar(&o.fronts, "front", nil, "it is for a front that workers reach by this `host`, a name or an address; several with commas between them")
-	cert.Flags().BoolVar(&o.worker, "worker", false, "it is for the worker of that name; for NAME \"any\" it is good for every worker")
+	cert.Flags().StringSliceVar(&o.fronts, "front", nil, "make it for a front that workers reach at this `host`, a name or an address; separate several by commas")
+	cert.Flags().BoolVar(&o.worker, "worker", false, "make it for the worker of that name; with NAME \"any\" it is valid for every worker")
 	cert.Flags().IntVar(&o.days, "days", 365, "`days` for which the certificate is valid")
 	status := &cobra.Command{Use: "status", Short: "list the workers and places that the front of this machine knows", RunE: func(c *cobra.Command, _ []string) error { return o.status(c) }}
 	doctor := &cobra.Command{Use: "doctor", Short: "say what is wrong with a fleet, and how to fix it", RunE: func(c *cobra.Command, _ []string) error { return o.doctor(c) }}
@@ -187,11 +187,11 @@ func faultsOf(i fleet.Info, now time.Time) (all []string) {
 		say("new places are refused: %s", i.Refused)
 	}
 	if i.Expires.Before(now.Add(soon)) {
-		say("the certificate of this front ends at %s: `belljar fleet cert` makes another one", i.Expires.Format(time.DateTime))
+		say("the certificate of this front expires at %s: `belljar fleet cert` makes another one", i.Expires.Format(time.DateTime))
 	}
 	for _, w := range i.Workers {
 		if w.Late {
-			say("worker %s gets no new places: its clock is off by %s; let it follow a time server", w.Name, w.Skew.Round(time.Second))
+			say("worker %s gets no new places: its clock is off by %s; synchronize it with a time server", w.Name, w.Skew.Round(time.Second))
 		}
 		switch {
 		case w.Refused != "" && w.Number != i.Number:
@@ -202,7 +202,7 @@ func faultsOf(i fleet.Info, now time.Time) (all []string) {
 			say("worker %s has another policy (%s) than this front (%s): give all the same one with `belljar fleet policy put`, and `belljar policy check` on its machine says why it keeps an older one", w.Name, shortHash(w.PolicyDigest), shortHash(i.PolicyDigest))
 		}
 		if w.Expires.Before(now.Add(soon)) {
-			say("the certificate of worker %s ends at %s: `belljar fleet cert` makes another one", w.Name, w.Expires.Format(time.DateTime))
+			say("the certificate of worker %s expires at %s: `belljar fleet cert` makes another one", w.Name, w.Expires.Format(time.DateTime))
 		}
 	}
 	for _, name := range i.Static {
@@ -242,6 +242,6 @@ func (o *fleetOptions) forget(c *cobra.Command, place string) error {
 	if err != nil {
 		return failure(fmt.Errorf("fleet forget: %w", err))
 	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "%s belongs to no worker any more; its next request has one make it\n", place)
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%s no longer belongs to a worker; the next request for it has a worker make it\n", place)
 	return failure(err)
 }

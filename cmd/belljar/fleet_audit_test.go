@@ -98,7 +98,7 @@ func TestFleetAudit(t *testing.T) {
 	g.worker("w1", f)
 	says(verify(0, "--log", log("w1")), "as it was written")
 	says(verify(1, "--fleet", "--state", g.path("front")), "WRONG    w1: ", "the log was replaced: the log of workers w2, w3 has a checkpoint of ", "ok       w2: ", "ok       w3: ")
-	says(verify(2, "--fleet", "--key", "file"), "--fleet goes with")
+	says(verify(2, "--fleet", "--key", "file"), "--fleet allows only")
 	says(verify(1, "--log", log("w2"), "--witness", short), "none of these logs has a checkpoint of worker w2")
 }
 

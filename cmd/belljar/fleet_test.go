@@ -737,7 +737,7 @@ func TestFleetDoctor(t *testing.T) {
 	}
 	one.end()
 	says("places are on worker w1, which is not linked", 1, "fleet", "doctor")
-	says("belongs to no worker any more", 0, "fleet", "forget", "a")
+	says("no longer belongs to a worker", 0, "fleet", "forget", "a")
 	says("no worker is linked", 1, "fleet", "doctor")
 }
 

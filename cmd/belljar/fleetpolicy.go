@@ -28,9 +28,9 @@ const (
 func (o *fleetOptions) policyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "policy", Short: "give a policy to all machines of a fleet",
-		Long: `policy gives a policy to a fleet: from then on it holds at the front and at each
-worker in the place of the file of --policy, also after a start. A worker that is
-not linked gets it when it comes. docs/fleet.md says more.
+		Long: `policy gives a policy to a fleet: from then on the front and each worker use it
+instead of the file of --policy, also after a restart. A worker that is not linked
+gets it when it connects. docs/fleet.md says more.
 
   belljar fleet policy put policy.yaml
   belljar fleet policy status

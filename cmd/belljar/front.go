@@ -49,7 +49,7 @@ says how to set up a fleet.
   belljar front --listen :8443 --tls-cert cert.pem --tls-key key.pem --link :8444 --link-cert pki/front.pem --link-key pki/front-key.pem --link-ca pki/ca.pem --policy policy.yaml --state /var/lib/belljar
 
 At SIGINT or SIGTERM it takes no more requests and waits up to 30 seconds for
-those that run. What still runs then goes on at its worker as a background task.
+those that run. What still runs then continues at its worker as a background task.
 At SIGHUP, and a second after its files were changed, it reads the policy again.
 ` + exitHelp,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c) },
@@ -64,7 +64,7 @@ At SIGHUP, and a second after its files were changed, it reads the policy again.
 	c.Flags().StringVar(&o.routes.NATS.CA, "nats-ca", "", "PEM `file` with the authority of the servers of NATS (default: those of the system)")
 	c.Flags().StringVar(&o.Policy, "policy", "", "policy `file`, which names the tenants (default: $XDG_CONFIG_HOME/belljar/policy.yaml)")
 	c.Flags().StringVar(&o.State, "state", "", "`directory` for tokens, the log and what is known of places (default: $XDG_STATE_HOME/belljar)")
-	c.Flags().BoolVar(&o.Service.Watch, "watch", true, "read the policy again when its files change, and not at SIGHUP only")
+	c.Flags().BoolVar(&o.Service.Watch, "watch", true, "read the policy again when its files change, and not only at SIGHUP")
 	c.Flags().BoolVar(&o.routes.FleetPolicy, fleetPolicyName, false, "give the workers one policy by \"belljar fleet policy put\", here or, with --nats, at another front")
 	adminFlag(c, &o.Service.Admin)
 	consoleFlags(c, o.Service)
@@ -95,7 +95,7 @@ func (o *frontOptions) run(c *cobra.Command) error {
 // started notifies the service manager that the server can be used.
 func started(s *server.Server) {
 	if err := managerOf(os.Getenv).ready(); err != nil {
-		s.Log.Error("the service manager does not know that the start is over", "err", err)
+		s.Log.Error("the service manager was not notified that the server is ready", "err", err)
 	}
 }
 

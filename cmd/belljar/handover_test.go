@@ -214,7 +214,7 @@ func TestHandOverFails(t *testing.T) {
 		if err := w.cmd.Process.Signal(syscall.SIGUSR2); err != nil {
 			t.Fatal(err)
 		}
-		if line := w.wait("the server is not handed over"); !strings.Contains(line, "it ended before it was ready") {
+		if line := w.wait("the server was not handed over"); !strings.Contains(line, "it ended before it was ready") {
 			t.Errorf("it says %s", line)
 		}
 		if got := a.value(`belljar_handovers_total{result="failed"}`); got != float64(n+1) {

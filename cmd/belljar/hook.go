@@ -33,7 +33,7 @@ func hookCommand() *cobra.Command {
 		Short: "programs of yours that belljar runs at events",
 		Long: `hook makes, lists and tries hooks: programs in folders that belljar runs before
 and after calls, when sessions begin or end, and at events of your own. They run
-in a box, but for those that --trust-hook names.
+in a box, except those that --trust-hook names.
 
   belljar hook init
   belljar hook list
@@ -51,16 +51,16 @@ in a box, but for those that --trust-hook names.
 		RunE: func(c *cobra.Command, _ []string) error { return t.list(c) },
 	}
 	try := &cobra.Command{
-		Use: "test EVENT [JSON]", Short: "run the hooks of an event with made-up data, and show what they say", Args: eventArgs,
+		Use: "test EVENT [JSON]", Short: "run the hooks of an event with made-up data, and show their answers", Args: eventArgs,
 		RunE: func(c *cobra.Command, args []string) error { return t.test(c, args) },
 	}
 	emit := &cobra.Command{
 		Use: "emit EVENT [JSON]", Short: "run the hooks of an event", Args: eventArgs,
-		Long: `emit runs the hooks of an event, also of one that only you know, and waits for
+		Long: `emit runs the hooks of an event, also of an event of your own, and waits for
 all of them. The hooks get the JSON object; with - it is read from standard input.
 
-Exit status: 0 they ran; 1 one refused or failed; 2 the command line makes no
-sense.`,
+Exit status: 0 they ran; 1 one refused or failed; 2 the command line is not
+valid.`,
 		RunE: func(c *cobra.Command, args []string) error { return t.emit(c, args) },
 	}
 	for _, sub := range []*cobra.Command{list, try, emit} {
@@ -93,9 +93,9 @@ case $(cat) in
 esac
 `,
 	"session_end/_example.sh": `#!/bin/sh
-# belljar does not wait for it. It runs in a box, like all hooks but those that
+# belljar does not wait for it. It runs in a box, like all hooks except those that
 # --trust-hook names.
-echo "session $HOOK_SESSION is over" >&2
+echo "session $HOOK_SESSION has ended" >&2
 `,
 }
 
@@ -133,7 +133,7 @@ func initHooks(out io.Writer, args []string) error {
 	for _, event := range hooks.Events() {
 		fmt.Fprintf(&b, "  %-14s %s\n", event[0], event[1])
 	}
-	b.WriteString("Two examples are there; they are off while their names begin with \"_\".\n")
+	b.WriteString("It contains two examples, which are off while their names begin with \"_\".\n")
 	_, err := io.WriteString(out, b.String())
 	return failure(err)
 }
@@ -362,7 +362,7 @@ func cameOf(r hooks.Ran) string {
 	case r.Denied:
 		return "would refuse, but is not waited for: " + r.Reason
 	case r.Note != "":
-		return "goes on, with the note: " + r.Note
+		return "continues, with the note: " + r.Note
 	}
-	return "goes on"
+	return "continues"
 }

@@ -80,7 +80,7 @@ behind; docs/images.md has the list.
 			return i.print(c, r, func(w io.Writer) { imported(w, r) })
 		},
 	}
-	c.Flags().StringVar(&ref, "ref", "", "which image of a source that holds several: its reference or tag")
+	c.Flags().StringVar(&ref, "ref", "", "which image of a source that contains several: its reference or tag")
 	return c
 }
 
@@ -92,13 +92,13 @@ func imported(w io.Writer, r images.Report) {
 		fmt.Fprintf(w, "%s is %s: %d entries, %s\n", r.Name, r.Digest, r.Entries, size(r.Bytes))
 	}
 	if r.Replaced != "" {
-		fmt.Fprintf(w, "before it was %s; `belljar image prune` removes images without a name\n", r.Replaced)
+		fmt.Fprintf(w, "the previous image of this name is %s; `belljar image prune` removes images without a name\n", r.Replaced)
 	}
 	if d := r.Dropped; d != (images.Dropped{}) {
 		fmt.Fprintf(w, "left out: %d entries of /dev, %d setuid or setgid bits, %d extended attributes\n", d.Devices, d.Setuid, d.Xattrs)
 	}
 	if user := r.Runtime.User; user != "" {
-		fmt.Fprintf(w, "its user %s is agent in a box, which has no other\n", user)
+		fmt.Fprintf(w, "in a box, its user %s becomes agent, the only user there\n", user)
 	}
 }
 

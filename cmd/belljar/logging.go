@@ -23,7 +23,7 @@ const (
 )
 
 func (l *logging) flags(c *cobra.Command) {
-	c.Flags().StringVar(&l.level, "log-level", "", "least `level` that is logged on standard error: debug, info, warn or error (default: warn over stdio, else info)")
+	c.Flags().StringVar(&l.level, "log-level", "", "lowest `level` that is logged on standard error: debug, info, warn or error (default: warn over stdio, else info)")
 	c.Flags().StringVar(&l.format, "log-format", logText, "`form` of the log: text or json")
 }
 

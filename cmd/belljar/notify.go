@@ -35,11 +35,11 @@ func (m manager) say(what string) error {
 	}
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: m.socket, Net: "unixgram"})
 	if err != nil {
-		return fmt.Errorf("tell the service manager %s: %w", what, err)
+		return fmt.Errorf("notify the service manager %s: %w", what, err)
 	}
 	defer conn.Close()
 	if _, err := conn.Write([]byte(what)); err != nil {
-		return fmt.Errorf("tell the service manager %s: %w", what, err)
+		return fmt.Errorf("notify the service manager %s: %w", what, err)
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ func (m manager) say(what string) error {
 // because it cannot be notified of the successor.
 func mayHandOver(getenv func(string) string) error {
 	if getenv(varExecPID) == strconv.Itoa(os.Getpid()) && getenv(varNotify) == "" {
-		return errors.New("systemd would end the successor together with this process: it listens to services of the kind Type=notify only; set that in the unit, or let systemd open the sockets and restart the service instead")
+		return errors.New("systemd would end the successor together with this process: only a service with Type=notify may name a successor; set that in the unit, or let systemd open the sockets and restart the service instead")
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // errClosedPipe is the cause with which a command ends when its reader has gone.
-var errClosedPipe = errors.New("nobody reads standard output any more")
+var errClosedPipe = errors.New("the reader of standard output has gone")
 
 // pipe is standard output that another program may read. SIGPIPE does not end this program,
 // whose boxes must be closed first: instead, a pipe notes that its reader has gone, and

@@ -38,7 +38,7 @@ func placeCommand() *cobra.Command {
 		Use:   "place",
 		Short: "list, move, export and import the places of a fleet",
 		Long: `place moves the places of a fleet between its workers, to files and back. It asks
-the front that runs as you on this machine; docs/fleet.md says what holds meanwhile.
+the front that runs as you on this machine; docs/fleet.md says what is guaranteed meanwhile.
 
   belljar place list
   belljar place move acme/site --to w2
@@ -57,7 +57,7 @@ the front that runs as you on this machine; docs/fleet.md says what holds meanwh
 func (o *placeOptions) listCommand() *cobra.Command {
 	c := &cobra.Command{Use: "list", Short: "list the places, and how far each move has come", RunE: func(c *cobra.Command, _ []string) error { return o.list(c) }}
 	c.Flags().BoolVar(&o.asJSON, "json", false, "print JSON")
-	c.Flags().BoolVar(&o.moving, "moving", false, "only places that are on their way")
+	c.Flags().BoolVar(&o.moving, "moving", false, "only places that are being moved")
 	c.Flags().StringVar(&o.from, "worker", "", "only places of this `worker`")
 	return c
 }
@@ -68,13 +68,13 @@ func (o *placeOptions) moveCommand() *cobra.Command {
 		Long: `move gives a place to another worker, with its files and all that it keeps. Running calls
 have the worker's --drain time to end; what still runs then is ended, and its tasks are
 lost. New calls wait, or are told to try again. The steps are: freeze, copy, verify,
-decide, put to work, remove. Whatever dies between two of them, the place is at one worker,
-with all that was acknowledged: the fronts go on with the move when all are back, or the
-place stays. "belljar place list" says which.
+decide, put to work, remove. If a machine dies between two of them, the place is at one
+worker, with all that was acknowledged: the fronts continue the move when all machines are
+back, or the place stays. "belljar place list" says which.
 
-The command waits for the end of each move, and goes on to the next place if one does not
-move. Its status is 1 if a place stays where it is. If the command ends early, the move
-goes on.
+The command waits for the end of each move, and continues with the next place if one does
+not move. Its status is 1 if a place stays where it is. If the command ends early, the move
+continues.
 
   belljar place move acme/site --to w2
   belljar place move --all-from w1
@@ -153,11 +153,11 @@ func export(ctx context.Context, f *control.Client, place, name string) (size in
 
 func (o *placeOptions) importCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "import FILE [PLACE]", Short: "make a place of a file that export has written",
+		Use: "import FILE [PLACE]", Short: "make a place from a file that export has written",
 		Long: `import makes a place that does not exist, with the name that it had or another one that
 the policy names. Under another name it has the files, and nothing else: sessions and tasks
 belong to the name. The file is checked against its digest before the place is put to
-work. The digest finds damage, but whoever forges a file makes its digest, too: import
+work. The digest finds damage, but a forged file can have a digest that matches: import
 only files that you trust.
 ` + exitHelp,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -347,7 +347,7 @@ func (o *placeOptions) moveOne(ctx context.Context, f *control.Client, place str
 		case <-look.C:
 		}
 		if err := f.Ask(ctx, http.MethodGet, "/fleet/place?place="+url.QueryEscape(place), nil, &now); err != nil {
-			return now, fmt.Errorf("the front does not answer, and the move of %s may go on: %w", policies.Clip(place, 256), err)
+			return now, fmt.Errorf("the front does not answer, and the move of %s may continue: %w", policies.Clip(place, 256), err)
 		}
 	}
 	now.To = to

@@ -37,7 +37,7 @@ of the file that fails is a fault too, and so is each fault of a file that the
 policy names. For a file with faults it names the running servers that still use the
 text which they read before.
 
-Exit status: 0 no fault; 1 there are faults; 2 the command line makes no sense.`,
+Exit status: 0 no fault; 1 there are faults; 2 the command line is not valid.`,
 		RunE: func(c *cobra.Command, names []string) error {
 			if asJSON {
 				return checkJSON(c, names)
@@ -61,7 +61,7 @@ func policyTestCommand() *cobra.Command {
 verdict and the rule of each.
 
 Exit status: 0 all pass; 1 one does not, or a file has faults; 2 the command
-line makes no sense.`,
+line is not valid.`,
 		RunE: func(c *cobra.Command, names []string) error {
 			if asJSON {
 				return checkJSON(c, names)
@@ -91,7 +91,7 @@ known when the script runs end in ... (one word) or * (any number of words).
 Conditions see the arguments that --args gives, and the present time.
 
 Exit status: 0 whatever the verdict; 1 the file has faults; 2 the command line
-makes no sense.`,
+is not valid.`,
 		Example: "  belljar policy explain policy.yaml 'git log && timeout 5 git push -f'",
 		RunE: func(c *cobra.Command, args []string) error {
 			f.Command, f.Now, f.Args = args[1], time.Now(), make(map[string]any)
@@ -137,7 +137,7 @@ func showParts(w io.Writer, d policies.Decision, parts []policies.Part) {
 			fmt.Fprintf(w, "  but: %s\n", part.Doubt)
 		}
 		if part.Passed {
-			fmt.Fprintln(w, "  no rule; what it starts is judged")
+			fmt.Fprintln(w, "  no rule; the command that it starts is judged")
 			showBelow(w, part.Below)
 			continue
 		}
@@ -172,9 +172,9 @@ func showMatch(w io.Writer, m policies.Match) {
 	case m.Silent:
 		fmt.Fprint(w, ", but not now")
 	case m.Passes:
-		fmt.Fprint(w, ", but it passes what it is not sure to speak about")
+		fmt.Fprint(w, ", but it passes a part that it does not certainly speak about")
 	case m.Maybe && m.Verdict == policies.Allow:
-		fmt.Fprint(w, ", but it is not sure to speak about this part")
+		fmt.Fprint(w, ", but it does not certainly speak about this part")
 	case m.Maybe:
 		fmt.Fprint(w, ", since it may speak about this part")
 	}
@@ -190,7 +190,7 @@ func showMatch(w io.Writer, m policies.Match) {
 	case m.Failed != "":
 		fmt.Fprintf(w, "    when %s\n    cannot be worked out: %s\n", policies.Clip(m.When, 200), m.Failed)
 	case m.Silent:
-		fmt.Fprintf(w, "    when %s: it does not hold\n", policies.Clip(m.When, 200))
+		fmt.Fprintf(w, "    when %s: this is false\n", policies.Clip(m.When, 200))
 	default:
 		fmt.Fprintf(w, "    when %s\n", policies.Clip(m.When, 200))
 	}

@@ -15,10 +15,10 @@ func policyListCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "list the bundled policies, and for whom each is",
-		Long: `list prints the policies that belljar brings along. Each can be given to
+		Long: `list prints the policies that belljar contains. Each can be given to
 --policy by its name, and docs/policy.md says what it prevents and what it does not.
 
-Exit status: 0; 2 the command line makes no sense.`,
+Exit status: 0; 2 the command line is not valid.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if asJSON {
 				all := make([]bundledInfo, 0, len(policies.Bundled()))
@@ -50,13 +50,13 @@ func policyShowCommand() *cobra.Command {
 		Short: "print a bundled policy, as the start of your own file",
 		Long: `show prints the text of a bundled policy.
 
-Exit status: 0; 1 no bundled policy has the name; 2 the command line makes no
-sense.`,
+Exit status: 0; 1 no bundled policy has the name; 2 the command line is not
+valid.`,
 		Example: "  belljar policy show default > policy.yaml",
 		RunE: func(c *cobra.Command, args []string) error {
 			text := policies.BundledText(args[0])
 			if text == "" {
-				return failure(fmt.Errorf("show policy %s: none of that name is bundled; there are %s", args[0], strings.Join(policies.Bundled(), ", ")))
+				return failure(fmt.Errorf("show policy %s: no bundled policy has that name; they are %s", args[0], strings.Join(policies.Bundled(), ", ")))
 			}
 			_, err := io.WriteString(c.OutOrStdout(), text)
 			return failure(err)

@@ -44,8 +44,8 @@ With --json it prints an object with "findings", each with "check", "severity",
 "rule" or "profile", "file", "line", "col", "message", "why", "instead" and "text".
 
 Exit status: 0 no errors and no warnings; 1 there are some, or with --strict
-notes, or a policy has faults, or a log cannot be read; 2 the command line makes
-no sense.`,
+notes, or a policy has faults, or a log cannot be read; 2 the command line is
+not valid.`,
 		Example: "  belljar policy lint policy.yaml --audit ~/.local/state/belljar/audit",
 		Args:    atLeastOne("the policies to look at"),
 		RunE:    func(c *cobra.Command, names []string) error { return l.run(c, names) },
@@ -145,7 +145,7 @@ const openQuestions = 10_000
 // readUse reads from logs how the rules of a policy are used; it returns nil without a log.
 func readUse(ctx context.Context, p *policies.Policy, logs []string) (*policies.Use, error) {
 	if len(logs) == 0 {
-		return nil, nil //nolint:nilnil // no log says nothing
+		return nil, nil //nolint:nilnil // without a log there is nothing to report
 	}
 	u := &useReader{p: p, asked: make(map[string]string), use: &policies.Use{Spoke: make(map[string]int), Asked: make(map[string]int), Kept: make(map[string]int)}}
 	for _, log := range logs {

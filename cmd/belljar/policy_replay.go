@@ -50,7 +50,7 @@ With --json it prints an object with "calls", "replayed", "skipped" by reason,
 "rule", "file", "line", "profile"), "calls" and "examples".
 
 Exit status: 0 whatever changes; 1 something does, with --fail, or a policy has
-faults, or a log cannot be read; 2 the command line makes no sense.`,
+faults, or a log cannot be read; 2 the command line is not valid.`,
 		Example: `  belljar policy replay old.yaml new.yaml ~/.local/state/belljar/audit
   belljar policy replay --recorded --fail new.yaml audit.jsonl`,
 		Args: func(_ *cobra.Command, args []string) error {

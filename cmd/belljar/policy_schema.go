@@ -22,7 +22,7 @@ It is generated from the definitions by which belljar reads policies. It checks 
 mapping at a time: whether two places fit together, for example a rule and the
 profile that it names, only "belljar policy check" finds out.
 
-Exit status: 0; 2 the command line makes no sense.`,
+Exit status: 0; 2 the command line is not valid.`,
 		Example: "  belljar policy schema > policy-v1.schema.json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			text := policies.Schema()

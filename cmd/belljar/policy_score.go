@@ -36,7 +36,7 @@ highest score in which commands run unasked.
 With --json it prints an object with "policies", each with "policy", "profiles"
 ("profile", "score", "points", "tools") and "unasked" ("profile", "score").
 
-Exit status: 0; 1 a policy has faults; 2 the command line makes no sense.`,
+Exit status: 0; 1 a policy has faults; 2 the command line is not valid.`,
 		Example: "  belljar policy score default ./policy.yaml",
 		Args:    atLeastOne("the policies to rate"),
 		RunE: func(c *cobra.Command, names []string) error {

@@ -64,7 +64,7 @@ network; --url says where that came from, so that its links become absolute.
 	f.BoolVar(&o.omitLinks, "no-links", false, "write links as their text")
 	f.BoolVar(&o.shortLinks, "short-links", false, "write links relative to the page, and repeated ones as references")
 	f.BoolVar(&o.omitImages, "no-images", false, "leave images out")
-	f.BoolVar(&o.matter, "front-matter", false, "say title, url, language and the like first")
+	f.BoolVar(&o.matter, "front-matter", false, "print title, url, language and the like first")
 	fetched.flags(c)
 	return c
 }

@@ -29,7 +29,7 @@ func (f *fetchOptions) flags(c *cobra.Command) {
 	f.setup.flags(c)
 	c.Flags().StringVar(&f.render, "render", "", "`when` to load the page in a browser: auto, always or never (default: as the policy says)")
 	c.Flags().DurationVar(&f.wait, "wait", 0, "wait this `time` after the page has loaded, in a browser")
-	c.Flags().DurationVar(&f.timeout, "timeout", 0, "after this `time`, return the part of the page that has come (default 30s)")
+	c.Flags().DurationVar(&f.timeout, "timeout", 0, "after this `time`, return the part of the page that has arrived (default 30s)")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print the structured result as JSON: of the first part, or of all of a saved page")
 }
 

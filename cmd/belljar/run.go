@@ -47,10 +47,10 @@ this machine's loopback, if the profile lists it under publish.
 
 With an overlay workspace, which --workspace-mode overlay asks for, the changes
 land in a set beside the directory, and the last lines on standard error name it
-and say how it is looked at, applied and discarded.
+and say how to look at it, apply it and discard it.
 
-Exit status: that of the command; 128+n where signal n ended it; 124 where its
-time was up; 125 where belljar could not run it.`,
+Exit status: that of the command; 128+n if signal n ended it; 124 if its
+time was up; 125 if belljar could not run it.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return &statusError{code: exitRun, err: errors.New("run: no command; write it behind --, as in `belljar run -- make test`")}
@@ -125,10 +125,10 @@ func (l leftSet) tell(w io.Writer) {
 	}
 	what := number(l.changes, "change is", "changes are")
 	if l.unread != nil {
-		what = fmt.Sprintf("what changed (%v) is", l.unread)
+		what = fmt.Sprintf("changes that cannot be counted (%v) are", l.unread)
 	}
 	fmt.Fprintf(w, "belljar: run: %s in the set %s, and not in the workspace\n", what, l.id)
-	for _, do := range [][2]string{{"diff", "shows them"}, {"apply", "takes them over"}, {"discard", "throws them away"}} {
+	for _, do := range [][2]string{{"diff", "shows them"}, {"apply", "applies them to the workspace"}, {"discard", "discards them"}} {
 		fmt.Fprintf(w, "  belljar workspace %s %s%s  %s\n", do[0], l.id, config.StateArgument(l.state), do[1])
 	}
 }
@@ -240,7 +240,7 @@ func exitOf(c *cobra.Command, r sandbox.Result, limits policies.Limits) (int, er
 		fmt.Fprintf(c.ErrOrStderr(), "belljar: run: stopped at %d MiB, the profile's memory limit\n", limits.Memory>>20)
 	case sandbox.Killed:
 		if r.Code == 0 {
-			return 0, errors.New("stopped from outside")
+			return 0, errors.New("the command was stopped from outside")
 		}
 	case sandbox.Running, sandbox.Exited:
 	}

@@ -11,7 +11,7 @@ and prints what they found. "search engines" lists the engines, and "search
 doctor" says whether their files still fit what they answer.
 
 Exit status: 0 there is an answer, even if it is that there are no results; 1
-there is none, and the text says why; 2 the command line makes no sense.`,
+there is no answer, and the text says why; 2 the command line is not valid.`,
 	}
 	searchQuery(c)
 	c.AddCommand(searchEnginesCommand(), searchDoctorCommand())

@@ -37,13 +37,13 @@ With --bodies DIR it reads those that DIR/index.tsv lists, and prints a table
 divided by tabs: engine, file, outcome, count, first title and first url. The
 first line of an index names its columns: engine and file, and what is expected
 in organic, outcome, first_title and first_url, of which each may be missing.
-What differs from that is said on standard error.
+What differs from that is reported on standard error.
 
 With --live it asks each engine one harmless query instead, through the egress
-door with the engines' hosts only. It is never done without being asked for.
+door with the engines' hosts only. Nothing else makes doctor ask an engine.
 
-Exit status: 0 all is as expected; 1 it is not; 2 the command line makes no
-sense.`,
+Exit status: 0 all is as expected; 1 it is not; 2 the command line is not
+valid.`,
 		Example: "  belljar search doctor\n  belljar search doctor --bodies recorded > now.tsv\n  belljar search doctor --live wikipedia mojeek",
 		RunE: func(c *cobra.Command, args []string) error {
 			if d.live && d.bodies != "" {

@@ -50,11 +50,11 @@ docs/front.md says more.
 Standard output is the wire; all else goes to standard error. At the end of
 input, SIGINT or SIGTERM it takes no more requests, waits up to 30 seconds for
 those that run, and closes every box. A second after a file of the policy was
-changed, and at SIGHUP, it reads the policy again: one with faults is logged and
-changes nothing. When its terminal goes away it ends as by SIGTERM. Where the
+changed, and at SIGHUP, it reads the policy again: a policy with faults is logged
+and changes nothing. When its terminal is closed it ends as by SIGTERM. If the
 policy names tenants, clients over HTTP need a token of one of them. The files
 of a certificate are read again in the same way. At SIGUSR2 a server over HTTP
-starts a new process, and hands its clients over to that. Each call is written to
+starts a new process, and hands its clients over to it. Each call is written to
 the audit log, unless the policy says audit: {level: none}; see "belljar help
 audit".
 
@@ -73,9 +73,9 @@ server starts, can be connected to, reads the policy again and stops.
 	hookFlags(c, s.Hooks)
 	c.Flags().StringVar(&s.Callbacks.Inbox, "inbox", "", "`directory` that gets a file for each message of a callback")
 	s.logs.flags(c)
-	c.Flags().BoolVar(&s.Service.Watch, "watch", true, "read the policy again when its files change, and not at SIGHUP only")
+	c.Flags().BoolVar(&s.Service.Watch, "watch", true, "read the policy again when its files change, and not only at SIGHUP")
 	c.Flags().BoolVar(&s.Tools.TrustClients, "trust-client", false, "accept a client's answer that comes sooner than a person can read the question")
-	c.Flags().BoolVar(&s.Tools.Structured, "structured", false, "give structured results and output schemas to every client, beside the texts")
+	c.Flags().BoolVar(&s.Tools.Structured, "structured", false, "give structured results and output schemas to every client, in addition to the texts")
 	c.Flags().BoolVar(&s.Tools.Toolkit, "toolkit", false, "add the tools that analyze code and those for templates of project files")
 	c.Flags().StringArrayVar(&s.Upstreams, "upstreams", nil, "`file` that names other MCP servers whose tools clients get, in the form that any MCP client uses")
 	httpFlags(c, &s.http, &s.places, &s.Service.Transports)
@@ -139,7 +139,7 @@ func (s *serveOptions) run(c *cobra.Command) error {
 	if s.Service.HTTP != nil {
 		return failure(srv.ServeHTTP(ctx, func(url string) {
 			if err := managerOf(os.Getenv).ready(); err != nil {
-				srv.Log.Warn("the service manager does not hear that clients can connect", "err", err)
+				srv.Log.Warn("the service manager was not notified that clients can connect", "err", err)
 			}
 			if atTerminal(c.ErrOrStderr()) {
 				explainHTTP(c.ErrOrStderr(), srv, url)
@@ -184,7 +184,7 @@ func handOvers(ctx context.Context, usr2 <-chan os.Signal, srv *server.Server, e
 		case <-usr2:
 		}
 		if err := handOver(ctx, srv, env); err != nil {
-			srv.Log.Error("the server is not handed over, and goes on", "err", err)
+			srv.Log.Error("the server was not handed over, and continues", "err", err)
 			continue
 		}
 		end()
@@ -209,7 +209,7 @@ func handOver(ctx context.Context, srv *server.Server, env []string) (err error)
 		return err
 	}
 	if err := managerOf(os.Getenv).follows(next); err != nil {
-		srv.Log.Error("the service manager does not know the successor", "err", err)
+		srv.Log.Error("the service manager was not notified of the successor", "err", err)
 	}
 	return nil
 }

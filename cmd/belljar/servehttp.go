@@ -31,14 +31,14 @@ func httpFlags(c *cobra.Command, cfg *front.Config, places *placeFlag, also *ser
 // listenFlags adds the flags for how a server listens for clients over HTTP.
 func listenFlags(of *pflag.FlagSet, cfg *front.Config) {
 	cfg.Connections = front.Connections
-	of.StringVar(&cfg.Cert, "tls-cert", "", "PEM `file` with the certificate of the server and those that lead to it; it is read again when it changes")
+	of.StringVar(&cfg.Cert, "tls-cert", "", "PEM `file` with the certificate of the server and its intermediate certificates; it is read again when it changes")
 	of.StringVar(&cfg.Key, "tls-key", "", "PEM `file` with the key of the certificate")
 	of.StringVar(&cfg.ClientCA, "tls-client-ca", "", "`file` with the authorities of clients; each client must have a certificate of one of them")
-	of.StringSliceVar(&cfg.Proxies, "behind-proxy", nil, "`network` of the proxies before this server, such as 10.0.0.0/8, and after commas more; without TLS, others get no answer")
+	of.StringSliceVar(&cfg.Proxies, "behind-proxy", nil, "`network` of the proxies before this server, such as 10.0.0.0/8; separate several by commas; without TLS, others get no answer")
 	of.StringVar(&cfg.PublicURL, "public-url", "", "`URL` by which clients know this server, such as https://belljar.example")
 	of.StringArrayVar(&cfg.Hosts, "host", nil, "further `name` of this server in the Host header; may be repeated")
 	of.StringArrayVar(&cfg.Origins, "origin", nil, "`origin` of web pages that may use this server, such as https://app.example; may be repeated")
-	of.Var((*countFlag)(&cfg.Connections), "connections", "`number` of connections that one address may have open, loopback and proxies aside")
+	of.Var((*countFlag)(&cfg.Connections), "connections", "`number` of connections that one address may have open, except loopback and proxies")
 	of.StringVar(&cfg.AccessLog, "access-log", "", "`file` that gets a line of JSON for each request, or - for standard output; SIGHUP opens it again")
 }
 
@@ -83,7 +83,7 @@ func withHTTP(c *cobra.Command) (err error) {
 	}
 	c.Flags().Visit(func(f *pflag.Flag) {
 		if f.Annotations[httpFlag] != nil && err == nil {
-			err = usage("--%s goes with --http", f.Name)
+			err = usage("--%s needs --http", f.Name)
 		}
 	})
 	return err

@@ -65,7 +65,7 @@ func jobCommand() *cobra.Command {
 		Long: `job shows the commands that agents have running in the background, and ends them
 with all they have started: SIGTERM first, and two seconds later the kill of the
 task's cgroup. The agent is notified who ended the task. A task is known by its number,
-and by its session where two have the same number.
+and by its session if two have the same number.
 
   belljar job list
   belljar job end 3
@@ -182,7 +182,7 @@ func (o *operating) chosen(what string, args []string) error {
 	case len(args) == 0 && !o.all && !filtered:
 		return usage("%s end: name what is to end, or give --tenant or --all", what)
 	case o.all && (len(args) > 0 || filtered):
-		return usage("%s end: --all stands alone", what)
+		return usage("%s end: --all allows no name and no --tenant or --session", what)
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func TestOperatorEndsJobsAndSessions(t *testing.T) {
 	o.says("! no task 7 runs", "job", "end", "7")
 	o.says("! want the number of a task", "job", "end", "one")
 	o.says("! name what is to end", "job", "end")
-	o.says("! --all stands alone", "session", "end", "--all", "--tenant", "a")
+	o.says("! --all allows no name", "session", "end", "--all", "--tenant", "a")
 	o.says("! no session \"s-NONE\" is open", "session", "end", sessions[0].ID, "s-NONE")
 	both := testenv.Sleeping(t, long)
 	if both < 2 {

@@ -84,7 +84,7 @@ func printSizes(out io.Writer, sizes []statedir.Size, asJSON bool) error {
 		return printJSON(out, all)
 	}
 	if len(sizes) == 0 {
-		fmt.Fprintln(out, "No server has kept anything there.")
+		fmt.Fprintln(out, "No server has stored anything there.")
 		return nil
 	}
 	w := newTable(out)
@@ -107,7 +107,7 @@ standard output for -. Servers may run meanwhile: the database in it is as it wa
 moment, and the audit log ends with a whole record.
 
 It has what cannot be made again. Left out are images, the changes of overlay workspaces
-("belljar workspace apply" or "diff" keeps those), and what is learned of search engines.
+("belljar workspace apply" or "diff" keeps those), and what was learned about search engines.
 An audit log that the policy puts elsewhere is not in it, nor is the policy. The file
 has the key of the tokens and the key that signs the audit log: keep it like a password.
 
@@ -120,7 +120,7 @@ has the key of the tokens and the key that signs the audit log: keep it like a p
 				return failure(err)
 			}
 			if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-				return failure(fmt.Errorf("state backup: no server has kept anything in %s; --state names another directory", dir))
+				return failure(fmt.Errorf("state backup: no server has stored anything in %s; --state names another directory", dir))
 			}
 			sum, err := backUp(c.Context(), dir, args[0], c.OutOrStdout())
 			if err != nil {
@@ -178,7 +178,7 @@ directory has something, --replace is needed: it is moved aside, to a name that 
 printed, and images and overlay workspaces stay in place.
 
 Sessions, approvals and tokens are then those of the time of the backup: tokens that
-were revoked later hold again, and must be revoked again.
+were revoked later are valid again, and must be revoked again.
 
   systemctl stop belljar.service
   belljar state restore --replace /var/backups/belljar.tar
@@ -209,7 +209,7 @@ were revoked later hold again, and must be revoked again.
 			}
 			fmt.Fprintf(c.OutOrStdout(), "%d files of %s are in %s.\n", sum.Files, sum.Made.Local().Format(time.DateTime), dir)
 			if aside != "" {
-				fmt.Fprintf(c.OutOrStdout(), "The state before is in %s.\n", aside)
+				fmt.Fprintf(c.OutOrStdout(), "The previous state is in %s.\n", aside)
 			}
 			return nil
 		},
@@ -272,7 +272,7 @@ prune" remove images and layers.
 		},
 	}
 	c.Flags().Var((*spanFlag)(&older), "older-than", "recordings that are older than this `time`, such as 30d")
-	c.Flags().BoolVar(&dry, "dry-run", false, "remove nothing, and say what would be")
+	c.Flags().BoolVar(&dry, "dry-run", false, "remove nothing, and print what would be removed")
 	c.Flags().BoolVar(&s.asJSON, "json", false, "print JSON")
 	return c
 }

@@ -18,7 +18,7 @@ const (
 
 const exitHelp = `
 Exit status: 0 all is well; 1 it is not, and the last line of standard error
-says why; 2 the command line makes no sense.`
+says why; 2 the command line is not valid.`
 
 // statusError is an error with its exit status. If err is nil, everything was printed
 // already.

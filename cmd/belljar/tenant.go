@@ -26,7 +26,7 @@ func tenantCommand() *cobra.Command {
 		Short: "show what tenants use of their quotas",
 		Long: `tenant shows the tenants that the policies of your running servers name: where each
 works, and what it uses of its quotas. docs/tenants.md says what the quotas are, and
-what happens where one is full.
+what happens when one is full.
 
   belljar tenant list
   belljar tenant show acme
@@ -102,7 +102,7 @@ func (a *tenancy) show(c *cobra.Command, name string) error {
 		return err
 	}
 	if len(all) == 0 {
-		return failure(fmt.Errorf("tenant: no server of yours has a tenant %q; `belljar tenant list` lists those that there are", policies.Clip(name, 64)))
+		return failure(fmt.Errorf("tenant: no server of yours has a tenant %q; `belljar tenant list` lists those that exist", policies.Clip(name, 64)))
 	}
 	if a.asJSON {
 		return printJSON(c.OutOrStdout(), all)

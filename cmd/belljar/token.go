@@ -53,7 +53,7 @@ revoked one within a second, and ends the sessions of the revoked one.
 	revoke := &cobra.Command{
 		Use: "revoke [ID...]", Short: "revoke tokens",
 		Long: `revoke revokes the tokens with the given ids, or all of a tenant. The id is
-the second part of a token, which may be given as a whole. Servers that run refuse a
+the second part of a token; the whole token may be given, too. Servers that run refuse a
 token within a second after it was revoked, and end its sessions.
 
   belljar token revoke k3j5m7q2xa
@@ -78,8 +78,8 @@ func (t *tokens) createCommand() *cobra.Command {
 		Short: "make a token and print it, once",
 		Long: `create makes a token for a tenant and prints it on standard output; the rest goes to
 standard error. Nobody can print it again. With --scope the token can be used for less
-than the tenant may do: the policy says under auth: {scopes: ...} what a scope is good
-for, and a scope that it does not have is good for nothing.
+than the tenant may do: the policy says under auth: {scopes: ...} what a scope
+allows, and a scope that it does not contain allows nothing.
 
   belljar token create --tenant ci --expires 90d --note 'the build server' >token
 ` + exitHelp,
@@ -259,7 +259,7 @@ func (t *tokens) revoke(c *cobra.Command, args []string) error {
 		fmt.Fprintf(c.OutOrStdout(), "%s of tenant %s: revoked. Servers refuse it within a second.\n", token.ID, token.Tenant)
 	}
 	if len(revoked) == 0 {
-		fmt.Fprintln(c.OutOrStdout(), "No token held any more.")
+		fmt.Fprintln(c.OutOrStdout(), "No token was valid any more.")
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ With --format json, sarif, junit or markdown the output is that document as a wh
 for a file. docs/toolkit.md says which tool has which format.
 
 Exit status: 0 the tool did its work; 1 it did not, or quality_gate failed with
-fail_on_violation=true; 2 the command line makes no sense.`,
+fail_on_violation=true; 2 the command line is not valid.`,
 		Example: `  belljar toolkit analyze_complexity project_path=cmd
   belljar toolkit quality_gate base=main fail_on_violation=true --format sarif >gate.sarif
   belljar toolkit analyze_duplicates snippet="$(cat new.go)"`,

@@ -24,7 +24,7 @@ func upstreamCommand() *cobra.Command {
 	var u upstreams
 	c := &cobra.Command{
 		Use:   "upstream",
-		Short: "list other people's MCP servers, and decide which of them are there and trusted",
+		Short: "add and list other people's MCP servers, and decide which of them are trusted",
 		Long: `upstream shows the MCP servers of other people whose tools your running servers offer,
 and their definitions that wait for a person: what a server runs and lists is compared
 with what was trusted before, and a difference is held.
@@ -70,7 +70,7 @@ wrote to standard error. The exit status is 1 if one of them is neither ready no
 		Long: `test reads a file of servers as any client has it, as if it were the operator's, and
 prints what each entry would run, without a policy: the program that fetches the
 server, the program that is the server, and to what the entry refers. The exit status
-is 1 if the file or an entry has an error; a warning keeps nothing from being used.
+is 1 if the file or an entry has an error; a warning prevents nothing.
 ` + exitHelp,
 		RunE: func(c *cobra.Command, args []string) error { return testUpstreams(c.OutOrStdout(), args[0]) },
 	}

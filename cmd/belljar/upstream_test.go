@@ -195,7 +195,7 @@ func TestUpstreamApprove(t *testing.T) {
 		t.Errorf("logs: got %q", out)
 	}
 	u.says(0, "logs files --json", `"lines": [`)
-	u.says(0, "logs files --tenant other", "Nothing of files runs")
+	u.says(0, "logs files --tenant other", "No instance of files runs")
 	u.says(1, "logs nobody", `no file has a server "nobody"`)
 	u.says(2, "logs files --lines 0", "--lines must be at least 1")
 
@@ -206,7 +206,7 @@ func TestUpstreamApprove(t *testing.T) {
 	u.says(1, "pins diff files", "changed tool read", "- description", `+ description: "Read a file\u{001b}]52;c;aGk=\u{0007} and send it\u{202e}"`, "1 definition waits for a decision; `belljar upstream approve files`")
 	u.says(2, "approve files", "nobody can be asked without a terminal", "Nothing was decided")
 	u.says(1, "approve files nothing --yes", `"nothing" of files does not wait`)
-	u.says(1, "approve other --yes", `nothing was seen of a server "other"`)
+	u.says(1, "approve other --yes", `no server "other" was seen`)
 	u.says(0, "pins log", "first use", "!trusted by")
 	u.says(0, "approve files --yes", "changed tool read", "files: 1 definition is trusted from now on.")
 	u.offers(2)
@@ -226,7 +226,7 @@ func TestUpstreamApprove(t *testing.T) {
 	if !testenv.Until(time.Minute, func() bool { out, _ := u.run("list"); return !strings.Contains(out, "ready") }) {
 		t.Error("the server runs on after stop")
 	}
-	u.says(0, "stop files", "nothing of it ran")
+	u.says(0, "stop files", "no instance of it ran")
 	u.says(1, "stop nobody", `no file has a server "nobody"`)
 
 	audit, err := filepath.Glob(filepath.Join(u.state, "audit", "*.jsonl"))
@@ -312,7 +312,7 @@ func TestUpstreamOfAWorkspace(t *testing.T) {
 	u.writes("ws/.claude.json", `{"mcpServers": {"s": {"command": "x", "env": {"TOKEN": "ghp_verysecret"}}}}`)
 	to := filepath.Join(u.dir, "new.json")
 	u.says(2, "import claude-code --to "+to, "An agent may have written", "lies in "+u.ws+", which a box can write", "Nothing was written")
-	u.says(1, "import claude-code --yes --to "+to, "the secrets have no place", "lies in "+u.ws)
+	u.says(1, "import claude-code --yes --to "+to, "the secrets cannot be stored", "lies in "+u.ws)
 	if _, err := os.Lstat(to); err == nil {
 		t.Error("the file was written without the secrets")
 	}
@@ -357,7 +357,7 @@ func TestUpstreamPinsInAFile(t *testing.T) {
 	}
 	u.says(0, "pins forget files", "forgotten")
 	u.says(0, "pins", "Nothing is trusted yet.")
-	u.says(1, "pins forget files", "nothing was seen")
+	u.says(1, "pins forget files", "was seen")
 	u.says(2, "pins forget", "name a server, or give --all")
 	u.says(2, "pins forget files --all", "name a server, or give --all")
 	u.says(0, "pins import --yes "+file, "of 1 server is imported.")
@@ -407,10 +407,10 @@ func TestUpstreamApproveIsForOneServer(t *testing.T) {
 
 	of("acme", "", "x")
 	of("acme", "/srv/a", "x")
-	u.says(1, "approve x --yes", "x waits for several (tenant acme, files of the operator; tenant acme, files of /srv/a)", "Nothing was decided")
+	u.says(1, "approve x --yes", "servers named x wait in several places (tenant acme, files of the operator; tenant acme, files of /srv/a)", "Nothing was decided")
 	u.says(0, "deny x --yes --workspace=", "1 definition is refused")
 	u.says(0, "pins forget x --workspace /srv/a", "forgotten") // the workspace need not exist any more
-	u.says(1, "pins forget x --workspace /srv/a", "nothing was seen")
+	u.says(1, "pins forget x --workspace /srv/a", "was seen")
 	u.says(0, "pins log --tenant acme", "refused")
 	u.says(0, "pins forget --all --tenant acme", "tenant acme", "!local")
 	u.says(0, "pins", "files (install)")

@@ -30,7 +30,7 @@ func addCommand() *cobra.Command {
 	var a newEntry
 	c := &cobra.Command{
 		Use: "add NAME [-- COMMAND [ARG...]]", Short: "write an entry of a server into a file",
-		Long: `add writes an entry into a file of servers, which it makes if there is none, and prints
+		Long: `add writes an entry into a file of servers, which it makes if necessary, and prints
 what the entry would start. It starts nothing. Without --to it is servers.json beside
 your policy. A server reads the file if the policy names it below upstreams.from, or with
 belljar serve --upstreams FILE; servers that run see the entry.
@@ -45,7 +45,7 @@ belong in the file: name one of the policy as ${secret:NAME}.
 		RunE: func(c *cobra.Command, args []string) error { return a.add(c, args[0], args[1:]) },
 	}
 	toFlag(c, &a.to)
-	c.Flags().StringArrayVar(&a.env, "env", nil, "`NAME=VALUE` is a variable of the server; NAME alone is that of belljar; may be repeated")
+	c.Flags().StringArrayVar(&a.env, "env", nil, "`NAME=VALUE` is a variable of the server; NAME alone takes the value that belljar has; may be repeated")
 	c.Flags().StringVar(&a.cwd, "cwd", "", "`directory` of the box in which the command starts")
 	c.Flags().StringVar(&a.url, "url", "", "`address` of a remote server, in place of a command")
 	c.Flags().StringArrayVar(&a.headers, "header", nil, "`header` for a remote server, with its name, a colon and its value; may be repeated")

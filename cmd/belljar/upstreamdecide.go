@@ -31,8 +31,8 @@ func decideCommand(u *upstreams, trust bool) *cobra.Command {
 pins diff" does, and asks whether they are trusted. An ITEM is the name of a tool, prompt
 or template, or a definition as diff names it. Without one, the decision is about all
 that waits and can be shown whole. The answer is for what was shown: if the server offers
-something else meanwhile, nothing is recorded. A server that runs follows at once. Without
-a terminal, --yes is the answer.
+something else meanwhile, nothing is recorded. A running server applies the decision
+immediately. Without a terminal, --yes is the answer.
 
   belljar upstream approve files
   belljar upstream approve files read_file
@@ -74,7 +74,7 @@ func (d *deciding) decide(c *cobra.Command, name string, items []string) error {
 			return err
 		}
 		for i := range d.cut {
-			fmt.Fprintf(c.OutOrStdout(), "%s is left out, since it cannot be shown whole; name it to trust it all the same.\n", policies.Clip(d.cut[i].Ref.String(), 1500))
+			fmt.Fprintf(c.OutOrStdout(), "%s is left out, since it cannot be shown whole; name it to trust it anyway.\n", policies.Clip(d.cut[i].Ref.String(), 1500))
 		}
 		if len(all) == 0 {
 			_, err := fmt.Fprintf(c.OutOrStdout(), "Nothing of %s waits for a decision.\n", policies.Clip(name, 100))
@@ -135,7 +135,7 @@ func (d *deciding) chooses(c *cobra.Command, b *pin.Book, name string, items []s
 	}
 	for _, one := range all {
 		if one.Tenant != all[0].Tenant || one.Place != all[0].Place {
-			return nil, fmt.Errorf("upstream %s: %s waits for several (%s; %s); choose with --tenant and --workspace. Nothing was decided",
+			return nil, fmt.Errorf("upstream %s: servers named %s wait in several places (%s; %s); choose with --tenant and --workspace. Nothing was decided",
 				c.Name(), policies.Clip(name, 100), whose(all[0].Server), whose(one.Server))
 		}
 	}
@@ -235,7 +235,7 @@ func (d *deciding) record(c *cobra.Command, b *pin.Book, name string, all []abou
 	for _, at := range servers {
 		for _, u := range at.All {
 			if d.trust && u.Name == name && u.Pin == pin.Strict.String() {
-				_, err := fmt.Fprintf(c.OutOrStdout(), "Its pins are strict in %s: there only what `belljar upstream pins import FILE` has read counts.\n", policies.Clip(at.Place, 200))
+				_, err := fmt.Fprintf(c.OutOrStdout(), "Its pins are strict in %s: only pins that `belljar upstream pins import FILE` has read count there.\n", policies.Clip(at.Place, 200))
 				return err
 			}
 		}

@@ -104,7 +104,7 @@ func (f *serversFile) read() error {
 	defer file.Close()
 	info, err := file.Stat()
 	if err == nil && !os.SameFile(before, info) {
-		err = fmt.Errorf("%s is replaced at this moment", policies.Clip(f.name, 200))
+		err = fmt.Errorf("%s was replaced while it was opened", policies.Clip(f.name, 200))
 	}
 	if err != nil {
 		return err

@@ -46,10 +46,10 @@ func importCommand(u *upstreams) *cobra.Command {
 writes their entries into a file of servers, as add does. The clients are
 ` + strings.Join(slices.Sorted(maps.Keys(clientFiles)), ", ") + `. A NAME chooses an entry.
 
-An entry in a file of yours is trusted at once, with all that it refers to: variables of
+An entry in a file of yours is trusted immediately, with all that it refers to: variables of
 belljar's environment, files, secrets. So import asks about a FILE that an agent may have
-written, which is each one outside your directory of configuration. It shows first what the
-entries start, and to what they refer. Without a terminal, --yes is the answer.
+written, that is, about each file outside your directory of configuration. It shows first
+what the entries start, and to what they refer. Without a terminal, --yes is the answer.
 
 What looks like a secret in a variable or a header is put into a file of its own, in the
 directory secrets beside your policy, and the entry refers to it. import prints the keys
@@ -203,7 +203,7 @@ func (i *importing) keep(c *cobra.Command, needs []need, write func() error) (di
 		err = boxes.Check(home)
 	}
 	if err != nil {
-		return "", fmt.Errorf("the secrets have no place: %w; set XDG_CONFIG_HOME to a directory of yours", err)
+		return "", fmt.Errorf("the secrets cannot be stored: %w; set XDG_CONFIG_HOME to a directory of yours", err)
 	}
 	dir = filepath.Join(home, "secrets")
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {

@@ -92,7 +92,7 @@ func (p *pinning) servers(c *cobra.Command, b *pin.Book, name string) ([]pin.Ser
 			name != "" && s.Name != name && s.Name != name+gateway.InstallPins
 	})
 	if err == nil && len(all) == 0 && name != "" {
-		err = fmt.Errorf("%s: nothing was seen of a server %q; `belljar upstream pins` shows what has pins", title(c), policies.Clip(name, 64))
+		err = fmt.Errorf("%s: no server %q was seen; `belljar upstream pins` shows what has pins", title(c), policies.Clip(name, 64))
 	}
 	return all, err
 }
@@ -100,7 +100,7 @@ func (p *pinning) servers(c *cobra.Command, b *pin.Book, name string) ([]pin.Ser
 func pinsCommand(u *upstreams) *cobra.Command {
 	p := &pinning{upstreams: u}
 	c := &cobra.Command{
-		Use: "pins [NAME]", Short: "look at what of servers is trusted, and keep it in files",
+		Use: "pins [NAME]", Short: "show what is trusted of servers, and export and import it",
 		Long: `pins prints the trusted definitions of servers: the digest of what each runs, and of each
 definition that it lists. It works on the state directory, whether a server runs or not.
 Pins of an entry in a file that agents can write are those of that workspace.
@@ -114,7 +114,7 @@ Pins of an entry in a file that agents can write are those of that workspace.
 	diff := &cobra.Command{
 		Use: "diff [NAME]", Short: "show what waits for a decision, old beside new",
 		Long: `diff shows each definition that is held or gone beside the one that was trusted. Every
-character that hides is visible. The exit status is 1 if something waits.
+hidden character is made visible. The exit status is 1 if something waits.
 ` + exitHelp,
 		RunE: func(c *cobra.Command, args []string) error { return p.diff(c, args) },
 	}
@@ -123,7 +123,7 @@ character that hides is visible. The exit status is 1 if something waits.
 		RunE: func(c *cobra.Command, args []string) error { return p.export(c, args) },
 	}
 	load := &cobra.Command{
-		Use: "import FILE", Short: "make the pins of a file those of their servers",
+		Use: "import FILE", Short: "replace the pins of servers by those in a file",
 		Long: `import reads what export has written, from standard input for -. The pins take the place
 of those that the servers of the file had. Servers that it does not name keep theirs. A FILE
 outside your directory of configuration needs --yes: an agent may have written its pins.
@@ -132,10 +132,10 @@ outside your directory of configuration needs --yes: an agent may have written i
 	sure := load.Flags().Bool("yes", false, "import also a file outside your directory of configuration")
 	load.RunE = func(c *cobra.Command, args []string) error { return p.load(c, args[0], *sure) }
 	forget := &cobra.Command{
-		Use: "forget [NAME]", Short: "remove the pins of a server: its next contact is the first one",
+		Use: "forget [NAME]", Short: "remove the pins of a server: its next contact counts as the first one",
 		Long: `forget removes all pins of a server, or with --all those of all servers with the log of
 decisions, whatever state they are in. At its next contact a server is trusted or asked
-about as one that nobody has seen.
+about like a new one.
 ` + exitHelp,
 	}
 	all := forget.Flags().Bool("all", false, "those of all servers, and the log")
@@ -426,7 +426,7 @@ func (u *upstreams) tell(ctx context.Context, change control.UpstreamChange) (sa
 		err = errors.Join(err, at.Client.Ask(ctx, http.MethodPost, "/upstreams/changed", change, &struct{}{}))
 	}
 	if err != nil {
-		err = fmt.Errorf("it is recorded, and a server that runs could not be told: it notices at its next start: %w", err)
+		err = fmt.Errorf("it is recorded, but a running server was not notified, and applies it at its next start: %w", err)
 	}
 	return flat(found), err
 }

@@ -56,7 +56,7 @@ func (u *upstreams) ask(c *cobra.Command) ([]control.From[[]control.Upstreams], 
 
 // unknownServer returns the error for a name of a server that is in no file.
 func unknownServer(c *cobra.Command, name string) error {
-	return failure(fmt.Errorf("%s: no file has a server %q; `belljar upstream list` shows those that there are", title(c), policies.Clip(name, 64)))
+	return failure(fmt.Errorf("%s: no file has a server %q; `belljar upstream list` lists those that exist", title(c), policies.Clip(name, 64)))
 }
 
 // having returns the running belljar servers that have an upstream of a name.
@@ -92,7 +92,7 @@ func (u *upstreams) end(c *cobra.Command, name, how, said string) error {
 	}
 	text := fmt.Sprintf(said, policies.Clip(name, 100), number(instances, "instance is", "instances are"))
 	if instances == 0 {
-		text = policies.Clip(name, 100) + ": nothing of it ran. It starts when it is needed."
+		text = policies.Clip(name, 100) + ": no instance of it ran. It starts when it is needed."
 	}
 	_, err = fmt.Fprintln(c.OutOrStdout(), text)
 	return failure(err)
@@ -121,7 +121,7 @@ func (u *upstreams) logs(c *cobra.Command, name string, lines int) error {
 	}
 	out := c.OutOrStdout()
 	if len(all) == 0 {
-		_, err := fmt.Fprintf(out, "Nothing of %s runs or has failed.\n", policies.Clip(name, 100))
+		_, err := fmt.Fprintf(out, "No instance of %s runs or has failed.\n", policies.Clip(name, 100))
 		return failure(err)
 	}
 	for _, l := range all {

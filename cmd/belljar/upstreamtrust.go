@@ -71,7 +71,7 @@ func (d *deciding) trustFile(c *cobra.Command, name string) error {
 			fmt.Fprintf(c.OutOrStdout(), "These entries have never run, so nothing of them can be trusted yet: %s. Start a server that reads the file.\n", policies.Clip(strings.Join(unseen, ", "), 500))
 		}
 		for i := range d.cut {
-			fmt.Fprintf(c.OutOrStdout(), "%s is left out, since it cannot be shown whole; name it with approve to trust it all the same.\n", policies.Clip(d.cut[i].Ref.String(), 1500))
+			fmt.Fprintf(c.OutOrStdout(), "%s is left out, since it cannot be shown whole; name it with approve to trust it anyway.\n", policies.Clip(d.cut[i].Ref.String(), 1500))
 		}
 		if len(all) == 0 {
 			_, err := fmt.Fprintln(c.OutOrStdout(), "Nothing in this file waits for a decision.")

@@ -24,7 +24,7 @@ func (h *webhookFlags) webhook() (*server.Webhook, error) {
 	err := w.Check()
 	switch {
 	case w == server.Webhook{}:
-		return nil, nil //nolint:nilnil // without a URL there is nothing to open
+		return nil, nil //nolint:nilnil // nil means that no flag of the webhook was given
 	case w.URL == "":
 		err = errors.New("--webhook-... without --webhook URL")
 	}

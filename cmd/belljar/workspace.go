@@ -148,7 +148,7 @@ func workspaceDiffCommand() *cobra.Command {
 		Long: `diff lists what a set changed of its directory: A added, M modified, D deleted,
 m mode, a attributes, t time of change only. A PATH is a file, a directory or a
 pattern such as src/**/*.go. With -u the changes are shown as git diff shows them.
-Both end with a digest of what they show; apply --as takes just that.
+Both end with a digest of what they show; apply --as applies exactly that.
 ` + exitHelp,
 		Args: atLeastOne("a set, which `belljar workspace list` shows, and the paths to compare if not all"),
 		RunE: func(c *cobra.Command, args []string) error {

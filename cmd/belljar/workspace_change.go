@@ -29,7 +29,7 @@ With --as and the digest that diff ended with, only the changes that diff showed
 applied, and nothing if the set has changed since. While a box works in the set one
 of --as and --live is needed.
 
-Where the directory changed as well since the set was made, nothing is applied.
+If the directory changed as well since the set was made, nothing is applied.
 Protected paths, such as git's hooks and configuration and the settings of editors and
 agents, stay in the set; docs/protected-paths.md names them.
 ` + exitHelp,
@@ -56,9 +56,9 @@ agents, stay in the set; docs/protected-paths.md names them.
 	}
 	k.flags(c)
 	c.Flags().BoolVar(&opts.SkipConflicts, "skip-conflicts", false, "leave out what changed in the directory as well, and apply the rest")
-	c.Flags().BoolVar(&opts.Protected, "protected", false, "apply protected paths too: what they hold can run on this machine")
+	c.Flags().BoolVar(&opts.Protected, "protected", false, "apply protected paths too: what they contain can run on this machine")
 	c.Flags().StringVar(&opts.As, "as", "", "apply only what a diff of the same paths showed, by the `digest` that it ended with")
-	c.Flags().BoolVar(&opts.Live, "live", false, "apply the set as it is now, even where a box works in it; it may differ from what a diff showed")
+	c.Flags().BoolVar(&opts.Live, "live", false, "apply the set as it is now, even if a box works in it; it may differ from what a diff showed")
 	c.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only say what would be done")
 	return c
 }
@@ -90,8 +90,8 @@ func applied(out io.Writer, r *workspace.Report, dry bool) {
 }
 
 func workspaceDiscardCommand() *cobra.Command {
-	return storeCommand("discard SET...", "throw away what sets changed", `discard removes sets with all that was changed in them. Their directories stay
-as they are. There is no way back.
+	return storeCommand("discard SET...", "discard what sets changed", `discard removes sets with all that was changed in them. Their directories stay
+as they are. This cannot be undone.
 `, atLeastOne("the sets to discard, which `belljar workspace list` shows"), func(s *workspace.Store, args []string) error {
 		for _, id := range args {
 			if err := s.Discard(id); err != nil {
@@ -103,8 +103,8 @@ as they are. There is no way back.
 }
 
 func workspaceForkCommand() *cobra.Command {
-	return storeCommand("fork SET NEW", "make a second set that is what the first is now", `fork makes a set NEW that is what SET is now; from then on each goes its own
-way. It takes the same time for any directory. Of a set that a box works in, what
+	return storeCommand("fork SET NEW", "make a second set that is what the first is now", `fork makes a set NEW that is what SET is now; from then on each changes
+by itself. It takes the same time for any directory. Of a set that a box works in, what
 was changed last is copied.
 `, exactly(2, "a set, which `belljar workspace list` shows, and the name of the new one"), func(s *workspace.Store, args []string) error { return s.Fork(args[0], args[1]) })
 }

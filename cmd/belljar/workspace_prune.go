@@ -18,7 +18,7 @@ func workspacePruneCommand() *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "prune",
-		Short: "throw away sets that nobody used for long, or that changed nothing",
+		Short: "discard sets that nobody used for long, or that changed nothing",
 		Long: `prune removes sets with all their changes, like discard: with
 --empty those that changed nothing and have no checkpoint, with --older-than those
 that no box, fork, checkpoint or apply used for so long, with both flags the sets
