@@ -252,7 +252,7 @@ func (s *ruleset) decision(tool string, pc *piece, o outcome) Decision {
 		}
 		d.Reason, d.Instead, instead = "", "", pc.adviceWhenUnsure(subject)
 	case o.rule != nil && o.verdict == Ask:
-		reason = fmt.Sprintf("The policy wants a person's approval for this %s.", subject)
+		reason = fmt.Sprintf("The policy requires a person's approval for this %s.", subject)
 		instead = "Do work that needs no approval, and tell the person you work for which call waits."
 	case o.rule != nil:
 		reason = fmt.Sprintf("The policy does not allow this %s.", subject)

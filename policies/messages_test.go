@@ -48,7 +48,7 @@ var unseen = map[string]string{
 	"wait for the answer":                          "a terminal that goes away",
 	"background tasks of this session run (%d)":    "scripts have one shell at a time; shown_test.go of approval has it",
 	"too many questions wait":                      "1,000 of them; it is in desk_test.go",
-	"The policy wants a person's approval, and it": "ask_test.go of mcp has the whole text",
+	"The policy requires a person's approval, and it": "ask_test.go of mcp has the whole text",
 	"Go on with work that needs no approval, and tell the person you work for; the log": "the same",
 	"uid %d is not the user":                      "holds what differs from run to run; TestCallers looks for it",
 	"process %d cannot be looked at":              "the same",

@@ -160,10 +160,10 @@ func (d Decision) Declined(callID string, a Answer) Refusal {
 		r.Reason = "The person who had said yes has changed their mind."
 	case a.Itself:
 		head = fmt.Sprintf("DENIED: the client answered approval %s (%s) without a person", a.ID, d.ruleName())
-		r.Reason = "The policy wants a person's approval. The client answers before a person can read the question, and nobody else can be asked."
+		r.Reason = "The policy requires a person's approval. The client answers before a person can read the question, and nobody else can be asked."
 	case a.By == "":
 		head = fmt.Sprintf("DENIED: nobody answered approval %s (%s) within %s", a.ID, d.ruleName(), Spoken(a.Waited))
-		r.Reason, again = "The policy wants a person's approval, and no answer counts as a no.", "Repeating the call asks again."
+		r.Reason, again = "The policy requires a person's approval, and no answer counts as a no.", "Repeating the call asks again."
 		r.Retry = RetryApproved
 	}
 	if a.Note != "" {

@@ -188,7 +188,7 @@ func showMatch(w io.Writer, m policies.Match) {
 	switch {
 	case m.When == "":
 	case m.Failed != "":
-		fmt.Fprintf(w, "    when %s\n    cannot be worked out: %s\n", policies.Clip(m.When, 200), m.Failed)
+		fmt.Fprintf(w, "    when %s\n    cannot be evaluated: %s\n", policies.Clip(m.When, 200), m.Failed)
 	case m.Silent:
 		fmt.Fprintf(w, "    when %s: this is false\n", policies.Clip(m.When, 200))
 	default:
