@@ -231,9 +231,6 @@ func (l *ledger) decision(d mcp.Decided) audit.Decision {
 	for _, s := range v.Shadow {
 		r.Rules = append(r.Rules, audit.Rule{ID: s.Rule, File: s.Source.File, Line: s.Source.Line, Verdict: s.Verdict.String(), Mode: s.Mode.String()})
 	}
-	if f.Upstream != "" {
-		r.Facts.Annotations = f.Annotations
-	}
 	if d.Call.Session != nil {
 		r.Client.Name, r.Client.Version = d.Call.Session.Client()
 	}

@@ -131,6 +131,21 @@ func TestLedgerLevels(t *testing.T) {
 	}
 }
 
+// A record has the annotations of a tool of an upstream. Those of the tools of belljar are
+// known, so they are left out.
+func TestLedgerHasAnnotationsOfUpstreams(t *testing.T) {
+	l, p := newLedger(t, "level: request")
+	d := decided(p, "box")
+	d.Facts.Annotations = map[string]bool{"readOnlyHint": true}
+	if r := l.decision(d); r.Facts.Annotations != nil {
+		t.Errorf("a tool of belljar: got the annotations %v, want none", r.Facts.Annotations)
+	}
+	d.Facts.Upstream = "files"
+	if r := l.decision(d); !r.Facts.Annotations["readOnlyHint"] {
+		t.Errorf("a tool of an upstream: got the annotations %v, want readOnlyHint", r.Facts.Annotations)
+	}
+}
+
 // No record contains the whole ID of a session.
 func TestLedgerKeepsSessionsClosed(t *testing.T) {
 	l, p := newLedger(t, "level: full")
