@@ -175,7 +175,7 @@ func (a *Authenticator) Readable() error {
 		return nil
 	}
 	if read := a.read.Load(); read == nil || time.Since(*read) > trustFor {
-		return errors.New("the tokens in the state directory cannot be read, and none of them is accepted until they can")
+		return errors.New("the tokens in the state directory cannot be read, and none of them is accepted until they can be read")
 	}
 	return nil
 }
@@ -241,7 +241,7 @@ func (a *Authenticator) Follow(ctx context.Context, changed func(added []Token, 
 		err := a.Load(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil && !failed:
-			a.cfg.Log.Error("the tokens in the state directory cannot be read; soon none of them is accepted until they can", "err", err)
+			a.cfg.Log.Error("the tokens in the state directory cannot be read; if this lasts, none of them is accepted until they can be read", "err", err)
 		case err == nil && failed:
 			a.cfg.Log.Info("the tokens in the state directory can be read again")
 		}

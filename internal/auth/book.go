@@ -139,9 +139,9 @@ func (t *Token) check(now time.Time) error {
 	case utf8.RuneCountInString(t.Note) > maxNote || strings.ContainsFunc(t.Note, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return fmt.Errorf("%w: the note must be one line of at most %d characters", ErrToken, maxNote)
 	case len(t.Scopes) > maxScopes:
-		return fmt.Errorf("%w: it has %d scopes, and %d are kept", ErrToken, len(t.Scopes), maxScopes)
+		return fmt.Errorf("%w: it has %d scopes, and at most %d are allowed", ErrToken, len(t.Scopes), maxScopes)
 	case !t.Expires.IsZero() && !t.Expires.After(now):
-		return fmt.Errorf("%w: it would expire at once", ErrToken)
+		return fmt.Errorf("%w: it would expire immediately", ErrToken)
 	case t.Expires.Sub(now) > maxLife:
 		return fmt.Errorf("%w: it would live for more than 10 years", ErrToken)
 	}

@@ -41,7 +41,7 @@ func newFetcher(also []netip.Prefix, roots *x509.CertPool) *fetcher {
 			}
 			addr := to.Addr().Unmap()
 			if !egress.Public(addr) && !slices.ContainsFunc(also, func(p netip.Prefix) bool { return p.Contains(addr) }) {
-				return fmt.Errorf("%v is not a public address; list it under addresses of the issuer if it is meant", addr)
+				return fmt.Errorf("%v is not a public address; if it is right, list it under addresses of the issuer", addr)
 			}
 			return nil
 		},

@@ -96,7 +96,7 @@ func (a *Authenticator) Prepare(ctx context.Context) error {
 		if err := i.keys.fault(); errors.Is(err, errIssuer) {
 			wrong = errors.Join(wrong, err)
 		} else if err != nil {
-			a.cfg.Log.Error("the keys of an issuer cannot be fetched; its tokens are not accepted until they can", "issuer", i.URL, "err", err)
+			a.cfg.Log.Error("the keys of an issuer cannot be fetched; its tokens are not accepted until they can be fetched", "issuer", i.URL, "err", err)
 		}
 	}
 	return wrong
@@ -196,7 +196,7 @@ func (a *Authenticator) jwt(ctx context.Context, token string) (id mcp.Identity,
 	key, version, err := from.keys.find(ctx, read.kid, read.alg)
 	switch {
 	case errors.Is(err, errNoKey):
-		return id, refuse(Key, from.URL, "the issuer has no key of the id %q for %s", clip(read.kid), read.alg)
+		return id, refuse(Key, from.URL, "the issuer has no key with the id %q for %s", clip(read.kid), read.alg)
 	case err != nil:
 		return id, err
 	case !signed(token, read.alg, key):

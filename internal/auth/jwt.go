@@ -46,11 +46,11 @@ type jwt struct {
 // that contain or locate a key (jwk, jku, x5u, x5c) are ignored.
 func readJWT(token string) (t jwt, bad *Refusal) {
 	if len(token) > maxJWT {
-		return t, refuse(Malformed, "", "it has %d bytes, and %d are read", len(token), maxJWT)
+		return t, refuse(Malformed, "", "it has %d bytes, and at most %d are read", len(token), maxJWT)
 	}
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
-		return t, refuse(Malformed, "", "it has %d parts, and not 3: a token that is encrypted is not accepted", len(parts))
+		return t, refuse(Malformed, "", "it has %d parts instead of 3: a token that is encrypted is not accepted", len(parts))
 	}
 	header, err := decoded(parts[0])
 	if err != nil {
@@ -101,7 +101,7 @@ func (t *jwt) readHeader(header []byte) (bad *Refusal) {
 		switch name := string(member); name {
 		case "typ", "alg", "kid":
 			if value[0] != '"' {
-				bad = refuse(Malformed, "", "the member %s of its header is not a text", name)
+				bad = refuse(Malformed, "", "the member %s of its header is not a string", name)
 				break
 			}
 			*into[name] = wire.Text(value)
@@ -113,7 +113,7 @@ func (t *jwt) readHeader(header []byte) (bad *Refusal) {
 		return bad == nil
 	})
 	if bad == nil && (len(t.kid) > maxKeyID || strings.ContainsFunc(t.kid, func(r rune) bool { return r < ' ' || r == 0x7f })) {
-		bad = refuse(Malformed, "", "the id of its key is not a short text")
+		bad = refuse(Malformed, "", "the id of its key is not a short string")
 	}
 	return bad
 }
@@ -139,7 +139,7 @@ func signed(token, alg string, key any) bool {
 func (t *jwt) check(now time.Time, audience []string) (expires time.Time, bad *Refusal) {
 	subject, _ := t.claims["sub"].(string)
 	if subject == "" || len(subject) > maxSubject || strings.ContainsFunc(subject, notInSubject) {
-		return expires, refuse(Claims, "", "its subject is missing, or not a short text")
+		return expires, refuse(Claims, "", "its subject is missing, or is not a short string")
 	}
 	whose := t.principal()
 	// An ID token informs a client about its user. It is not meant for servers, and its
@@ -155,7 +155,7 @@ func (t *jwt) check(now time.Time, audience []string) (expires time.Time, bad *R
 	expires, ok := t.time("exp")
 	switch {
 	case !ok:
-		return expires, refuse(Claims, whose, "it says not, or not as a number, when it expires")
+		return expires, refuse(Claims, whose, "its claim exp (when it expires) is missing, or is not a number")
 	case !now.Before(expires.Add(skew)):
 		return expires, refuse(Expired, whose, "at %s", expires.UTC().Format(time.RFC3339))
 	}
@@ -164,7 +164,7 @@ func (t *jwt) check(now time.Time, audience []string) (expires time.Time, bad *R
 			continue
 		}
 		if at, ok := t.time(name); !ok || at.After(now.Add(skew)) {
-			return expires, refuse(Claims, whose, "its claim %s is not a time that has come", name)
+			return expires, refuse(Claims, whose, "its claim %s is not a number, or is a time in the future", name)
 		}
 	}
 	return expires.Add(skew), nil

@@ -207,7 +207,7 @@ func (k *keySet) begin(now time.Time) bool {
 		defer close(flight)
 		// The fetch does not end with the request that began it, because other requests
 		// wait for it too.
-		ctx, cancel := context.WithTimeout(context.Background(), fetchTime) //nolint:forbidigo // see above; close ends it
+		ctx, cancel := context.WithTimeout(context.Background(), fetchTime) //nolint:forbidigo // the fetch outlives the request that began it; close ends the fetch
 		defer cancel()
 		stop := make(chan struct{})
 		defer close(stop)
@@ -317,7 +317,7 @@ func readPublic(members map[string]any) (one publicKey, err error) {
 	}
 	for _, private := range []string{"d", "p", "q", "dp", "dq", "qi", "k"} {
 		if _, has := members[private]; has {
-			return one, errors.New("it has a private key")
+			return one, errors.New("it contains a private key")
 		}
 	}
 	if use := word("use"); use != "" && use != "sig" {
@@ -337,7 +337,7 @@ func readPublic(members map[string]any) (one publicKey, err error) {
 	}
 	var key jose.JSONWebKey
 	if err := key.UnmarshalJSON(text); err != nil || !key.Valid() {
-		return one, nil //nolint:nilerr // of a kind that is not known
+		return one, nil //nolint:nilerr // the kind of this key is not known, so the key is left out
 	}
 	switch public := key.Key.(type) {
 	case *rsa.PublicKey:

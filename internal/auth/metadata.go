@@ -64,7 +64,7 @@ func (a *Authenticator) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		rw.Header().Set("Allow", "GET, HEAD")
-		http.Error(rw, "the metadata can be read, and nothing else", http.StatusMethodNotAllowed)
+		http.Error(rw, "the metadata can only be read; use GET", http.StatusMethodNotAllowed)
 		return
 	}
 	text, err := json.Marshal(metadata{

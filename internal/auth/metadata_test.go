@@ -39,7 +39,7 @@ func TestMetadata(t *testing.T) {
 		{"HEAD", "/.well-known/oauth-protected-resource/mcp", "", 200, ""},
 		{"GET", "/.well-known/oauth-protected-resource/", "", 404, "404 page not found\n"},
 		{"GET", "/.well-known/oauth-protected-resource/other", "", 404, "404 page not found\n"},
-		{"POST", "/.well-known/oauth-protected-resource/mcp", "", 405, "the metadata can be read, and nothing else\n"},
+		{"POST", "/.well-known/oauth-protected-resource/mcp", "", 405, "the metadata can only be read; use GET\n"},
 	} {
 		rw := ask(tt.method, tt.path, tt.place)
 		if rw.Code != tt.status || rw.Body.String() != tt.text {

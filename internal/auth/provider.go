@@ -185,7 +185,7 @@ func (p *Provider) knownEndpoints(now time.Time) (endpoints, error) {
 }
 
 // errFetching is returned while another call fetches the metadata.
-var errFetching = errors.New("the metadata of the provider are being fetched")
+var errFetching = errors.New("another login is fetching the metadata of the provider")
 
 // metadata fetches the metadata.
 func (p *Provider) metadata(ctx context.Context) (e endpoints, err error) {
@@ -323,7 +323,7 @@ func (p *Provider) claims(ctx context.Context, token, nonce string) (map[string]
 	typ := strings.ToLower(strings.TrimPrefix(read.typ, "application/"))
 	switch {
 	case read.issuer != p.cfg.Issuer:
-		return nil, refuse(Issuer, "", "it is of the issuer %q", clip(read.issuer))
+		return nil, refuse(Issuer, "", "its issuer is %q", clip(read.issuer))
 	case !slices.Contains(p.cfg.Algorithms, read.alg):
 		return nil, refuse(Algorithm, p.cfg.Issuer, "it is signed by %q", clip(read.alg))
 	case typ != "" && typ != "jwt":
@@ -332,7 +332,7 @@ func (p *Provider) claims(ctx context.Context, token, nonce string) (map[string]
 	key, _, err := p.keys.find(ctx, read.kid, read.alg)
 	switch {
 	case errors.Is(err, errNoKey):
-		return nil, refuse(Key, p.cfg.Issuer, "the provider has no key of the id %q for %s", clip(read.kid), read.alg)
+		return nil, refuse(Key, p.cfg.Issuer, "the provider has no key with the id %q for %s", clip(read.kid), read.alg)
 	case err != nil:
 		return nil, err
 	case !signed(token, read.alg, key):
@@ -348,7 +348,7 @@ func (p *Provider) claims(ctx context.Context, token, nonce string) (map[string]
 func (p *Provider) check(claims map[string]any, nonce string, read jwt) *Refusal {
 	subject, _ := claims["sub"].(string)
 	if subject == "" || len(subject) > maxSubject || strings.ContainsFunc(subject, notInSubject) {
-		return refuse(Claims, "", "its subject is missing, or not a short text")
+		return refuse(Claims, "", "its subject is missing, or is not a short string")
 	}
 	whose, now := read.principal(), p.cfg.Now()
 	said, _ := claims["nonce"].(string)
@@ -375,7 +375,7 @@ func (p *Provider) check(claims map[string]any, nonce string, read jwt) *Refusal
 	expires, ok := read.time("exp")
 	switch {
 	case !ok:
-		return refuse(Claims, whose, "it says not, or not as a number, when it expires")
+		return refuse(Claims, whose, "its claim exp (when it expires) is missing, or is not a number")
 	case !now.Before(expires.Add(skew)):
 		return refuse(Expired, whose, "at %s", expires.UTC().Format(time.RFC3339))
 	}
@@ -384,7 +384,7 @@ func (p *Provider) check(claims map[string]any, nonce string, read jwt) *Refusal
 			continue
 		}
 		if at, ok := read.time(name); !ok || at.After(now.Add(skew)) {
-			return refuse(Claims, whose, "its claim %s is not a time that has come", name)
+			return refuse(Claims, whose, "its claim %s is not a number, or is a time in the future", name)
 		}
 	}
 	return nil

@@ -44,14 +44,14 @@ func newToken() (id, secret, token string) {
 // token was copied completely; it protects nothing.
 func parseToken(token string) (id, secret string, err error) {
 	if len(token) != tokenLength {
-		return "", "", fmt.Errorf("the token has %d characters, and not %d", len(token), tokenLength)
+		return "", "", fmt.Errorf("the token has %d characters instead of %d", len(token), tokenLength)
 	}
 	parts := strings.Split(strings.TrimPrefix(token, tokenPrefix), "_")
 	if len(parts) != 3 || len(parts[0]) != idLength || len(parts[1]) != secretLength {
 		return "", "", fmt.Errorf("the token is not of the form %sID_SECRET_CHECK", tokenPrefix)
 	}
 	if strings.IndexFunc(parts[0], notID) >= 0 {
-		return "", "", fmt.Errorf("the id of the token has other characters than an id")
+		return "", "", fmt.Errorf("the id in the token has characters that an id cannot have")
 	}
 	if check(parts[0], parts[1]) != parts[2] {
 		return "", "", fmt.Errorf("the token was not copied whole: its check does not match")
