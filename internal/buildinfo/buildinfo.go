@@ -128,14 +128,14 @@ func Version() string { return Read().Version }
 func (b Info) String() string {
 	text := fmt.Sprintf("belljar %s %s %s/%s\n", b.Version, b.Go, b.OS, b.Arch)
 	if b.Revision == "" {
-		return text + "commit unknown: the build was not told\n"
+		return text + "commit unknown: the build did not record it\n"
 	}
 	text += "commit " + b.Revision
 	if b.Time != "" {
 		text += " of " + b.Time
 	}
 	if b.Dirty {
-		text += ", with changes that are in no commit"
+		text += ", with changes that are not committed"
 	}
 	return text + "\n"
 }

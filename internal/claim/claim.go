@@ -26,7 +26,7 @@ func Make(dir string, mode fs.FileMode) (*os.File, error) {
 			return nil, errors.Join(err, os.Remove(dir))
 		}
 	}
-	return nil, fmt.Errorf("make %s: it is removed each time", dir)
+	return nil, fmt.Errorf("make %s: another process removed it after each attempt", dir)
 }
 
 // Join makes this process an owner of an existing directory, in addition to its other

@@ -211,7 +211,7 @@ func orBundled(name string, err error) string {
 	if !errors.Is(err, fs.ErrNotExist) || strings.ContainsAny(name, "./") {
 		return ""
 	}
-	return "; those without a file are " + strings.Join(policies.Bundled(), ", ")
+	return "; the policies that need no file are " + strings.Join(policies.Bundled(), ", ")
 }
 
 // ReadPolicy parses a policy file and the files that it names for a workspace, or a bundled

@@ -37,7 +37,7 @@ func ReadSecret(ctx context.Context, name string, s policies.Secret, base hostex
 	case text == "":
 		return "", fmt.Errorf("secret %s: it is empty", name)
 	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
-		return "", fmt.Errorf("secret %s: it contains a line break or control character, which no header can", name)
+		return "", fmt.Errorf("secret %s: it contains a line break or control character, which a header must not contain", name)
 	}
 	return text, nil
 }
@@ -79,7 +79,7 @@ func secretFile(name string) (string, error) {
 	case info.Mode().Perm()&0o077 != 0:
 		return "", fmt.Errorf("others can read or write %s; run chmod 600 on it", name)
 	case !ours(info):
-		return "", fmt.Errorf("%s belongs to another user, who could put something else there", name)
+		return "", fmt.Errorf("%s belongs to another user, who could replace the secret", name)
 	}
 	text, err := ReadBounded(f, secretMost)
 	if err != nil {
