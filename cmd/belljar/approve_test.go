@@ -142,7 +142,7 @@ func TestApproveByCommand(t *testing.T) {
 	a.approved(t, id+"  pending  local   publish", "list")
 	a.approved(t, "yes, for once", "yes", id)
 	a.approved(t, "yes, for once", "yes", id)
-	a.notApproved(t, "answered otherwise before", "no", id)
+	a.notApproved(t, "already has another answer", "no", id)
 	if r := a.call(t, "ReadBgOutput", map[string]any{"id": id}); r.StructuredContent.Approval.State != "approved" || !strings.HasPrefix(r.text(), "APPROVED: ") {
 		t.Errorf("read by its id: %+v", r)
 	}

@@ -67,7 +67,7 @@ func (c peer) check() error {
 	}
 	theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/user", c.pid))
 	if err != nil {
-		return fmt.Errorf("process %d cannot be looked at: %w", c.pid, err)
+		return fmt.Errorf("process %d cannot be inspected: %w", c.pid, err)
 	}
 	if own != theirs {
 		return fmt.Errorf("process %d is in a box, or in another container than this server", c.pid)

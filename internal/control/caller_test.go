@@ -15,7 +15,7 @@ func TestCallers(t *testing.T) {
 		{peer{uid: uint32(os.Geteuid()), pid: int32(os.Getpid())}, ""},
 		{peer{uid: 0, pid: int32(os.Getpid())}, ""},
 		{peer{uid: uint32(os.Geteuid()) + 12345, pid: int32(os.Getpid())}, "is not the user of this server"},
-		{peer{uid: uint32(os.Geteuid()), pid: 0}, "cannot be looked at"},
+		{peer{uid: uint32(os.Geteuid()), pid: 0}, "cannot be inspected"},
 	} {
 		err := tt.peer.check()
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {

@@ -27,7 +27,7 @@ const (
 func Events() [][2]string {
 	return [][2]string{
 		{SessionStart, "a client has begun a session"},
-		{SessionEnd, "a session is over"},
+		{SessionEnd, "a session has ended"},
 		{ToolUse, "a call is about to run; a sync- hook may refuse it"},
 		{ToolResult, "a call has ended"},
 		{JobEnd, "a background task has ended"},

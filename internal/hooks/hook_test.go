@@ -101,7 +101,7 @@ func TestOutcomes(t *testing.T) {
 			v.Reason = "(as bash says it)"
 		case tt.name == "is killed" && os.Geteuid() == 0 && testenv.CgroupDir(t) == "":
 			// Process 1 of a pid namespace cannot kill itself.
-			v = Verdict{Denied: true, By: "sync-check.bash", Reason: "the hook has no answer: signal: killed"}
+			v = Verdict{Denied: true, By: "sync-check.bash", Reason: "the hook gave no answer: signal: killed"}
 		}
 		fmt.Fprintf(&got, "%s: denied %v by %q: %s %q\n", tt.name, v.Denied, v.By, v.Reason, v.Notes)
 	}

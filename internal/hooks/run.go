@@ -119,7 +119,7 @@ func (s *Set) start(ctx context.Context, h Hook, e Event, out, errs *flood, code
 	}
 	c.Argv = append(c.Argv, args...)
 	if runner == nil {
-		return errors.New("there is no place to run it in")
+		return errors.New("it has no box or host to run in")
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()

@@ -32,7 +32,7 @@ type Set struct {
 	cfg    Config
 	onHost map[string]bool // paths of the hooks in Config.OnHost
 	queue  chan func()     // functions for the workers
-	ctx    context.Context //nolint:containedctx // of the hooks that no caller waits for: they belong to the Set
+	ctx    context.Context //nolint:containedctx // context of the hooks that no caller waits for, which belong to the Set
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
@@ -162,7 +162,7 @@ func (s *Set) EmitOf(ctx context.Context, name string, event func() Event) Verdi
 		if r.Denied || r.Failure != "" {
 			v.Denied, v.By, v.Reason = true, h.Name, r.Reason
 			if r.Failure != "" {
-				v.Reason = "the hook has no answer: " + r.Failure
+				v.Reason = "the hook gave no answer: " + r.Failure
 			}
 			return v
 		}

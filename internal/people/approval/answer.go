@@ -73,7 +73,7 @@ func (a *Approval) until(r Reply, now time.Time) (time.Time, error) {
 	if !slices.Contains(a.Scopes, scope) {
 		why := "the policy does not let a yes to this rule be given for more"
 		if a.canon == "" {
-			why = "the words of this call do not say all that it does"
+			why = "the text of this call does not show all that it does"
 		}
 		return time.Time{}, fmt.Errorf("%w, only for %s: %s", ErrScope, a.Offers(), why)
 	}

@@ -150,11 +150,11 @@ type Reply struct {
 
 // The errors of a question or an answer.
 var (
-	ErrAnswered = errors.New("it was answered otherwise before")
+	ErrAnswered = errors.New("it already has another answer")
 	ErrOver     = errors.New("it is too late")
 	ErrOpen     = errors.New("it was not answered yet")
 	ErrScope    = errors.New("a yes cannot be given for that")
-	ErrPolicy   = errors.New("the policy is another one by now")
+	ErrPolicy   = errors.New("the policy has changed since")
 )
 
 // Event is something that happened to an approval, for the audit log.

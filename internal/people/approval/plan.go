@@ -37,9 +37,9 @@ func CheckCommands(patterns []string) error {
 		case program == "" || strings.ContainsAny(program, "*?[]{}!<>()|"):
 			return fmt.Errorf("pattern %q: the first word has to name one program", p)
 		case strings.ContainsAny(rest, "*?[") && runsMore(program):
-			return fmt.Errorf("pattern %q: %s runs whatever it is given, so every word has to be said", p, program)
+			return fmt.Errorf("pattern %q: %s runs whatever it is given, so every word has to be written out", p, program)
 		case shell.Runs(program) && rest == "":
-			return fmt.Errorf("pattern %q: %s runs whatever it is given, so its words have to be said", p, program)
+			return fmt.Errorf("pattern %q: %s runs whatever it is given, so its words have to be written out", p, program)
 		}
 	}
 	if len(patterns) == 0 {

@@ -264,7 +264,7 @@ func (s Shown) Lines() []string {
 		}
 	}
 	if s.Left > 0 {
-		all = append(all, fmt.Sprintf("and %d more lines that are not shown (sha256 %.16s), which is much for one call", s.Left, s.LeftSum))
+		all = append(all, fmt.Sprintf("and %d more lines that are not shown (sha256 %.16s), which is a lot for one call", s.Left, s.LeftSum))
 	}
 	return all
 }

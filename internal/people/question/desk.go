@@ -143,7 +143,7 @@ func (r Reply) settle(a Asked, now time.Time) (set string, args []any, err error
 			return "", nil, fmt.Errorf("%w: %w", ErrAnswer, err)
 		}
 		if len(answers) == 0 {
-			return "", nil, fmt.Errorf("%w: no question has one", ErrAnswer)
+			return "", nil, fmt.Errorf("%w: no question has an answer", ErrAnswer)
 		}
 	case Declined, Dismissed:
 	case Waiting, TimedOut:
@@ -178,7 +178,7 @@ func (d *Desk) Told(ctx context.Context, id string) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("tell the answer of %s: %w", id, err)
+		return fmt.Errorf("record that the answer of %s was delivered: %w", id, err)
 	}
 	return nil
 }

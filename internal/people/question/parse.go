@@ -103,7 +103,7 @@ type rawSheet struct {
 func Parse(text string) (Sheet, error) {
 	var s Sheet
 	if len(text) > MaxJSON {
-		return s, fmt.Errorf("it has %d bytes, and %d are read; ask less at once", len(text), MaxJSON)
+		return s, fmt.Errorf("it has %d bytes, and at most %d are read; ask fewer questions in one call", len(text), MaxJSON)
 	}
 	var raw rawSheet
 	var err error
@@ -122,7 +122,7 @@ func Parse(text string) (Sheet, error) {
 	for i, r := range raw.Questions {
 		q, err := r.question(i)
 		if err == nil && seen[q.ID] {
-			err = fmt.Errorf("the id %q is there twice", q.ID)
+			err = fmt.Errorf("the id %q occurs twice", q.ID)
 		}
 		if err != nil {
 			return Sheet{}, fmt.Errorf("question %d: %w", i+1, err)
@@ -173,7 +173,7 @@ func (r rawQuestion) question(i int) (Question, error) {
 	case n == 0:
 		return q, errors.New(`it has no text: give it as "question" or "text"`)
 	case n > maxText || utf8.RuneCountInString(q.Placeholder) > maxText:
-		return q, fmt.Errorf("its text has %d characters, and %d are shown", max(n, utf8.RuneCountInString(q.Placeholder)), maxText)
+		return q, fmt.Errorf("its text has %d characters, and at most %d are shown", max(n, utf8.RuneCountInString(q.Placeholder)), maxText)
 	}
 	switch {
 	case q.Kind == "" && r.Options == nil:
@@ -200,7 +200,7 @@ func (r rawQuestion) question(i int) (Question, error) {
 		}
 		for _, other := range q.Options {
 			if other.Label == o.Label {
-				return q, fmt.Errorf("the option %q is there twice", o.Label)
+				return q, fmt.Errorf("the option %q occurs twice", o.Label)
 			}
 		}
 		q.Options = append(q.Options, o)
@@ -223,7 +223,7 @@ func option(raw json.RawMessage) (o Option, err error) {
 	case n == 0:
 		return o, errors.New("it has no label")
 	case n > maxLabel:
-		return o, fmt.Errorf("its label has %d characters, and %d are shown; say more in its description", n, maxLabel)
+		return o, fmt.Errorf("its label has %d characters, and at most %d are shown; write the rest into its description", n, maxLabel)
 	case utf8.RuneCountInString(o.Description) > maxText || utf8.RuneCountInString(o.Preview) > maxText:
 		return o, fmt.Errorf("its description or preview has more than the %d characters that are shown", maxText)
 	}
