@@ -51,11 +51,11 @@ func (r *Request) check() error {
 	n := utf8.RuneCountInString(r.Message)
 	switch {
 	case strings.TrimSpace(r.Message) == "":
-		return errors.New("message: it is empty; say what you want to be told")
+		return errors.New("message: it is empty; write the text that you want to receive")
 	case !utf8.ValidString(r.Message):
 		return errors.New("message: it is not valid UTF-8")
 	case n > MaxMessage:
-		return fmt.Errorf("message: %d characters, at most %d are taken; put the rest into a file and name that", n, MaxMessage)
+		return fmt.Errorf("message: %d characters, at most %d are accepted; put the rest into a file and name the file", n, MaxMessage)
 	case r.Delay < MinDelay || r.Delay > MaxDelay:
 		return fmt.Errorf("delay_seconds: got %d, want %d to %d", r.Delay/time.Second, MinDelay/time.Second, MaxDelay/time.Second)
 	case r.Repeat != Forever && (r.Repeat < 1 || r.Repeat > MaxRepeat):

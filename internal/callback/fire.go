@@ -168,6 +168,6 @@ func (b *Book) deliver(ctx context.Context, d Delivery) {
 		})
 	}
 	if err != nil {
-		b.kept.Log.Error("a callback was not carried further; the server that takes over from this one tries again", "slot", d.Slot, "err", err)
+		b.kept.Log.Error("a callback was not delivered to the inbox and the hooks; the server that takes over from this one tries again", "slot", d.Slot, "err", err)
 	}
 }

@@ -95,7 +95,7 @@ func (in Inbox) room(root *os.Root, name string) error {
 		}
 	}
 	if n >= maxInbox || len(names) == 4*maxInbox {
-		return fmt.Errorf("inbox %s: %d files are in it and nobody takes them; remove some", in.Dir, len(names))
+		return fmt.Errorf("inbox %s: it has %d files, and no program removes them; remove some", in.Dir, len(names))
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func TestInbox(t *testing.T) {
 		}
 	}
 	d.ID = 1000
-	if err := in.Put(d); err == nil || !strings.Contains(err.Error(), "nobody takes them") {
+	if err := in.Put(d); err == nil || !strings.Contains(err.Error(), "no program removes them") {
 		t.Errorf("letter %d: got %v, want that there is no room", maxInbox+1, err)
 	}
 	d.ID = 7 // a newer version of a delivery that is in the inbox already

@@ -111,7 +111,7 @@ func (b *Book) Told(ctx context.Context, all []Delivery) error {
 	})
 	if err != nil {
 		b.Untold(all)
-		return fmt.Errorf("note that callbacks were told: %w", err)
+		return fmt.Errorf("record that callbacks were delivered: %w", err)
 	}
 	b.release(all)
 	b.remember() // callbacks may have fired again
@@ -206,7 +206,7 @@ func (b *Book) Fired(ctx context.Context, tenant string) (all []Delivery, err er
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look at callbacks: %w", err)
+		return nil, fmt.Errorf("read callbacks: %w", err)
 	}
 	return all, nil
 }

@@ -55,7 +55,7 @@ func Told(d Delivery) string {
 	fmt.Fprintf(&b, "[callback %d] %s", d.Slot, d.Message)
 	var notes []string
 	if d.Times > 1 {
-		notes = append(notes, fmt.Sprintf("fired %d times since you were last told", d.Times))
+		notes = append(notes, fmt.Sprintf("fired %d times since you last received it", d.Times))
 	}
 	switch d.Left {
 	case Forever:

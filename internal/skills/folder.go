@@ -75,7 +75,7 @@ func (d hostDir) at(name string, flags int) (*os.File, error) {
 		case errors.Is(err, unix.EXDEV):
 			return nil, ErrOutside
 		case errors.Is(err, unix.ELOOP):
-			return nil, errors.New("it is a symbolic link that leads round in a circle")
+			return nil, errors.New("it is a symbolic link that leads back to itself")
 		case err != nil:
 			return nil, &os.PathError{Op: "open", Path: name, Err: err}
 		}

@@ -106,7 +106,7 @@ func frontmatter(text []byte) (h head, err error) {
 			return h, fmt.Errorf("frontmatter: line %d: %s: want a text", v.Line, all[i].Value)
 		}
 		if *to != "" {
-			return h, fmt.Errorf("frontmatter: line %d: %s is there twice", v.Line, all[i].Value)
+			return h, fmt.Errorf("frontmatter: line %d: %s occurs twice", v.Line, all[i].Value)
 		}
 		*to = oneLine(v.Value)
 	}

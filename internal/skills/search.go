@@ -75,7 +75,7 @@ func matcher(pattern, flags string) (*regexp.Regexp, error) {
 	}
 	switch {
 	case pattern == "":
-		return nil, nil //nolint:nilnil // documented
+		return nil, nil //nolint:nilnil // see the comment of the function
 	case len(pattern) > maxPattern:
 		return nil, fmt.Errorf("pattern: %d bytes, at most %d are taken", len(pattern), maxPattern)
 	case !extended:

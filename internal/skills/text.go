@@ -38,7 +38,7 @@ func (c *Catalog) text() string {
 		}
 		line := fmt.Sprintf("- %s: %s\n", s.Name, s.Description)
 		if !s.Trusted {
-			line = fmt.Sprintf("- %s (of the %s; SearchSkills shows what it says of itself)\n", s.Name, s.Source)
+			line = fmt.Sprintf("- %s (of the %s; SearchSkills shows its own description)\n", s.Name, s.Source)
 		}
 		if n := lineMost; len([]rune(line)) > n {
 			line = clip(strings.TrimSuffix(line, "\n"), n) + "\n"

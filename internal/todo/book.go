@@ -54,7 +54,7 @@ func (b *Book) Add(ctx context.Context, o store.Owner, id int64, text string) (t
 		case !t.Status.Open():
 			return wrong(ErrStatus, "task %d is %s; action complete with status pending opens it again, or create another", t.ID, t.Status)
 		case len(t.Steps) >= MaxSteps:
-			return wrong(ErrFull, "task %d has %d steps, and more are not kept; create another task for the rest", t.ID, len(t.Steps))
+			return wrong(ErrFull, "task %d has %d steps, and more are not allowed; create another task for the rest", t.ID, len(t.Steps))
 		}
 		s = Step{Text: text, Status: Pending}
 		if s.ID, err = w.next(ctx, "step"); err != nil {

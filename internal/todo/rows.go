@@ -57,7 +57,7 @@ func (w *work) room(ctx context.Context) error {
 		w.owner.Tenant, w.place).Scan(&oldest)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return wrong(ErrFull, "%d tasks are open, and more are not kept; complete or cancel some", n)
+		return wrong(ErrFull, "%d tasks are open, and more are not allowed; complete or cancel some", n)
 	case err != nil:
 		return err
 	}

@@ -100,9 +100,9 @@ func clean(what, text string) (string, error) {
 	text = strings.TrimSpace(text)
 	switch n := utf8.RuneCountInString(text); {
 	case n == 0:
-		return "", wrong(ErrText, "%s is empty; say in a few words what is to be done", what)
+		return "", wrong(ErrText, "%s is empty; write in a few words what is to be done", what)
 	case n > MaxText:
-		return "", wrong(ErrText, "%s has %d characters, and %d are kept; make it shorter, or several steps", what, n, MaxText)
+		return "", wrong(ErrText, "%s has %d characters, and at most %d are allowed; make it shorter, or make several steps of it", what, n, MaxText)
 	}
 	return text, nil
 }
