@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // Update reports whether golden files are to be written anew.
 func Update() bool { return *update }
@@ -52,6 +52,6 @@ func File(t testing.TB, file, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got); -update writes it anew:\n%s", file, diff)
+		t.Errorf("%s (-want +got); -update writes it again:\n%s", file, diff)
 	}
 }

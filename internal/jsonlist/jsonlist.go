@@ -30,11 +30,11 @@ func Each(r io.Reader, most Bounds, use func(element json.RawMessage) error) err
 	case err == nil && t == nil:
 		return nil // null: some programs write an empty list like this
 	case err != nil || t != json.Delim('['):
-		return errors.New("this is not a list")
+		return errors.New("this is not a JSON list")
 	}
 	for n := 0; d.More(); n++ {
 		if n == most.Elements {
-			return fmt.Errorf("%w: %d are read", ErrFull, n)
+			return fmt.Errorf("%w: at most %d are read", ErrFull, n)
 		}
 		in.N = most.Bytes
 		var one json.RawMessage

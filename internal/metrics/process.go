@@ -20,7 +20,7 @@ func (r *Registry) AddProcess(began time.Time) {
 		kind             kind
 	}{
 		{"go_goroutines", "Goroutines.", "/sched/goroutines:goroutines", gauge},
-		{"go_gc_cycles_total", "Garbage collections that are over.", "/gc/cycles/total:gc-cycles", counter},
+		{"go_gc_cycles_total", "Completed garbage collections.", "/gc/cycles/total:gc-cycles", counter},
 		{"go_memstats_heap_alloc_bytes", "Bytes of objects on the heap.", "/memory/classes/heap/objects:bytes", gauge},
 		{"go_memstats_sys_bytes", "Bytes of address space that the Go runtime has.", "/memory/classes/total:bytes", gauge},
 	} {

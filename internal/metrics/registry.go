@@ -23,7 +23,7 @@ type Registry struct {
 // folded into Other. name is the name of this family.
 func New(name string) *Registry {
 	r := &Registry{}
-	r.CounterFunc(name, "Values of labels that were counted as "+Other+", since a label has a bound.", []*Label{{Name: "label", most: 64}}, func(set Set) {
+	r.CounterFunc(name, "Values of labels that were counted as "+Other+", since the number of values of a label is bounded.", []*Label{{Name: "label", most: 64}}, func(set Set) {
 		r.mu.Lock()
 		labels := slices.Clone(r.labels)
 		r.mu.Unlock()

@@ -52,7 +52,7 @@ type Config struct {
 func Endpoint(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return "", fmt.Errorf("otlp: %q is no http or https URL", address)
+		return "", fmt.Errorf("otlp: %q is not an http or https URL", address)
 	}
 	if strings.HasSuffix(u.Path, "/v1/traces") {
 		return u.String(), nil
@@ -210,7 +210,7 @@ func (e *Exporter) flush(ctx context.Context) bool {
 	e.failing = err != nil
 	e.mu.Unlock()
 	if tell {
-		e.cfg.Log.Warn("spans cannot be sent; calls go on without", "url", e.cfg.URL, "err", err)
+		e.cfg.Log.Warn("spans cannot be sent; calls continue without traces", "url", e.cfg.URL, "err", err)
 	}
 	return true
 }

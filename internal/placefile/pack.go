@@ -171,7 +171,7 @@ func (p *packer) content(ctx context.Context, root *os.Root, f *file, h *tar.Hea
 type content struct {
 	io.Reader
 
-	ctx   context.Context //nolint:containedctx // of one copy
+	ctx   context.Context //nolint:containedctx // a content lives for one copy
 	alive func()          // called for each part that is read; may be nil
 }
 

@@ -296,7 +296,7 @@ func TestHostileStreams(t *testing.T) {
 	}
 	for name, stream := range map[string][]byte{
 		"text": []byte("some text, which is long enough"), "no ending": forged(t, ""), "other end": forged(t, "{}"),
-		"behind its end": forged(t, `{"files":0,"bytes":0,"sha256":"x"}`, entry{tar.Header{Typeflag: reg, Name: endingName}, `{"files":0,"bytes":0,"sha256":"x"}`}),
+		"follow after its end": forged(t, `{"files":0,"bytes":0,"sha256":"x"}`, entry{tar.Header{Typeflag: reg, Name: endingName}, `{"files":0,"bytes":0,"sha256":"x"}`}),
 	} {
 		if _, _, err := unpacked(t, stream); err == nil {
 			t.Errorf("%s: it is taken", name)

@@ -242,7 +242,7 @@ func (u *unpacker) note(h *tar.Header, into any) (bool, error) {
 	if h.Size > maxNote {
 		return false, nil
 	}
-	text, err := io.ReadAll(io.LimitReader(u.in, maxNote)) //nolint:forbidigo // bounded
+	text, err := io.ReadAll(io.LimitReader(u.in, maxNote)) //nolint:forbidigo // the reader has a bound
 	return err == nil && decode(text, into) == nil, err
 }
 
@@ -261,11 +261,11 @@ func (u *unpacker) all(ctx context.Context) (end ending, err error) {
 			case err != nil:
 				return end, cut(err)
 			case !read || end.Sizes != u.Sizes:
-				return end, refuse("it does not have the files that it says")
+				return end, refuse("its files are not those that it lists")
 			}
 			_, err := u.in.Next() // the ending is the last entry, and its frame is complete
 			if !errors.Is(err, io.EOF) {
-				return end, refuse("something is behind its end")
+				return end, refuse("data follow after its end")
 			}
 			return end, nil
 		}

@@ -187,7 +187,7 @@ func (w *walker) names(root *os.Root, at string) (names []string, err error) {
 		}
 		switch {
 		case w.Files+int64(len(names)) > MaxFiles:
-			return nil, refuse("it has more than %d files, which is all that can be moved", MaxFiles)
+			return nil, refuse("it has more than %d files, and more cannot be moved", MaxFiles)
 		case errors.Is(err, io.EOF):
 			slices.Sort(names)
 			return names, nil
@@ -208,7 +208,7 @@ func (w *walker) databaseIn(root *os.Root, dir *file) error {
 		return nil
 	}
 	if err != nil || !info.Mode().IsRegular() {
-		return errors.Join(err, refuse("the database is not a file"))
+		return errors.Join(err, refuse("the database is not a regular file"))
 	}
 	dir.mode, dir.mtime = fs.ModeDir|0o700, info.ModTime()
 	if err := w.add(root, dir); err != nil {
@@ -269,9 +269,9 @@ func (w *walker) add(root *os.Root, f *file) error {
 	w.Bytes += f.size
 	switch {
 	case w.Files > MaxFiles:
-		return refuse("it has more than %d files, which is all that can be moved", MaxFiles)
+		return refuse("it has more than %d files, and more cannot be moved", MaxFiles)
 	case f.size < 0 || w.Bytes > MaxBytes:
-		return refuse("its files have more than %d bytes, holes included, which is all that can be moved", int64(MaxBytes))
+		return refuse("its files have more than %d bytes, holes included, and more cannot be moved", int64(MaxBytes))
 	case w.visit == nil:
 		return nil
 	}
@@ -287,7 +287,7 @@ func (f *file) open(root *os.Root) (*os.File, error) {
 	info, err := in.Stat()
 	if err != nil || !info.Mode().IsRegular() || info.Size() != f.size {
 		in.Close()
-		return nil, errors.Join(err, fmt.Errorf("%q has changed meanwhile", clip(f.name)))
+		return nil, errors.Join(err, fmt.Errorf("%q has changed while it was read", clip(f.name)))
 	}
 	return in, nil
 }

@@ -133,10 +133,10 @@ func TestRequestsAreTraced(t *testing.T) {
 // If the policy leaves it to them, the variables of OpenTelemetry name the collector.
 func TestCollector(t *testing.T) {
 	for want, env := range map[string]map[string]string{
-		"http://localhost:4318/v1/traces":   {},
-		"http://c.example/v1/traces k=v w":  {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c.example", "OTEL_EXPORTER_OTLP_HEADERS": "k=v%20w"},
-		"http://c.example/exact a=2":        {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c.example/exact", "OTEL_EXPORTER_OTLP_HEADERS": "a=1", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": " a = 2 ,junk"},
-		"otlp: \"c.example\" is no http or": {"OTEL_EXPORTER_OTLP_ENDPOINT": "c.example"},
+		"http://localhost:4318/v1/traces":       {},
+		"http://c.example/v1/traces k=v w":      {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c.example", "OTEL_EXPORTER_OTLP_HEADERS": "k=v%20w"},
+		"http://c.example/exact a=2":            {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c.example/exact", "OTEL_EXPORTER_OTLP_HEADERS": "a=1", "OTEL_EXPORTER_OTLP_TRACES_HEADERS": " a = 2 ,junk"},
+		"otlp: \"c.example\" is not an http or": {"OTEL_EXPORTER_OTLP_ENDPOINT": "c.example"},
 	} {
 		w, cfg := want, otlp.Config{}
 		err := collector(&cfg, func(name string) string { return env[name] })

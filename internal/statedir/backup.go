@@ -238,20 +238,20 @@ type regular struct {
 func (b *backup) file(name string) (*regular, error) {
 	info, err := b.root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // documented
+		return nil, nil //nolint:nilnil // see the comment of file
 	}
 	if err != nil {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
 		b.Skipped = append(b.Skipped, name)
-		return nil, nil //nolint:nilnil // documented
+		return nil, nil //nolint:nilnil // see the comment of file
 	}
 	// By now another kind of file may have this name: a link is not followed, and opening a
 	// pipe does not block.
 	f, err := b.root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // documented
+		return nil, nil //nolint:nilnil // see the comment of file
 	}
 	if err != nil {
 		return nil, err

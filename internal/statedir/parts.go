@@ -27,7 +27,7 @@ func Parts() []Part {
 		{"protected", "which repositories each workspace had", "a file for each workspace", true},
 		{"token.key", "the key of the tokens", "32 bytes", true},
 		{"upstream.key", "the key of the logins at other people's servers", "32 bytes", true},
-		{"search", "what is known of search engines", "a file for each engine", false},
+		{"search", "statistics of search engines", "a file for each engine", false},
 		{"images", "unpacked images", "none: belljar image prune", false},
 		{"workspaces", "what boxes changed in overlay workspaces", "none: belljar workspace prune", false},
 		{serversPart, "sockets of running servers", "a socket for each", false},

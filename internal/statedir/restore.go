@@ -27,7 +27,7 @@ const (
 )
 
 // ErrThere is the error for a state directory that is not empty and must not be replaced.
-var ErrThere = errors.New("there is a state already")
+var ErrThere = errors.New("the directory already contains a state")
 
 // Restore makes a state directory from an archive. It reads and checks the whole archive
 // before it changes the directory. If the directory is not empty, it is moved aside, and
@@ -202,7 +202,7 @@ func readManifest(in *tar.Reader) (Summary, error) {
 func readEnding(in *tar.Reader, h *tar.Header, sum Summary) error {
 	var e ending
 	if h.Size > maxNote || json.NewDecoder(in).Decode(&e) != nil || e.Files != sum.Files || e.Bytes != sum.Bytes {
-		return errors.New("it does not have the files that it says")
+		return errors.New("its files are not those that it lists")
 	}
 	return nil
 }

@@ -298,7 +298,7 @@ func TestRestoreRefuses(t *testing.T) {
 		{"a file twice", "file exists", archiveOf(t, version, good, good)},
 		{"cut off in a file", "it is cut off", bytes.NewReader(archiveOf(t, version, good).Bytes()[:1600])},
 		{"cut off between files", "it is cut off", bytes.NewReader(archiveOf(t, version, good).Bytes()[:2048])},
-		{"a file too few", "it does not have the files", io.MultiReader(bytes.NewReader(archiveOf(t, version, good).Bytes()[:1024]), bytes.NewReader(archiveOf(t, version, good).Bytes()[2048:]))},
+		{"a file too few", "its files are not those", io.MultiReader(bytes.NewReader(archiveOf(t, version, good).Bytes()[:1024]), bytes.NewReader(archiveOf(t, version, good).Bytes()[2048:]))},
 		{"no database", "database", archiveOf(t, version, tar.Header{Typeflag: tar.TypeDir, Name: "db/", Mode: 0o700}, tar.Header{Typeflag: tar.TypeReg, Name: "db/belljar.db", Mode: 0o600})},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -16,7 +16,7 @@ var (
 	ErrReadOnly = errors.New("the state cannot be written")
 	ErrFull     = errors.New("there is no room for more state")
 	ErrCorrupt  = errors.New("the state is damaged")
-	ErrNewer    = errors.New("a newer belljar has written the state")
+	ErrNewer    = errors.New("the state was written by a newer belljar")
 )
 
 // errForeign is the error for a database that another program has made at our path.
@@ -30,14 +30,14 @@ type remedy struct {
 
 // remedies contains the remedies by the primary code of an error (sqlite.org/rescode.html).
 var remedies = map[int]remedy{
-	sqlite3.SQLITE_BUSY:     {ErrBusy, "`belljar ps` shows who runs; try again"},
+	sqlite3.SQLITE_BUSY:     {ErrBusy, "`belljar ps` shows the servers that run; try again"},
 	sqlite3.SQLITE_LOCKED:   {ErrBusy, "try again"},
 	sqlite3.SQLITE_READONLY: {ErrReadOnly, "give its directory and files back to this user, or name another directory with --state"},
 	sqlite3.SQLITE_PERM:     {ErrReadOnly, "give its directory and files back to this user, or name another directory with --state"},
 	sqlite3.SQLITE_CANTOPEN: {ErrReadOnly, "give its directory and files back to this user, or name another directory with --state"},
 	sqlite3.SQLITE_FULL:     {ErrFull, fmt.Sprintf("make room on its disk; the state itself may have %d MiB", maxBytes>>20)},
-	sqlite3.SQLITE_CORRUPT:  {ErrCorrupt, "move its directory away: belljar begins anew, and what waited for an answer is asked again"},
-	sqlite3.SQLITE_NOTADB:   {ErrCorrupt, "move its directory away: belljar begins anew, and what waited for an answer is asked again"},
+	sqlite3.SQLITE_CORRUPT:  {ErrCorrupt, "move its directory away: belljar begins with a new state, and asks again what waited for an answer"},
+	sqlite3.SQLITE_NOTADB:   {ErrCorrupt, "move its directory away: belljar begins with a new state, and asks again what waited for an answer"},
 }
 
 // explain adds the sentinel and the advice to an error of the database. It returns other

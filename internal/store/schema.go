@@ -134,7 +134,7 @@ func migrate(ctx context.Context, db *sql.DB, schema Schema) error {
 		case err != nil:
 			return err
 		case version > len(schema.Steps):
-			return fmt.Errorf("version %d is there, and this program knows %d: %w", version, len(schema.Steps), ErrNewer)
+			return fmt.Errorf("the tables have the version %d, and this program knows %d: %w", version, len(schema.Steps), ErrNewer)
 		}
 		for i := version; i < len(schema.Steps); i++ {
 			if _, err := tx.ExecContext(ctx, schema.Steps[i]); err != nil {

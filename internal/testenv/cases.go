@@ -29,6 +29,6 @@ func Cases(t testing.TB, few int) (n int, r *rand.Rand) {
 			}
 		}
 	}
-	t.Logf("%d cases; the same again: %s=\"%d %d\"", n, casesEnv, n, seed)
+	t.Logf("%d cases; to run the same cases again: %s=\"%d %d\"", n, casesEnv, n, seed)
 	return n, rand.New(rand.NewPCG(seed, 0))
 }

@@ -20,7 +20,7 @@ func SetClock(t time.Time, wall, steady time.Duration) time.Time {
 	both.wall += uint64(wall/time.Second) << 30
 	both.ext += int64(steady)
 	if t.Round(0).Sub(before.Round(0)) != wall || t.Sub(before) != steady {
-		panic(fmt.Sprintf("a Time has another form than SetClock knows: %v became %v", before, t))
+		panic(fmt.Sprintf("the fields of time.Time are not those that SetClock expects: %v became %v", before, t))
 	}
 	return t
 }
