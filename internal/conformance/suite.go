@@ -60,7 +60,7 @@ func (suite *Suite) Register(s *mcp.Server, below any) {
 	add := func(name, description string, h mcp.Handler[input]) {
 		mcp.AddTool(s, mcp.Tool{Name: name, Description: description, ReadOnly: true}, h)
 	}
-	add("test_simple_text", "answers a text", func(context.Context, mcp.Call, input) (*mcp.Result, error) {
+	add("test_simple_text", "returns a text", func(context.Context, mcp.Call, input) (*mcp.Result, error) {
 		return mcp.Text("This is a simple text response for testing."), nil
 	})
 	add("test_image_content", "answers a picture", func(context.Context, mcp.Call, input) (*mcp.Result, error) {
@@ -69,7 +69,7 @@ func (suite *Suite) Register(s *mcp.Server, below any) {
 	add("test_error_handling", "fails", func(context.Context, mcp.Call, input) (*mcp.Result, error) {
 		return nil, errors.New("this tool fails whenever it is called")
 	})
-	add("test_tool_with_progress", "tells its progress", func(ctx context.Context, call mcp.Call, _ input) (*mcp.Result, error) {
+	add("test_tool_with_progress", "reports its progress", func(ctx context.Context, call mcp.Call, _ input) (*mcp.Result, error) {
 		for _, percent := range []float64{0, 50, 100} {
 			call.Progress(percent, 100, fmt.Sprintf("%.0f of 100", percent))
 			if err := pause.For(ctx, 50*time.Millisecond); err != nil {
@@ -78,7 +78,7 @@ func (suite *Suite) Register(s *mcp.Server, below any) {
 		}
 		return mcp.Text("done"), nil
 	})
-	add("test_streaming_elicitation", "answers a text, and asks nothing", func(context.Context, mcp.Call, input) (*mcp.Result, error) {
+	add("test_streaming_elicitation", "returns a text, and asks nothing", func(context.Context, mcp.Call, input) (*mcp.Result, error) {
 		return mcp.Text("nothing was asked"), nil
 	})
 	add("greet", "greets", func(_ context.Context, _ mcp.Call, in input) (*mcp.Result, error) {

@@ -37,7 +37,7 @@ func taskTools(server *sdk.Server) map[string]task {
 		all[name] = t
 		server.AddTool(&sdk.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)}, t.run)
 	}
-	add("slow_compute", "takes so many seconds", `{"type":"object","properties":{"seconds":{"type":"number"},"label":{"type":"string"}}}`, task{
+	add("slow_compute", "runs for the given number of seconds", `{"type":"object","properties":{"seconds":{"type":"number"},"label":{"type":"string"}}}`, task{
 		run: func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			var in struct {
 				Seconds float64 `json:"seconds"`
@@ -64,9 +64,11 @@ func taskTools(server *sdk.Server) map[string]task {
 		},
 	})
 	add("protocol_error_job", "panics", anyObject, task{
-		run: func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { panic("as the suite wants") },
+		run: func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			panic("the suite wants a panic")
+		},
 	})
-	add("confirm_delete", "asks before it does nothing", `{"type":"object","properties":{"filename":{"type":"string"}}}`, task{
+	add("confirm_delete", "asks for a confirmation, and deletes nothing", `{"type":"object","properties":{"filename":{"type":"string"}}}`, task{
 		run: func(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			said, err := askLater(ctx, form1("Delete it?", "confirm", "boolean"))
 			if err != nil {
@@ -76,7 +78,7 @@ func taskTools(server *sdk.Server) map[string]task {
 		},
 	})
 	add("multi_input", "asks two things at once", anyObject, task{run: askTwo})
-	add("test_tool_with_task", "asks, and then takes its time", anyObject, task{
+	add("test_tool_with_task", "asks, and then runs for some time", anyObject, task{
 		required: true,
 		early: func(req *sdk.CallToolRequest) bool {
 			return accepted(req.Params.InputResponses, "user_name") == nil

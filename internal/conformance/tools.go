@@ -53,14 +53,14 @@ func always(contents ...sdk.Content) sdk.ToolHandler {
 
 func contentTools() []tool {
 	return []tool{
-		{"test_audio_content", "answers a sound", "", always(&sdk.AudioContent{Data: bits(silenceWAV), MIMEType: "audio/wav"})},
-		{"test_embedded_resource", "answers a resource", "", always(embedded("test://embedded-resource", "This is an embedded resource content."))},
-		{"test_multiple_content_types", "answers a text, a picture and a resource", "", always(
+		{"test_audio_content", "returns a sound", "", always(&sdk.AudioContent{Data: bits(silenceWAV), MIMEType: "audio/wav"})},
+		{"test_embedded_resource", "returns a resource", "", always(embedded("test://embedded-resource", "This is an embedded resource content."))},
+		{"test_multiple_content_types", "returns a text, a picture and a resource", "", always(
 			&sdk.TextContent{Text: "Multiple content types test:"},
 			&sdk.ImageContent{Data: bits(dotPNG), MIMEType: "image/png"},
 			embedded("test://mixed-content-resource", `{"test":"data","value":123}`))},
 		{
-			"json_schema_2020_12_tool", "has a schema with all that JSON Schema 2020-12 knows", `{
+			"json_schema_2020_12_tool", "has a schema with many keywords of JSON Schema 2020-12", `{
 			"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object",
 			"$defs": {"address": {"$anchor": "addressDef", "type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}},
 			"properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"},
@@ -71,7 +71,7 @@ func contentTools() []tool {
 			always(&sdk.TextContent{Text: "called"}),
 		},
 		{
-			"test_x_mcp_header", "has an argument that a header carries too", `{"type": "object", "properties": {
+			"test_x_mcp_header", "has an argument that is also sent in a header", `{"type": "object", "properties": {
 			"region": {"type": "string", "x-mcp-header": "Region"}, "level": {"type": "integer"}}}`,
 			always(&sdk.TextContent{Text: "called"}),
 		},
@@ -97,7 +97,7 @@ func clientTools(s *mcp.Server) []tool {
 	logs := func(pauses time.Duration, lines ...string) sdk.ToolHandler {
 		return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			for _, line := range lines {
-				if err := req.Session.Log(ctx, &sdk.LoggingMessageParams{Level: "info", Data: line}); err != nil { //nolint:staticcheck // the suite tries what is deprecated
+				if err := req.Session.Log(ctx, &sdk.LoggingMessageParams{Level: "info", Data: line}); err != nil { //nolint:staticcheck // the suite also tests deprecated methods
 					return nil, err
 				}
 				if err := pause.For(ctx, pauses); err != nil {
@@ -118,10 +118,10 @@ func clientTools(s *mcp.Server) []tool {
 	}
 	return []tool{
 		{"test_tool_with_logging", "logs three lines to the client", "", logs(50*time.Millisecond, "Tool execution started", "Tool processing data", "Tool execution completed")},
-		{"test_logging_tool", "logs a line, if the client wants any", "", logs(0, "test_logging_tool executed")},
-		{"test_sampling", "has the client's model say something", `{"type":"object","properties":{"prompt":{"type":"string"}},"required":["prompt"]}`, sample},
+		{"test_logging_tool", "logs a line, if the client has set a level for logs", "", logs(0, "test_logging_tool executed")},
+		{"test_sampling", "asks the client's model", `{"type":"object","properties":{"prompt":{"type":"string"}},"required":["prompt"]}`, sample},
 		{
-			"test_elicitation", "asks the client's person", `{"type":"object","properties":{"message":{"type":"string"}},"required":["message"]}`,
+			"test_elicitation", "asks the user of the client", `{"type":"object","properties":{"message":{"type":"string"}},"required":["message"]}`,
 			func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 				var in struct {
 					Message string `json:"message"`
@@ -141,9 +141,9 @@ func clientTools(s *mcp.Server) []tool {
 		}))},
 		{"test_elicitation_sep1330_enums", "asks for choices", "", elicits(objectForm("Choices", choices()))},
 		{
-			"test_missing_capability", "needs a client that samples", "",
+			"test_missing_capability", "needs a client with sampling", "",
 			func(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-				if c := req.ClientCapabilities(); c != nil && c.Sampling != nil { //nolint:staticcheck // as above
+				if c := req.ClientCapabilities(); c != nil && c.Sampling != nil { //nolint:staticcheck // the suite also tests deprecated methods
 					return sdkText("the client samples"), nil
 				}
 				return nil, &jsonrpc.Error{
@@ -153,7 +153,7 @@ func clientTools(s *mcp.Server) []tool {
 			},
 		},
 		{
-			"test_trigger_tool_change", "has the list of tools change", "",
+			"test_trigger_tool_change", "changes the list of tools", "",
 			func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 				changed := s.Tools()[0]
 				description, longer := strings.CutSuffix(changed.Description, suffix)
@@ -165,7 +165,7 @@ func clientTools(s *mcp.Server) []tool {
 			},
 		},
 		{
-			"test_trigger_prompt_change", "has the list of prompts change", "",
+			"test_trigger_prompt_change", "changes the list of prompts", "",
 			func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 				s.PromptsChanged()
 				return sdkText("changed"), nil
@@ -199,20 +199,20 @@ func sample(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult,
 	if err := json.Unmarshal(req.Params.Arguments, &in); err != nil {
 		return nil, wire.Errorf(wire.InvalidParams, "%v", err)
 	}
-	res, err := req.Session.CreateMessage(ctx, sampling(in.Prompt)) //nolint:staticcheck // as above
+	res, err := req.Session.CreateMessage(ctx, sampling(in.Prompt)) //nolint:staticcheck // the suite also tests deprecated methods
 	if err != nil {
 		return nil, err
 	}
 	text, _ := res.Content.(*sdk.TextContent)
 	if text == nil {
-		return sdkText("LLM response: none in words"), nil
+		return sdkText("LLM response: not a text"), nil
 	}
 	return sdkText("LLM response: %s", text.Text), nil
 }
 
-func sampling(prompt string) *sdk.CreateMessageParams { //nolint:staticcheck // as above
-	return &sdk.CreateMessageParams{ //nolint:staticcheck // as above
-		MaxTokens: 100, Messages: []*sdk.SamplingMessage{{Role: "user", Content: &sdk.TextContent{Text: prompt}}}, //nolint:staticcheck // as above
+func sampling(prompt string) *sdk.CreateMessageParams { //nolint:staticcheck // the suite also tests deprecated methods
+	return &sdk.CreateMessageParams{ //nolint:staticcheck // the suite also tests deprecated methods
+		MaxTokens: 100, Messages: []*sdk.SamplingMessage{{Role: "user", Content: &sdk.TextContent{Text: prompt}}}, //nolint:staticcheck // the suite also tests deprecated methods
 	}
 }
 
@@ -225,7 +225,7 @@ func askingTools() []tool {
 		return func(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			got := req.Params.RequestState
 			if got != "" && got != sealed(state) {
-				return nil, wire.Errorf(wire.InvalidParams, "requestState: it is not as it was given")
+				return nil, wire.Errorf(wire.InvalidParams, "requestState: it was changed")
 			}
 			if text, ok := done(req.Params.InputResponses); ok && got == sealed(state) {
 				return sdkText("%s", text), nil
@@ -242,18 +242,18 @@ func askingTools() []tool {
 	}
 	return []tool{
 		{"test_input_required_result_elicitation", "asks for a name", "", once("", sdk.InputRequestMap{"user_name": name}, greeted)},
-		{"test_input_required_result_sampling", "has the client's model say something", "", once("", sdk.InputRequestMap{"capital_question": sampling("What is the capital of France?")}, func(r sdk.InputResponseMap) (string, bool) {
+		{"test_input_required_result_sampling", "asks the client's model", "", once("", sdk.InputRequestMap{"capital_question": sampling("What is the capital of France?")}, func(r sdk.InputResponseMap) (string, bool) {
 			text, ok := sampledText(r, "capital_question")
 			return "Sampling response: " + text, ok
 		})},
-		{"test_input_required_result_list_roots", "asks for the client's roots", "", once("", sdk.InputRequestMap{"client_roots": &sdk.ListRootsParams{}}, func(r sdk.InputResponseMap) (string, bool) { //nolint:staticcheck // as above
+		{"test_input_required_result_list_roots", "asks for the client's roots", "", once("", sdk.InputRequestMap{"client_roots": &sdk.ListRootsParams{}}, func(r sdk.InputResponseMap) (string, bool) { //nolint:staticcheck // the suite also tests deprecated methods
 			n, ok := rootCount(r)
 			return fmt.Sprintf("%d roots", n), ok
 		})},
-		{"test_input_required_result_request_state", "asks, and gives a state to bring along", "", once("state", sdk.InputRequestMap{"confirm": confirm}, confirmed)},
+		{"test_input_required_result_request_state", "asks, and gives a state that the client sends back", "", once("state", sdk.InputRequestMap{"confirm": confirm}, confirmed)},
 		{"test_input_required_result_tampered_state", "asks, and refuses a state that was changed", "", once("tampered", sdk.InputRequestMap{"confirm": confirm}, confirmed)},
 		{"test_input_required_result_multiple_inputs", "asks three things at once", "", once("inputs", sdk.InputRequestMap{
-			"user_name": name, "greeting": sampling("Greet"), "client_roots": &sdk.ListRootsParams{}, //nolint:staticcheck // as above
+			"user_name": name, "greeting": sampling("Greet"), "client_roots": &sdk.ListRootsParams{}, //nolint:staticcheck // the suite also tests deprecated methods
 		}, func(r sdk.InputResponseMap) (string, bool) {
 			hello, named := greeted(r)
 			text, said := sampledText(r, "greeting")
@@ -277,7 +277,7 @@ func sealed(state string) string {
 }
 
 func sampledText(all sdk.InputResponseMap, key string) (string, bool) {
-	res, ok := all[key].(*sdk.CreateMessageWithToolsResult) //nolint:staticcheck // as above
+	res, ok := all[key].(*sdk.CreateMessageWithToolsResult) //nolint:staticcheck // the suite also tests deprecated methods
 	if !ok || res == nil {
 		return "", false
 	}
@@ -290,7 +290,7 @@ func sampledText(all sdk.InputResponseMap, key string) (string, bool) {
 }
 
 func rootCount(all sdk.InputResponseMap) (int, bool) {
-	res, ok := all["client_roots"].(*sdk.ListRootsResult) //nolint:staticcheck // as above
+	res, ok := all["client_roots"].(*sdk.ListRootsResult) //nolint:staticcheck // the suite also tests deprecated methods
 	if !ok || res == nil {
 		return 0, false
 	}
@@ -323,11 +323,11 @@ func askWhatItCan(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolRes
 		if c.Elicitation != nil {
 			ask["user_name"] = form1("What is your name?", "name", "string")
 		}
-		if c.Sampling != nil { //nolint:staticcheck // as above
+		if c.Sampling != nil { //nolint:staticcheck // the suite also tests deprecated methods
 			ask["greeting"] = sampling("Greet")
 		}
-		if c.RootsV2 != nil { //nolint:staticcheck // as above
-			ask["client_roots"] = &sdk.ListRootsParams{} //nolint:staticcheck // as above
+		if c.RootsV2 != nil { //nolint:staticcheck // the suite also tests deprecated methods
+			ask["client_roots"] = &sdk.ListRootsParams{} //nolint:staticcheck // the suite also tests deprecated methods
 		}
 	}
 	if len(ask) == 0 {

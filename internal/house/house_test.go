@@ -156,7 +156,7 @@ func TestArchitectureIsTheImportGraph(t *testing.T) {
 		delete(said, from)
 	}
 	for name := range said {
-		t.Errorf("docs/architecture.md has a row for %s, which is no package", name)
+		t.Errorf("docs/architecture.md has a row for %s, which is not a package", name)
 	}
 }
 

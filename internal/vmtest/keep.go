@@ -38,7 +38,7 @@ func keep(w *order) (int, error) {
 		// the program.
 		runtime.LockOSThread()
 		if err := deafen(); err != nil {
-			return 0, fmt.Errorf("take fsync away: %w", err)
+			return 0, fmt.Errorf("disable fsync: %w", err)
 		}
 	}
 	return start(w, program, "")

@@ -129,7 +129,7 @@ func parseVariant(name string) (variant, error) {
 	case !known:
 		return v, fmt.Errorf("guest %q: who %q: want root, delegated, plain, systemd or login", name, v.who)
 	case whos[v.who] != "" && v.groups != groupsV2:
-		return v, fmt.Errorf("guest %q: systemd mounts control groups of version 2 here", name)
+		return v, fmt.Errorf("guest %q: a guest with systemd needs control groups of version 2", name)
 	case v.kernel == "6.12" && v.groups != groupsV2:
 		// CONFIG_MEMCG_V1 is off in Debian's kernel 6.12.
 		return v, fmt.Errorf("guest %q: this kernel has no memory controller of version 1; use 6.1", name)
@@ -262,7 +262,7 @@ func runGuest(ctx context.Context, m machine, o options, v variant) (int, error)
 	fmt.Fprintf(os.Stdout, "%-5s %-19s passed %d, failed %d, skipped %d, %.0f s by %s\n",
 		word, v, t.passed, t.failed, t.skipped, time.Since(start).Seconds(), m.accel)
 	if word != "ok" {
-		fmt.Fprintf(os.Stdout, "      all that it wrote: %s\n", log)
+		fmt.Fprintf(os.Stdout, "      its whole output: %s\n", log)
 	}
 	return code, err
 }
@@ -274,10 +274,10 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.cache, "cache", "bin/vm", "directory for kernels and logs")
 	flags.StringVar(&o.dir, "dir", ".", "working directory of the test")
 	flags.IntVar(&o.memory, "memory", 2048, "memory of the guest in MiB")
-	flags.DurationVar(&o.timeout, "timeout", 15*time.Minute, "for each guest to end")
+	flags.DurationVar(&o.timeout, "timeout", 15*time.Minute, "time limit for each guest")
 	flags.BoolVar(&o.tally, "tally", false, "count the tests of each guest, which needs -test.v, and show only what failed")
-	flags.IntVar(&o.cuts, "cuts", 0, "take the power so many times from a program that writes")
-	flags.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of the moments of the cuts, and of what they leave")
+	flags.IntVar(&o.cuts, "cuts", 0, "cut the power this many times while a program writes")
+	flags.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "seed for the moments of the cuts, and for what they leave on the disk")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

@@ -64,7 +64,7 @@ func runCuts(ctx context.Context, m machine, o options, v variant) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	fmt.Fprintf(os.Stdout, "      power cuts with the seed %d; -seed makes them again\n", o.seed)
+	fmt.Fprintf(os.Stdout, "      power cuts with the seed %d; use -seed to repeat them\n", o.seed)
 	status := 0
 	for _, deaf := range []bool{true, false} {
 		p := &power{
@@ -129,7 +129,7 @@ func (p *power) tell(v variant, took time.Duration) bool {
 		rooms = append(rooms, fmt.Sprintf("%s %d of %d", room, len(p.lost[room]), p.steps[room]))
 		all, lost = all+p.steps[room], lost+len(p.lost[room])
 	}
-	fmt.Fprintf(os.Stdout, "%-5s %-19s %d power cuts%s, lost %d of %d steps: %s; %d of %d sectors in the disk's cache gone, %.0f s by %s\n",
+	fmt.Fprintf(os.Stdout, "%-5s %-19s %d power cuts%s, lost %d of %d steps: %s; %d of %d sectors in the disk's cache lost, %.0f s by %s\n",
 		word, v, p.cuts, kind, lost, all, strings.Join(rooms, ", "), p.disk.gone, p.disk.waited, took.Seconds(), p.m.accel)
 	return p.good()
 }

@@ -136,7 +136,7 @@ func (m *machine) boot(ctx context.Context, w order, program string) (int, error
 	}
 	code, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil {
-		return 0, fmt.Errorf("the guest ended without a status; what it wrote stands above")
+		return 0, fmt.Errorf("the guest ended without a status; its output is above")
 	}
 	return code, nil
 }

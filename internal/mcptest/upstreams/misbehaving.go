@@ -67,14 +67,14 @@ func Misbehaving(mark string) map[string]Server {
 		"lists a pattern that backtracks":   {Tools: []Tool{Echo, {Name: "pattern", Schema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string","pattern":"^(a+)+$"}}}`)}}},
 		"lists strange names":               {Tools: Strange()},
 		"ignores signals and the end of its input": {
-			Rules: slices.Concat(On(Started, IgnoreSignals()), On(Ended, Complain("the end of input, and on it goes\n"), Linger())),
+			Rules: slices.Concat(On(Started, IgnoreSignals()), On(Ended, Complain("the end of input, and the server continues\n"), Linger())),
 		},
 		"forks":                     {Rules: On(Started, Fork())},
 		"leaves its session":        {Rules: On(Started, Setsid())},
 		"becomes a daemon":          {Rules: On(Started, Daemon())},
 		"starts itself again":       {Rules: On(Started, Respawn())},
 		"forks at each call":        {Rules: On("tools/call", Fork(), Answer())},
-		"becomes many and lives on": {Rules: slices.Concat(On(Started, IgnoreSignals(), Fork(), Setsid(), Daemon(), Respawn()), On(Ended, Complain("the end of input, and on it goes\n"), Linger()))},
+		"becomes many and lives on": {Rules: slices.Concat(On(Started, IgnoreSignals(), Fork(), Setsid(), Daemon(), Respawn()), On(Ended, Complain("the end of input, and the server continues\n"), Linger()))},
 	}
 	for name, s := range all {
 		s.Mark = mark

@@ -30,7 +30,7 @@ func (s Server) Command(t testing.TB) []string {
 		t.Fatal(err)
 	}
 	if len(text) >= maxArgument {
-		t.Fatalf("the server has %d bytes as an argument, and %d are too many", len(text), maxArgument)
+		t.Fatalf("the server has %d bytes as an argument; it must have fewer than %d", len(text), maxArgument)
 	}
 	return []string{self, serverArgument, string(text)}
 }
@@ -46,13 +46,13 @@ func Main() {
 	case len(os.Args) == 3 && os.Args[1] == serverArgument:
 		os.Exit(serveProcess(os.Args[2])) //nolint:forbidigo // it is the main of this process
 	case len(os.Args) == 4 && os.Args[1] == childArgument:
-		os.Exit(child(os.Args[2], os.Args[3])) //nolint:forbidigo // as above
+		os.Exit(child(os.Args[2], os.Args[3])) //nolint:forbidigo // it is the main of this process
 	}
 }
 
 func serveProcess(text string) int {
 	var s Server
-	if err := json.Unmarshal([]byte(text), &s); err != nil { //nolint:musttag // as above
+	if err := json.Unmarshal([]byte(text), &s); err != nil { //nolint:musttag // both ends are this program
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -496,7 +496,7 @@ var shown = map[string]func(*client){
 			}
 		}
 		c.in.Close()
-		if text, err := bufio.NewReader(c.errs).ReadString('\n'); err != nil || text != "the end of input, and on it goes\n" {
+		if text, err := bufio.NewReader(c.errs).ReadString('\n'); err != nil || text != "the end of input, and the server continues\n" {
 			c.Errorf("got %q and %v on standard error", text, err)
 		}
 		if got := c.pids(); len(got) != 1 {
@@ -574,7 +574,7 @@ func TestMisbehaving(t *testing.T) {
 	all := Misbehaving("")
 	for name := range shown {
 		if _, ok := all[name]; !ok {
-			t.Errorf("%s: is no server", name)
+			t.Errorf("%s is shown, and is not a server", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
