@@ -301,7 +301,7 @@ func TestFleetPlaceFiles(t *testing.T) {
 	m.says(true, "a is in "+file, "place", "export", "a", file)
 	m.says(false, "does not exist yet", "place", "export", "a", file)
 	m.says(false, "it exists", "place", "import", file)
-	m.says(true, "came from a file", "place", "import", file, "a/site")
+	m.says(true, "was imported from a file", "place", "import", file, "a/site")
 	if a := bash("/w/site/mcp", "cat file; ls"); !strings.Contains(a.text, "kept") || strings.Contains(a.text, "pipe") {
 		t.Errorf("a copy has %+v", a)
 	}
@@ -348,8 +348,8 @@ func TestFleetPlaceFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.says(false, "cut off", "place", "import", damaged)
-	m.says(false, "names no such place", "place", "import", file, "a/other")
-	m.says(true, "came from a file", "place", "import", file)
+	m.says(false, "does not name this place", "place", "import", file, "a/other")
+	m.says(true, "was imported from a file", "place", "import", file)
 	if got := m.todo("/mcp", map[string]any{"action": "list"}); !strings.Contains(got, "remembered") {
 		t.Errorf("after an import: %s", got)
 	}

@@ -68,9 +68,9 @@ func readAhead(r io.Reader, size int) (head []byte, err error) {
 // lost sends an answer in place of a worker that is lost.
 func (f *Front) lost(w http.ResponseWriter, fl *flight, l *link) {
 	m := fl.message
-	f.cfg.Log.Warn("a worker is gone while it had a request", "worker", l.Name, "place", fl.Place, "method", m.Method, "tool", m.Tool)
+	f.cfg.Log.Warn("a worker disconnected while it had a request", "worker", l.Name, "place", fl.Place, "method", m.Method, "tool", m.Tool)
 	if m.ID == nil {
-		refuse(w, "the worker of this place is gone; it is not known what of this request it has done")
+		refuse(w, "the worker of this place has disconnected; it is not known which part of this request it has done")
 		return
 	}
 	frame := f.cfg.Protocol.Lost(m)

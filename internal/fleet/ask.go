@@ -15,7 +15,7 @@ const askPath = "/link/ask"
 
 // ErrNotLinked is the error for a request to a worker that is not linked, or that accepts
 // no further requests. The request was not sent.
-var ErrNotLinked = errors.New("it is not linked, or takes no more requests")
+var ErrNotLinked = errors.New("it is not linked, or accepts no more requests")
 
 // Asker sends a front's own requests to workers.
 type Asker struct{ roster *roster }

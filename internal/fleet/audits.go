@@ -43,13 +43,13 @@ func (f *Front) Audit(ctx context.Context) []Audited {
 	silent := make([]bool, len(links))
 	share := min(maxKeptText, maxSightings/int64(max(len(links), 1)))
 	for i := range all {
-		all[i].Unheard = "what it has kept of others is not known: there was no time left to ask"
+		all[i].Unheard = "the checkpoints of other workers that it keeps are not known: there was no time left to ask"
 	}
 	each(ctx, len(links), f.audits.keptAll, f.audits.kept, func(ctx context.Context, i int) {
 		var err error
 		all[i].Unheard = ""
 		if shown[i], err = links[i].kept(ctx, share); err != nil {
-			all[i].Unheard = fmt.Sprintf("not all that it has kept of others is known: %v", err)
+			all[i].Unheard = fmt.Sprintf("not all checkpoints of other workers that it keeps are known: %v", err)
 			silent[i] = ctx.Err() != nil
 		}
 	})
@@ -128,7 +128,7 @@ func compared(shown [][]Sighting) (seen map[string][]Sighting, cut map[int]strin
 		if len(names) > 1 {
 			which = fmt.Sprintf("%d workers, the first of them %s,", len(names), names[0])
 		}
-		cut[i] = fmt.Sprintf("not all that it has kept of %s is compared: it has more than its share of %d bytes of one log, which all witnesses have together", which, maxOneLog)
+		cut[i] = fmt.Sprintf("not all checkpoints of %s that it keeps are compared: they are longer than its share of the %d bytes that all witnesses together may send about one log", which, maxOneLog)
 	}
 	return seen, cut
 }

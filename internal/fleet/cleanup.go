@@ -31,7 +31,7 @@ func (r *cleanup) reconcile(ctx context.Context) {
 			m.all.Go(func() {
 				defer m.release(one.Place, d)
 				if err := r.tidy(ctx, one); err != nil && ctx.Err() == nil {
-					m.front.cfg.Log.Warn("what a move has left is not cleared up; it is tried again", "place", one.Place, "worker", one.Name, "err", err)
+					m.front.cfg.Log.Warn("the remains of a move cannot be removed; the front tries again", "place", one.Place, "worker", one.Name, "err", err)
 				}
 			})
 		}
@@ -72,7 +72,7 @@ func (r *cleanup) tidy(ctx context.Context, one remnant) error {
 	}
 	_, err := one.do(ctx, step, one.Marked)
 	if err == nil {
-		m.front.cfg.Log.Info("a worker has cleared up what a move has left", "place", one.Place, "worker", one.Name, "move", one.Move, "step", string(step))
+		m.front.cfg.Log.Info("a worker has removed the remains of a move", "place", one.Place, "worker", one.Name, "move", one.Move, "step", string(step))
 	}
 	return err
 }

@@ -35,7 +35,7 @@ type certificates struct {
 // open reads the files, or returns why they cannot be used.
 func (c Credentials) open() (*certificates, error) {
 	if c.Cert == "" || c.Key == "" || c.CA == "" {
-		return nil, errors.New("--link-cert, --link-key and --link-ca go together: without all three the ends of a link do not know each other; `belljar fleet init` makes such files")
+		return nil, errors.New("--link-cert, --link-key and --link-ca go together: without all three the ends of a link cannot authenticate each other; `belljar fleet init` makes such files")
 	}
 	all := &certificates{files: c}
 	all.mu.Lock()

@@ -39,7 +39,7 @@ func (w *Worker) connect(ctx context.Context, f front) {
 			wait, said = firstRetry, ""
 		}
 		if why := err.Error(); why != said {
-			w.cfg.Log.Warn("a front is not linked; it is tried again", "front", f.address, "err", why)
+			w.cfg.Log.Warn("a front is not linked; the worker tries again", "front", f.address, "err", why)
 			said = why
 		}
 		_ = pause.For(ctx, wait/2+rand.N(wait/2+1))

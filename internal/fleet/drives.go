@@ -67,7 +67,7 @@ func (m *moves) swap(ctx context.Context, place string, old, next claims.Claim) 
 
 // errLastMove is the error for a place whose worker or claim reports more moves than any
 // place can have made.
-var errLastMove = errors.New("its last move has a number that no move can follow; a file of marks was damaged, or a worker is not what it says")
+var errLastMove = errors.New("the number of its last move is higher than any place can reach; a file of marks was damaged, or a worker reports false numbers")
 
 // maxJump is by how much a worker's number of the last move may exceed the number in the
 // claim. A claim that was lost begins again at zero, and no place moves that often.

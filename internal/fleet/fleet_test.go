@@ -530,7 +530,7 @@ func TestNewPlacesOfTwoFronts(t *testing.T) {
 		place := fmt.Sprintf("p%d", i)
 		if rendezvous(names, place) == "w1" {
 			r.says(place, 200, "w1 "+place)
-		} else if _, why, _, err := r.front.find(t.Context(), place); err != nil || !strings.Contains(why, "is not there") {
+		} else if _, why, _, err := r.front.find(t.Context(), place); err != nil || !strings.Contains(why, "is not linked") {
 			t.Errorf("%s: %q, %v", place, why, err)
 		}
 	}
@@ -675,7 +675,7 @@ func TestForget(t *testing.T) {
 	m.stop()
 	r.until("end of the link", func() bool { return r.front.roster.named("w1") == nil })
 	r.worker("w2", r.cert("w2", WorkerDNS("w2")), echo("w2"))
-	if _, why, _, err := r.front.find(t.Context(), "p"); err != nil || !strings.Contains(why, "not there") {
+	if _, why, _, err := r.front.find(t.Context(), "p"); err != nil || !strings.Contains(why, "not linked") {
 		t.Errorf("a place of another worker: %q, %v", why, err)
 	}
 	if err := r.front.Forget(t.Context(), "p"); err != nil {

@@ -293,7 +293,7 @@ func (f *Front) serve(ctx context.Context, w http.ResponseWriter, r *http.Reques
 		fl.message.Lasts = true
 	}
 	if !f.begin(fl) {
-		refuse(w, "this front stops, or has as many requests as it takes, of you or of all; nothing of this request was run")
+		refuse(w, "this front stops, or has too many requests, from you or from all clients; nothing of this request was run")
 		return nil
 	}
 	if fl.message.Lasts && r.ProtoMajor == 1 {
@@ -317,7 +317,7 @@ func (f *Front) serve(ctx context.Context, w http.ResponseWriter, r *http.Reques
 			return s
 		}
 	}
-	f.refuseUnsent(w, &unavailable{"the worker of this place does not take the request"})
+	f.refuseUnsent(w, &unavailable{"the worker of this place does not accept the request"})
 	return nil
 }
 
@@ -351,7 +351,7 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request, fl *flight) (bo
 	if r.ContentLength == 0 || r.Body == nil {
 		return nil, true
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody)) //nolint:forbidigo // bounded
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody)) //nolint:forbidigo // the reader has a bound
 	if err == nil {
 		fl.size = int64(len(body))
 		f.bodies.release(fl.Tenant, size-fl.size)
@@ -362,7 +362,7 @@ func (f *Front) readBody(w http.ResponseWriter, r *http.Request, fl *flight) (bo
 		return nil, false
 	}
 	w.Header().Set("Connection", "close")
-	http.Error(w, "the body did not come in time, or not whole", http.StatusRequestTimeout)
+	http.Error(w, "the body did not arrive in time, or is not complete", http.StatusRequestTimeout)
 	return nil, false
 }
 
@@ -397,7 +397,7 @@ func (f *Front) forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		return nil, false
 	}
 	if l.client.Available() == 0 { // RoundTrip would wait until another request ends
-		refuse(w, "the worker of this place has as many requests as it takes; nothing of this request was run")
+		refuse(w, "the worker of this place has too many requests; nothing of this request was run")
 		return nil, true
 	}
 	l.running.Add(1)

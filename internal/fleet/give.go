@@ -44,7 +44,7 @@ func giveTo(ctx context.Context, r *roster, l *link, over <-chan struct{}) {
 			why, err := l.sendPolicy(ctx, g)
 			switch {
 			case err != nil:
-				r.log.Warn("a worker does not take the policy of the fleet; it is tried again", "worker", l.Name, "number", g.Number, "err", err)
+				r.log.Warn("a worker does not accept the policy of the fleet; the front tries again", "worker", l.Name, "number", g.Number, "err", err)
 				_ = pause.For(ctx, giveRest) // the loop checks ctx
 			case why != "":
 				r.log.Error("a worker refuses the policy of the fleet, and keeps the one that it has", "worker", l.Name, "number", g.Number, "why", why)
@@ -85,7 +85,7 @@ func (l *link) sendPolicy(ctx context.Context, g Policy) (refused string, err er
 		return "", err
 	}
 	defer res.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) //nolint:forbidigo // bounded
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) //nolint:forbidigo // the reader has a bound
 	switch {
 	case err != nil:
 		return "", err

@@ -202,7 +202,7 @@ func TestHostileWorker(t *testing.T) {
 		}, 6 << 20, ""}, // bytes that arrive until the link is closed; without a bound they are 10 MiB
 		"a state with too long a name": {func(w io.Writer) {
 			write(w, frame(frameHeaders, endHeaders, 1, blockOK)+frame(frameData, 0, 1, `{"places":["`+strings.Repeat("x", maxPlace+1)+`"]}`+"\n"), 1)
-		}, shake, "what it says of itself cannot be read"},
+		}, shake, "its report about itself cannot be read"},
 		"pushed streams": {func(w io.Writer) {
 			for i := range uint32(100_000) {
 				write(w, frame(framePush, endHeaders, 1, string(binary.BigEndian.AppendUint32(nil, 2*i+2))+blockOK), 1)

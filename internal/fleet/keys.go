@@ -43,7 +43,7 @@ func OpenKeys(path string) (*Keys, error) {
 	}
 	defer file.Close()
 	if err := json.NewDecoder(io.LimitReader(file, maxKeysText)).Decode(&k.by); err != nil {
-		return nil, fmt.Errorf("read the keys of workers in %s: %w; move the file away, and the front learns the keys that its workers have now", path, err)
+		return nil, fmt.Errorf("read the keys of workers in %s: %w; move the file away; then the front records the keys that its workers have now", path, err)
 	}
 	if k.by == nil { // the file contains null
 		k.by = make(map[string][]string)

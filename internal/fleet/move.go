@@ -223,7 +223,7 @@ func (m *moves) drive(ctx context.Context, place string, d *drive) {
 			began = time.Now()
 			continue
 		}
-		m.front.cfg.Log.Warn("a place does not get on with its move; it is tried again", "place", place, "move", c.Move, "err", err)
+		m.front.cfg.Log.Warn("a move of a place makes no progress; the front tries again", "place", place, "move", c.Move, "err", err)
 		if c.From != "" && !m.linked(place, c) {
 			return // reconcile starts the work again when they are linked
 		}
@@ -310,7 +310,7 @@ func (m *moves) finish(ctx context.Context, place string, c claims.Claim) (claim
 	if err == nil && now == c.Settle() {
 		how := "moved to"
 		if c.From == claims.FromFile {
-			how = "came from a file to"
+			how = "was imported from a file to"
 		}
 		m.say(place, fmt.Sprintf("%s worker %s", how, c.Worker))
 		m.front.cfg.Log.Info("a place has moved", "place", place, "from", c.From, "to", c.Worker, "move", c.Move)
@@ -323,7 +323,7 @@ func (m *moves) abandon(ctx context.Context, place string, c claims.Claim, why s
 	now, err := m.swap(ctx, place, c, c.Abandon())
 	if err == nil && now == c.Abandon() {
 		m.say(place, fmt.Sprintf("stayed at worker %s: %s", c.Worker, why))
-		m.front.cfg.Log.Warn("a place does not move", "place", place, "worker", c.Worker, "to", c.To, "move", c.Move, "why", why)
+		m.front.cfg.Log.Warn("a place stays at its worker", "place", place, "worker", c.Worker, "to", c.To, "move", c.Move, "why", why)
 		m.undo(ctx, place, c)
 	}
 	return now, err
@@ -365,7 +365,7 @@ func (m *moves) until(ctx context.Context, worker string, s Step, at Marked) {
 func (m *moves) giveUp(ctx context.Context, place string, c claims.Claim) error {
 	now, err := m.swap(ctx, place, c, c.Abandon())
 	if err == nil && now != c.Abandon() {
-		err = errors.New("it is decided already, or over")
+		err = errors.New("its outcome is decided already, or it has ended")
 	}
 	if err != nil {
 		return err
@@ -395,7 +395,7 @@ func (m *moves) notMade(ctx context.Context, place string, c claims.Claim, why e
 	next, err := m.swap(ctx, place, c, claims.Claim{})
 	if err == nil {
 		m.say(place, "was not made: "+why.Error())
-		m.front.cfg.Log.Warn("a place of a file was not made", "place", place, "worker", c.Worker, "why", why)
+		m.front.cfg.Log.Warn("a place was not made from a file", "place", place, "worker", c.Worker, "why", why)
 	}
 	return next, err
 }

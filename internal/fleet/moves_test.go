@@ -180,7 +180,7 @@ func TestSilentWorkers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := movingRig(t, soon, movers)
 			r.move("p", "w2")
-			r.stays("does not go on")
+			r.stays("makes no progress")
 		})
 	}
 }
@@ -199,11 +199,11 @@ func endless(out io.Writer) error {
 func TestEndlessPlaces(t *testing.T) {
 	r := movingRig(t, func(m *moveTimes) { m.most = 1 << 20 }, map[string]*mover{"w1": {pack: func(_ context.Context, out io.Writer) error { return endless(out) }}})
 	r.move("p", "w2")
-	r.stays("more than a place can have")
-	if err := r.front.Export(t.Context(), "p", io.Discard); err == nil || !strings.Contains(err.Error(), "more than a place can have") {
+	r.stays("a place cannot be that large")
+	if err := r.front.Export(t.Context(), "p", io.Discard); err == nil || !strings.Contains(err.Error(), "a place cannot be that large") {
 		t.Errorf("exported: %v", err)
 	}
-	if err := r.front.Import(t.Context(), "new", "w2", endlessReader{}); err == nil || !strings.Contains(err.Error(), "more than a place can have") {
+	if err := r.front.Import(t.Context(), "new", "w2", endlessReader{}); err == nil || !strings.Contains(err.Error(), "a place cannot be that large") {
 		t.Errorf("imported: %v", err)
 	}
 }
@@ -272,7 +272,7 @@ func TestSilentFiles(t *testing.T) {
 		"an import without an answer":   func() error { return r.front.Import(ctx, "newer", "w2", strings.NewReader("a place")) },
 	} {
 		if err := do(); !errors.Is(err, errStalled) {
-			t.Errorf("%s: %v, want that it does not go on", what, err)
+			t.Errorf("%s: %v, want that it makes no progress", what, err)
 		}
 	}
 }
@@ -521,7 +521,7 @@ func TestTargetThatSaysItGetsOn(t *testing.T) {
 		"w2": {receive: func(context.Context, io.Reader, func()) error { return ErrAtWork }},
 	})
 	r.move("p", "w2")
-	r.stays("gets on")
+	r.stays("makes progress")
 }
 
 // No worker, mark or claim can cause a move number after which no further move is possible.

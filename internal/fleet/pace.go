@@ -21,7 +21,7 @@ const MaxForwarded = 80 << 30
 
 // Reasons for ending a stream.
 var (
-	errStalled = errors.New("the copy does not go on")
+	errStalled = errors.New("the copy makes no progress")
 	errTooLong = errors.New("the copy takes too long")
 )
 
@@ -87,7 +87,7 @@ func (p *pace) note(n int, last bool) error {
 	p.part += n
 	switch {
 	case all > p.most:
-		return &Refusal{fmt.Sprintf("its stream has more than %d GiB, which is more than a place can have", p.most>>30)}
+		return &Refusal{fmt.Sprintf("its stream has more than %d GiB, and a place cannot be that large", p.most>>30)}
 	case last:
 		p.silent.Reset(p.quiet)
 	case first || p.part >= leastPart:

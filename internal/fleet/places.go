@@ -77,19 +77,19 @@ func (m *moves) describe(place string, c claims.Claim, at string, several bool) 
 	i := PlaceInfo{Place: place, Worker: c.Worker, To: c.To, From: c.From, Move: c.Move, Said: m.said[place], Moving: c.Moving() || ends}
 	switch {
 	case ends:
-		i.State = "its move comes to an end"
+		i.State = "its move is ending"
 	case several:
 		i.State = "on several workers; none serves it"
 	case c.To != "" && d != nil && d.claim == c:
 		i.State = fmt.Sprintf("is being moved to %s: %d KiB are copied", c.To, d.copied.Load()>>10)
 	case c.To != "":
-		i.State = fmt.Sprintf("is to move to %s; another front does that, or this one goes on soon", c.To)
+		i.State = fmt.Sprintf("is to move to %s; another front moves it, or this one continues soon", c.To)
 	case c.From == claims.FromFile:
-		i.State = "comes from a file"
+		i.State = "is being made from a file"
 	case c.From != "":
 		i.State = fmt.Sprintf("has moved from %s, which has not removed its copy yet", c.From)
 	case c.Worker == "":
-		i.State = "is left of a move; both workers must be linked"
+		i.State = "remains from a move; both workers must be linked"
 	case at == "":
 		i.State = "its worker is not linked, or does not have it"
 	case at != c.Worker:
@@ -122,7 +122,7 @@ func (m *moves) depart(ctx context.Context, place, to string) (c claims.Claim, e
 	from := m.front.roster.named(c.Worker)
 	switch holders, _ := m.front.roster.holding(place); {
 	case c.Moving():
-		return c, errors.New("it is being moved already; `belljar place list` says how far that is")
+		return c, errors.New("it is being moved already; `belljar place list` shows its progress")
 	case len(holders) == 0 || from == nil:
 		return c, errors.New("no linked worker has it; start its worker first")
 	case len(holders) > 1 || holders[0] != from:
@@ -150,7 +150,7 @@ func (m *moves) depart(ctx context.Context, place, to string) (c claims.Claim, e
 	if err != nil {
 		return c, err
 	}
-	m.front.cfg.Log.Info("a place begins to move", "place", place, "from", c.Worker, "to", l.Name, "move", next.Move)
+	m.front.cfg.Log.Info("the move of a place begins", "place", place, "from", c.Worker, "to", l.Name, "move", next.Move)
 	m.own(place, next)
 	return next, nil
 }
@@ -178,13 +178,13 @@ func (m *moves) target(to string, from *link) (*link, error) {
 	case from != nil && to == from.Name:
 		return nil, fmt.Errorf("worker %s has it already", to)
 	case to == "" && len(takers) == 0:
-		return nil, errors.New("no other worker takes places")
+		return nil, errors.New("no other worker accepts places")
 	case to == "":
 		return takers[0], nil
 	}
 	i := slices.IndexFunc(takers, func(l *link) bool { return l.Name == to })
 	if i < 0 {
-		return nil, fmt.Errorf("worker %q is not linked, or takes no places now", clip(to))
+		return nil, fmt.Errorf("worker %q is not linked, or accepts no places now", clip(to))
 	}
 	return takers[i], nil
 }
@@ -215,7 +215,7 @@ func (m *moves) canMove(ctx context.Context, place string, from, to *link) (last
 func (f *Front) StopMove(ctx context.Context, place string) error {
 	c := f.cfg.Claims.Owner(place)
 	if c.To == "" {
-		return fmt.Errorf("stop the move of place %s: it is not being moved, or that is decided already", place)
+		return fmt.Errorf("stop the move of place %s: it is not being moved, or the move is decided already", place)
 	}
 	if err := f.moves.giveUp(ctx, place, c); err != nil {
 		return fmt.Errorf("stop the move of place %s: %w", place, err)
@@ -299,7 +299,7 @@ func (m *moves) bring(ctx context.Context, place, to string, in io.Reader) (*lin
 	}
 	if now != c {
 		_, _ = l.do(ctx, StepDiscard, mark)
-		return nil, errors.New("it was made meanwhile")
+		return nil, errors.New("a place of this name was made in the meantime")
 	}
 	now, err = m.finish(ctx, place, c)
 	switch _, final := errors.AsType[*Refusal](err); {

@@ -88,16 +88,16 @@ func (f *Front) find(ctx context.Context, place string) (l *link, why string, ch
 	case len(holders) == 1 && owner.Worker != holders[0].Name:
 		return nil, "", changed, &unavailable{"this place belongs to one worker and is on another, so neither serves it; the operator finds them with `belljar fleet doctor`"}
 	case len(holders) == 1 && !f.roster.open(holders[0]):
-		return nil, "the worker of this place is about to start anew", changed, nil
+		return nil, "the worker of this place is about to restart", changed, nil
 	case len(holders) == 1:
 		return holders[0], "", nil, nil
 	case owner.From != "":
-		return nil, "this place is about to work at another worker", changed, nil
+		return nil, "this place is about to open at another worker", changed, nil
 	case owner.Worker == "" && f.roster.hasRemnant(place):
-		return nil, "this place was being moved, and one of its two workers is not there", changed, nil
+		return nil, "this place was being moved, and one of its two workers is not linked", changed, nil
 	case owner.Worker == "":
 		if agree := f.cfg.Claims.Ready() == nil; !agree { // Info has the reason, which clients must not see
-			return nil, "the fronts cannot agree now who gets a new place", changed, nil
+			return nil, "the fronts cannot agree now which worker gets a new place", changed, nil
 		}
 		if l, why = f.choose(place); l == nil {
 			return nil, why, changed, nil
@@ -108,9 +108,9 @@ func (f *Front) find(ctx context.Context, place string) (l *link, why string, ch
 	}
 	switch {
 	case l == nil:
-		return nil, "the worker of this place is not there", changed, nil
+		return nil, "the worker of this place is not linked", changed, nil
 	case !f.roster.open(l):
-		return nil, "the worker of this place is about to start anew", changed, nil
+		return nil, "the worker of this place is about to restart", changed, nil
 	}
 	// All fronts must agree on the claim before a directory is made, also on a known claim.
 	now, err := f.cfg.Claims.Swap(ctx, place, known, owner)
@@ -126,7 +126,7 @@ func (f *Front) find(ctx context.Context, place string) (l *link, why string, ch
 // undecided returns the reason for a client, if the fronts do not agree which worker has a
 // place.
 func (f *Front) undecided(place string, err error) (why string) {
-	f.cfg.Log.Error("it is not decided to which worker a place belongs", "place", place, "err", err)
+	f.cfg.Log.Error("the fronts cannot decide to which worker a place belongs", "place", place, "err", err)
 	return "it cannot be decided now which worker has this place"
 }
 
@@ -145,7 +145,7 @@ func (f *Front) create(ctx context.Context, l *link, place string, changed <-cha
 	req.Header.Set(PlaceHeader, place)
 	res, err := l.client.RoundTrip(req)
 	if err != nil {
-		return nil, "the worker of this place is not there", changed, nil // the request waits for the worker
+		return nil, "the worker of this place is not linked", changed, nil // the request waits for the worker
 	}
 	res.Body.Close()
 	switch res.StatusCode {
@@ -158,7 +158,7 @@ func (f *Front) create(ctx context.Context, l *link, place string, changed <-cha
 		// these files.
 		return nil, "", nil, ErrNoPlace
 	case http.StatusLocked:
-		return nil, "this place is being exported, or moves", changed, nil
+		return nil, "this place is being exported or moved", changed, nil
 	}
 	f.cfg.Log.Warn("a worker cannot make a place; its log says why", "place", place, "worker", l.Name, "status", res.StatusCode)
 	return nil, "the worker of this place cannot make it", changed, nil
@@ -175,14 +175,14 @@ func (f *Front) choose(place string) (*link, string) {
 		if i := slices.IndexFunc(all, func(l *link) bool { return l.Name == name }); i >= 0 {
 			return all[i], ""
 		}
-		return nil, "the worker that new places of this name go to is not there"
+		return nil, "the worker for new places of this name is not linked"
 	}
 	if wait := time.Until(f.settled); wait > 0 {
 		return nil, "this front has just started, and waits for workers that may have the place"
 	}
 	all := f.roster.takers()
 	if len(all) == 0 {
-		return nil, "no worker takes new places"
+		return nil, "no worker accepts new places"
 	}
 	if why := f.cfg.mustShare(f.roster.linked()); why != "" {
 		return nil, why

@@ -99,7 +99,7 @@ func (r *roster) serve(ctx context.Context, l net.Listener) error {
 		case errors.Is(err, net.ErrClosed) || ctx.Err() != nil:
 			return err
 		default: // for example too many open files, which does not last
-			r.log.Error("a connection of a worker cannot be accepted; it is tried again", "err", err)
+			r.log.Error("a connection of a worker cannot be accepted; the front tries again", "err", err)
 			_ = pause.For(ctx, acceptPause)
 			continue
 		}
@@ -248,7 +248,7 @@ func (r *roster) expect(l *link) (before *link, why string) {
 	case r.closed:
 		return nil, "the front stops"
 	case before == nil && r.links[l.Name] == nil && len(r.links)+len(r.coming) >= maxLinks:
-		return nil, fmt.Sprintf("it has %d workers, which is all it takes", maxLinks)
+		return nil, fmt.Sprintf("it has %d workers, and more are not allowed", maxLinks)
 	}
 	r.coming[l.Name] = l
 	return before, ""
@@ -331,7 +331,7 @@ func (r *roster) read(ctx context.Context, l *link, body io.Reader) error {
 	for lines.Scan() {
 		var s state
 		if err := json.Unmarshal(lines.Bytes(), &s); err != nil || !s.fits() {
-			return errors.New("what it says of itself cannot be read")
+			return errors.New("its report about itself cannot be read")
 		}
 		if !r.record(l, s) {
 			return errors.New("another link has taken its place")

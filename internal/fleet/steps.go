@@ -66,7 +66,7 @@ var ErrBusy = errors.New("the worker is busy with this place")
 
 // ErrAtWork is ErrBusy if the other step makes progress, or has begun only a short time
 // ago.
-var ErrAtWork = fmt.Errorf("%w, and gets on", ErrBusy)
+var ErrAtWork = fmt.Errorf("%w, and makes progress", ErrBusy)
 
 // Path and headers of the request for a step, and bounds of its answer.
 const (
@@ -85,7 +85,7 @@ func (w *Worker) move(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if m.Move > claims.MaxMove {
-		w.answer(rw, m, Looked{}, &Refusal{"no move has such a number"})
+		w.answer(rw, m, Looked{}, &Refusal{"no move can have such a number"})
 		return
 	}
 	var err error
@@ -153,7 +153,7 @@ func (w *Worker) answer(rw http.ResponseWriter, m Marked, looked Looked, err err
 		}
 		rw.WriteHeader(http.StatusLocked)
 	case err != nil:
-		w.cfg.Log.Error("a place does not move", "place", m.Place, "move", m.Move, "err", err)
+		w.cfg.Log.Error("a step of the move of a place failed", "place", m.Place, "move", m.Move, "err", err)
 		http.Error(rw, clip(err.Error()), http.StatusInternalServerError)
 	default:
 		rw.Header().Set("Content-Type", "application/json")
@@ -204,7 +204,7 @@ func (l *link) step(ctx context.Context, s Step, m Marked, body io.Reader) (*htt
 		return res, nil
 	}
 	defer res.Body.Close()
-	why, _ := io.ReadAll(io.LimitReader(res.Body, maxWhy)) //nolint:forbidigo // bounded
+	why, _ := io.ReadAll(io.LimitReader(res.Body, maxWhy)) //nolint:forbidigo // the reader has a bound
 	switch {
 	case res.StatusCode == http.StatusLocked && res.Header.Get(atWork) != "":
 		return nil, fmt.Errorf("worker %s: %w", l.Name, ErrAtWork)

@@ -87,7 +87,7 @@ func (s *stream) ended(w io.Writer, flush func() error, err error) bool {
 	case !s.link.over(): // the client has disconnected, or the worker has ended the answer without a reason
 		return false
 	}
-	s.front.cfg.Log.Warn("a worker is gone while it had a request", "worker", s.link.Name, "place", s.fl.Place, "method", m.Method, "tool", m.Tool)
+	s.front.cfg.Log.Warn("a worker disconnected while it had a request", "worker", s.link.Name, "place", s.fl.Place, "method", m.Method, "tool", m.Tool)
 	frame := s.front.cfg.Protocol.Lost(m)
 	_, err = w.Write(append(append([]byte("event: message\ndata: "), frame...), "\n\n"...))
 	return err == nil && flush() == nil

@@ -91,7 +91,7 @@ func TestTwoFronts(t *testing.T) {
 		for place, text := range said {
 			r.says(place, 200, text)
 		}
-		if status, text, err := r.ask("new", `{"id":1}`); err != nil || status != 503 || !strings.Contains(text, "cannot agree now who gets a new place") {
+		if status, text, err := r.ask("new", `{"id":1}`); err != nil || status != 503 || !strings.Contains(text, "cannot agree now which worker gets a new place") {
 			t.Errorf("a new place: %d %s, %v", status, text, err)
 		}
 		r.front.cfg.Return = 30 * time.Second

@@ -34,7 +34,7 @@ func TestPlaceThatNobodyHasClaimed(t *testing.T) {
 	m.stop()
 	r.until("the end of its link", func() bool { return r.front.roster.named(has) == nil })
 	r.worker(other, r.cert(other, WorkerDNS(other)), echo(other))
-	r.says("old", 503, "the worker of this place is not there")
+	r.says("old", 503, "the worker of this place is not linked")
 	r.worker(has, files, echo(has), "old")
 	r.says("old", 200, has+" old")
 }

@@ -50,7 +50,7 @@ func (r *roster) witness(ctx context.Context, l *link, over <-chan struct{}) {
 		if now != (Signed{}) {
 			var why string
 			if kept, why = keepBy(ctx, r, l, now, kept); why != "" && why != said {
-				r.log.Warn("a witness does not keep the checkpoint of an audit log; others are asked, and it is tried again", "worker", l.Name, "err", why)
+				r.log.Warn("a witness does not keep the checkpoint of an audit log; the front asks others, and tries this one again", "worker", l.Name, "err", why)
 				said = why
 			}
 		}
@@ -139,7 +139,7 @@ func (l *link) ask(ctx context.Context, path string, body []byte, size int64) ([
 		return nil, err
 	}
 	defer res.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(res.Body, size+1)) //nolint:forbidigo // bounded
+	text, err := io.ReadAll(io.LimitReader(res.Body, size+1)) //nolint:forbidigo // the reader has a bound
 	switch {
 	case err != nil:
 		return nil, err
@@ -159,7 +159,7 @@ func (l *link) post(ctx context.Context, path string, body []byte) (*http.Respon
 		return nil, err
 	case res.StatusCode >= http.StatusMultipleChoices:
 		defer res.Body.Close()
-		text, _ := io.ReadAll(io.LimitReader(res.Body, maxWhy)) //nolint:forbidigo // bounded
+		text, _ := io.ReadAll(io.LimitReader(res.Body, maxWhy)) //nolint:forbidigo // the reader has a bound
 		return nil, fmt.Errorf("it answers %d %.200q", res.StatusCode, text)
 	}
 	return res, nil

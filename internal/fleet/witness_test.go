@@ -333,7 +333,7 @@ func TestHostileWitnessesDisplaceNothing(t *testing.T) {
 	if len(seen["w2"]) != 1 {
 		t.Error("a witness with too much of one log has lost what it has of another one")
 	}
-	if _, said := cut[hostile]; said || len(cut) != hostile || !strings.Contains(cut[0], "of worker w1 is compared") {
+	if _, said := cut[hostile]; said || len(cut) != hostile || !strings.Contains(cut[0], "of worker w1 that it keeps are compared") {
 		t.Errorf("of %d witnesses %d are said to have shown too much", hostile+1, len(cut))
 	}
 }
@@ -352,7 +352,7 @@ func TestSeveralLogsOfAWitnessAreCut(t *testing.T) {
 		}
 	}
 	_, cut := compared(shown)
-	for i, want := range []string{"of worker w3 is compared", "of 2 workers, the first of them w1, is compared", "of 3 workers, the first of them w1, is compared"} {
+	for i, want := range []string{"of worker w3 that it keeps are compared", "of 2 workers, the first of them w1, that it keeps are compared", "of 3 workers, the first of them w1, that it keeps are compared"} {
 		if !strings.Contains(cut[i], want) {
 			t.Errorf("of witness %d it is said %q, want %q", i, cut[i], want)
 		}

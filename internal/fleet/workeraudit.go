@@ -52,7 +52,7 @@ func (w *Worker) audit(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !w.auditing.TryLock() { // each of these requests reads a whole log
-		http.Error(rw, "another front asks for this now", http.StatusTooManyRequests)
+		http.Error(rw, "the worker is answering another front", http.StatusTooManyRequests)
 		return
 	}
 	defer w.auditing.Unlock()
@@ -67,7 +67,7 @@ func (w *Worker) audit(rw http.ResponseWriter, r *http.Request) {
 		text, err = w.verify(r)
 	}
 	if err != nil {
-		w.cfg.Log.Error("a front's question about the audit log has no answer", "path", r.URL.Path, "err", err)
+		w.cfg.Log.Error("a request of a front about the audit log cannot be answered", "path", r.URL.Path, "err", err)
 		http.Error(rw, "its log says why", http.StatusInternalServerError)
 		return
 	}
@@ -145,7 +145,7 @@ func (w *Worker) keepOf(rw http.ResponseWriter, r *http.Request) {
 		http.Error(rw, "this is not a checkpoint of another worker", http.StatusBadRequest)
 		return
 	case !w.checkpoints.room(time.Now()):
-		http.Error(rw, "there are too many at once", http.StatusTooManyRequests)
+		http.Error(rw, "there are too many checkpoints at the same time", http.StatusTooManyRequests)
 		return
 	}
 	if err := w.cfg.Audit.Keep(r.Context(), s.Worker, s.Signed); err != nil {

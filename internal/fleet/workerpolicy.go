@@ -28,10 +28,10 @@ func (w *Worker) takePolicy(rw http.ResponseWriter, r *http.Request) (taken bool
 	var refusal *Refusal
 	switch {
 	case errors.As(err, &refusal):
-		w.cfg.Log.Error("a policy of the fleet is refused; the one before holds on", "number", g.Number, "why", refusal.Why)
+		w.cfg.Log.Error("a policy of the fleet is refused; the previous one stays in force", "number", g.Number, "why", refusal.Why)
 		http.Error(rw, refusal.Why, http.StatusConflict)
 	case err != nil:
-		w.cfg.Log.Error("a policy of the fleet is not taken", "number", g.Number, "err", err)
+		w.cfg.Log.Error("a policy of the fleet cannot be put into force", "number", g.Number, "err", err)
 		http.Error(rw, "its log says why", http.StatusInternalServerError)
 	default:
 		rw.WriteHeader(http.StatusNoContent)

@@ -37,19 +37,19 @@ func (h *placeHandlers) handle(mux *http.ServeMux) {
 		}
 		info, err := front.Move(r.Context(), want.Place, want.To)
 		respond(w, info, err)
-		log.Info("a move of a place was asked for", "place", policies.Clip(want.Place, 256), "by", control.Caller(r), "err", err)
+		log.Info("a move of a place was requested", "place", policies.Clip(want.Place, 256), "by", control.Caller(r), "err", err)
 	})
 	mux.HandleFunc("POST /fleet/stop", func(w http.ResponseWriter, r *http.Request) {
 		place := r.URL.Query().Get("place")
 		err := front.StopMove(r.Context(), place)
 		respond(w, front.Place(place), err)
-		log.Info("the end of a move was asked for", "place", policies.Clip(place, 256), "by", control.Caller(r), "err", err)
+		log.Info("the end of a move was requested", "place", policies.Clip(place, 256), "by", control.Caller(r), "err", err)
 	})
 	mux.HandleFunc("POST "+control.StreamPath+"export", func(w http.ResponseWriter, r *http.Request) {
 		place := r.URL.Query().Get("place")
 		out := &lateStatus{w: newTimedStream(w, r)}
 		err := front.Export(r.Context(), place, out)
-		log.Info("an export of a place was asked for", "place", policies.Clip(place, 256), "by", control.Caller(r), "err", err)
+		log.Info("an export of a place was requested", "place", policies.Clip(place, 256), "by", control.Caller(r), "err", err)
 		switch {
 		case err == nil:
 		case out.begun:
@@ -63,12 +63,12 @@ func (h *placeHandlers) handle(mux *http.ServeMux) {
 		tenant, name := splitID(place)
 		var err error
 		if l := h.server.places.layout.Load(); !l.names(tenant, name) || placeID(tenant, name) != place {
-			err = fmt.Errorf("import place %q: the policy of the front names no such place; add it to the policy, of all workers too", policies.Clip(place, 256))
+			err = fmt.Errorf("import place %q: the policy of the front does not name this place; add it to the policies of the front and of all workers", policies.Clip(place, 256))
 		} else {
 			err = front.Import(r.Context(), place, to, newTimedStream(w, r))
 		}
 		respond(w, front.Place(place), err)
-		log.Info("an import of a place was asked for", "place", policies.Clip(place, 256), "by", control.Caller(r), "err", err)
+		log.Info("an import of a place was requested", "place", policies.Clip(place, 256), "by", control.Caller(r), "err", err)
 	})
 }
 

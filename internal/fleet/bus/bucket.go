@@ -22,7 +22,7 @@ const (
 const replicas = 3
 
 // ErrConflict is the error of Bucket.Put if the value has another revision.
-var ErrConflict = errors.New("the value has changed meanwhile")
+var ErrConflict = errors.New("another writer has changed the value")
 
 // Item is a value in a bucket.
 type Item struct {
@@ -119,7 +119,7 @@ func (b *Bucket) Follow(ctx context.Context, each func(Item), caughtUp func(age 
 	defer stop()
 	w, err := values.WatchAll(watching)
 	if err != nil {
-		return fmt.Errorf("follow the bucket %s of NATS: %w", b.name, err)
+		return fmt.Errorf("watch the bucket %s of NATS: %w", b.name, err)
 	}
 	defer func() {
 		_ = w.Stop()
@@ -143,7 +143,7 @@ func (b *Bucket) follow(ctx context.Context, ends <-chan struct{}, stream jetstr
 		case e, open := <-w.Updates():
 			switch {
 			case !open:
-				return errors.New("NATS has ended the following")
+				return errors.New("NATS has ended the watch")
 			case e == nil:
 				first.Stop()
 				whole = true
@@ -152,7 +152,7 @@ func (b *Bucket) follow(ctx context.Context, ends <-chan struct{}, stream jetstr
 				last = max(last, e.Revision())
 				each(Item{Key: e.Key(), Value: e.Value(), Revision: e.Revision()})
 			case whole: // fronts never delete a value, and deleted values are not among the first values
-				return fmt.Errorf("somebody has deleted %q in the bucket %s of NATS", e.Key(), b.name)
+				return fmt.Errorf("the key %q was deleted in the bucket %s of NATS", e.Key(), b.name)
 			}
 		case <-look.C:
 			asking, cancel := context.WithTimeout(ctx, lookEvery)
@@ -160,14 +160,14 @@ func (b *Bucket) follow(ctx context.Context, ends <-chan struct{}, stream jetstr
 			cancel()
 			switch {
 			case err == nil && (!info.Created.Equal(made) || info.State.LastSeq < last):
-				return fmt.Errorf("the bucket %s of NATS is not what it was", b.name)
+				return fmt.Errorf("the bucket %s of NATS was replaced, or has lost values", b.name)
 			case err == nil:
 				answered = time.Now()
 			case errors.Is(err, jetstream.ErrStreamNotFound) || time.Since(answered) > silentWait:
-				return fmt.Errorf("look after the bucket %s of NATS: %w", b.name, err)
+				return fmt.Errorf("check the bucket %s of NATS: %w", b.name, err)
 			}
 		case <-first.C:
-			return fmt.Errorf("the bucket %s of NATS does not give its values", b.name)
+			return fmt.Errorf("the bucket %s of NATS did not send its values in time", b.name)
 		case <-ends:
 			return errors.New("the connection to NATS has ended")
 		case <-ctx.Done():

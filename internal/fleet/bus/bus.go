@@ -69,7 +69,7 @@ func Connect(cfg Config) (*Bus, error) {
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
 			if text := err.Error(); text != said { // only one goroutine calls this handler
 				said = text
-				cfg.Log.Warn("NATS cannot be reached; it is tried again", "err", err)
+				cfg.Log.Warn("NATS cannot be reached; the front tries again", "err", err)
 			}
 		}),
 		nats.DisconnectErrHandler(func(*nats.Conn, error) { b.drop() }),
@@ -107,7 +107,7 @@ func (c *Config) check(text string) error {
 	case loopback(u.Hostname()):
 		return nil
 	case u.Scheme != "tls":
-		return fmt.Errorf("--nats: %s is another machine, and what is said to it decides who gets which place; write tls://%s", u.Host, u.Host)
+		return fmt.Errorf("--nats: %s is another machine, and its messages decide which worker gets which place; write tls://%s", u.Host, u.Host)
 	case c.Credentials == "":
 		return fmt.Errorf("--nats: %s is another machine, and this front has no credentials for it; name their file with --nats-creds", u.Host)
 	}

@@ -81,7 +81,7 @@ func (j *Journal) lock() error {
 	}
 	// the other process may have replaced the file, see shorten
 	if there, err := os.Stat(j.path); err != nil || !os.SameFile(own, there) {
-		return fmt.Errorf("lock the claims in %s: another front has just written them anew: give each front a state directory of its own", j.path)
+		return fmt.Errorf("lock the claims in %s: another front has just replaced them: give each front a state directory of its own", j.path)
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (j *Journal) read() error {
 		}
 		var e entry
 		if err := json.Unmarshal(bytes.TrimSpace(line), &e); err != nil || e.Place == "" {
-			return fmt.Errorf("line %d is damaged; move the file away, and the claims are made anew of what the workers have", j.lines+1)
+			return fmt.Errorf("line %d is damaged; move the file away; then the front makes new claims from the places that the workers have", j.lines+1)
 		}
 		j.apply(e)
 		j.lines++
@@ -138,7 +138,7 @@ func (j *Journal) Swap(_ context.Context, place string, old, next Claim) (Claim,
 	case now != old || old == next:
 		return now, nil
 	case now == Claim{} && len(j.owners) >= maxPlaces:
-		return Claim{}, fmt.Errorf("claim a place: there are %d, which is all that a front takes", maxPlaces)
+		return Claim{}, fmt.Errorf("claim a place: there are %d, and more are not allowed", maxPlaces)
 	}
 	if err := j.write([]entry{{place, stored{next, turn}}}); err != nil {
 		return Claim{}, err

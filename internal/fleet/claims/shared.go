@@ -81,7 +81,7 @@ func (s *Shared) begin(ctx context.Context) *Shared {
 }
 
 func newShared(store Store, kept *Journal, log *slog.Logger) *Shared {
-	s := &Shared{store: store, kept: kept, log: log, settle: settleWait, retry: retryWait, known: make(map[string]version), away: errors.New("it has not answered yet"), changed: func() {}}
+	s := &Shared{store: store, kept: kept, log: log, settle: settleWait, retry: retryWait, known: make(map[string]version), away: errors.New("the shared store has not answered yet"), changed: func() {}}
 	for place, c := range kept.remembers() {
 		s.known[place] = version{stored: c}
 	}
@@ -107,7 +107,7 @@ func (s *Shared) run(ctx context.Context) {
 		s.away = err
 		s.mu.Unlock()
 		if was == nil || was.Error() != err.Error() {
-			s.log.Warn("the claims of places are not followed; no new place is made until they are, and those that exist are served", "err", err)
+			s.log.Warn("the claims of places cannot be watched; until they can be watched, no new place is made, and existing places are served", "err", err)
 		}
 		_ = s.pause(ctx, err)
 	}
@@ -151,13 +151,13 @@ func (s *Shared) follow(ctx context.Context) error {
 		err = why
 	}
 	if err == nil {
-		err = errors.New("the following has ended")
+		err = errors.New("the watch has ended")
 	}
 	return err
 }
 
 // errFull is the error if there would be more claims than a front accepts.
-var errFull = fmt.Errorf("there are more than %d places, which is all that a front takes", maxPlaces)
+var errFull = fmt.Errorf("there are more than %d places, and a front allows no more", maxPlaces)
 
 // followed records that the store is available, and contains all claims that are known
 // here. age is the age of the store: other fronts may still have to restore their claims in
@@ -168,7 +168,7 @@ func (s *Shared) followed(age time.Duration) {
 	s.settled = time.Now().Add(s.settle - age)
 	s.away = nil
 	s.changed()
-	s.log.Info("the claims of places are followed", "places", len(s.known))
+	s.log.Info("the claims of places are watched", "places", len(s.known))
 }
 
 // meet records the claims in a store when following begins. It returns the claims that are
@@ -230,7 +230,7 @@ func (s *Shared) refill(ctx context.Context, lost []entry) (wrote int, fault err
 	}
 	writing.Wait()
 	if wrote > 0 {
-		s.log.Warn("claims of places were lost where all fronts keep them, and are there again", "places", wrote)
+		s.log.Warn("the shared list of the fronts had lost claims of places, and this front has added them again", "places", wrote)
 	}
 	return wrote, fault
 }
@@ -283,7 +283,7 @@ func (s *Shared) read(place string, i bus.Item) version {
 // remember writes claims into the journal of this front.
 func (s *Shared) remember(all []entry) {
 	if err := s.kept.record(all); err != nil {
-		s.log.Error("claims of places are not kept on the disk of this front", "err", err)
+		s.log.Error("claims of places cannot be written to the disk of this front", "err", err)
 	}
 }
 

@@ -112,7 +112,7 @@ func (c *Cluster) ready() {
 		return leader
 	})
 	if !ok {
-		c.t.Fatal("the servers of NATS do not begin")
+		c.t.Fatal("the servers of NATS do not start")
 	}
 }
 
