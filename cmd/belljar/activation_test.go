@@ -177,7 +177,7 @@ func TestSocketActivationIsChecked(t *testing.T) {
 	}{
 		{"everybody, without login and TLS", "", "", []net.Listener{listen("0.0.0.0:0")}, 2, "other machines can reach it"},
 		{"probes for everybody", "", "x:admin", []net.Listener{listen("127.0.0.1:0"), listen("0.0.0.0:0")}, 2, "which other machines can reach"},
-		{"two for clients", "", "a:b", []net.Listener{listen("127.0.0.1:0"), listen("127.0.0.1:0")}, 1, "two of this kind"},
+		{"two for clients", "", "a:b", []net.Listener{listen("127.0.0.1:0"), listen("127.0.0.1:0")}, 1, "two sockets of this kind"},
 		{"a Unix socket for clients", "", "", []net.Listener{unix}, 1, "clients connect by TCP"},
 		{"another process's", "1", "", []net.Listener{listen("127.0.0.1:0")}, 2, "want HOST:PORT"},
 	} {

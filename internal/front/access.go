@@ -111,7 +111,7 @@ func (l *accessLog) follow(ctx context.Context) {
 	select {
 	case <-done:
 	case <-late.C:
-		l.log.Error("the access log takes nothing, so its last lines are lost", "lines", len(l.lines)+1)
+		l.log.Error("the access log cannot be written in time, so its last lines are lost", "lines", len(l.lines)+1)
 	}
 }
 
@@ -160,7 +160,7 @@ func (l *accessLog) reopen() {
 	}
 	file, err := openAppending(l.name)
 	if err != nil {
-		l.log.Error("the access log cannot be opened again; the file before goes on", "err", err)
+		l.log.Error("the access log cannot be opened again; the old file stays in use", "err", err)
 		return
 	}
 	l.close()

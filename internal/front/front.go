@@ -165,7 +165,7 @@ func (f *Front) noteRefused(from netip.Addr) {
 		f.meter.Limited(limitConnections)
 	}
 	if f.warnings.Allow() {
-		f.log.Warn("a connection was closed at once: its address, or all together, have as many as they may", "from", from)
+		f.log.Warn("a new connection was closed: its address, or all addresses together, have too many connections", "from", from)
 	}
 }
 

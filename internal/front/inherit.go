@@ -95,7 +95,7 @@ func Inherit(getenv func(string) string, clear func(string) error) (*Inherited, 
 	case !meant: // they are meant for a program that started this one
 		return &Inherited{}, nil
 	case count > maxInherited:
-		return nil, fmt.Errorf("%s: %d sockets, and this server has use for one of clients and one called %s", varFDs, count, nameAdmin)
+		return nil, fmt.Errorf("%s: %d sockets, and this server can use only one for clients and one with the name %s", varFDs, count, nameAdmin)
 	}
 	for i := range count {
 		unix.CloseOnExec(firstFD + i)
@@ -144,7 +144,7 @@ func (in *Inherited) take(f *os.File, ours bool) error {
 	}
 	if in.listeners[at] != nil {
 		l.Close()
-		return errors.New("there are two of this kind")
+		return errors.New("there are two sockets of this kind")
 	}
 	in.listeners[at] = l
 	return nil
@@ -189,7 +189,7 @@ func (in *Inherited) Ready() error {
 		return nil
 	}
 	if _, err := io.WriteString(in.before, readyLine); err != nil {
-		return fmt.Errorf("take over from the server before: %w", err)
+		return fmt.Errorf("take over from the previous server: %w", err)
 	}
 	if in.socket != nil {
 		in.socket.SetUnlinkOnClose(true)

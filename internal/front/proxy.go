@@ -20,7 +20,7 @@ func parsePrefixes(texts []string) ([]netip.Prefix, error) {
 		case err != nil:
 			return nil, fmt.Errorf("--behind-proxy %q: want the network of the proxy, for example 10.0.0.0/8 or 10.1.2.3", text)
 		case p.Bits() == 0:
-			return nil, fmt.Errorf("--behind-proxy %q: this is every address, and anybody could say who a request comes from; name the network of the proxy", text)
+			return nil, fmt.Errorf("--behind-proxy %q: this is every address, and anybody could forge the origin of a request; name the network of the proxy", text)
 		}
 		all = append(all, p.Masked())
 	}

@@ -117,7 +117,7 @@ func (p *keyPair) hold(c *credentials, texts [3][]byte) {
 	p.now.Store(c)
 	p.fault.Store(nil)
 	if info, err := os.Stat(p.key); err == nil && info.Mode().Perm()&0o007 != 0 {
-		p.log.Warn("every user of this machine can reach the key of the certificate, and be the server to its clients; run chmod o= on it", "file", p.key)
+		p.log.Warn("every user of this machine has access to the key of the certificate, and could impersonate the server; run chmod o= on the key", "file", p.key)
 	}
 	if why := c.outdated(time.Now()); why != "" {
 		p.log.Warn("clients will refuse the certificate", "file", p.cert, "why", why)
@@ -142,7 +142,7 @@ func (p *keyPair) degraded() string {
 		return "the certificate: " + why
 	}
 	if fault := p.fault.Load(); fault != nil {
-		return "the files of the certificate cannot be used, and the one before holds: " + *fault
+		return "the files of the certificate cannot be used, and the previous certificate stays in use: " + *fault
 	}
 	return ""
 }
@@ -201,7 +201,7 @@ func (p *keyPair) look(atOnce bool) {
 func (p *keyPair) refuse(err error) {
 	text := err.Error()
 	if before := p.fault.Swap(&text); before == nil || *before != text {
-		p.log.Error("the certificate cannot be read again; the one before holds", "file", p.cert, "err", err)
+		p.log.Error("the certificate cannot be read again; the previous certificate stays in use", "file", p.cert, "err", err)
 	}
 }
 

@@ -206,7 +206,7 @@ func TestClientCertificates(t *testing.T) {
 // again.
 func TestKeyOfEverybody(t *testing.T) {
 	s := startTLS(t, Config{})
-	const says = "every user of this machine can reach the key"
+	const says = "every user of this machine has access to the key"
 	if strings.Contains(s.logs.String(), says) {
 		t.Errorf("of a key that nobody else can read it logged %s", s.logs)
 	}
@@ -338,11 +338,11 @@ func TestBadCertificate(t *testing.T) {
 	holds("half of a change", 1, "") // the change may not be complete yet
 	p.look(false)
 	holds("wrong key", 1, "are not a pair")
-	if n := strings.Count(text.String(), "the one before holds"); n != 1 {
+	if n := strings.Count(text.String(), "the previous certificate stays in use"); n != 1 {
 		t.Errorf("logged %d times, want once:\n%s", n, text)
 	}
 	p.look(false)
-	if n := strings.Count(text.String(), "the one before holds"); n != 1 {
+	if n := strings.Count(text.String(), "the previous certificate stays in use"); n != 1 {
 		t.Errorf("logged %d times after another look, want once", n)
 	}
 	if err := os.Remove(keyFile); err != nil {
