@@ -47,7 +47,7 @@ func readAddress(params json.RawMessage) (a address, err error) {
 		return a, fmt.Errorf("the params cannot be read: %w", err)
 	}
 	if len(a.URL) > addressBytes {
-		return a, fmt.Errorf("the address has %d bytes, and %d are passed on", len(a.URL), addressBytes)
+		return a, fmt.Errorf("the address has %d bytes, and at most %d are passed on", len(a.URL), addressBytes)
 	}
 	if strings.ContainsFunc(a.URL, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return a, errors.New("the address has characters that a URL does not have")
@@ -129,7 +129,7 @@ func agreed(a mcp.FormAnswer) string {
 // that client would do the same.
 func (c *conn) askAddresses(ctx context.Context, run *running, e *peer.Error) (again bool, _ error) {
 	refused := func(why string) error {
-		return fmt.Errorf("the server %s wants a person to open an address first, and the call is not made: %s. Go on without the tool, and tell the person you work for", upstream.Line(c.server.Name), why)
+		return fmt.Errorf("the server %s asks that a person opens an address first, and the call was not made: %s. Go on without the tool, and tell the person you work for", upstream.Line(c.server.Name), why)
 	}
 	all, err := readAddresses(e.Data)
 	if err != nil {
@@ -146,7 +146,7 @@ func (c *conn) askAddresses(ctx context.Context, run *running, e *peer.Error) (a
 	for i, a := range all {
 		n := c.countAsked(run)
 		if n > askedMost {
-			return false, refused(fmt.Sprintf("one call may ask %d times", askedMost))
+			return false, refused(fmt.Sprintf("one call may ask at most %d times", askedMost))
 		}
 		id := c.questionID(n, e.Data)
 		if run.kept == nil {

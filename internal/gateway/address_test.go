@@ -193,7 +193,7 @@ func TestAddressesThatAreDemanded(t *testing.T) {
 			g := gate(t, "", "", demanding(`{"elicitations":[`+list+`]}`))
 			g.names()
 			m := g.ask("tools/call", `{"name":"mcp_s_echo","arguments":{"x":1}}`)
-			if text, failed := said(m); !failed || m.Error != nil || !strings.Contains(text, "the call is not made") || strings.Contains(string(m.raw), "/a?b") {
+			if text, failed := said(m); !failed || m.Error != nil || !strings.Contains(text, "the call was not made") || strings.Contains(string(m.raw), "/a?b") {
 				t.Errorf("%s: got %s", list, m.raw)
 			}
 		}

@@ -39,7 +39,7 @@ func (c *conn) asked(ctx context.Context, r peer.Request) (json.RawMessage, erro
 	case run.quiet:
 		return nil, wire.Errorf(wire.InvalidRequest, "nobody is asked for a completion")
 	case n > askedMost:
-		return nil, wire.Errorf(wire.InvalidRequest, "one call may ask %d times", askedMost)
+		return nil, wire.Errorf(wire.InvalidRequest, "one call may ask at most %d times", askedMost)
 	}
 	id := c.questionID(n, r.Params)
 	switch r.Method {
@@ -51,7 +51,7 @@ func (c *conn) asked(ctx context.Context, r peer.Request) (json.RawMessage, erro
 	case sampleMethod:
 		return c.sample(ctx, run, id, r.Params)
 	}
-	return nil, wire.Errorf(wire.MethodNotFound, "belljar passes no %.80q on", r.Method)
+	return nil, wire.Errorf(wire.MethodNotFound, "belljar does not pass %.80q on", r.Method)
 }
 
 // elicit shows a form of the server to the person at the client of a call.

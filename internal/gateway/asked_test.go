@@ -22,7 +22,7 @@ func TestQuestionsInAResult(t *testing.T) {
 	g.names()
 	first := g.modern(t, "", "Your colour?")
 	second := g.modern(t, first.answer(t), "Another one?")
-	if m := g.askModern(first.answer(t)); !strings.Contains(string(m.Result), "is over") {
+	if m := g.askModern(first.answer(t)); !strings.Contains(string(m.Result), "has ended") {
 		t.Errorf("an answer twice: got %s %+v", m.Result, m.Error)
 	}
 	if m := g.askModern(second.answer(t)); !strings.Contains(string(m.Result), `{\"x\":1}`) {

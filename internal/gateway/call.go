@@ -148,7 +148,7 @@ func (c *conn) ask(ctx context.Context, run *running, method string, params, too
 
 // errComesAgain is the error for the use of a prompt or a resource whose result asks the
 // client. The answer of the server does not count without the client's answer.
-var errComesAgain = errors.New("the client is asked, and makes the call again")
+var errComesAgain = errors.New("the client answers a question first, and makes the call again")
 
 // report passes on the progress of a call.
 func report(call mcp.Call, params json.RawMessage) {

@@ -224,7 +224,7 @@ func locked(dir string, patterns []string) (string, error) {
 		sums = append(sums, rel+" "+sum)
 	}
 	if len(sums) == 0 {
-		return "", errors.New("the launcher has left no file that says what it fetched")
+		return "", errors.New("the launcher has left no file that lists what it fetched")
 	}
 	text, err := json.Marshal(sums)
 	return config.Digest(text), err

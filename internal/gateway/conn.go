@@ -136,7 +136,7 @@ func (c *conn) follow(ctx context.Context, read func(context.Context) error) {
 		default:
 		}
 		if err := read(ctx); err != nil && ctx.Err() == nil {
-			c.site.cfg.Log.Warn("the lists of an upstream cannot be read again; what it has changed is not offered", "upstream", c.server.Name, "err", err)
+			c.site.cfg.Log.Warn("the lists of an upstream cannot be read again; its changes are not offered", "upstream", c.server.Name, "err", err)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func (c *conn) follow(ctx context.Context, read func(context.Context) error) {
 // readAgain reads the lists again, and offers the trusted part of them. If the server as a
 // whole is held now, it ends the connection.
 func (c *conn) readAgain(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, listsTimeout, fmt.Errorf("its changed lists did not come within %v", listsTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, listsTimeout, fmt.Errorf("its changed lists did not arrive within %v", listsTimeout))
 	defer cancel()
 	if err := c.read(ctx); err != nil {
 		if errors.Is(err, upstream.ErrHeld) {

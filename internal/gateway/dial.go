@@ -31,7 +31,7 @@ const maxEras = 1024
 
 // errAgain is the error for a connection whose server is started again, to be used in
 // another era.
-var errAgain = errors.New("the server is started again, without asking it for server/discover")
+var errAgain = errors.New("the server is started again, this time without the request server/discover")
 
 // Dial makes the handshake, reads the lists, and has them compared with the pins.
 func (d *dialer) Dial(ctx context.Context, spec upstream.Spec, p upstream.Process) (_ *conn, err error) {
@@ -125,7 +125,7 @@ func loginHint(err error) error {
 		return fmt.Errorf("%w: %w", err, upstream.ErrLogin)
 	}
 	if status, ok := errors.AsType[*peer.StatusError](err); ok && (status.Status == http.StatusUnauthorized || status.Status == http.StatusForbidden) {
-		return fmt.Errorf("%w; what its entry has in headers is not accepted: %w", err, upstream.ErrLasting)
+		return fmt.Errorf("%w; it does not accept the headers of its entry: %w", err, upstream.ErrLasting)
 	}
 	return err
 }

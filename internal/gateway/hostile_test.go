@@ -120,7 +120,7 @@ func TestNameOfAFetch(t *testing.T) {
 	if got := g.names(); got != "mcp_s_echo" {
 		t.Errorf("got the tools %q", got)
 	}
-	if _, notes := g.list(); !strings.Contains(notes["s"+InstallPins], "like that of the pins") {
+	if _, notes := g.list(); !strings.Contains(notes["s"+InstallPins], "reserved for the pins") {
 		t.Errorf("clients are told %q", notes)
 	}
 }

@@ -27,8 +27,8 @@ const questionPrefix = "u-"
 
 var (
 	errUnanswered = fmt.Errorf("the client did not answer within %v", askedWait)
-	errManyKept   = fmt.Errorf("%d calls wait for answers of people already", keptMost)
-	errKeptOver   = errors.New("the call that asked this is over: it waited too long for the answer, or belljar was restarted. What it had done until then stays done. Call the tool again without the answer")
+	errManyKept   = fmt.Errorf("%d calls already wait for answers of people", keptMost)
+	errKeptOver   = errors.New("the call that asked this has ended: it waited too long for the answer, or belljar was restarted. What it had done until then stays done. Call the tool again without the answer")
 )
 
 // keeper contains the calls that outlive the requests of their clients.
@@ -95,7 +95,7 @@ func (k *keeper) resume(call mcp.Call) (*kept, error) {
 		if gone {
 			return nil, errKeptOver
 		}
-		return nil, nil //nolint:nilnil // a call like any other
+		return nil, nil //nolint:nilnil // nil means that the call continues no other one
 	}
 	k.drop(one)
 	one.mu.Lock()

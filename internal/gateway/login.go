@@ -76,7 +76,7 @@ func loginOf(cfg Config, tenant, name string) (at login.Config, door *egress.Doo
 	case s == nil && all.broken[name] != "":
 		return at, nil, fmt.Errorf("the entry of the server %s cannot be used: %s", upstream.Line(name), upstream.Line(all.broken[name]))
 	case s == nil:
-		return at, nil, fmt.Errorf("no file has a server %s; name the file with --upstreams, or a policy that does with --policy", upstream.Line(name))
+		return at, nil, fmt.Errorf("no file has a server %s; name the file with --upstreams, or use --policy with a policy that names the file", upstream.Line(name))
 	case !s.Remote:
 		return at, nil, fmt.Errorf("the server %s runs on this machine, and has no login; give it a secret in its env", upstream.Line(name))
 	}

@@ -149,7 +149,7 @@ func (c *conn) listen(ctx context.Context, run *running) (level string, to func(
 			_, err = c.Call(ctx, "logging/setLevel", params, peer.CallOptions{Timeout: levelTimeout})
 		}
 		if err != nil {
-			c.site.cfg.Log.Warn("an upstream does not take a level of log messages", "upstream", c.server.Name, "level", tell, "err", err)
+			c.site.cfg.Log.Warn("an upstream does not accept a level for log messages", "upstream", c.server.Name, "level", tell, "err", err)
 		}
 	}
 	if level == "" {

@@ -291,7 +291,7 @@ func (t *offered) note(server string) string {
 		all = append(all, why)
 	case upstream.Starting:
 		if f == nil {
-			all = append(all, "it is starting; a notification tells when its tools are there")
+			all = append(all, "it is starting; a notification is sent when its tools are available")
 		}
 	case upstream.Ready, upstream.Draining, upstream.Off, "":
 	}

@@ -72,7 +72,7 @@ func messages(raw json.RawMessage) (all []mcp.Message, err error) {
 	}
 	for _, m := range r.Messages {
 		if !wire.IsObject(m.Content) || m.Role != "user" && m.Role != "assistant" {
-			return nil, fmt.Errorf("the server answered with a message that is not one, of the role %.40q", m.Role)
+			return nil, fmt.Errorf("the server answered with an invalid message of the role %.40q", m.Role)
 		}
 		all = append(all, mcp.Message{Role: m.Role, Content: mcp.Content{Raw: m.Content, Text: wire.Text(wire.Member(m.Content, "text"))}})
 	}

@@ -122,7 +122,7 @@ func TestRemoteServer(t *testing.T) {
 		}
 	}
 	e.refuse.Store(true)
-	g.wants("mcp_far_add", `{"A":1,"B":2}`, true, "is not accepted")
+	g.wants("mcp_far_add", `{"A":1,"B":2}`, true, "does not accept the headers of its entry")
 	e.refuse.Store(false) // otherwise its session could not be closed
 }
 

@@ -89,7 +89,7 @@ type sampling struct {
 // sampleOf returns the params of a question to a model, in the form that the client gets.
 func sampleOf(server string, params json.RawMessage) (json.RawMessage, error) {
 	if len(params) > sampleBytes {
-		return nil, fmt.Errorf("the params have %d bytes, and %d are passed on", len(params), sampleBytes)
+		return nil, fmt.Errorf("the params have %d bytes, and at most %d are passed on", len(params), sampleBytes)
 	}
 	if wire.Member(params, "tools") != nil {
 		return nil, errors.New("tools of a server are not given to a model")
@@ -99,11 +99,11 @@ func sampleOf(server string, params json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("the params cannot be read: %w", err)
 	}
 	if len(q.Messages) > sampleMessages {
-		return nil, fmt.Errorf("it has %d messages, and %d are passed on", len(q.Messages), sampleMessages)
+		return nil, fmt.Errorf("it has %d messages, and at most %d are passed on", len(q.Messages), sampleMessages)
 	}
 	q.Tokens = min(q.Tokens, sampleTokens)
 	// Clients show a person the messages and the system prompt. Few clients show _meta.
-	q.System = strings.TrimSpace(fmt.Sprintf("The MCP server %s asks this through belljar, and gets the answer. It is not the user who asks.\n\n%s", upstream.Line(server), q.System))
+	q.System = strings.TrimSpace(fmt.Sprintf("The MCP server %s asks this through belljar, and receives the answer. The question is not from the user.\n\n%s", upstream.Line(server), q.System))
 	asks, err := json.Marshal(struct {
 		sampling
 		Meta map[string]string `json:"_meta"`

@@ -54,7 +54,7 @@ func TestServersAskModels(t *testing.T) {
 	g.mu.Unlock()
 	g.wants("mcp_s_echo", `{"x":1}`, false, `{"x":1}`)
 	m := <-asked
-	for _, want := range []string{`"Say hi"`, `"maxTokens":4096`, `"systemPrompt":"The MCP server s asks this through belljar`, `It is not the user who asks.\n\nBe brief"`, `"temperature":0.5`, `"belljar.dev/upstream":"s"`} {
+	for _, want := range []string{`"Say hi"`, `"maxTokens":4096`, `"systemPrompt":"The MCP server s asks this through belljar`, `The question is not from the user.\n\nBe brief"`, `"temperature":0.5`, `"belljar.dev/upstream":"s"`} {
 		if m.Method != "sampling/createMessage" || !strings.Contains(string(m.Params), want) {
 			t.Errorf("the client got %s %s, want %s in it", m.Method, m.Params, want)
 		}
@@ -182,7 +182,7 @@ func TestQuestionsForModelsAreFew(t *testing.T) {
 	}
 	g.mu.Unlock()
 	g.wants("mcp_s_echo", `{"x":1}`, false, `{"x":1}`)
-	if n := len(asked); n != askedMost || !g.received(t, `"id":"ask-9"`, "may ask 8 times") {
+	if n := len(asked); n != askedMost || !g.received(t, `"id":"ask-9"`, "may ask at most 8 times") {
 		t.Errorf("the model was asked %d times", n)
 	}
 }

@@ -34,7 +34,7 @@ type server struct {
 
 // errChanged is the error of an instance whose server's entry has changed since the
 // instance was started. The pool ends the instance.
-var errChanged = errors.New("the configuration of the server was changed meanwhile")
+var errChanged = errors.New("the configuration of the server has changed")
 
 // heldError is the reason why a server must not run. It is an upstream.ErrHeld whose whole
 // text is the reason.
@@ -134,7 +134,7 @@ func (g *site) newServer(e config.Entry) (*server, []config.Fault) {
 		s.place = g.cfg.Workspace
 	}
 	if strings.HasSuffix(e.Name, InstallPins) {
-		return fail("give the entry another name", "the name ends like that of the pins of a fetch")
+		return fail("give the entry another name", "the end of its name is reserved for the pins of what is fetched")
 	}
 	if !s.Remote {
 		plan, err := launch.New(full, inBox)
