@@ -68,7 +68,7 @@ type code struct {
 // Errors of a login.
 var (
 	errCode   = errors.New("this code is not valid (any more); ask for another one with `belljar console`")
-	errToken  = errors.New("this token is nobody's; the policy of the server names the people who may come, under console")
+	errToken  = errors.New("this token belongs to no person; the policy of the server lists the people who may log in, under console")
 	errLocked = errors.New("there were too many wrong codes; wait a minute, and ask for another one with `belljar console`")
 )
 

@@ -49,7 +49,7 @@ func TestChromeRemember(t *testing.T) {
 	p.at("#/inbox/approval/" + session.ID)
 	p.click("Remember a yes…")
 	p.sure("Allow and remember")
-	p.reads("Choose first for what the yes is.")
+	p.reads("First choose what the yes is for.")
 	if a, _ := g.Approval(t.Context(), session.ID); a.State != approval.Pending {
 		t.Fatalf("without a choice: %+v", a)
 	}
@@ -82,7 +82,7 @@ func TestChromeRemember(t *testing.T) {
 		t.Errorf("taken back: %+v", a)
 	}
 	p.at("#/inbox/approval/" + once.ID)
-	p.reads("The policy takes a yes for this call only.")
+	p.reads("The policy allows a yes for this call only.")
 	if value[bool](p, `!!document.querySelector('fieldset')`) {
 		t.Error("a yes that is for one call can be remembered")
 	}
@@ -163,7 +163,7 @@ func TestChromeHistory(t *testing.T) {
 	p.set("Who", "BOB")
 	shown("git push")
 	p.set("Tenant", "b")
-	p.reads("No answer is like that.")
+	p.reads("No answer matches.")
 	p.set("Tenant", "a")
 	shown("git push")
 	p.eval(theControl("Record of "+push.ID) + `.click()`)
@@ -224,7 +224,7 @@ func TestChromeQuestions(t *testing.T) {
 	p.mayFail("409")
 	p.login(Approver)
 	p.at("#/inbox/question/" + first.ID)
-	p.reads("the agent would choose it")
+	p.reads("recommended by the agent")
 	p.sure("Send the answer")
 	p.reads("There is no answer yet")
 	p.eval(`document.querySelectorAll('input[value=Production], input[value=Docs], input[value=Code], input[value=no]').forEach(i => i.click())`)

@@ -337,7 +337,7 @@ func TestChromeHiddenCharacters(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%s has the codes %q, want %q", id, got, want)
 		}
-		said := value[bool](p, `[...document.querySelectorAll('.detail .agent > .flag')].some(n => n.checkVisibility() && n.textContent.startsWith('This text has characters that are not seen'))`)
+		said := value[bool](p, `[...document.querySelectorAll('.detail .agent > .flag')].some(n => n.checkVisibility() && n.textContent.startsWith('This text has characters that are invisible'))`)
 		if said != (len(want) > 0) {
 			t.Errorf("that %s has hidden characters is said: %t", id, said)
 		}

@@ -89,7 +89,7 @@ func TestChromeDiscard(t *testing.T) {
 	p.click("Discard all")
 	p.dialog("")
 	p.until(`window.told === '#/workspaces'`)
-	p.reads("No box has changed anything beside its workspace.")
+	p.reads("No box has changes that wait beside its workspace.")
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.decided) != 1 || g.decided[0].Event != "discarded" || g.decided[0].By != "ann (uid 7)" {
@@ -122,12 +122,12 @@ func TestChromePolicy(t *testing.T) {
 	p.reads("This is not a policy:")
 	p.set("Proposed policy", proposed)
 	p.click("Compare")
-	p.reads("5 calls of 5 would be decided otherwise.")
+	p.reads("5 calls of 5 would be decided differently.")
 
 	p.at("#/audit?decision=allow")
 	p.until(`document.querySelectorAll('tbody tr').length === 4`)
 	p.eval(`document.querySelector('tbody a').click()`)
-	p.click("What the policy says to this call now")
+	p.click("What the policy decides about this call now")
 	p.until(`window.told.startsWith('#/policy?record=') && document.querySelector('.notice .tag.no') && document.querySelector('.notice').innerText.includes('then allowed')`)
 	if got := value[string](p, theControl("Arguments (JSON)")+`.value`); got != "{\n  \"command\": \"ls '<script>'\"\n}" {
 		t.Errorf("the form has the arguments %q", got)
@@ -160,7 +160,7 @@ func TestChromeAudit(t *testing.T) {
 		p.set(name, text)
 		p.until(`(rows => rows.length === 1 && rows[0].innerText.includes('Write'))([...document.querySelectorAll('tbody tr')])`)
 		p.set(name, "nothing has it")
-		p.reads("No record is like that.")
+		p.reads("No record matches.")
 		p.set(name, "")
 		p.until(`document.querySelectorAll('tbody tr').length > 5`)
 	}

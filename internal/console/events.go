@@ -30,7 +30,7 @@ func streamEvents(r *request) (any, error) {
 	}
 	leave, ok := c.ring.enter(r.who.sum)
 	if !ok {
-		return nil, fault(http.StatusTooManyRequests, "this token has %d streams of events open, which is the most; close one", maxStreams)
+		return nil, fault(http.StatusTooManyRequests, "this token has %d streams of events open, and more are not allowed; close one", maxStreams)
 	}
 	defer leave()
 	c.look()

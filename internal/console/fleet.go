@@ -129,7 +129,7 @@ func (r *request) ask(ctx context.Context, worker, method, path string, body []b
 		return 0, nil, &Error{http.StatusBadGateway, err}
 	}
 	defer resp.Body.Close()
-	text, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+2)) //nolint:forbidigo // bounded
+	text, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+2)) //nolint:forbidigo // the reader has a bound
 	switch {
 	case err != nil:
 		return 0, nil, fault(http.StatusBadGateway, "read the answer of worker %s: %w", worker, err)
@@ -190,7 +190,7 @@ func (t *listOf[T]) UnmarshalJSON(text []byte) error {
 			return err
 		}
 		if string(text) == "null" {
-			return errors.New("null is not one")
+			return errors.New("null is not an entry")
 		}
 		*t = append(*t, one)
 		return nil
@@ -345,7 +345,7 @@ func (p places) String() string {
 func parsePlaces(text string) (places, error) {
 	q, err := url.ParseQuery(text)
 	if err != nil {
-		return nil, fault(http.StatusBadRequest, "before=%.40q: want what next was", text)
+		return nil, fault(http.StatusBadRequest, "before=%.40q: want the value of next in an earlier answer", text)
 	}
 	p := make(places)
 	for worker := range q {

@@ -154,7 +154,7 @@ func TestRolesOfAFleet(t *testing.T) {
 	tokens := map[Role]string{0: "", Viewer: g.login(Viewer), Approver: g.login(Approver), Operator: g.login(Operator)}
 	part, ok := f.all["w1"].(*Part)
 	if !ok {
-		t.Fatal("the worker is none")
+		t.Fatal("the worker is not a Part")
 	}
 	tried := 0
 	for _, at := range part.console.routes() {

@@ -96,7 +96,7 @@ func listApprovals(r *request) (any, error) {
 	if text := q.Get("before"); text != "" {
 		var err error
 		if f.Before, err = time.Parse(time.RFC3339Nano, text); err != nil {
-			return nil, fault(http.StatusBadRequest, "before=%q: want a time such as that in created", text)
+			return nil, fault(http.StatusBadRequest, "before=%q: want a time in the form of created", text)
 		}
 	}
 	return r.briefly(r.views.People.History(r.context(), f))

@@ -41,7 +41,7 @@ func (v Views) only(s Scope) Views {
 
 // errShared returns the error for a change that affects all tenants.
 func errShared(s Scope, what string) error {
-	return fault(http.StatusForbidden, "%s: that is for all tenants of the server, and you may decide for %s", what, s)
+	return fault(http.StatusForbidden, "%s: that is for all tenants of the server, and you may decide only for %s", what, s)
 }
 
 // somePeople gives access to the approvals and questions of some tenants.
@@ -279,7 +279,7 @@ func (v *someUpstreams) Decide(ctx context.Context, upstream, version string, ap
 		return err
 	}
 	if !slices.ContainsFunc(pins, func(p Pin) bool { return p.Upstream == upstream && p.Version == version }) {
-		return fault(http.StatusConflict, "this definition does not wait for a decision any more, or is another one now; read it again")
+		return fault(http.StatusConflict, "this definition does not wait for a decision any more, or has changed; read it again")
 	}
 	return v.upstreams.Decide(ctx, upstream, version, approve, by)
 }

@@ -38,7 +38,7 @@ func passedPerson(r *http.Request, at *route) (who Person, err error) {
 	var is passed
 	text, err := base64.RawURLEncoding.DecodeString(r.Header.Get(PersonHeader))
 	if err != nil || json.Unmarshal(text, &is) != nil || is.Name == "" || (is.Role == "") == (is.Some == "") || (is.Role == "") != (len(is.Tenants) > 0) {
-		return who, fault(http.StatusUnauthorized, "the front does not say who asks")
+		return who, fault(http.StatusUnauthorized, "the request of the front does not name the person")
 	}
 	scope := Everything()
 	if is.Role == "" {
@@ -56,5 +56,5 @@ func passedPerson(r *http.Request, at *route) (who Person, err error) {
 
 // errRole returns the error for a role that is not enough for a route.
 func errRole(role Role, at *route) error {
-	return fault(http.StatusForbidden, "a %s may not do that; it needs the role %s", role, at.needs)
+	return fault(http.StatusForbidden, "a %s may not do that; this action needs the role %s", role, at.needs)
 }

@@ -114,7 +114,7 @@ func replayPolicy(r *request) (any, error) {
 		return nil, err
 	}
 	if !r.console.turns.replay.TryLock() {
-		return nil, fault(http.StatusTooManyRequests, "another replay goes on; try again when it has ended")
+		return nil, fault(http.StatusTooManyRequests, "another replay is running; try again when it has ended")
 	}
 	defer r.console.turns.replay.Unlock()
 	proposed, err := policies.Parse("proposed.yaml", []byte(said.Policy))

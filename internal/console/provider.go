@@ -165,8 +165,8 @@ func (c *Console) finish(r *request, pending, state, code string) (token string,
 	known, ok := c.views.Provider.Admits(claims)
 	if !ok {
 		shown := policies.Clip(fmt.Sprintf("%s|%s", claims["iss"], claims["sub"]), maxRefused)
-		c.views.Server.Noted(Login{Event: "refused", Person: shown, Reason: "the policy lets nobody in with what the provider says of this person"})
-		return "", who, &Error{http.StatusForbidden, fmt.Errorf("the provider %s knows you, but the policy of the server lets nobody in with what it says of you; its operator can change that, under console", c.views.Provider.Host())}
+		c.views.Server.Noted(Login{Event: "refused", Person: shown, Reason: "no person in the policy has the claims that the provider sent"})
+		return "", who, &Error{http.StatusForbidden, fmt.Errorf("the provider %s knows you, but the policy of the server does not let you in; the operator of the server can change that, under console", c.views.Provider.Host())}
 	}
 	c.tries.well(is.State)
 	token, who = c.access.enter(Person{Name: known.Name, Role: known.Role, Scope: known.Scope, known: identity(claims), claims: claims})

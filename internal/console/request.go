@@ -115,7 +115,7 @@ func respondError(w http.ResponseWriter, err error) {
 func respond(w http.ResponseWriter, status int, value any) {
 	text, err := json.Marshal(value)
 	if err == nil && len(text) > maxAnswer {
-		err = fmt.Errorf("the answer has %d bytes, and %d are sent; ask for less", len(text), maxAnswer)
+		err = fmt.Errorf("the answer has %d bytes, and at most %d are sent; ask for less", len(text), maxAnswer)
 	}
 	if err != nil {
 		status = http.StatusInternalServerError

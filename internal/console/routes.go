@@ -229,7 +229,7 @@ func (c *Console) serveRoute(r *request, at *route) (_ any, err error) {
 	if s := r.who.Scope; !s.all {
 		some := c.views.only(s)
 		if r.views = &some; !c.has(r.views, at.of) {
-			return nil, fault(http.StatusForbidden, "this is about all tenants of the server, and you may see %s", s)
+			return nil, fault(http.StatusForbidden, "this is about all tenants of the server, and you may see only %s", s)
 		}
 	}
 	return at.serve(r)

@@ -52,7 +52,7 @@ func endJob(r *request) (any, error) {
 	}
 	ended := r.views.Runs.EndJob(session, task, r.who.Name)
 	if len(ended) == 0 {
-		return nil, fault(http.StatusNotFound, "task %d of session %s does not run", task, session)
+		return nil, fault(http.StatusNotFound, "task %d of session %s is not running", task, session)
 	}
 	return ended, nil
 }

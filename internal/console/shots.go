@@ -20,7 +20,7 @@ const (
 // because calls of the agent wait meanwhile.
 func showShot(r *request) (any, error) {
 	if !r.console.turns.picture.TryLock() {
-		return nil, fault(http.StatusTooManyRequests, "another picture is being made; try again when it is")
+		return nil, fault(http.StatusTooManyRequests, "another picture is being made; try again when it is finished")
 	}
 	defer r.console.turns.picture.Unlock()
 	shown, err := r.views.Tools.Shot(r.context(), r.named("id"))
@@ -77,7 +77,7 @@ func redrawn(shown []byte) ([]byte, error) {
 		return nil, fmt.Errorf("decode it: %w", err)
 	}
 	if at := picture.Bounds(); at.Dx() != size.Width || at.Dy() != size.Height {
-		return nil, errors.New("its header says another size")
+		return nil, errors.New("its header has another size")
 	}
 	var out bytes.Buffer
 	if err := (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&out, picture); err != nil {

@@ -360,7 +360,7 @@ func TestTenantsOfAFleet(t *testing.T) {
 	})
 	part, ok := f.all["w1"].(*Part)
 	if !ok {
-		t.Fatal("the worker is none")
+		t.Fatal("the worker is not a Part")
 	}
 	var routes []route
 	for _, at := range part.console.routes() {

@@ -95,7 +95,7 @@ func unpack(packed []byte) []byte {
 	if err != nil {
 		panic(err) // the files are a part of this program
 	}
-	text, err := io.ReadAll(io.LimitReader(in, maxText)) //nolint:forbidigo // bounded
+	text, err := io.ReadAll(io.LimitReader(in, maxText)) //nolint:forbidigo // the reader has a bound
 	if err != nil {
 		panic(err)
 	}
