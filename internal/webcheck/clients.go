@@ -53,7 +53,7 @@ func (t *target) legacy(ctx context.Context) Finding {
 	case err == nil && got.StatusCode == http.StatusNotFound:
 		return found(name, "give the URL at which clients connect, which ends in /mcp, and let the proxy pass that path on as it is", "initialize: %s", got.Status)
 	case err != nil || got.StatusCode != http.StatusOK || !strings.Contains(got.text, `"result"`):
-		return found(name, "use a token that holds; the log of the server says why it was refused", "initialize: %s", status(got, err))
+		return found(name, "use a valid token; the log of the server says why this one was refused", "initialize: %s", status(got, err))
 	case got.Header.Get("Mcp-Session-Id") == "":
 		return found(name, "let the proxy pass the header Mcp-Session-Id on", "initialize began no session")
 	}
@@ -90,7 +90,7 @@ func (t *target) largeBody(ctx context.Context) Finding {
 	if err != nil || got.StatusCode != http.StatusOK {
 		return found(name, "let the proxy take bodies of 1 MiB (nginx: client_max_body_size 1m)", "%d KiB: %s", size>>10, status(got, err))
 	}
-	return found(name, "", "%d KiB are taken", size>>10)
+	return found(name, "", "%d KiB are accepted", size>>10)
 }
 
 // tooLargeBody sends a body that is larger than a client may send.
@@ -109,7 +109,7 @@ func (t *target) tooLargeBody(ctx context.Context) Finding {
 // stream opens the stream of the session, and keeps it open while nothing happens.
 func (t *target) stream(ctx context.Context) Finding {
 	const name = "stream"
-	const buffers = "let the proxy pass streams on at once (nginx: proxy_buffering off, proxy_http_version 1.1), and compress none"
+	const buffers = "let the proxy pass streams on without delay (nginx: proxy_buffering off, proxy_http_version 1.1) and without compression"
 	if t.session == "" {
 		return t.needsSession(name)
 	}
@@ -120,7 +120,7 @@ func (t *target) stream(ctx context.Context) Finding {
 	late := time.AfterFunc(firstByte, cancel)
 	res, err := t.send(ctx, &unhurried, request{method: http.MethodGet, login: true, header: t.in()})
 	if err != nil {
-		return found(name, buffers, "no header came within %v: something holds the stream back", firstByte)
+		return found(name, buffers, "no header arrived within %v: something delays the stream", firstByte)
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
@@ -128,7 +128,7 @@ func (t *target) stream(ctx context.Context) Finding {
 	}
 	lines := bufio.NewReader(res.Body)
 	if _, err := lines.ReadString('\n'); err != nil || !late.Stop() {
-		return found(name, buffers, "no byte came within %v: something holds the stream back", firstByte)
+		return found(name, buffers, "no byte arrived within %v: something delays the stream", firstByte)
 	}
 	if coding := res.Header.Get("Content-Encoding"); coding != "" {
 		return found(name, buffers, "it is compressed (%s), so parts of it wait for others", coding)
@@ -149,9 +149,9 @@ func (t *target) stream(ctx context.Context) Finding {
 		}
 	}
 	if alive == 0 && t.Idle > 16*time.Second {
-		return found(name, buffers, "no comment came in %v: something holds the stream back", t.Idle)
+		return found(name, buffers, "no comment arrived in %v: something delays the stream", t.Idle)
 	}
-	return found(name, "", "it begins at once, and was open for %v; comments: %d", t.Idle, alive)
+	return found(name, "", "it begins immediately, and was open for %v; comments: %d", t.Idle, alive)
 }
 
 // webSocket opens a WebSocket and closes it. A server without --websocket answers 404.
@@ -170,13 +170,13 @@ func (t *target) webSocket(ctx context.Context) Finding {
 	chosen := res.Header.Get("Sec-WebSocket-Protocol")
 	switch {
 	case res.StatusCode == http.StatusNotFound: // the checks before have used the path, so WebSockets are off
-		return found(name, "", "none: the server has them with --websocket only")
+		return found(name, "", "none; they need a server with --websocket")
 	case res.StatusCode == http.StatusMethodNotAllowed: // belljar's answer to a GET that is not a handshake
-		return unknown(name, fix, "the server got no handshake")
+		return unknown(name, fix, "the server received no handshake")
 	case res.StatusCode != http.StatusSwitchingProtocols:
 		return found(name, fix, "the handshake is answered with %s", res.Status)
 	case chosen != "mcp":
-		return found(name, "let the proxy pass the header Sec-WebSocket-Protocol on", "the subprotocol is %q, and not mcp", chosen)
+		return found(name, "let the proxy pass the header Sec-WebSocket-Protocol on", "the subprotocol is %q instead of mcp", chosen)
 	}
 	return found(name, "", "a WebSocket opens")
 }

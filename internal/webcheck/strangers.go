@@ -26,7 +26,7 @@ func (t *target) encryption(ctx context.Context) Finding {
 	const name = "TLS"
 	if t.at.Scheme == "http" {
 		if t.local() {
-			return found(name, "", "none, on an address that only this machine reaches")
+			return found(name, "", "none, and only this machine can reach the address")
 		}
 		return found(name, "use --tls-cert and --tls-key, or a proxy with TLS", "tokens cross the network in clear text")
 	}
@@ -47,7 +47,7 @@ func (t *target) encryption(ctx context.Context) Finding {
 	if time.Until(leaf.NotAfter) < soon {
 		return found(name, "renew the certificate", "%s", detail)
 	}
-	old := &tls.Dialer{Config: &tls.Config{RootCAs: t.Roots, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}} //nolint:gosec // it must not be accepted
+	old := &tls.Dialer{Config: &tls.Config{RootCAs: t.Roots, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}} //nolint:gosec // the server must not accept TLS 1.1
 	if was, err := old.DialContext(ctx, "tcp", c.RemoteAddr().String()); err == nil {
 		was.Close()
 		return found(name, "allow TLS 1.2 and later only, at the proxy", "%s, and TLS 1.1 is accepted as well", detail)
@@ -99,11 +99,11 @@ func (t *target) strangers(ctx context.Context) Finding {
 	challenge := got.Header.Get("WWW-Authenticate")
 	switch {
 	case got.StatusCode == http.StatusOK && t.local():
-		return found(name, "", "none is asked for: everybody on this machine may use the server")
+		return found(name, "", "no token is required: everybody on this machine may use the server")
 	case got.StatusCode == http.StatusOK:
 		return found(name, "use a policy that names tenants", "everybody may use this server without a token")
 	case got.StatusCode != http.StatusUnauthorized:
-		return found(name, "let requests for this path reach belljar as they are", "without a token the answer is %s, and not 401: clients do not log in then", got.Status)
+		return found(name, "let requests for this path reach belljar as they are", "without a token the answer is %s instead of 401, so clients do not log in", got.Status)
 	case !strings.HasPrefix(challenge, "Bearer "):
 		return found(name, "let the proxy pass the header WWW-Authenticate on", "the answer is 401 with WWW-Authenticate: %q, which tells clients nothing", challenge)
 	}
@@ -121,7 +121,7 @@ func (t *target) metadata(ctx context.Context) Finding {
 		return unknown(name, "", "%v", err)
 	}
 	if !strings.Contains(got.Header.Get("WWW-Authenticate"), "resource_metadata=") {
-		return found(name, "", "none: tokens come from the operator, and not from an issuer")
+		return found(name, "", "none, because tokens come from the operator and not from an issuer")
 	}
 	var texts []string
 	want := strings.TrimSuffix(t.at.String(), "/")
@@ -156,11 +156,11 @@ func status(got *answer, err error) string {
 func (t *target) wrongToken(ctx context.Context) Finding {
 	const name = "wrong token"
 	if !t.login {
-		return unknown(name, "", "no login is asked for")
+		return unknown(name, "", "the server requires no login")
 	}
 	got, err := t.ask(ctx, request{body: hello, header: map[string]string{"Authorization": "Bearer belljar-doctor"}})
 	if err != nil || got.StatusCode != http.StatusUnauthorized || !strings.Contains(got.Header.Get("WWW-Authenticate"), "invalid_token") {
-		return found(name, "let the proxy pass the header Authorization on, and log nobody in itself", "the answer is %s", status(got, err))
+		return found(name, "let the proxy pass the header Authorization on, without a login of its own", "the answer is %s", status(got, err))
 	}
 	return found(name, "", "refused with 401")
 }
@@ -170,7 +170,7 @@ func (t *target) wrongToken(ctx context.Context) Finding {
 func (t *target) tokenInURL(ctx context.Context) Finding {
 	got, err := t.ask(ctx, request{body: hello, query: "access_token=belljar-doctor"})
 	if err != nil || got.StatusCode != http.StatusBadRequest {
-		return found("token in the URL", "let the proxy pass the query on as it is", "the answer is %s, and not 400", status(got, err))
+		return found("token in the URL", "let the proxy pass the query on as it is", "the answer is %s instead of 400", status(got, err))
 	}
 	return found("token in the URL", "", "refused with 400")
 }
@@ -199,12 +199,12 @@ func (t *target) twoLengths(ctx context.Context) Finding {
 	case err != nil && !open:
 		return unknown(name, "", "%v", err)
 	case answers > 1:
-		return found(name, fix, "the rest of a request with both is answered as another request")
+		return found(name, fix, "the rest of a request with both headers is answered as another request")
 	case open:
-		return found(name, fix, "the connection stays open behind a request with both")
+		return found(name, fix, "the connection stays open after a request with both headers")
 	}
 	line, _, _ := strings.Cut(got, "\r\n")
-	return found(name, "", "the connection is closed behind such a request (%s)", line)
+	return found(name, "", "the connection is closed after such a request (%s)", line)
 }
 
 // twoLengthsWait is how long a connection may stay open after such a request.
@@ -217,7 +217,7 @@ func (t *target) slowHeaders(ctx context.Context) Finding {
 	began := time.Now()
 	_, err := t.raw(ctx, slowWait, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\n", t.at.Path, t.at.Host))
 	if _, open := errors.AsType[*openError](err); open {
-		return found(name, "bound the time for headers at the proxy (nginx: client_header_timeout 10s)", "a connection on which they never come is open after %v", slowWait)
+		return found(name, "bound the time for headers at the proxy (nginx: client_header_timeout 10s)", "a connection without complete headers is still open after %v", slowWait)
 	} else if err != nil {
 		return unknown(name, "", "%v", err)
 	}
@@ -239,7 +239,7 @@ func (t *target) forwarded(ctx context.Context) Finding {
 	case err != nil:
 		return unknown(name, "", "%v", err)
 	case line.From == invented:
-		return found(name, fix, "the server believes X-Forwarded-For of anybody")
+		return found(name, fix, "the server accepts X-Forwarded-For from anybody")
 	}
-	return found(name, "", "the access log has %s, and not what X-Forwarded-For invented", line.From)
+	return found(name, "", "the access log has %s, and not the invented address of X-Forwarded-For", line.From)
 }

@@ -121,7 +121,9 @@ func (t *target) raw(ctx context.Context, wait time.Duration, text string) (got 
 // openError is the error of a connection that was not closed in time.
 type openError struct{ wait time.Duration }
 
-func (e *openError) Error() string { return fmt.Sprintf("the connection is open after %v", e.wait) }
+func (e *openError) Error() string {
+	return fmt.Sprintf("the connection is still open after %v", e.wait)
+}
 
 // dial connects to the server, over HTTP/1.1.
 func (t *target) dial(ctx context.Context) (net.Conn, error) {
