@@ -127,12 +127,12 @@ func (a *cachedAnswer) find() *foundAnswer {
 	if a.templates {
 		var err error
 		if alike, err = probe.provenance(); err != nil {
-			return nil //nolint:nilerr // the analysis says it
+			return nil //nolint:nilerr // the analysis reports the error
 		}
 	}
 	now, err := a.context(probe, alike)
 	if err != nil || now != [sha256.Size]byte(entry) {
-		return nil //nolint:nilerr // the analysis says it
+		return nil //nolint:nilerr // the analysis reports the error
 	}
 	return &foundAnswer{line: text[:size], whole: text[size:]}
 }

@@ -12,22 +12,22 @@ import (
 // ChurnResult is the result of analyze_code_churn.
 type ChurnResult struct {
 	Base
-	PeriodDays int           `json:"period_days" jsonschema:"days that were looked back"`
+	PeriodDays int           `json:"period_days" jsonschema:"length of the period in days"`
 	Commits    *int          `json:"commits,omitempty" jsonschema:"commits that changed a file of the project"`
-	Newest     *time.Time    `json:"newest_commit,omitempty" jsonschema:"where no commit is in the period: time of the newest of all"`
+	Newest     *time.Time    `json:"newest_commit,omitempty" jsonschema:"time of the newest commit, if no commit is in the period"`
 	Changed    []ChurnedFile `json:"churn" jsonschema:"files that still exist, the highest score first"`
-	More       int           `json:"churn_more,omitempty" jsonschema:"files beyond those"`
+	More       int           `json:"churn_more,omitempty" jsonschema:"number of further files"`
 }
 
 // ChurnedFile is the history of a file in the period.
 type ChurnedFile struct {
 	File    string    `json:"path" jsonschema:"path from project_path"`
 	Commits int       `json:"commits" jsonschema:"commits that changed it"`
-	Added   int       `json:"added" jsonschema:"lines"`
-	Deleted int       `json:"deleted" jsonschema:"lines"`
-	Authors []string  `json:"authors" jsonschema:"of these commits"`
-	Last    time.Time `json:"last" jsonschema:"time of the last one"`
-	Score   float64   `json:"score" jsonschema:"0 to 1: 0.6 of its commits and 0.4 of its lines, each as a part of the highest"`
+	Added   int       `json:"added" jsonschema:"lines that were added"`
+	Deleted int       `json:"deleted" jsonschema:"lines that were deleted"`
+	Authors []string  `json:"authors" jsonschema:"authors of these commits"`
+	Last    time.Time `json:"last" jsonschema:"time of the last commit"`
+	Score   float64   `json:"score" jsonschema:"0 to 1: 0.6 times commits plus 0.4 times lines, each divided by the highest of all files"`
 }
 
 // noGit is the reason of the gap if the box has no git.
@@ -52,7 +52,7 @@ func (r *reading) churn(days int) history.History {
 		return history.History{Gaps: []code.Gap{over("churn")}}
 	}
 	if h.Gaps, err = r.named(h.Gaps); err != nil {
-		return history.History{Gaps: []code.Gap{{Field: "churn", Reason: "the server did not say which files may be named"}}}
+		return history.History{Gaps: []code.Gap{{Field: "churn", Reason: "the server did not report which files may be named"}}}
 	}
 	kept := h.Files[:0]
 	for _, f := range h.Files {
@@ -101,7 +101,7 @@ func churned(f history.File) ChurnedFile {
 // quiet returns the text for a period in which no commit changed a file. It suggests a
 // period that would show something.
 func quiet(days int, newest time.Time) string {
-	said := fmt.Sprintf("No commit changed a file in %s; the newest commit is of %s", count(days, "day"), newest.Format(time.DateOnly))
+	said := fmt.Sprintf("No commit changed a file in %s; the date of the newest commit is %s", count(days, "day"), newest.Format(time.DateOnly))
 	if ago := int(time.Since(newest).Hours()/24) + 1; ago > days {
 		said += fmt.Sprintf(", so period_days=%d would show something", ago+days)
 	}

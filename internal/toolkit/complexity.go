@@ -19,23 +19,23 @@ type ComplexityResult struct {
 
 // ComplexityPart is the complexity of some files.
 type ComplexityPart struct {
-	Summary        ComplexitySummary `json:"summary" jsonschema:"of all functions"`
-	Thresholds     thresholds        `json:"thresholds" jsonschema:"above which a function is a violation"`
-	Violations     []Violation       `json:"violations" jsonschema:"the furthest above its threshold first"`
-	ViolationsMore int               `json:"violations_more,omitempty" jsonschema:"violations beyond those"`
-	TopFiles       TopFiles          `json:"top_files" jsonschema:"files by total_score"`
+	Summary        ComplexitySummary `json:"summary" jsonschema:"numbers over all functions"`
+	Thresholds     thresholds        `json:"thresholds" jsonschema:"numbers above which a function is a violation"`
+	Violations     []Violation       `json:"violations" jsonschema:"functions above a threshold, the furthest above first"`
+	ViolationsMore int               `json:"violations_more,omitempty" jsonschema:"number of further violations"`
+	TopFiles       TopFiles          `json:"top_files" jsonschema:"files with the highest total_score"`
 }
 
 // ComplexitySummary contains numbers over all functions.
 type ComplexitySummary struct {
 	Functions        int     `json:"functions" jsonschema:"functions that were measured"`
 	CodeLines        int     `json:"code_lines" jsonschema:"lines with code in their files"`
-	MaxCyclomatic    int     `json:"max_cyclomatic" jsonschema:"highest of a function"`
-	MaxCognitive     int     `json:"max_cognitive" jsonschema:"highest of a function"`
-	MedianCyclomatic int     `json:"median_cyclomatic" jsonschema:"the upper one of two"`
-	AvgCyclomatic    float64 `json:"avg_cyclomatic" jsonschema:"mean of the functions"`
-	AvgCognitive     float64 `json:"avg_cognitive" jsonschema:"mean of the functions"`
-	Violations       int     `json:"violations" jsonschema:"how many, listed or not"`
+	MaxCyclomatic    int     `json:"max_cyclomatic" jsonschema:"highest number of a function"`
+	MaxCognitive     int     `json:"max_cognitive" jsonschema:"highest number of a function"`
+	MedianCyclomatic int     `json:"median_cyclomatic" jsonschema:"median; the upper of the two middle numbers"`
+	AvgCyclomatic    float64 `json:"avg_cyclomatic" jsonschema:"mean over the functions"`
+	AvgCognitive     float64 `json:"avg_cognitive" jsonschema:"mean over the functions"`
+	Violations       int     `json:"violations" jsonschema:"number of all violations, listed or not"`
 }
 
 // Violation is a function with a number above its threshold.
@@ -45,7 +45,7 @@ type Violation struct {
 	EndLine  int    `json:"end_line" jsonschema:"its last line"`
 	Function string `json:"function" jsonschema:"its name, with the type that it belongs to"`
 	Rule     string `json:"rule" jsonschema:"cyclomatic or cognitive"`
-	Value    int    `json:"value" jsonschema:"its number"`
+	Value    int    `json:"value" jsonschema:"its complexity"`
 	Limit    int    `json:"limit" jsonschema:"the threshold"`
 }
 
@@ -61,8 +61,8 @@ type RankedFile struct {
 	Rank          int     `json:"rank" jsonschema:"from 1"`
 	File          string  `json:"file" jsonschema:"path from project_path"`
 	Functions     int     `json:"function_count" jsonschema:"functions in the file"`
-	MaxCyclomatic int     `json:"max_cyclomatic" jsonschema:"highest of a function"`
-	AvgCognitive  float64 `json:"avg_cognitive" jsonschema:"mean of the functions"`
+	MaxCyclomatic int     `json:"max_cyclomatic" jsonschema:"highest number of a function"`
+	AvgCognitive  float64 `json:"avg_cognitive" jsonschema:"mean over the functions"`
 	Effort        float64 `json:"halstead_effort" jsonschema:"sum over the functions"`
 	// Score is the sum of the cyclomatic and the cognitive numbers of the functions.
 	Score int `json:"total_score" jsonschema:"sum of the cyclomatic and cognitive numbers of the functions"`

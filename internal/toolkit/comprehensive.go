@@ -10,12 +10,12 @@ import (
 // want is absent.
 type ComprehensiveResult struct {
 	Base
-	Languages  []LanguagePart  `json:"languages" jsonschema:"the one with the most code first"`
-	Complexity *ComplexityPart `json:"complexity,omitempty" jsonschema:"as of analyze_complexity"`
-	Duplicates *DuplicatesPart `json:"duplicates,omitempty" jsonschema:"as of analyze_duplicates"`
+	Languages  []LanguagePart  `json:"languages" jsonschema:"languages, the one with the most code first"`
+	Complexity *ComplexityPart `json:"complexity,omitempty" jsonschema:"like the result of analyze_complexity"`
+	Duplicates *DuplicatesPart `json:"duplicates,omitempty" jsonschema:"like the result of analyze_duplicates"`
 	DeadCode   *DeadPart       `json:"dead_code,omitempty" jsonschema:"functions that nothing reaches"`
-	Defects    *DefectsPart    `json:"defects,omitempty" jsonschema:"as of analyze_defect_probability"`
-	Debt       *DebtPart       `json:"debt,omitempty" jsonschema:"what comments admit"`
+	Defects    *DefectsPart    `json:"defects,omitempty" jsonschema:"like the result of analyze_defect_probability"`
+	Debt       *DebtPart       `json:"debt,omitempty" jsonschema:"debt that comments admit"`
 	Perf       []Stage         `json:"perf,omitempty" jsonschema:"asked for by perf: how long each stage took; some are done at the same time"`
 
 	executive bool
@@ -23,9 +23,9 @@ type ComprehensiveResult struct {
 
 // DuplicatesPart is the clones of a project.
 type DuplicatesPart struct {
-	Summary    DuplicatesSummary `json:"summary" jsonschema:"of all clones"`
+	Summary    DuplicatesSummary `json:"summary" jsonschema:"numbers over all clones"`
 	Clones     []clone.Clone     `json:"clones" jsonschema:"code that exists at two places or more"`
-	ClonesMore int               `json:"clones_more,omitempty" jsonschema:"clones beyond those"`
+	ClonesMore int               `json:"clones_more,omitempty" jsonschema:"number of further clones"`
 }
 
 // listedInAll is the number of entries of each list in a result of all analyses.

@@ -19,12 +19,12 @@ import (
 // ContextResult is the result of analyze_deep_context.
 type ContextResult struct {
 	Base
-	Metadata        Metadata         `json:"metadata" jsonschema:"when and by what the result was made"`
-	Scorecard       Scorecard        `json:"quality_scorecard" jsonschema:"of the whole project; toolkit.md has the formulas"`
-	Tree            FileTree         `json:"file_tree" jsonschema:"files of source, and those that say what imports mean"`
-	Languages       []LanguagePart   `json:"languages" jsonschema:"the one with the most code first"`
+	Metadata        Metadata         `json:"metadata" jsonschema:"time and version of the result"`
+	Scorecard       Scorecard        `json:"quality_scorecard" jsonschema:"numbers of the whole project; toolkit.md has the formulas"`
+	Tree            FileTree         `json:"file_tree" jsonschema:"source files, and files that define what imports mean"`
+	Languages       []LanguagePart   `json:"languages" jsonschema:"languages, the one with the most code first"`
 	Map             string           `json:"map,omitempty" jsonschema:"what the project declares, the most used first"`
-	MapLeftOut      int              `json:"map_left_out,omitempty" jsonschema:"declarations beyond max_tokens"`
+	MapLeftOut      int              `json:"map_left_out,omitempty" jsonschema:"number of declarations that max_tokens left out"`
 	Analyses        Analyses         `json:"analyses" jsonschema:"the parts that were asked for"`
 	Provenance      []Provenance     `json:"template_provenance,omitempty" jsonschema:"files that are like one of the toolkit's templates"`
 	Hotspots        []Hotspot        `json:"hotspots" jsonschema:"complex files that change often, the highest score first"`
@@ -45,7 +45,7 @@ type Metadata struct {
 // Duration is a time in two parts.
 type Duration struct {
 	Secs  int64 `json:"secs" jsonschema:"whole seconds"`
-	Nanos int64 `json:"nanos" jsonschema:"nanoseconds beyond those"`
+	Nanos int64 `json:"nanos" jsonschema:"further nanoseconds"`
 }
 
 // Scorecard contains numbers about the whole project. docs/toolkit.md contains their
@@ -54,47 +54,47 @@ type Scorecard struct {
 	OverallHealth   *float64 `json:"overall_health,omitempty" jsonschema:"mean of complexity_score and maintainability_index"`
 	ComplexityScore *float64 `json:"complexity_score,omitempty" jsonschema:"percent of functions without a violation"`
 	Maintainability *float64 `json:"maintainability_index,omitempty" jsonschema:"mean of the functions, 0 to 100"`
-	DebtHours       *float64 `json:"technical_debt_hours,omitempty" jsonschema:"to bring all functions below the thresholds"`
+	DebtHours       *float64 `json:"technical_debt_hours,omitempty" jsonschema:"hours to bring all functions below the thresholds"`
 }
 
 // FileTree is the files of the project.
 type FileTree struct {
 	Root       TreeNode `json:"root" jsonschema:"directory of project_path"`
-	TotalFiles int      `json:"total_files" jsonschema:"files in the tree, and those that it leaves out"`
-	TotalSize  int64    `json:"total_size_bytes" jsonschema:"of these files"`
-	More       int      `json:"more,omitempty" jsonschema:"files that the tree leaves out"`
+	TotalFiles int      `json:"total_files" jsonschema:"number of files, including those that the tree leaves out"`
+	TotalSize  int64    `json:"total_size_bytes" jsonschema:"size of these files"`
+	More       int      `json:"more,omitempty" jsonschema:"number of files that the tree leaves out"`
 }
 
 // TreeNode is a file or a directory.
 type TreeNode struct {
-	Name     string `json:"name" jsonschema:"without its directory"`
-	Files    int    `json:"files,omitempty" jsonschema:"of a directory: files below it"`
-	Language string `json:"language,omitempty" jsonschema:"of a file"`
-	Children []any  `json:"children,omitempty" jsonschema:"of a directory: nodes such as this one"`
+	Name     string `json:"name" jsonschema:"name without its directory"`
+	Files    int    `json:"files,omitempty" jsonschema:"number of files below it, if it is a directory"`
+	Language string `json:"language,omitempty" jsonschema:"language, if it is a file"`
+	Children []any  `json:"children,omitempty" jsonschema:"nodes such as this one, if it is a directory"`
 }
 
 // Analyses are the parts that the call wants.
 type Analyses struct {
 	AST         []FileContext   `json:"ast_contexts,omitempty" jsonschema:"what each file declares"`
-	ASTMore     int             `json:"ast_contexts_more,omitempty" jsonschema:"files beyond those"`
-	Complexity  *ComplexityPart `json:"complexity_report,omitempty" jsonschema:"as of analyze_complexity"`
-	Churn       []ChurnedFile   `json:"churn_analysis,omitempty" jsonschema:"as of analyze_code_churn"`
-	ChurnMore   int             `json:"churn_analysis_more,omitempty" jsonschema:"files beyond those"`
-	Debt        *DebtPart       `json:"satd_results,omitempty" jsonschema:"what comments admit"`
+	ASTMore     int             `json:"ast_contexts_more,omitempty" jsonschema:"number of further files"`
+	Complexity  *ComplexityPart `json:"complexity_report,omitempty" jsonschema:"like the result of analyze_complexity"`
+	Churn       []ChurnedFile   `json:"churn_analysis,omitempty" jsonschema:"like churn in the result of analyze_code_churn"`
+	ChurnMore   int             `json:"churn_analysis_more,omitempty" jsonschema:"number of further files"`
+	Debt        *DebtPart       `json:"satd_results,omitempty" jsonschema:"debt that comments admit"`
 	DeadCode    *DeadPart       `json:"dead_code,omitempty" jsonschema:"functions that nothing reaches"`
-	Defects     *DefectsPart    `json:"defects,omitempty" jsonschema:"as of analyze_defect_probability"`
+	Defects     *DefectsPart    `json:"defects,omitempty" jsonschema:"like the result of analyze_defect_probability"`
 	DAG         *DAG            `json:"dag,omitempty" jsonschema:"graph that dag_type asks for"`
 	Foreign     []Crossing      `json:"cross_language_references,omitempty" jsonschema:"where one language calls another"`
-	ForeignMore int             `json:"cross_language_references_more,omitempty" jsonschema:"places beyond those"`
+	ForeignMore int             `json:"cross_language_references_more,omitempty" jsonschema:"number of further places"`
 }
 
 // Crossing is a place where one language calls another, or where it declares what another
 // language can call.
 type Crossing struct {
 	File string `json:"file" jsonschema:"path from project_path"`
-	Line int    `json:"line" jsonschema:"where it is"`
+	Line int    `json:"line" jsonschema:"line of the place"`
 	By   string `json:"by" jsonschema:"cgo, ctypes, wasm, jni, ..."`
-	Name string `json:"name,omitempty" jsonschema:"of the function or the library"`
+	Name string `json:"name,omitempty" jsonschema:"name of the function or the library"`
 	Out  bool   `json:"calls" jsonschema:"true: the file calls; false: others can call it"`
 	To   string `json:"to,omitempty" jsonschema:"path:line of the function in the project"`
 }
@@ -102,27 +102,27 @@ type Crossing struct {
 // DAG is a graph of the project.
 type DAG struct {
 	Kind    string `json:"kind" jsonschema:"dag_type of the call"`
-	Nodes   int    `json:"nodes" jsonschema:"in the graph"`
-	Edges   int    `json:"edges" jsonschema:"in the graph"`
+	Nodes   int    `json:"nodes" jsonschema:"number of nodes in the graph"`
+	Edges   int    `json:"edges" jsonschema:"number of edges in the graph"`
 	Mermaid string `json:"mermaid" jsonschema:"diagram of the nodes with the most links"`
 }
 
 // FileContext is what a file declares.
 type FileContext struct {
 	File      string          `json:"file" jsonschema:"path from project_path"`
-	Language  string          `json:"language" jsonschema:"of the file"`
+	Language  string          `json:"language" jsonschema:"language of the file"`
 	Lines     int             `json:"code_lines" jsonschema:"lines with code"`
-	Functions []FunctionBrief `json:"functions,omitempty" jsonschema:"that it declares"`
-	Types     []string        `json:"types,omitempty" jsonschema:"that it declares"`
-	More      int             `json:"more,omitempty" jsonschema:"functions and types beyond those"`
+	Functions []FunctionBrief `json:"functions,omitempty" jsonschema:"functions that it declares"`
+	Types     []string        `json:"types,omitempty" jsonschema:"types that it declares"`
+	More      int             `json:"more,omitempty" jsonschema:"number of further functions and types"`
 }
 
 // FunctionBrief is a function in one line.
 type FunctionBrief struct {
-	Name       string `json:"name" jsonschema:"with the type that it belongs to"`
+	Name       string `json:"name" jsonschema:"its name, with the type that it belongs to"`
 	Line       int    `json:"line" jsonschema:"first line"`
-	Cyclomatic int    `json:"cyclomatic,omitempty" jsonschema:"its number"`
-	Cognitive  int    `json:"cognitive,omitempty" jsonschema:"its number"`
+	Cyclomatic int    `json:"cyclomatic,omitempty" jsonschema:"its complexity"`
+	Cognitive  int    `json:"cognitive,omitempty" jsonschema:"its complexity"`
 }
 
 // Hotspot is a file that is complex and changes often.
@@ -130,21 +130,21 @@ type Hotspot struct {
 	Location Location `json:"location" jsonschema:"where to begin"`
 	// Score is the churn score of the file, multiplied by its total_score as a share of the
 	// highest total_score, from 0 to 1.
-	Score  float64 `json:"composite_score" jsonschema:"0 to 1: churn score times the part of the highest total_score"`
-	Effort Effort  `json:"refactoring_effort" jsonschema:"to bring its functions below the thresholds"`
+	Score  float64 `json:"composite_score" jsonschema:"0 to 1: churn score times total_score, divided by the highest total_score"`
+	Effort Effort  `json:"refactoring_effort" jsonschema:"effort to bring its functions below the thresholds"`
 }
 
 // Location is a place.
 type Location struct {
 	File string `json:"file" jsonschema:"path from project_path"`
-	Line int    `json:"line" jsonschema:"of the function furthest above a threshold, else 1"`
+	Line int    `json:"line" jsonschema:"line of the function furthest above a threshold; 1 if no function is above"`
 }
 
 // Effort is the time that it takes to bring the functions of a file below the thresholds:
 // five minutes for each violation, and one minute for each point above a threshold
 // (SonarSource's rule S3776).
 type Effort struct {
-	Hours    float64 `json:"estimated_hours" jsonschema:"five minutes for each violation and one for each point above"`
+	Hours    float64 `json:"estimated_hours" jsonschema:"five minutes for each violation and one minute for each point above the threshold"`
 	Priority string  `json:"priority" jsonschema:"high from a score of 0.5, medium from 0.2, else low"`
 }
 
@@ -153,8 +153,8 @@ type Recommendation struct {
 	Title       string      `json:"title" jsonschema:"what to do"`
 	Description string      `json:"description" jsonschema:"why"`
 	Priority    string      `json:"priority" jsonschema:"high, medium or low"`
-	Effort      *EffortSecs `json:"estimated_effort,omitempty" jsonschema:"absent where nothing says"`
-	Impact      string      `json:"impact" jsonschema:"what it is good for"`
+	Effort      *EffortSecs `json:"estimated_effort,omitempty" jsonschema:"absent if it is not known"`
+	Impact      string      `json:"impact" jsonschema:"benefit of doing it"`
 }
 
 // EffortSecs is a time.
@@ -470,7 +470,7 @@ func (r *ContextResult) recommend(all *ComplexityPart) {
 	}
 	for _, h := range r.Hotspots[:min(len(r.Hotspots), 3)] {
 		if h.Effort.Hours > 0 && !code.IsTest(h.Location.File) {
-			add("Simplify "+shown(h.Location.File), fmt.Sprintf("It is complex and changes often (score %.2f).", h.Score), h.Effort.Priority, int(h.Effort.Hours*60), "fewer faults in what changes next")
+			add("Simplify "+shown(h.Location.File), fmt.Sprintf("It is complex and changes often (score %.2f).", h.Score), h.Effort.Priority, int(h.Effort.Hours*60), "fewer faults in future changes")
 		}
 	}
 	if r.Analyses.Complexity != nil {

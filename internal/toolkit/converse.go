@@ -34,7 +34,7 @@ func Converse(to io.Writer, from io.Reader, ask Request, with Asks) (*Answer, er
 	for n, events := 0, 0; ; events++ {
 		var e Event
 		if events == maxEvents {
-			return nil, fmt.Errorf("it says more than %d things", maxEvents)
+			return nil, fmt.Errorf("it sends more than %d messages", maxEvents)
 		}
 		if err := in.next(&e); err != nil {
 			return nil, err
@@ -47,7 +47,7 @@ func Converse(to io.Writer, from io.Reader, ask Request, with Asks) (*Answer, er
 		case n+len(e.Paths) > maxAsked:
 			return nil, fmt.Errorf("it names more than %d files", maxAsked)
 		case len(e.Paths) > pathsAtOnce:
-			return nil, fmt.Errorf("it names %d files at once, more than %d", len(e.Paths), pathsAtOnce)
+			return nil, fmt.Errorf("it names %d files in one message, more than %d", len(e.Paths), pathsAtOnce)
 		}
 		for _, path := range e.Paths {
 			if with.LeaveOut(Workspace + "/" + path) {

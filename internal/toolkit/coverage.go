@@ -30,7 +30,7 @@ func readCoverage(text string, known map[string]bool) (covered, error) {
 	case strings.HasPrefix(head, "TN:"), strings.HasPrefix(head, "SF:"):
 		err = c.lcov(text)
 	default:
-		err = errors.New("it has none of the three forms: a profile of go test, an lcov file, a Cobertura report")
+		err = errors.New("it is not a profile of go test, an lcov file or a Cobertura report")
 	}
 	if err != nil {
 		return nil, err
@@ -97,14 +97,14 @@ func (c *coverage) profile(text string) error {
 		}
 		colon := strings.LastIndexByte(line, ':')
 		if colon < 0 {
-			return fmt.Errorf("line %d is not one of a profile", n)
+			return fmt.Errorf("line %d is not a line of a profile", n)
 		}
 		var fromLine, fromColumn, toLine, toColumn, statements, times int
 		if _, err := fmt.Sscanf(line[colon+1:], "%d.%d,%d.%d %d %d", &fromLine, &fromColumn, &toLine, &toColumn, &statements, &times); err != nil {
-			return fmt.Errorf("line %d is not one of a profile", n)
+			return fmt.Errorf("line %d is not a line of a profile", n)
 		}
 		if fromLine < 1 || toLine < fromLine {
-			return fmt.Errorf("line %d names lines that no file has", n)
+			return fmt.Errorf("line %d names lines that no file can have", n)
 		}
 		for at := fromLine; at <= toLine; at++ {
 			if err := c.line(line[:colon], at, times > 0); err != nil {
@@ -169,7 +169,7 @@ func (c *coverage) cobertura(text string) error {
 			at, err := strconv.Atoi(values["number"])
 			hits, err2 := strconv.ParseInt(values["hits"], 10, 64)
 			if err != nil || err2 != nil || at < 1 {
-				return errors.New("a line of it has no number or no hits")
+				return errors.New("one of its lines has no number or no hits")
 			}
 			if err := c.line(name, at, hits > 0); err != nil {
 				return err

@@ -20,15 +20,15 @@ type DefectsResult struct {
 // DefectsPart contains the files of a project, sorted by their risk.
 type DefectsPart struct {
 	Model       Model       `json:"model" jsonschema:"how files are ranked"`
-	Predictions []RiskyFile `json:"predictions" jsonschema:"the highest score first"`
-	More        int         `json:"predictions_more,omitempty" jsonschema:"files beyond those"`
+	Predictions []RiskyFile `json:"predictions" jsonschema:"files, the highest score first"`
+	More        int         `json:"predictions_more,omitempty" jsonschema:"number of further files"`
 	// Unsure is the number of files with less confidence than the call wants.
-	Unsure int `json:"below_min_confidence,omitempty" jsonschema:"files with less confidence than was asked for"`
+	Unsure int `json:"below_min_confidence,omitempty" jsonschema:"number of files with less confidence than min_confidence"`
 }
 
 // Model describes how files are ranked.
 type Model struct {
-	Name   string `json:"name" jsonschema:"of the way to rank"`
+	Name   string `json:"name" jsonschema:"name of the model"`
 	Reason string `json:"reason" jsonschema:"why it gives no probability"`
 }
 
@@ -36,17 +36,17 @@ type Model struct {
 type RiskyFile struct {
 	File       string   `json:"file" jsonschema:"path from project_path"`
 	Score      float64  `json:"score" jsonschema:"0 to 1; it orders the files of this project"`
-	Confidence float64  `json:"confidence" jsonschema:"part of the six vectors that were measured"`
+	Confidence float64  `json:"confidence" jsonschema:"share of the six vectors that were measured"`
 	Vectors    []Vector `json:"vectors,omitempty" jsonschema:"asked for by explain"`
-	Missing    []string `json:"not_measured,omitempty" jsonschema:"vectors that are missing"`
+	Missing    []string `json:"not_measured,omitempty" jsonschema:"vectors that were not measured"`
 }
 
 // Vector is one property that goes along with defects.
 type Vector struct {
-	Name         string  `json:"name" jsonschema:"what goes along with defects"`
+	Name         string  `json:"name" jsonschema:"property that correlates with defects"`
 	Meaning      string  `json:"meaning" jsonschema:"how it is measured"`
-	Value        float64 `json:"value" jsonschema:"of this file"`
-	Above        float64 `json:"above" jsonschema:"part of the other files that have less"`
+	Value        float64 `json:"value" jsonschema:"value of this file"`
+	Above        float64 `json:"above" jsonschema:"share of the other files that have a lower value"`
 	Weight       float64 `json:"weight" jsonschema:"its share in the score"`
 	Contribution float64 `json:"contribution" jsonschema:"what it adds to the score"`
 }
@@ -140,7 +140,7 @@ func (r *DefectsResult) tell(t *text, detailed bool) {
 func (r *DefectsPart) findings() []finding {
 	all := make([]finding, 0, len(r.Predictions))
 	for i, f := range r.Predictions {
-		all = append(all, finding{rule: "defects", path: f.File, line: 1, end: 1, warning: true, message: "rank %d of %d by what goes along with defects", args: []any{i + 1, len(r.Predictions) + r.More}})
+		all = append(all, finding{rule: "defects", path: f.File, line: 1, end: 1, warning: true, message: "rank %d of %d by properties that correlate with defects", args: []any{i + 1, len(r.Predictions) + r.More}})
 	}
 	return all
 }
@@ -150,7 +150,7 @@ func (r *DefectsPart) tell(t *text, detailed bool) {
 	if detailed {
 		shows = maxListed
 	}
-	t.line("%s ranked by what goes along with defects; the score is not a probability", count(len(r.Predictions)+r.More, "file"))
+	t.line("%s ranked by properties that correlate with defects; the score is not a probability", count(len(r.Predictions)+r.More, "file"))
 	var fold folded
 	for i, f := range r.Predictions[:min(len(r.Predictions), shows)] {
 		words := []string{fmt.Sprintf("%d. %s %.2f", i+1, fold.path(f.File), f.Score)}

@@ -14,15 +14,15 @@ import (
 type DuplicatesResult struct {
 	Base
 	DetectionType string             `json:"detection_type" jsonschema:"kind of clones that was looked for"`
-	Threshold     float64            `json:"threshold" jsonschema:"of the call: share of tokens; gapped and semantic clones have its cube as similarity at least"`
+	Threshold     float64            `json:"threshold" jsonschema:"threshold of the call, a share of tokens; the similarity of gapped and semantic clones is at least its cube"`
 	MinLines      int                `json:"min_lines" jsonschema:"shortest clone"`
-	Summary       *DuplicatesSummary `json:"summary,omitempty" jsonschema:"of all clones; absent for a snippet"`
+	Summary       *DuplicatesSummary `json:"summary,omitempty" jsonschema:"numbers over all clones; absent for a snippet"`
 	Clones        []clone.Clone      `json:"clones" jsonschema:"code that exists at two places or more"`
-	ClonesMore    int                `json:"clones_more,omitempty" jsonschema:"clones beyond those"`
+	ClonesMore    int                `json:"clones_more,omitempty" jsonschema:"number of further clones"`
 	ByFile        []clone.Duplicated `json:"files_with_clones,omitempty" jsonschema:"files with lines of a clone"`
-	ByFileMore    int                `json:"files_with_clones_more,omitempty" jsonschema:"files beyond those"`
-	Hits          []clone.Hit        `json:"hits,omitempty" jsonschema:"where the snippet exists, the best first"`
-	GPU           GPU                `json:"gpu" jsonschema:"there because the source has it"`
+	ByFileMore    int                `json:"files_with_clones_more,omitempty" jsonschema:"number of further files"`
+	Hits          []clone.Hit        `json:"hits,omitempty" jsonschema:"places where the snippet exists, the best first"`
+	GPU           GPU                `json:"gpu" jsonschema:"states that no GPU was used"`
 	Perf          []Stage            `json:"perf,omitempty" jsonschema:"asked for by perf: how long each stage took"`
 
 	snippet bool
@@ -30,10 +30,10 @@ type DuplicatesResult struct {
 
 // DuplicatesSummary contains numbers over all clones.
 type DuplicatesSummary struct {
-	Clones          int           `json:"clones" jsonschema:"how many, listed or not"`
+	Clones          int           `json:"clones" jsonschema:"number of all clones, listed or not"`
 	DuplicatedLines int           `json:"duplicated_lines" jsonschema:"lines with code that are part of a clone"`
 	CodeLines       int           `json:"code_lines" jsonschema:"lines with code in all files"`
-	Percentage      float64       `json:"percentage" jsonschema:"duplicated_lines of code_lines"`
+	Percentage      float64       `json:"percentage" jsonschema:"duplicated_lines as a percentage of code_lines"`
 	Kinds           []clone.Share `json:"kinds" jsonschema:"these lines by kind, the strictest first"`
 	Functions       int           `json:"functions" jsonschema:"functions that were compared"`
 	Tokens          int           `json:"tokens" jsonschema:"tokens that were compared"`
@@ -169,7 +169,7 @@ func (r *DuplicatesResult) tell(t *text, detailed bool) {
 	var fold folded
 	if r.snippet {
 		if len(r.Hits) == 0 {
-			t.line("Nothing like it in %s", count(r.Files, "file"))
+			t.line("No similar code in %s", count(r.Files, "file"))
 		}
 		for _, h := range r.Hits[:min(len(r.Hits), shows)] {
 			t.line("%s:%d-%d %s %s, %.0f %% of the snippet (likeness %.2f)", fold.path(h.Path), h.First, h.Last, shown(h.Func), h.Kind, 100*h.Share, h.Similarity)

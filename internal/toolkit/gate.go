@@ -19,12 +19,12 @@ type GateResult struct {
 	Base
 	// Passed is false if a check failed. A check that was not measured neither passes nor
 	// fails.
-	Passed     bool        `json:"passed" jsonschema:"false where a check failed; one that was not measured neither passes nor fails"`
-	Against    string      `json:"base,omitempty" jsonschema:"base of the call"`
-	Changed    *int        `json:"changed_files,omitempty" jsonschema:"files that were changed since base"`
+	Passed     bool        `json:"passed" jsonschema:"false if a check failed; a check that was not measured neither passes nor fails"`
+	Against    string      `json:"base,omitempty" jsonschema:"git ref of the call"`
+	Changed    *int        `json:"changed_files,omitempty" jsonschema:"number of files that were changed since base"`
 	Checks     []Check     `json:"checks" jsonschema:"complexity, duplication, coverage, defect_probability"`
-	Violations []GateFault `json:"violations" jsonschema:"places that let a check fail, of each check the worst first"`
-	More       int         `json:"violations_more,omitempty" jsonschema:"places beyond those"`
+	Violations []GateFault `json:"violations" jsonschema:"places that make a check fail, for each check the worst first"`
+	More       int         `json:"violations_more,omitempty" jsonschema:"number of further places"`
 
 	fails bool
 }
@@ -34,7 +34,7 @@ type Check struct {
 	Name      string   `json:"name" jsonschema:"what is checked"`
 	Status    string   `json:"status" jsonschema:"pass, fail or not_measured"`
 	Value     *float64 `json:"value,omitempty" jsonschema:"what was measured"`
-	Threshold float64  `json:"threshold" jsonschema:"what it may be"`
+	Threshold float64  `json:"threshold" jsonschema:"limit of the value"`
 	Reason    string   `json:"reason,omitempty" jsonschema:"why it was not measured"`
 }
 
@@ -94,7 +94,7 @@ func (g *Gate) judge(j *judging) error {
 	if err := j.coverage(limits.coverage, g.CoverageFile); err != nil {
 		return err
 	}
-	j.unmeasured("defect_probability", limits.defect, "no model of defects was shown to hold for other projects, so the gate gives no probability")
+	j.unmeasured("defect_probability", limits.defect, "no model of defects was shown to be valid for other projects, so the gate gives no probability")
 	return nil
 }
 
@@ -111,7 +111,7 @@ func (j *judging) since(base string) error {
 	}
 	// A gap with a path is a submodule: the changes outside of it are known.
 	if len(all) == 0 && len(gaps) > 0 && gaps[0].Path == "" {
-		return fmt.Errorf("base: what changed is not known: %s", gaps[0].Reason)
+		return fmt.Errorf("base: the changes are not known: %s", gaps[0].Reason)
 	}
 	if gaps, err = j.named(gaps); err != nil {
 		return err
@@ -236,7 +236,7 @@ func (j *judging) duplication(most float64) {
 		}
 	}
 	if all == 0 {
-		j.unmeasured("duplication", most, "not one line of code to judge")
+		j.unmeasured("duplication", most, "no line of code was found to judge")
 		return
 	}
 	share := round(100*float64(lines)/float64(all), 2)
@@ -260,7 +260,7 @@ func codeLines(f *code.File) map[int]bool {
 // coverage checks the share of lines that tests have run.
 func (j *judging) coverage(least float64, file string) error {
 	if file == "" {
-		j.unmeasured("coverage", least, "no coverage_file was named")
+		j.unmeasured("coverage", least, "no coverage_file was given")
 		return nil
 	}
 	text, err := j.beside(file)
@@ -277,7 +277,7 @@ func (j *judging) coverage(least float64, file string) error {
 	}
 	share, lines, any := ran.share(func(file string, line int) bool { return j.touches(file, line, line) })
 	if !any {
-		j.unmeasured("coverage", least, "no line to judge is in the coverage file")
+		j.unmeasured("coverage", least, "the coverage file contains no line to judge")
 		return nil
 	}
 	if share < least {
@@ -302,7 +302,7 @@ func (j *judging) beside(file string) (string, error) {
 	text, gap := in.Read(path.Clean(file))
 	if gap != nil {
 		if _, err := j.root.Stat(path.Clean(file)); errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("coverage_file: there is no %s", shown(file))
+			return "", fmt.Errorf("coverage_file: %s does not exist", shown(file))
 		}
 		return "", fmt.Errorf("coverage_file: %s: %s", shown(file), gap.Reason)
 	}

@@ -16,28 +16,28 @@ type GraphResult struct {
 	Nodes             int         `json:"nodes" jsonschema:"packages and files"`
 	Edges             int         `json:"edges" jsonschema:"links between them"`
 	EdgeKind          string      `json:"edge_kind" jsonschema:"what a link is"`
-	Ranked            []GraphNode `json:"metrics" jsonschema:"nodes by PageRank, else by degree"`
-	RankedMore        int         `json:"metrics_more,omitempty" jsonschema:"nodes beyond those"`
-	AverageClustering *float64    `json:"average_clustering,omitempty" jsonschema:"mean of the nodes"`
-	Modularity        *float64    `json:"modularity,omitempty" jsonschema:"with the directories as communities"`
-	Components        *int        `json:"components,omitempty" jsonschema:"parts without a link between them"`
-	LargestComponent  *int        `json:"largest_component,omitempty" jsonschema:"nodes in the largest one"`
-	Cycles            [][]string  `json:"cycles,omitempty" jsonschema:"nodes that depend on each other"`
-	CyclesMore        int         `json:"cycles_more,omitempty" jsonschema:"cycles beyond those"`
+	Ranked            []GraphNode `json:"metrics" jsonschema:"nodes by PageRank, or by degree if PageRank was not measured"`
+	RankedMore        int         `json:"metrics_more,omitempty" jsonschema:"number of further nodes"`
+	AverageClustering *float64    `json:"average_clustering,omitempty" jsonschema:"mean over the nodes"`
+	Modularity        *float64    `json:"modularity,omitempty" jsonschema:"modularity, with the directories as communities"`
+	Components        *int        `json:"components,omitempty" jsonschema:"number of parts without a link between them"`
+	LargestComponent  *int        `json:"largest_component,omitempty" jsonschema:"number of nodes in the largest component"`
+	Cycles            [][]string  `json:"cycles,omitempty" jsonschema:"groups of nodes that depend on each other"`
+	CyclesMore        int         `json:"cycles_more,omitempty" jsonschema:"number of further cycles"`
 	GraphML           string      `json:"graphml,omitempty" jsonschema:"asked for by graphml: the graph as a document"`
 }
 
 // GraphNode is a node with its metrics.
 type GraphNode struct {
-	Name        string   `json:"name" jsonschema:"as pagerank_seeds takes it"`
+	Name        string   `json:"name" jsonschema:"name, as in pagerank_seeds"`
 	Path        string   `json:"path" jsonschema:"file or directory, from project_path"`
 	Kind        string   `json:"kind" jsonschema:"package, file, ..."`
-	In          *int     `json:"in,omitempty" jsonschema:"nodes that depend on it"`
-	Out         *int     `json:"out,omitempty" jsonschema:"nodes on which it depends"`
-	PageRank    *float64 `json:"pagerank,omitempty" jsonschema:"sums to 1 over the nodes"`
-	Betweenness *float64 `json:"betweenness,omitempty" jsonschema:"part of the shortest paths that pass it"`
+	In          *int     `json:"in,omitempty" jsonschema:"number of nodes that depend on it"`
+	Out         *int     `json:"out,omitempty" jsonschema:"number of nodes on which it depends"`
+	PageRank    *float64 `json:"pagerank,omitempty" jsonschema:"PageRank; the sum over all nodes is 1"`
+	Betweenness *float64 `json:"betweenness,omitempty" jsonschema:"share of the shortest paths that pass it"`
 	Closeness   *float64 `json:"closeness,omitempty" jsonschema:"how near the nodes are that reach it"`
-	Clustering  *float64 `json:"clustering,omitempty" jsonschema:"part of its neighbours that are linked"`
+	Clustering  *float64 `json:"clustering,omitempty" jsonschema:"share of the pairs of its neighbours that are linked"`
 }
 
 // manifests reports whether a file configures imports.

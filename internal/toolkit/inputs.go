@@ -107,7 +107,7 @@ func days(got *float64) (int, error) { return whole("period_days", got, 30, 1, 3
 type Duplicates struct {
 	Project
 	DetectionType string   `json:"detection_type,omitempty" jsonschema:"exact, renamed, gapped, semantic or all (default)"`
-	Threshold     *float64 `json:"threshold,omitempty" jsonschema:"likeness from which code counts as one, 0 to 1 (default 0.85)"`
+	Threshold     *float64 `json:"threshold,omitempty" jsonschema:"similarity from which code counts as a clone, 0 to 1 (default 0.85)"`
 	GPU           bool     `json:"gpu,omitempty" jsonschema:"no effect"`
 	Perf          bool     `json:"perf,omitempty" jsonschema:"with the time of each stage"`
 	Format        string   `json:"format,omitempty" jsonschema:"summary (default), detailed, json or sarif"`
@@ -145,7 +145,7 @@ func (d *Duplicates) options() (o clone.Options, err error) {
 // Graph is the arguments of analyze_graph_metrics.
 type Graph struct {
 	Project
-	Metrics       []string `json:"metrics,omitempty" jsonschema:"of centrality, pagerank, clustering, components, all (default)"`
+	Metrics       []string `json:"metrics,omitempty" jsonschema:"any of centrality, pagerank, clustering, components, all (default)"`
 	PagerankSeeds []string `json:"pagerank_seeds,omitempty" jsonschema:"nodes to rank from"`
 	GraphML       bool     `json:"graphml,omitempty" jsonschema:"with the graph as GraphML"`
 	Format        string   `json:"format,omitempty" jsonschema:"summary (default), detailed or json"`
@@ -205,7 +205,7 @@ type Defects struct {
 	Project
 	MinConfidence *float64 `json:"min_confidence,omitempty" jsonschema:"share of the six vectors that must be measured (default 0.7)"`
 	Explain       bool     `json:"explain,omitempty" jsonschema:"with what each vector adds"`
-	SARIF         bool     `json:"sarif,omitempty" jsonschema:"as format sarif"`
+	SARIF         bool     `json:"sarif,omitempty" jsonschema:"same as format sarif"`
 	Format        string   `json:"format,omitempty" jsonschema:"summary (default), detailed, json or sarif"`
 }
 
@@ -269,8 +269,8 @@ func (c *Comprehensive) bounds() (confidence float64, lines int, err error) {
 // Context is the arguments of analyze_deep_context.
 type Context struct {
 	Project
-	IncludeAnalyses []string `json:"include_analyses,omitempty" jsonschema:"of ast, complexity, churn, dag, dead-code, satd, defect-probability (default all)"`
-	ExcludeAnalyses []string `json:"exclude_analyses,omitempty" jsonschema:"of the same"`
+	IncludeAnalyses []string `json:"include_analyses,omitempty" jsonschema:"any of ast, complexity, churn, dag, dead-code, satd, defect-probability (default all)"`
+	ExcludeAnalyses []string `json:"exclude_analyses,omitempty" jsonschema:"any of the same"`
 	PeriodDays      *float64 `json:"period_days,omitempty" jsonschema:"days of churn (default 30)"`
 	DAGType         string   `json:"dag_type,omitempty" jsonschema:"call-graph, import-graph (default), inheritance or full-dependency"`
 	MaxDepth        *float64 `json:"max_depth,omitempty" jsonschema:"directories to go down (default 64)"`

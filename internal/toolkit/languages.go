@@ -14,7 +14,7 @@ import (
 // LanguagePart is how much of a project is in one language.
 type LanguagePart struct {
 	Language string `json:"language" jsonschema:"name of the language"`
-	Files    int    `json:"files" jsonschema:"files in it"`
+	Files    int    `json:"files" jsonschema:"number of files in this language"`
 	Code     int    `json:"code_lines" jsonschema:"lines with code"`
 	Comment  int    `json:"comment_lines" jsonschema:"lines with a comment and no code"`
 	Blank    int    `json:"blank_lines" jsonschema:"lines with nothing but white space"`
@@ -81,7 +81,7 @@ func unlexed(field string, kept []code.Entry) (gaps []code.Gap) {
 		}
 	}
 	if scripts > 0 && (field == complexityField || field == functionsField) {
-		gaps = append(gaps, code.Gap{Field: complexityField, Reason: fmt.Sprintf("not measured of shell (%s): functions of shell scripts have no numbers", count(scripts, "file"))})
+		gaps = append(gaps, code.Gap{Field: complexityField, Reason: fmt.Sprintf("not measured for shell (%s): functions of shell scripts have no numbers", count(scripts, "file"))})
 	}
 	if len(files) == 0 {
 		return gaps
@@ -92,7 +92,7 @@ func unlexed(field string, kept []code.Entry) (gaps []code.Gap) {
 	}) {
 		all = append(all, fmt.Sprintf("%s (%s)", l, count(files[l], "file")))
 	}
-	return append(gaps, code.Gap{Field: field, Reason: "not measured of " + strings.Join(all, ", ") + ": of such languages lines, debt and clones are"})
+	return append(gaps, code.Gap{Field: field, Reason: "not measured for " + strings.Join(all, ", ") + ": for these languages only lines, debt and clones are measured"})
 }
 
 // known reports whether the lines and tokens of a language are known.

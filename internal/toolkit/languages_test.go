@@ -44,7 +44,7 @@ func TestLanguagesWithoutALexer(t *testing.T) {
 	} {
 		args := allTools()[tool]
 		o := analyse(t, dir, tool, args, deny)
-		want := fmt.Sprintf(`{"field":%q,"reason":"not measured of ruby (3 files): of such languages lines, debt and clones are"}`, field)
+		want := fmt.Sprintf(`{"field":%q,"reason":"not measured for ruby (3 files): for these languages only lines, debt and clones are measured"}`, field)
 		if o.err != nil || !strings.Contains(string(o.answer.Result), want) {
 			t.Errorf("%s: got %v, %.600s; want %s", tool, o.err, o.answer.Result, want)
 		}
@@ -98,7 +98,7 @@ func TestNoFunctionIsNoZero(t *testing.T) {
 	dir := project{"a.rb": "class A\n" + rubyBody + "end\n"}.in(t)
 	for tool, want := range map[string]string{"analyze_complexity": "No function to measure in 0 files", "analyze_comprehensive": "Complexity: no function to measure"} {
 		o := analyse(t, dir, tool, nil, nil)
-		if o.err != nil || !strings.Contains(o.answer.Text, want) || !strings.Contains(o.answer.Text, "not measured of ruby (1 file)") || strings.Contains(o.answer.Text, "median 0") {
+		if o.err != nil || !strings.Contains(o.answer.Text, want) || !strings.Contains(o.answer.Text, "not measured for ruby (1 file)") || strings.Contains(o.answer.Text, "median 0") {
 			t.Errorf("%s: got %v, %s, want %s", tool, o.err, o.answer.Text, want)
 		}
 	}

@@ -13,7 +13,7 @@ type NamesResult struct {
 	Query    string      `json:"query" jsonschema:"name that was looked for"`
 	Scope    string      `json:"scope" jsonschema:"functions, types, variables or all"`
 	Compared int         `json:"compared" jsonschema:"different names"`
-	Names    []names.Hit `json:"names" jsonschema:"the most similar first"`
+	Names    []names.Hit `json:"names" jsonschema:"names, the most similar first"`
 }
 
 func (n *Names) run(r *reading) (result, error) {

@@ -9,9 +9,9 @@ import (
 
 // DeadPart is the functions that nothing reaches.
 type DeadPart struct {
-	Functions int            `json:"functions" jsonschema:"functions that nothing reaches"`
-	Listed    []DeadFunction `json:"list" jsonschema:"of these functions"`
-	More      int            `json:"list_more,omitempty" jsonschema:"functions beyond those"`
+	Functions int            `json:"functions" jsonschema:"number of functions that nothing reaches"`
+	Listed    []DeadFunction `json:"list" jsonschema:"the functions, or the first of them"`
+	More      int            `json:"list_more,omitempty" jsonschema:"number of further functions"`
 }
 
 // DeadFunction is a function that nothing reaches.
@@ -26,10 +26,10 @@ type DeadFunction struct {
 
 // DebtPart is the debt that comments admit.
 type DebtPart struct {
-	Remarks  int           `json:"remarks" jsonschema:"comments that admit debt"`
-	Comments int           `json:"comments" jsonschema:"comments that were read"`
-	Listed   []debt.Remark `json:"list" jsonschema:"of these remarks"`
-	More     int           `json:"list_more,omitempty" jsonschema:"remarks beyond those"`
+	Remarks  int           `json:"remarks" jsonschema:"number of remarks that admit debt"`
+	Comments int           `json:"comments" jsonschema:"number of comments that were read"`
+	Listed   []debt.Remark `json:"list" jsonschema:"the remarks, or the first of them"`
+	More     int           `json:"list_more,omitempty" jsonschema:"number of further remarks"`
 }
 
 // deadPart returns the functions with at least the confidence least. Confidences are words;

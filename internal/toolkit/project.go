@@ -51,7 +51,7 @@ func (s *selection) reads(e code.Entry) bool {
 
 // reading is one run of the helper.
 type reading struct {
-	ctx       context.Context //nolint:containedctx // of one run
+	ctx       context.Context //nolint:containedctx // a reading lives for one run
 	workspace string          // path of the workspace, without links
 	within    string          // path of the project in the workspace
 	root      *os.Root        // directory of the project
@@ -105,9 +105,9 @@ func (r *reading) open(dir string) (err error) {
 	r.root, err = openProject(workspace, r.within)
 	switch {
 	case errors.Is(err, errLink):
-		return fmt.Errorf("project_path: %s is a link, or lies behind one; name the directory to which it leads", shown(dir))
+		return fmt.Errorf("project_path: %s is a link, or is reached through a link; name the directory to which it leads", shown(dir))
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("project_path: there is no %s", shown(dir))
+		return fmt.Errorf("project_path: %s does not exist", shown(dir))
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("project_path: %s may not be read", shown(dir))
 	case err != nil:
@@ -301,9 +301,9 @@ func (r *reading) list(s selection) ([]code.Entry, error) {
 	}
 	r.lacks(gaps...)
 	r.leave(tree.Links, "a link")
-	r.leave(tree.Special, "no regular file")
+	r.leave(tree.Special, "not a regular file")
 	r.leave(tree.Ignored, "in .gitignore")
-	r.leave(tree.Foreign, "a directory of other people's code or of a tool")
+	r.leave(tree.Foreign, "a directory of third-party code or of a tool")
 	r.leave(tree.Excluded, "in exclude_patterns")
 	kept, err := r.judge(r.choose(s))
 	if err != nil {
@@ -393,7 +393,7 @@ func (r *reading) named(gaps []code.Gap) ([]code.Gap, error) {
 	}
 	for _, i := range denied {
 		if i < 0 || i >= len(of) {
-			return nil, errors.New("the server denies what it was not asked about")
+			return nil, errors.New("the server denied a file that was not in the request")
 		}
 		gaps[of[i]].Path = ""
 	}
@@ -465,7 +465,7 @@ func (r *reading) parseOne(s *source, halstead bool) (*code.File, *code.Gap) {
 func parsed(lexer func(name string, language code.Language, text string) *code.File, e code.Entry, text string) (f *code.File, gap *code.Gap) {
 	defer func() {
 		if recover() != nil {
-			f, gap = nil, &code.Gap{Path: e.Path, Field: "file", Reason: "belljar cannot read it, which is a fault of belljar"}
+			f, gap = nil, &code.Gap{Path: e.Path, Field: "file", Reason: "belljar cannot read it because of a fault in belljar"}
 		}
 	}()
 	return lexer(e.Path, e.Language, text), nil

@@ -68,11 +68,11 @@ type Answer struct {
 
 // Base is the beginning of the results of all analyses.
 type Base struct {
-	Files       int        `json:"files" jsonschema:"files that were read"`
+	Files       int        `json:"files" jsonschema:"number of files that were read"`
 	LeftOut     []LeftOut  `json:"left_out,omitempty" jsonschema:"files that were not read, by reason"`
 	NotMeasured []code.Gap `json:"not_measured,omitempty" jsonschema:"what is missing in this result, and why"`
 	// NotMeasuredMore is the number of gaps that are not in NotMeasured.
-	NotMeasuredMore int `json:"not_measured_more,omitempty" jsonschema:"gaps beyond those"`
+	NotMeasuredMore int `json:"not_measured_more,omitempty" jsonschema:"number of further gaps"`
 
 	within string // path of the project in the workspace
 }
@@ -101,7 +101,7 @@ func (b *Base) missing() (all []string) {
 // LeftOut is the number of files that were not read for one reason.
 type LeftOut struct {
 	Reason string `json:"reason" jsonschema:"why they were not read"`
-	Files  int    `json:"files" jsonschema:"how many"`
+	Files  int    `json:"files" jsonschema:"number of files"`
 }
 
 // Stage is the time that one part of an analysis took.

@@ -10,7 +10,7 @@ import (
 // Provenance is how much a file differs from the template that it resembles most.
 type Provenance struct {
 	File     string `json:"file" jsonschema:"path from project_path"`
-	Template string `json:"template" jsonschema:"the template that it is most like; it has half of its lines at least"`
+	Template string `json:"template" jsonschema:"the most similar template; the file has at least half of its lines"`
 	Kept     int    `json:"kept_lines" jsonschema:"lines of the template that the file has"`
 	Missing  int    `json:"missing_lines" jsonschema:"lines of the template that it does not have"`
 	Added    int    `json:"added_lines" jsonschema:"lines that the template does not have"`
@@ -30,7 +30,7 @@ func (r *reading) provenance() ([]Provenance, error) {
 		}
 	}
 	if len(names) == 0 {
-		r.lacks(code.Gap{Field: "template_provenance", Reason: "no file has the name of one that a template makes"})
+		r.lacks(code.Gap{Field: "template_provenance", Reason: "no file has a name that a template uses"})
 		return nil, nil
 	}
 	denied, err := r.ask(paths)

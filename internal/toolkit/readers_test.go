@@ -42,7 +42,7 @@ func TestQuietHistory(t *testing.T) {
 	commit(t, dir, "Ada", "first", "GIT_COMMITTER_DATE="+time.Now().AddDate(0, 0, -99).Format(time.RFC3339))
 	for _, tool := range []string{"analyze_code_churn", "analyze_deep_context"} {
 		got := textOf(t, dir, tool, nil)
-		if want := "No commit changed a file in 30 days; the newest commit is of " + time.Now().UTC().AddDate(0, 0, -99).Format("2006-01-02"); !strings.Contains(got, want) {
+		if want := "No commit changed a file in 30 days; the date of the newest commit is " + time.Now().UTC().AddDate(0, 0, -99).Format("2006-01-02"); !strings.Contains(got, want) {
 			t.Errorf("%s: got %s, want %s", tool, got, want)
 		}
 		var days int

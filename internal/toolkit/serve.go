@@ -68,7 +68,7 @@ func measure(ctx context.Context, h Host, ask Request, in *lines, say func(Event
 	}
 	limit := time.Duration(ask.TimeMS) * time.Millisecond
 	if limit <= 0 {
-		return nil, errors.New("its time limit is over before it begins")
+		return nil, errors.New("the time limit leaves no time to begin")
 	}
 	limit -= min(grace, limit/4)
 	ctx, cancel := context.WithTimeout(ctx, limit)

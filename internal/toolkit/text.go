@@ -39,7 +39,7 @@ func (t *text) line(format string, args ...any) {
 func (t *text) String() string {
 	s := t.b.String()
 	if t.lost > 0 {
-		s += fmt.Sprintf("... %s more, in the whole result\n", count(t.lost, "line"))
+		s += fmt.Sprintf("... %s more; the whole result has them\n", count(t.lost, "line"))
 	}
 	return s
 }

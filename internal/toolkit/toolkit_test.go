@@ -219,7 +219,7 @@ func TestShellIsDeclaredAndNotMeasured(t *testing.T) {
 		}
 	}
 	one, two := analyse(t, plain, "analyze_complexity", nil, nil), analyse(t, with, "analyze_complexity", nil, nil)
-	said := []byte(`"not_measured":[{"field":"complexity","reason":"not measured of shell (1 file): functions of shell scripts have no numbers"}],`)
+	said := []byte(`"not_measured":[{"field":"complexity","reason":"not measured for shell (1 file): functions of shell scripts have no numbers"}],`)
 	if !bytes.Contains(two.answer.Result, said) || !bytes.Equal(one.answer.Result, bytes.Replace(two.answer.Result, said, nil, 1)) {
 		t.Errorf("a script changes the complexity:\n%s\n%s", one.answer.Result, two.answer.Result)
 	}
@@ -279,7 +279,7 @@ func TestProjectBehindLink(t *testing.T) {
 	deny := func(path string) bool { return strings.HasPrefix(path, Workspace+"/secret/") }
 	for _, path := range []string{"alias", "open/up", "here/secret", "here/alias"} {
 		o := analyse(t, dir, "analyze_name_similarity", map[string]any{"query": "Unlock", "project_path": path}, deny)
-		if o.err == nil || !strings.Contains(o.err.Error(), "project_path: /workspace/"+path+" is a link, or lies behind one") {
+		if o.err == nil || !strings.Contains(o.err.Error(), "project_path: /workspace/"+path+" is a link, or is reached through a link") {
 			t.Errorf("%s: got %v, %s; want an error that says link", path, o.err, o.whole)
 		}
 	}
@@ -351,7 +351,7 @@ func TestGateWithSubmodule(t *testing.T) {
 // If a lexer panics, the result is a gap for one file.
 func TestALexerThatPanics(t *testing.T) {
 	f, gap := parsed(func(string, code.Language, string) *code.File { panic("index out of range") }, code.Entry{Path: "a.ts"}, "x")
-	if f != nil || gap == nil || gap.Path != "a.ts" || !strings.Contains(gap.Reason, "fault of belljar") {
+	if f != nil || gap == nil || gap.Path != "a.ts" || !strings.Contains(gap.Reason, "fault in belljar") {
 		t.Errorf("got %v, %v, want a gap of a.ts", f, gap)
 	}
 }

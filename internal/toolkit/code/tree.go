@@ -86,7 +86,7 @@ func Walk(ctx context.Context, root *os.Root, o Options) (*Tree, error) {
 }
 
 type walker struct {
-	ctx              context.Context //nolint:containedctx // of one call of Walk
+	ctx              context.Context //nolint:containedctx // a walker lives for one call of Walk
 	options          Options
 	include, exclude globs
 	tree             *Tree
@@ -113,7 +113,7 @@ func (w *walker) list(dir *os.File) (all []fs.DirEntry, err error) {
 		some, err := dir.ReadDir(1000)
 		w.seen += len(some)
 		if w.seen > MaxFiles {
-			w.end(fmt.Sprintf("more than %d files and directories: the rest was left out", MaxFiles))
+			w.end(fmt.Sprintf("more than %d files and directories: the rest were left out", MaxFiles))
 			some = some[:max(0, len(some)-(w.seen-MaxFiles))]
 		}
 		all = append(all, some...)
@@ -158,7 +158,7 @@ func (w *walker) directory(at place, entries []fs.DirEntry) {
 		var full bool
 		at.ignores, full = at.ignores.with(at.path, w.ignoreFile(at.dir, ".gitignore"))
 		if full {
-			w.tree.Gaps = append(w.tree.Gaps, Gap{Path: at.path + ".gitignore", Field: "files", Reason: fmt.Sprintf("more than %d patterns: the rest was not applied", maxIgnorePatterns)})
+			w.tree.Gaps = append(w.tree.Gaps, Gap{Path: at.path + ".gitignore", Field: "files", Reason: fmt.Sprintf("more than %d patterns: the rest were not applied", maxIgnorePatterns)})
 		}
 	}
 	built := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == "Cargo.toml" || e.Name() == "pom.xml" })

@@ -206,7 +206,7 @@ func TestWalkIsBounded(t *testing.T) {
 	defer top.Close()
 	w := &walker{ctx: t.Context(), tree: &Tree{}, seen: MaxFiles - 2}
 	names, err := w.list(top)
-	if err != nil || len(names) != 2 || len(w.tree.Gaps) != 1 || w.tree.Gaps[0].Reason != "more than 200000 files and directories: the rest was left out" {
+	if err != nil || len(names) != 2 || len(w.tree.Gaps) != 1 || w.tree.Gaps[0].Reason != "more than 200000 files and directories: the rest were left out" {
 		t.Errorf("got %v, %v, %v; want 2 names and a gap", names, err, w.tree.Gaps)
 	}
 	if again, err := w.list(top); err != nil || len(again) != 0 {
@@ -227,7 +227,7 @@ func TestIgnoreIsBounded(t *testing.T) {
 	_, root := project(t, map[string]string{".gitignore": strings.Repeat("*a*a*a*b\n", 10000), strings.Repeat("a", 200): ""})
 	start := time.Now()
 	tree, _ := walked(t, root, Options{})
-	if len(tree.Gaps) != 1 || tree.Gaps[0] != (Gap{Path: ".gitignore", Field: "files", Reason: "more than 5000 patterns: the rest was not applied"}) {
+	if len(tree.Gaps) != 1 || tree.Gaps[0] != (Gap{Path: ".gitignore", Field: "files", Reason: "more than 5000 patterns: the rest were not applied"}) {
 		t.Errorf("got %v", tree.Gaps)
 	}
 	t.Log(time.Since(start))

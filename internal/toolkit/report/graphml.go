@@ -36,7 +36,7 @@ func GraphML(g Graph) ([]byte, error) {
 	ids := make(map[string]string, len(g.Nodes))
 	for i, n := range g.Nodes {
 		if _, twice := ids[n.Name]; twice {
-			return nil, fmt.Errorf("write GraphML: the node %q is there twice", clipped(n.Name))
+			return nil, fmt.Errorf("write GraphML: the node %q occurs twice", clipped(n.Name))
 		}
 		ids[n.Name] = "n" + strconv.Itoa(i)
 		for name := range n.Values {

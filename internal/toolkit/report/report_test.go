@@ -168,9 +168,9 @@ func TestSARIFRefuses(t *testing.T) {
 		f     Finding
 		want  string
 	}{
-		{rules, Finding{Rule: "s"}, `a finding is of the rule "s", which is not there`},
-		{[]Rule{{ID: "r"}, {ID: "r"}}, Finding{Rule: "r"}, `the rule "r" is there twice, or has no name`},
-		{[]Rule{{}}, Finding{}, `the rule "" is there twice, or has no name`},
+		{rules, Finding{Rule: "s"}, `a finding has the rule "s", which does not exist`},
+		{[]Rule{{ID: "r"}, {ID: "r"}}, Finding{Rule: "r"}, `the rule "r" occurs twice, or has no name`},
+		{[]Rule{{}}, Finding{}, `the rule "" occurs twice, or has no name`},
 		{rules, Finding{Rule: "r", Path: "/etc/passwd"}, `the path "/etc/passwd" is not in the project`},
 		{rules, Finding{Rule: "r", Path: "../x"}, `the path "../x" is not in the project`},
 		{rules, Finding{Rule: "r", Path: "a/../../x"}, `the path "a/../../x" is not in the project`},
@@ -406,7 +406,7 @@ func TestGraphMLRefuses(t *testing.T) {
 		g    Graph
 		want string
 	}{
-		{Graph{Nodes: []Node{{"a", nil}, {"a", nil}}}, `the node "a" is there twice`},
+		{Graph{Nodes: []Node{{"a", nil}, {"a", nil}}}, `the node "a" occurs twice`},
 		{Graph{Nodes: []Node{{"a", nil}}, Edges: []Edge{{From: "a", To: "b"}}}, `the edge from "a" to "b" lacks a node`},
 		{Graph{Nodes: []Node{{"a", map[string]float64{"x": math.NaN()}}}}, `x of the node "a": NaN is not a number`},
 		{Graph{Nodes: []Node{{"a", nil}}, Edges: []Edge{{From: "a", To: "a", Weight: math.Inf(1)}}}, "+Inf is not a number"},

@@ -139,7 +139,7 @@ func SARIF(t Tool, rules []Rule, findings []Finding, gaps []string) ([]byte, err
 	index := make(map[string]int, len(rules))
 	for i, r := range rules {
 		if _, twice := index[r.ID]; twice || r.ID == "" {
-			return nil, fmt.Errorf("write SARIF: the rule %q is there twice, or has no name", r.ID)
+			return nil, fmt.Errorf("write SARIF: the rule %q occurs twice, or has no name", r.ID)
 		}
 		index[r.ID] = i
 		driver.Rules = append(driver.Rules, sarifRule{
@@ -157,7 +157,7 @@ func SARIF(t Tool, rules []Rule, findings []Finding, gaps []string) ([]byte, err
 	for _, f := range findings[:min(len(findings), maxFindings)] {
 		at, known := index[f.Rule]
 		if !known {
-			return nil, fmt.Errorf("write SARIF: a finding is of the rule %q, which is not there", f.Rule)
+			return nil, fmt.Errorf("write SARIF: a finding has the rule %q, which does not exist", f.Rule)
 		}
 		r, err := f.sarif(rules[at].Level, seen)
 		if err != nil {

@@ -103,9 +103,9 @@ func entry() Parameter {
 }
 
 func goPackage() Parameter {
-	return Parameter{Name: "package", Type: String, Default: ".", Pattern: packagePattern, Description: "the package main, below the root of the module"}
+	return Parameter{Name: "package", Type: String, Default: ".", Pattern: packagePattern, Description: "path of the package main, below the root of the module"}
 }
 
 func module() Parameter {
-	return Parameter{Name: "module", Type: String, Default: "", Pattern: modulePattern, Description: "path of the Go module, without which the README says how to install from the source"}
+	return Parameter{Name: "module", Type: String, Default: "", Pattern: modulePattern, Description: "path of the Go module; without it the README describes how to install from the source"}
 }

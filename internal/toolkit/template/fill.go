@@ -64,7 +64,7 @@ func (f *filling) node(n parse.Node, dot any) error {
 	case *parse.WithNode:
 		return f.branch(&n.BranchNode, dot, true)
 	default:
-		return fmt.Errorf("%s is not known here", n)
+		return fmt.Errorf("%s is not supported in templates", n)
 	}
 }
 
@@ -98,7 +98,7 @@ func (f *filling) value(p *parse.PipeNode, dot any) (any, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("%s is not known here", p)
+	return nil, fmt.Errorf("%s is not supported in templates", p)
 }
 
 func (f *filling) parameter(n parse.Node) (any, error) {

@@ -9,12 +9,12 @@ import (
 func TestFillRefuses(t *testing.T) {
 	params := map[string]any{"a": "text", "b": "other", "yes": true, "nothing": nil}
 	for text, want := range map[string]string{
-		`{{range .a}}{{end}}`:            "not known",
-		`{{template "x"}}`:               "not known",
+		`{{range .a}}{{end}}`:            "not supported",
+		`{{template "x"}}`:               "not supported",
 		`{{define "x"}}x{{end}}y`:        "other templates",
-		`{{$x := .a}}`:                   "not known",
-		`{{.a | slice 1}}`:               "not known",
-		`{{.a .b 1}}`:                    "not known",
+		`{{$x := .a}}`:                   "not supported",
+		`{{.a | slice 1}}`:               "not supported",
+		`{{.a .b 1}}`:                    "not supported",
 		`{{"x"}}`:                        "not a parameter",
 		`{{.a.b}}`:                       "not a parameter",
 		`{{.missing}}`:                   "missing",

@@ -374,7 +374,7 @@ func TestValidate(t *testing.T) {
 		many[fmt.Sprintf("p%04d", i)] = true
 	}
 	const makefile = "template://makefile/rust/cli"
-	name := "is not a parameter here; known: has_tests, project_name"
+	name := "is not a parameter of this template; known: has_tests, project_name"
 	for _, tt := range []struct {
 		params map[string]any
 		want   []Fault
@@ -449,7 +449,7 @@ func TestScaffold(t *testing.T) {
 		{"a bad toolchain", "cobol", []string{"makefile"}, params, `toolchain: "cobol" is not a toolchain; known: deno, go, python-uv, rust`, nil},
 		{"any toolchain", "any", []string{"agents"}, params, `toolchain: "any" is not a toolchain`, nil},
 		{"no parameters", "rust", []string{"makefile", "readme"}, nil, "invalid parameters: project_name: is missing: name of the project and of its program", nil},
-		{"a parameter of none", "rust", []string{"makefile", "readme"}, params, `"editors": is not a parameter here; known: description, has_tests, license, project_name`, nil},
+		{"a parameter of none", "rust", []string{"makefile", "readme"}, params, `"editors": is not a parameter of this template; known: description, has_tests, license, project_name`, nil},
 	} {
 		files, err := Scaffold(tt.toolchain, tt.names, tt.params)
 		if err == nil || files != nil || !strings.Contains(err.Error(), tt.want) {

@@ -56,7 +56,7 @@ func strange(given map[string]any, of ...Template) (faults []Fault) {
 		return nil
 	}
 	slices.Sort(others)
-	hint := "is not a parameter here; known: " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")
+	hint := "is not a parameter of this template; known: " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")
 	for _, name := range others[:min(len(others), maxFaults)] {
 		faults = append(faults, Fault{shown(name), hint})
 	}
@@ -96,7 +96,7 @@ var compiled sync.Map
 // end of the text, not before a last line break.
 func matches(pattern, s string) bool {
 	if re, ok := compiled.Load(pattern); ok {
-		return re.(*regexp.Regexp).MatchString(s) //nolint:forcetypeassert // nothing else is stored
+		return re.(*regexp.Regexp).MatchString(s) //nolint:forcetypeassert // the map contains only *regexp.Regexp
 	}
 	re, err := regexp.Compile(pattern)
 	if err != nil {

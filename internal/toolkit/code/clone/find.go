@@ -132,7 +132,7 @@ func (w *work) run(ctx context.Context) error {
 			var cut bool
 			w.gapped, cut, err = w.joinRepeats(ctx, seeds, w.floor(), w.Workers)
 			if cut {
-				gapsOfJoin = append(gapsOfJoin, code.Gap{Field: "gapped clones", Reason: "so much repeats that not every gap was searched"})
+				gapsOfJoin = append(gapsOfJoin, code.Gap{Field: "gapped clones", Reason: "there are too many repetitions to search every gap"})
 			}
 			return err
 		})
@@ -143,7 +143,7 @@ func (w *work) run(ctx context.Context) error {
 			var cut bool
 			w.alike, cut, err = similarFunctions(ctx, w.functions, w.floor(), w.Workers)
 			if cut {
-				gapsOfFuncs = append(gapsOfFuncs, code.Gap{Field: "semantic clones", Reason: "so many functions are alike that not every pair was compared"})
+				gapsOfFuncs = append(gapsOfFuncs, code.Gap{Field: "semantic clones", Reason: "too many functions are similar to compare every pair"})
 			}
 			return err
 		})
@@ -232,7 +232,7 @@ func (w *work) addSimilar() {
 		}
 	}
 	if w.asked(Gapped) && g.steps <= 0 {
-		w.gaps = append(w.gaps, code.Gap{Field: "gapped clones", Reason: "so many functions are alike that not every pair was aligned"})
+		w.gaps = append(w.gaps, code.Gap{Field: "gapped clones", Reason: "too many functions are similar to align every pair"})
 	}
 }
 

@@ -19,10 +19,10 @@ type Hit struct {
 	Place
 
 	Kind       Kind    `json:"kind" jsonschema:"exact, renamed, gapped or semantic"`
-	Similarity float64 `json:"similarity" jsonschema:"0 to 1, of the place and the part of the snippet"`
-	Share      float64 `json:"share" jsonschema:"of the tokens of the snippet that the part has"`
+	Similarity float64 `json:"similarity" jsonschema:"0 to 1, between the place and the part of the snippet"`
+	Share      float64 `json:"share" jsonschema:"share of the tokens of the snippet that are in the part"`
 	From       int     `json:"from" jsonschema:"first line of the part in the snippet"`
-	To         int     `json:"to" jsonschema:"its last line"`
+	To         int     `json:"to" jsonschema:"last line of the part in the snippet"`
 }
 
 // Matches is the result of [Match].
@@ -49,7 +49,7 @@ func Match(ctx context.Context, files []*code.File, snippet *code.File, o Option
 	n := s.end - s.begin
 	res := Matches{Tokens: n, Gaps: gaps}
 	if n < anchor {
-		res.Gaps = append(res.Gaps, code.Gap{Field: "hits", Reason: fmt.Sprintf("the snippet has %d tokens, and fewer than %d are everywhere", n, anchor)})
+		res.Gaps = append(res.Gaps, code.Gap{Field: "hits", Reason: fmt.Sprintf("the snippet has %d tokens, and snippets with fewer than %d are found everywhere", n, anchor)})
 		return res, nil
 	}
 	if first, end := r.lines(s.begin, s.end); end-first+1 < o.MinLines {
@@ -69,10 +69,10 @@ func Match(ctx context.Context, files []*code.File, snippet *code.File, o Option
 	})
 	if len(res.Hits) > maxHits {
 		res.Hits = res.Hits[:maxHits:maxHits]
-		res.Gaps = append(res.Gaps, code.Gap{Field: "hits", Reason: "there are more than are listed: the best ones are"})
+		res.Gaps = append(res.Gaps, code.Gap{Field: "hits", Reason: "there are more hits than are listed; the best ones are listed"})
 	}
 	if m.cut {
-		res.Gaps = append(res.Gaps, code.Gap{Field: "hits", Reason: "so much repeats that not every place was searched"})
+		res.Gaps = append(res.Gaps, code.Gap{Field: "hits", Reason: "there are too many repetitions to search every place"})
 	}
 	return res, context.Cause(ctx)
 }

@@ -14,7 +14,7 @@ type Place struct {
 	Path  string `json:"path" jsonschema:"path from project_path"`
 	First int    `json:"first" jsonschema:"first line"`
 	Last  int    `json:"last" jsonschema:"last line"`
-	Func  string `json:"func,omitempty" jsonschema:"of a semantic clone: its function"`
+	Func  string `json:"func,omitempty" jsonschema:"function, if the clone is semantic"`
 }
 
 // Clone is code that exists at two or more places.
@@ -24,16 +24,16 @@ type Clone struct {
 	// to 1. It is 1 for an exact or a renamed clone. For a gapped clone it is the share of
 	// equal tokens in the longer place, and for a semantic clone the Jaccard index of the
 	// functions' runs of three tokens.
-	Similarity float64 `json:"similarity" jsonschema:"0 to 1, the lowest between the first place and another"`
-	Tokens     int     `json:"tokens" jsonschema:"of the first place"`
-	Places     []Place `json:"places" jsonschema:"two or more"`
-	PlacesMore int     `json:"places_more,omitempty" jsonschema:"places beyond those"`
+	Similarity float64 `json:"similarity" jsonschema:"0 to 1; the lowest between the first place and another one"`
+	Tokens     int     `json:"tokens" jsonschema:"number of tokens of the first place"`
+	Places     []Place `json:"places" jsonschema:"two or more places with this code"`
+	PlacesMore int     `json:"places_more,omitempty" jsonschema:"number of further places"`
 }
 
 // Share is the part of the code that one kind of clones has.
 type Share struct {
 	Kind  Kind `json:"kind" jsonschema:"exact, renamed, gapped or semantic"`
-	Lines int  `json:"lines" jsonschema:"lines with code that are part of such a clone, and of none of a stricter kind"`
+	Lines int  `json:"lines" jsonschema:"lines with code that are part of a clone of this kind, and not of a stricter kind"`
 }
 
 // Duplicated counts the lines with code of a file, and those of them that are part of a
@@ -213,5 +213,5 @@ func cutList(all []Clone) ([]Clone, []code.Gap) {
 	if len(all) <= maxClones {
 		return all, nil
 	}
-	return all[:maxClones:maxClones], []code.Gap{{Field: "clones", Reason: "there are more than are listed: the largest ones are, and all are counted in the lines"}}
+	return all[:maxClones:maxClones], []code.Gap{{Field: "clones", Reason: "there are more clones than are listed; the largest ones are listed, and the numbers of lines count all"}}
 }

@@ -20,8 +20,8 @@ type Remark struct {
 	Line     int      `json:"line" jsonschema:"line of the comment"`
 	Kind     Kind     `json:"kind" jsonschema:"kind of debt"`
 	Severity Severity `json:"severity" jsonschema:"how much it matters"`
-	Marker   string   `json:"marker,omitempty" jsonschema:"such as TODO; absent where a phrase was found"`
-	Author   string   `json:"author,omitempty" jsonschema:"name in brackets behind the marker"`
+	Marker   string   `json:"marker,omitempty" jsonschema:"such as TODO; absent if a phrase was found instead"`
+	Author   string   `json:"author,omitempty" jsonschema:"name in brackets after the marker"`
 	Text     string   `json:"text" jsonschema:"what is to be done, at most 240 bytes"`
 }
 
@@ -39,7 +39,7 @@ func Find(ctx context.Context, files []*code.File) (Result, error) {
 	cut := false
 	for _, f := range files {
 		if ctx.Err() != nil {
-			res.Gaps = append(res.Gaps, code.Gap{Path: f.Path, Field: "remarks", Reason: "the time was up before this file and those behind it were read"})
+			res.Gaps = append(res.Gaps, code.Gap{Path: f.Path, Field: "remarks", Reason: "the time was up before this file and the files after it were read"})
 			return res, context.Cause(ctx)
 		}
 		for _, b := range blocks(f) {
@@ -77,7 +77,7 @@ func Find(ctx context.Context, files []*code.File) (Result, error) {
 		}
 	}
 	if cut {
-		res.Gaps = append(res.Gaps, code.Gap{Field: "remarks", Reason: "there are more than are listed"})
+		res.Gaps = append(res.Gaps, code.Gap{Field: "remarks", Reason: "there are more remarks than are listed"})
 	}
 	return res, nil
 }

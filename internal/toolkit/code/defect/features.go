@@ -47,9 +47,9 @@ func features() [vectors]feature {
 		churn:       {"churn", "commits and lines in the period, from 0 to 1", 0.30},
 		complexity:  {"complexity", "the highest cognitive complexity of a function", 0.25},
 		coupling:    {"coupling", "the files that it depends on or that depend on it", 0.15},
-		coverage:    {"test_coverage", "the part of its statements that no test runs", 0.15},
-		duplication: {"duplication", "the part of its lines of code that exist elsewhere too", 0.10},
-		naming:      {"name_quality", "the part of its names that say little", 0.05},
+		coverage:    {"test_coverage", "the share of its statements that no test runs", 0.15},
+		duplication: {"duplication", "the share of its lines of code that also exist elsewhere", 0.10},
+		naming:      {"name_quality", "the share of its names that say little", 0.05},
 	}
 }
 

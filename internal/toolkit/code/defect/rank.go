@@ -70,7 +70,7 @@ func Rank(ctx context.Context, in Input, least float64) (Result, error) {
 		}
 		above[k] = compare(measured, k)
 		if missing := count(measured, k); missing == len(files) {
-			result.Gaps = append(result.Gaps, code.Gap{Field: kind.name, Reason: "not measured of any file: " + in.why(k)})
+			result.Gaps = append(result.Gaps, code.Gap{Field: kind.name, Reason: "not measured for any file: " + in.why(k)})
 		}
 	}
 	for i, f := range files {
@@ -115,7 +115,7 @@ func (in *Input) why(k int) string {
 	case k == duplication && in.Duplicated == nil:
 		return "clones were not searched"
 	}
-	return "no file has what it is measured by"
+	return "no file has the data for this measure"
 }
 
 // count returns the number of files in which a vector was not measured.

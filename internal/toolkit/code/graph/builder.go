@@ -190,7 +190,7 @@ func (b *builder) finish() *Graph {
 		return cmp.Or(cmp.Compare(b.Files, a.Files), cmp.Compare(a.Name, b.Name))
 	})
 	if b.tired {
-		g.Gaps = append(g.Gaps, code.Gap{Field: "graph", Reason: "too many declarations have the same names: the calls of some files are not read"})
+		g.Gaps = append(g.Gaps, code.Gap{Field: "graph", Reason: "too many declarations have the same names, so the calls of some files are not read"})
 	}
 	if b.full {
 		g.Gaps = append(g.Gaps, code.Gap{Field: "graph", Reason: fmt.Sprintf("only the first %d nodes and %d links are read", maxNodes, maxEdges)})

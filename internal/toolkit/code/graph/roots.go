@@ -19,7 +19,7 @@ func standing(f *code.File, fn *code.Func) (most Confidence, why string, root bo
 	case f.Language == code.Go && strings.Contains("/"+f.Path, "/testdata/"):
 		return Low, "it is data of tests, which go does not build", false
 	case fn.Exported && f.Language == code.Go && private(f):
-		most, why = Medium, "it is exported, though only to this project"
+		most, why = Medium, "it is exported, but only to this project"
 	case fn.Exported && (f.Language == code.C || f.Language == code.CPP):
 		most, why = Medium, "it is not static: other files can be linked with it"
 	case fn.Exported:

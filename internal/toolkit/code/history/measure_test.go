@@ -253,7 +253,7 @@ func TestWhatCannotBeMeasuredIsAGap(t *testing.T) {
 				t.Fatal(err)
 			}
 			return dir, dir
-		}, "outside of the workspace"},
+		}, "outside the workspace"},
 		{"linked worktree", func(t *testing.T) (string, string) {
 			w := newWork(t)
 			w.write("f", "x\n")
@@ -287,7 +287,7 @@ func TestWhatCannotBeMeasuredIsAGap(t *testing.T) {
 			other := newWork(t)
 			other.write(".git/commondir", w.dir+"/.git\n")
 			return other.dir, other.dir
-		}, "outside of the workspace"},
+		}, "outside the workspace"},
 		{"linked .git", func(t *testing.T) (string, string) {
 			w := newWork(t)
 			w.write("f", "secret\n")
@@ -297,7 +297,7 @@ func TestWhatCannotBeMeasuredIsAGap(t *testing.T) {
 				t.Fatal(err)
 			}
 			return dir, dir
-		}, "outside of the workspace"},
+		}, "outside the workspace"},
 		{"core.worktree that leads out", func(t *testing.T) (string, string) {
 			w := newWork(t)
 			w.write("f", "x\n")

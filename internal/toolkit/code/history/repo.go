@@ -91,7 +91,7 @@ func plain(dir, root string) bool {
 }
 
 // elsewhere is the reason if the repository cannot be seen or must not be read.
-const elsewhere = "the repository is outside of the workspace: the .git file of this worktree or submodule leads there"
+const elsewhere = "the repository is outside the workspace: the .git file of this worktree or submodule points there"
 
 // below reports whether an absolute path is root or lies in it.
 func below(place, root string) bool {

@@ -283,7 +283,7 @@ func (b *braces) finish() {
 		}
 	}
 	if lost > 0 {
-		gap(b.f, "functions", "brackets without a partner: what stands behind them may be attributed wrongly")
+		gap(b.f, "functions", "brackets without a partner: the code after them may be attributed wrongly")
 	}
 }
 

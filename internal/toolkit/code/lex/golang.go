@@ -47,7 +47,7 @@ const maxGoBrackets = 1000
 
 // firstFault returns the first fault of a text, with its line.
 func firstFault(err error) string {
-	if all, ok := err.(scanner.ErrorList); ok && len(all) > 0 { //nolint:errorlint // what parser.ParseFile documents
+	if all, ok := err.(scanner.ErrorList); ok && len(all) > 0 { //nolint:errorlint // parser.ParseFile documents that it returns an ErrorList
 		return "line " + strconv.Itoa(all[0].Pos.Line) + ": " + all[0].Msg
 	}
 	return err.Error()

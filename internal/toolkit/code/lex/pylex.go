@@ -105,7 +105,7 @@ count:
 		p.indents = p.indents[:len(p.indents)-1]
 		p.take(code.Dedent, p.at)
 		if column > p.column() {
-			p.failed("the indentation of a line is that of no block", p.ended, p.line)
+			p.failed("the indentation of a line does not belong to any block", p.ended, p.line)
 		}
 	}
 	if column > p.column() {

@@ -141,7 +141,7 @@ func TestPythonGaps(t *testing.T) {
 		"def f(): pass\ndef g(): 'a\\'\n":            "f: not valid Python: line 2: a string is not closed",
 		"def f(): pass\nx = f'a\n":                   "f: not valid Python: line 2: a string is not closed",
 		"def f(): pass\ndef g(:\n  pass\n":           "f: not valid Python: line 2: a bracket is not closed",
-		"def f(): pass\ndef g():\n    a\n  b\n":      "f: not valid Python: line 4: the indentation of a line is that of no block",
+		"def f(): pass\ndef g():\n    a\n  b\n":      "f: not valid Python: line 4: the indentation of a line does not belong to any block",
 		"def f(): pass\nx = f'{a\n'\n":               "f: not valid Python: line 2: a bracket is not closed",
 		"def f(): pass\ndef g():\n  return 1)\n":     "f: not valid Python: line 3: a bracket was never opened",
 		"def f(): pass\nx = f'{a:b\ndef g(): pass\n": "f: not valid Python: line 2: a string is not closed",
