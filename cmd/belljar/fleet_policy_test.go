@@ -139,7 +139,7 @@ func TestFleetPolicy(t *testing.T) {
 	two := g.worker("w2", f)
 	one.end()
 	one = g.worker("w1", f)
-	wait("the policy at both workers", func() bool { return strings.Contains(g.log("w2"), "holds from now on") })
+	wait("the policy at both workers", func() bool { return strings.Contains(g.log("w2"), "is in force from now on") })
 	says(run(0, "status"), `front +1 `, `w1 +1 +\S+ +holds`, `w2 +1 +\S+ +holds`)
 	wait("a refusal after a start", func() bool {
 		return strings.Contains(ask(t.Context(), f.url+"/mcp", "one", "r", "date").text, "time is secret")
@@ -164,7 +164,7 @@ func TestFleetPolicy(t *testing.T) {
 	}
 	cmd := g.command(append([]string{"work", "--name", "w2", "--places", g.path("w2"), "--policy", g.path("policy.yaml"), "--fleet-policy", "--front", "https://" + f.link}, g.cert("w2", "--worker")...)...)
 	broken, _ := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(broken), "policy 1 of the fleet") || !strings.Contains(string(broken), "to start by --policy") {
+	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(broken), "policy 1 of the fleet") || !strings.Contains(string(broken), "to start with the policy of --policy") {
 		t.Errorf("a worker whose policy is damaged starts: %s", broken)
 	}
 }

@@ -39,7 +39,7 @@ func (g *generations) signal(sig os.Signal) {
 func (g *generations) handOver() {
 	g.t.Helper()
 	g.signal(syscall.SIGUSR2)
-	line := g.wait("the successor takes all connections")
+	line := g.wait("the successor accepts all new connections")
 	_, text, _ := strings.Cut(line, "successor=")
 	next, err := strconv.Atoi(text)
 	if err != nil {
@@ -117,7 +117,7 @@ func TestHandOver(t *testing.T) {
 		before := done.Load()
 		if n == 0 { // the long call may end once its process has a successor
 			g.signal(syscall.SIGUSR2)
-			line := g.wait("the successor takes all connections")
+			line := g.wait("the successor accepts all new connections")
 			_, text, _ := strings.Cut(line, "successor=")
 			first := g.pid
 			if g.pid, err = strconv.Atoi(text); err != nil {
@@ -191,7 +191,7 @@ func TestHandOverOfOverlays(t *testing.T) {
 		t.Fatal(text)
 	}
 	g.signal(syscall.SIGUSR2)
-	line := g.wait("the successor takes all connections")
+	line := g.wait("the successor accepts all new connections")
 	_, text, _ := strings.Cut(line, "successor=")
 	var err error
 	if g.pid, err = strconv.Atoi(text); err != nil {

@@ -43,7 +43,7 @@ func TestIssuerThatIsTakenOut(t *testing.T) {
 			t.Errorf("the session: %v %s, want %d", res, text, want)
 		}
 	}
-	read := func() { w.wait("the policy was read again and holds from now on") }
+	read := func() { w.wait("the policy was read again and is in force from now on") }
 	over := func(stream io.ReadCloser) {
 		t.Helper()
 		defer stream.Close()

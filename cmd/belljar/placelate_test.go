@@ -76,7 +76,7 @@ tenants: {a: {token: "${env:TOKEN_A}", workspace: %s}, b: {token: "${env:TOKEN_B
 	defer stream.Close()
 	late, others := begin("aaaa", "late"), begin("bbbb", "others")
 	write(second)
-	w.wait("the policy was read again and holds from now on")
+	w.wait("the policy was read again and is in force from now on")
 	if res := late(); res.StatusCode == http.StatusOK {
 		t.Errorf("a call that came late: %s", res.Status)
 	}

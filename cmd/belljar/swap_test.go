@@ -223,9 +223,9 @@ rules:
 			}
 		}
 		if i%2 == 0 {
-			w.wait("holds from now on")
+			w.wait("is in force from now on")
 		} else {
-			w.wait("the one before holds on")
+			w.wait("the previous policy stays in force")
 		}
 	}
 	// The commands doctor and policy check report the policy that cannot be used.

@@ -66,7 +66,7 @@ tenants: {a: {token: "${file:`+file+`}"}, b: {token: "${file:`+other+`}"}}
 	if err := os.Chtimes(file, time.Time{}, was.ModTime()); err != nil {
 		t.Fatal(err)
 	}
-	w.wait(`msg="tenants have another token from now on, or none" tenants=a`)
+	w.wait(`msg="the tokens of tenants were changed or removed" tenants=a`)
 	opens("one", false)
 	opens("two", true)
 	opens("b", true)
@@ -97,12 +97,12 @@ tenants: {a: {token: "${file:`+file+`}"}, b: {token: "${file:`+other+`}"}}
 		if shared && !strings.Contains(said, "tenant a has the same") || !shared && !strings.Contains(said, lost) {
 			t.Errorf("%s: %s", what, said)
 		}
-		w.wait("tenants have another token")
+		w.wait("the tokens of tenants were changed")
 		opens("b", !shared) // a token of two tenants belongs to neither of them
 		opens("two", false)
 		opens("one", false)
 		token(file, "two")
-		w.wait("tenants have another token")
+		w.wait("the tokens of tenants were changed")
 		opens("two", true)
 		opens("b", true)
 	}
@@ -112,7 +112,7 @@ tenants: {a: {token: "${file:`+file+`}"}, b: {token: "${file:`+other+`}"}}
 	put(t, policy, "version: 1\nrules: [")
 	w.wait("the policy cannot be read again")
 	token(file, "three")
-	w.wait("tenants have another token")
+	w.wait("the tokens of tenants were changed")
 	opens("two", false)
 	opens("three", true)
 
@@ -155,8 +155,8 @@ func TestTokensRevoked(t *testing.T) {
 	w := serveWeb(t, []string{"XDG_STATE_HOME=" + t.TempDir()}, "--workspace", t.TempDir(), "--policy", policy, "--state", state)
 	token := run("token", "create", "--tenant", "a", "--state", state, "--policy", policy)
 	other := run("token", "create", "--tenant", "a", "--state", state, "--policy", policy)
-	w.wait(`msg="another token holds from now on"`)
-	w.wait(`msg="another token holds from now on"`)
+	w.wait(`msg="another token is valid from now on"`)
+	w.wait(`msg="another token is valid from now on"`)
 	session, others := w.session(token), w.session(other)
 
 	stream := w.stream(session)

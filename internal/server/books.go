@@ -61,7 +61,7 @@ func (s *sessions) began(ctx context.Context, session *mcp.Session) {
 		return // the session continues no plan mode, or nothing was stored yet
 	}
 	if err := tools.Resume(ctx, s.books.plans, session); err != nil {
-		s.log.Error("what a session plans is not known, so it can change nothing; PlanMode reset ends that", "session", control.ShortID(session.ID()), "err", err)
+		s.log.Error("it is not known whether a session is in plan mode, so it can change nothing; PlanMode reset ends this state", "session", control.ShortID(session.ID()), "err", err)
 	}
 }
 

@@ -130,7 +130,7 @@ func (c *boxHandlers) find(id string) (*sandbox.Box, error) {
 	case 1:
 		return found[0], nil
 	}
-	return nil, fmt.Errorf("%d boxes have ids that begin with %q, so none is meant", len(found), id)
+	return nil, fmt.Errorf("%d boxes have ids that begin with %q; give more of the id", len(found), id)
 }
 
 // A server of many tenants has room for the boxes that their quotas allow. leastBoxes is

@@ -49,12 +49,12 @@ func consoleFiles(s *Service) *front.Config {
 
 // runConsole serves the console until ctx ends.
 func runConsole(ctx context.Context, s *Server, c *controller) {
-	s.Log.Info("people can open the console by `belljar console`", "url", s.console.URL())
+	s.Log.Info("people can open the console with `belljar console`", "url", s.console.URL())
 	views, provider := consoleViews(s, c), &consoleProvider{server: s}
 	defer provider.Close()
 	views.Provider = provider
 	if err := s.console.Serve(ctx, views); err != nil {
-		s.Log.Error("the console is not served any more", "err", err)
+		s.Log.Error("the console is no longer served", "err", err)
 	}
 }
 

@@ -27,7 +27,7 @@ func openPart(ctx context.Context, s *Server, c *controller) (run func(), err er
 
 // runFleetConsole serves the console of a front until ctx ends.
 func runFleetConsole(ctx context.Context, s *Server, c *controller) {
-	s.Log.Info("people can open the console by `belljar console`", "url", s.console.URL())
+	s.Log.Info("people can open the console with `belljar console`", "url", s.console.URL())
 	provider := &consoleProvider{server: s}
 	defer provider.Close()
 	err := s.console.Serve(ctx, console.Views{
@@ -38,7 +38,7 @@ func runFleetConsole(ctx context.Context, s *Server, c *controller) {
 		Policy: &consolePolicy{c.policy, s.gate},
 	})
 	if err != nil {
-		s.Log.Error("the console is not served any more", "err", err)
+		s.Log.Error("the console is no longer served", "err", err)
 	}
 }
 

@@ -127,7 +127,7 @@ func (v *consoleProvider) Admits(claims map[string]any) (console.Known, bool) {
 	}
 	who, why := is.Person(claims)
 	if why != "" {
-		v.server.Log.Debug("the policy does not let a person in whom the provider knows", "provider", is.URL, "why", why)
+		v.server.Log.Debug("a person logged in at the provider, and the policy does not let this person in", "provider", is.URL, "why", why)
 		return console.Known{}, false
 	}
 	role, err := console.ParseRole(who.Role)

@@ -292,5 +292,5 @@ func (v *consoleUpstreams) Decide(ctx context.Context, upstream, version string,
 		v.handlers.changed(ctx, change, by)
 		return nil
 	}
-	return &console.Error{Status: http.StatusConflict, Err: errors.New("this definition does not wait for a decision any more, or is another one now; read it again")}
+	return &console.Error{Status: http.StatusConflict, Err: errors.New("this definition does not wait for a decision any more, or has changed; read it again")}
 }

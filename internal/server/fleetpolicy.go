@@ -53,7 +53,7 @@ func (f *fleetPolicies) broken(err error) error {
 	if f == nil || f.number.Load() == 0 {
 		return err
 	}
-	return fmt.Errorf("policy %d of the fleet: %w; correct what it lacks here, or remove %s to start by --policy until a front gives a policy again; without --fleet-policy it holds no more", f.number.Load(), err, f.dir)
+	return fmt.Errorf("policy %d of the fleet: %w; add what it needs on this machine, or remove %s to start with the policy of --policy until a front sends one again; without --fleet-policy the server uses no policy of a fleet", f.number.Load(), err, f.dir)
 }
 
 // numberOf returns the number of a policy from the name of its file.

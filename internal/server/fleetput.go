@@ -91,7 +91,7 @@ func (u *putter) handle(mux *http.ServeMux) {
 // put checks a policy, and gives it to the fleet. It returns the number of the policy.
 func (u *putter) put(ctx context.Context, want putPolicy, by string) (uint64, error) {
 	if !u.putting.TryLock() {
-		return 0, unchanged(errors.New("somebody else puts a policy now; try it again"))
+		return 0, unchanged(errors.New("another policy is being put at this moment; try again"))
 	}
 	defer u.putting.Unlock()
 	if err := checkFleetPolicy(policies.Clip(want.Name, 256), want.Text); err != nil {
@@ -112,7 +112,7 @@ func (u *putter) put(ctx context.Context, want putPolicy, by string) (uint64, er
 		}
 	}
 	if err := u.take(ctx, g); err != nil && u.bucket != nil {
-		return 0, fmt.Errorf("policy %d is shared with the other fronts, and does not hold at this one: %w; look with `belljar fleet policy status` at each", g.Number, err)
+		return 0, fmt.Errorf("policy %d is shared with the other fronts, and cannot be put into force at this one: %w; run `belljar fleet policy status` at each front", g.Number, err)
 	} else if err != nil {
 		return 0, err
 	}
@@ -154,9 +154,9 @@ func (u *putter) share(ctx context.Context, g fleet.Policy) (fleet.Policy, error
 	_, err = u.bucket.Put(ctx, bus.Item{Key: policyKey, Value: value, Revision: at.Revision})
 	switch {
 	case errors.Is(err, bus.ErrConflict):
-		return g, unchanged(errors.New("another front has just put a policy; look at it with `belljar fleet policy get`, and try it again"))
+		return g, unchanged(errors.New("another front has just put a policy; look at it with `belljar fleet policy get`, and try again"))
 	case err != nil:
-		return g, fmt.Errorf("share the policy with the other fronts: %w; look with `belljar fleet policy status` whether it holds", err)
+		return g, fmt.Errorf("share the policy with the other fronts: %w; `belljar fleet policy status` shows whether it is in force", err)
 	}
 	return g, nil
 }
@@ -192,7 +192,7 @@ func (u *putter) follow(ctx context.Context) {
 		}
 		if err != nil && err.Error() != said {
 			said = err.Error()
-			u.server.Log.Warn("the policy that other fronts put is not followed; it is tried again, and the one that holds goes on", "err", err)
+			u.server.Log.Warn("the policies that other fronts put cannot be watched; the front tries again, and the present policy stays in force", "err", err)
 		}
 		_ = pause.For(ctx, shareAgain) // the loop checks ctx
 	}
@@ -219,7 +219,7 @@ func (u *putter) saw(ctx context.Context, i bus.Item) {
 		err = u.take(ctx, g)
 	}
 	if err != nil && ctx.Err() == nil {
-		u.server.Log.Error("a policy that another front has put does not hold here", "number", g.Number, "err", err)
+		u.server.Log.Error("a policy that another front has put cannot be put into force here", "number", g.Number, "err", err)
 	}
 }
 

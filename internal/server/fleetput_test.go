@@ -51,8 +51,8 @@ func TestPolicyOfTheFleet(t *testing.T) {
 	}{
 		{3, of("three"), "taken"},
 		{3, of("three"), "taken"}, // again, because the first answer was lost
-		{2, of("two"), "policy 3 holds here, which is newer"},
-		{3, of("other"), "another policy of the number 3"},
+		{2, of("two"), "policy 3, which is newer, is in force here"},
+		{3, of("other"), "another policy with the number 3"},
 		{4, strings.Replace(of("four"), "allow", "maybe", 1), "policy 4:5:"},
 		{4, strings.Replace(of("four"), "tenants: {a: {places: [site]}}\n", "", 1), "tenants"},
 		{4, of("four") + strings.Repeat("#", fleet.MaxPolicy), "at most"},

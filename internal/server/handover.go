@@ -30,7 +30,7 @@ func HandOver(ctx context.Context, s *Server, path string, args, env []string) (
 	if in := s.cfg.Service.Inherited; in != nil {
 		handovers = in.Handovers
 	}
-	s.Log.Info("the server hands over", "to", path)
+	s.Log.Info("the server hands over to a successor", "to", path)
 	defer func() {
 		if err != nil && s.monitor != nil {
 			s.monitor.meters.handovers.Add(1, "failed")
@@ -78,7 +78,7 @@ func HandOver(ctx context.Context, s *Server, path string, args, env []string) (
 	if answers != nil {
 		s.ways.hook.succeed(ctx)
 	}
-	s.Log.Info("the successor takes all connections; this server answers what is open, and ends", "successor", next.Pid)
+	s.Log.Info("the successor accepts all new connections; this server answers its open requests, and ends", "successor", next.Pid)
 	successor = next.Pid
 	_ = next.Release()
 	return successor, nil

@@ -63,7 +63,7 @@ func (p *place) openHooks(ctx context.Context) error {
 func (f *flow) warnOfHooks(h *host) error {
 	all, err := f.hooks.List()
 	if err != nil {
-		return nil //nolint:nilerr // an event finds it again, and is refused by it
+		return nil //nolint:nilerr // the next event meets the same error, and is refused
 	}
 	for _, one := range all {
 		if !one.OnHost || one.Off {

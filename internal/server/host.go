@@ -72,7 +72,7 @@ func (h *host) keys(ctx context.Context, engines *engine.Set) engine.Keys {
 			}
 			value, err := h.secret(ctx, name)
 			if err != nil {
-				h.Log.Warn("a search engine is done without: its secret cannot be read", "engine", e.Name, "secret", name, "err", err)
+				h.Log.Warn("a search engine is not used: its secret cannot be read", "engine", e.Name, "secret", name, "err", err)
 				continue
 			}
 			keys[name] = value

@@ -142,13 +142,13 @@ func (l *layout) find(p *policies.Policy) error {
 		add(l.named[name], "--place "+name)
 	}
 	if len(l.named) > 0 && len(p.Tenants()) > 0 {
-		return fmt.Errorf("--place: policy %s names tenants, and says itself which places each of them has; write tenants: {NAME: {places: {SITE: /DIRECTORY}}} there", p.Name())
+		return fmt.Errorf("--place: policy %s names tenants, and so it must also name the places of each tenant; write there tenants: {NAME: {places: {SITE: /DIRECTORY}}}", p.Name())
 	}
 	for _, tenant := range p.Tenants() {
 		t, _ := p.Tenant(tenant)
 		for _, name := range slices.Sorted(maps.Keys(t.Places)) {
 			if t.Places[name] == "" {
-				return fmt.Errorf("tenant %s of policy %s: its place %s has no directory, which only workers of a fleet make; write places: {%s: /DIRECTORY}", tenant, p.Name(), name, name)
+				return fmt.Errorf("tenant %s of policy %s: its place %s has no directory, and only workers of a fleet make directories; write places: {%s: /DIRECTORY}", tenant, p.Name(), name, name)
 			}
 		}
 		for _, dir := range t.Workspaces() {

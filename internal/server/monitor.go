@@ -60,7 +60,7 @@ func (m *monitor) run(ctx context.Context, s *Server) {
 	mux.Handle("GET /readyz", m.ready)
 	mux.Handle("GET /metrics", m.meters.registry)
 	if err := m.listener.Serve(ctx, mux); err != nil {
-		s.Log.Error("probes and metrics are not answered any more", "err", err)
+		s.Log.Error("probes and metrics are no longer answered", "err", err)
 	}
 }
 
@@ -89,14 +89,14 @@ func newMeters(s *Server) *meters {
 	verdict := word("verdict")
 	m := &meters{
 		registry: r, began: time.Now(),
-		calls:     r.Counter("belljar_calls_total", "Calls that are over, by what the policy said and by what came of them.", tool, verdict, word("outcome")),
-		byTenant:  r.Counter("belljar_tenant_calls_total", "Calls that are over, by tenant.", tenant, verdict),
+		calls:     r.Counter("belljar_calls_total", "Calls that have ended, by the decision of the policy and by their outcome.", tool, verdict, word("outcome")),
+		byTenant:  r.Counter("belljar_tenant_calls_total", "Calls that have ended, by tenant.", tenant, verdict),
 		took:      r.Histogram("belljar_call_duration_seconds", "Time of calls, from their turn to their result. Exemplars have the ids of the call and of its trace.", callBounds, tool),
 		phases:    r.Counter("belljar_call_phase_seconds_total", "Time that calls spent in their phases.", word("phase")),
 		requests:  r.Counter("belljar_http_requests_total", "Requests that were answered, by route, method and class of status.", word("route"), word("method"), word("status")),
 		logins:    r.Counter("belljar_logins_total", "Tokens that were checked, by result: ok, unavailable, or why they were refused.", word("result")),
 		handovers: r.Counter("belljar_handovers_total", "How often the server was handed over: done, or failed in this process.", word("result")),
-		limits:    r.Counter("belljar_limits_hit_total", "Requests and connections that were refused, by the limit that they were above.", word("limit")),
+		limits:    r.Counter("belljar_limits_hit_total", "Requests and connections that were refused, by the limit that they exceeded.", word("limit")),
 	}
 	r.GaugeFunc("belljar_build_info", "The version of this program.", []*metrics.Label{word("version"), word("goversion")}, func(set metrics.Set) {
 		set(1, buildinfo.Version(), runtime.Version())

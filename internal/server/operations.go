@@ -143,14 +143,14 @@ func (o *operations) endAll(chosen func(mcp.SessionInfo) bool, by, note string) 
 // and the ended tokens.
 func (o *operations) tokensChanged(added []auth.Token, over []auth.Ended) {
 	for _, t := range added {
-		o.log.Info("another token holds from now on", "token", t.ID, "tenant", t.Tenant)
+		o.log.Info("another token is valid from now on", "token", t.ID, "tenant", t.Tenant)
 		o.audit.append(audit.Login{Event: "created", Tenant: t.Tenant, Principal: t.Principal()})
 	}
 	if len(over) == 0 {
 		return
 	}
 	for _, t := range over {
-		o.log.Info("a token does not hold any more, and its sessions end", "token", t.ID, "tenant", t.Tenant, "why", string(t.Why))
+		o.log.Info("a token is no longer valid, and its sessions end", "token", t.ID, "tenant", t.Tenant, "why", string(t.Why))
 		o.audit.append(audit.Login{Event: string(t.Why), Tenant: t.Tenant, Principal: t.Principal()})
 	}
 	for _, p := range o.places.all() { // this also ends streams that were opened while their tokens were being revoked

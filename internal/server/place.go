@@ -205,7 +205,7 @@ func (p *place) run(ctx context.Context) error {
 	}
 	if p.server.cfg.Service != nil {
 		if err := p.books.jobs.Settle(ctx); err != nil {
-			p.Log.Error("what an earlier server has left is not known", "workspace", p.Workspace, "err", err)
+			p.Log.Error("the work that an earlier server has left is not known", "workspace", p.Workspace, "err", err)
 		}
 	}
 	if p.flow.around == nil {

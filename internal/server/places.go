@@ -187,7 +187,7 @@ func (ps *places) openAll(ctx context.Context) {
 			return
 		}
 		if _, err := ps.at(ctx, workspace); err != nil && !errors.Is(err, errGone) && !errors.Is(err, errFrozen) && !errors.Is(err, mcp.ErrShutdown) {
-			ps.server.Log.Error("a place cannot be opened; it is tried again at its next request", "workspace", workspace, "err", err)
+			ps.server.Log.Error("a place cannot be opened; the next request for it tries again", "workspace", workspace, "err", err)
 		}
 	}
 }
@@ -281,7 +281,7 @@ func (ps *places) release(ctx context.Context, workspace string, drain time.Dura
 			ctx, cancel := context.WithTimeout(ctx, drain)
 			defer cancel()
 			if err := s.mcp.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-				s.Log.Error("a place was not stopped in order", "workspace", workspace, "err", err)
+				s.Log.Error("a place was not stopped cleanly", "workspace", workspace, "err", err)
 			}
 			s.close()
 		}

@@ -44,7 +44,7 @@ func (s *Server) openReading(context.Context) error {
 	}
 	s.opened.Do(func() {
 		if err := r.close(); err != nil {
-			s.Log.Error("what pages are read with did not end in order", "err", err)
+			s.Log.Error("the browsers that read pages were not closed cleanly", "err", err)
 		}
 	})
 	return nil

@@ -61,13 +61,13 @@ func (r *readiness) faults() (all []Fault) {
 		note(true, "sandbox", sandboxFault(s.sandbox))
 	}
 	if s.State == "" {
-		note(false, "state", "this server has no state directory, and keeps nothing beyond its end")
+		note(false, "state", "this server has no state directory, and keeps nothing after it ends")
 	} else {
 		note(true, "state", text(config.Writable(s.State)))
 		note(false, "room", roomFault(s.State))
 	}
 	if p := s.reloader.status.info(); p.Refused != "" {
-		note(false, "policy", "its files cannot be read again, and the one before holds: "+p.Refused)
+		note(false, "policy", "its files cannot be read again, and the previous policy stays in force: "+p.Refused)
 	}
 	if why, fatal := s.audit.fault(); why != "" {
 		note(fatal, "audit", why)
@@ -95,7 +95,7 @@ func fleetFaults(s *Server, note func(fatal bool, what, why string)) {
 		note(false, "workers", "no worker is linked, so no call is answered")
 	}
 	if n := len(info.Frozen) + len(info.Claimed); n > 0 {
-		note(false, "places", fmt.Sprintf("no worker serves %d places, since another has or claims each; see `belljar fleet doctor`", n))
+		note(false, "places", fmt.Sprintf("no worker serves %d places, because another worker also has or claims each of them; see `belljar fleet doctor`", n))
 	}
 	note(false, "link", info.Fault)
 }

@@ -67,7 +67,7 @@ func TestFaults(t *testing.T) {
 			return nil
 		}},
 		{
-			"policy", "the one before holds", false,
+			"policy", "the previous policy stays in force", false,
 			func() error { put(t, e.policy, "version: 1\nprofiles: nothing\n"); e.Reload(); return nil },
 			func() error { put(t, e.policy, estatePolicy+e.tenants("")+"# again\n"); e.Reload(); return nil },
 		},

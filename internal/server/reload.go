@@ -153,7 +153,7 @@ func (r *reloader) reload(ctx context.Context) {
 		r.status.refuse(config.FirstLine(err))
 		holds := r.gate.now.Load()
 		r.audit.policy("refused", cmp.Or(r.file, config.BuiltinPolicy), holds, holds, config.FirstLine(err))
-		r.log.Error("the policy cannot be read again; the one before holds on", "err", config.FirstLine(err))
+		r.log.Error("the policy cannot be read again; the previous policy stays in force", "err", config.FirstLine(err))
 		if parse, ok := errors.AsType[*policies.ParseError](err); ok {
 			r.tried = parse.Files
 			// Only without the source lines, which may contain secrets.
@@ -166,7 +166,7 @@ func (r *reloader) reload(ctx context.Context) {
 	}
 	if c.same {
 		r.status.hold(c.set.Name, c.policy())
-		r.log.Info("the policy was read again and is as it was", "policy", c.set.Name)
+		r.log.Info("the policy was read again and has not changed", "policy", c.set.Name)
 		r.reloadUpstreams() // the files of servers may have changed
 		r.rotate(ctx)
 		return
@@ -226,9 +226,9 @@ func (r *reloader) use(ctx context.Context, c candidate, why string) {
 	}
 	now, _ := p.Audit()
 	if old, _ := before.Audit(); now != old {
-		r.log.Warn("what the policy says about the audit log holds from the next start on")
+		r.log.Warn("the policy has new settings of the audit log, which are used from the next start on")
 	}
-	r.log.Info("the policy was read again and holds from now on", "policy", name, "hash", p.Hash())
+	r.log.Info("the policy was read again and is in force from now on", "policy", name, "hash", p.Hash())
 }
 
 // swap puts another layout and its policy into force. A front has no place whose gate gets
@@ -284,12 +284,12 @@ func (r *reloader) take(ctx context.Context, h handed) error {
 	defer r.places.changing.Unlock()
 	switch now := r.fleet.number.Load(); {
 	case h.Number < now:
-		return &fleet.Refusal{Why: fmt.Sprintf("it is policy %d of the fleet, and policy %d holds here, which is newer", h.Number, now)}
+		return &fleet.Refusal{Why: fmt.Sprintf("it is policy %d of the fleet, and policy %d, which is newer, is in force here", h.Number, now)}
 	case h.Number == now:
 		if holds, err := r.fleet.current(); err != nil || holds.Text == h.Text {
 			return err
 		}
-		return &fleet.Refusal{Why: fmt.Sprintf("another policy of the number %d holds here; put it again, so that it gets another number", now)}
+		return &fleet.Refusal{Why: fmt.Sprintf("another policy with the number %d is in force here; put this policy again, so that it gets another number", now)}
 	}
 	if err := checkFleetPolicy(fmt.Sprintf("policy %d", h.Number), h.Text); err != nil {
 		return r.refuse(fmt.Sprintf("policy %d of the fleet", h.Number), err)

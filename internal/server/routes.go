@@ -25,7 +25,7 @@ import (
 // openFleet opens what a front keeps about the places of the fleet.
 func openFleet(ctx context.Context, s *Server) (err error) {
 	if s.State == "" {
-		return errors.New("a front needs a state directory: it keeps there which worker has which place; name one with --state")
+		return errors.New("a front needs a state directory, where it records the worker of each place; name one with --state")
 	}
 	if err := os.MkdirAll(s.State, 0o700); err != nil {
 		return fmt.Errorf("make the state directory: %w", err)
@@ -163,7 +163,7 @@ func ServeRoutes(ctx context.Context, s *Server, ready func(url, link string)) e
 	defer stop()
 	running.Go(func() {
 		if err := s.fleet.Serve(serving, links); err != nil {
-			s.Log.Error("no worker can connect any more", "err", err)
+			s.Log.Error("workers can no longer connect", "err", err)
 		}
 	})
 	defer s.fleet.Close()
@@ -181,7 +181,7 @@ func ServeRoutes(ctx context.Context, s *Server, ready func(url, link string)) e
 	s.Log.Info("clients and workers can connect", append([]any{"url", url, "link", links.Addr().String()}, s.monitor.where()...)...)
 	ready(url, links.Addr().String())
 	return s.front.Serve(ctx, func() error {
-		s.monitor.drains("the front stops, and answers what runs")
+		s.monitor.drains("the front stops, and answers its open requests")
 		patience, cancel := context.WithTimeout(serving, drain)
 		defer cancel()
 		s.fleet.Drain(patience)

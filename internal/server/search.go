@@ -49,7 +49,7 @@ func (s *Server) openSearch(ctx context.Context) error {
 	}
 	s.opened.Do(func() {
 		if err := s.search.Close(); err != nil {
-			s.Log.Error("what was learned of search engines is lost", "err", err)
+			s.Log.Error("the statistics of search engines were not saved", "err", err)
 		}
 	})
 	return nil
@@ -58,7 +58,7 @@ func (s *Server) openSearch(ctx context.Context) error {
 // searchLane makes the pool of browsers the second lane of a search.
 type searchLane struct{ pool *browser.Pool }
 
-var errLane = errors.New("the browser has no page of it")
+var errLane = errors.New("the browser did not load the page")
 
 // Open implements search.Browser. It does not return the pool's error, which may contain
 // the address and so the query.

@@ -178,7 +178,7 @@ func (s *Server) ServeHTTP(ctx context.Context, ready func(url string)) (err err
 	s.Log.Info("clients can connect", append([]any{"url", url}, s.monitor.where()...)...)
 	ready(url)
 	return s.front.Serve(ctx, func() error {
-		s.monitor.drains("the server stops, and answers what runs")
+		s.monitor.drains("the server stops, and answers its open requests")
 		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 		defer cancel()
 		// The places drain before the connections are closed, because their open streams

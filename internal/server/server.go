@@ -206,7 +206,7 @@ func (s *Server) openState(context.Context) error {
 	case s.cfg.State != "":
 		return err
 	case state != "":
-		s.Log.Warn("nothing is kept beyond the end of this program; name another directory with --state", "err", err)
+		s.Log.Warn("nothing is kept after this program ends; name another directory with --state", "err", err)
 	}
 	s.kept = store.New(s.State)
 	s.opened.Do(func() {

@@ -138,16 +138,16 @@ func (r *reloader) hold(now []auth.Digest) bool {
 		return false
 	}
 	tenants := strings.Join(changed, ", ")
-	r.log.Info("tenants have another token from now on, or none", "tenants", tenants)
+	r.log.Info("the tokens of tenants were changed or removed", "tenants", tenants)
 	p := r.gate.now.Load()
-	r.audit.policy("tokens", cmp.Or(r.file, config.BuiltinPolicy), p, p, "changed or taken away: "+tenants)
+	r.audit.policy("tokens", cmp.Or(r.file, config.BuiltinPolicy), p, p, "changed or removed: "+tenants)
 	return true
 }
 
 // openTenants checks --tenant, and reads the tokens for a server over HTTP.
 func (s *Server) openTenants(ctx context.Context) error {
 	if _, known := s.Policy.Tenant(s.Tenant); !known && s.Tenant != policies.LocalTenant {
-		return fmt.Errorf("tenant %s: the policy %s has none of that name; name another one with --tenant, or add it under tenants", s.Tenant, s.PolicyName)
+		return fmt.Errorf("tenant %s: the policy %s has no tenant with this name; name another one with --tenant, or add it under tenants", s.Tenant, s.PolicyName)
 	}
 	s.login = newLogin(s)
 	s.gate.login = s.login

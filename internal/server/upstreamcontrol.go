@@ -54,7 +54,7 @@ func (h *upstreamHandlers) handle(mux *http.ServeMux) {
 			return
 		}
 		if !slices.Contains([]string{control.PinsTrusted, control.PinsRefused, control.PinsImported, control.PinsForgotten}, change.What) {
-			control.Respond(w, http.StatusBadRequest, fmt.Sprintf("%q does not happen to pins", policies.Clip(change.What, 40)))
+			control.Respond(w, http.StatusBadRequest, fmt.Sprintf("%q is not a change of pins", policies.Clip(change.What, 40)))
 			return
 		}
 		h.changed(r.Context(), change, control.Caller(r))

@@ -35,7 +35,7 @@ func (p *place) openUpstreams(context.Context) error {
 		}
 		p.opened.Do(func() {
 			if err := os.RemoveAll(cache); err != nil {
-				p.Log.Error("what was fetched for upstreams is left", "dir", cache, "err", err)
+				p.Log.Error("the directory of what was fetched for upstreams cannot be removed", "dir", cache, "err", err)
 			}
 		})
 	}

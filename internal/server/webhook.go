@@ -159,7 +159,7 @@ func (k *webhook) told(e approval.Event) {
 	select {
 	case k.queue <- e.Approval:
 	default:
-		k.log.Warn("the webhook is not told of a question: too many wait to be told", "approval", e.Approval.ID)
+		k.log.Warn("the webhook is not notified of a question: too many notifications wait", "approval", e.Approval.ID)
 	}
 }
 
@@ -195,7 +195,7 @@ func (k *webhook) deliver(ctx context.Context, a approval.Approval) {
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
-		k.log.Error("the webhook is not told of a question", "approval", a.ID, "err", err)
+		k.log.Error("the webhook is not notified of a question", "approval", a.ID, "err", err)
 		return
 	}
 	wait := k.pause
@@ -205,7 +205,7 @@ func (k *webhook) deliver(ctx context.Context, a approval.Approval) {
 			return
 		}
 		if !again || try == webhookTries || time.Now().After(a.Expires) {
-			k.log.Warn("the webhook was not told of a question; `belljar approve` has it", "approval", a.ID, "tries", try, "err", err)
+			k.log.Warn("the webhook was not notified of a question; `belljar approve` shows the question", "approval", a.ID, "tries", try, "err", err)
 			return
 		}
 		if pause.For(ctx, wait) != nil {
@@ -273,7 +273,7 @@ func (k *webhook) take(ask *ways) {
 			return
 		}
 		if !hmac.Equal([]byte(said.Token), []byte(k.token(id))) {
-			control.Respond(w, http.StatusForbidden, "the token is not that of this approval")
+			control.Respond(w, http.StatusForbidden, "the token is not for this approval")
 			return
 		}
 		scope, most, err := control.ParseScope(said.Scope)

@@ -51,9 +51,9 @@ func TestWebhookTries(t *testing.T) {
 	}{
 		"at once":         {ok, 1, ""},
 		"after a failure": {func(n int64) int { return map[bool]int{true: 200, false: 503}[n == 3] }, 3, ""},
-		"never":           {func(int64) int { return 500 }, webhookTries, "was not told"},
-		"refused":         {func(int64) int { return 404 }, 1, "was not told"},
-		"elsewhere":       {func(int64) int { return 307 }, 1, "was not told"},
+		"never":           {func(int64) int { return 500 }, webhookTries, "was not notified"},
+		"refused":         {func(int64) int { return 404 }, 1, "was not notified"},
+		"elsewhere":       {func(int64) int { return 307 }, 1, "was not notified"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, tries := receiver(t, tt.answer)

@@ -63,11 +63,11 @@ func (w *witness) judge(worker string, k kept) (news bool, wrong string) {
 	case before.signed == k.signed, before.signed.Key == k.signed.Key && k.at.Seq < before.at.Seq && !k.at.Time.After(before.at.Time):
 		return false, ""
 	case before.signed.Key != k.signed.Key:
-		wrong = "its log has another key now"
+		wrong = "the key of its log has changed"
 	case k.at.Seq < before.at.Seq:
 		wrong = fmt.Sprintf("its log had %d records and has %d now", before.at.Seq, k.at.Seq)
 	case k.at.Seq == before.at.Seq && k.at.Hash != before.at.Hash:
-		wrong = fmt.Sprintf("record %d of its log is another one now", k.at.Seq)
+		wrong = fmt.Sprintf("record %d of its log has changed", k.at.Seq)
 	}
 	return true, wrong
 }

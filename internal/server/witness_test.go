@@ -84,7 +84,7 @@ func TestWitnessAfterRestart(t *testing.T) {
 		t.Errorf("%d records of one checkpoint, %s", n, log)
 	}
 	keep(signedLog(t, 1)[0])
-	if n := count(); n != 2 || !strings.Contains(log.String(), "its log has another key now") {
+	if n := count(); n != 2 || !strings.Contains(log.String(), "the key of its log has changed") {
 		t.Errorf("after a log that was replaced: %d records, %s", n, log)
 	}
 }

@@ -88,7 +88,7 @@ func Work(ctx context.Context, s *Server, ready func()) (err error) {
 	case err := <-ended:
 		return err
 	}
-	s.monitor.drains("the worker stops, and answers what runs")
+	s.monitor.drains("the worker stops, and answers its open requests")
 	patience, cancel := context.WithTimeout(running, link.Drain)
 	defer cancel()
 	var draining sync.WaitGroup
@@ -96,7 +96,7 @@ func Work(ctx context.Context, s *Server, ready func()) (err error) {
 	last, cut := context.WithTimeout(running, link.Drain+detachTime)
 	defer cut()
 	if err := s.places.shutdown(last); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		s.Log.Error("the places were not stopped in order", "err", err)
+		s.Log.Error("the places were not stopped cleanly", "err", err)
 	}
 	draining.Wait()
 	farewell, over := context.WithTimeout(running, farewellTime)
@@ -161,12 +161,12 @@ func (ps *places) linked(home *place) http.Handler {
 		tenant, name := splitID(id)
 		workspace, ok := ps.layout.Load().at(tenant, name)
 		if !ok || tenant != caller.Tenant {
-			return nil, nil //nolint:nilnil // there is no such place
+			return nil, nil //nolint:nilnil // nil means that the place does not exist
 		}
 		p, err := ps.at(r.Context(), workspace)
 		switch {
 		case errors.Is(err, errGone):
-			return nil, nil //nolint:nilnil // as above
+			return nil, nil //nolint:nilnil // nil means that the place does not exist
 		case errors.Is(err, errFrozen):
 			return nil, err
 		case err != nil:

@@ -160,12 +160,12 @@ func (e *workdir) make(id string) error {
 // fleet cannot serve the policy.
 func fleetPlaces(p *policies.Policy) (ids []string, err error) {
 	if len(p.Tenants()) == 0 {
-		return nil, fmt.Errorf("policy %s names no tenants, and a fleet serves nobody else; write tenants: {NAME: {token: \"${env:TOKEN_SHA256}\"}}", p.Name())
+		return nil, fmt.Errorf("policy %s names no tenants, and a fleet serves only tenants; write tenants: {NAME: {token: \"${env:TOKEN_SHA256}\"}}", p.Name())
 	}
 	for _, tenant := range p.Tenants() {
 		t, _ := p.Tenant(tenant)
 		if t.Workspace != "" || len(t.Workspaces()) > 0 {
-			return nil, fmt.Errorf("tenant %s of policy %s: it has directories, and the workers of a fleet keep places where they like; write places: [NAME, ...] for further places, and no workspace", tenant, p.Name())
+			return nil, fmt.Errorf("tenant %s of policy %s: it has directories, and the workers of a fleet choose the directories of places; write places: [NAME, ...] for further places, and no workspace", tenant, p.Name())
 		}
 		ids = append(ids, tenant)
 		for _, name := range slices.Sorted(maps.Keys(t.Places)) {

@@ -98,7 +98,7 @@ func readSmall(file string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxMark {
-		return nil, errors.New("it is not a small file")
+		return nil, errors.New("it is not a regular file of a few bytes")
 	}
 	return os.ReadFile(file)
 }

@@ -190,7 +190,7 @@ func (m *movers) expect(id string, wait time.Duration) {
 func named(id string) error {
 	tenant, name := splitID(id)
 	if !policies.IsName(tenant) || name != "" && !policies.IsName(name) || placeID(tenant, name) != id {
-		return refusal("no place can be called that")
+		return refusal("this is not a valid name of a place")
 	}
 	return nil
 }
@@ -221,7 +221,7 @@ func (m *movers) Do(ctx context.Context, s fleet.Step, at fleet.Marked) (fleet.L
 	case fleet.StepDiscard:
 		err = m.discard(at)
 	case fleet.StepLook, fleet.StepPack, fleet.StepReceive: // other methods run these steps
-		err = refusal("it cannot take the step %q so", s)
+		err = refusal("the step %q is not one of this request", s)
 	}
 	return fleet.Looked{}, err
 }
@@ -252,7 +252,7 @@ func (m *movers) room(at fleet.Marked) error {
 	case !m.places.layout.Load().names(tenant, name) || placeID(tenant, name) != at.Place:
 		return refusal("its policy does not name the place; give all workers the same policy")
 	case m.dir.has(at.Place):
-		return refusal("it has a directory of the place already, which a move may have left; it removes that when all workers are linked")
+		return refusal("it already has a directory of the place, which a move may have left; the fleet removes this directory when all workers are linked")
 	}
 	return nil
 }
@@ -285,7 +285,7 @@ func (m *movers) freeze(ctx context.Context, at fleet.Marked) error {
 		return err
 	}
 	if !mark.Freezes(at.Move) || at.Move <= gone.Move || at.To == "" {
-		return refusal("move %d of the place is over", at.Move)
+		return refusal("move %d of the place has ended", at.Move)
 	}
 	if _, err := placefile.Measure(ctx, m.dir.of(at.Place)); err != nil {
 		return final(err)
@@ -431,7 +431,7 @@ func (m *movers) Receive(ctx context.Context, at fleet.Marked, in io.Reader, ali
 	case is && copied.Move == at.Move:
 		return nil
 	case at.Move <= gone.Move || is && copied.Move > at.Move || at.From == "":
-		return refusal("move %d of the place is over", at.Move)
+		return refusal("move %d of the place has ended", at.Move)
 	}
 	if err := m.room(at); err != nil {
 		return err
@@ -470,7 +470,7 @@ func (m *movers) unpack(ctx context.Context, at fleet.Marked, made string, in io
 		return err
 	}
 	if at.From != claims.FromFile {
-		return refusal("what came is the place %q", manifest.Place)
+		return refusal("the copy that arrived is of the place %q", manifest.Place)
 	}
 	state := filepath.Join(made, placefile.State)
 	return errors.Join(os.RemoveAll(state), os.Mkdir(state, 0o700))
@@ -510,7 +510,7 @@ func (m *movers) take(ctx context.Context, at fleet.Marked) error {
 // open opens a place that has arrived: its callbacks fire only if it is open.
 func (m *movers) open(ctx context.Context, id string) {
 	if _, err := m.places.at(ctx, m.dir.workspace(id)); err != nil {
-		m.log.Error("a place cannot be opened; it is tried again at its next request", "place", id, "err", err)
+		m.log.Error("a place cannot be opened; the next request for it tries again", "place", id, "err", err)
 	}
 }
 
@@ -552,7 +552,7 @@ func (m *movers) thaw(ctx context.Context, at fleet.Marked) error {
 	if err != nil || !mark.Frozen(at.Move) {
 		return err
 	}
-	if err := m.record(ctx, "place-thawed", at, "the place does not move"); err != nil {
+	if err := m.record(ctx, "place-thawed", at, "the place stays at this worker"); err != nil {
 		return err
 	}
 	if err := m.dir.setMark(at.Place, claims.Mark{Move: at.Move}); err != nil {
