@@ -377,7 +377,7 @@ func (f *Front) serve(w http.ResponseWriter, r *http.Request) {
 // checkAndRoute passes a request through the checks to its handler, within the time limits.
 func (f *Front) checkAndRoute(w http.ResponseWriter, r *http.Request) {
 	if !f.fromProxy(r) {
-		f.manner.Refuse(w, "this server takes requests from its proxy only; connect to the proxy", http.StatusForbidden)
+		f.manner.Refuse(w, "this server accepts requests from its proxy only; connect to the proxy", http.StatusForbidden)
 		return
 	}
 	if err := f.guard.Check(r); err != nil && (!errors.Is(err, origin.ErrOrigin) || !f.isAllowedNavigation(r)) {

@@ -55,7 +55,7 @@ func (g *site) command(ctx context.Context, spec upstream.Spec) (command, error)
 }
 
 // errEntrypoint is the error for an entry that does not name the program of its image.
-var errEntrypoint = errors.New("the program of an image is not looked up: write it behind the image, or as --entrypoint")
+var errEntrypoint = errors.New("the program of an image is not looked up: write it after the image, or as --entrypoint")
 
 // fits returns an error if a box with the grant is not what the server's entry needs.
 func fits(s *server, grant policies.Grant) error {

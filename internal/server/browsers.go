@@ -98,7 +98,7 @@ func (b *agentBrowsers) hold(ctx context.Context, id, by string) (control.Browse
 func (b *agentBrowsers) release(id, by string) (control.Browser, error) {
 	s, err := b.seats.Release(id)
 	if err == nil {
-		b.log.Info("a person let the acts in a browser go on", "browser", s.ID, "tenant", s.Tenant, "by", by)
+		b.log.Info("a person resumed the acts in a browser", "browser", s.ID, "tenant", s.Tenant, "by", by)
 		b.audit.append(audit.Session{Event: "browser-released", Tenant: s.Tenant, Session: control.ShortBox(s.ID), By: by})
 	}
 	return seatAs(s), err

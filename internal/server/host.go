@@ -52,7 +52,7 @@ func (h *host) program() hostexec.Program {
 func (h *host) secret(ctx context.Context, name string) (string, error) {
 	from, ok := h.gate.now.Load().Secret(name)
 	if !ok {
-		return "", fmt.Errorf("secret %s: the policy has none of that name", name)
+		return "", fmt.Errorf("secret %s: the policy has no secret with this name", name)
 	}
 	value, err := config.ReadSecret(ctx, name, from, h.program())
 	if err == nil && h.audit != nil {

@@ -117,7 +117,7 @@ func (m *meters) addState(s *Server, what *metrics.Label) {
 			set(0)
 		}
 	})
-	m.registry.GaugeFunc("belljar_fault", "1 for each thing that is wrong with the server; /readyz says more.", []*metrics.Label{what}, func(set metrics.Set) {
+	m.registry.GaugeFunc("belljar_fault", "1 for each fault of the server; /readyz says more.", []*metrics.Label{what}, func(set metrics.Set) {
 		faults := make(map[string]bool)
 		for _, f := range s.monitor.ready.faults() {
 			faults[f.What] = true

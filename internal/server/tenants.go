@@ -160,7 +160,7 @@ func (s *Server) openTenants(ctx context.Context) error {
 		return nil
 	}
 	if s.Tenant != policies.LocalTenant {
-		return errors.New("--tenant goes with stdio: over HTTP a client's token says whose it is")
+		return errors.New("--tenant goes with stdio: over HTTP the token of a client determines its tenant")
 	}
 	tokens, err := tenantTokens(ctx, s.Policy, config.Boxes(s.Policy, s.workspaces(), s.State), s.State == "")
 	if err != nil {
@@ -194,7 +194,7 @@ func newLogin(s *Server) *login {
 // over HTTP, or an error if it cannot replace it.
 func tokensFor(ctx context.Context, p, before *policies.Policy, boxes hostexec.Boxes, without bool) ([]auth.Digest, error) {
 	if len(p.Tenants()) == 0 && len(before.Tenants()) > 0 {
-		return nil, fmt.Errorf("policy %s: it names no tenants any more, and would let in every client without a token; start the server anew if that is meant", p.Name())
+		return nil, fmt.Errorf("policy %s: it names no tenants any more, and would let in every client without a token; restart the server if that is intended", p.Name())
 	}
 	return tenantTokens(ctx, p, boxes, without)
 }

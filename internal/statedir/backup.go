@@ -259,7 +259,7 @@ func (b *backup) file(name string) (*regular, error) {
 	now, err := f.Stat()
 	if err != nil || !os.SameFile(info, now) {
 		f.Close()
-		return nil, errors.Join(err, fmt.Errorf("%s was replaced meanwhile; try again", name))
+		return nil, errors.Join(err, fmt.Errorf("%s was replaced during the backup; try again", name))
 	}
 	return &regular{f, name, now}, nil
 }
