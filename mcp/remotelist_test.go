@@ -279,7 +279,7 @@ func TestRemoteLimit(t *testing.T) {
 	first := make(chan string)
 	go func() { first <- say("mcp_far_slow") }()
 	<-running
-	if got := say(far); !strings.Contains(got, "DENIED by policy rule upstream:far") || !strings.Contains(got, "lets 1 of your calls run at once") {
+	if got := say(far); !strings.Contains(got, "DENIED by policy rule upstream:far") || !strings.Contains(got, "lets 1 of your calls run at the same time") {
 		t.Errorf("two at once: %s", got)
 	}
 	close(free)

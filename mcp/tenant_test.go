@@ -413,7 +413,7 @@ func TestRuleLimits(t *testing.T) {
 	c.send(call("4", "hang", `{}`))
 	<-ty.running
 	c.send(call("5", "hang", `{}`))
-	if a := c.next(); !strings.Contains(a.text(), "The rule lets 1 of your calls run at once") {
+	if a := c.next(); !strings.Contains(a.text(), "The rule lets 1 of your calls run at the same time") {
 		t.Errorf("a second at once: %s", a.raw)
 	}
 	close(ty.free)

@@ -199,7 +199,7 @@ func TestDocsRefusals(t *testing.T) {
 		{map[string]any{"url": "http://2130706433/"}, []string{"DENIED by policy"}},
 		{map[string]any{"url": "http://127.0.0.1/"}, []string{"BLOCKED by the sandbox", nothing}},
 		{map[string]any{"url": "http://private.example/"}, []string{"BLOCKED by the sandbox", "10.1.2.3", nothing}},
-		{map[string]any{"url": "http://shut.example/"}, []string{"BLOCKED by the sandbox: the profile lets nothing out", `profile "closed"`, nothing, "Instead: "}},
+		{map[string]any{"url": "http://shut.example/"}, []string{"BLOCKED by the sandbox: the profile allows no network access", `profile "closed"`, nothing, "Instead: "}},
 		{map[string]any{"url": "http://nowhere.example/"}, []string{"The name nowhere.example has no address. " + nothing, "Instead: "}},
 		{map[string]any{"url": "https://expired.example/"}, []string{"The certificate of expired.example is valid from ", nothing, "Instead: "}},
 		{map[string]any{"url": "http://a.example/auth"}, []string{"The server a.example requires a login (Basic)", nothing, "Instead: "}},
