@@ -144,7 +144,7 @@ func room(ctx context.Context, tx *sql.Tx, tenant string) error {
 	case err != nil:
 		return err
 	case own > maxOfTenant:
-		return fmt.Errorf("the tenant already has %d logins: remove a login that is no longer used", maxOfTenant)
+		return fmt.Errorf("the tenant already has %d logins; remove an unused login", maxOfTenant)
 	case all > maxLogins:
 		return fmt.Errorf("there are already %d logins: remove logins that are no longer used", maxLogins)
 	}
