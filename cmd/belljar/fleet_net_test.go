@@ -205,7 +205,14 @@ func TestFleetBadLink(t *testing.T) {
 		}
 		small = append(small, time.Since(began))
 	}
-	t.Logf("S11: on a link of 100 ms there and back, alone: p50 %v, p99 %v", quantile(small, 0.5), quantile(small, 0.99))
+	var congestion []byte
+	if err := g.workers[0].host.Do(func() (err error) {
+		congestion, err = os.ReadFile("/proc/sys/net/ipv4/tcp_congestion_control")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("S11: on a link of 100 ms there and back with %s, alone: p50 %v, p99 %v", bytes.TrimSpace(congestion), quantile(small, 0.5), quantile(small, 0.99))
 	var over atomic.Bool
 	var mu sync.Mutex
 	arrived := 0

@@ -5,8 +5,8 @@ import "net/http"
 // maxTurn is the number of bytes that one answer sends before another answer of the link may
 // send. HTTP/2 sends the frames of several answers in turn, and a frame contains up to 16 KiB
 // of what one call of Write passed. On a slow link a small answer waits for a frame of each
-// large answer twice: before its headers and before its body. Frames of 4 KiB would make large
-// answers a third slower on a fast link.
+// large answer twice: before its headers and before its body. With frames of 4 KiB, large
+// answers take half as long again on a fast link.
 const maxTurn = 8 << 10
 
 // interleaved is an answer whose frames are at most [maxTurn] bytes long.

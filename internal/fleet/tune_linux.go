@@ -6,23 +6,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxUnsent is the number of bytes of a link that the kernel keeps although it cannot send
-// them yet. The kernel sends in order: a small answer waits for all of them, and on a slow link
-// that would take seconds. The answers whose bytes are not in the kernel yet are sent in turn,
-// see [interleaved].
-const maxUnsent = 8 << 10
+// lowUnsent is the number of bytes of a link that the kernel cannot send yet, below which it
+// accepts more. The kernel sends in order, so a small answer waits for all of them; answers
+// whose bytes are not in the kernel yet are sent in turn, see [interleaved]. It is not a bound:
+// the kernel fills its last buffer, of up to 64 KiB, before it looks (tcp(7),
+// TCP_NOTSENT_LOWAT).
+const lowUnsent = 8 << 10
 
-// minResend is the shortest time, in microseconds, after which the kernel sends a lost packet
-// again. It adds this time to the round trip; its default of 200 ms makes one lost packet cost
-// a call three round trips of a long link. A shorter time than the 40 ms by which the other end
-// may delay its acknowledgement would send packets twice that were not lost.
+// minResend is the time, in microseconds, that the kernel waits for an acknowledgement at
+// least, in addition to a round trip, before it sends a packet again. With the default of
+// 200 ms, one lost packet costs a call three round trips of a long link. The other end may
+// delay its acknowledgement by 40 ms or more, but by less than its own minResend.
 const minResend = 50_000
 
-// tune prepares the socket of a link (tcp(7)). A kernel that does not know one of the options
-// keeps its default: TCP_RTO_MIN_US needs Linux 6.15.
+// tune sets the options of a link's socket. An option that the kernel does not know keeps its
+// default: TCP_RTO_MIN_US needs Linux 6.15. A shorter time that the operator has set for all
+// connections stays (net.ipv4.tcp_rto_min_us).
 func tune(c syscall.RawConn) error {
 	return c.Control(func(fd uintptr) {
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, maxUnsent)
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_RTO_MIN_US, minResend)
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, lowUnsent)
+		if now, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_RTO_MIN_US); err == nil && now > minResend {
+			_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_RTO_MIN_US, minResend)
+		}
 	})
 }
