@@ -2,7 +2,7 @@ package mcp
 
 import "strings"
 
-// clip cuts a text to at most most bytes, between two characters.
+// clip cuts a text between two characters; most is the largest number of its bytes.
 func clip(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -12,10 +12,10 @@ import (
 	"belljar.dev/internal/printable"
 )
 
-// Clip returns s in one line, cut to at most most characters, in which every character is
-// visible: the text of a call must not be able to add lines to a refusal or a question, or
-// to hide in it. Invisible characters are escaped, and also every space except the ordinary
-// one.
+// Clip returns s in one line, in which every character is visible; most is the largest
+// number of characters. The text of a call must not be able to add lines to a refusal or a
+// question, or to hide in it. Invisible characters are escaped, and also every space except
+// the ordinary one.
 func Clip(s string, most int) string {
 	hidden := func(r rune) bool { return !printable.InLine(r) }
 	if len(s) <= most && utf8.ValidString(s) && !strings.ContainsFunc(s, hidden) {

@@ -56,7 +56,8 @@ func (b *Box) Watch() (*Watch, error) {
 }
 
 // Changed returns what the commands of the box have changed since Watch, in the order of
-// paths: at most most changes, and the number of further changes.
+// paths, and the number of further changes; most is the largest number of changes that it
+// returns.
 func (w *Watch) Changed(most int) (changed []Changed, more int, err error) {
 	all, err := w.mark.Changes()
 	if err != nil {

@@ -89,8 +89,8 @@ func TestFrontAndWorkerUnits(t *testing.T) {
 	nothingLeft(t, before)
 }
 
-// runPage runs the commands of a page in a directory. The page must have at least least
-// blocks of commands.
+// runPage runs the commands of a page in a directory. It fails if the page has fewer blocks
+// of commands than least.
 func runPage(t *testing.T, page, dir string, least int) {
 	t.Helper()
 	ran := 0

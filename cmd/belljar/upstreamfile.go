@@ -141,9 +141,9 @@ func readBounded(name string) ([]byte, error) {
 	return text, err
 }
 
-// readOpened reads a regular file of at most most bytes. It also returns the path of the
-// file without symbolic links, as it was when the file was opened: an agent can change
-// where the name leads a moment later.
+// readOpened reads a regular file; most is its largest size, in bytes. It also returns the
+// path of the file without symbolic links, as it was when the file was opened: an agent can
+// change where the name leads a moment later.
 func readOpened(name string, most int64) (text []byte, is string, err error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -157,7 +157,8 @@ func readOpened(name string, most int64) (text []byte, is string, err error) {
 	return text, is, err
 }
 
-// readRegular reads an open file, which must be a regular file of at most most bytes.
+// readRegular reads an open file, which must be a regular file; most is its largest size,
+// in bytes.
 func readRegular(f *os.File, name string, most int64) ([]byte, error) {
 	info, err := f.Stat()
 	switch {

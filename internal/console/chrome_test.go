@@ -248,7 +248,7 @@ func (p *tab) surely(control string) {
 	p.eval(control + `.click()`)
 }
 
-// waits waits until a control that has just appeared accepts an answer.
+// The method waits returns when a control that has just appeared accepts an answer.
 func (p *tab) waits() {
 	p.t.Helper()
 	p.eval(`window.pressed = performance.now()`)

@@ -28,7 +28,11 @@ func TestTune(t *testing.T) {
 	}
 	defer accepted.Close()
 	for name, c := range map[string]net.Conn{"dialed": dialed, "accepted": accepted} {
-		raw, err := c.(*net.TCPConn).SyscallConn()
+		tcp, ok := c.(*net.TCPConn)
+		if !ok {
+			t.Fatalf("%s: got a %T", name, c)
+		}
+		raw, err := tcp.SyscallConn()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,7 @@ type Label struct {
 	folded uint64          // guarded by mu: uses of values beyond the bound
 }
 
-// Label returns a label that accepts at most most different values.
+// Label returns a label; most is the largest number of different values that it accepts.
 func (r *Registry) Label(name string, most int) *Label {
 	l := &Label{Name: name, most: most}
 	r.mu.Lock()

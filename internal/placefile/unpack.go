@@ -33,7 +33,7 @@ type archive struct {
 	end func()
 }
 
-// open reads a stream of at most most bytes. The caller calls end.
+// open reads a stream; most is its largest size, in bytes. The caller calls end.
 func open(in io.Reader, most int64) (*archive, error) {
 	from := &short{in, most}
 	z, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(2*maxWindow))

@@ -2,9 +2,9 @@ package printable
 
 import "unicode/utf8"
 
-// Head returns the longest beginning of a text that has at most most bytes and ends between
-// two characters. If the text is not UTF-8 at this place, it is cut after exactly most
-// bytes.
+// Head returns the longest beginning of a text that ends between two characters; most is
+// the largest number of its bytes. If the text is not UTF-8 at this place, it is cut after
+// exactly this number of bytes.
 func Head(text string, most int) string {
 	if len(text) <= most {
 		return text

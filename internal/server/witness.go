@@ -221,8 +221,8 @@ func (l fleetLedger) Kept(ctx context.Context) ([]fleet.Sighting, error) {
 	return all, err
 }
 
-// thinned returns a list of at most most elements. It leaves out every second element of
-// the older half.
+// thinned returns a list, whose largest length is most. It leaves out every second element
+// of the older half.
 func thinned[T any](all []T, most int) []T {
 	if len(all) <= most {
 		return all

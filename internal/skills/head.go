@@ -129,7 +129,8 @@ func oneLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// clip returns a text of at most most characters, with … at the end if it was cut.
+// clip returns a text, with … at the end if it was cut; most is the largest number of its
+// characters.
 func clip(s string, most int) string {
 	if utf8.RuneCountInString(s) <= most {
 		return s

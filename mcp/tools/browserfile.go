@@ -69,7 +69,7 @@ t=".$3.part"; dd of="./$t" conv=excl oflag=nofollow bs=64k status=none && mv -T 
 func (b *browsers) save(ctx context.Context, call mcp.Call, name string, over bool, f *act.File) error {
 	dir, base := path.Split(path.Clean(name))
 	if name != path.Clean(name) || base == "" {
-		return fmt.Errorf("path: %s is not in its plain form; nothing was written; write an absolute path without any ..", policies.Clip(fmt.Sprintf("%q", name), 300))
+		return fmt.Errorf("path: %s is not in its plain form; nothing was written; write an absolute path without \"..\" elements", policies.Clip(fmt.Sprintf("%q", name), 300))
 	}
 	if dir = strings.TrimSuffix(dir, "/"); dir == "" {
 		dir = "/"

@@ -59,8 +59,9 @@ type OutputPart struct {
 	Over    bool  // the task has ended
 }
 
-// Output reads at most most bytes of output, from the offset from on, of the first task for
-// which the function which returns true. found is false if there is no such task.
+// Output reads output, from the offset from on, of the first task for which the function
+// which returns true; most is the largest number of bytes. found is false if there is no
+// such task.
 func (o *Operator) Output(which func(JobInfo) bool, from int64, most int) (part OutputPart, found bool, err error) {
 	for _, r := range o.recent() {
 		if !which(r.info()) {

@@ -227,7 +227,7 @@ func unopened(name string, err error) *mcp.Result {
 	return mcp.Failed("%s: %s. %s Instead: %s.", strconv.Quote(policies.Clip(name, 300)), why, nothingShown, instead)
 }
 
-// readBounded reads at most most bytes.
+// readBounded returns the contents of r; most is the largest number of bytes that it reads.
 func readBounded(r io.Reader, most int) ([]byte, error) {
 	var b strings.Builder
 	if _, err := io.Copy(&b, io.LimitReader(r, int64(most))); err != nil {

@@ -208,7 +208,7 @@ func (e *hostileEcho) transform() {
 	}
 }
 
-// cut splits a text at random places, into pieces of at most most bytes.
+// cut splits a text at random places; most is the largest number of bytes of a piece.
 func cut(r *rand.Rand, s string, most int) []string {
 	var all []string
 	for s != "" {

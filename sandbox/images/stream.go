@@ -60,8 +60,8 @@ type stream struct {
 	closer  func()
 }
 
-// openStream returns r without its compression, which it recognizes by the first bytes. At
-// most most bytes may come out of it.
+// openStream returns r without its compression, which it recognizes by the first bytes;
+// most is the largest number of bytes that may come out of it.
 func openStream(ctx context.Context, r io.Reader, most int64) (*stream, error) {
 	s := &stream{in: newMeter(ctx, r), most: most, closer: func() {}}
 	b := bufio.NewReaderSize(s.in, 64<<10)

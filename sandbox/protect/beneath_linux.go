@@ -83,7 +83,7 @@ type ident struct{ dev, ino uint64 }
 
 func identOf(st *unix.Stat_t) ident { return ident{st.Dev, st.Ino} }
 
-// readAt reads a regular file whole, if it has at most most bytes.
+// readAt reads a regular file whole; most is its largest size, in bytes.
 func readAt(dir *os.File, path string, most int64) ([]byte, error) {
 	// O_NONBLOCK: the file may have become a FIFO meanwhile, and opening that would wait
 	// for a writer (fifo(7)).

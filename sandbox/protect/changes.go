@@ -136,8 +136,8 @@ func (g *guarding) why(c *workspace.Change) string {
 	return ""
 }
 
-// inGitDir returns the reason for which a change at at is not applied if the directory of
-// at is a git directory, whatever its name is, or "".
+// inGitDir returns the reason for which a change is not applied at the path at if the
+// directory of this path is a git directory, whatever its name is, or "".
 func (g *guarding) inGitDir(c *workspace.Change, at string) string {
 	dir, name := path.Dir(at), folded(path.Base(at))
 	state := g.look(dir)

@@ -281,7 +281,7 @@ func newFile(dir *os.File, name string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// readSmall reads a whole file of belljar's own, of at most most bytes.
+// readSmall reads a whole file of belljar's own; most is its largest size, in bytes.
 func readSmall(dir *os.File, name string, most int64) ([]byte, error) {
 	fd, err := openBeneath(dir, name, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {

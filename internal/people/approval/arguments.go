@@ -77,9 +77,9 @@ func argumentsOf(f policies.Facts) string {
 	return b.String()
 }
 
-// Arguments returns the part of the arguments of a call that begins at the byte from, with
-// at most most bytes. It returns ErrUnknown if Shown.Cut is not set, if the arguments of
-// newer calls have taken the room, and after a restart of the server.
+// Arguments returns the part of the arguments of a call that begins at the byte from; most
+// is the largest number of its bytes. It returns ErrUnknown if Shown.Cut is not set, if the
+// arguments of newer calls have taken the room, and after a restart of the server.
 func (d *Desk) Arguments(id string, from, most int) (Part, error) {
 	d.arguments.mu.Lock()
 	defer d.arguments.mu.Unlock()

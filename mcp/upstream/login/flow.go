@@ -18,7 +18,7 @@ import (
 // flowTime is how long a person has to log in.
 const flowTime = 10 * time.Minute
 
-// errLate is the error of a login if the person does not log in in time.
+// errLate is the error of a login that a person did not finish in time.
 var errLate = fmt.Errorf("nobody has logged in within %v", flowTime)
 
 // Config is the configuration of a login.
