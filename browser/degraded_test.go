@@ -20,9 +20,9 @@ import (
 const unnestedEnv = "BELLJAR_TEST_UNNESTED"
 
 // TestDegraded checks a host on which Chrome's own sandbox cannot work: a page is loaded
-// only if the policy allows that, the result is marked as degraded, the box has all of its
-// walls, and the doctor reports it. If the sandbox can work, it is used also with the
-// policy degraded.
+// only if the policy allows Chrome without its own sandbox (browser: degraded), the result
+// is marked as degraded, the box has all of its walls, and the doctor reports it. If
+// Chrome's sandbox can work, it is used also under such a policy.
 func TestDegraded(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Chromium)
 	unnested := os.Getenv(unnestedEnv) != ""

@@ -17,8 +17,8 @@ import (
 // ends a connection on the first error that Read returns, keeps an unbounded queue, and
 // rounds request ids. So the guard answers bad messages itself, passes on only the requests
 // that the admission lets run, and restores the client's own ids. Limits bounds what the
-// guard keeps: the sdk never has more than Running requests, one cancel for each, and
-// initialized.
+// guard passes on: the sdk never has more than Limits.Running requests, one cancel for each
+// of them, and the notification initialized.
 //
 // message and batch may be called from many goroutines; the sdk calls Read from one and
 // Write from many. Close may be called at any time and unblocks Read.
@@ -72,7 +72,7 @@ func newGuard(s *Session, out outlet) *guard {
 // Connect returns the guard itself, which is the connection of one client.
 func (g *guard) Connect(context.Context) (sdk.Connection, error) { return g, nil }
 
-// SessionID returns an empty text: stdio has no session header.
+// SessionID returns an empty text: the sdk does not need the id of the session.
 func (g *guard) SessionID() string { return "" }
 
 // register reserves the request's id, or returns why the request cannot be served.
@@ -95,8 +95,8 @@ func (g *guard) register(e *entry) *wire.Error {
 		g.move(evInitialize)
 	case m.Era() == wire.Modern:
 	case g.state == Uninitialized && m.Method == "server/discover":
-		// This is a probe of a modern client without _meta. The sdk answers what is
-		// missing.
+		// A modern client probes the server without _meta. The sdk answers with an error
+		// that names what is missing.
 	case g.state == Uninitialized:
 		return wire.Errorf(wire.InvalidRequest, "invalid request: %.64s came before initialize", m.Method)
 	case g.state == Initializing && g.strict:
@@ -153,7 +153,7 @@ func (g *guard) drain() {
 }
 
 // agreement returns the revision that initialize agreed on; empty before that. ok is false
-// unless an initialize was accepted.
+// while no initialize was accepted and the session has not ended.
 func (g *guard) agreement() (revision string, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -182,7 +182,7 @@ func (g *guard) refuse(id []byte, in wire.Era, b *wire.Batch, e *wire.Error, to 
 	g.put(frame, e, nil, to)
 }
 
-// finish answers a request and releases its place and its id. The id is released before the
+// finish answers a request and releases its turn and its id. The id is released before the
 // answer is written, because the client may use it again as soon as it has read the answer.
 // Until the answer is written, the request counts as in flight, so that the connection does
 // not end earlier.

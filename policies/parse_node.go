@@ -21,8 +21,7 @@ const MaxText = 1 << 20
 const maxTexts = 1000
 
 // decoder reads the nodes of one file strictly, and gathers faults instead of stopping at
-// the first one. The decoders of the parts of a policy share it; each of them has a type of
-// its own for what it reads.
+// the first one. Each part of a policy has a type of its own that embeds the decoder.
 type decoder struct{ strictyaml.Reader }
 
 func newDecoder(file string, text []byte) *decoder {
@@ -111,8 +110,8 @@ func (d *decoder) syntax(text []byte, err error) {
 }
 
 // breaks returns the line at which text stops being YAML: the line after the longest
-// beginning of the text that still reads. It only looks at the reported line and the lines
-// behind it.
+// beginning of the text that can be parsed. It only tries the reported line and the lines
+// after it.
 func (d *decoder) breaks(text []byte, reported int) int {
 	const tries, largest = 100, 64 << 10 // each try reads the text again
 	if len(text) > largest {

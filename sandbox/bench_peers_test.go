@@ -50,7 +50,7 @@ func BenchmarkRun(b *testing.B) {
 }
 
 // environment returns the environment that a box gives its commands. The other sandboxes
-// get it too, since a locale alone costs a tenth.
+// get it too, since a locale alone makes a command a tenth slower.
 func environment(b *testing.B, box *sandbox.Box) []string {
 	b.Helper()
 	_, text := shell(b, box, "env")

@@ -15,10 +15,11 @@ const (
 	// Cormack, Clarke and Büttcher for reciprocal rank fusion (SIGIR 2009). On recorded
 	// pages, other values gave the same first ten results.
 	fusion = 60
-	// aside is the weight of engines of a special kind if the query does not ask for that
-	// kind.
+	// aside is the factor on the weight of an engine of a special kind, if the query does
+	// not ask for that kind.
 	aside = 0.5
-	// perHost is the number of results of one host among ten.
+	// perHost is the largest number of results of one host in each group of ten, while
+	// other hosts have results.
 	perHost = 3
 	// hitsMost bounds the results that are taken from one engine.
 	hitsMost = 60
@@ -75,7 +76,7 @@ func wanted(host string, q Query) bool {
 		(len(q.AllowedDomains) == 0 || slices.ContainsFunc(q.AllowedDomains, is))
 }
 
-// candidate is one page with all the addresses that engines have for it.
+// candidate is one page, merged from the results of all engines that found it.
 type candidate struct {
 	spot      spot
 	order     int // position at which it was first seen

@@ -73,7 +73,7 @@ func (t *tab) unknown(n int) error {
 	return &Refusal{Reason: ReasonUnknown, Message: fmt.Sprintf("[%d] was never shown in tab %s", n, t.name), Next: "look, and use a number that the look shows"}
 }
 
-// viewTop returns the id of the top frame of a session.
+// viewTop returns the id of the top frame of a session with Chrome.
 func (t *tab) viewTop(session string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

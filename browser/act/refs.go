@@ -26,7 +26,7 @@ type ref struct {
 	shown bool
 	role  string
 	name  string // name as it was shown, cut to MaxName characters
-	row   string // row as it was shown, cut to MaxName characters
+	row   string // text of the table row that contains the element, as it was shown, cut to MaxName characters
 	sum   uint64 // hash of the role, the whole name and the whole row
 }
 

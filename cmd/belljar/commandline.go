@@ -127,8 +127,9 @@ func checked(own cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// withStatus makes an error of a command a failure, unless the error has an exit status.
-// An error of cobra, before the command runs, is a mistake in the command line.
+// withStatus makes an error of a command a failure, unless the error has an exit status. An
+// error that cobra finds before the command runs does not come here: it is a mistake in the
+// command line.
 func withStatus(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	if run == nil {
 		return nil

@@ -24,8 +24,8 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// mover contains the places of a worker that is tested. A function that is nil does what a
-// good worker does.
+// mover is the Mover of a worker under test. A function that is nil does what a good worker
+// does.
 type mover struct {
 	do      func(context.Context, Step, Marked) (Looked, error)
 	pack    func(context.Context, io.Writer) error
@@ -208,8 +208,9 @@ func TestEndlessPlaces(t *testing.T) {
 	}
 }
 
-// If a worker refuses to put a place from a file to work, the place is not made. The
-// operator who imports it gets the reason, or finds it in the list if the front was faster.
+// TestUnfitFiles checks that, if a worker refuses to start a place that was imported from a
+// file, the place is not made. The operator gets the reason as the error of the import or,
+// if the front undid the import before that, in the list of places.
 func TestUnfitFiles(t *testing.T) {
 	r := movingRig(t, nil, map[string]*mover{"w2": {do: func(_ context.Context, s Step, _ Marked) (Looked, error) {
 		if s == StepTake {
@@ -335,8 +336,8 @@ func TestTimedStream(t *testing.T) {
 	}
 }
 
-// The time of a stream begins with its request and ends with the last answer. A sign of
-// life makes it begin again, except while bytes flow.
+// The limit of a stream applies from its request to the last answer. Each sign of life
+// restarts it, except while bytes flow.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, tt := range []struct {
@@ -557,8 +558,9 @@ func TestNumbersOfMoves(t *testing.T) {
 	}
 }
 
-// A worker with another front reports this also while it drains: the other front does not
-// know what this front decides alone.
+// TestDrainingWorkerOfTwoFronts checks that a worker that is connected to two fronts
+// reports their number also while it drains. This front then refuses moves and new places,
+// because the other front would not know of them.
 func TestDrainingWorkerOfTwoFronts(t *testing.T) {
 	r := movingRig(t, nil, map[string]*mover{})
 	other := &rig{t: t, dir: r.dir, log: r.log, other: r}

@@ -105,7 +105,7 @@ func (p *Program) checkArgument(arg string) error {
 		}
 		// File names may contain any character, so the whole rest of the argument may be a
 		// path. Links in it are followed only if the rest is the whole argument or a value
-		// after =: a script has many words.
+		// after =, and not after each of the many words of a script.
 		rest := arg[i:]
 		if !strings.Contains(rest, "/") {
 			break // a word, and not a path
@@ -297,8 +297,8 @@ func (s *streams) copy(p *Program, full func()) {
 }
 
 // drain waits until all output is copied. No process still writes, except one that escaped
-// because there is neither a cgroup nor a namespace. drain does not wait for such a
-// process.
+// because there is neither a cgroup nor a namespace. For the output of such a process,
+// drain waits at most drainTime.
 func (s *streams) drain() {
 	until := time.Now().Add(drainTime)
 	if s.in != nil {
@@ -322,9 +322,9 @@ func (s *streams) close() {
 }
 
 // Self starts this same program as one of its helpers, for example the keeper of cgroups.
-// main or an init knows the helper by its name. The helper reads no argument, variable or
-// file that a box could have written. It runs in "/" with the given variables and
-// descriptors. The caller ends the helper and waits for it.
+// main or a Go init function recognizes the helper by argv[0]. The helper reads no
+// argument, variable or file that a box could have written. It runs in "/" with the given
+// variables and descriptors. The caller ends the helper and waits for it.
 func Self(name string, env []string, files []*os.File, sys *syscall.SysProcAttr) (*os.Process, error) {
 	if err := closeRest(); err != nil {
 		return nil, err

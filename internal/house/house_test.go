@@ -244,7 +244,7 @@ var anybody = []string{"/home/u/", "/home/me/", "/home/user/", "/Users/me/"}
 // undated matches a comment that starts with a task for later.
 var undated = regexp.MustCompile(`(?://|#|<!--)\s*(?:TODO|FIXME|XXX)\b`)
 
-// aboutTasks reports whether such comments are the subject of a file: the toolkit finds
+// aboutTasks reports whether TODO comments are the subject of a file: the toolkit finds
 // them in other people's code.
 func aboutTasks(name string) bool {
 	return strings.HasPrefix(name, "internal/toolkit/code/debt/") || strings.HasPrefix(name, "internal/toolkit/") && strings.HasSuffix(name, "_test.go")

@@ -54,10 +54,12 @@ type Verdict struct {
 	LeftOut []int `json:"left_out,omitempty"`
 }
 
-// Answer is a result. The helper has written the whole result to its output.
+// Answer is the last message of the helper. Before it, the helper has written the whole
+// result to its standard output.
 type Answer struct {
-	Text   string          `json:"text"`
-	Failed bool            `json:"failed,omitempty"` // the gate failed, and the call wants a failure then
+	Text string `json:"text"`
+	// quality_gate found a failed check, and the arguments ask for an error in that case
+	Failed bool            `json:"failed,omitempty"`
 	Result json.RawMessage `json:"result"`
 	// Document is true if Text is a whole document, such as JSON: no other text may be
 	// added to it.

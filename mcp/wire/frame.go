@@ -90,8 +90,9 @@ type Delivery interface {
 const writerStays = time.Second
 
 // LineWriter writes lines to a client that may be slow. One goroutine writes; lines that
-// are sent meanwhile are gathered and written together. While there is nothing to write,
-// neither the goroutine nor its buffers exist. It is safe for concurrent use.
+// are sent meanwhile are gathered and written together. If nothing is sent for about
+// writerStays, the goroutine ends and its buffers are released. It is safe for concurrent
+// use.
 type LineWriter struct {
 	w io.Writer
 	// done is closed when nothing more will be written, and gone when a write has failed.
@@ -101,7 +102,7 @@ type LineWriter struct {
 	mu      sync.Mutex
 	moved   sync.Cond   // signals, with mu, that buf, err, closed or stays has changed
 	buf     []byte      // guarded by mu: lines that wait to be written
-	queued  []Delivery  // guarded by mu: the answers in buf that contain results
+	queued  []Delivery  // guarded by mu: deliveries of the results in buf
 	err     error       // guarded by mu: why nothing more is written
 	closed  bool        // guarded by mu
 	writing bool        // guarded by mu: the goroutine exists
@@ -126,8 +127,8 @@ func (l *LineWriter) Done() <-chan struct{} { return l.done }
 func (l *LineWriter) Gone() <-chan struct{} { return l.gone }
 
 // Send queues one line, which gets its LF here. While more than backlog bytes wait, Send
-// blocks; after Close or a failed write it fails. answers are the answers in the line that
-// contain results; they are notified when the line is written.
+// blocks; after Close or a failed write it fails. answers are the deliveries of the results
+// in the line. Each is notified when the line is written or lost.
 func (l *LineWriter) Send(line []byte, answers ...Delivery) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -195,7 +195,7 @@ func assigner(r *reader, i int, words []Word, _ place) {
 	}
 	for _, w := range operands[min(how.skip, len(operands)):] {
 		if known := w.Certainty == Exact && w.Text != "PATH" && EffectOf(w.Text, unknown) != HoldsCode; name == "unset" && known && !strings.Contains(w.Text, "[") {
-			r.exports(w.Text) // without a variable, programs have their own defaults
+			r.exports(w.Text) // programs then use their own default for the variable
 			continue
 		}
 		r.assigned(i, w, unknown)
@@ -265,7 +265,8 @@ func asks(r *reader, i int, words []Word, _ place) {
 }
 
 // shopt reads shopt, which switches options for reading the following text, and with -o
-// those of set. The options in known only change which files a pattern names.
+// those of set. The options in known do not make the following text run other commands than
+// it shows.
 func shopt(r *reader, i int, words []Word, _ place) {
 	known := fields("-s -u -q -p -su -qs extglob nullglob dotglob globstar failglob nocaseglob globskipdots globasciiranges nocasematch lastpipe inherit_errexit checkwinsize huponexit execfail xpg_echo")
 	for _, w := range words[1:] {

@@ -96,13 +96,14 @@ func available(dir string) []string {
 }
 
 // selfLeaf is the cgroup to which a supervisor moves itself if it is in the way (see
-// handOut). It is next to the directories of supervisors, which are killed as a whole. It
-// is removed with the delegated cgroup.
+// handOut). It is not below the directory of a supervisor, because all processes in such a
+// directory are killed when the supervisor has ended. It is removed with the delegated
+// cgroup.
 const selfLeaf = "supervisor"
 
 // handOut enables controllers for the cgroups below dir: all of them or none. A cgroup with
-// processes accepts only pids and cpu, but then becomes "threaded", and no box can run in
-// it.
+// processes would accept pids and cpu alone. It would then become "threaded", and no box
+// could run in it.
 //
 // A cgroup with processes cannot enable memory for the cgroups below it (cgroups(7), "no
 // internal processes"). If we are the only process in it, for example in a service of our

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long a connection may take on one machine.
+// patience bounds each wait of a probe.
 const patience = 2 * time.Second
 
 // network returns the probes for the ways to talk to anything outside.
@@ -149,8 +149,8 @@ func tunnels(port func(*Facts) int, hosts ...string) act {
 	return anyOf(all...)
 }
 
-// throughProxy sends a request to the proxy of the place, which in a box is that of the
-// door, and looks for the token in the answer.
+// throughProxy sends a request to Facts.Proxy, in a box the proxy of the door, and looks
+// for the token in the answer.
 func (f *Facts) throughProxy(request, token string) (string, error) {
 	c, err := dial("tcp", f.Proxy)
 	if err != nil {

@@ -12,17 +12,22 @@ import (
 // doubting is the part of a look that says what may have been changed by a command whose
 // end no server has seen.
 type doubting struct {
-	root      *os.File  // directory of the workspace
-	doubt     time.Time // set when adopting while a command may have run: what changed since then may be a box's
-	deepDoubt time.Time // the same time for what the walk finds
-	made      bool      // whether the ".git" of the workspace itself was made since then
-	home      string    // the known home that is looked at; "." for the workspace, empty for a new one
-	alongOf   string    // directory that along is about; along says whether what is in it came there with it
+	root *os.File // directory of the workspace
+	// set by a look that adopts: the earliest time at which a server whose end was not seen
+	// began to run commands. A
+	// change since then may come from a box; zero without such servers
+	doubt time.Time
+	// earliest time at which a command began after which no walk has been everywhere, for
+	// what the walk finds
+	deepDoubt time.Time
+	made      bool   // whether the ".git" of the workspace itself was made since the time of doubt
+	home      string // the known home that is looked at; "." for the workspace, empty for a new one
+	alongOf   string // directory for which mayHaveMoved returned along
 	along     bool
 }
 
-// suspect records what would run of a path, if the path changed since the time of doubt. A
-// box cannot set its time of change back (inode(7), ctime).
+// suspect records the files at or below a path that would run, if they changed since the
+// time of doubt. A box cannot set the ctime of a file back (inode(7)).
 func (s *sealer) suspect(dir *os.File, at string, st *unix.Stat_t, r *rule, depth int) {
 	name := path.Base(at)
 	if s.doubt.IsZero() || st == nil || depth > maxKeptDepth || len(s.suspects) >= maxTold {
@@ -70,10 +75,10 @@ func (d *doubting) changed(st *unix.Stat_t) bool {
 }
 
 // cameAlong reports whether what is at a path may have come there with a directory above it
-// since the time of doubt. Such a move leaves its own time as it was: a command can move
-// old files from a place where their path was too long for any program, or where nothing
-// ran them. rename(2) changes both the directory that is moved and the one that it is moved
-// to.
+// since the time of doubt. Such a move does not change the ctime of the files in the
+// directory: a command can move old files from a place where their path was too long for
+// any program, or where nothing ran them. rename(2) changes both the directory that is
+// moved and the one that it is moved to.
 func (d *doubting) cameAlong(at string) bool {
 	if d.doubt.IsZero() {
 		return false
@@ -123,8 +128,8 @@ func (d *doubting) mayHaveMoved(way string) bool {
 }
 
 // ofHome reports whether a directory is on the way to the repository that is looked at, if
-// that repository was known before any command in doubt began: its inode then shows that it
-// did not come from elsewhere. Its ".git" is pinned.
+// that repository was known before any command in doubt began: the repository's inode then
+// shows that it was not moved there. Its ".git" is pinned.
 func (d *doubting) ofHome(at string) bool {
 	if d.home == "." && d.made {
 		return false

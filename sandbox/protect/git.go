@@ -16,15 +16,15 @@ import (
 // them.
 type gitLook struct {
 	sealer
-	repos map[string]bool // git directories
+	repos map[string]bool // git directories that this look adopted
 	dirs  int             // number of git directories
 	trees int             // number of work trees: ".git" files
 	done  map[string]bool
 }
 
 // bareAt looks at a directory that git would take for a repository without a ".git" (git:
-// setup.c, is_git_directory). Such a directory is made of harmless names, and git runs what
-// its config says for everybody who enters it.
+// setup.c, is_git_directory). None of the names in such a directory is protected by itself,
+// but git runs what its config says for everybody who enters it.
 func (l *gitLook) bareAt(dir *os.File, at string) {
 	bare := isBare(dir)
 	switch {
@@ -55,7 +55,8 @@ func isBare(dir *os.File) bool {
 }
 
 // known reports whether a git directory was one when no command ran, or is part of a
-// ".git". What is new in it is then judged as new in a repository.
+// ".git". Then each change in it is judged; a git directory that is not known must be clean
+// as a whole.
 func (l *gitLook) known(at string) bool {
 	return l.adopt || l.p.repos[at] || slices.Contains(strings.Split(at, "/"), ".git")
 }
@@ -109,8 +110,9 @@ func (l *gitLook) gitAt(dir *os.File, at string) {
 	name := path.Base(at)
 	st, err := statAt(dir, name)
 	if err != nil {
-		// Without the right to search a directory nobody finds a repository in it. Giving
-		// the right changes the directory's time.
+		// Without the right to search a directory nobody finds a repository in it. If
+		// somebody gives this right, the ctime of the directory changes, so it is looked at
+		// again.
 		return
 	}
 	file := rule{why: "git would use a repository that is outside of the workspace, is too deep in it, or is not one", dir: true}
@@ -252,7 +254,7 @@ func (l *gitLook) gitDirs(dir *os.File, at string, linked bool, depth int) {
 	}
 	defer sub.Close()
 	l.watch(sub, at)
-	var names []string // maxGitDirs stops a command; what a person has is counted here
+	var names []string // the bound on names that a command makes is maxGitDirs; this one also counts what a person has
 	err = eachEntry(sub, func(e dirent) bool {
 		if e.mayBeDir() {
 			names = append(names, e.name)
@@ -336,7 +338,7 @@ func (l *gitLook) config(dir *os.File, at string, r rule, good func(*gitSetting)
 		g.id, g.was = identOf(st), nil
 		l.accept(g, at, text, good, st)
 	} else if kept, taken := strip(text, bad, g.tail); len(taken) > 0 {
-		g.held = false // it was replaced on the host, which ends its pin
+		g.held = false // rewriteAt replaces the file on the host, so the pin does not hold any more
 		if err := rewriteAt(dir, name, st, kept); err != nil {
 			l.fail(at, err)
 			return

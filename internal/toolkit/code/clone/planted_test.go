@@ -432,8 +432,8 @@ func found(res Result, copies []*code.File, original func(i int) string) int {
 	return n
 }
 
-// TestPlantedClonesAreFound checks that nearly all copies of a thousand functions are found
-// by the kind that they belong to.
+// TestPlantedClonesAreFound checks that Find finds nearly all copies of a thousand
+// functions if it looks only for their kind of clone.
 func TestPlantedClonesAreFound(t *testing.T) {
 	functions := planting(t)
 	path := func(i int) string { return fmt.Sprintf("original/%d", i) }
