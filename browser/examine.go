@@ -107,5 +107,5 @@ done`})
 			return false, "a renderer is not isolated: " + clip(line, 100)
 		}
 	}
-	return true, "renderers have namespaces of their own and one system call filter more than the box"
+	return true, "renderers have namespaces of their own and at least one system call filter more than the box"
 }

@@ -65,7 +65,7 @@ func (t *tab) netFault(name, at string, doc document) *Error {
 		e.Message = "the load was aborted: the address may lead to a download, or the browser failed; call again, or read another page"
 	case strings.HasPrefix(name, "net::ERR_CERT"), strings.HasPrefix(name, "net::ERR_SSL"), name == "net::ERR_BAD_SSL_CLIENT_AUTH_CERT":
 		e.Kind = KindBadTLS
-		e.Message = fmt.Sprintf("the server's certificate or its TLS is not valid (%s), so nothing was read; nothing in the call can change that, look for the page at another address", strings.TrimPrefix(name, "net::"))
+		e.Message = fmt.Sprintf("the server's certificate or its TLS is not valid (%s), so nothing was read; do not read it without this check, look for the page at another address", strings.TrimPrefix(name, "net::"))
 	case name == "net::ERR_TOO_MANY_REDIRECTS":
 		e.Message = "the address redirects in a circle, so no page can be read"
 	case name == "net::ERR_UNSAFE_REDIRECT", name == "net::ERR_UNSAFE_PORT", name == "net::ERR_DISALLOWED_URL_SCHEME", name == "net::ERR_UNKNOWN_URL_SCHEME":

@@ -395,7 +395,7 @@ func offer(approver Approver, q Question, a Approval, elsewhere bool) Offer {
 		ID: a.ID, Left: a.Left,
 		Form: Form{Message: form(q, a), Fields: []Field{
 			{Name: "answer", Title: "May it run?", Options: offered, Default: offered[0], Required: true},
-			{Name: "note", Title: "What should the agent know?", Description: "The agent gets this note with either answer."},
+			{Name: "note", Title: "What should the agent know?", Description: "The agent gets this note with any answer."},
 		}},
 		Over: func(ctx context.Context) { _, _ = approver.Wait(ctx, a.ID, a.Left) },
 		Take: func(ctx context.Context, f FormAnswer) error {

@@ -28,7 +28,7 @@ func readAct(a Act) piece {
 	case err != nil:
 		pc.fault = err.Error()
 	case !web:
-		pc.fault = "what it leads to is not of http or https"
+		pc.fault = "what it leads to is not an address of http or https"
 	}
 	switch {
 	case pc.act.to.vague || pc.act.on.vague:

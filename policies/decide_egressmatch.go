@@ -234,7 +234,7 @@ func compileRequestPath(s string) (g, folded glob, err error) {
 	// brace, which would be unescaped in the folded path.
 	fixed := strings.NewReplacer("**", "x", "*", "x", "{", "", "}", "", ",", "").Replace(s)
 	if vaguePath(fixed) || strings.ContainsAny(fold(fixed), "*{},") {
-		return g, folded, errors.New("a path of a request may never look like that: blanks and the like are escaped in it, for example as %20, and letters, digits, dots, slashes, stars and braces are not")
+		return g, folded, errors.New("it is not certain that a path of a request can look like that: blanks and the like are escaped in it, for example as %20, and letters, digits, dots, slashes, stars and braces are not")
 	}
 	folded, err = compilePath(fold(s))
 	return g, folded, err

@@ -253,7 +253,7 @@ func (s *ruleset) decision(tool string, pc *piece, o outcome) Decision {
 		d.Reason, d.Instead, instead = "", "", pc.adviceWhenUnsure(subject)
 	case o.rule != nil && o.verdict == Ask:
 		reason = fmt.Sprintf("The policy requires a person's approval for this %s.", subject)
-		instead = "Do work that needs no approval, and tell the person you work for which call waits."
+		instead = "Do work that needs no approval, and tell the person you work for which call needs one."
 	case o.rule != nil:
 		reason = fmt.Sprintf("The policy does not allow this %s.", subject)
 		instead = fmt.Sprintf("Reach the goal another way, or tell the person you work for that rule %s forbids this way.", d.Rule)

@@ -64,7 +64,7 @@ const (
 var boxLimits = table[BoxLimits]{
 	size("memory", DefaultMemory, 1<<50, func(l *BoxLimits) *int64 { return &l.Memory }, "The memory of the box, without its /tmp."),
 	count("pids", DefaultPids, maxPids, func(l *BoxLimits) *int64 { return &l.Pids }, "Processes and threads of the box."),
-	cpus("cpu", DefaultCPU, func(l *BoxLimits) *float64 { return &l.CPU }, "The CPU time of the box, in CPUs."),
+	cpus("cpu", DefaultCPU, func(l *BoxLimits) *float64 { return &l.CPU }, "How many CPUs the box may use, for example 0.5."),
 	size("tmp", DefaultTmp, 1<<50, func(l *BoxLimits) *int64 { return &l.Tmp }, "The size of the box's /tmp and its other storage outside the workspace."),
 	count("tmp_files", DefaultTmpFiles, 1<<32, func(l *BoxLimits) *int64 { return &l.TmpFiles }, "Files in the storage of tmp."),
 	count("open_files", DefaultOpenFiles, 1<<20, func(l *BoxLimits) *int64 { return &l.OpenFiles }, "Open files of each process; with fewer than 63 a session does not stay in the directory to which a command changed."),
@@ -108,7 +108,7 @@ var actLimits = table[ActLimits]{
 var totalLimits = table[Totals]{
 	size("memory", DefaultTotalMemory, 1<<52, func(t *Totals) *int64 { return &t.Memory }, "Memory, with what the boxes store in it."),
 	count("pids", DefaultTotalPids, maxPids, func(t *Totals) *int64 { return &t.Pids }, "Processes and threads."),
-	cpus("cpu", DefaultTotalCPU, func(t *Totals) *float64 { return &t.CPU }, "CPU time, in CPUs."),
+	cpus("cpu", DefaultTotalCPU, func(t *Totals) *float64 { return &t.CPU }, "How many CPUs all boxes may use together."),
 	count(totalBoxes, DefaultTotalBoxes, 1<<20, func(t *Totals) *int { return &t.Boxes }, "Boxes that are open at the same time."),
 	size("disk", DefaultTotalDisk, 1<<52, func(t *Totals) *int64 { return &t.Disk }, "What boxes whose storage is on disk may store there."),
 	count("browsers", DefaultTotalBrowsers, 64, func(t *Totals) *int { return &t.Browsers }, "Browsers in which sessions act at the same time."),

@@ -167,7 +167,7 @@ func (d Decision) Declined(callID string, a Answer) Refusal {
 		r.Retry = RetryApproved
 	}
 	if a.Note != "" {
-		r.Reason = "They say: " + Clip(a.Note, maxSaid)
+		r.Reason = "Their note: " + Clip(a.Note, maxSaid)
 	}
 	r.Instead = "Reach the goal another way, or ask the person you work for what they would accept."
 	r.text = d.said(head, r, again)

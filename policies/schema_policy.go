@@ -92,7 +92,7 @@ var auditShape = &shape{
 var tenantShape = &shape{
 	name: "tenant", doc: "Whose calls are served.",
 	keys: []key{
-		{"token", textLike(tokenPattern, "${env:TOKEN_SHA256}", "${file:/etc/belljar/token.sha256}"), "Where the SHA-256 of the tenant's bearer token is kept. Without it: none of its calls can arrive over HTTP.", false},
+		{"token", textLike(tokenPattern, "${env:TOKEN_SHA256}", "${file:/etc/belljar/token.sha256}"), "Where the SHA-256 of the tenant's bearer token is kept. Without it: only other tokens give access over HTTP.", false},
 		{"profile", aText(), "The profile of calls that ask for none. Without it: that of defaults.", false},
 		{"may_request", aList(aText(), maxProfiles), "Further profiles that its calls may ask for, and that rules may grant them.", false},
 		{"rules", aList(aText(), maxTenantRules), "Files of rules that apply to this tenant and can only narrow.", false},

@@ -22,7 +22,7 @@ func (t hand) choose(ctx context.Context, p *plan, text string) error {
 	case l.N == 0 || l.Steps < 0:
 		what := "has no option"
 		if l.N != 0 {
-			what = "has no enabled option"
+			what = "has that option disabled:"
 		}
 		for i, s := range l.Some {
 			l.Some[i] = quoted(t.e.masks.hide(s), 40)

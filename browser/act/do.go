@@ -179,7 +179,7 @@ func (p *plan) navigate(ctx context.Context, s Step, out *Outcome) error {
 			return hand{t}.notLoaded(r.ErrorText)
 		}
 		if err == nil && r.LoaderID == "" && r.ErrorText == "" {
-			out.Line = "now at another place of the same page"
+			out.Line = "now at the place of this page that the address names"
 			return nil // the document stays the same
 		}
 	case reloads:
@@ -233,7 +233,7 @@ func (t hand) notLoaded(failure string) error {
 	case strings.HasPrefix(failure, "refused: "):
 		r.Reason, r.Message, r.Next = ReasonPolicy, failure, "open a page that the policy allows"
 	case strings.Contains(failure, "ERR_CERT"), strings.Contains(failure, "ERR_SSL"):
-		r.Message, r.Next = "the server's certificate is not valid ("+cut(plain(failure), 100)+")", "open another page; nothing in the call can change that"
+		r.Message, r.Next = "the server's certificate is not valid ("+cut(plain(failure), 100)+")", "open another page; do not read this one without the check of its certificate"
 	}
 	if line := t.e.lease.Refused(t.lastAsked()); line != "" && r.Reason == ReasonFailed {
 		r.Reason, r.Message, r.Next = ReasonPolicy, line, "open a page that the policy allows"

@@ -183,6 +183,6 @@ func explainTLS(e *Error, host string, err error) bool {
 	default:
 		return false
 	}
-	e.Kind, e.Instead = KindTLS, "tell the person you work for, or use another source; nothing in the call can change that"
+	e.Kind, e.Instead = KindTLS, "tell the person you work for, or use another source; do not read it without the check of its certificate"
 	return true
 }

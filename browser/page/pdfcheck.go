@@ -20,7 +20,7 @@ func checkPDF(src []byte) error {
 		return errors.New("it is encrypted")
 	}
 	if n, ok := largeNumber(src); ok {
-		return fmt.Errorf("it contains the number %s, and no number may be larger than the size of the file", n)
+		return fmt.Errorf("it contains the number %s, which is too large for a file of this size", n)
 	}
 	if err := checkFilters(src); err != nil {
 		return err

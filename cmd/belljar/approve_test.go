@@ -154,7 +154,7 @@ func TestApproveByCommand(t *testing.T) {
 	}
 	two := a.waits(t, "echo publish two")
 	a.approved(t, "no. The agent is notified", "no", two, "--note", "not today")
-	if r := a.bash(t, "echo publish two"); !r.IsError || !strings.Contains(r.text(), "Why: They say: not today\n") {
+	if r := a.bash(t, "echo publish two"); !r.IsError || !strings.Contains(r.text(), "Why: Their note: not today\n") {
 		t.Errorf("after a no the call gets %+v", r)
 	}
 	three := a.waits(t, "echo publish three")

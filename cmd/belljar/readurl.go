@@ -170,7 +170,7 @@ func pageEnd(errs io.Writer, p pageRead) error {
 	case p.Status >= 400:
 		return failure(fmt.Errorf("the server answered %d", p.Status))
 	case p.Partial != "":
-		return failure(errors.New("this is a part of the page only: " + p.Partial))
+		return failure(errors.New("this is only a part of the page: " + p.Partial))
 	}
 	return nil
 }

@@ -279,7 +279,7 @@ func readChosen(r *request) (c chosen, err error) {
 		return c, fault(http.StatusBadRequest, "the digest is missing: a decision names the digest of the changes that it is about")
 	}
 	if len(c.Paths) > mostSelected {
-		return c, fault(http.StatusBadRequest, "%d paths, and at most %d are taken; choose a directory, or all", len(c.Paths), mostSelected)
+		return c, fault(http.StatusBadRequest, "%d paths, and at most %d are allowed; choose a directory, or all", len(c.Paths), mostSelected)
 	}
 	for i, path := range c.Paths {
 		if path == "" {

@@ -563,7 +563,7 @@ func TestWhyNotInstalled(t *testing.T) {
 			"npm error A complete log of this run can be found in: /tmp/npm-logs/x.log",
 		}, nil, ": npm error code E404; npm error 404 Not Found - GET https://r/@a%2fb - Not found; npm error 404  The requested resource '@a/b@*' could not be found."},
 		{[]string{"1", "2", "3", "4", "5", "6", "no solution found"}, nil, ": 3; 4; 5; 6; no solution found"},
-		{nil, []egress.Record{refused("a.example", ""), refused("b.example", "10.0.0.1 is not a public address"), refused("a.example", "")}, ", after the install part of the policy did not let its box reach a.example, b.example (10.0.0.1 is not a public address), and wrote nothing"},
+		{nil, []egress.Record{refused("a.example", ""), refused("b.example", "10.0.0.1 is not a public address"), refused("a.example", "")}, ", after `install` of the policy did not let its box reach a.example, b.example (10.0.0.1 is not a public address), and wrote nothing"},
 	} {
 		if got := why(slices.Clone(row.wrote), row.blocked); got != row.want {
 			t.Errorf("%q:\n got %s\nwant %s", row.wrote, got, row.want)

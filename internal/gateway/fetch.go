@@ -271,7 +271,7 @@ func why(lines []string, blocked []egress.Record) string {
 	if len(hosts) == 0 {
 		return said
 	}
-	return fmt.Sprintf(", after the install part of the policy did not let its box reach %s%s", strings.Join(hosts, ", "), said)
+	return fmt.Sprintf(", after `install` of the policy did not let its box reach %s%s", strings.Join(hosts, ", "), said)
 }
 
 // outcome returns how a program in a box with the grant ended.

@@ -172,7 +172,7 @@ func openScript(dir *os.File, name string) (*os.File, error) {
 	case !info.Mode().IsRegular():
 		err = errors.New("it is not a regular file")
 	case info.Size() > MaxScript:
-		err = fmt.Errorf("it has %d bytes, at most %d are taken", info.Size(), MaxScript)
+		err = fmt.Errorf("it has %d bytes, at most %d are allowed", info.Size(), MaxScript)
 	default:
 		return f, nil
 	}

@@ -110,7 +110,7 @@ const argumentsMark = "$ARGUMENTS"
 // the end of instructions without that mark. Marks inside arguments are not replaced.
 func (b *Body) Expand(arguments string) (string, error) {
 	if len(arguments) > MaxArguments {
-		return "", fmt.Errorf("arguments: %d bytes, at most %d are taken", len(arguments), MaxArguments)
+		return "", fmt.Errorf("arguments: %d bytes, at most %d are allowed", len(arguments), MaxArguments)
 	}
 	n := strings.Count(b.Instructions, argumentsMark)
 	switch {

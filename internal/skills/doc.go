@@ -1,4 +1,4 @@
-// Package skills finds workflows that people wrote down for agents. A workflow is a folder
+// Package skills finds workflows that are written down for agents, also by agents. A workflow is a folder
 // with a SKILL.md, which begins with a name and a description.
 //
 // A [Catalog] reads several sources in order of priority: the workspace, the user's own

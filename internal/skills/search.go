@@ -77,7 +77,7 @@ func matcher(pattern, flags string) (*regexp.Regexp, error) {
 	case pattern == "":
 		return nil, nil //nolint:nilnil // see the comment of the function
 	case len(pattern) > maxPattern:
-		return nil, fmt.Errorf("pattern: %d bytes, at most %d are taken", len(pattern), maxPattern)
+		return nil, fmt.Errorf("pattern: %d bytes, at most %d are allowed", len(pattern), maxPattern)
 	case !extended:
 		pattern = regexp.QuoteMeta(pattern)
 	}

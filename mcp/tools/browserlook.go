@@ -19,7 +19,7 @@ type lookInput struct {
 	Tab      string `json:"tab,omitempty"`
 	Scope    string `json:"scope,omitempty" jsonschema:"what is on the screen, or all of the page"`
 	In       int    `json:"in,omitempty" jsonschema:"number of a control or frame: only this"`
-	Find     string `json:"find,omitempty" jsonschema:"text: only lines that contain it"`
+	Find     string `json:"find,omitempty" jsonschema:"only lines that contain it"`
 	Offset   int    `json:"offset,omitempty"`
 	MaxChars int    `json:"max_chars,omitempty"`
 }

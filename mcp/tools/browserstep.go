@@ -19,7 +19,7 @@ type browserStep struct {
 	XY       []int  `json:"xy,omitempty" jsonschema:"point of the last picture, in place of ref"`
 	To       []int  `json:"to,omitempty" jsonschema:"for drag: [ref] or [x,y]"`
 	URL      string `json:"url,omitempty"`
-	Text     string `json:"text,omitempty" jsonschema:"what to fill, select or wait for; for press a key, such as Enter; for scroll up, down, top or end; for eval an expression; for switch and close a tab"`
+	Text     string `json:"text,omitempty" jsonschema:"what to fill, select or wait for; press: a key, such as Enter; scroll: up, down, top or end; eval: an expression; switch, close: a tab"`
 	Secret   string `json:"secret,omitempty" jsonschema:"for fill: name of a secret, in place of text"`
 	Clear    bool   `json:"clear,omitempty" jsonschema:"overwrite the file"`
 	Path     string `json:"path,omitempty" jsonschema:"file for upload, save and pdf"`

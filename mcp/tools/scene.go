@@ -286,7 +286,7 @@ func (l *looking) file(ctx context.Context, name, as string) {
 	}
 	defer f.Close()
 	if len(l.scene.Files) == maxSceneFiles {
-		l.doubt(name, fmt.Sprintf("is not shown, since at most %d files are shown", maxSceneFiles))
+		l.doubt(name, fmt.Sprintf("is a file too, and is not shown, since at most %d files are", maxSceneFiles))
 		return
 	}
 	h := sha256.New()

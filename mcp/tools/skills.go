@@ -73,7 +73,7 @@ func addSkills(s *mcp.Server, sk *skillTools) {
 
 // skillsText returns the description of InvokeSkill.
 func skillsText(c *skills.Catalog) string {
-	text := "Loads a skill: a workflow that a person wrote for agents. The result has its instructions, and names the files that belong to it."
+	text := "Loads a skill: a written workflow. The result has its instructions, names the files that belong to it, and says if agents or repositories can write it."
 	if c == nil {
 		return text
 	}

@@ -14,8 +14,7 @@ import (
 type doubting struct {
 	root *os.File // directory of the workspace
 	// set by a look that adopts: the earliest time at which a server whose end was not seen
-	// began to run commands. A
-	// change since then may come from a box; zero without such servers
+	// began to run commands; a change since then may come from a box; zero without such servers
 	doubt time.Time
 	// earliest time at which a command began after which no walk has been everywhere, for
 	// what the walk finds

@@ -119,7 +119,7 @@ func (s *Store) apply(ctx context.Context, id string, opts Options) (*Report, er
 			return nil, err
 		}
 		if shown.String() != opts.As {
-			return r, fmt.Errorf("%w: %s. Nothing was applied. Look again with `belljar workspace diff` and the same paths, and give the digest that it prints with --as", ErrChanged, shown.differs(opts.As))
+			return r, fmt.Errorf("%w: %s. Nothing was applied. Look again with `belljar workspace diff` and the same paths, then give --as and the digest that it prints", ErrChanged, shown.differs(opts.As))
 		}
 	}
 	p := &planned{changes: chosen, why: make([]string, len(chosen)), conflict: make([]bool, len(chosen))}

@@ -76,7 +76,7 @@ func hash(kind string, b bound) (string, error) {
 		return "", fmt.Errorf("hash the arguments of %s: %w", b.Tool, err)
 	}
 	if len(text) > maxArgument {
-		return "", fmt.Errorf("hash the arguments of %s: %d bytes, and %d are taken", b.Tool, len(text), maxArgument)
+		return "", fmt.Errorf("hash the arguments of %s: %d bytes, at most %d are allowed", b.Tool, len(text), maxArgument)
 	}
 	sum := sha256.Sum256(append([]byte(kind+"\x00"), text...))
 	return hex.EncodeToString(sum[:]), nil

@@ -45,7 +45,7 @@ var withoutEffect = sync.OnceValue(func() map[string]string {
 const (
 	approvals = "the policy decides about approvals, and a file approves nothing"
 	timeouts  = "the policy sets the timeouts"
-	logins    = "write a login as a token in headers, with ${secret:NAME}"
+	logins    = "log in with `belljar upstream login`, or write a token in headers with ${secret:NAME}"
 )
 
 // server reads one entry. It returns false if the entry has an error.
