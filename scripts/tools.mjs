@@ -156,7 +156,7 @@ class Run {
     const { task_id } = await this.works("BackgroundBash", { command: "echo one; sleep 4244" }, /task/);
     await this.refuses("BackgroundBash", { command: "sleep 1 &" }, /&/);
     await this.works("ListBgTasks", {}, new RegExp(`task ${task_id}\\] running`));
-    await this.refuses("ListBgTasks", { all: true }, /"all" is not known; the tool takes none/);
+    await this.refuses("ListBgTasks", { all: true }, /"all" is not known; the tool takes no arguments/);
     await this.works("ReadBgOutput", { task_id, wait_ms: 2000 }, /one|running/);
     await this.refuses("ReadBgOutput", { task_id: 4711 }, /4711/);
     await this.refuses("ReadBgOutput", {}, /task_id/);

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"belljar.dev/browser/act"
 	"belljar.dev/internal/testenv"
@@ -215,8 +216,9 @@ setTimeout(work, 500)
 	if grown > 4<<20 {
 		t.Errorf("the heap grew by %d KiB", grown>>10)
 	}
-	if c := s.look(act.LookRequest{At: act.AtConsole, MaxChars: 3000}); len(c) > 3000 {
-		t.Errorf("the console has %d bytes:\n%.300s", len(c), c)
+	c := s.look(act.LookRequest{At: act.AtConsole, MaxChars: 3000})
+	if n := utf8.RuneCountInString(c); n > 3000 {
+		t.Errorf("the console has %d characters:\n%.300s", n, c)
 	}
 }
 
