@@ -9,14 +9,15 @@ import (
 // lowUnsent is the number of bytes of a link that the kernel cannot send yet, below which it
 // accepts more. The kernel sends in order, so a small answer waits for all of them; answers
 // whose bytes are not in the kernel yet are sent in turn, see [interleaved]. It is not a bound:
-// the kernel fills its last buffer, of up to 64 KiB, before it looks (tcp(7),
-// TCP_NOTSENT_LOWAT).
+// the kernel fills its last buffer before it looks, with up to 64 KiB on Linux 6.18
+// (ip-sysctl, tcp_notsent_lowat).
 const lowUnsent = 8 << 10
 
 // minResend is the time, in microseconds, that the kernel waits for an acknowledgement at
 // least, in addition to a round trip, before it sends a packet again. With the default of
 // 200 ms, one lost packet costs a call three round trips of a long link. The other end may
-// delay its acknowledgement by 40 ms or more, but by less than its own minResend.
+// delay its acknowledgement by 40 ms or more; a kernel that knows the option delays it by
+// less than its own minResend.
 const minResend = 50_000
 
 // tune sets the options of a link's socket. An option that the kernel does not know keeps its

@@ -49,7 +49,7 @@ func (b *Book) discard(gone []Job) {
 		}
 		bytes += min(j.Size, MaxOutput)
 		if err := os.Remove(b.file(j.Output)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			b.kept.Log.Error("the output of a job that is no longer kept cannot be removed", "err", err)
+			b.kept.Log.Error("the output of a removed job cannot be deleted", "err", err)
 		}
 	}
 	b.kept.Log.Info("the oldest of the jobs that have ended were removed", "tenant", gone[0].Owner.Tenant, "jobs", len(gone), "bytes", bytes, "ended", first, "to", last)

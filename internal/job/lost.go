@@ -140,7 +140,7 @@ func (b *Book) sweep(ctx context.Context) error {
 		// A job's record is written before its output, so an output without a record is left over.
 		if _, found := slices.BinarySearch(known, name); !found && outputName().MatchString(name) {
 			if err := os.Remove(b.file(name)); err == nil {
-				b.kept.Log.Info("the output of a job that is no longer kept was removed", "output", name)
+				b.kept.Log.Info("the output of a removed job was deleted", "output", name)
 			}
 		}
 	}

@@ -1,5 +1,5 @@
-// Package skills finds workflows that are written down for agents, also by agents. A workflow is a folder
-// with a SKILL.md, which begins with a name and a description.
+// Package skills finds workflows that are written down for agents, also by agents. A
+// workflow is a folder with a SKILL.md, which begins with a name and a description.
 //
 // A [Catalog] reads several sources in order of priority: the workspace, the user's own
 // folder, further folders, and the built-in skills. [Catalog.Text] lists the skills for an
