@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"belljar.dev/internal/pause"
@@ -51,18 +50,17 @@ func (w *Worker) connect(ctx context.Context, f front) {
 func (w *Worker) link(ctx context.Context, f front) error {
 	dialing, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
-	dialer := &tls.Dialer{
-		NetDialer: &net.Dialer{Control: func(_, _ string, c syscall.RawConn) error { return tune(c) }},
-		Config:    w.files.client(f.host),
-	}
-	raw, err := dialer.DialContext(dialing, "tcp", f.address)
+	raw, err := new(net.Dialer).DialContext(dialing, "tcp", f.address)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	c := newConn(raw)
+	over := tls.Client(newSocket(raw), w.files.client(f.host))
+	c := newConn(over)
 	defer c.Close()
-	over, ok := raw.(*tls.Conn)
-	if !ok || over.ConnectionState().NegotiatedProtocol != protocol {
+	if err := over.HandshakeContext(dialing); err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	if over.ConnectionState().NegotiatedProtocol != protocol {
 		return errors.New("this is not the address of --link of a front")
 	}
 	other := &peer{chain: over.ConnectionState().PeerCertificates, usage: x509.ExtKeyUsageServerAuth}

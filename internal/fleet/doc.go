@@ -46,7 +46,8 @@
 //	steps.go               the steps of a move at a worker
 //	pace.go                bounds of the stream of a place
 //	interleave.go          frames of several answers, in turn
-//	link.go, tune_linux.go the connection of a link, and its hello
+//	link.go                the connection of a link, and its hello
+//	socket_linux.go        the TCP connection below TLS
 //	credentials.go         certificates
 //	inflight.go            requests that have begun but not ended
 //	keys.go, signed.go     keys and checkpoints of audit logs

@@ -1,30 +1,135 @@
 package fleet
 
-import "net/http"
+import (
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
 
-// maxTurn is the number of bytes that one answer sends before another answer of the link may
-// send. HTTP/2 sends the frames of several answers in turn, and a frame contains up to 16 KiB
-// of what one call of Write passed. On a slow link a small answer waits for a frame of each
-// large answer twice: before its headers and before its body. With frames of 4 KiB, large
-// answers take half as long again on a fast link.
-const maxTurn = 8 << 10
+// Sizes of what one answer writes before another answer of its link may write, in bytes.
+// HTTP/2 sends the frames of several answers in turn, and a frame contains up to 16 KiB of
+// what one call of Write passed. Small frames cost processor time, which a slow link does not
+// need.
+const (
+	fastFrame = 8 << 10
+	slowFrame = 2 << 10
+)
 
-// interleaved is an answer whose frames are at most [maxTurn] bytes long.
-type interleaved struct{ http.ResponseWriter }
+// maxSmall is the size of a small answer, in bytes. A slow link sends small answers before the
+// rest of large ones.
+const maxSmall = 8 << 10
 
-// Write writes a part of the answer, frame by frame.
-func (w interleaved) Write(p []byte) (n int, err error) {
-	for len(p) > maxTurn && err == nil {
-		var m int
-		m, err = w.ResponseWriter.Write(p[:maxTurn])
-		n, p = n+m, p[m:]
+// slowWrite is how long a write takes at least if the link is slow. largeWait is how long a
+// frame of a large answer waits at most for small answers, so that these cannot use the whole
+// link.
+const (
+	slowWrite = 5 * time.Millisecond
+	largeWait = 100 * time.Millisecond
+)
+
+// turns decides in which order the answers of a link are written. Its zero value is ready for
+// use. All methods may be called at the same time.
+type turns struct {
+	longest atomic.Int64 // nanoseconds: the longest write, halved for each write after it
+
+	mu    sync.Mutex
+	small int           // number of small answers that are written now
+	none  chan struct{} // closed when small is 0; nil if it was 0 all the time
+}
+
+// wrote records that the link took d to accept a write.
+func (t *turns) wrote(d time.Duration) { t.longest.Store(max(int64(d), t.longest.Load()/2)) }
+
+// slow reports whether answers wait for the link.
+func (t *turns) slow() bool { return t.longest.Load() >= int64(slowWrite) }
+
+// begin records that a small answer is being written.
+func (t *turns) begin() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.small++; t.small == 1 {
+		t.none = make(chan struct{})
 	}
-	if err != nil {
+}
+
+// end records that the write of a small answer has returned.
+func (t *turns) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.small--; t.small == 0 {
+		close(t.none)
+	}
+}
+
+// wait waits until no small answer is being written, for at most [largeWait].
+func (t *turns) wait() {
+	t.mu.Lock()
+	small, none := t.small, t.none
+	t.mu.Unlock()
+	if small == 0 {
+		return
+	}
+	most := time.NewTimer(largeWait)
+	defer most.Stop()
+	select {
+	case <-none:
+	case <-most.C:
+	}
+}
+
+// interleaved is an answer that is written frame by frame, in its turn.
+type interleaved struct {
+	http.ResponseWriter
+
+	turns   *turns
+	written int // bytes since the last Flush
+}
+
+// Write writes a part of the answer. While the link is slow, Write also flushes the frames of a
+// large answer: net/http would gather two of them.
+func (w *interleaved) Write(p []byte) (n int, err error) {
+	for {
+		slow, frame := w.turns.slow(), fastFrame
+		if slow {
+			frame = slowFrame
+		}
+		part := p[n:min(len(p), n+frame)]
+		w.written += len(part)
+		m, err := w.writeFrame(part, slow)
+		if n += m; n >= len(p) || err != nil {
+			return n, err
+		}
+	}
+}
+
+// writeFrame writes one frame.
+func (w *interleaved) writeFrame(p []byte, slow bool) (n int, err error) {
+	switch {
+	case !slow:
+		return w.ResponseWriter.Write(p)
+	case w.written <= maxSmall:
+		w.turns.begin()
+		defer w.turns.end()
+		return w.ResponseWriter.Write(p)
+	}
+	w.turns.wait()
+	if n, err = w.ResponseWriter.Write(p); err != nil {
 		return n, err
 	}
-	m, err := w.ResponseWriter.Write(p)
-	return n + m, err
+	return n, http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// FlushError is for http.ResponseController. What is written after it counts as another answer:
+// an event of a stream is as urgent as an answer of its size.
+func (w *interleaved) FlushError() error {
+	if w.turns.slow() && w.written <= maxSmall {
+		w.turns.begin()
+		defer w.turns.end()
+	}
+	w.written = 0
+	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
 // Unwrap is for http.ResponseController.
-func (w interleaved) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *interleaved) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -80,6 +80,8 @@ const helloProtocol = 1
 type conn struct {
 	net.Conn
 
+	turns turns // of what a worker writes
+
 	endOnce    sync.Once
 	lost       chan struct{} // closed when the link has ended
 	detachOnce sync.Once
@@ -104,7 +106,9 @@ func (c *conn) Read(p []byte) (int, error) {
 
 // Write writes to the other end.
 func (c *conn) Write(p []byte) (int, error) {
+	began := time.Now()
 	n, err := c.Conn.Write(p)
+	c.turns.wrote(time.Since(began))
 	if err != nil {
 		c.end()
 	}
@@ -140,13 +144,19 @@ func closed(c <-chan struct{}) bool {
 // connKey is the key of the connection in the context of a request on a link.
 type connKey struct{}
 
+// linkOf returns the link over which a request arrived; nil if it did not arrive over a link.
+func linkOf(ctx context.Context) *conn {
+	c, _ := ctx.Value(connKey{}).(*conn)
+	return c
+}
+
 // Detached returns a channel that is closed when a request that arrived over a link must
 // continue without its caller: the link has ended, or the worker is stopping and does not
 // wait for its requests any longer. After that, the end of the request's context does not
 // mean that the caller gave up. The channel is nil for a request that did not arrive over a
 // link.
 func Detached(ctx context.Context) <-chan struct{} {
-	if c, ok := ctx.Value(connKey{}).(*conn); ok {
+	if c := linkOf(ctx); c != nil {
 		return c.detached
 	}
 	return nil

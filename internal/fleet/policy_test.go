@@ -132,7 +132,7 @@ func TestPolicyOfAStranger(t *testing.T) {
 			req.Header.Set(name, "a")
 		}
 		rec := httptest.NewRecorder()
-		m.serve(rec, req)
+		m.serve(rec, overLink(req))
 		return rec.Code
 	}
 	for name, got := range map[string]int{

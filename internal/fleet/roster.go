@@ -17,7 +17,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"belljar.dev/internal/pause"
@@ -177,12 +176,7 @@ func (r *roster) shake(ctx context.Context, raw net.Conn, cfg *tls.Config) (*lin
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
 	_ = raw.SetDeadline(time.Now().Add(helloWait))
-	if sock, ok := raw.(syscall.Conn); ok {
-		if c, err := sock.SyscallConn(); err == nil {
-			_ = tune(c)
-		}
-	}
-	over := tls.Server(raw, cfg)
+	over := tls.Server(newSocket(raw), cfg)
 	if err := over.HandshakeContext(ctx); err != nil {
 		return nil, err
 	}

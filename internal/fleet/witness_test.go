@@ -223,7 +223,7 @@ func TestBoundsOfWitnesses(t *testing.T) {
 		}
 		req := httptest.NewRequest(http.MethodPost, keepPath, bytes.NewReader(body))
 		rec := httptest.NewRecorder()
-		m.serve(rec, req)
+		m.serve(rec, overLink(req))
 		return rec.Code
 	}
 	for name, s := range map[string]Sighting{
@@ -249,7 +249,7 @@ func TestBoundsOfWitnesses(t *testing.T) {
 	}
 	lone := httptest.NewRecorder()
 	without := r.worker("w2", r.cert("w2", WorkerDNS("w2")), echo("w2"))
-	without.serve(lone, httptest.NewRequest(http.MethodPost, keptPath, http.NoBody))
+	without.serve(lone, overLink(httptest.NewRequest(http.MethodPost, keptPath, http.NoBody)))
 	if lone.Code != http.StatusNotFound {
 		t.Errorf("a worker without an audit log answers %d", lone.Code)
 	}

@@ -184,10 +184,11 @@ const lastAnswers = 2 * time.Second
 func (w *Worker) serve(rw http.ResponseWriter, r *http.Request) {
 	w.serving.Add(1)
 	defer w.serving.Done()
-	rw = interleaved{rw}
+	c := linkOf(r.Context())
+	rw = &interleaved{ResponseWriter: rw, turns: &c.turns}
 	switch r.URL.Path {
 	case statePath:
-		if c, ok := r.Context().Value(connKey{}).(*conn); !ok || !c.asked.CompareAndSwap(false, true) {
+		if !c.asked.CompareAndSwap(false, true) {
 			rw.WriteHeader(http.StatusTooManyRequests) // each request costs a list of all places
 			return
 		}

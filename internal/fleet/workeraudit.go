@@ -98,14 +98,13 @@ func (w *Worker) verify(r *http.Request) ([]byte, error) {
 // acknowledge records which checkpoint of this worker a front has.
 func (w *Worker) acknowledge(rw http.ResponseWriter, r *http.Request) {
 	var s Signed
-	c, ok := r.Context().Value(connKey{}).(*conn)
-	if json.NewDecoder(http.MaxBytesReader(rw, r.Body, 4*MaxSigned)).Decode(&s) != nil || !ok {
+	if json.NewDecoder(http.MaxBytesReader(rw, r.Body, 4*MaxSigned)).Decode(&s) != nil {
 		rw.WriteHeader(http.StatusBadRequest)
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c.acknowledged = s
+	linkOf(r.Context()).acknowledged = s
 	close(w.acknowledged)
 	w.acknowledged = make(chan struct{})
 	rw.WriteHeader(http.StatusNoContent)
