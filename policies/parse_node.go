@@ -133,7 +133,7 @@ func (d *decoder) breaks(text []byte, reported int) int {
 func (d *decoder) plain(n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		d.Fault(n, "write the value out", "a policy cannot contain an alias (*%s)", n.Value)
+		d.Fault(n, "write the value itself, in quotes if it starts with * & or !", "a policy cannot contain an alias (*%s)", n.Value)
 		return // never n.Alias: an alias may lead to itself
 	case n.Anchor != "":
 		d.Fault(n, "remove it", "a policy cannot contain an anchor (&%s)", n.Anchor)

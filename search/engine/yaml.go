@@ -66,7 +66,7 @@ func (r *reader) root(text []byte) *yaml.Node {
 // that a person does not look at.
 func (r *reader) simple(n *yaml.Node) bool {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" || n.Style&yaml.TaggedStyle != 0 && n.Kind != yaml.DocumentNode {
-		r.Fault(n, "write the value out, in quotes if it starts with * & or !", "anchors, aliases and tags are not allowed in an engine")
+		r.Fault(n, "write the value itself, in quotes if it starts with * & or !", "anchors, aliases and tags are not allowed in an engine")
 		return false
 	}
 	for _, c := range n.Content {
