@@ -98,7 +98,7 @@ func TestAsk(t *testing.T) {
 		{"the yes went to another", &person{ways: cli, asked: with(mcp.ApprovalApproved), used: []bool{false, true}}, "hello", "allow approved"},
 		{"every yes went to another", &person{ways: cli, asked: with(mcp.ApprovalUsed), used: []bool{false, false, false}}, "another call used the approval", "deny "},
 		{"no", &person{ways: cli, asked: pending, waited: with(mcp.ApprovalDeclined)}, "DENIED by a person: approval ap-1 (rule publish) was declined", "deny declined"},
-		{"taken back", &person{ways: cli, asked: with(mcp.ApprovalRevoked)}, "was taken back", "deny revoked"},
+		{"revoked", &person{ways: cli, asked: with(mcp.ApprovalRevoked)}, "was revoked", "deny revoked"},
 		{"expired", &person{ways: cli, asked: pending, waited: mcp.Approval{ID: "ap-1", State: mcp.ApprovalExpired, Waited: time.Minute}}, "nobody answered approval ap-1", "deny expired"},
 		{"it cannot be asked", &person{ways: cli, err: errors.New("the disk is full")}, "could not ask for it: the disk is full", "deny "},
 		{"it cannot be used", &person{ways: cli, asked: with(mcp.ApprovalApproved), useErr: errors.New("the disk is full")}, "the disk is full", "deny "},

@@ -141,7 +141,7 @@ type Answer struct {
 	ID      string
 	By      string // the person who said no; empty if nobody answered in time
 	Note    string // further words of that person
-	Revoked bool   // the answer was a yes, which was taken back
+	Revoked bool   // the answer was a yes, and was revoked
 	Itself  bool   // a client answered without a person
 	Waited  time.Duration
 }
@@ -156,7 +156,7 @@ func (d Decision) Declined(callID string, a Answer) Refusal {
 	again := fmt.Sprintf("Repeating or rewording this %s gives the same answer.", cmp.Or(d.Subject, "call"))
 	switch {
 	case a.Revoked:
-		head = fmt.Sprintf("DENIED by a person: approval %s (%s) was taken back", a.ID, d.ruleName())
+		head = fmt.Sprintf("DENIED by a person: approval %s (%s) was revoked", a.ID, d.ruleName())
 		r.Reason = "The person who had said yes has changed their mind."
 	case a.Itself:
 		head = fmt.Sprintf("DENIED: the client answered approval %s (%s) without a person", a.ID, d.ruleName())

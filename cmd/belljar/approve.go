@@ -51,7 +51,7 @@ time is a no. It asks the running servers of this user; they answer no other use
 	for _, one := range []*cobra.Command{yes, no} {
 		one.Flags().StringVar(&a.note, "note", "", "further `text` for the agent")
 	}
-	revoke := &cobra.Command{Use: "revoke ID", Short: "take a yes back", Args: show.Args, RunE: func(c *cobra.Command, args []string) error { return a.revoke(c, args[0]) }}
+	revoke := &cobra.Command{Use: "revoke ID", Short: "revoke a yes", Args: show.Args, RunE: func(c *cobra.Command, args []string) error { return a.revoke(c, args[0]) }}
 	watch := &cobra.Command{Use: "watch", Short: "show questions as they come; on a terminal, answer them", RunE: func(c *cobra.Command, _ []string) error { return a.watch(c) }}
 	c.AddCommand(list, show, yes, no, revoke, watch)
 	return c

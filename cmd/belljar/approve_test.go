@@ -164,9 +164,9 @@ func TestApproveByCommand(t *testing.T) {
 			t.Errorf("after a yes for the session the call gets %+v", r)
 		}
 	}
-	a.approved(t, "taken back", "revoke", three)
-	if r := a.bash(t, "echo publish three"); !strings.Contains(r.text(), "was taken back") {
-		t.Errorf("after it was taken back the call gets %+v", r)
+	a.approved(t, "is revoked", "revoke", three)
+	if r := a.bash(t, "echo publish three"); !strings.Contains(r.text(), "was revoked") {
+		t.Errorf("after it was revoked the call gets %+v", r)
 	}
 	a.notApproved(t, `approval "ap-none" does not exist`, "yes", "ap-none")
 	a.notApproved(t, "want once, session, or a time", "yes", id, "--for", "ever")

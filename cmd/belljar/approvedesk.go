@@ -87,7 +87,7 @@ func outcomeLine(a approval.Approval) string {
 	case approval.Declined:
 		return a.ID + ": no. The agent is notified."
 	case approval.Revoked:
-		return a.ID + ": the yes is taken back. Calls that it let run are not stopped."
+		return a.ID + ": the yes is revoked. Calls that it let run are not stopped."
 	case approval.Pending, approval.Expired:
 	}
 	return fmt.Sprintf("%s: %s", a.ID, a.State)

@@ -76,10 +76,10 @@ func TestChromeRemember(t *testing.T) {
 	}
 
 	p.at("#/inbox/approval/" + hours.ID)
-	p.click("Take the yes back")
-	p.reads("The yes was taken back.")
+	p.click("Revoke the yes")
+	p.reads("The yes was revoked.")
 	if a, _ := g.Approval(t.Context(), hours.ID); a.State != approval.Revoked {
-		t.Errorf("taken back: %+v", a)
+		t.Errorf("revoked: %+v", a)
 	}
 	p.at("#/inbox/approval/" + once.ID)
 	p.reads("The policy allows a yes for this call only.")

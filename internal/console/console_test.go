@@ -477,7 +477,7 @@ func TestAnswers(t *testing.T) {
 	}
 	g.send("POST", path+"revoke", token, struct{}{}).into(t, &now)
 	if now.State != approval.Revoked {
-		t.Errorf("taken back: got %s", now.State)
+		t.Errorf("revoked: got %s", now.State)
 	}
 	if got := g.send("GET", "api/v1/approvals/ap-nosuch", token, nil); got.status != http.StatusNotFound {
 		t.Errorf("an approval that does not exist: got %d %s", got.status, got.body)

@@ -127,7 +127,7 @@ func (w *ways) question(ctx context.Context, id string) (one question.Asked, err
 	return one, err
 }
 
-// revoke takes a yes back, at the desk of its place.
+// revoke revokes a yes, at the desk of its place.
 func (w *ways) revoke(ctx context.Context, id, by, via string) (approval.Approval, error) {
 	at, err := approverOf(w, func(a *approver) (string, error) {
 		one, err := a.desk.Get(ctx, id)

@@ -190,7 +190,7 @@ func (v *consolePeople) Approve(ctx context.Context, id string, said approval.Re
 	return v.ways.answer(ctx, id, said)
 }
 
-// Revoke takes a yes back.
+// Revoke revokes a yes.
 func (v *consolePeople) Revoke(ctx context.Context, id, by string) (approval.Approval, error) {
 	return v.ways.revoke(ctx, id, by, console.Via)
 }

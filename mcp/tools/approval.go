@@ -75,7 +75,7 @@ func approvalText(a mcp.Approval) string {
 	case mcp.ApprovalDeclined:
 		t.line("DENIED by a person: %s said no to %s. Nothing was run, and repeating or rewording the call gives the same answer.", a.By, a.ID)
 	case mcp.ApprovalRevoked:
-		t.line("DENIED by a person: %s revoked the approval %s. Reach the goal another way.", a.By, a.ID)
+		t.line("DENIED by a person: %s revoked approval %s. Reach the goal another way.", a.By, a.ID)
 	default:
 		t.line("DENIED: %s ended without an answer, or without the call that the answer was for. Repeating the call asks again.", a.ID)
 	}

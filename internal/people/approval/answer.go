@@ -45,7 +45,7 @@ func (d *Desk) settle(a Approval, r Reply, now time.Time) (set string, args []an
 		}
 		return "", nil, fmt.Errorf("%w: %s said no by %s", ErrAnswered, a.By, a.Via)
 	case Revoked:
-		return "", nil, fmt.Errorf("%w: the yes was taken back", ErrOver)
+		return "", nil, fmt.Errorf("%w: the yes was revoked", ErrOver)
 	case Expired:
 		return "", nil, fmt.Errorf("%w: nobody answered in time; the call has to be made again", ErrOver)
 	}
@@ -91,7 +91,7 @@ func (a *Approval) until(r Reply, now time.Time) (time.Time, error) {
 }
 
 // Use uses a yes for a call that begins now. It returns false if another call has used the
-// yes, or if the yes has ended or was taken back: then the call must not run. When Use
+// yes, or if the yes has ended or was revoked: then the call must not run. When Use
 // returns true, the use is on the disk, so a yes for one call is used only once, whatever
 // happens to this process.
 func (d *Desk) Use(ctx context.Context, id string, r Request) (bool, error) {
@@ -124,7 +124,7 @@ func (d *Desk) Use(ctx context.Context, id string, r Request) (bool, error) {
 	return len(used) == 1, nil
 }
 
-// Revoke takes a yes back. Calls that already run with it continue. A second Revoke is not
+// Revoke revokes a yes. Calls that already run with it continue. A second Revoke is not
 // an error.
 func (d *Desk) Revoke(ctx context.Context, id, by, via string) (Approval, error) {
 	a, first, err := d.Desk.Answer(ctx, id, func(a Approval, now time.Time) (set string, args []any, err error) {

@@ -20,7 +20,7 @@ const (
 	Declined State = "declined" // the answer is no
 	Expired  State = "expired"  // nobody answered in time, or the yes was not used in time
 	Used     State = "used"     // the call that the yes was for has begun
-	Revoked  State = "revoked"  // the yes was taken back
+	Revoked  State = "revoked"  // the yes was revoked
 )
 
 // Scope is the set of calls that a yes is good for.

@@ -395,7 +395,7 @@ func TestRevoke(t *testing.T) {
 		}
 	}
 	if d.uses(t, a.ID, call) {
-		t.Error("a yes that was taken back can be used")
+		t.Error("a yes that was revoked can be used")
 	}
 	if b := d.asks(t, call); b.ID != a.ID || b.State != Revoked {
 		t.Errorf("asked again, it is %s, want revoked", b.State)

@@ -75,7 +75,7 @@ func TestPlanCommands(t *testing.T) {
 		t.Error(err)
 	}
 	if got := asked(d.wants("git push origin late")); got != Pending {
-		t.Errorf("after it was taken back: %s, want pending", got)
+		t.Errorf("after it was revoked: %s, want pending", got)
 	}
 }
 

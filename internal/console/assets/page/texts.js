@@ -27,7 +27,7 @@ export const T = {
     operator: 'Your role may not change this. `belljar console --role operator` prints a link for a role that may.',
   },
   verdict: {
-    allow: 'allowed', ask: 'asked', deny: 'refused', approved: 'said yes', used: 'used', declined: 'said no', pending: 'waits', expired: 'expired', revoked: 'taken back',
+    allow: 'allowed', ask: 'asked', deny: 'refused', approved: 'said yes', used: 'used', declined: 'said no', pending: 'waits', expired: 'expired', revoked: 'revoked',
     waiting: 'waits', accept: 'answered', decline: 'not answered', timeout: 'timed out', cancel: 'put away', running: 'runs', in_progress: 'in progress', ok: 'ok', broken: 'changed', unknown: 'unknown', failed: 'failed',
     added: 'new', modified: 'changed', deleted: 'deleted', live: 'in use',
   },
@@ -60,7 +60,7 @@ export const T = {
     left: (/** @type {number} */ n, /** @type {string} */ sum) => `${s(n, 'further line')} are not shown${sum ? ' (sha256 ' + sum.slice(0, 16) + ')' : ''}.`, unsure: 'That may not be all:',
     why: 'Why you are asked', rule: 'Rule', reason: 'Reason', profile: 'Profile', principal: 'Caller', asked: 'Asked', expires: 'Time', record: 'In the audit log', noRecords: 'The log has no record of it any more.', moreRecords: 'There may be more records than these:',
     by: 'by', via: (/** @type {string} */ v) => `(${v})`, until: 'until', uses: (/** @type {number} */ n) => `used ${s(n, 'time')}`, past: 'Earlier answers to calls like this', noPast: 'No call of this tool was answered under this rule.',
-    revoke: 'Take the yes back', revoked: 'The yes was taken back.',
+    revoke: 'Revoke the yes', revoked: 'The yes was revoked.',
   },
   scope: {once: 'for this call', session: 'until the session ends', hours: 'for some time'},
   answer: {
