@@ -3,6 +3,7 @@ package auth
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/url"
@@ -11,8 +12,6 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/go-jose/go-jose/v4"
 
 	"belljar.dev/mcp/wire"
 	"belljar.dev/policies"
@@ -42,8 +41,8 @@ type jwt struct {
 	claims        map[string]any
 }
 
-// readJWT parses a token. It fetches nothing and trusts nothing: the members of the header
-// that contain or locate a key (jwk, jku, x5u, x5c) are ignored.
+// readJWT parses a token. It fetches nothing and trusts nothing: no key that the header
+// contains or locates (jwk, jku, x5u, x5c) is used.
 func readJWT(token string) (t jwt, bad *Refusal) {
 	if len(token) > maxJWT {
 		return t, refuse(Malformed, "", "it has %d bytes, and at most %d are read", len(token), maxJWT)
@@ -75,12 +74,9 @@ func readJWT(token string) (t jwt, bad *Refusal) {
 // decoded returns the JSON object in a part of a token. No member may be in the object
 // twice, because parsers differ in which of the two they use.
 func decoded(part string) ([]byte, error) {
-	if strings.IndexFunc(part, notBase64) >= 0 { // the decoder of the standard library skips line ends
-		return nil, fmt.Errorf("it is not base64url")
-	}
-	text, err := base64.RawURLEncoding.Strict().DecodeString(part)
+	text, err := fromBase64(part)
 	if err != nil {
-		return nil, fmt.Errorf("it is not base64url")
+		return nil, err
 	}
 	if err := wire.CheckJSON(text, maxDepth); err != nil {
 		return nil, fmt.Errorf("it is not valid JSON")
@@ -89,6 +85,18 @@ func decoded(part string) ([]byte, error) {
 		return nil, fmt.Errorf("it is not a JSON object")
 	}
 	return text, nil
+}
+
+// fromBase64 decodes a part of a token. It accepts one text for the same bytes.
+func fromBase64(part string) ([]byte, error) {
+	if strings.IndexFunc(part, notBase64) >= 0 { // the decoder of the standard library skips line ends
+		return nil, errors.New("it is not base64url")
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(part)
+	if err != nil {
+		return nil, errors.New("it is not base64url")
+	}
+	return b, nil
 }
 
 func notBase64(r rune) bool {
@@ -109,6 +117,16 @@ func (t *jwt) readHeader(header []byte) (bad *Refusal) {
 			// The extensions that these members ask for are not implemented, and a token
 			// that needs one must not be accepted without it (RFC 7515, 4.1.11).
 			bad = refuse(Malformed, "", "its header has the member %s", name)
+		case "jwk":
+			// Nothing is checked with this key. But a signer that sends a secret as its
+			// public key is not trusted (RFC 7515, 4.1.3).
+			var members map[string]any
+			if json.Unmarshal(value, &members) == nil {
+				if own, err := readPublic(members); err == nil && own.key != nil {
+					break
+				}
+			}
+			bad = refuse(Signature, "", "the key in its header is not a public key for signatures")
 		}
 		return bad == nil
 	})
@@ -122,16 +140,6 @@ func (t *jwt) readHeader(header []byte) (bad *Refusal) {
 func (t *jwt) typed(i *policies.Issuer) bool {
 	typ := strings.TrimPrefix(strings.ToLower(t.typ), "application/")
 	return typ == "" || typ == policies.TypeAccess || i.PlainType && typ == strings.ToLower(policies.TypeJWT)
-}
-
-// signed reports whether a token was signed with a key.
-func signed(token, alg string, key any) bool {
-	parsed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.SignatureAlgorithm(alg)})
-	if err != nil {
-		return false
-	}
-	_, err = parsed.Verify(key)
-	return err == nil
 }
 
 // check checks the claims of a token that its issuer has signed, and returns when the token
