@@ -650,6 +650,29 @@ func TestWebSocketTimes(t *testing.T) {
 	})
 }
 
+// Clients that come within a moment are pinged at one time, so that the process wakes up
+// once for them.
+func TestWebSocketPingsTogether(t *testing.T) {
+	bubble(t, func(_ *handled, open func(...string) *sock) {
+		began := time.Now()
+		var reading sync.WaitGroup
+		var ended [3]time.Duration
+		for i := range ended {
+			c := open().greet()
+			c.mute = true
+			reading.Go(func() {
+				c.ends()
+				ended[i] = time.Since(began)
+			})
+			time.Sleep(10 * time.Millisecond) // fake time
+		}
+		reading.Wait()
+		if ended != [3]time.Duration{30 * time.Second, 30 * time.Second, 30 * time.Second} {
+			t.Errorf("clients that answer no ping are disconnected after %v, want 30s each", ended)
+		}
+	})
+}
+
 // inBubbles returns the number of goroutines in synctest bubbles. Goroutines of the runtime
 // and of other tests do not count, because they start and end meanwhile.
 func inBubbles(t *testing.T) int {
