@@ -347,8 +347,9 @@ func BenchmarkFrontSessions(b *testing.B) {
 }
 
 // BenchmarkFrontIdle measures the memory of a thousand streams on which nothing happens,
-// and the processor time for their comments. A stream of events belongs to a session, whose
-// memory is not counted; a WebSocket is itself a session.
+// and the processor time for their comments and pings. The clients come one after the other:
+// what the server does for clients that come at once would happen at once too. A stream of
+// events belongs to a session, whose memory is not counted; a WebSocket is itself a session.
 func BenchmarkFrontIdle(b *testing.B) {
 	const streams, watched = 1000, 20 * time.Second
 	b.Run("sse", func(b *testing.B) {
@@ -368,8 +369,6 @@ func BenchmarkFrontIdle(b *testing.B) {
 		f.idle(b, streams, watched, func(int) {
 			conn := dialSocket(b, f)
 			conn.CloseRead(b.Context()) // answers pings
-			// The pings of clients that come within a second would fall together.
-			testenv.Until(watched/streams, func() bool { return false })
 		})
 	})
 }
@@ -380,6 +379,7 @@ func (f *fronted) idle(b *testing.B, n int, watched time.Duration, open func(int
 	begin := testenv.Resident(b, f.cmd.Process.Pid)
 	for i := range n {
 		open(i)
+		testenv.Until(watched/time.Duration(n), func() bool { return false })
 	}
 	before := testenv.CPU(b, f.cmd.Process.Pid)
 	testenv.Until(watched, func() bool { return false })

@@ -45,8 +45,8 @@
 //	workeraudit.go         the checkpoints of other workers at a worker
 //	steps.go               the steps of a move at a worker
 //	pace.go                bounds of the stream of a place
-//	interleave.go          frames of several answers, in turn
 //	link.go                the connection of a link, and its hello
+//	interleave.go          frames of several answers, in turn
 //	socket_linux.go        the TCP connection below TLS
 //	credentials.go         certificates
 //	inflight.go            requests that have begun but not ended

@@ -23,3 +23,23 @@ func TestFor(t *testing.T) {
 		}
 	})
 }
+
+func TestTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ends := make(map[time.Time]int)
+		for range 100 {
+			d := Together(time.Minute)
+			if d > time.Minute || d <= time.Minute-step {
+				t.Errorf("a pause of %v, want a minute or less by less than %v", d, step)
+			}
+			ends[time.Now().Add(d)]++
+			time.Sleep(10 * time.Millisecond) // fake time
+		}
+		if len(ends) != 5 && len(ends) != 4 {
+			t.Errorf("pauses that begin within a second end at %d times, want 4 or 5", len(ends))
+		}
+		if d := Together(step / 2); d < 0 || d > step/2 {
+			t.Errorf("a pause of %v, want between 0 and %v", d, step/2)
+		}
+	})
+}

@@ -15,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/coder/websocket"
+
+	"belljar.dev/internal/pause"
 )
 
 // Code is the reason why a Conn is closed (RFC 6455, 7.4.1). The codes from 4000 on are
@@ -38,10 +40,6 @@ const (
 	// A client that vanishes without closing is noticed at most pingEvery and pongWait later.
 	pingEvery = 20 * time.Second
 	pongWait  = 10 * time.Second
-	// pingStep divides pingEvery. All Conns ping at multiples of it, so that the process
-	// wakes up once for several pings: to wake up costs more than a ping. More pings at once
-	// would delay calls.
-	pingStep = 250 * time.Millisecond
 	// writeWait is how long a client may take to read what was written to it.
 	writeWait = 30 * time.Second
 	// maxFragments is how many frames may make up a message. Browsers split large messages.
@@ -97,7 +95,7 @@ func Accept(rw http.ResponseWriter, r *http.Request, protocol string, l Limits) 
 	c.first = time.AfterFunc(l.First, func() { c.end(Policy, "no message arrived") })
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pings = time.AfterFunc(untilPing(time.Now()), c.ping)
+	c.pings = time.AfterFunc(pause.Together(pingEvery), c.ping)
 	return c, nil
 }
 
@@ -124,12 +122,6 @@ func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, bufio.NewReadWriter(in, bufio.NewWriterSize(conn, writeBuffer)), nil
 }
 
-// untilPing returns the time until the next ping: at most pingEvery, and less by at most
-// pingStep.
-func untilPing(now time.Time) time.Duration {
-	return now.Add(pingEvery).Truncate(pingStep).Sub(now)
-}
-
 // ping closes the Conn of a client that does not answer. Between pings only a timer exists,
 // and no goroutine.
 func (c *Conn) ping() {
@@ -150,7 +142,7 @@ func (c *Conn) ping() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.over {
-		c.pings.Reset(untilPing(time.Now()))
+		c.pings.Reset(pause.Together(pingEvery))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"belljar.dev/internal/pause"
 	"belljar.dev/mcp/wire"
 )
 
@@ -16,8 +17,8 @@ import (
 // a slow call.
 const Patience = 500 * time.Millisecond
 
-// keepAlive is how often a stream of events gets a comment. It is below the shortest
-// common idle timeout of proxies, 30 s.
+// keepAlive is the longest time between two comments of a stream of events. It is below the
+// shortest common idle timeout of proxies, 30 s.
 const keepAlive = 15 * time.Second
 
 // backlog is how many bytes may wait for a client before notifications are lost.
@@ -357,7 +358,7 @@ func (s *Stream) write(ctx context.Context, rw http.ResponseWriter, o Serving, r
 				return err
 			}
 		}
-		timer.Reset(keepAlive)
+		timer.Reset(pause.Together(keepAlive))
 	}
 }
 

@@ -442,3 +442,31 @@ func TestServeWhile(t *testing.T) {
 		f.is(t, false)
 	})
 }
+
+// Comments of streams that began within a moment are written at one time, so that the process
+// wakes up once for them.
+func TestCommentsTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var pages []*page
+		for range 3 {
+			p := newPage()
+			w := NewWriter(p)
+			w.KeepAlive()
+			defer w.Stop()
+			s := New()
+			q, done := serve(t.Context(), s, Serving{Status: ok})
+			defer func() { <-done }()
+			defer func() { _ = s.Answer(nil) }()
+			pages = append(pages, p, q)
+			time.Sleep(10 * time.Millisecond) // fake time
+		}
+		time.Sleep(time.Until(began.Add(Patience + keepAlive)))
+		synctest.Wait()
+		for i, p := range pages {
+			if p.text() != Comment+Comment {
+				t.Errorf("stream %d has %q, want two comments, the second when the first stream gets it", i, p.text())
+			}
+		}
+	})
+}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"belljar.dev/internal/pause"
 )
 
 // Writer is a ResponseWriter for a handler that writes its own events, one in each Write.
@@ -62,7 +64,7 @@ func (w *Writer) alive() {
 		w.begun, w.events = true, true
 		_ = w.out.begin()
 	}
-	w.timer.Reset(keepAlive)
+	w.timer.Reset(pause.Together(keepAlive))
 }
 
 // Header returns the handler's headers.
@@ -103,7 +105,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		b = Event("", bytes.TrimSpace(p))
 	}
 	if w.timer != nil && w.events {
-		w.timer.Reset(keepAlive)
+		w.timer.Reset(pause.Together(keepAlive))
 	}
 	_ = w.out.ctl.SetWriteDeadline(time.Now().Add(writeWait))
 	if _, err := w.rw.Write(b); err != nil {
