@@ -39,9 +39,8 @@ type rig struct {
 	log   *testenv.Log
 
 	configure func(*WorkerConfig) // changes the configuration of workers; may be nil
-	// answers handles the requests of a front itself to a worker, in place of next; may be
-	// nil. It must be set before the worker starts, because the front sends the first
-	// request immediately.
+	// answers handles all requests to a worker, in place of next; may be nil. It must be set
+	// before the worker starts, because the front sends the first request immediately.
 	answers func(w http.ResponseWriter, req *http.Request, next http.HandlerFunc)
 	invalid *atomic.Bool // whether callers of streams without a handler are not valid any more
 

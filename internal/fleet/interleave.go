@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,9 +21,9 @@ const (
 // rest of large ones.
 const maxSmall = 8 << 10
 
-// slowWrite is how long a write takes at least if the link is slow. largeWait is how long a
-// frame of a large answer waits at most for small answers, so that these cannot use the whole
-// link.
+// slowWrite is how long a write takes at least if the link is slow. largeWait is how long
+// large answers wait at most for small ones: when small answers have been written for that long
+// without a pause, or one of them waits for its reader, large ones go on beside them.
 const (
 	slowWrite = 5 * time.Millisecond
 	largeWait = 100 * time.Millisecond
@@ -34,8 +35,9 @@ type turns struct {
 	longest atomic.Int64 // nanoseconds: the longest write, halved for each write after it
 
 	mu    sync.Mutex
-	small int           // number of small answers that are written now
-	none  chan struct{} // closed when small is 0; nil if it was 0 all the time
+	small int           // guarded by mu: number of small answers that are written now
+	since time.Time     // guarded by mu: when small was 0 the last time
+	none  chan struct{} // guarded by mu: closed when small is 0; nil before the first small answer
 }
 
 // wrote records that the link took d to accept a write.
@@ -49,7 +51,7 @@ func (t *turns) begin() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.small++; t.small == 1 {
-		t.none = make(chan struct{})
+		t.since, t.none = time.Now(), make(chan struct{})
 	}
 }
 
@@ -62,15 +64,15 @@ func (t *turns) end() {
 	}
 }
 
-// wait waits until no small answer is being written, for at most [largeWait].
+// wait waits until no small answer is being written, see [largeWait].
 func (t *turns) wait() {
 	t.mu.Lock()
-	small, none := t.small, t.none
+	small, rest, none := t.small, largeWait-time.Since(t.since), t.none
 	t.mu.Unlock()
-	if small == 0 {
+	if small == 0 || rest <= 0 {
 		return
 	}
-	most := time.NewTimer(largeWait)
+	most := time.NewTimer(rest)
 	defer most.Stop()
 	select {
 	case <-none:
@@ -78,12 +80,14 @@ func (t *turns) wait() {
 	}
 }
 
-// interleaved is an answer that is written frame by frame, in its turn.
+// interleaved is an answer that is written frame by frame, in its turn. Its finish must be
+// called after the last write.
 type interleaved struct {
 	http.ResponseWriter
 
 	turns   *turns
 	written int // bytes since the last Flush
+	flushed bool
 }
 
 // Write writes a part of the answer. While the link is slow, Write also flushes the frames of a
@@ -129,6 +133,18 @@ func (w *interleaved) FlushError() error {
 	}
 	w.written = 0
 	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// finish sends a small answer in its turn on a slow link: net/http gathers up to 4 KiB, and
+// would send them when its handler has returned.
+func (w *interleaved) finish() {
+	if !w.turns.slow() || w.written == 0 || w.written > maxSmall {
+		return
+	}
+	if w.Header().Get("Content-Length") == "" { // net/http sets it for an answer that it has gathered
+		w.Header().Set("Content-Length", strconv.Itoa(w.written)) // without effect if the headers are sent
+	}
+	_ = w.FlushError() // the link has ended, and its end cuts the answer
 }
 
 // Unwrap is for http.ResponseController.

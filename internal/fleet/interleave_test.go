@@ -2,11 +2,13 @@ package fleet
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
-	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -105,56 +107,85 @@ func (w *roomy) Write(p []byte) (int, error) {
 func (w *roomy) FlushError() error { return nil }
 
 // While a link is slow, small answers and events of streams are written before the rest of
-// large ones, which wait for a bounded time only. On a fast link nobody waits.
+// large ones. One that is not accepted for a long time delays these only once. On a fast link
+// nobody waits.
 func TestSmallAnswersGoFirst(t *testing.T) {
-	for name, tt := range map[string]struct {
-		took time.Duration
-		wait time.Duration // of the large answer, while a small one is written for a long time
-	}{
-		"fast": {slowWrite - 1, 0},
-		"slow": {slowWrite, largeWait},
-	} {
-		for _, flushes := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, flushes %v", name, flushes), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					var order turns
-					order.wrote(tt.took)
-					large := interleaved{ResponseWriter: &roomy{room: 1 << 20}, turns: &order, written: maxSmall}
-					slow := &blocked{over: make(chan struct{})}
-					small := interleaved{ResponseWriter: slow, turns: &order}
-					var writing sync.WaitGroup
-					writing.Go(func() {
-						if flushes {
-							_ = small.FlushError()
-							return
-						}
-						_, _ = small.Write(make([]byte, maxSmall))
-					})
-					synctest.Wait()
-					began := time.Now()
-					if _, err := large.Write([]byte("x")); err != nil || time.Since(began) != tt.wait {
-						t.Errorf("a large answer waited for %v beside a small one, want %v: %v", time.Since(began), tt.wait, err)
-					}
-					ended := make(chan time.Duration, 1)
-					writing.Go(func() {
-						began := time.Now()
-						_, _ = large.Write([]byte("x"))
-						ended <- time.Since(began)
-					})
-					synctest.Wait()
-					close(slow.over)
-					if d := <-ended; d != 0 {
-						t.Errorf("a large answer waited for %v after the end of the small one", d)
-					}
-					writing.Wait()
-					began = time.Now()
-					if _, err := large.Write([]byte("x")); err != nil || time.Since(began) != 0 {
-						t.Errorf("a large answer waited for %v, want 0 without small ones: %v", time.Since(began), err)
-					}
-				})
-			})
-		}
+	write := func(a *interleaved) { _, _ = a.Write(make([]byte, maxSmall)) }
+	flush := func(a *interleaved) { _ = a.FlushError() }
+	end := func(a *interleaved) {
+		a.written = 1 // net/http has gathered it
+		a.finish()
 	}
+	for name, tt := range map[string]struct {
+		took  time.Duration
+		small func(*interleaved)
+		wait  time.Duration
+	}{
+		"fast": {slowWrite - 1, write, 0}, "fast, an event": {slowWrite - 1, flush, 0},
+		"slow": {slowWrite, write, largeWait}, "slow, an event": {slowWrite, flush, largeWait}, "slow, at its end": {slowWrite, end, largeWait},
+		"slow, a part of a large answer": {slowWrite, func(a *interleaved) {
+			a.written = maxSmall + 1
+			flush(a)
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var order turns
+				order.wrote(tt.took)
+				large := interleaved{ResponseWriter: &roomy{room: 1 << 20}, turns: &order, written: maxSmall}
+				frame := func() time.Duration {
+					began := time.Now()
+					if _, err := large.Write([]byte("x")); err != nil {
+						t.Error(err)
+					}
+					return time.Since(began)
+				}
+				w := &blocked{over: make(chan struct{})}
+				var writing sync.WaitGroup
+				writing.Go(func() { tt.small(&interleaved{ResponseWriter: w, turns: &order}) })
+				synctest.Wait()
+				time.Sleep(tt.wait / 2) // fake time
+				ended := make(chan time.Duration, 1)
+				writing.Go(func() { ended <- frame() })
+				synctest.Wait()
+				select {
+				case d := <-ended:
+					if tt.wait != 0 {
+						t.Errorf("a large answer waited for %v beside a small one", d)
+					}
+				default:
+					if tt.wait == 0 {
+						t.Error("a large answer waits")
+					}
+				}
+				if d := frame() + frame() + frame(); d != tt.wait-tt.wait/2 {
+					t.Errorf("three more frames waited for %v, want %v", d, tt.wait-tt.wait/2)
+				}
+				close(w.over)
+				writing.Wait()
+				if d := frame(); d != 0 {
+					t.Errorf("a large answer waited for %v without small ones", d)
+				}
+			})
+		})
+	}
+}
+
+// A large answer goes on at once when the last small one is written.
+func TestLargeAnswersGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var order turns
+		order.wrote(slowWrite)
+		large := interleaved{ResponseWriter: &roomy{room: 1 << 20}, turns: &order, written: maxSmall}
+		order.begin()
+		order.begin()
+		began := time.Now()
+		time.AfterFunc(time.Millisecond, order.end)
+		time.AfterFunc(2*time.Millisecond, order.end)
+		if _, err := large.Write([]byte("x")); err != nil || time.Since(began) != 2*time.Millisecond {
+			t.Errorf("a large answer went on after %v, want 2ms: %v", time.Since(began), err)
+		}
+	})
 }
 
 // blocked is an answer that is not accepted until over is closed.
@@ -162,6 +193,8 @@ type blocked struct {
 	http.ResponseWriter
 	over chan struct{}
 }
+
+func (w *blocked) Header() http.Header { return make(http.Header) }
 
 func (w *blocked) Write(p []byte) (int, error) { return len(p), w.FlushError() }
 
@@ -218,4 +251,108 @@ func (w *sizes) Write(p []byte) (int, error) {
 func (w *sizes) FlushError() error {
 	w.flushes++
 	return nil
+}
+
+// A write of a link counts for its turns, and both ends of a link have a socket that waits for
+// room.
+func TestLinksTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		defer there.Close()
+		c := newConn(here)
+		defer c.Close()
+		time.AfterFunc(slowWrite, func() { _, _ = there.Read(make([]byte, 1)) })
+		if _, err := c.Write([]byte("x")); err != nil || !c.turns.slow() {
+			t.Errorf("the link is not slow after a write of %v: %v", slowWrite, err)
+		}
+	})
+
+	r := newRig(t, nil)
+	const size = 60_000
+	m := r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write(make([]byte, size)) }, "p")
+	r.says("p", 200, "\x00")
+	for name, c := range map[string]*conn{"front": r.front.roster.named("w1").conn, "worker": onlyLink(t, m.Worker)} {
+		over, ok := c.Conn.(*tls.Conn)
+		if !ok {
+			t.Fatalf("the link of the %s is a %T", name, c.Conn)
+		}
+		if _, ok := over.NetConn().(*socket); !ok {
+			t.Errorf("below TLS, the %s has a %T, want a socket", name, over.NetConn())
+		}
+	}
+	order := &onlyLink(t, m.Worker).turns
+	order.longest.Store(1 << 62) // slow for the next 30 writes and more
+	order.mu.Lock()
+	before := order.none
+	order.mu.Unlock()
+	r.says("p", 200, "\x00")
+	order.mu.Lock()
+	defer order.mu.Unlock()
+	if order.none == before {
+		t.Error("an answer on a slow link took no turn")
+	}
+}
+
+// onlyLink returns the link of a worker that has one.
+func onlyLink(t *testing.T, w *Worker) *conn {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.running) != 1 {
+		t.Fatalf("the worker has %d links, want one", len(w.running))
+	}
+	for c := range w.running {
+		return c
+	}
+	panic("not reached")
+}
+
+// Small answers of a slow link arrive as on a fast one, and are sent before their handlers
+// return.
+func TestSmallAnswersOfASlowLink(t *testing.T) {
+	r := newRig(t, nil)
+	flushes := make(chan int, 1)
+	r.answers = func(rw http.ResponseWriter, req *http.Request, serve http.HandlerFunc) {
+		if req.Header.Get(PlaceHeader) == "" {
+			serve(rw, req)
+			return
+		}
+		w := &flushed{ResponseWriter: rw}
+		serve(w, req)
+		flushes <- w.n
+	}
+	size := make(chan int, 1)
+	m := r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write(make([]byte, <-size)) }, "p")
+	r.until("link", func() bool { return r.front.roster.named("w1") != nil })
+	for _, tt := range []struct{ size, slow int }{ // slow is how often the answer is flushed on a slow link
+		{0, 0}, {1, 1}, {4095, 1}, {4096, 1}, {4097, 1}, {maxSmall, 1}, {maxSmall + 1, 1}, {maxSmall + slowFrame + 1, 2},
+	} {
+		for longest, want := range map[int64]int{0: 0, 1 << 62: tt.slow} {
+			onlyLink(t, m.Worker).turns.longest.Store(longest)
+			size <- tt.size
+			res, err := http.Post(r.http.URL+"/p/mcp", "application/json", strings.NewReader(`{"id":1}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(res.Body)
+			res.Body.Close()
+			if res.StatusCode != 200 || len(text) != tt.size || err != nil || res.ContentLength != int64(tt.size) {
+				t.Errorf("an answer of %d bytes: got %d, %d bytes of %d, %v", tt.size, res.StatusCode, len(text), res.ContentLength, err)
+			}
+			if n := await(t, flushes, "end of the handler"); n != want {
+				t.Errorf("an answer of %d bytes was flushed %d times, want %d", tt.size, n, want)
+			}
+		}
+	}
+}
+
+// flushed is an answer that counts its flushes.
+type flushed struct {
+	http.ResponseWriter
+	n int
+}
+
+func (w *flushed) FlushError() error {
+	w.n++
+	return http.NewResponseController(w.ResponseWriter).Flush()
 }

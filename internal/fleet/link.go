@@ -80,7 +80,7 @@ const helloProtocol = 1
 type conn struct {
 	net.Conn
 
-	turns turns // of what a worker writes
+	turns turns // order of the answers; for a worker only
 
 	endOnce    sync.Once
 	lost       chan struct{} // closed when the link has ended

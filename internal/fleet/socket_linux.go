@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lowUnsent is the number of bytes of a link that the kernel cannot send yet, below which it
-// accepts more. The kernel sends in order, so a small answer waits for all of them; answers
-// whose bytes are not in the kernel yet are sent in turn, see [turns]. The option by itself is
-// not a bound: a write that is under way fills a buffer of up to 64 KiB before the kernel looks
-// again (ip-sysctl, tcp_notsent_lowat; measured on Linux 6.18).
+// lowUnsent bounds how many bytes of a link wait in the kernel because it cannot send them yet:
+// poll(2) finds room while there are fewer than half as many. The kernel sends in order, so a
+// small answer waits for all of them; answers whose bytes are not in the kernel yet are sent in
+// turn, see [turns]. A write without poll is not bounded by it: the kernel fills a buffer of up
+// to 64 KiB before it looks (ip-sysctl, tcp_notsent_lowat; measured on Linux 6.18).
 const lowUnsent = 8 << 10
 
 // minResend is the time, in microseconds, that the kernel waits for an acknowledgement at
@@ -26,9 +26,13 @@ const minResend = 50_000
 // (RFC 8446, 5.2).
 const maxWrite = 5 + 16<<10 + 256
 
-// socket is the TCP connection of a link. Its Write waits until the kernel cannot send less
-// than [lowUnsent], and looks again after each [maxWrite] bytes. Everything else is as for the
-// connection in it.
+// maxUrgent is the size of a write that does not wait for room: a ping, a window update or the
+// end of TLS, with the rest of its record.
+const maxUrgent = 64
+
+// socket is the TCP connection of a link. Its Write waits until little is unsent in the kernel,
+// see [lowUnsent], and again after each [maxWrite] bytes. TLS must be its only writer: two large
+// writes at the same time would mix.
 type socket struct {
 	net.Conn
 
@@ -65,37 +69,42 @@ func (s *socket) Write(p []byte) (n int, err error) {
 	for n < len(p) && err == nil {
 		var m int
 		var failed error
+		part := p[n:min(len(p), n+maxWrite)]
 		err = s.raw.Write(func(fd uintptr) (done bool) {
-			m, failed = writeIfRoom(int(fd), p[n:min(len(p), n+maxWrite)])
-			return failed != unix.EAGAIN // otherwise, the runtime calls this again when there is room
+			if len(part) > maxUrgent && !hasRoom(int(fd)) {
+				return false // the runtime calls this again when there is room
+			}
+			m, failed = sendNow(int(fd), part)
+			return failed != unix.EAGAIN
 		})
-		if err == nil {
-			err = failed
+		if err == nil && failed != nil {
+			err = &net.OpError{Op: "write", Net: "tcp", Source: s.LocalAddr(), Addr: s.RemoteAddr(), Err: failed}
 		}
 		n += m
 	}
 	return n, err
 }
 
-// writeIfRoom writes to a socket if poll(2) finds it writable, and returns EAGAIN if not. If
-// poll finds no room, the kernel reports to epoll(7) when there is.
-func writeIfRoom(fd int, p []byte) (n int, err error) {
+// hasRoom reports whether poll(2) finds a socket writable. If not, the kernel reports to
+// epoll(7) when it is. An error of poll itself is as good as room: the write is not lost.
+func hasRoom(fd int) bool {
 	look := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
-	for err = unix.EINTR; err == unix.EINTR; {
-		var ready int
-		if ready, err = unix.Poll(look, 0); err != nil {
-			continue
-		}
-		if ready == 0 {
-			return 0, unix.EAGAIN
-		}
+	ready, err := unix.Poll(look, 0)
+	return ready > 0 || err != nil
+}
+
+// sendNow writes to a socket without waiting.
+func sendNow(fd int, p []byte) (n int, err error) {
+	for {
 		n, err = unix.SendmsgN(fd, p, nil, nil, unix.MSG_NOSIGNAL)
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return 0, err
+		case n == 0:
+			return 0, io.ErrShortWrite
+		default:
+			return n, nil
+		}
 	}
-	switch {
-	case err != nil:
-		return 0, err
-	case n == 0:
-		return 0, io.ErrShortWrite
-	}
-	return n, nil
 }

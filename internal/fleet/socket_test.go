@@ -106,7 +106,7 @@ func TestSocketKeepsTheQueueShort(t *testing.T) {
 	if err := c.(*socket).raw.Control(func(fd uintptr) { unsent, err = unix.IoctlGetInt(int(fd), unix.SIOCOUTQNSD) }); err != nil {
 		t.Fatal(err)
 	}
-	if most := lowUnsent + maxWrite; err != nil || unsent > most {
+	if most := lowUnsent/2 + 17<<10; err != nil || unsent > most {
 		t.Errorf("%d bytes wait in the kernel, want at most %d: %v", unsent, most, err)
 	}
 	if err := c.SetWriteDeadline(time.Time{}); err != nil {
@@ -165,5 +165,33 @@ func TestSocketEnds(t *testing.T) {
 		if !slices.ContainsFunc(want, func(e error) bool { return errors.Is(err, e) }) {
 			t.Errorf("closed here %v: a write ended with %v, want one of %v", here, err, want)
 		}
+	}
+}
+
+// The end of TLS is not delayed by what the other end does not read.
+func TestSocketSaysGoodbye(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dialed, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dialed.Close()
+	accepted, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newSocket(accepted)
+	defer c.Close()
+	_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	if _, err := c.Write(make([]byte, 64<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal(err)
+	}
+	_ = c.SetWriteDeadline(time.Now().Add(20 * time.Second))
+	if n, err := c.Write(make([]byte, maxUrgent)); n != maxUrgent || err != nil {
+		t.Errorf("%d bytes were written: %v", n, err)
 	}
 }

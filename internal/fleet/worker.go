@@ -185,15 +185,22 @@ func (w *Worker) serve(rw http.ResponseWriter, r *http.Request) {
 	w.serving.Add(1)
 	defer w.serving.Done()
 	c := linkOf(r.Context())
-	rw = &interleaved{ResponseWriter: rw, turns: &c.turns}
-	switch r.URL.Path {
-	case statePath:
+	if r.URL.Path == statePath {
 		if !c.asked.CompareAndSwap(false, true) {
 			rw.WriteHeader(http.StatusTooManyRequests) // each request costs a list of all places
 			return
 		}
 		w.sendState(rw, r)
 		return
+	}
+	inTurn := &interleaved{ResponseWriter: rw, turns: &c.turns}
+	w.serveInTurn(inTurn, r)
+	inTurn.finish()
+}
+
+// serveInTurn answers a request that takes turns with others.
+func (w *Worker) serveInTurn(rw http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
 	case claimPath:
 		w.claim(rw, r)
 		return
