@@ -87,7 +87,6 @@ type interleaved struct {
 
 	turns   *turns
 	written int // bytes since the last Flush
-	flushed bool
 }
 
 // Write writes a part of the answer. While the link is slow, Write also flushes the frames of a

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"errors"
 	"io"
 	"net"
 	"syscall"
@@ -75,7 +76,7 @@ func (s *socket) Write(p []byte) (n int, err error) {
 				return false // the runtime calls this again when there is room
 			}
 			m, failed = sendNow(int(fd), part)
-			return failed != unix.EAGAIN
+			return !errors.Is(failed, unix.EAGAIN)
 		})
 		if err == nil && failed != nil {
 			err = &net.OpError{Op: "write", Net: "tcp", Source: s.LocalAddr(), Addr: s.RemoteAddr(), Err: failed}

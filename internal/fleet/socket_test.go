@@ -71,9 +71,9 @@ func TestTune(t *testing.T) {
 	}
 }
 
-// A socket of a link does not fill the kernel's queue: what waits there is written before all
-// that comes later. All bytes arrive when the other end reads again.
-func TestSocketKeepsTheQueueShort(t *testing.T) {
+// socketPair returns a socket and the other end of its connection.
+func socketPair(t *testing.T) (*socket, net.Conn) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -83,13 +83,23 @@ func TestSocketKeepsTheQueueShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer dialed.Close()
+	t.Cleanup(func() { dialed.Close() })
 	accepted, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer accepted.Close()
-	c := newSocket(accepted)
+	t.Cleanup(func() { accepted.Close() })
+	c, ok := newSocket(accepted).(*socket)
+	if !ok {
+		t.Fatalf("a connection of TCP is no socket")
+	}
+	return c, dialed
+}
+
+// A socket of a link does not fill the kernel's queue: what waits there is written before all
+// that comes later. All bytes arrive when the other end reads again.
+func TestSocketKeepsTheQueueShort(t *testing.T) {
+	c, dialed := socketPair(t)
 	const size = 32 << 20 // more than both ends buffer
 	sent := make([]byte, size)
 	for i := range sent {
@@ -103,7 +113,7 @@ func TestSocketKeepsTheQueueShort(t *testing.T) {
 		t.Fatalf("%d bytes were written to an end that does not read: %v", n, err)
 	}
 	unsent := 0
-	if err := c.(*socket).raw.Control(func(fd uintptr) { unsent, err = unix.IoctlGetInt(int(fd), unix.SIOCOUTQNSD) }); err != nil {
+	if err := c.raw.Control(func(fd uintptr) { unsent, err = unix.IoctlGetInt(int(fd), unix.SIOCOUTQNSD) }); err != nil {
 		t.Fatal(err)
 	}
 	if most := lowUnsent/2 + 17<<10; err != nil || unsent > most {
@@ -132,22 +142,7 @@ func TestSocketKeepsTheQueueShort(t *testing.T) {
 // A write ends with an error when either end closes the connection.
 func TestSocketEnds(t *testing.T) {
 	for _, here := range []bool{true, false} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		dialed, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer dialed.Close()
-		accepted, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := newSocket(accepted)
-		defer c.Close()
+		c, dialed := socketPair(t)
 		written := make(chan error, 1)
 		go func() {
 			_, err := c.Write(make([]byte, 64<<20))
@@ -156,12 +151,12 @@ func TestSocketEnds(t *testing.T) {
 		if _, err := io.ReadFull(dialed, make([]byte, 1<<20)); err != nil {
 			t.Fatal(err)
 		}
-		end, want := dialed, []error{unix.EPIPE, unix.ECONNRESET}
+		end, want := io.Closer(dialed), []error{unix.EPIPE, unix.ECONNRESET}
 		if here {
 			end, want = c, []error{net.ErrClosed}
 		}
 		end.Close()
-		err = await(t, written, "end of the write")
+		err := await(t, written, "end of the write")
 		if !slices.ContainsFunc(want, func(e error) bool { return errors.Is(err, e) }) {
 			t.Errorf("closed here %v: a write ended with %v, want one of %v", here, err, want)
 		}
@@ -170,22 +165,7 @@ func TestSocketEnds(t *testing.T) {
 
 // The end of TLS is not delayed by what the other end does not read.
 func TestSocketSaysGoodbye(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	dialed, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dialed.Close()
-	accepted, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newSocket(accepted)
-	defer c.Close()
+	c, _ := socketPair(t)
 	_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
 	if _, err := c.Write(make([]byte, 64<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatal(err)
