@@ -6,10 +6,10 @@ import (
 )
 
 // DecideDocument returns the decision about a document that a page asks for while the
-// grant's call acts on the page. on is the document before; to and method are those of the
-// request. The policy that made the grant judges it as an act of the same call. But if one
-// of the call's own acts leads to the document, it is already allowed. The Decision has no
-// Grant.
+// grant's call acts on the page. on is the URL of the page's document before the request; to
+// and method are those of the request. The policy that made the grant and the layers of the
+// session judge the request as an act of the same call. But if one of the call's own acts
+// leads to the document, it is already allowed. The Decision has no Grant.
 func (g Grant) DecideDocument(on, to, method string) Decision {
 	return g.DecideDocumentBy(func(f Facts) Decision {
 		d := g.policy.Decide(f)
@@ -21,7 +21,7 @@ func (g Grant) DecideDocument(on, to, method string) Decision {
 }
 
 // DecideDocumentBy is like DecideDocument, but calls decide instead of the policy that made
-// the grant. decide is for example that of the policy that is in force now.
+// the grant. decide can be, for example, the Decide of the policy that is in force now.
 func (g Grant) DecideDocumentBy(decide func(Facts) Decision, on, to, method string) Decision {
 	return g.decideAsked(decide, Act{Kind: ActFollow, On: on, To: to, Method: method})
 }
@@ -34,7 +34,7 @@ func (g Grant) DecideFileBy(decide func(Facts) Decision, on, to, method string) 
 // decideAsked decides about a document or a file that a page asks for.
 func (g Grant) decideAsked(decide func(Facts) Decision, a Act) Decision {
 	file := a.Kind == ActDownload
-	if !gets(a.Method) {
+	if !gets(a.Method) { // it sends data, whether it gets a document or a file
 		a.Kind = ActSubmit
 	}
 	if g.policy == nil || g.call == nil || g.IsZero() || g.call.Tool != ActTool {
@@ -60,8 +60,8 @@ func (g Grant) decideAsked(decide func(Facts) Decision, a Act) Decision {
 	return d
 }
 
-// Acted returns the grant after the acts of its call are done: from then on, the documents
-// that they lead to are decided about again.
+// Acted returns the grant after the acts of its call are done. It has neither the acts nor
+// the approval of a person, so the documents that the acts lead to are decided about again.
 func (g Grant) Acted() Grant {
 	g.acts, g.approved = nil, false
 	return g
@@ -83,8 +83,8 @@ func sameDocument(a, b string) bool {
 }
 
 // requested returns a URL as a browser asks for it (URL Standard, "URL serializing"):
-// without its fragment, and in one spelling. It returns false if the URL is not one of http
-// or https.
+// without its fragment, and in one spelling. It returns false if ParseURL refuses the URL, or
+// if the URL is not one of http or https.
 func requested(raw string) (string, bool) {
 	raw, _, _ = strings.Cut(raw, "#")
 	u, err := ParseURL(raw)
@@ -117,7 +117,7 @@ func browserEscaped(s, signs string) string {
 	return b.String()
 }
 
-// undotted returns a path without its segments . and .., like browsers.
+// undotted resolves the segments . and .. of a path, also with escaped dots, like browsers.
 func undotted(path string) string {
 	dot := strings.NewReplacer("%2e", ".", "%2E", ".")
 	var kept []string

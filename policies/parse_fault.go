@@ -17,8 +17,8 @@ const maxShown = 100
 // Fault is one fault of a policy text.
 type Fault = strictyaml.Fault
 
-// ParseError contains the faults that Parse found in a policy: all of them, up to 50, in
-// the order of the text.
+// ParseError contains the first 50 faults that Parse found in a policy, by file, line and
+// column.
 type ParseError struct {
 	strictyaml.Report
 	Files []string // further files that the policy names, as far as the policy was read
@@ -56,7 +56,7 @@ func Nearest(name string, known []string) string {
 	}
 	for _, k := range known {
 		d := distance(strings.ToLower(name), strings.ToLower(k))
-		if d < least && d < utf8.RuneCountInString(k) {
+		if d < least && d < utf8.RuneCountInString(k) { // not if all letters would be replaced
 			best, least = k, d
 		}
 	}

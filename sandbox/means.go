@@ -19,12 +19,13 @@ import (
 )
 
 // means are what the supervisor keeps for one box, and what its commands get. They
-// outlive the box's inits. Each is put on the stack of closers when it is opened:
-// some by open, some for the first init. Then they do not change.
+// outlive the box's inits. What must be closed is put on the stack of closers when it is
+// opened: by open, or for the first init. Each further init gets a new guard and renewed
+// execs.
 type means struct {
 	uid    int // user id of its processes on the host
 	group  *cgroup.Group
-	held   limit.Enforcements
+	held   limit.Enforcements // how each limit of the box is enforced
 	null   *os.File           // os.DevNull to read from, for commands without stdin
 	area   *storage           // the place on disk of /tmp and home, or nil if they are in memory
 	image  *images.Tree       // image below its root, or nil
@@ -42,8 +43,9 @@ type means struct {
 	releasing sync.Once
 }
 
-// open opens what the box needs before its init: cgroups of that name, limited by the
-// grant, for processes that run as the user uid on the host, and its storage.
+// open opens what the box needs before its init: cgroups with this name, limited by the
+// grant, its storage, and its image. The processes of the box run as the user uid on the
+// host. After an error, the caller closes what was opened.
 func (m *means) open(b *Box, name string, uid int) (err error) {
 	m.uid = uid
 	log := b.sup.cfg.Log.With("box", b.id)
@@ -69,7 +71,7 @@ func (m *means) open(b *Box, name string, uid int) (err error) {
 	if m.image != nil {
 		m.opened.Add(closers.Logged(log, "release the image", m.image.Close))
 	}
-	deaf, err := m.group.WatchOOM(func() {
+	stopWatching, err := m.group.WatchOOM(func() {
 		if !b.grant.OfBrowser() { // a browser loses one page, and notices that itself
 			b.table.outOfMemory(m.group, b.init.gone)
 		}
@@ -77,7 +79,7 @@ func (m *means) open(b *Box, name string, uid int) (err error) {
 	if err != nil {
 		return err
 	}
-	m.opened.Do(deaf)
+	m.opened.Do(stopWatching)
 	return nil
 }
 
@@ -123,6 +125,7 @@ func (m *means) overlay(b *Box, p *plan) error {
 	}
 	var err error
 	if b.life.kept.overlay >= 0 {
+		// the plan gets a duplicate of the mount that an earlier init has made
 		p.tree, err = unix.FcntlInt(uintptr(b.life.kept.overlay), unix.F_DUPFD_CLOEXEC, 0)
 		return err
 	}

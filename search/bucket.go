@@ -12,7 +12,7 @@ import (
 // full buckets.
 type level struct {
 	spent float64
-	at    time.Time // time at which spent was right
+	at    time.Time // time for which spent is right
 }
 
 // take takes one token and returns 0. If the bucket is empty, take returns how long it will
@@ -31,7 +31,8 @@ func (l *level) take(now time.Time, r engine.Rate) time.Duration {
 }
 
 // settle refills the bucket for the time that has passed. If the clock went back, it
-// refills nothing. spent is at most what the bucket holds.
+// refills nothing. It also limits spent to what the bucket holds: the level on the disk may be
+// that of a larger bucket.
 func (l *level) settle(now time.Time, r engine.Rate) {
 	if passed := now.Sub(l.at); passed > 0 {
 		l.spent = math.Max(0, l.spent-float64(passed)/float64(r.Every))

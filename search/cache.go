@@ -36,8 +36,8 @@ func newMarker() func(tenant string, parts ...any) mark {
 	_, _ = rand.Read(key[:]) // never fails (crypto/rand)
 	return func(tenant string, parts ...any) mark {
 		h := hmac.New(sha256.New, key[:])
-		// JSON keeps the parts separate. The parts are texts and numbers, so Marshal cannot
-		// fail.
+		// JSON keeps the parts separate. Marshal cannot fail: the parts consist of texts,
+		// numbers and lists of texts.
 		text, _ := json.Marshal(append([]any{tenant}, parts...))
 		h.Write(text)
 		return mark(h.Sum(nil))
@@ -75,8 +75,8 @@ type kept struct {
 func newCache() *cache { return &cache{all: make(map[string]*shelf)} }
 
 // get returns the report on a query and its age, if it is fresh enough to be returned
-// without asking the engines. With stale set, get also returns a report with results that
-// is up to a day old.
+// without asking the engines. With stale set, get returns the report if it has results and
+// is less than a day old.
 func (c *cache) get(tenant string, m mark, now time.Time, stale bool) (*Report, time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

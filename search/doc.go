@@ -20,7 +20,7 @@
 //	merge.go, canon.go          one list of results out of many
 //	clean.go                    the words of others
 //	text.go, report.go          the report, and its text for agents
-//	cache.go                    the reports of the last minutes
+//	cache.go                    the reports of the last day
 //	health_store.go, health.go  how engines did of late
 //	bucket.go                   how often an engine may be asked
 //	live.go                     a question to an engine, for the doctor

@@ -27,7 +27,7 @@ func DoctorEgress(engines []*engine.Engine, keys engine.Keys) *policies.Egress {
 			out.Allow = append(out.Allow, policies.EgressRule{Host: h, Ports: []uint16{443}})
 		}
 		if u, err := url.Parse(keys[e.NeedsURL]); e.NeedsURL != "" && err == nil && u.Hostname() != "" {
-			out.Allow = append(out.Allow, policies.EgressRule{Host: u.Hostname(), Ports: []uint16{80, 443}})
+			out.Allow = append(out.Allow, policies.EgressRule{Host: u.Hostname(), Ports: []uint16{portOf(u)}})
 		}
 	}
 	return out
@@ -40,6 +40,7 @@ var doctorQuery = map[engine.Role]string{engine.RoleCode: "yaml", engine.RoleAca
 // ExamineLive asks an engine one harmless query through client, which must be the client of
 // an egress door. An error of a request becomes an outcome.
 func ExamineLive(ctx context.Context, client *http.Client, e *engine.Engine, keys engine.Keys) engine.Examined {
+	// any number of results is right, so Organic is -1
 	want := engine.Recorded{Engine: e.Name, File: "live", Organic: -1, Outcome: engine.OK.String()}
 	text := doctorQuery[e.Role]
 	if text == "" {
@@ -68,8 +69,8 @@ func ExamineLive(ctx context.Context, client *http.Client, e *engine.Engine, key
 	return want.Check(x.Parsed())
 }
 
-// Examine asks one of the engines a harmless query through its own door. known is false if
-// no engine has the name. The answer does not count for the health of the engine.
+// Examine asks the engine of a name a harmless query, through a door that is opened for this
+// query. known is false if no engine has the name. The answer does not count for the health of the engine.
 func (f *Fan) Examine(ctx context.Context, name string) (x engine.Examined, known bool, err error) {
 	e := f.cfg.Engines().Find(name)
 	if e == nil {

@@ -11,7 +11,7 @@ var blocks = set(`address article aside blockquote body center dd details dialog
 	form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li listing main menu nav ol optgroup option p pre search section
 	summary table tbody tfoot thead tr ul caption xmp`)
 
-// apart are blocks with an empty line before and after.
+// apart are blocks with an empty line before and after, except in list items and cells.
 var apart = set("p h1 h2 h3 h4 h5 h6 blockquote pre ul ol dl table figure hr listing xmp")
 
 // textWriter writes a tree as plain text, like innerText: without Markdown syntax and
@@ -23,7 +23,8 @@ type textWriter struct {
 	pre   int
 }
 
-// plainText returns all text under n.
+// plainText returns the text under n, without that of scripts, styles, templates, noscript
+// and head. It ends with a line feed, unless it is empty.
 func plainText(n *html.Node) string {
 	var w textWriter
 	w.node(n)

@@ -15,8 +15,9 @@ import (
 )
 
 // foreign returns why an agent may have written a file, or an empty text if no box can have
-// written it. The directories in which agents have worked are not all known, so only the
-// directories in which programs keep the user's configuration count as the user's own.
+// written it. The directories in which agents have worked are not all known, so only files
+// in the directory of the user's configuration count as the user's own, and, with known set,
+// the file of a client that belljar knows.
 func (u *upstreams) foreign(ctx context.Context, file string, known bool) string {
 	boxes, err := u.boxes(ctx)
 	if err == nil {
@@ -57,7 +58,7 @@ func (u *upstreams) boxes(ctx context.Context) (none hostexec.Boxes, err error) 
 		}
 	}
 	kept := store.New(state)
-	if !kept.Made() {
+	if !kept.Made() { // it has no pins, and to read them must not make a database
 		kept = store.New("")
 	}
 	pins, err := pin.NewBook(store.Config{Store: kept}).All(ctx)

@@ -15,8 +15,8 @@ import (
 func stopCommand(u *upstreams) *cobra.Command {
 	return &cobra.Command{
 		Use: "stop NAME", Short: "end all instances of a server",
-		Long: `stop ends all instances of a server with their boxes; calls that run fail. The next list or
-call that needs the server starts it again: "enabled": false in its entry keeps it off.
+		Long: `stop ends all instances of a server with their boxes, and running calls fail. The next list
+or call that needs the server starts it again. To keep it off, set "enabled": false in its entry.
 ` + exitHelp,
 		RunE: func(c *cobra.Command, args []string) error {
 			return u.end(c, args[0], "stop", "%s: %s ended.")
@@ -29,8 +29,8 @@ func logsCommand(u *upstreams) *cobra.Command {
 	c := &cobra.Command{
 		Use: "logs NAME", Short: "print what a server has written to standard error",
 		Long: `logs prints the last lines that each instance of a server has written to standard error,
-also after it has failed. belljar keeps 64 KiB of each. Control characters are shown,
-and the values of secrets are masked.
+also after it has failed. belljar keeps 64 KiB of each instance. Control characters are
+made visible, and the values of secrets are masked.
 ` + exitHelp,
 		RunE: func(c *cobra.Command, args []string) error { return u.logs(c, args[0], lines) },
 	}
@@ -40,8 +40,8 @@ and the values of secrets are masked.
 	return c
 }
 
-// ask requests the state of their upstreams from all servers. It returns an error if no
-// server runs.
+// ask requests the state of the upstreams from each running server of belljar. It returns an
+// error if none runs.
 func (u *upstreams) ask(c *cobra.Command) ([]control.From[[]control.Upstreams], error) {
 	state, err := config.KnownState(u.state)
 	if err != nil {
@@ -75,8 +75,8 @@ func (u *upstreams) having(c *cobra.Command, name string) ([]control.From[[]cont
 	return found, nil
 }
 
-// end ends the instances of an upstream. said is the format of the message: with the
-// upstream's name, and with the number of instances in words.
+// end ends the instances of an upstream; how is "stop" or "restart". said is the format of
+// the message, with the upstream's name and a text such as "2 instances are".
 func (u *upstreams) end(c *cobra.Command, name, how, said string) error {
 	found, err := u.having(c, name)
 	if err != nil {
@@ -121,7 +121,11 @@ func (u *upstreams) logs(c *cobra.Command, name string, lines int) error {
 	}
 	out := c.OutOrStdout()
 	if len(all) == 0 {
-		_, err := fmt.Fprintf(out, "No instance of %s runs or has failed.\n", policies.Clip(name, 100))
+		of := ""
+		if u.tenant != "" {
+			of = " for the tenant " + policies.Clip(u.tenant, 100)
+		}
+		_, err := fmt.Fprintf(out, "No instance of %s%s runs or has failed.\n", policies.Clip(name, 100), of)
 		return failure(err)
 	}
 	for _, l := range all {

@@ -179,9 +179,10 @@ func fits(key any, alg string) bool {
 	case *rsa.PublicKey:
 		return strings.HasPrefix(alg, "RS") || strings.HasPrefix(alg, "PS")
 	case *ecdsa.PublicKey:
-		return alg == map[string]string{"P-256": "ES256", "P-384": "ES384", "P-521": "ES512"}[key.Curve.Params().Name]
+		want, known := map[string]string{"P-256": "ES256", "P-384": "ES384", "P-521": "ES512"}[key.Curve.Params().Name]
+		return known && alg == want
 	case ed25519.PublicKey:
-		return alg == "EdDSA"
+		return len(key) == ed25519.PublicKeySize && alg == "EdDSA"
 	}
 	return false
 }

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// hashes contains the hash of an algorithm by the last three letters of its name (RFC 7518,
+// hashes contains the hash of an algorithm by the last three characters of its name (RFC 7518,
 // 3.1). EdDSA hashes by itself.
 var hashes = map[string]crypto.Hash{"256": crypto.SHA256, "384": crypto.SHA384, "512": crypto.SHA512}
 
 // signed reports whether a token was signed with a key by an algorithm. The library that
-// reads the keys can check signatures too, but it parses the whole token again, for a tenth
-// of the time of a login.
+// reads the keys can check signatures too, but it parses the whole token again, which
+// takes a tenth of the time of a login.
 func signed(token, alg string, key any) bool {
 	end := strings.LastIndexByte(token, '.')
 	if end < 0 || !fits(key, alg) {
@@ -31,7 +31,7 @@ func signed(token, alg string, key any) bool {
 	if key, ok := key.(ed25519.PublicKey); ok {
 		return ed25519.Verify(key, text, signature)
 	}
-	hash, known := hashes[alg[2:]]
+	hash, known := hashes[alg[2:]] // fits knows each algorithm of such a key
 	if !known {
 		return false
 	}

@@ -112,6 +112,17 @@ func TestSignatures(t *testing.T) {
 			t.Errorf("the algorithm %q is accepted", alg)
 		}
 	}
+	p224, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, key := range map[string]any{"of no known curve": p224.Public(), "that is too short": ed25519.PublicKey("short"), "of no kind": nil} {
+		for _, alg := range []string{"", "ES256", "EdDSA", "RS256", "PS256"} {
+			if signed("a.b.cccc", alg, key) {
+				t.Errorf("the algorithm %q is accepted with a key %s", alg, name)
+			}
+		}
+	}
 }
 
 // loose returns a text that some decoders of base64 take for the same bytes, or the same text

@@ -8,6 +8,8 @@ import (
 	"belljar.dev/internal/store"
 )
 
+// The columns in the order in which armed and fired scan them. The column taken is the time of
+// Book.Told.
 const (
 	armedColumns = "id, tenant, slot, message, delay, left, due, session"
 	firedColumns = "id, tenant, slot, message, session, fired, times, left, taken, self"

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,20 +9,19 @@ import (
 
 // Sizes of what one answer writes before another answer of its link may write, in bytes.
 // HTTP/2 sends the frames of several answers in turn, and a frame contains up to 16 KiB of
-// what one call of Write passed. Small frames cost processor time, which a slow link does not
-// need.
+// what one call of Write passed. Small frames cost processor time; a slow link leaves enough.
 const (
 	fastFrame = 8 << 10
 	slowFrame = 2 << 10
 )
 
-// maxSmall is the size of a small answer, in bytes. A slow link sends small answers before the
-// rest of large ones.
+// maxSmall is the largest size of a small answer, in bytes. A slow link sends small answers
+// before the rest of large ones.
 const maxSmall = 8 << 10
 
-// slowWrite is how long a write takes at least if the link is slow. largeWait is how long
-// large answers wait at most for small ones: when small answers have been written for that long
-// without a pause, or one of them waits for its reader, large ones go on beside them.
+// A link is slow while [turns.longest] is at least slowWrite. largeWait is how long a frame of a
+// large answer waits at most for small answers, and how long a write of a small answer counts as
+// one: if it takes longer, it waits for its reader, and not for the link.
 const (
 	slowWrite = 5 * time.Millisecond
 	largeWait = 100 * time.Millisecond
@@ -36,7 +34,6 @@ type turns struct {
 
 	mu    sync.Mutex
 	small int           // guarded by mu: number of small answers that are written now
-	since time.Time     // guarded by mu: when small was 0 the last time
 	none  chan struct{} // guarded by mu: closed when small is 0; nil before the first small answer
 }
 
@@ -46,16 +43,23 @@ func (t *turns) wrote(d time.Duration) { t.longest.Store(max(int64(d), t.longest
 // slow reports whether answers wait for the link.
 func (t *turns) slow() bool { return t.longest.Load() >= int64(slowWrite) }
 
-// begin records that a small answer is being written.
-func (t *turns) begin() {
+// begin records that a small answer is being written, until end is called or [largeWait] has
+// passed.
+func (t *turns) begin() (end func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.small++; t.small == 1 {
-		t.since, t.none = time.Now(), make(chan struct{})
+		t.none = make(chan struct{})
+	}
+	once := sync.OnceFunc(t.end)
+	expired := time.AfterFunc(largeWait, once)
+	return func() {
+		expired.Stop()
+		once()
 	}
 }
 
-// end records that the write of a small answer has returned.
+// end takes one small answer out of the count.
 func (t *turns) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,15 +68,15 @@ func (t *turns) end() {
 	}
 }
 
-// wait waits until no small answer is being written, see [largeWait].
+// wait waits until no small answer is being written, for at most [largeWait].
 func (t *turns) wait() {
 	t.mu.Lock()
-	small, rest, none := t.small, largeWait-time.Since(t.since), t.none
+	small, none := t.small, t.none
 	t.mu.Unlock()
-	if small == 0 || rest <= 0 {
+	if small == 0 {
 		return
 	}
-	most := time.NewTimer(rest)
+	most := time.NewTimer(largeWait)
 	defer most.Stop()
 	select {
 	case <-none:
@@ -90,7 +94,7 @@ type interleaved struct {
 }
 
 // Write writes a part of the answer. While the link is slow, Write also flushes the frames of a
-// large answer: net/http would gather two of them.
+// large answer: net/http would gather 4 KiB first.
 func (w *interleaved) Write(p []byte) (n int, err error) {
 	for {
 		slow, frame := w.turns.slow(), fastFrame
@@ -106,14 +110,14 @@ func (w *interleaved) Write(p []byte) (n int, err error) {
 	}
 }
 
-// writeFrame writes one frame.
+// writeFrame writes one frame. On a slow link, the first maxSmall bytes after a Flush are those
+// of a small answer, and the frames after them wait.
 func (w *interleaved) writeFrame(p []byte, slow bool) (n int, err error) {
 	switch {
 	case !slow:
 		return w.ResponseWriter.Write(p)
 	case w.written <= maxSmall:
-		w.turns.begin()
-		defer w.turns.end()
+		defer w.turns.begin()()
 		return w.ResponseWriter.Write(p)
 	}
 	w.turns.wait()
@@ -127,8 +131,7 @@ func (w *interleaved) writeFrame(p []byte, slow bool) (n int, err error) {
 // an event of a stream is as urgent as an answer of its size.
 func (w *interleaved) FlushError() error {
 	if w.turns.slow() && w.written <= maxSmall {
-		w.turns.begin()
-		defer w.turns.end()
+		defer w.turns.begin()()
 	}
 	w.written = 0
 	return http.NewResponseController(w.ResponseWriter).Flush()
@@ -137,13 +140,9 @@ func (w *interleaved) FlushError() error {
 // finish sends a small answer in its turn on a slow link: net/http gathers up to 4 KiB, and
 // would send them when its handler has returned.
 func (w *interleaved) finish() {
-	if !w.turns.slow() || w.written == 0 || w.written > maxSmall {
-		return
+	if w.turns.slow() && w.written > 0 && w.written <= maxSmall {
+		_ = w.FlushError() // an error means that the link has ended, which cuts the answer
 	}
-	if w.Header().Get("Content-Length") == "" { // net/http sets it for an answer that it has gathered
-		w.Header().Set("Content-Length", strconv.Itoa(w.written)) // without effect if the headers are sent
-	}
-	_ = w.FlushError() // the link has ended, and its end cuts the answer
 }
 
 // Unwrap is for http.ResponseController.

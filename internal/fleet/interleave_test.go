@@ -171,19 +171,36 @@ func TestSmallAnswersGoFirst(t *testing.T) {
 	}
 }
 
-// A large answer goes on at once when the last small one is written.
+// A large answer goes on at once when the last small one is written, and waits for a bounded
+// time beside many.
 func TestLargeAnswersGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var order turns
 		order.wrote(slowWrite)
 		large := interleaved{ResponseWriter: &roomy{room: 1 << 20}, turns: &order, written: maxSmall}
-		order.begin()
-		order.begin()
+		first, second := order.begin(), order.begin()
 		began := time.Now()
-		time.AfterFunc(time.Millisecond, order.end)
-		time.AfterFunc(2*time.Millisecond, order.end)
+		time.AfterFunc(time.Millisecond, first)
+		time.AfterFunc(2*time.Millisecond, second)
 		if _, err := large.Write([]byte("x")); err != nil || time.Since(began) != 2*time.Millisecond {
 			t.Errorf("a large answer went on after %v, want 2ms: %v", time.Since(began), err)
+		}
+		order.begin() // this one never ends
+		for range 3 {
+			time.Sleep(time.Second) // fake time
+			began, end := time.Now(), order.begin()
+			time.AfterFunc(time.Millisecond, end)
+			if _, err := large.Write([]byte("x")); err != nil || time.Since(began) != time.Millisecond {
+				t.Errorf("beside a stalled answer, a large one went on after %v, want 1ms: %v", time.Since(began), err)
+			}
+		}
+		for range 20 { // small ones without a pause
+			time.AfterFunc(largeWait/2, order.begin())
+			time.AfterFunc(largeWait, order.begin())
+			began = time.Now()
+			if _, err := large.Write([]byte("x")); err != nil || time.Since(began) > largeWait {
+				t.Errorf("a frame of a large answer waited for %v, want at most %v: %v", time.Since(began), largeWait, err)
+			}
 		}
 	})
 }
@@ -261,9 +278,15 @@ func TestLinksTakeTurns(t *testing.T) {
 		defer there.Close()
 		c := newConn(here)
 		defer c.Close()
-		time.AfterFunc(slowWrite, func() { _, _ = there.Read(make([]byte, 1)) })
-		if _, err := c.Write([]byte("x")); err != nil || !c.turns.slow() {
+		time.AfterFunc(slowWrite, func() { _, _ = io.Copy(io.Discard, there) })
+		if _, err := c.Write(make([]byte, maxUrgent+1)); err != nil || !c.turns.slow() {
 			t.Errorf("the link is not slow after a write of %v: %v", slowWrite, err)
+		}
+		for range 100 {
+			_, _ = c.Write(make([]byte, maxUrgent))
+		}
+		if !c.turns.slow() {
+			t.Error("writes that do not wait for room make a slow link fast")
 		}
 	})
 
@@ -336,8 +359,8 @@ func TestSmallAnswersOfASlowLink(t *testing.T) {
 			}
 			text, err := io.ReadAll(res.Body)
 			res.Body.Close()
-			if res.StatusCode != 200 || len(text) != tt.size || err != nil || res.ContentLength != int64(tt.size) {
-				t.Errorf("an answer of %d bytes: got %d, %d bytes of %d, %v", tt.size, res.StatusCode, len(text), res.ContentLength, err)
+			if res.StatusCode != 200 || len(text) != tt.size || err != nil {
+				t.Errorf("an answer of %d bytes: got %d, %d bytes, %v", tt.size, res.StatusCode, len(text), err)
 			}
 			if n := await(t, flushes, "end of the handler"); n != want {
 				t.Errorf("an answer of %d bytes was flushed %d times, want %d", tt.size, n, want)

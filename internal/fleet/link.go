@@ -108,7 +108,9 @@ func (c *conn) Read(p []byte) (int, error) {
 func (c *conn) Write(p []byte) (int, error) {
 	began := time.Now()
 	n, err := c.Conn.Write(p)
-	c.turns.wrote(time.Since(began))
+	if len(p) > maxUrgent { // less does not wait for room, so it shows nothing
+		c.turns.wrote(time.Since(began))
+	}
 	if err != nil {
 		c.end()
 	}

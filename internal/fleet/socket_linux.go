@@ -9,26 +9,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lowUnsent bounds how many bytes of a link wait in the kernel because it cannot send them yet:
-// poll(2) finds room while there are fewer than half as many. The kernel sends in order, so a
-// small answer waits for all of them; answers whose bytes are not in the kernel yet are sent in
-// turn, see [turns]. A write without poll is not bounded by it: the kernel fills a buffer of up
-// to 64 KiB before it looks (ip-sysctl, tcp_notsent_lowat; measured on Linux 6.18).
+// lowUnsent is the TCP_NOTSENT_LOWAT of a link, in bytes. poll(2) finds room while the kernel
+// has fewer than half as many that it cannot send yet, so at most that and one [maxWrite] wait
+// there. The kernel sends in order, so a small answer waits for all of them; answers whose bytes
+// are not in the kernel yet are sent in turn, see [turns]. A write without poll would not keep
+// to it: the kernel fills a buffer of up to 64 KiB before it looks (ip-sysctl,
+// tcp_notsent_lowat; measured on Linux 6.18).
 const lowUnsent = 8 << 10
 
-// minResend is the time, in microseconds, that the kernel waits for an acknowledgement at
-// least, in addition to a round trip, before it sends a packet again. With the default of
-// 200 ms, one lost packet costs a call three round trips of a long link. The other end may
-// delay its acknowledgement by 40 ms or more; a kernel that knows the option delays it by
-// less than its own minResend.
+// minResend is the shortest time, in microseconds, beyond a round trip that the kernel waits for
+// an acknowledgement before it sends a packet again. With the default of 200 ms, one lost packet
+// costs a call three round trips of a long link. The other end may delay its acknowledgement by
+// 40 ms or more; a kernel that has TCP_RTO_MIN_US delays it by less than the value at its end.
 const minResend = 50_000
 
 // maxWrite is how many bytes are written after one look at the socket: one record of TLS 1.3
 // (RFC 8446, 5.2).
 const maxWrite = 5 + 16<<10 + 256
 
-// maxUrgent is the size of a write that does not wait for room: a ping, a window update or the
-// end of TLS, with the rest of its record.
+// maxUrgent is the largest size, in bytes, of a write that does not wait for room: a record of
+// TLS with a ping or a window update, or the close_notify. The kernel accepts some 28 KiB of
+// them when it has no room.
 const maxUrgent = 64
 
 // socket is the TCP connection of a link. Its Write waits until little is unsent in the kernel,
@@ -40,7 +41,8 @@ type socket struct {
 	raw syscall.RawConn
 }
 
-// newSocket sets the options of a link's socket. It returns c itself if c is not a socket.
+// newSocket sets the options of a link's socket. It returns c itself if c is closed or is not a
+// socket.
 func newSocket(c net.Conn) net.Conn {
 	s, ok := c.(syscall.Conn)
 	if !ok {
@@ -48,7 +50,7 @@ func newSocket(c net.Conn) net.Conn {
 	}
 	raw, err := s.SyscallConn()
 	if err != nil || tune(raw) != nil {
-		return c // it is closed
+		return c
 	}
 	return &socket{Conn: c, raw: raw}
 }
@@ -87,14 +89,14 @@ func (s *socket) Write(p []byte) (n int, err error) {
 }
 
 // hasRoom reports whether poll(2) finds a socket writable. If not, the kernel reports to
-// epoll(7) when it is. An error of poll itself is as good as room: the write is not lost.
+// epoll(7) when it is. If poll fails, hasRoom returns true, so the write goes on without it.
 func hasRoom(fd int) bool {
 	look := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
 	ready, err := unix.Poll(look, 0)
 	return ready > 0 || err != nil
 }
 
-// sendNow writes to a socket without waiting.
+// sendNow writes to a socket, which the runtime has made non-blocking.
 func sendNow(fd int, p []byte) (n int, err error) {
 	for {
 		n, err = unix.SendmsgN(fd, p, nil, nil, unix.MSG_NOSIGNAL)

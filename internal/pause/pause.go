@@ -1,4 +1,5 @@
-// Package pause has pauses that end with a context, and pauses of many that end together.
+// Package pause waits for a time or until a context ends, and makes the pauses of many end
+// together.
 package pause
 
 import (
@@ -18,13 +19,13 @@ func For(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// step is the time between two moments at which the pauses of Together end. In a longer one,
-// more would end at once, and delay what else runs.
+// step is the time between two moments at which pauses of Together end. With a longer step,
+// more would end at once, and delay other work.
 const step = 250 * time.Millisecond
 
-// Together returns a pause of at most d, and less than d by less than 250 ms. The pauses that
-// many begin at different times end together, four times in a second, so that the process
-// wakes up once for all of them: to wake up costs more than to write a few bytes.
+// Together returns d, or up to 250 ms less. Pauses that begin at different times end together,
+// four times in a second, so that the process wakes up once for all of them: to wake up costs
+// more than to write a few bytes. The result may be 0 if d is less than 250 ms.
 func Together(d time.Duration) time.Duration {
 	now := time.Now()
 	return max(now.Add(d).Truncate(step).Sub(now), 0)

@@ -194,7 +194,7 @@ func (t *target) twoLengths(ctx context.Context) Finding {
 	text := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"+
 		"Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n%s", t.at.Path, t.at.Host, len("0\r\n\r\n")+len(second), second)
 	got, err := t.raw(ctx, twoLengthsWait, text)
-	_, open := errors.AsType[*openError](err)
+	_, open := errors.AsType[*stillOpenError](err)
 	switch answers := strings.Count(got, "HTTP/1.1 "); {
 	case err != nil && !open:
 		return unknown(name, "", "%v", err)
@@ -216,7 +216,7 @@ func (t *target) slowHeaders(ctx context.Context) Finding {
 	const name = "slow headers"
 	began := time.Now()
 	_, err := t.raw(ctx, slowWait, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: %s\r\n", t.at.Path, t.at.Host))
-	if _, open := errors.AsType[*openError](err); open {
+	if _, open := errors.AsType[*stillOpenError](err); open {
 		return found(name, "bound the time for headers at the proxy (nginx: client_header_timeout 10s)", "a connection without complete headers is still open after %v", slowWait)
 	} else if err != nil {
 		return unknown(name, "", "%v", err)

@@ -96,8 +96,9 @@ func (t *target) ask(ctx context.Context, q request) (*answer, error) {
 	return &answer{res, text.String()}, err
 }
 
-// raw sends bytes, and returns everything that arrives until the connection is closed.
-// net/http would correct the faults in the bytes.
+// raw sends a text, and returns up to maxAnswer bytes of what arrives until the connection
+// is closed. If it is still open after wait, the error is a *stillOpenError. net/http would
+// correct the faults in the text.
 func (t *target) raw(ctx context.Context, wait time.Duration, text string) (got string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -113,19 +114,20 @@ func (t *target) raw(ctx context.Context, wait time.Duration, text string) (got 
 	var all bytes.Buffer
 	_, err = all.ReadFrom(io.LimitReader(conn, maxAnswer))
 	if err != nil && ctx.Err() != nil {
-		return all.String(), &openError{wait}
+		return all.String(), &stillOpenError{wait}
 	}
 	return all.String(), nil // also if the connection was closed by a reset
 }
 
-// openError is the error of a connection that was not closed in time.
-type openError struct{ wait time.Duration }
+// stillOpenError is the error of a connection that was not closed in time.
+type stillOpenError struct{ wait time.Duration }
 
-func (e *openError) Error() string {
+func (e *stillOpenError) Error() string {
 	return fmt.Sprintf("the connection is still open after %v", e.wait)
 }
 
-// dial connects to the server, over HTTP/1.1.
+// dial connects to the server, and not to the proxy of the environment. In the handshake of
+// TLS, it offers HTTP/1.1 only.
 func (t *target) dial(ctx context.Context) (net.Conn, error) {
 	port := t.at.Port()
 	if t.at.Scheme != "https" {

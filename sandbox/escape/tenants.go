@@ -72,6 +72,7 @@ func tenants() []Probe {
 		{ID: "T15", Name: "see the neighbour's sockets", try: anyOf(
 			func(f *Facts) (string, error) { return reads("/proc/net/unix", f.Neighbour.Abstract) },
 			func(f *Facts) (string, error) {
+				// a listener in proc_net_tcp: no remote address, and the state 0A
 				return reads("/proc/net/tcp", fmt.Sprintf(":%04X 00000000:0000 0A", f.Neighbour.Port))
 			},
 		)},
@@ -95,6 +96,7 @@ func tenants() []Probe {
 				return errors.Join(unix.SchedGetaffinity(pid, &set), unix.SchedSetaffinity(pid, &set))
 			}),
 			ofNeighbour("setpriority", func(pid int) error { return unix.Setpriority(unix.PRIO_PROCESS, pid, 0) }),
+			// prlimit(2) needs the same rights to read a limit as to set it
 			ofNeighbour("prlimit64", func(pid int) error { return unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &unix.Rlimit{}) }),
 		)},
 		{ID: "T20", Name: "share a namespace with the neighbour", try: func(f *Facts) (string, error) {
@@ -104,7 +106,7 @@ func tenants() []Probe {
 			"/proc/interrupts", "/proc/softirqs", "/proc/schedstat", "/proc/diskstats", "/proc/timer_list", "/proc/sched_debug",
 			"/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory")},
 		{ID: "T22", Name: "read the neighbour's files through /proc", try: func(f *Facts) (string, error) {
-			faults := []error{errors.New("no process of it is seen")}
+			faults := []error{errors.New("no process leads to the neighbour's file")}
 			for _, pid := range pids() {
 				what, err := reads(inProc(pid, "root")+f.Neighbour.File, f.Neighbour.Token)
 				if err == nil {
@@ -134,7 +136,8 @@ func tenants() []Probe {
 	}
 }
 
-// ofNeighbour is an act on the neighbour's process.
+// ofNeighbour returns an act that does something to the neighbour's process. It fails if the
+// pid belongs to another process here.
 func ofNeighbour(name string, do func(pid int) error) act {
 	return func(f *Facts) (string, error) {
 		if err := do(f.Neighbour.Pid); err != nil {

@@ -35,11 +35,11 @@ func (s Server) Command(t testing.TB) []string {
 	return []string{self, serverArgument, string(text)}
 }
 
-// NeedsProcess reports whether the server has acts that need their own process, so that
-// Start fails.
+// NeedsProcess reports whether Start refuses the server. The reason is an act that needs a
+// process of its own, if the server is valid.
 func (s Server) NeedsProcess() bool { return s.check(false) != nil }
 
-// Main runs the server, or a process of a server, if this process was started as one, and
+// Main runs a server, or a child process of a server, if this process was started as one, and
 // then never returns. It must be called at the beginning of TestMain.
 func Main() {
 	switch {

@@ -169,8 +169,8 @@ func TestSARIFRefuses(t *testing.T) {
 		want  string
 	}{
 		{rules, Finding{Rule: "s"}, `a finding has the rule "s", which does not exist`},
-		{[]Rule{{ID: "r"}, {ID: "r"}}, Finding{Rule: "r"}, `the rule "r" occurs twice, or has no name`},
-		{[]Rule{{}}, Finding{}, `the rule "" occurs twice, or has no name`},
+		{[]Rule{{ID: "r"}, {ID: "r"}}, Finding{Rule: "r"}, `the ID "r" of a rule occurs twice or is empty`},
+		{[]Rule{{}}, Finding{}, `the ID "" of a rule occurs twice or is empty`},
 		{rules, Finding{Rule: "r", Path: "/etc/passwd"}, `the path "/etc/passwd" is not in the project`},
 		{rules, Finding{Rule: "r", Path: "../x"}, `the path "../x" is not in the project`},
 		{rules, Finding{Rule: "r", Path: "a/../../x"}, `the path "a/../../x" is not in the project`},

@@ -127,19 +127,20 @@ type (
 	}
 )
 
-// root is the name of the base of all paths. Each program that reads the file knows the
-// directory.
+// root is the uriBaseId of all paths. The file does not say where this directory is: each
+// reader has its own copy of the project.
 const root = "%SRCROOT%"
 
 // SARIF returns findings as a SARIF 2.1.0 file. gaps state what was not measured; each
-// becomes a notification of the run. SARIF returns an error if the rule of a finding is
-// unknown, if a path leads out of the root, or if properties cannot be written as JSON.
+// becomes a notification of the run. SARIF returns an error if the ID of a rule is empty or
+// occurs twice, if the rule of a finding is unknown, if a path leads out of the root, or if
+// properties cannot be written as JSON.
 func SARIF(t Tool, rules []Rule, findings []Finding, gaps []string) ([]byte, error) {
 	driver := sarifDriver{Name: line(t.Name), Version: line(t.Version), URI: t.URI, Rules: []sarifRule{}}
 	index := make(map[string]int, len(rules))
 	for i, r := range rules {
 		if _, twice := index[r.ID]; twice || r.ID == "" {
-			return nil, fmt.Errorf("write SARIF: the rule %q occurs twice, or has no name", r.ID)
+			return nil, fmt.Errorf("write SARIF: the ID %q of a rule occurs twice or is empty", r.ID)
 		}
 		index[r.ID] = i
 		driver.Rules = append(driver.Rules, sarifRule{
@@ -222,8 +223,8 @@ func (f Finding) fingerprint() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// uriOf returns a path as a relative URI (RFC 3986, 4.2), or an error if it leads out of the
-// root. Its bytes need not be UTF-8.
+// uriOf returns a path as a relative URI (RFC 3986, 4.2), or an error if the path is
+// absolute, contains a NUL, or leads out of the root. It need not be UTF-8.
 func uriOf(name string) (string, error) {
 	if clean := path.Clean(name); path.IsAbs(name) || clean == ".." || strings.HasPrefix(clean, "../") || strings.Contains(name, "\x00") {
 		return "", fmt.Errorf("the path %q is not in the project", clipped(name))
@@ -236,9 +237,9 @@ func uriOf(name string) (string, error) {
 	return strings.Join(parts, "/"), nil
 }
 
-// message returns the text of a message. In messages, SARIF has two constructs that a name
-// in the source could look like: placeholders, {0}, and links, [text](target) (3.11.5,
-// 3.11.6).
+// message returns a text for a message. It escapes the two constructs that SARIF has in
+// messages, because a name in the source could look like one: placeholders, {0}, and links,
+// [text](target) (3.11.5, 3.11.6).
 func message(s string) string {
 	s = strings.ReplaceAll(visible(s), "](", "] (")
 	return placeholders().ReplaceAllString(s, "{{$1}}")

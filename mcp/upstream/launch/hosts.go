@@ -34,7 +34,8 @@ func (h *hosts) add(names ...string) {
 	}
 }
 
-// url adds the host of a URL in an option or a variable.
+// url adds the host of a URL, or refuses the URL. of says where the URL stands: an option, a
+// variable, or thePackage.
 func (h *hosts) url(of, text string) error {
 	u, err := url.Parse(strings.TrimPrefix(text, "git+"))
 	switch {
@@ -43,7 +44,7 @@ func (h *hosts) url(of, text string) error {
 	case u.Scheme == "ssh" && of == thePackage:
 		return refuse("", "write git+https://", "%s needs ssh, and a box has no keys for it", of)
 	case u.User != nil:
-		return refuse(of, "name a registry without a login", "the URL of %s contains a login, which scripts of packages could read", of)
+		return refuse(of, "write the URL without a login", "the URL of %s contains a login, which scripts of packages could read", of)
 	case u.Scheme != "https":
 		return refuse(of, "write https://", "the URL of %s is not https, so others could replace the package on its way", of)
 	}
@@ -72,13 +73,15 @@ func (h *hosts) npm(t config.Text, chosen bool) error {
 	case localPath(spec):
 		return nil
 	case packageURL().MatchString(spec):
-		return h.url(thePackage, packageURL().FindString(spec))
+		if err := h.url(thePackage, packageURL().FindString(spec)); err != nil {
+			return err
+		}
 	case strings.HasPrefix(spec, "git@"), strings.HasPrefix(spec, "gitlab:"), strings.HasPrefix(spec, "bitbucket:"), strings.HasPrefix(spec, "gist:"):
 		return refuse("", "write git+https://HOST/OWNER/NAME.git", "the name of the package %s needs ssh or does not contain a host", t)
 	case repository().MatchString(spec):
 		h.add(githubHosts...)
 	}
-	if !chosen { // a package from a repository has dependencies in the registry too
+	if !chosen { // a package from elsewhere has dependencies in the registry too
 		h.add(npmHosts...)
 	}
 	return nil
@@ -104,11 +107,11 @@ func localPath(spec string) bool {
 }
 
 // Settings of package managers that are refused. fileSettings name a file that does not
-// exist in the first phase, so another registry would be used. bareSettings change which
-// certificates a registry may have.
+// exist in the first phase, so another registry would be used. certificateSettings change
+// which certificates are accepted from a registry.
 var (
-	fileSettings = []string{"npm_config_userconfig", "npm_config_globalconfig", "UV_CONFIG_FILE", "PIP_CONFIG_FILE"}
-	bareSettings = []string{"npm_config_strict_ssl", "npm_config_ca", "npm_config_cafile", "UV_INSECURE_HOST", "PIP_TRUSTED_HOST", "PIP_CERT", "SSL_CERT_FILE"}
+	fileSettings        = []string{"npm_config_userconfig", "npm_config_globalconfig", "UV_CONFIG_FILE", "PIP_CONFIG_FILE"}
+	certificateSettings = []string{"npm_config_strict_ssl", "npm_config_ca", "npm_config_cafile", "UV_INSECURE_HOST", "PIP_TRUSTED_HOST", "PIP_CERT", "SSL_CERT_FILE"}
 )
 
 // variables adds the hosts that an entry's variables name, and reports whether one of the
@@ -121,7 +124,7 @@ func (p *Plan) variables(h *hosts, replacing ...string) (chosen bool, err error)
 		switch {
 		case slices.ContainsFunc(fileSettings, same):
 			return false, refuse(v.Name, "write its settings as variables", "the variable %s names a file that does not exist while packages are installed", v.Name)
-		case slices.ContainsFunc(bareSettings, same):
+		case slices.ContainsFunc(certificateSettings, same):
 			return false, refuse(v.Name, "remove it", "the variable %s changes which certificates are accepted from a registry", v.Name)
 		case !namesRegistry(v.Name) || !setsManager(v.Name):
 			continue

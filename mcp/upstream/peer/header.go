@@ -10,7 +10,8 @@ import (
 const mostMirrored = 64
 
 // mirrored returns the headers in which the modern era repeats parts of a request (MCP
-// 2026-07-28, "Request Metadata"); nil in the legacy era.
+// 2026-07-28, "Request Metadata"). It returns nil in the legacy era, but not for
+// discoverMethod, which is sent before the era is known.
 func (w *web) mirrored(cl *call, line []byte) http.Header {
 	info := w.agreement()
 	if cl.method != discoverMethod && (info == nil || info.Era != wire.Modern) {
@@ -18,7 +19,7 @@ func (w *web) mirrored(cl *call, line []byte) http.Header {
 	}
 	h := http.Header{wire.MethodHeader: {wire.EncodeHeader(cl.method)}}
 	if cl.method == discoverMethod {
-		h.Set(wire.RevisionHeader, wire.ModernRevision)
+		h.Set(wire.RevisionHeader, wire.ModernRevision) // other requests get the agreed revision, see do
 	}
 	params := wire.Member(line, "params")
 	switch cl.method {

@@ -24,8 +24,8 @@ type Result struct {
 	Gaps       []code.Gap   `json:"gaps,omitempty"`
 }
 
-// Find returns the clones in files. If ctx ends first, it returns a result without clones,
-// which has a gap for each kind, and the cause.
+// Find returns the clones in files. If ctx ends first, it returns the cause, and a result
+// without clones that has a gap for each requested kind.
 func Find(ctx context.Context, files []*code.File, o Options) (Result, error) {
 	o, err := o.with()
 	if err != nil {
@@ -40,7 +40,7 @@ func Find(ctx context.Context, files []*code.File, o Options) (Result, error) {
 		}
 	}
 	res := Result{Tokens: len(r.canon), Functions: len(w.functions)}
-	asked := w.asks()
+	asked := w.askedBuilders()
 	var counted sync.WaitGroup
 	counted.Go(func() {
 		var shares []int
@@ -93,8 +93,8 @@ func newWork(o Options, r *row) *work {
 	return w
 }
 
-// asks returns the builders of the kinds that were asked for, the strictest first.
-func (w *work) asks() (all []*builder) {
+// askedBuilders returns the builders of the kinds that were asked for, the strictest first.
+func (w *work) askedBuilders() (all []*builder) {
 	for _, k := range kinds {
 		if w.asked(k) {
 			all = append(all, w.found[k])
@@ -103,7 +103,8 @@ func (w *work) asks() (all []*builder) {
 	return all
 }
 
-// run finds the clones of each kind, with up to Workers searches at the same time.
+// run finds the clones of each kind, with up to Workers searches at the same time. A search
+// may use up to Workers goroutines itself.
 func (w *work) run(ctx context.Context) error {
 	const jobs = 4
 	var errs [jobs]error
@@ -170,7 +171,8 @@ func (w *work) exact(ctx context.Context, b *builder) error {
 	return err
 }
 
-// renamed adds the runs of tokens to b that are equal except for names and literals.
+// renamed adds the runs of tokens to b that are equal except for names and literals. Runs of
+// equal texts are left to exact, if that kind was asked for.
 func (w *work) renamed(ctx context.Context, b *builder) error {
 	all, err := w.repeats(ctx, w.canon, w.MinTokens)
 	for _, p := range all {
@@ -191,8 +193,8 @@ func (w *work) addSimilar() {
 	}
 	gapped, semantic := w.found[Gapped], w.found[Semantic]
 	semantic.functions = w.functions
-	// for each token of a later place: number of the last gapped clone, from 1; 0 outside
-	// of such clones
+	// for each token: 1 + the index in w.gapped of the last kept clone whose later place has
+	// the token, or 0
 	joined := make([]int32, len(w.canon))
 	for i, x := range w.gapped {
 		if x.equal < w.MinTokens || w.stricter(x) || !gapped.long(x.a, x.b) {

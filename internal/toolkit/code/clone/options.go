@@ -27,7 +27,7 @@ type Options struct {
 	Threshold float64 // lowest share of equal tokens, above 0 and at most 1; 0.85 if it is 0
 	MinLines  int     // minimum number of lines of each place of each kind; 5 if it is 0
 	MinTokens int     // minimum number of tokens of each place of each kind; 50 if it is 0
-	Workers   int     // maximum number of goroutines; one for each processor if it is 0
+	Workers   int     // maximum number of goroutines of one step; one for each processor if it is 0
 	CountOnly bool    // count the lines, and list no clones
 }
 

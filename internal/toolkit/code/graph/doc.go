@@ -3,8 +3,8 @@
 // reaches ([Dead]) and places where one language calls another ([Foreign]).
 //
 // Each link states how sure it is. The imports of a file are known by the rules of its
-// language. What a call means is known only if these rules lead to one declaration,
-// because this package does not know the types of values.
+// language. Many calls are linked by their name only ([Possible]), because this package
+// knows few types of values: those of receivers and parameters in Go.
 //
 // The files, each calling those below it:
 //

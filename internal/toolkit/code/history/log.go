@@ -12,8 +12,8 @@ import (
 // Limits of one history.
 const (
 	maxCommits = 100_000
-	maxChanges = 2_000_000 // number of changes in all; each is of one file by one commit
-	maxBytes   = 1 << 30   // length of the output of git log
+	maxChanges = 2_000_000 // number of changes of files by commits in a log, and of hunks in a diff
+	maxBytes   = 1 << 30   // length of the output of git, in bytes
 )
 
 // Commit is one commit, with the files that it changed.

@@ -14,7 +14,7 @@ import (
 func parsePatch(from io.Reader) (map[string][]Range, error) {
 	in := patch{from: bufio.NewReaderSize(io.LimitReader(from, maxBytes+1), 64<<10)}
 	all := make(map[string][]Range)
-	path, n := "", 0
+	path, hunks := "", 0
 	for {
 		line, err := in.line()
 		if errors.Is(err, io.EOF) {
@@ -35,7 +35,7 @@ func parsePatch(from io.Reader) (map[string][]Range, error) {
 			if err != nil {
 				return nil, err
 			}
-			if n++; n > maxChanges {
+			if hunks++; hunks > maxChanges {
 				return nil, errBytes
 			}
 			if path != "" {
