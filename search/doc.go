@@ -12,6 +12,7 @@
 //	search.go, fan.go           a query comes in; what all queries share
 //	lead.go, run.go             asks the engines, and waits for their answers
 //	flight.go                   the callers that wait for one query
+//	live.go                     a question to an engine, for the doctor
 //	plan.go                     the engines that a query may ask
 //	browser.go, ask.go          one engine, in a browser or by plain requests
 //	door.go, query.go           the way out, and what goes that way
@@ -23,5 +24,4 @@
 //	cache.go                    the reports of the last day
 //	health_store.go, health.go  how engines did of late
 //	bucket.go                   how often an engine may be asked
-//	live.go                     a question to an engine, for the doctor
 package search
