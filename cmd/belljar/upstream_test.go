@@ -195,7 +195,7 @@ func TestUpstreamApprove(t *testing.T) {
 		t.Errorf("logs: got %q", out)
 	}
 	u.says(0, "logs files --json", `"lines": [`)
-	u.says(0, "logs files --tenant other", "No instance of files runs")
+	u.says(0, "logs files --tenant other", "No instance of files for the tenant other runs")
 	u.says(1, "logs nobody", `no file has a server "nobody"`)
 	u.says(2, "logs files --lines 0", "--lines must be at least 1")
 
