@@ -46,6 +46,7 @@
 //	steps.go               the steps of a move at a worker
 //	pace.go                bounds of the stream of a place
 //	link.go                the connection of a link, and its hello
+//	tailprobe.go           a small frame after the last one of a message
 //	interleave.go          frames of several answers, in turn
 //	socket_linux.go        the TCP connection below TLS
 //	credentials.go         certificates

@@ -19,19 +19,16 @@ import (
 	"belljar.dev/internal/testenv"
 )
 
-// Frames of HTTP/2 (RFC 9113, 6), the protocol of a link after its hello.
+// Further frames of HTTP/2 (RFC 9113, 6), the protocol of a link after its hello.
 const (
-	frameData         = 0x0
-	frameHeaders      = 0x1
-	frameSettings     = 0x4
-	framePush         = 0x5
-	framePing         = 0x6
-	frameContinuation = 0x9
+	frameSettings = 0x4
+	framePush     = 0x5
+	framePing     = 0x6
+	frameWindow   = 0x8
 
-	endStream  = 0x1
-	endHeaders = 0x4
-	ack        = 0x1
-	maxFrame   = 16 << 10 // bytes of the payload of a frame
+	endStream = 0x1
+	ack       = 0x1
+	maxFrame  = 16 << 10 // bytes of the payload of a frame
 	// blockOK is the header block of an answer, from the static table of HPACK.
 	blockOK = "\x88"
 	preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

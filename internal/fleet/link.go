@@ -80,7 +80,8 @@ const helloProtocol = 1
 type conn struct {
 	net.Conn
 
-	turns turns // order of the answers; for a worker only
+	turns turns     // order of the answers; for a worker only
+	tail  tailProbe // shows the loss of the last packet
 
 	endOnce    sync.Once
 	lost       chan struct{} // closed when the link has ended
@@ -92,7 +93,11 @@ type conn struct {
 }
 
 func newConn(c net.Conn) *conn {
-	return &conn{Conn: c, lost: make(chan struct{}), detached: make(chan struct{})}
+	l := &conn{Conn: c, lost: make(chan struct{}), detached: make(chan struct{})}
+	l.tail.late = l.late
+	l.tail.timer = time.AfterFunc(probeAfter, l.probe)
+	l.tail.timer.Stop()
+	return l
 }
 
 // Read reads from the other end.
@@ -106,8 +111,11 @@ func (c *conn) Read(p []byte) (int, error) {
 
 // Write writes to the other end.
 func (c *conn) Write(p []byte) (int, error) {
+	c.tail.mu.Lock()
+	defer c.tail.mu.Unlock()
 	began := time.Now()
 	n, err := c.Conn.Write(p)
+	c.tail.wrote(p[:n])
 	if len(p) > maxUrgent { // less does not wait for room, so it shows nothing
 		c.turns.wrote(time.Since(began))
 	}
@@ -120,7 +128,9 @@ func (c *conn) Write(p []byte) (int, error) {
 // Close ends the link. It may be called several times.
 func (c *conn) Close() error {
 	c.end()
-	return c.Conn.Close()
+	err := c.Conn.Close()
+	c.tail.end()
+	return err
 }
 
 // end records that the link has ended. It detaches the requests first: if lost is closed,

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -86,6 +87,16 @@ func (s *socket) Write(p []byte) (n int, err error) {
 		n += m
 	}
 	return n, err
+}
+
+// late reports whether the other end has not acknowledged everything, although the kernel has
+// sent it, and whether a round trip takes longer than trip (tcp(7), TCP_INFO).
+func (s *socket) late(trip time.Duration) (is bool) {
+	_ = s.raw.Control(func(fd uintptr) {
+		i, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		is = err == nil && i.Unacked > 0 && i.Notsent_bytes == 0 && time.Duration(i.Rtt)*time.Microsecond > trip
+	})
+	return is
 }
 
 // hasRoom reports whether poll(2) finds a socket writable. If not, the kernel reports to
