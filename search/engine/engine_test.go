@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -37,23 +38,40 @@ func TestBundledEnginesAreComplete(t *testing.T) {
 			}
 		}
 	}
-	if uses[UseDefault] != 11 || uses[UseReserve] < 11 {
-		t.Errorf("%d engines are asked, want the 11 that docs/search.md says; %d stand in for them, want as many at least", uses[UseDefault], uses[UseReserve])
+	if uses[UseReserve] < uses[UseDefault] {
+		t.Errorf("%d engines are asked; %d stand in for them, want as many at least", uses[UseDefault], uses[UseReserve])
+	}
+	for page, sentence := range map[string]string{
+		"../../docs/search.md":  "belljar asks the %d engines of a category at the same time",
+		"../../docs/compare.md": "belljar's WebSearch asks %d engines and reports",
+	} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf(sentence, uses[UseDefault]); !strings.Contains(string(text), want) {
+			t.Errorf("%d engines have use: default; write in %s: %q", uses[UseDefault], page, want)
+		}
 	}
 }
 
 // TestBundledEnginesSayWhatTheyAre checks that each bundled file contains the keys about,
-// family, role, use and verified, even if a value is the default. Without this test, an
-// engine without "use" would be off, and no test would ask for its recorded answers.
+// family, role, use and verified, and for an engine that is asked also order and rate, even
+// if a value is the default. Without this test, an engine without "use" would be off, and no
+// test would ask for its recorded answers.
 func TestBundledEnginesSayWhatTheyAre(t *testing.T) {
 	for _, e := range load(t).All() {
 		text, err := bundled.ReadFile("engines/" + filepath.Base(e.Source))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, key := range []string{"about", "family", "role", "use", "verified"} {
+		keys := []string{"about", "family", "role", "use", "verified"}
+		if e.Use != UseOff {
+			keys = append(keys, "order", "rate")
+		}
+		for _, key := range keys {
 			if !strings.Contains("\n"+string(text), "\n"+key+": ") {
-				t.Errorf("%s: has no %s", e.Source, key)
+				t.Errorf("%s: write the key %s, even if its value is the default", e.Source, key)
 			}
 		}
 	}
