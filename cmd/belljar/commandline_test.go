@@ -389,8 +389,11 @@ func TestJSONIsDocumented(t *testing.T) {
 	}
 	for _, c := range everyCommand(t) {
 		group := c.HasAvailableSubCommands() && c.LocalNonPersistentFlags().Lookup("json") == nil
-		if has := c.Flag("json") != nil && !group; has != listed[title(c)] {
-			t.Errorf("%s: has --json %v, is in docs/commands.md %v", title(c), has, listed[title(c)])
+		switch has := c.Flag("json") != nil && !group; {
+		case has && !listed[title(c)]:
+			t.Errorf("%s has --json: add a row with what it prints to the table of docs/commands.md, below JSON", title(c))
+		case !has && listed[title(c)]:
+			t.Errorf("%s has no --json: remove it from the table of docs/commands.md, below JSON", title(c))
 		}
 		delete(listed, title(c))
 	}
