@@ -31,7 +31,7 @@ func files(t *testing.T) []string {
 		switch {
 		case d.IsDir() && slices.Contains(skip, name):
 			return filepath.SkipDir
-		case d.Type().IsRegular() && name != "belljar" && !strings.HasSuffix(name, ".test") && !strings.HasSuffix(name, ".prof"):
+		case d.Type().IsRegular() && name != ".git" && name != "belljar" && !strings.HasSuffix(name, ".test") && !strings.HasSuffix(name, ".prof"):
 			all = append(all, name)
 		}
 		return nil

@@ -68,7 +68,6 @@ func TestCallsRunDownTheListOfFiles(t *testing.T) {
 		if len(up) != climbs[dir] {
 			t.Errorf("%s: %d of %d calls run up the list of doc.go, want %d:\n%s", dir, len(up), total, climbs[dir], strings.Join(up, "\n"))
 		}
-		t.Logf("%s: %d of %d calls between %d files run up", dir, len(up), total, len(listed))
 	}
 }
 
