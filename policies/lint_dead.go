@@ -8,11 +8,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// toolParts are the kinds of parts in calls of belljar's tools, for the tools whose calls
-// are known here.
+// toolParts are the kinds of parts in calls of belljar's tools. Browser is not among them,
+// because its parts are acts. The commands of an analysis are the programs that it starts in
+// its box.
 var toolParts = map[string][]string{
 	"Bash": {aCommand, aPath}, "BackgroundBash": {aCommand, aPath}, "ReadImage": {aPath}, "ReadDocs": {aURL, aHost},
 	"ReadBgOutput": {}, "ListBgTasks": {}, "KillBgTask": {},
+	"AskUserQuestion": {}, "PlanMode": {}, "SetCallback": {}, "TaskManager": {},
+	"BrowserLook": {}, "InvokeSkill": {}, "SearchSkills": {}, "WebSearch": {},
+	"analyze_code_churn": {aCommand, aPath}, "analyze_complexity": {aCommand, aPath}, "analyze_comprehensive": {aCommand, aPath},
+	"analyze_deep_context": {aCommand, aPath}, "analyze_defect_probability": {aCommand, aPath}, "analyze_duplicates": {aCommand, aPath},
+	"analyze_graph_metrics": {aCommand, aPath}, "analyze_name_similarity": {aCommand, aPath}, "quality_gate": {aCommand, aPath},
+	"generate_template": {}, "list_templates": {}, "scaffold_project": {}, "search_templates": {}, "validate_template": {},
 }
 
 // partKeys are the keys of match that speak about only one kind of part.

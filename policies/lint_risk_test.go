@@ -18,3 +18,17 @@ func TestRiskyVariablesAreKnown(t *testing.T) {
 		}
 	}
 }
+
+// Lint knows the parts of the calls of each tool, and finds rules that fit none of them.
+func TestLintKnowsThePartsOfEachTool(t *testing.T) {
+	for _, name := range KnownTools() {
+		if _, known := toolParts[name]; !known && name != ActTool {
+			t.Errorf("toolParts in lint_dead.go lacks %s: add the kinds of parts that its Facts name, or {} if they name none", name)
+		}
+	}
+	for name := range toolParts {
+		if !slices.Contains(knownTools, name) {
+			t.Errorf("toolParts in lint_dead.go has %s, which is not a tool in args_tools.go", name)
+		}
+	}
+}
