@@ -39,6 +39,11 @@ func TestLogin(t *testing.T) {
 
 func runScripts(t *testing.T, dir string) {
 	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log("where a cmp failed and the new output is right, -update writes it into the script: read the diff")
+		}
+	})
 	testscript.Run(t, testscript.Params{
 		Dir:                 dir,
 		UpdateScripts:       golden.Update(),
