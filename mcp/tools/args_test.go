@@ -11,24 +11,18 @@ import (
 
 	"belljar.dev/internal/golden"
 	"belljar.dev/mcp"
-	"belljar.dev/policies"
 )
 
 // A policy knows the tools of this server only: it suggests one of their names for a
 // misspelt name, and its conditions know the arguments of each tool. Package policies
 // cannot import the tools, so this test generates its table of them.
 func TestPoliciesKnowTheTools(t *testing.T) {
-	s, err := mcp.New(mcp.Config{Gate: new(policies.Policy)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	Add(s, Backends{Toolkit: true, Browsers: &Browsers{Acts: policies.ActKinds()}})
 	var b strings.Builder
 	b.WriteString("// Code generated from the tools by go test ./mcp/tools -run TestPoliciesKnowTheTools -update; DO NOT EDIT.\n\n" +
 		"package policies\n\nimport \"belljar.dev/policies/cond\"\n\n" +
 		"// toolTable is this server's tools by name, with their arguments for\n// conditions. All that this package knows of tools follows from it.\n" +
 		"var toolTable = []tool{\n")
-	for _, info := range s.Tools() {
+	for _, info := range allTools(t).Tools() {
 		fmt.Fprintf(&b, "{%q, []argument{\n", info.Name)
 		for _, a := range arguments(t, info) {
 			fmt.Fprintf(&b, "{%q, cond.%s},\n", a[0], a[1])

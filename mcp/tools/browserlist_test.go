@@ -74,21 +74,6 @@ func verbWords(verbs []act.Verb) string {
 	return strings.Join(all, " ")
 }
 
-// Clients call a tool that changes nothing without asking a person. BrowserLook is declared
-// as such a tool, and Browser as one that may destroy data (BR3).
-func TestBrowserHints(t *testing.T) {
-	type hints struct{ reads, destroys, leaves bool }
-	got := map[string]hints{}
-	for _, info := range newSurfer(t, surfing).Tools() {
-		got[info.Name] = hints{info.ReadOnly, info.Destructive, info.OpenWorld}
-	}
-	for name, want := range map[string]hints{policies.LookTool: {true, false, true}, policies.ActTool: {false, true, true}} {
-		if got[name] != want {
-			t.Errorf("%s: got %+v, want %+v", name, got[name], want)
-		}
-	}
-}
-
 // Every verb has its kinds of act, so that no verb is offered or left out by mistake.
 func TestEveryVerbHasKinds(t *testing.T) {
 	for _, v := range act.Verbs() {
