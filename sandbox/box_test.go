@@ -116,6 +116,27 @@ func TestProcessors(t *testing.T) {
 	}
 }
 
+// lowEnv is the variable that tells TestRunUnderLowerHardLimits that its limits are lower.
+const lowEnv = "BELLJAR_TEST_LOW_LIMITS"
+
+// The hard limits with which the supervisor was started bound its boxes: nothing in a user
+// namespace can raise one (prlimit(2)), so a box that asked for more would not be made.
+func TestRunUnderLowerHardLimits(t *testing.T) {
+	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
+	if os.Getenv(lowEnv) == "" {
+		c := exec.CommandContext(t.Context(), "bash", "-c", `ulimit -n 300 -f 524288 -s 4096 && exec "$0" -test.run='^TestRunUnderLowerHardLimits$'`, os.Args[0])
+		c.Env = append(os.Environ(), lowEnv+"=1")
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("with lower hard limits; is each limit that root.go sets a row of rlimits? %v\n%s", err, out)
+		}
+		return
+	}
+	b, _ := openBox(t, grant(t))
+	if r, got := shell(t, b, "ulimit -Hn; ulimit -Hf"); r.Code != 0 || got != "300\n524288\n" {
+		t.Errorf("the box has %q of open files and of the size of a file, want 300 and 524288", got)
+	}
+}
+
 func TestRunStdinEnvDir(t *testing.T) {
 	b, dir := openBox(t, grant(t))
 	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o700); err != nil {

@@ -424,29 +424,34 @@ func (p *plan) mask(b *builder) {
 	}
 }
 
+// rlimits are the resource limits of everything that runs in a box. A limit whose value is
+// zero is not set, except for RLIMIT_CORE.
+var rlimits = []struct {
+	what  int
+	value func(p *plan) uint64
+}{
+	{unix.RLIMIT_CORE, func(*plan) uint64 { return 0 }},
+	{unix.RLIMIT_NOFILE, func(p *plan) uint64 { return uint64(p.limits.OpenFiles) }},
+	{unix.RLIMIT_FSIZE, func(p *plan) uint64 { return uint64(p.limits.FileSize) }},
+	{unix.RLIMIT_NPROC, func(p *plan) uint64 { return p.procs }},
+}
+
 // lock gives up, for the init and for all that it will start, everything that
 // is not needed to run commands. It happens once; commands inherit it and cost
 // no more than an exec.
 func (p *plan) lock(b *builder) {
 	b.Step("set resource limits")
-	for _, l := range []struct {
-		what  int
-		value uint64
-		unset bool
-	}{
-		{unix.RLIMIT_CORE, 0, false},
-		{unix.RLIMIT_NOFILE, uint64(p.limits.OpenFiles), p.limits.OpenFiles == 0},
-		{unix.RLIMIT_FSIZE, uint64(p.limits.FileSize), p.limits.FileSize == 0},
-		{unix.RLIMIT_NPROC, p.procs, p.procs == 0},
-	} {
+	for _, l := range rlimits {
+		value := l.value(p)
+		if value == 0 && l.what != unix.RLIMIT_CORE {
+			continue // it is not set
+		}
 		// Nobody without rights on the host can raise a hard limit (prlimit(2)), so the
 		// limits with which the supervisor was started bound its boxes as well.
 		if most, known := p.hard[l.what]; known {
-			l.value = min(l.value, most)
+			value = min(value, most)
 		}
-		if !l.unset {
-			b.Call(unix.SYS_PRLIMIT64, 0, l.what, b.Words(l.value, l.value), 0)
-		}
+		b.Call(unix.SYS_PRLIMIT64, 0, l.what, b.Words(value, value), 0)
 	}
 	b.Step("drop capabilities")
 	for c := 0; c <= p.capLast; c++ {
@@ -467,10 +472,10 @@ func (p *plan) lock(b *builder) {
 
 func readHost() hostFacts {
 	h := hostFacts{root: os.Geteuid() == 0, landlock: probeLandlock(), capLast: unix.CAP_LAST_CAP, masked: map[string]bool{}, watches: 8192, hard: map[int]uint64{}}
-	for _, what := range []int{unix.RLIMIT_NOFILE, unix.RLIMIT_FSIZE, unix.RLIMIT_NPROC} {
-		var l unix.Rlimit
-		if err := unix.Getrlimit(what, &l); err == nil {
-			h.hard[what] = l.Max
+	for _, l := range rlimits {
+		var own unix.Rlimit
+		if err := unix.Getrlimit(l.what, &own); err == nil {
+			h.hard[l.what] = own.Max
 		}
 	}
 	if n, err := strconv.Atoi(knob("/proc/sys/kernel/cap_last_cap")); err == nil {
