@@ -59,7 +59,7 @@ rules: [{`+rule+`}]
 // For each key of a rule there is a call whose decision changes with the value of the key. Otherwise
 // the key would be accepted and do nothing.
 func TestEveryKeyOfARuleDecides(t *testing.T) {
-	sameNames(t, "rule", slices.Collect(maps.Keys(ruleCases)), ruleShape.names())
+	sameNames(t, "ruleCases in rules_test.go", slices.Collect(maps.Keys(ruleCases)), ruleShape.names())
 	for key, c := range ruleCases {
 		var all [2]Decision
 		var profiles [2]string
