@@ -414,6 +414,69 @@ func TestTablesHaveEveryField(t *testing.T) {
 	}
 }
 
+// wholes contains the keys of a profile that can be mappings and are nevertheless inherited
+// as a whole, each with the reason.
+var wholes = map[string]string{
+	"browser":   "a profile that states other walls shall not keep the right to act and the secrets of its parent",
+	"net.allow": "the mapping is one host",
+	"net.deny":  "the same",
+}
+
+// mappingIn returns the form of the mapping that a value may be, or nil.
+func mappingIn(f *form) *form {
+	if f.Type == "object" || f.Ref != "" {
+		return f
+	}
+	for _, one := range f.AnyOf {
+		if m := mappingIn(one); m != nil {
+			return m
+		}
+	}
+	return nil
+}
+
+// Each key of a profile that can be a mapping is either inherited key by key, which
+// docs/policy.md says, or is in wholes.
+func TestEveryMappingIsInherited(t *testing.T) {
+	doc, err := os.ReadFile("../docs/policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, extends, _ := strings.Cut(string(doc), "\n### extends\n")
+	_, extends, _ = strings.Cut(extends, "\n```\n")
+	extends, _, _ = strings.Cut(extends, "\n### ")
+	var mappings []string
+	var add func(in string, s *shape)
+	add = func(in string, s *shape) {
+		for _, k := range s.keys {
+			f := mappingIn(k.is())
+			if f == nil {
+				continue
+			}
+			name := in + k.name
+			mappings = append(mappings, name)
+			if _, whole := wholes[name]; !whole && f.of != nil {
+				add(name+".", f.of[0])
+			}
+		}
+	}
+	add("", profileShape)
+	cases := slices.Collect(maps.Keys(wholes))
+	for key, deeper := range inherited {
+		names := []string{key}
+		for _, d := range deeper {
+			names = append(names, key+"."+d)
+		}
+		for _, name := range names {
+			if !strings.Contains(extends, "`"+name+"`") {
+				t.Errorf("section extends of docs/policy.md does not say that %s is inherited key by key", name)
+			}
+		}
+		cases = append(cases, names...)
+	}
+	sameNames(t, "inherited in parse_extends.go, or, with the reason why it is inherited as a whole, to wholes in fields_test.go", cases, mappings)
+}
+
 // matchCases contains, for each field of match, the keys that set it. beside is the field
 // that these keys have to set as well; the tool is always set. fits is a call that such a
 // match fits, and fails is one that it does not fit.

@@ -15,13 +15,15 @@ func TestExtends(t *testing.T) {
 	p := parse(t, `version: 1
 defaults: {decision: allow, profile: base}
 profiles:
-  grandchild: {extends: dev, limits: {pids: 7}, env: {B: "3"}, net: {limits: {connections: 5}}, require: [pids]}
+  grandchild: {extends: dev, limits: {pids: 7}, env: {B: "3"}, net: {limits: {connections: 5}}, require: [pids], read: {redirects: follow}, browser: {walls: degraded}}
   dev:
     extends: base
     fs: {workspace: ro, write: [/srv/out]}
     net: {mode: proxy, allow: [a.example, b.example], ports: [443], limits: {connections: 9, bytes: 1MiB}}
     env: {B: "2"}
     publish: [3000]
+    read: {robots: respect}
+    browser: {walls: sandboxed, act: true}
   narrow: {extends: dev, net: {allow: [c.example]}, publish: [4000]}
   off: {extends: dev, net: {mode: none}, fs: {read: [/srv/in], write: [/srv/other]}}
   base:
@@ -47,6 +49,10 @@ profiles:
 		Env       []string
 		Require   []policies.Limit
 		Protect   []string
+		Robots    bool
+		Redirects bool
+		Browser   policies.Browser
+		Acts      bool
 	}
 	brieve := func(name string) brief {
 		s, ok := p.Profile(name)
@@ -56,6 +62,7 @@ profiles:
 		b := brief{
 			Workspace: s.Workspace, System: s.System, Image: s.Image, Net: s.Network, Allow: len(s.Egress.Allow), Conns: s.Egress.Limits.Conns, Bytes: s.Egress.Limits.Bytes,
 			Publish: len(s.Publish), Memory: s.Limits.Memory, Pids: s.Limits.Pids, Wall: s.Limits.Wall, Require: s.Require, Protect: s.Protect.Also,
+			Robots: s.Reading.Robots, Redirects: s.Reading.Redirects, Browser: s.Browser, Acts: s.Acting.Act,
 		}
 		for _, m := range s.Mounts {
 			b.Mounts = append(b.Mounts, fmt.Sprintf("%s %v", m.Target, m.Writable))
@@ -71,9 +78,10 @@ profiles:
 	}
 	dev := base
 	dev.Workspace, dev.Mounts, dev.Net, dev.Allow, dev.Conns, dev.Bytes, dev.Publish = policies.AccessRead, append([]string{"/srv/out true"}, base.Mounts...), policies.NetworkDoor, 2, 9, 1<<20, 1
-	dev.Env = []string{"A=1", "B=2"}
+	dev.Env, dev.Robots, dev.Browser, dev.Acts = []string{"A=1", "B=2"}, true, policies.BrowserSandboxed, true
 	grandchild := dev
 	grandchild.Pids, grandchild.Conns, grandchild.Env, grandchild.Require = 7, 5, []string{"A=1", "B=3"}, []policies.Limit{"pids"}
+	grandchild.Redirects, grandchild.Browser, grandchild.Acts = true, policies.BrowserDegraded, false
 	narrow := dev
 	narrow.Allow = 1
 	off := dev
