@@ -20,7 +20,7 @@ func TestEveryLimitIsLookedAt(t *testing.T) {
 		// a use of the limit after Limits(), or after a variable for the limits or the
 		// bounds of the sandbox
 		if !regexp.MustCompile(`\b(Limits\(\)|[lb]|limits)\.` + limit + `\b`).MatchString(rooms.String()) {
-			t.Errorf("limit %s: neither sandbox nor mcp/tools looks at it", limit)
+			t.Errorf("limit %s has no effect: write the code in sandbox or mcp/tools that enforces it, which reads it as l.%[1]s, b.%[1]s, limits.%[1]s or Limits().%[1]s", limit)
 		}
 	}
 }
