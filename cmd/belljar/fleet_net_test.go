@@ -89,6 +89,11 @@ func (g *netted) cable(worker int, toFront, toWorker nettest.Wire) {
 	g.net.Set(f, w, toWorker)
 }
 
+// links returns how many links a worker has made.
+func (g *netted) links(worker int) int {
+	return strings.Count(g.log(g.workers[worker].name), "a front is linked")
+}
+
 // TestFleetCables checks a cable that is cut, in both directions or in one: callers get an
 // error, and the command runs on, once, as a background task that another front finds.
 func TestFleetCables(t *testing.T) {
@@ -148,8 +153,7 @@ func (g *netted) cutOff(t *testing.T, what string, w, round int, toFront, toWork
 		t.Errorf("%s: the command does not begin: %s", what, g.log("front1"))
 		return 0
 	}
-	worker := g.workers[w].name
-	before := strings.Count(g.log(worker), "a front is linked")
+	worker, before := g.workers[w].name, g.links(w)
 	g.cable(w, toFront, toWorker)
 	began := time.Now()
 	select {
@@ -170,7 +174,7 @@ func (g *netted) cutOff(t *testing.T, what string, w, round int, toFront, toWork
 		t.Errorf("%s: another front does not find the command: %+v", what, list)
 	}
 	g.cable(w, nettest.Wire{}, nettest.Wire{})
-	if !testenv.Until(patience, func() bool { return strings.Count(g.log(worker), "a front is linked") > before }) {
+	if !testenv.Until(patience, func() bool { return g.links(w) > before }) {
 		t.Errorf("%s: the worker is not linked again\n%s", what, g.log(worker))
 	}
 	if err := os.WriteFile(file("go"), nil, 0o666); err != nil {
@@ -186,8 +190,16 @@ func (g *netted) cutOff(t *testing.T, what string, w, round int, toFront, toWork
 // and streams arrive completely, and other calls run meanwhile.
 func TestFleetBadLink(t *testing.T) {
 	g := newNetted(t, 1)
-	bad := nettest.Wire{Delay: 50 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 0.01}
+	bad, cut := nettest.Wire{Delay: 50 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 0.01}, nettest.Wire{Cut: true}
+	linked, patience := g.links(0), 30*time.Second*testenv.Patience(t)
+	g.cable(0, cut, cut) // a link that was short would count as short for five minutes
+	if !testenv.Until(patience, func() bool { return strings.Contains(g.log("w1"), "a front is not linked") }) {
+		t.Fatalf("the link does not end\n%s", g.log("w1"))
+	}
 	g.cable(0, bad, bad)
+	if !testenv.Until(patience, func() bool { return g.links(0) > linked }) {
+		t.Fatalf("the worker is not linked again\n%s", g.log("w1"))
+	}
 	size := 32 << 10 // in bytes; JSON writes each byte as six
 	if os.Getenv("BELLJAR_TEST_CLUSTER") != "" {
 		size = 128 << 10

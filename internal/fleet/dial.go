@@ -75,7 +75,7 @@ func (w *Worker) link(ctx context.Context, f front) error {
 		delete(w.running, c)
 		w.mu.Unlock()
 	}()
-	c.tail.begin(0)
+	c.tail.begin(0, c.probe)
 	w.cfg.Log.Info("a front is linked", "front", f.address)
 	if !w.links.give(ctx, c) {
 		return ctx.Err()

@@ -407,7 +407,7 @@ func (f *Front) forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 			l.running.Add(-1)
 		}
 	}()
-	req, sent := outgoing(ctx, r, fl, body)
+	req, sent := outgoing(ctx, r, fl, l, body)
 	res, err := l.client.RoundTrip(req)
 	if err != nil {
 		switch {
@@ -444,12 +444,18 @@ func (f *Front) forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 // before that, the worker has no part of the request that it could run.
 type source struct {
 	io.Reader
+	link *conn
 	read atomic.Bool
 }
 
 // Read reads the body. After an error it releases the body, and the next Read returns EOF.
+// On a long or slow link, Read returns small parts: net/http sends each as one frame, and
+// everything else waits for that frame, including the pings that show that the link is alive.
 func (s *source) Read(p []byte) (int, error) {
 	s.read.Store(true)
+	if s.link.long() || s.link.turns.slow() {
+		p = p[:min(len(p), slowFrame)]
+	}
 	n, err := s.Reader.Read(p)
 	if err != nil {
 		s.Reader = strings.NewReader("") // release the body, because the answer may last for hours
@@ -462,8 +468,8 @@ func (*source) Close() error { return nil }
 
 // outgoing returns a client's request in the form for a worker. It never contains the token
 // of the client. sent says whether the worker may have got the request.
-func outgoing(ctx context.Context, r *http.Request, fl *flight, body []byte) (req *http.Request, sent *atomic.Bool) {
-	from := &source{Reader: bytes.NewReader(body)}
+func outgoing(ctx context.Context, r *http.Request, fl *flight, l *link, body []byte) (req *http.Request, sent *atomic.Bool) {
+	from := &source{Reader: bytes.NewReader(body), link: l.conn}
 	req = (&http.Request{
 		Method: r.Method, URL: r.URL, Host: r.Host, Header: make(http.Header, len(r.Header)+2),
 		Body: from, ContentLength: int64(len(body)),

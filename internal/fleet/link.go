@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,7 +81,7 @@ const helloProtocol = 1
 type conn struct {
 	net.Conn
 
-	turns turns     // order of the answers; for a worker only
+	turns turns     // order of the answers of a worker; for a front, whether the link is slow
 	tail  tailProbe // shows the loss of the last packet
 
 	endOnce    sync.Once
@@ -95,8 +96,6 @@ type conn struct {
 func newConn(c net.Conn) *conn {
 	l := &conn{Conn: c, lost: make(chan struct{}), detached: make(chan struct{})}
 	l.tail.late = l.late
-	l.tail.timer = time.AfterFunc(probeAfter, l.probe)
-	l.tail.timer.Stop()
 	return l
 }
 
@@ -123,6 +122,22 @@ func (c *conn) Write(p []byte) (int, error) {
 		c.end()
 	}
 	return n, err
+}
+
+// socket returns the socket below TLS; nil if there is none.
+func (c *conn) socket() *socket {
+	over, ok := c.Conn.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	s, _ := over.NetConn().(*socket)
+	return s
+}
+
+// long reports whether the other end is far away, see [probeAfter].
+func (c *conn) long() bool {
+	s := c.socket()
+	return s != nil && s.trip() > probeAfter
 }
 
 // Close ends the link. It may be called several times.

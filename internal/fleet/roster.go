@@ -280,7 +280,7 @@ func (r *roster) use(ctx context.Context, l *link) {
 			MaxReceiveBufferPerConnection: maxUnread, MaxReceiveBufferPerStream: maxBuffer,
 		},
 	}
-	l.tail.begin(prefaceSize)
+	l.tail.begin(prefaceSize, l.probe)
 	var err error
 	if l.client, err = t.NewClientConn(ctx, "http", "worker:80"); err != nil {
 		r.log.Debug("a link cannot be used", "worker", l.Name, "err", err)

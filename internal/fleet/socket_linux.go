@@ -89,14 +89,27 @@ func (s *socket) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// late reports whether the other end has not acknowledged everything, although the kernel has
-// sent it, and whether a round trip takes longer than trip (tcp(7), TCP_INFO).
-func (s *socket) late(trip time.Duration) (is bool) {
-	_ = s.raw.Control(func(fd uintptr) {
-		i, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-		is = err == nil && i.Unacked > 0 && i.Notsent_bytes == 0 && time.Duration(i.Rtt)*time.Microsecond > trip
-	})
-	return is
+// owes reports whether the other end has not acknowledged everything (tcp(7), TCP_INFO).
+func (s *socket) owes() bool {
+	i := s.info()
+	return i != nil && i.Unacked > 0
+}
+
+// trip returns the shortest round trip of the last minutes (ip-sysctl, tcp_min_rtt_wlen); 0 if
+// it is not known. The mean would contain the 40 ms by which a kernel may delay an
+// acknowledgement.
+func (s *socket) trip() time.Duration {
+	i := s.info()
+	if i == nil {
+		return 0
+	}
+	return time.Duration(i.Min_rtt) * time.Microsecond
+}
+
+// info returns what the kernel knows about the connection; nil if it is closed.
+func (s *socket) info() (i *unix.TCPInfo) {
+	_ = s.raw.Control(func(fd uintptr) { i, _ = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) })
+	return i
 }
 
 // hasRoom reports whether poll(2) finds a socket writable. If not, the kernel reports to

@@ -1,17 +1,18 @@
 package fleet
 
 import (
-	"crypto/tls"
 	"sync"
 	"time"
 )
 
-// probeAfter is how long a link is silent before its end sends a tail probe.
+// probeAfter is how long a long link is silent before its end sends a tail probe. A link is long
+// if its round trips take longer than that.
 const probeAfter = 10 * time.Millisecond
 
-// probeFrame is a PING of HTTP/2 (RFC 9113, 6.7). The other end answers it, and net/http ignores
-// the answer to a PING that is not its own.
-const probeFrame = "\x00\x00\x08\x06\x00\x00\x00\x00\x00belljar\x00"
+// probeFrame is the answer to a PING of HTTP/2 (RFC 9113, 6.7) that was not sent. The other end
+// writes nothing because of it: a front that had to answer would wait behind its uploads, and read
+// nothing meanwhile.
+const probeFrame = "\x00\x00\x08\x06\x01\x00\x00\x00\x00belljar\x00"
 
 // prefaceSize is the number of bytes that a client of HTTP/2 sends before its first frame
 // (RFC 9113, 3.4).
@@ -24,25 +25,24 @@ const prefaceSize = 24
 //
 // All methods may be called at the same time.
 type tailProbe struct {
-	timer *time.Timer // calls conn.probe
-
 	mu     sync.Mutex  // held for each write, so that a probe does not split a frame
-	begun  bool        // guarded by mu: whether the link uses HTTP/2
+	timer  *time.Timer // guarded by mu: calls conn.probe; nil before begin and after end
 	frames framing     // guarded by mu
 	late   func() bool // guarded by mu: see conn.late
 }
 
 // begin records that the link uses HTTP/2 from now on, and that this end writes preface bytes
-// before its first frame.
-func (t *tailProbe) begin(preface int) {
+// before its first frame. send is called when a probe is due.
+func (t *tailProbe) begin(preface int, send func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.begun, t.frames.rest = true, preface
+	t.timer, t.frames.rest = time.AfterFunc(time.Hour, send), preface
+	t.timer.Stop() // until the first message: the first frame must be that of the settings
 }
 
 // wrote records what was written. The caller holds t.mu.
 func (t *tailProbe) wrote(p []byte) {
-	if t.begun && t.frames.follow(p) {
+	if t.timer != nil && t.frames.follow(p) {
 		t.timer.Reset(probeAfter)
 	}
 }
@@ -51,8 +51,10 @@ func (t *tailProbe) wrote(p []byte) {
 func (t *tailProbe) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.begun = false
-	t.timer.Stop()
+	if t.timer != nil {
+		t.timer.Stop()
+		t.timer = nil
+	}
 }
 
 // probe sends a tail probe if the other end has not acknowledged everything.
@@ -61,21 +63,14 @@ func (c *conn) probe() {
 		return // another frame is being written, and the timer starts again after it
 	}
 	defer c.tail.mu.Unlock()
-	if c.tail.frames.between() && c.tail.late() {
+	if c.tail.timer != nil && c.tail.frames.between() && c.tail.late() {
 		_, _ = c.Conn.Write([]byte(probeFrame)) // the next read or write gets the same error
 	}
 }
 
 // late reports whether a probe is useful: the other end of a long link has not acknowledged
 // everything that was written.
-func (c *conn) late() bool {
-	over, ok := c.Conn.(*tls.Conn)
-	if !ok {
-		return false
-	}
-	s, ok := over.NetConn().(*socket)
-	return ok && s.late(probeAfter)
-}
+func (c *conn) late() bool { return c.long() && c.socket().owes() }
 
 // framing follows what is written frame by frame (RFC 9113, 4.1).
 type framing struct {

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"crypto/tls"
 	"io"
 	"net"
 	"net/netip"
@@ -80,12 +81,12 @@ func probed(t *testing.T, prefaceSize int, before string, late bool, writes ...s
 		if _, err := io.WriteString(c, text); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(time.Minute) // fake time
+		time.Sleep(2 * time.Hour) // fake time
 	}
 	if before != "" {
 		write(before)
 	}
-	c.tail.begin(prefaceSize)
+	c.tail.begin(prefaceSize, c.probe)
 	for _, text := range writes {
 		write(text)
 	}
@@ -94,6 +95,45 @@ func probed(t *testing.T, prefaceSize int, before string, late bool, writes ...s
 	}
 	<-ended
 	return read.String()
+}
+
+// midway is a connection that calls during in the middle of a write.
+type midway struct {
+	net.Conn
+	during func()
+	got    string
+}
+
+func (m *midway) Write(p []byte) (int, error) {
+	m.got += string(p[:1])
+	if m.during != nil {
+		m.during()
+	}
+	m.got += string(p[1:])
+	return len(p), nil
+}
+
+func (*midway) Close() error { return nil }
+
+// TestTailProbeKeepsOut checks that a probe splits no write, and that none is sent after Close.
+func TestTailProbeKeepsOut(t *testing.T) {
+	m := new(midway)
+	c := newConn(m)
+	m.during = c.probe
+	c.tail.late = func() bool { return true }
+	c.tail.begin(0, c.probe)
+	headers := frame(frameHeaders, endHeaders, 1, blockOK)
+	if _, err := io.WriteString(c, headers); err != nil || m.got != headers {
+		t.Errorf("a probe in the middle of a write: the other end reads %q, %v; want %q", m.got, err, headers)
+	}
+	m.during = nil
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.probe()
+	if m.got != headers {
+		t.Errorf("after Close, the other end reads %q, want %q", m.got, headers)
+	}
 }
 
 // TestTailProbesOfLinks checks that both ends of a link send probes, and that the link serves
@@ -124,41 +164,78 @@ func TestTailProbesOfLinks(t *testing.T) {
 	}
 }
 
-// TestSocketLate checks that a probe is useful only while a long link owes acknowledgements.
-func TestSocketLate(t *testing.T) {
+// TestLate checks that a probe is useful only while a long link owes acknowledgements.
+func TestLate(t *testing.T) {
 	n := nettest.New(t, 1)
+	far := newConn(tls.Client(pairOf(t, n, 50*time.Millisecond), nil))
+	if !far.long() || far.tail.late() {
+		t.Errorf("a link of 100 ms is long: %v; before the first write, its acknowledgements are late: %v", far.long(), far.tail.late())
+	}
+	if _, err := far.socket().Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if !far.tail.late() {
+		t.Error("after a write, acknowledgements of a link of 100 ms are not late")
+	}
+	if !testenv.Until(20*time.Second*testenv.Patience(t), func() bool { return !far.tail.late() }) {
+		t.Error("acknowledgements are late for ever")
+	}
+	near := newConn(tls.Client(pairOf(t, n, 0), nil))
+	if !testenv.Until(20*time.Second*testenv.Patience(t), func() bool {
+		if _, err := near.socket().Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		before, late, after := near.socket().owes(), near.tail.late(), near.socket().owes()
+		if late {
+			t.Error("acknowledgements of a short link are late")
+		}
+		return before && after
+	}) {
+		t.Error("each write is acknowledged before the test looks")
+	}
+}
+
+// TestUploadsHaveSmallParts checks the sizes of the parts in which a front reads a request.
+func TestUploadsHaveSmallParts(t *testing.T) {
+	const all = 20_000
+	slow := newConn(nil)
+	slow.turns.wrote(slowWrite)
+	long := newConn(tls.Client(pairOf(t, nettest.New(t, 1), 50*time.Millisecond), nil))
+	for _, row := range []struct {
+		name string
+		link *conn
+		want int
+	}{{"fast", newConn(nil), all}, {"slow", slow, slowFrame}, {"long", long, slowFrame}} {
+		from := &source{Reader: strings.NewReader(strings.Repeat("x", all)), link: row.link}
+		if n, err := from.Read(make([]byte, all)); n != row.want || err != nil {
+			t.Errorf("a %s link: the first part has %d bytes, %v; want %d", row.name, n, err, row.want)
+		}
+		if rest, err := io.ReadAll(from); len(rest) != all-row.want || err != nil {
+			t.Errorf("a %s link: the rest has %d bytes, %v; want %d", row.name, len(rest), err, all-row.want)
+		}
+	}
+}
+
+// pairOf returns the socket of a connection to another host, which is delay away.
+func pairOf(t *testing.T, n *nettest.Net, delay time.Duration) net.Conn {
+	t.Helper()
 	a, b := n.Host(), n.Host()
-	n.Between(a, b, nettest.Wire{Delay: 50 * time.Millisecond})
+	n.Between(a, b, nettest.Wire{Delay: delay})
 	var l net.Listener
+	var c net.Conn
 	if err := b.Do(func() (err error) {
 		l, err = net.Listen("tcp", netip.AddrPortFrom(b.Addr, 0).String())
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	var far net.Conn
+	t.Cleanup(func() { l.Close() })
 	if err := a.Do(func() (err error) {
-		far, err = net.Dial("tcp", l.Addr().String())
+		c, err = net.Dial("tcp", l.Addr().String())
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
-	defer far.Close()
-	s, ok := newSocket(far).(*socket)
-	if !ok {
-		t.Fatal("a connection of TCP is not a socket")
-	}
-	if s.late(probeAfter) {
-		t.Error("before the first write, acknowledgements are late")
-	}
-	if _, err := s.Write([]byte("x")); err != nil {
-		t.Fatal(err)
-	}
-	if !s.late(probeAfter) || s.late(time.Hour) {
-		t.Errorf("after a write, acknowledgements of a link of 100 ms are late: %v, of one of an hour: %v; want true and false", s.late(probeAfter), s.late(time.Hour))
-	}
-	if !testenv.Until(20*time.Second*testenv.Patience(t), func() bool { return !s.late(probeAfter) }) {
-		t.Error("acknowledgements are late for ever")
-	}
+	t.Cleanup(func() { c.Close() })
+	return newSocket(c)
 }
