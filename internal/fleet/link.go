@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -122,22 +121,6 @@ func (c *conn) Write(p []byte) (int, error) {
 		c.end()
 	}
 	return n, err
-}
-
-// socket returns the socket below TLS; nil if there is none.
-func (c *conn) socket() *socket {
-	over, ok := c.Conn.(*tls.Conn)
-	if !ok {
-		return nil
-	}
-	s, _ := over.NetConn().(*socket)
-	return s
-}
-
-// long reports whether the other end is far away, see [probeAfter].
-func (c *conn) long() bool {
-	s := c.socket()
-	return s != nil && s.trip() > probeAfter
 }
 
 // Close ends the link. It may be called several times.

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"crypto/tls"
 	"sync"
 	"time"
 )
@@ -71,6 +72,22 @@ func (c *conn) probe() {
 // late reports whether a probe is useful: the other end of a long link has not acknowledged
 // everything that was written.
 func (c *conn) late() bool { return c.long() && c.socket().owes() }
+
+// socket returns the socket below TLS; nil if TLS is over something else.
+func (c *conn) socket() *socket {
+	over, ok := c.Conn.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	s, _ := over.NetConn().(*socket)
+	return s
+}
+
+// long reports whether the other end is far away, see [probeAfter].
+func (c *conn) long() bool {
+	s := c.socket()
+	return s != nil && s.trip() > probeAfter
+}
 
 // framing follows what is written frame by frame (RFC 9113, 4.1).
 type framing struct {
