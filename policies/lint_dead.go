@@ -22,6 +22,9 @@ var toolParts = map[string][]string{
 	"generate_template": {}, "list_templates": {}, "scaffold_project": {}, "search_templates": {}, "validate_template": {},
 }
 
+// whoHasParts is a hint that says what toolParts contains.
+const whoHasParts = "Bash, BackgroundBash and the tools that analyze a project have commands and paths, ReadImage has a path, and ReadDocs a URL"
+
 // partKeys are the keys of match that speak about only one kind of part.
 var partKeys = []struct{ key, kind string }{{"command", aCommand}, {"path", aPath}, {"url", aURL}, {"host", aHost}}
 
@@ -109,7 +112,7 @@ func (l *linter) impossible(i int) bool {
 		if !speaks {
 			l.add(i, l.at(i, -1, "match"), "impossible", LintError,
 				fmt.Sprintf("rule %s matches no call: its tools have no part of this kind", r.id),
-				"Bash has commands and its directory, ReadImage a path, ReadDocs a URL; the keys command, path, url and host each judge their own kind",
+				whoHasParts+"; the keys command, path, url and host each judge their own kind",
 				"name the tool that has such a part, or remove the key for every call of the tool")
 			return true
 		}
@@ -167,7 +170,7 @@ func (l *linter) idle(i int) {
 		if speaks {
 			l.add(i, at, "idle-key", LintWarning,
 				fmt.Sprintf("this key of rule %s fits no call of its tools", r.id),
-				"Bash has commands and its directory, ReadImage a path, ReadDocs a URL", "remove it, or give it to a rule about the tool that has such a part")
+				whoHasParts, "remove it, or give it to a rule about the tool that has such a part")
 		}
 	}
 }

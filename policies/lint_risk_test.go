@@ -19,7 +19,7 @@ func TestRiskyVariablesAreKnown(t *testing.T) {
 	}
 }
 
-// Lint knows the parts of the calls of each tool, and finds rules that fit none of them.
+// Lint knows the tools. The test does not compare the kinds of parts with the Facts of a tool.
 func TestLintKnowsThePartsOfEachTool(t *testing.T) {
 	for _, name := range KnownTools() {
 		if _, known := toolParts[name]; !known && name != ActTool {

@@ -119,8 +119,9 @@ func TestProcessors(t *testing.T) {
 // lowEnv is the variable that tells TestRunUnderLowerHardLimits that its limits are lower.
 const lowEnv = "BELLJAR_TEST_LOW_LIMITS"
 
-// The hard limits with which the supervisor was started bound its boxes: nothing in a user
-// namespace can raise one (prlimit(2)), so a box that asked for more would not be made.
+// The hard limits with which the supervisor was started bound its boxes: a process in a user
+// namespace cannot raise one (prlimit(2)), so a box that asks for more is not made. No box sets
+// the limit of the stack (-s) yet.
 func TestRunUnderLowerHardLimits(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	if os.Getenv(lowEnv) == "" {

@@ -424,13 +424,12 @@ func (p *plan) mask(b *builder) {
 	}
 }
 
-// rlimits are the resource limits of everything that runs in a box. A limit whose value is
-// zero is not set, except for RLIMIT_CORE.
+// rlimits are the resource limits that a policy gives to everything that runs in a box. A limit
+// whose value is zero is not set.
 var rlimits = []struct {
 	what  int
 	value func(p *plan) uint64
 }{
-	{unix.RLIMIT_CORE, func(*plan) uint64 { return 0 }},
 	{unix.RLIMIT_NOFILE, func(p *plan) uint64 { return uint64(p.limits.OpenFiles) }},
 	{unix.RLIMIT_FSIZE, func(p *plan) uint64 { return uint64(p.limits.FileSize) }},
 	{unix.RLIMIT_NPROC, func(p *plan) uint64 { return p.procs }},
@@ -441,10 +440,11 @@ var rlimits = []struct {
 // no more than an exec.
 func (p *plan) lock(b *builder) {
 	b.Step("set resource limits")
+	b.Call(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_CORE, b.Words(0, 0), 0)
 	for _, l := range rlimits {
 		value := l.value(p)
-		if value == 0 && l.what != unix.RLIMIT_CORE {
-			continue // it is not set
+		if value == 0 {
+			continue
 		}
 		// Nobody without rights on the host can raise a hard limit (prlimit(2)), so the
 		// limits with which the supervisor was started bound its boxes as well.

@@ -13,7 +13,7 @@ import (
 
 // TestEveryCommandIsDocumentedAndTried checks that each command, also in a group, says in a
 // line what it does and what its exit statuses mean, is in the documentation, and is called
-// by a script or a test. A comment in a script is no call.
+// by a script or a test. A comment in a script does not count.
 func TestEveryCommandIsDocumentedAndTried(t *testing.T) {
 	text := func(patterns ...string) string {
 		var all strings.Builder

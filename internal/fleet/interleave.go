@@ -40,7 +40,7 @@ type turns struct {
 // wrote records that the link took d to accept a write.
 func (t *turns) wrote(d time.Duration) { t.longest.Store(max(int64(d), t.longest.Load()/2)) }
 
-// slow reports whether answers wait for the link.
+// slow reports whether writes wait for the link.
 func (t *turns) slow() bool { return t.longest.Load() >= int64(slowWrite) }
 
 // begin records that a small answer is being written, until end is called or [largeWait] has

@@ -80,7 +80,7 @@ const helloProtocol = 1
 type conn struct {
 	net.Conn
 
-	turns turns     // order of the answers of a worker; for a front, whether the link is slow
+	turns turns     // at a worker, the order of its answers; at a front, only whether the link is slow
 	tail  tailProbe // shows the loss of the last packet
 
 	endOnce    sync.Once

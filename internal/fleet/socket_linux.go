@@ -89,14 +89,16 @@ func (s *socket) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// owes reports whether the other end has not acknowledged everything (tcp(7), TCP_INFO).
+// owes reports whether the other end has not acknowledged everything that the kernel has sent
+// (tcp(7), TCP_INFO).
 func (s *socket) owes() bool {
 	i := s.info()
 	return i != nil && i.Unacked > 0
 }
 
 // trip returns the shortest round trip of the last minutes (ip-sysctl, tcp_min_rtt_wlen); 0 if
-// it is not known. The mean would contain the 40 ms by which a kernel may delay an
+// the connection is closed. The hello must have been exchanged: before the first round trip, the
+// kernel returns the largest number. The mean would contain the 40 ms by which a kernel may delay an
 // acknowledgement.
 func (s *socket) trip() time.Duration {
 	i := s.info()

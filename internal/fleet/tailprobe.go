@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// probeAfter is how long a long link is silent before its end sends a tail probe. A link is long
-// if its round trips take longer than that.
+// probeAfter is the time between the last write of a message and the tail probe. A link is long
+// if its shortest round trip takes longer than that.
 const probeAfter = 10 * time.Millisecond
 
 // probeFrame is the answer to a PING of HTTP/2 (RFC 9113, 6.7) that was not sent. The other end
@@ -24,7 +24,7 @@ const prefaceSize = 24
 // and the kernel sends the packet again only after a timeout. The probe is that later packet. A
 // kernel sends a probe of its own (RFC 8985, 7), but after two round trips.
 //
-// All methods may be called at the same time.
+// begin, end and writes may happen at the same time.
 type tailProbe struct {
 	mu     sync.Mutex  // held for each write, so that a probe does not split a frame
 	timer  *time.Timer // guarded by mu: calls conn.probe; nil before begin and after end
@@ -38,7 +38,7 @@ func (t *tailProbe) begin(preface int, send func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.timer, t.frames.rest = time.AfterFunc(time.Hour, send), preface
-	t.timer.Stop() // until the first message: the first frame must be that of the settings
+	t.timer.Stop() // until the first message: no frame may come before SETTINGS
 }
 
 // wrote records what was written. The caller holds t.mu.
@@ -61,7 +61,7 @@ func (t *tailProbe) end() {
 // probe sends a tail probe if the other end has not acknowledged everything.
 func (c *conn) probe() {
 	if !c.tail.mu.TryLock() {
-		return // another frame is being written, and the timer starts again after it
+		return // the frame that is being written shows a loss as well as a probe would
 	}
 	defer c.tail.mu.Unlock()
 	if c.tail.timer != nil && c.tail.frames.between() && c.tail.late() {
@@ -69,8 +69,7 @@ func (c *conn) probe() {
 	}
 }
 
-// late reports whether a probe is useful: the other end of a long link has not acknowledged
-// everything that was written.
+// late reports whether the link is long and the other end has not acknowledged everything.
 func (c *conn) late() bool { return c.long() && c.socket().owes() }
 
 // socket returns the socket below TLS; nil if TLS is over something else.
@@ -123,14 +122,15 @@ func (f *framing) follow(p []byte) (message bool) {
 		f.has += n
 		p = p[n:]
 		if f.has == len(f.head) {
-			message = f.begin() || message
+			f.begin()
+			message = message || f.message
 		}
 	}
 	return message
 }
 
-// begin begins the frame of f.head. It returns f.message.
-func (f *framing) begin() bool {
+// begin begins the frame of f.head.
+func (f *framing) begin() {
 	f.has, f.rest = 0, int(f.head[0])<<16|int(f.head[1])<<8|int(f.head[2])
 	switch f.head[3] {
 	case frameHeaders, frameContinuation:
@@ -140,7 +140,6 @@ func (f *framing) begin() bool {
 	default:
 		f.message = false
 	}
-	return f.message
 }
 
 // between reports whether another frame may be written now.

@@ -117,23 +117,25 @@ func (*midway) Close() error { return nil }
 
 // TestTailProbeKeepsOut checks that a probe splits no write, and that none is sent after Close.
 func TestTailProbeKeepsOut(t *testing.T) {
-	m := new(midway)
-	c := newConn(m)
-	m.during = c.probe
-	c.tail.late = func() bool { return true }
-	c.tail.begin(0, c.probe)
-	headers := frame(frameHeaders, endHeaders, 1, blockOK)
-	if _, err := io.WriteString(c, headers); err != nil || m.got != headers {
-		t.Errorf("a probe in the middle of a write: the other end reads %q, %v; want %q", m.got, err, headers)
-	}
-	m.during = nil
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	c.probe()
-	if m.got != headers {
-		t.Errorf("after Close, the other end reads %q, want %q", m.got, headers)
-	}
+	synctest.Test(t, func(t *testing.T) { // in fake time, the timer sends nothing meanwhile
+		m := new(midway)
+		c := newConn(m)
+		m.during = c.probe
+		c.tail.late = func() bool { return true }
+		c.tail.begin(0, c.probe)
+		headers := frame(frameHeaders, endHeaders, 1, blockOK)
+		if _, err := io.WriteString(c, headers); err != nil || m.got != headers {
+			t.Errorf("a probe in the middle of a write: the other end reads %q, %v; want %q", m.got, err, headers)
+		}
+		m.during = nil
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		c.probe()
+		if m.got != headers {
+			t.Errorf("after Close, the other end reads %q, want %q", m.got, headers)
+		}
+	})
 }
 
 // TestTailProbesOfLinks checks that both ends of a link send probes, and that the link serves
@@ -143,11 +145,11 @@ func TestTailProbesOfLinks(t *testing.T) {
 	m := r.worker("w1", r.cert("w1", WorkerDNS("w1")), echo("w1"), "p")
 	r.says("p", 200, "w1")
 	front, worker := r.front.roster.named("w1").conn, onlyLink(t, m.Worker)
-	var sent [2]atomic.Int32
+	var due [2]atomic.Int32
 	for i, c := range []*conn{front, worker} {
 		c.tail.mu.Lock()
 		c.tail.late = func() bool {
-			sent[i].Add(1)
+			due[i].Add(1)
 			return true
 		}
 		c.tail.mu.Unlock()
@@ -155,9 +157,9 @@ func TestTailProbesOfLinks(t *testing.T) {
 	const probes = 10
 	if !testenv.Until(20*time.Second*testenv.Patience(t), func() bool {
 		r.says("p", 200, "w1")
-		return sent[0].Load() > probes && sent[1].Load() > probes
+		return due[0].Load() > probes && due[1].Load() > probes
 	}) {
-		t.Errorf("the front has sent %d probes, the worker %d, want more than %d", sent[0].Load(), sent[1].Load(), probes)
+		t.Errorf("%d probes of the front were due, %d of the worker, want more than %d of each", due[0].Load(), due[1].Load(), probes)
 	}
 	if now := onlyLink(t, m.Worker); now != worker || closed(worker.lost) || closed(front.lost) {
 		t.Error("the link has ended")
@@ -198,22 +200,28 @@ func TestLate(t *testing.T) {
 // TestUploadsHaveSmallParts checks the sizes of the parts in which a front reads a request.
 func TestUploadsHaveSmallParts(t *testing.T) {
 	const all = 20_000
-	slow := newConn(nil)
-	slow.turns.wrote(slowWrite)
-	long := newConn(tls.Client(pairOf(t, nettest.New(t, 1), 50*time.Millisecond), nil))
-	for _, row := range []struct {
-		name string
-		link *conn
-		want int
-	}{{"fast", newConn(nil), all}, {"slow", slow, slowFrame}, {"long", long, slowFrame}} {
-		from := &source{Reader: strings.NewReader(strings.Repeat("x", all)), link: row.link}
-		if n, err := from.Read(make([]byte, all)); n != row.want || err != nil {
-			t.Errorf("a %s link: the first part has %d bytes, %v; want %d", row.name, n, err, row.want)
+	check := func(t *testing.T, link *conn, want int) {
+		t.Helper()
+		from := &source{Reader: strings.NewReader(strings.Repeat("x", all)), link: link}
+		if n, err := from.Read(make([]byte, all)); n != want || err != nil {
+			t.Errorf("the first part has %d bytes, %v; want %d", n, err, want)
 		}
-		if rest, err := io.ReadAll(from); len(rest) != all-row.want || err != nil {
-			t.Errorf("a %s link: the rest has %d bytes, %v; want %d", row.name, len(rest), err, all-row.want)
+		if rest, err := io.ReadAll(from); len(rest) != all-want || err != nil {
+			t.Errorf("the rest has %d bytes, %v; want %d", len(rest), err, all-want)
 		}
 	}
+	t.Run("fast", func(t *testing.T) {
+		s, _ := socketPair(t)
+		check(t, newConn(tls.Client(s, nil)), all)
+	})
+	t.Run("slow", func(t *testing.T) {
+		c := newConn(nil)
+		c.turns.wrote(slowWrite)
+		check(t, c, slowFrame)
+	})
+	t.Run("long", func(t *testing.T) {
+		check(t, newConn(tls.Client(pairOf(t, nettest.New(t, 1), 50*time.Millisecond), nil)), slowFrame)
+	})
 }
 
 // pairOf returns the socket of a connection to another host, which is delay away.

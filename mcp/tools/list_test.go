@@ -59,9 +59,9 @@ func TestListIsShort(t *testing.T) {
 			tool.check(t, tt.structured)
 		}
 		t.Logf("%d tools: %d characters of input schemas, %d of output schemas, %d of descriptions; %d bytes in all", len(got.Result.Tools), in, out, said, len(answer))
-		all, known := len(got.Result.Tools), len(policies.KnownTools())-len(toolkitTools(t))-len([]string{policies.ActTool, policies.LookTool})
+		all, known := len(got.Result.Tools), len(policies.KnownTools())-len(apart(t))
 		if all != known {
-			t.Errorf("got %d tools, and package policies knows %d: -update for TestPoliciesKnowTheTools tells it of a new tool", all, known)
+			t.Errorf("got %d tools, and package policies knows %d besides those of the toolkit and the browser: -update for TestPoliciesKnowTheTools tells it of a new tool", all, known)
 		}
 		if in+out > tt.most*all || len(answer) > tt.mostBytes*all {
 			t.Errorf("got %d characters of schemas in %d bytes, want at most %d in %d for %d tools: shorten the descriptions", in+out, len(answer), tt.most*all, tt.mostBytes*all, all)
@@ -94,6 +94,12 @@ func (tool listedTool) check(t *testing.T, structured bool) {
 	}
 }
 
+// apart returns the tools that a server lists only if it is told to.
+func apart(t *testing.T) []string {
+	t.Helper()
+	return append(toolkitTools(t), policies.ActTool, policies.LookTool)
+}
+
 // allTools returns a server with all tools, which have no backends.
 func allTools(t *testing.T) *mcp.Server {
 	t.Helper()
@@ -106,7 +112,8 @@ func allTools(t *testing.T) *mcp.Server {
 }
 
 // Clients call a tool that changes nothing without asking a person, and may warn of one that
-// destroys data. So each tool has its hints here once more: a forgotten one is false (BR3).
+// destroys data. So each tool has its hints here once more: a hint that the definition of a
+// tool leaves out is false (BR3).
 func TestHints(t *testing.T) {
 	want := make(map[string]string)
 	for hints, names := range map[string][]string{
@@ -137,6 +144,10 @@ func TestHints(t *testing.T) {
 		} else if hints != strings.Join(got, " ") {
 			t.Errorf("%s: got the hints %q, want %q", tool.Name, got, hints)
 		}
+		delete(want, tool.Name)
+	}
+	if len(want) > 0 {
+		t.Errorf("hints of tools that do not exist: %q", want)
 	}
 }
 
@@ -148,11 +159,11 @@ func TestTheConformanceScriptCallsEachTool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	apart := append(toolkitTools(t), policies.ActTool, policies.LookTool) // its server does not list them
+	others := apart(t)
 	for _, tool := range allTools(t).Tools() {
 		for _, way := range []string{"works", "refuses"} {
 			call := fmt.Sprintf("await this.%s(%q, ", way, tool.Name)
-			if !slices.Contains(apart, tool.Name) && !strings.Contains(string(text), call) {
+			if !slices.Contains(others, tool.Name) && !strings.Contains(string(text), call) {
 				t.Errorf("%s does not try %s: add a line with %s...)", file, tool.Name, call)
 			}
 		}

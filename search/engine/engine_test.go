@@ -42,7 +42,7 @@ func TestBundledEnginesAreComplete(t *testing.T) {
 		t.Errorf("%d engines are asked; %d stand in for them, want as many at least", uses[UseDefault], uses[UseReserve])
 	}
 	for page, sentence := range map[string]string{
-		"../../docs/search.md":  "belljar asks the %d engines of a category at the same time",
+		"../../docs/search.md":  "belljar asks %d engines at the same time",
 		"../../docs/compare.md": "belljar's WebSearch asks %d engines and reports",
 	} {
 		text, err := os.ReadFile(page)
