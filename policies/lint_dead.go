@@ -8,18 +8,25 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// toolParts are the kinds of parts in calls of belljar's tools. Browser is not among them,
-// because its parts are acts. The commands of an analysis are the programs that it starts in
-// its box.
-var toolParts = map[string][]string{
-	"Bash": {aCommand, aPath}, "BackgroundBash": {aCommand, aPath}, "ReadImage": {aPath}, "ReadDocs": {aURL, aHost},
-	"ReadBgOutput": {}, "ListBgTasks": {}, "KillBgTask": {},
-	"AskUserQuestion": {}, "PlanMode": {}, "SetCallback": {}, "TaskManager": {},
-	"BrowserLook": {}, "InvokeSkill": {}, "SearchSkills": {}, "WebSearch": {},
-	"analyze_code_churn": {aCommand, aPath}, "analyze_complexity": {aCommand, aPath}, "analyze_comprehensive": {aCommand, aPath},
-	"analyze_deep_context": {aCommand, aPath}, "analyze_defect_probability": {aCommand, aPath}, "analyze_duplicates": {aCommand, aPath},
-	"analyze_graph_metrics": {aCommand, aPath}, "analyze_name_similarity": {aCommand, aPath}, "quality_gate": {aCommand, aPath},
-	"generate_template": {}, "list_templates": {}, "scaffold_project": {}, "search_templates": {}, "validate_template": {},
+// toolParts returns the kinds of parts in calls of a tool of belljar; false for other tools and
+// for Browser, whose parts are acts. The commands of an analysis are the programs that it starts
+// in its box.
+func toolParts(tool string) (kinds []string, known bool) {
+	switch tool {
+	case "Bash", "BackgroundBash", "analyze_code_churn", "analyze_complexity", "analyze_comprehensive",
+		"analyze_deep_context", "analyze_defect_probability", "analyze_duplicates", "analyze_graph_metrics",
+		"analyze_name_similarity", "quality_gate":
+		return []string{aCommand, aPath}, true
+	case "ReadImage":
+		return []string{aPath}, true
+	case "ReadDocs":
+		return []string{aURL, aHost}, true
+	case "AskUserQuestion", "BrowserLook", "InvokeSkill", "KillBgTask", "ListBgTasks", "PlanMode", "ReadBgOutput",
+		"SearchSkills", "SetCallback", "TaskManager", "WebSearch", "generate_template", "list_templates",
+		"scaffold_project", "search_templates", "validate_template":
+		return nil, true
+	}
+	return nil, false
 }
 
 // whoHasParts is a hint that says what toolParts contains.
@@ -181,7 +188,7 @@ func (m *match) parts() ([]string, bool) {
 	var kinds []string
 	for _, e := range m.tools {
 		for _, c := range e.choice {
-			of, known := toolParts[c]
+			of, known := toolParts(c)
 			if !known {
 				return nil, false
 			}
