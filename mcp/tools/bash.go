@@ -61,7 +61,7 @@ func commandFacts(command, cwd string, env map[string]string, stdin string) poli
 	case path.IsAbs(cwd):
 		f.Paths = []string{cwd}
 	case cwd != "":
-		// The session's directory is not known here. The workspace is the most likely one,
+		// The working directory is not known here. The workspace is the most likely one,
 		// and the sandbox holds in any case. The path is not cleaned, so that the policy
 		// sees a ".." and can judge it.
 		f.Paths = []string{sandbox.WorkspaceDir + "/" + cwd}
@@ -232,10 +232,10 @@ func (sh *shell) command(call mcp.Call, f policies.Facts, cwd string, timeout ti
 }
 
 // settle returns the record of a command that has become a task, or nil. If the command has
-// ended, the session's next command begins in the directory where this one ended. settle
+// ended, the next command of the box starts in the directory where this one ended. settle
 // fails if the call was cancelled, or if its task cannot be kept.
 func (sh *shell) settle(ctx context.Context, call mcp.Call, it *command, end ending, plan bashPlan) (*job.Job, error) {
-	task := sh.all.tasks.jobOf(call, it)
+	task := sh.shells.tasks.jobOf(call, it)
 	if task != nil && end.job == 0 {
 		<-task.over // after this the task's record agrees with this result
 	}
@@ -372,11 +372,11 @@ func (sh *shell) notStarted(ctx context.Context, cwd string, err error) (*mcp.Re
 		if dir, gone := sh.lost(err); gone {
 			return mcp.Refused(policies.Block{
 				Reason: fmt.Sprintf("the working directory %s, where the last command ended, cannot be used any more, and the command may not be meant for another directory", dir),
-				Ran:    nothingRan, Instead: "Instead: call again; it then starts in the first directory of the session.",
+				Ran:    nothingRan, Instead: fmt.Sprintf("Instead: call again; the command then starts in %s.", home(sh.granted())),
 			}.Refusal()), nil
 		}
 	}
-	return sh.all.blocked(ctx, sh.id, err)
+	return sh.shells.blocked(ctx, sh.id, err)
 }
 
 // tell reports the output from offset on as progress. If that is more than beatBytes, it

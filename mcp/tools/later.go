@@ -39,7 +39,7 @@ func (sh *shell) keep(ctx context.Context, call mcp.Call, cmd *sandbox.Job, desc
 		cmd.Kill(0)
 		return nil, errors.New("this server does not keep background tasks; nothing is left running")
 	}
-	kept, err := sh.all.tasks.begin(ctx, call.Session, record(call.Tool, cmd, description))
+	kept, err := sh.shells.tasks.begin(ctx, call.Session, record(call.Tool, cmd, description))
 	if err == nil {
 		return sh.watch(ctx, call.Session, kept, cmd)
 	}

@@ -345,7 +345,7 @@ func TestATaskWithoutABox(t *testing.T) {
 	b.call("BackgroundBash", map[string]any{"command": "sleep 1000"})
 	sh := b.shells.all(b.session)[0]
 	cmd := sh.jobs[1].cmd
-	sh.leave()
+	sh.closeBox()
 	kept, err := b.shells.tasks.begin(t.Context(), b.session, record("Bash", cmd, ""))
 	if err != nil {
 		t.Fatal(err)

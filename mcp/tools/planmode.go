@@ -362,7 +362,7 @@ func (t *plans) leave(ctx context.Context, call mcp.Call, o store.Owner) error {
 		return err
 	}
 	call.Session.Narrow(nil)
-	t.shells.planned(ctx, call.Session)
+	t.shells.closePlanning(ctx, call.Session)
 	return nil
 }
 

@@ -25,17 +25,16 @@ type shells struct {
 	open map[string][]*shell // guarded by mu: shells by session id, oldest first
 }
 
-// planSuffix is appended to the id of a session. The result is the id of the box in which
-// the session plans.
+// planSuffix is appended to the id of a session for the boxes in which the session plans.
 const planSuffix = "-plan"
 
-// shellsMost is how many boxes a session can have. While it plans it can have as many more.
+// shellsMost is how many boxes a session can have, and how many more for planning.
 const shellsMost = 4
 
 // of returns the session's shell for a call with grant g: the oldest shell whose box can
-// serve the call, or a new one. The shell ends with the session. An open box cannot be
-// narrowed or widened, so calls of two profiles have a box each, and a session that plans
-// has another box.
+// serve the call, or a new one. The shell ends with the session. The access of an open box
+// cannot be changed, so calls of two profiles usually have a box each, and a session that
+// plans has another box.
 func (s *shells) of(session *mcp.Session, g policies.Grant) (*shell, error) {
 	id := idOf(session, g)
 	s.mu.Lock()
@@ -108,7 +107,7 @@ func (s *shells) add(id string, g policies.Grant) (*shell, error) {
 	if len(all) > 0 {
 		first := all[0].granted()
 		name = fmt.Sprintf("%s-%d", id, len(all)+1)
-		switch why := fmt.Sprintf("this session's commands run with profile %q, and this call may run with profile %q only", first.Profile(), g.Profile()); {
+		switch why := fmt.Sprintf("earlier commands of this session ran with profile %q, and this call may run with profile %q only", first.Profile(), g.Profile()); {
 		case len(all) == shellsMost:
 			return nil, &limit.Refusal{Message: fmt.Sprintf("%s; a session has at most %d boxes, one for each profile. %s", why, shellsMost, oneProfile), Err: sandbox.ErrWider}
 		case g.Workspace() == policies.AccessOverlay || first.Workspace() == policies.AccessOverlay:
@@ -117,7 +116,7 @@ func (s *shells) add(id string, g policies.Grant) (*shell, error) {
 			return nil, &limit.Refusal{Message: why + ". A session with an overlay workspace has only one box, since all that it writes goes into one set. " + oneProfile, Err: sandbox.ErrWider}
 		}
 	}
-	sh := &shell{id: name, grant: g, backends: s.backends, all: s, further: len(all) > 0, turn: make(chan struct{}, 1)}
+	sh := &shell{id: name, grant: g, backends: s.backends, shells: s, further: len(all) > 0, turn: make(chan struct{}, 1)}
 	s.open[id] = append(all, sh)
 	return sh, nil
 }
@@ -132,15 +131,15 @@ func (s *shells) all(session *mcp.Session) []*shell {
 	return slices.Concat(s.open[session.ID()], s.open[session.ID()+planSuffix])
 }
 
-// planned closes the boxes in which a session has planned.
-func (s *shells) planned(ctx context.Context, session *mcp.Session) {
+// closePlanning closes the boxes in which a session has planned.
+func (s *shells) closePlanning(ctx context.Context, session *mcp.Session) {
 	s.mu.Lock()
 	all := slices.Clone(s.open[session.ID()+planSuffix])
 	s.mu.Unlock()
 	for _, sh := range all {
 		select {
 		case sh.turn <- struct{}{}:
-			sh.leave()
+			sh.closeBox()
 			<-sh.turn
 		case <-ctx.Done(): // the box ends with the session
 			return
@@ -148,34 +147,31 @@ func (s *shells) planned(ctx context.Context, session *mcp.Session) {
 	}
 }
 
-// shell is the state of the shell tools for one session and one profile: a box, its working
-// directory and the jobs that run in the box.
+// shell is the state of the shell tools for calls of one session that can share a box: the
+// box, its working directory and the jobs that run in it.
 type shell struct {
 	id       string
 	backends Backends
-	all      *shells
+	shells   *shells
 	further  bool           // the session already has another shell
 	turn     chan struct{}  // contains a token while the box is opened or closed, since I/O must not run under mu
 	watched  sync.WaitGroup // counts goroutines that follow jobs
 
 	mu    sync.Mutex
-	grant policies.Grant // grant of the box; before the box is open, grant of the first call
+	grant policies.Grant // grant of the last box; before the first box is open, grant of the first call
 	box   *sandbox.Box
 	ended bool
-	// introduced reports that a command has run, so that the agent knows of the box.
+	// introduced reports whether introduce was called: its notice of a further box is given
+	// once.
 	introduced bool
-	dir        string             // working directory of the next command; empty: the box's default
+	dir        string             // working directory of the next command; empty means home
 	jobs       map[int64]*running // jobs of the box, by task_id
 }
 
 // granted returns the grant of the shell's box.
 func (sh *shell) granted() policies.Grant {
-	box, open := sh.current()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if open {
-		return box.Grant()
-	}
 	return sh.grant
 }
 
@@ -203,7 +199,7 @@ func (sh *shell) enter(ctx context.Context, g policies.Grant) (box *sandbox.Box,
 		select {
 		case <-box.Broken():
 			notice = "The box of this session had ended, so a new one was opened: background tasks, files outside the workspace and the working directory are gone."
-			sh.leave()
+			sh.closeBox()
 		default:
 			return box, "", nil
 		}
@@ -235,9 +231,9 @@ func (sh *shell) introduce(notice string) string {
 		"The boxes share the workspace; background tasks, files outside the workspace and the working directory are each box's own.", sh.grant.Profile())
 }
 
-// leave closes the box, if there is one. When the ends of the box's jobs are on the disk,
+// closeBox closes the box, if there is one. When the ends of the box's jobs are on the disk,
 // it forgets the jobs. The caller holds the turn.
-func (sh *shell) leave() {
+func (sh *shell) closeBox() {
 	sh.mu.Lock()
 	box := sh.box
 	sh.box, sh.dir = nil, ""
@@ -254,14 +250,15 @@ func (sh *shell) leave() {
 	sh.mu.Unlock()
 }
 
-// end closes the box for good. Calls that are running in it get ErrClosed.
+// end closes the box for good. Commands that run in it are killed, and calls that enter the
+// shell later get ErrClosed.
 func (sh *shell) end() {
 	sh.mu.Lock()
 	sh.ended = true
 	sh.mu.Unlock()
 	sh.turn <- struct{}{}
 	defer func() { <-sh.turn }()
-	sh.leave()
+	sh.closeBox()
 }
 
 // current returns the shell's box, if it has one that is not broken.
@@ -280,8 +277,8 @@ func (sh *shell) current() (*sandbox.Box, bool) {
 	}
 }
 
-// workdir returns the directory where a command starts: cwd relative to the session's
-// directory.
+// workdir returns the directory where a command starts: cwd relative to the working
+// directory of the box.
 func (sh *shell) workdir(g policies.Grant, cwd string) string {
 	sh.mu.Lock()
 	dir := sh.dir
@@ -298,12 +295,12 @@ func (sh *shell) workdir(g policies.Grant, cwd string) string {
 	return path.Join(dir, cwd)
 }
 
-// home returns the directory where the first command of a session starts.
+// home returns the directory where the first command of a box starts.
 func home(g policies.Grant) string {
 	if g.Workspace() == policies.AccessNone {
 		return "/tmp"
 	}
-	return "/workspace"
+	return sandbox.WorkspaceDir
 }
 
 // move keeps the directory where a command ended, for the next command.
@@ -316,10 +313,10 @@ func (sh *shell) move(dir string) {
 	sh.dir = dir
 }
 
-// lost reports whether a command could not start because the session's directory is gone,
-// and returns that directory. The command must not run anywhere else: a command that is
-// right in one directory may destroy another. The next command starts in the box's default
-// directory.
+// lost reports whether a command could not start because its directory cannot be used any
+// more, and returns that directory. It forgets the directory, so the next command starts in
+// home. The failed command must not run there: a command that is right in one directory may
+// destroy another.
 func (sh *shell) lost(err error) (dir string, gone bool) {
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, fs.ErrPermission) {
 		return "", false
