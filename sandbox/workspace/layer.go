@@ -15,6 +15,7 @@ const (
 	workDir  = "work"
 )
 
+// isLayerName reports whether a name can be one of newID, so that it leads nowhere else.
 func isLayerName(name string) bool {
 	return len(name) == 16 && strings.Trim(name, "0123456789abcdef") == ""
 }
@@ -29,12 +30,12 @@ func (d *directory) newLayer(m *meta) (string, error) {
 	return id, nil
 }
 
-// layerAt makes an empty layer in a directory.
+// layerAt makes an empty layer in the directory dir of the store.
 func (d *directory) layerAt(dir, name string, m *meta) error {
 	at := dir + "/" + name
 	err := unix.Mkdirat(int(d.root.Fd()), at, 0o700)
 	if err == nil {
-		if err = d.furnish(at, m); err != nil {
+		if err = d.fill(at, m); err != nil {
 			_ = d.trash(dir, name)
 		}
 	}
@@ -44,7 +45,8 @@ func (d *directory) layerAt(dir, name string, m *meta) error {
 	return nil
 }
 
-func (d *directory) furnish(at string, m *meta) error {
+// fill makes the directories in a layer, and gives the layer its owner.
+func (d *directory) fill(at string, m *meta) error {
 	for _, name := range []string{upperDir, workDir} {
 		if err := unix.Mkdirat(int(d.root.Fd()), at+"/"+name, 0o700); err != nil {
 			return err
@@ -53,7 +55,7 @@ func (d *directory) furnish(at string, m *meta) error {
 		if err != nil {
 			return err
 		}
-		err = d.fit(dir, m)
+		err = d.prepareDir(dir, m)
 		dir.Close()
 		if err != nil {
 			return err
@@ -67,18 +69,18 @@ func (d *directory) furnish(at string, m *meta) error {
 	return own(dir, m)
 }
 
-// fit gives a directory of a layer its owner and permissions. It checks that the directory
-// takes the attributes that are needed to replace a directory.
-func (d *directory) fit(dir *os.File, m *meta) error {
+// prepareDir gives a directory of a layer its owner and permissions. It fails if the file
+// system does not keep the attributes by which overlayfs marks a replaced directory.
+func (d *directory) prepareDir(dir *os.File, m *meta) error {
 	const probe = overlayPrefix + "belljar"
 	if err := unix.Fsetxattr(int(dir.Fd()), probe, []byte("y"), 0); err != nil {
-		return fmt.Errorf("the file system of %s takes no user attributes: %w; name a directory on ext4, xfs, btrfs or (since Linux 6.6) tmpfs with --state", d.path, err)
+		return fmt.Errorf("the file system of %s does not support user extended attributes: %w; name a directory on ext4, xfs, btrfs or (since Linux 6.6) tmpfs with --state", d.path, err)
 	}
 	if err := unix.Fremovexattr(int(dir.Fd()), probe); err != nil {
 		return err
 	}
-	// A box sees the permissions of the upper directory as those of its workspace.
-	// They do not decide who can read the store.
+	// A box sees the permissions of the upper directory as those of its workspace. They
+	// open nothing to other users of the host: the store itself is closed to them.
 	if err := unix.Fchmod(int(dir.Fd()), m.Perm); err != nil {
 		return err
 	}

@@ -24,10 +24,10 @@ var (
 // Bounds of a store.
 const (
 	maxSets        = 256
-	maxLayers      = 64 // layers of one set, its top included; overlayfs takes 500
-	maxCheckpoints = 64 // checkpoints of one set
-	maxMeta        = 1 << 20
-	maxName        = 64
+	maxLayers      = 64      // layers of one set, its top included; overlayfs takes 500
+	maxCheckpoints = 64      // checkpoints of one set
+	maxMeta        = 1 << 20 // bytes of set.json, and of the small files beside it
+	maxName        = 64      // bytes of the name of a set or checkpoint
 	lockPatience   = 5 * time.Second
 )
 
@@ -35,13 +35,13 @@ const (
 // may use the same directory.
 type Store struct{ directory }
 
-// The directories of a store.
+// The directories of a store, and its locks.
 const (
 	setsDir   = "sets"
 	layersDir = "layers"
-	newDir    = "new"
+	newDir    = "new" // sets that are being made
 	trashDir  = "trash"
-	lockName  = "lock"
+	lockName  = "lock"  // see directory.lock
 	applyName = "apply" // file that is locked while a set is applied
 )
 
@@ -52,8 +52,7 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open workspaces: %w", err)
 	}
-	const ours = 0o700
-	if err := os.MkdirAll(abs, ours); err != nil {
+	if err := os.MkdirAll(abs, 0o700); err != nil {
 		return nil, fmt.Errorf("open workspaces: %w", err)
 	}
 	fd, err := unix.Open(abs, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -68,6 +67,8 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
+// prepare checks that other users cannot enter the store, makes its directories, and
+// removes what no set uses.
 func (d *directory) prepare() error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(d.root.Fd()), &st); err != nil {
@@ -95,7 +96,8 @@ func (d *directory) prepare() error {
 	return nil
 }
 
-// Close waits until discarded sets are removed from the disk.
+// Close waits until discarded sets are removed from the disk, and closes the store. It may
+// be called twice.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -114,11 +116,11 @@ type Info struct {
 	Tenant      string       `json:"tenant,omitempty"` // tenant of the set, if a box made it
 	Base        string       `json:"base"`             // directory of the host
 	Created     time.Time    `json:"created"`
-	Used        time.Time    `json:"used"`   // time of the last use by a box, fork, checkpoint or apply
-	Since       time.Time    `json:"since"`  // changes of the base after this time are conflicts
-	Layers      int          `json:"layers"` // number of frozen layers
-	Live        bool         `json:"live"`   // reports whether a box works in it
-	Interrupted bool         `json:"interrupted,omitempty"`
+	Used        time.Time    `json:"used"`                  // time of the last use by a box, fork, checkpoint or apply
+	Since       time.Time    `json:"since"`                 // changes of the base after this time are conflicts
+	Layers      int          `json:"layers"`                // number of frozen layers
+	Live        bool         `json:"live"`                  // reports whether a box works in it
+	Interrupted bool         `json:"interrupted,omitempty"` // reports whether an Apply was cut off
 	Checkpoints []Checkpoint `json:"checkpoints,omitempty"`
 	Torn        string       `json:"torn,omitempty"` // reason why the set cannot be used
 }
