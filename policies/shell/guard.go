@@ -74,7 +74,7 @@ const maxFrames = 1500
 var errDeep = errors.New("too deep")
 
 // shallow passes a text to the parser, at most a kilobyte at a time. It returns an error if
-// the depth of the parser's calls is too large. So it sees nesting of every kind, also if
+// the depth of the parser's calls is too large. So it sees nesting of every kind, even if
 // quotes hide brackets from nested.
 type shallow struct {
 	text string

@@ -17,7 +17,7 @@ var (
 
 type parser struct {
 	p   *syntax.Parser
-	src shallow
+	src shallow // the text, for p
 }
 
 // parse returns the statements of a text. For a text with a fault it returns those before
@@ -32,9 +32,8 @@ func parse(pool *sync.Pool, text string) ([]*syntax.Stmt, *Error) {
 	var stmts []*syntax.Stmt
 	var fault *Error
 	for stmt, err := range p.p.StmtsSeq(&p.src) {
-		// StmtsSeq does not stop at a break of the loop after an error.
 		switch {
-		case fault != nil:
+		case fault != nil: // no break: StmtsSeq can yield again after an error, and would panic
 		case err == nil:
 			stmts = append(stmts, stmt)
 		case errors.Is(err, errDeep):
@@ -43,21 +42,21 @@ func parse(pool *sync.Pool, text string) ([]*syntax.Stmt, *Error) {
 			fault = syntaxError(err)
 		}
 	}
-	p.src.reset("")
+	p.src.reset("") // the pool must not keep the text
 	return stmts, fault
 }
 
 // syntaxError makes an Error of the parser's error.
 func syntaxError(err error) *Error {
 	e := &Error{Kind: Syntax, Why: "it is not bash"}
-	var parse syntax.ParseError
+	var unread syntax.ParseError
 	var lang syntax.LangError
 	switch {
-	case errors.As(err, &parse):
-		// The parser writes foo for any name; readers would not find that name in their
+	case errors.As(err, &unread):
+		// The parser calls every function foo; readers would not find that name in their
 		// script.
-		said := strings.NewReplacer("`", "'", "foo(", "NAME(").Replace(parse.Text)
-		e.Offset, e.Why = offset(parse.Pos), "bash cannot read it: "+said
+		said := strings.NewReplacer("`", "'", "foo(", "NAME(").Replace(unread.Text)
+		e.Offset, e.Why = offset(unread.Pos), "bash cannot read it: "+said
 	case errors.As(err, &lang):
 		e.Offset, e.Why = offset(lang.Pos), "it uses what bash does not know: "+lang.Feature
 	}
@@ -66,8 +65,9 @@ func syntaxError(err error) *Error {
 
 func offset(p syntax.Pos) int { return int(p.Offset()) }
 
-// dialect returns why another shell than bash may read a text differently, or "": for dash
-// ((x)) is two subshells, and &> sends a command to the background.
+// dialect returns why a shell other than bash may read a text differently, or "". For
+// example, dash reads ((x)) as two subshells, and the & of &> as the end of a command that
+// runs in the background.
 func dialect(text string) string {
 	const why = "a shell other than bash reads its text differently"
 	for _, mark := range []string{"((", "[[", "$'", "$\"", "&>", ">&", "|&", "<<<", "<(", ">(", "$[", "{", "coproc", "select", "function", "time", "let", "declare", "+="} {
