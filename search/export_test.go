@@ -13,7 +13,7 @@ func (f *Fan) SetPatience(d time.Duration) { f.patience = d }
 func (f *Fan) Underway() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.under)
+	return len(f.active)
 }
 
 // ForgetAnswers empties the cache, so that the next query asks the engines.
@@ -35,7 +35,7 @@ func (f *Fan) Age(d time.Duration) {
 func (f *Fan) Waiting() (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for fl := range f.under {
+	for fl := range f.active {
 		n += fl.waiting
 	}
 	return n

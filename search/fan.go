@@ -26,14 +26,14 @@ const (
 )
 
 const (
-	flightsMost      = 64 // queries under way, also those that only wait for late answers
+	flightsMost      = 64 // queries under way, including those that only wait for late answers
 	flightsPerTenant = 16
 )
 
-// ErrClosed is returned by the methods of a closed Fan.
+// ErrClosed is returned by Search and Watch if the Fan is closed.
 var ErrClosed = errors.New("search is closed")
 
-// ErrBusy is returned by Search if too many queries are under way.
+// ErrBusy is returned by Search and Watch if too many queries are under way.
 var ErrBusy = errors.New("too many searches are under way; try again in a few seconds")
 
 // NotAllowedError means that the grant allows no engine to be asked.
@@ -55,8 +55,8 @@ type QueryError struct{ Argument, Problem string }
 func (e *QueryError) Error() string { return e.Argument + ": " + e.Problem }
 
 // DefaultUserAgent is the name that belljar sends to engines. It has the form in which
-// well-behaved programs name themselves, and is not that of a browser: engines look for
-// clients that look like a browser in their headers and not in their TLS.
+// well-behaved programs name themselves, and is not that of a browser: engines detect
+// clients whose headers are those of a browser and whose TLS is not.
 const DefaultUserAgent = "Mozilla/5.0 (compatible; belljar; +https://belljar.dev/search)"
 
 // Config contains what a Fan needs.
@@ -69,17 +69,18 @@ type Config struct {
 	Keys      func() engine.Keys
 	State     string  // directory in which the health of engines is kept after the program ends; empty to keep none
 	UserAgent string  // empty means DefaultUserAgent
-	Browser   Browser // browser for the second lane; may be nil
+	Browser   Browser // asked for pages of engines that refuse plain requests; may be nil
 
 	// Record is called for every connection and request to an engine, without the path. It
-	// is called from many goroutines and must not block. It may be nil.
+	// is called from many goroutines and must not block. It may be nil, and is not used if
+	// Door is set.
 	Record func(tenant string, r egress.Record)
 	// Allowed returns the allowance that bounds a tenant's bytes in an hour. It is called
 	// when a door is opened for the tenant. It may be nil, and is not used if Door is set.
 	Allowed func(g policies.Grant) *egress.Allowance
 
 	// Door makes the way to the engines for a grant. nil means the egress door; any other
-	// is for tests. It must not open anything that takes time.
+	// is for tests. It is called with a lock held, so it must not wait for anything.
 	Door func(g policies.Grant) (Door, error)
 
 	Log *slog.Logger // log of the operator; nil discards it. No query is written to it
@@ -91,20 +92,20 @@ type Fan struct {
 	cfg     Config
 	doors   egress.Loans[Door]
 	cookies *cookies
-	book    *book
+	book    *book // health of the engines
 	cache   *cache
-	mark    func(tenant string, parts ...any) mark
-	parsing chan struct{} // one slot for each processor
+	mark    func(tenant string, parts ...any) mark // makes the key of a query
+	parsing chan struct{}                          // one slot for each processor
 
 	work sync.WaitGroup // waits for the flights; added to under mu
 
 	sizes    sizes
-	patience time.Duration // time that engines get at least, also if the query's timeout is shorter
+	patience time.Duration // time that engines get at least, even if the query's timeout is shorter
 
 	mu      sync.Mutex
 	closed  bool
 	flights map[mark]*flight     // flights that a caller can join
-	under   map[*flight]struct{} // all flights that have not ended
+	active  map[*flight]struct{} // all flights that have not ended
 	tenants map[string]int       // number of flights of each tenant
 	stored  time.Time            // time when the book was last written
 }
@@ -129,7 +130,7 @@ func New(cfg Config) (*Fan, error) {
 		cfg:   cfg, cookies: newCookies(), book: newBook(), cache: newCache(),
 		mark: newMarker(), parsing: make(chan struct{}, runtime.GOMAXPROCS(0)),
 		patience: DefaultTimeout,
-		flights:  make(map[mark]*flight), under: make(map[*flight]struct{}), tenants: make(map[string]int),
+		flights:  make(map[mark]*flight), active: make(map[*flight]struct{}), tenants: make(map[string]int),
 	}
 	if cfg.State != "" {
 		if err := f.book.load(cfg.State); err != nil {
@@ -145,7 +146,7 @@ func (f *Fan) Close() error {
 	f.mu.Lock()
 	again := f.closed
 	f.closed = true
-	for fl := range f.under {
+	for fl := range f.active {
 		fl.cancel(ErrClosed)
 	}
 	f.mu.Unlock()

@@ -68,7 +68,7 @@ func (f *Fan) publish(fl *flight, r *Report, err error) {
 func (f *Fan) land(fl *flight, door *egress.Loan[Door]) {
 	f.doors.Give(door)
 	f.mu.Lock()
-	delete(f.under, fl)
+	delete(f.active, fl)
 	if f.tenants[fl.tenant]--; f.tenants[fl.tenant] == 0 {
 		delete(f.tenants, fl.tenant)
 	}

@@ -73,7 +73,7 @@ func (f *Fan) join(ctx context.Context, p *plan) (*flight, error) {
 		return fl, nil
 	}
 	tenant := p.grant.Tenant()
-	if len(f.under) >= flightsMost || f.tenants[tenant] >= flightsPerTenant {
+	if len(f.active) >= flightsMost || f.tenants[tenant] >= flightsPerTenant {
 		return nil, ErrBusy
 	}
 	door, err := f.doors.Take(p.grant, time.Now(), func() (Door, error) { return f.cfg.Door(p.grant) })
@@ -90,7 +90,7 @@ func (f *Fan) join(ctx context.Context, p *plan) (*flight, error) {
 		tenant: tenant, mark: p.mark, cancel: cancel, waiting: 1,
 		ready: make(chan struct{}), done: make(chan struct{}), watchers: make(map[int]func(Progress)),
 	}
-	f.flights[p.mark], f.under[fl] = fl, struct{}{}
+	f.flights[p.mark], f.active[fl] = fl, struct{}{}
 	f.tenants[tenant]++
 	f.work.Go(func() {
 		defer cancel(nil)
