@@ -35,8 +35,8 @@ type governor struct {
 	guests   map[string]bool // sessions of chromedp
 	err      error           // why the governor has ended
 
-	guest chan *cdproto.Message // the queue from which chromedp reads
-	done  chan struct{}         // closed when it has ended
+	unread chan *cdproto.Message // messages that chromedp has not read yet
+	done   chan struct{}         // closed when the governor has ended
 }
 
 const (
@@ -118,7 +118,7 @@ var jsonOptions = jsonv2.JoinOptions(jsonv2.DefaultOptionsV2(), jsonv2.AllowInva
 func newGovernor(s *browser.Seat) *governor {
 	return &governor{
 		seat: s, last: firstID, waiting: map[int64]awaited{}, sessions: map[string]*listener{}, guests: map[string]bool{},
-		guest: make(chan *cdproto.Message, guestQueue), done: make(chan struct{}),
+		unread: make(chan *cdproto.Message, guestQueue), done: make(chan struct{}),
 	}
 }
 
@@ -234,11 +234,11 @@ func (g *governor) pass(text []byte, isAnswer bool) {
 }
 
 func (g *governor) hand(m *cdproto.Message, isAnswer bool) {
-	if !isAnswer && len(g.guest) > guestQueue/2 {
+	if !isAnswer && len(g.unread) > guestQueue/2 {
 		return
 	}
 	select {
-	case g.guest <- m:
+	case g.unread <- m:
 	default:
 		g.end(errors.New("chromedp has stopped reading"))
 	}
@@ -455,7 +455,7 @@ func call[P, R any](ctx context.Context, g *governor, session string, cmd cdp.Co
 // Read implements chromedp's Transport.
 func (g *governor) Read(ctx context.Context, m *cdproto.Message) error {
 	select {
-	case next := <-g.guest:
+	case next := <-g.unread:
 		*m = *next
 		return nil
 	case <-g.done:

@@ -131,8 +131,8 @@ func TestChromedpAttaches(t *testing.T) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.guests) > 0 || len(w.guest) > 0 || len(w.waiting) > 0 {
-		t.Errorf("left are %d sessions, %d messages and %d commands", len(w.guests), len(w.guest), len(w.waiting))
+	if len(w.guests) > 0 || len(w.unread) > 0 || len(w.waiting) > 0 {
+		t.Errorf("left are %d sessions, %d messages and %d commands", len(w.guests), len(w.unread), len(w.waiting))
 	}
 }
 
@@ -185,8 +185,8 @@ func TestGovernorSurvivesAnything(t *testing.T) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.waiting) > 0 || len(w.guest) > guestQueue || len(w.sessions) != 2 {
-		t.Errorf("left are %d commands, %d messages for chromedp, %d sessions", len(w.waiting), len(w.guest), len(w.sessions))
+	if len(w.waiting) > 0 || len(w.unread) > guestQueue || len(w.sessions) != 2 {
+		t.Errorf("left are %d commands, %d messages for chromedp, %d sessions", len(w.waiting), len(w.unread), len(w.sessions))
 	}
 }
 
@@ -264,7 +264,7 @@ func TestGuestsHearLittle(t *testing.T) {
 	got := func(method, session string) bool {
 		g.dispatch(fmt.Appendf(nil, `{"method":%q,"params":{},"sessionId":%q}`, method, session), 7)
 		select {
-		case m := <-g.guest:
+		case m := <-g.unread:
 			return string(m.Method) == method
 		default:
 			return false
@@ -281,11 +281,11 @@ func TestGuestsHearLittle(t *testing.T) {
 	for range 2 * guestQueue {
 		g.dispatch([]byte(`{"method":"Runtime.executionContextCreated","params":{},"sessionId":"guest"}`), 7)
 	}
-	if n := len(g.guest); n > guestQueue/2+1 {
+	if n := len(g.unread); n > guestQueue/2+1 {
 		t.Errorf("%d events wait for chromedp", n)
 	}
 	g.dispatch([]byte(`{"id":1,"result":{},"sessionId":"guest"}`), 7)
-	if n := len(g.guest); n != guestQueue/2+2 || g.err != nil {
+	if n := len(g.unread); n != guestQueue/2+2 || g.err != nil {
 		t.Errorf("an answer has no room: %d messages wait, %v", n, g.err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // attacher gives chromedp the Chrome that a seat owns. It starts and ends nothing.
-type attacher struct{ wire *tap }
+type attacher struct{ wire *transport }
 
 // Allocate implements chromedp's Allocator.
 func (a attacher) Allocate(ctx context.Context, opts ...chromedp.BrowserOption) (*chromedp.Browser, error) {
@@ -23,22 +23,24 @@ func (attacher) Wait() {}
 // Attaches reports to chromedp that the browser runs already.
 func (attacher) Attaches() bool { return true }
 
-// tap is the governor as the transport of one context of chromedp.
-type tap struct {
+// transport is the governor as chromedp's Transport, for one context of chromedp.
+type transport struct {
 	*governor
-	closed chan struct{} // closed by chromedp when it has stopped writing
+	closed chan struct{} // closed by Close
 }
 
-// Close implements chromedp's Transport. The seat owns the pipe, so the pipe stays open.
-func (t *tap) Close() error {
+// Close implements chromedp's Transport. chromedp calls it when it has stopped writing. The
+// seat owns the pipe, so the pipe stays open.
+func (t *transport) Close() error {
 	close(t.closed)
 	return nil
 }
 
-// guest returns a context in which chromedp drives a page, with a session of its own. The
-// caller must call done, which waits until chromedp neither reads nor writes.
+// guest returns a context in which chromedp drives a page, with a session of its own. page
+// is the id of its target. The caller must call done, which waits until chromedp neither
+// reads nor writes.
 func (e *engine) guest(ctx context.Context, page string) (_ context.Context, done func(), err error) {
-	wire := &tap{e.g, make(chan struct{})}
+	wire := &transport{e.g, make(chan struct{})}
 	ctx, stop := chromedp.NewAllocatorContext(ctx, attacher{wire})
 	quiet := func(string, ...any) {}
 	ctx, cancel := chromedp.NewContext(ctx, chromedp.WithTargetID(target.ID(page)), chromedp.WithDetachOnCancel(),
@@ -52,15 +54,16 @@ func (e *engine) guest(ctx context.Context, page string) (_ context.Context, don
 		}
 		e.g.forgetGuests()
 	}
-	if err := chromedp.Do(ctx); err != nil {
+	if err := chromedp.Do(ctx); err != nil { // attaches to the page
 		done()
 		return nil, nil, err
 	}
 	return ctx, done, nil
 }
 
-// forgetGuests ends the sessions of chromedp, which does not end them itself, and drops the
-// messages that still wait for it.
+// forgetGuests ends the sessions of chromedp, and drops the messages that it has not read.
+// chromedp itself detaches from a session when its context has ended, but may have stopped
+// writing by then.
 func (g *governor) forgetGuests() {
 	g.mu.Lock()
 	left := slices.Collect(maps.Keys(g.guests))
@@ -71,7 +74,7 @@ func (g *governor) forgetGuests() {
 	}
 	for {
 		select {
-		case <-g.guest:
+		case <-g.unread:
 		default:
 			return
 		}
