@@ -104,14 +104,14 @@ func BenchmarkWalk(b *testing.B) {
 		for b.Loop() {
 			p, err := newProtector(f, nil, "")
 			must(b, err)
-			p.pulse.closed = true
+			p.schedule.closed = true
 			must(b, p.Close())
 		}
 	})
 	b.Run("later", func(b *testing.B) {
 		p, err := newProtector(f, nil, "")
 		must(b, err)
-		p.pulse.closed = true
+		p.schedule.closed = true
 		p.walkAll(b)
 		for b.Loop() {
 			p.walkAll(b)

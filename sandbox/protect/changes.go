@@ -271,9 +271,9 @@ func (g *guarding) isClean(at string) bool {
 // its relatives run hooks and extensions that .hg/hgrc names, and follow .hg/sharedpath
 // (hgrc(5)); a repo or .git that is not a directory leads elsewhere.
 //
-// This table is not repositoryNames: those are single paths at two depths, because a box
-// must still be able to work next to them. Here a name may be at any depth in such a
-// directory, because nothing in a set says who wrote it. TestRepositoriesAreInBoth keeps
+// This table is not repositoryNames: those are single paths, because a box must still be
+// able to work next to them. Here a name may be at any depth in such a directory, because
+// nothing in a set says who wrote it. TestRepositoriesAreInBoth keeps
 // the two in step.
 var repositories = []struct {
 	dir  string

@@ -92,7 +92,7 @@ func TestAFloodDoesNotHoldUpALook(t *testing.T) {
 			flood(dir)
 			put(t, dir+"/.envrc", "evil")
 			before := readBytes(t)
-			p.beat()
+			p.lookAndWalk()
 			read := readBytes(t) - before
 			if _, err := os.Stat(filepath.Join(dir, ".envrc")); err == nil {
 				t.Error("what is protected by its name is still there")
@@ -121,7 +121,7 @@ func TestALongLookIsFollowedByShortOnes(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		return err == nil && strings.Contains(string(text), "evil")
 	}
-	p.beat()
+	p.lookAndWalk()
 	if evil(".envrc") || evil(".git/config") || !evil("r/.git/config") {
 		t.Errorf("after a short look: .envrc %v, .git/config %v, r/.git/config %v; want only the last", evil(".envrc"), evil(".git/config"), evil("r/.git/config"))
 	}

@@ -16,7 +16,7 @@ import (
 // p.mu is held.
 func (p *Protector) again(last, short bool) error {
 	told, err := p.judge(last, short)
-	p.taken += len(told)
+	p.reverted += len(told)
 	p.news = append(p.news, told...)
 	p.news = p.news[max(0, len(p.news)-maxNews):]
 	if p.report != nil {

@@ -21,8 +21,8 @@ const (
 )
 
 // protectedNames are the paths, from the top of a workspace, that a box may neither change
-// nor make, by the reason. The last part of a path may be a pattern of path.Match. It is
-// matched in any case, because a file system may not distinguish cases.
+// nor make, by the reason. The last part of a path may be a pattern of path.Match. Upper and
+// lower case are the same, because a file system may not distinguish them.
 // docs/protected-paths.md gives the reason for each, and for what is not here;
 // TestProtectedNamesAreDocumented keeps the two in step.
 var protectedNames = map[string][]string{
@@ -56,7 +56,7 @@ var protectedNames = map[string][]string{
 }
 
 // repositoryNames are such paths in repositories that are not git's. They are looked for
-// where git's are: at the top of the workspace, and one directory down.
+// where git's are: wherever a look or a walk finds a repository.
 var repositoryNames = []string{
 	".hg/hgrc", ".hg/hgrc-not-shared", ".hg/sharedpath", ".hg/hooks",
 	".jj/config.toml", ".jj/workspace-config.toml", ".jj/repo/config.toml",
@@ -78,7 +78,7 @@ var otherRepositories = func() (all []string) {
 // isPattern reports whether a name of protectedNames is a pattern for several names.
 func isPattern(name string) bool { return strings.ContainsAny(name, "*?[") }
 
-// matches reports whether a path is one of protectedNames, or is in one.
+// matches reports whether the path at is the protected path name, or is in it.
 func matches(name, at string) bool {
 	return matchParts(strings.Split(strings.ToLower(name), "/"), strings.Split(strings.ToLower(at), "/"))
 }
@@ -100,7 +100,7 @@ func matchParts(want, have []string) bool {
 // few of them.
 type nameTable struct {
 	byFirst  map[string][]protectedName
-	patterns []protectedName // names whose first part stands for several names
+	patterns []protectedName // names of one part that are patterns
 }
 
 // protectedName is a protected name in its parts, in lower case.
@@ -150,16 +150,11 @@ var (
 	})
 )
 
-// topPatterns are the patterns of names at the top of the workspace.
-var topPatterns = sync.OnceValue(func() []protectedName {
-	return slices.DeleteFunc(slices.Clone(protectedTable().patterns), func(one protectedName) bool { return len(one.parts) > 1 })
-})
-
 // patternAs returns the reason for which a name at the top of the workspace is protected by
 // a pattern, or "".
 func patternAs(name string) string {
 	have := []string{strings.ToLower(name)}
-	for _, one := range topPatterns() {
+	for _, one := range protectedTable().patterns {
 		if matchParts(one.parts, have) {
 			return one.why
 		}
@@ -182,7 +177,7 @@ func protectedAs(at string) string {
 }
 
 // names looks at the paths that are protected by their names. Patterns for names at the top
-// of the workspace are left to git, which lists the workspace.
+// of the workspace are left to look.git, which lists the workspace.
 func (l *look) names() {
 	for why, names := range protectedNames {
 		for _, name := range names {
@@ -198,8 +193,8 @@ func (l *look) names() {
 	l.others(l.p.root, "")
 }
 
-// named looks at the path name, of several parts, beneath dir, whose path in the workspace
-// is at.
+// named looks at the path name, of several parts, beneath the directory dir, which has the
+// path at in the workspace.
 func (l *look) named(dir *os.File, at, name, why string) {
 	way, last := path.Split(name)
 	sub := l.way(dir, at, way, rule{why: why, through: true})
@@ -243,16 +238,16 @@ func (l *look) gone(dir *os.File, at, pattern, why string) {
 // others looks at the repositories in a directory that are not git's, and reports whether
 // there are any.
 func (l *look) others(dir *os.File, at string) bool {
-	found, last, there := false, "", false
-	for _, name := range repositoryNames {
-		top, _, _ := strings.Cut(name, "/")
-		if top != last {
-			st, err := statAt(dir, top)
-			last, there = top, err == nil && st != nil
-			found = found || there
+	found := false
+	for _, top := range otherRepositories {
+		if st, err := statAt(dir, top); err != nil || st == nil {
+			continue
 		}
-		if there {
-			l.named(dir, at, name, byVCS)
+		found = true
+		for _, name := range repositoryNames {
+			if within(top, name) {
+				l.named(dir, at, name, byVCS)
+			}
 		}
 	}
 	return found

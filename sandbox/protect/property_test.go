@@ -149,7 +149,7 @@ func (s *siege) step() {
 	}
 }
 
-// command runs a few steps, and calls beat between some of them, as the pulse of a
+// command runs a few steps, and calls lookAndWalk between some of them, as the schedule of a
 // Protector does while a command runs.
 func (s *siege) command(t *testing.T) {
 	if s.p == nil {
@@ -165,7 +165,7 @@ func (s *siege) command(t *testing.T) {
 	}
 	for i := range 1 + s.r.IntN(4) {
 		if i > 0 && s.r.IntN(2) == 0 {
-			s.p.beat()
+			s.p.lookAndWalk()
 		}
 		s.box.run(s.step)
 	}

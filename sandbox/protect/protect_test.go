@@ -49,7 +49,7 @@ func protect(t testing.TB, dir string, also ...string) *Protector {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.pulse.closed = true // a test decides when there is a look
+	p.schedule.closed = true // a test decides when there is a look
 	t.Cleanup(func() { p.Close() })
 	return p
 }
@@ -1258,7 +1258,7 @@ func TestAWorkspaceIsLookedAtWhileACommandRuns(t *testing.T) {
 	must(t, os.Mkdir(dir, 0o755))
 	synctest.Test(t, func(t *testing.T) {
 		p := protect(t, dir)
-		p.pulse.closed = false
+		p.schedule.closed = false
 		w, err := p.Begin(&BoxState{}, func(error) {})
 		must(t, err)
 		put(t, dir+"/.envrc", "evil\n")
@@ -1293,7 +1293,7 @@ func TestALostWorkspaceEndsItsBoxes(t *testing.T) {
 		p.mu.Lock()
 		p.guards[".husky"].held = true // the look has not noticed yet that its pin is lost
 		p.mu.Unlock()
-		p.beat()
+		p.lookAndWalk()
 	}
 	if lost != 1 {
 		t.Errorf("its box was ended %d times, want once", lost)

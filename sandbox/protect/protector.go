@@ -69,9 +69,9 @@ type Pin struct {
 // Protector guards one workspace, for all boxes that work in it. Its methods
 // are safe for concurrent use.
 type Protector struct {
-	walk   walk
-	pulse  pulse
-	report func(Reverted) // called for each reverted change; nil for no report
+	walk     walk
+	schedule schedule
+	report   func(Reverted) // called for each reverted change; nil for no report
 
 	mu        sync.Mutex
 	knowledge         // the workspace, and what is known about it
@@ -107,16 +107,16 @@ type knowledge struct {
 // commands is what a Protector knows of the commands that work in the workspace. Its mu
 // guards them.
 type commands struct {
-	running int
-	begun   int        // number of commands that began; also increased if a walk in progress becomes invalid
-	watches []*Watch   // watches of the commands that run
-	taken   int        // number of changes that were reverted since the start
-	idle    int        // number of taken that were reverted since the last command ended
-	news    []Reverted // the last of these reverted changes, while commands run
-	failed  int        // number of looks that failed in a row
-	failing bool       // whether the last look, after which no command ran, has failed
-	whole   time.Time  // when the next whole look is due; until then looks are short
-	ended   time.Time  // when the last command ended
+	running  int
+	begun    int        // number of commands that began; also increased if a walk in progress becomes invalid
+	watches  []*Watch   // watches of the commands that run
+	reverted int        // number of changes that were reverted since the start
+	idle     int        // how many of them were reverted since the last command ended
+	news     []Reverted // the last of these reverted changes, while commands run
+	failed   int        // number of looks that failed in a row
+	failing  bool       // whether the last look, after which no command ran, has failed
+	whole    time.Time  // when the next whole look is due; until then looks are short
+	ended    time.Time  // when the last command ended
 }
 
 // guard is one protected path, with its state when no command ran.
@@ -185,7 +185,7 @@ func open(workspace *os.File, cfg Config, record string, deep bool) (*Protector,
 		guards:  map[string]*guard{}, also: map[string]string{}, made: map[ident]bool{}, vacant: map[string]bool{}, deep: map[string]bool{}, record: record,
 	}}
 	p.servers = servers{root: p.root, record: record}
-	p.pulse.mu, p.pulse.look = &p.mu, p.beat
+	p.schedule.mu, p.schedule.look = &p.mu, p.lookAndWalk
 	err = p.prepare(cfg.Also, deep)
 	if err != nil {
 		_ = p.Close()
@@ -229,7 +229,7 @@ func (p *Protector) prepare(also []string, deep bool) (err error) {
 	p.settled, p.ended = true, time.Now()
 	if !whole {
 		p.partial = true
-		p.pulse.start(lookEvery)
+		p.schedule.start(lookEvery)
 		return nil
 	}
 	p.unseen = time.Time{}
@@ -291,7 +291,7 @@ func (p *Protector) Add(also []string) error {
 // Close waits for a look in progress, and for a walk after the last command, and releases
 // the workspace. No method may be called after it.
 func (p *Protector) Close() error {
-	p.pulse.close()
+	p.schedule.close()
 	var err error
 	if p.settled && p.running == 0 && !p.unseen.IsZero() {
 		// If the walk does not come to its end, the next server continues it.

@@ -19,19 +19,19 @@ import (
 
 // A server's knowledge of a workspace ends with the server. The next server would find the
 // files that the boxes of the first one have left, and could not distinguish them from a
-// person's: for example a repository that was moved into the depth, or one behind more
-// directories than are looked at. So the places of what is known by its inode are written
-// to the state directory, where no box can write.
+// person's: for example a repository that a command has moved. So the homes (see home),
+// which are known by their inodes, and the files that give rights away are written to the
+// state directory, where no box can write.
 
 // maxSearched bounds the directories that are searched for a home that is not
 // where it was.
 const maxSearched = 1 << 20
 
-// record is the content of the file.
+// record is what one server leaves for the next.
 type record struct {
 	Workspace string        `json:"workspace"` // for people who read the file
 	Homes     []recordEntry `json:"homes"`
-	SetID     []string      `json:"set_id,omitempty"`
+	SetID     []string      `json:"set_id,omitempty"` // paths of the files that give rights away
 }
 
 // recordEntry is a home in the record. Its device is left out, because it may have another
@@ -52,9 +52,9 @@ func recordFile(state, workspace string) string {
 	return filepath.Join(state, "protected", fmt.Sprintf("%x.json", sha256.Sum256([]byte(workspace))))
 }
 
-// load takes over the homes that earlier servers knew. It searches the workspace
-// for a home that is not where it was. If the search does not end within its
-// bound, nobody may work in the workspace.
+// load takes over what earlier servers knew. It searches the workspace for a home that is
+// not where it was. If the search does not end within its bound, load fails, and nobody may
+// work in the workspace.
 func (k *knowledge) load() error {
 	if k.record == "" {
 		return nil
@@ -90,17 +90,26 @@ func (k *knowledge) load() error {
 // recall makes the directory at a path a home, if it is the one of an entry, and reports
 // whether it is.
 func (k *knowledge) recall(at string, e recordEntry) bool {
+	h := k.entryAt(at, e)
+	if h != nil {
+		k.homes = append(k.homes, h)
+	}
+	return h != nil
+}
+
+// entryAt returns the home of an entry if it is at a path, or nil. The caller must close its
+// directory.
+func (k *knowledge) entryAt(at string, e recordEntry) *home {
 	dir, err := openDir(k.root, at, unix.O_PATH)
 	if err != nil {
-		return false
+		return nil
 	}
 	id, err := birthOf(dir)
 	if err != nil || id.ino != e.Ino || id.born != e.Born {
 		dir.Close()
-		return false
+		return nil
 	}
-	k.homes = append(k.homes, &home{path: at, id: id, dir: dir})
-	return true
+	return &home{path: at, id: id, dir: dir}
 }
 
 // search looks through the workspace for homes that are not where they were. A home that is
@@ -109,7 +118,7 @@ func (k *knowledge) search(missing map[uint64]recordEntry) error {
 	queue := []string{"."}
 	for n := 0; n < len(queue) && len(missing) > 0; n++ {
 		at := queue[n]
-		queue[n] = ""
+		queue[n] = "" // frees the path
 		dir, err := openDir(k.root, at, 0)
 		if err != nil {
 			continue // removed meanwhile, or closed to everybody
@@ -144,8 +153,8 @@ func (k *knowledge) search(missing map[uint64]recordEntry) error {
 	return nil
 }
 
-// save writes the known homes to the record, if they have changed. Another server
-// in the workspace may know more: its entries stay if their homes are still there.
+// save writes the record, if homes or setIDs have changed. Another server in the workspace
+// may know more homes: their entries stay if the homes are still there.
 func (k *knowledge) save() error {
 	if k.record == "" || !k.unsaved {
 		return nil
@@ -160,12 +169,12 @@ func (k *knowledge) save() error {
 		var old record
 		if json.Unmarshal(text, &old) == nil {
 			for _, e := range old.Homes {
-				if dir, err := openDir(k.root, e.Path, unix.O_PATH); err == nil {
-					id, err := birthOf(dir)
-					if err == nil && id.ino == e.Ino && id.born == e.Born && !known[e.Ino] && len(r.Homes) < maxHomes {
-						r.Homes = append(r.Homes, e)
-					}
-					dir.Close()
+				if known[e.Ino] || len(r.Homes) >= maxHomes {
+					continue
+				}
+				if h := k.entryAt(e.Path, e); h != nil {
+					r.Homes = append(r.Homes, e)
+					h.dir.Close()
 				}
 			}
 		}

@@ -19,7 +19,7 @@ func recorded(t *testing.T, dir, record string) (*Protector, error) {
 	defer f.Close()
 	p, err := newProtector(f, nil, record)
 	if err == nil {
-		p.pulse.closed = true
+		p.schedule.closed = true
 	}
 	return p, err
 }

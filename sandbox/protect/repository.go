@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// git looks at the repository of the workspace, at the workspace as a bare
-// repository, at the repositories that are known, and at those one directory
-// down.
+// git looks at the repository of the workspace, at the workspace as a bare repository, at
+// the repositories that are known, at those one directory down, and at those that the walk
+// has found.
 func (l *look) git() {
 	l.gitAt(l.p.root, ".git")
 	l.bareAt(l.p.root, "")
@@ -68,7 +68,7 @@ func (l *look) git() {
 	if err != nil {
 		l.fail(".", err)
 	}
-	for _, one := range topPatterns() {
+	for _, one := range protectedTable().patterns {
 		l.gone(l.p.root, "", one.parts[0], one.why)
 	}
 	l.p.plain = without

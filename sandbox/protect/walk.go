@@ -415,10 +415,10 @@ func (p *Protector) found(finds []find, b *budget) (rest []find, err error) {
 		defer p.release()
 		return rest, p.adopt()
 	}
-	taken := p.taken
+	before := p.reverted
 	err = p.again(p.running == 0, false)
 	if p.running == 0 {
-		p.idle += p.taken - taken
+		p.idle += p.reverted - before
 	}
 	return rest, err
 }

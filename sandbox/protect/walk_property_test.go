@@ -155,7 +155,7 @@ func (b *burrow) command(t *testing.T) {
 			b.p.lookNow()
 			b.pace()
 		case 2:
-			b.p.beat()
+			b.p.lookAndWalk()
 		}
 		b.box.run(b.step)
 	}

@@ -139,7 +139,7 @@ func TestAPersonsDeepRepositoryIsKept(t *testing.T) {
 		must(t, p.start())
 		put(t, dir+"/a/b/repo/.git/index.lock", "")
 		put(t, dir+"/a/b/x/y", "")
-		p.beat()
+		p.lookAndWalk()
 		for _, name := range []string{".git/hooks/post-commit", "tools/post-merge"} {
 			must(t, os.WriteFile(dir+"/a/b/repo/"+name, []byte("evil"), 0o755))
 		}

@@ -12,88 +12,88 @@ import (
 // was reverted.
 
 const (
-	// lookEvery is the time between a look and the next one. If looks take long, as on a
-	// slow file system, they come later, because they must not take more than a tenth of
-	// the time. A box chooses how many directories there are at the top, so if these take
-	// long, only they are looked at later.
+	// lookEvery is the time between a look and the next one. Looks take at most one part in
+	// lookShare of the time: if they take long, for example on a slow file system, they come
+	// later. If a whole look takes long, short looks come in between, without the
+	// directories at the top: a box chooses how many of these there are.
 	lookEvery = time.Second
 	lookShare = 10
-	// maxFailed is how many looks may fail one after the other: a command that works in the
-	// workspace may be faster than one of them.
+	// maxFailed is how many looks in a row must fail before the boxes are closed: a command
+	// that works in the workspace may be faster than one of them.
 	maxFailed = 3
 	// maxNews bounds what is remembered of the changes that were reverted while commands
 	// run; the oldest are dropped.
 	maxNews = 256
 )
 
-// pulse looks at a workspace again as long as commands run in it.
-type pulse struct {
+// schedule calls look after a time. The call starts it again while commands run.
+type schedule struct {
 	mu     *sync.Mutex // mutex of the protector
 	look   func()      // called without mu
 	timer  *time.Timer // nil before the first start
 	armed  bool        // whether the timer is set; guarded by mu
 	closed bool        // whether close was called; guarded by mu
-	beats  sync.WaitGroup
+	calls  sync.WaitGroup
 }
 
-// start sets the timer for the next look, unless it is set already: most commands end
-// before. mu is held.
-func (p *pulse) start(after time.Duration) {
-	if p.armed || p.closed {
+// start sets the timer for the next look, unless it is set already. The timer is not stopped
+// with the last command, because most commands end before it fires. mu is held.
+func (s *schedule) start(after time.Duration) {
+	if s.armed || s.closed {
 		return
 	}
-	p.armed = true
-	p.beats.Add(1)
-	if p.timer == nil {
-		p.timer = time.AfterFunc(after, p.beat)
+	s.armed = true
+	s.calls.Add(1)
+	if s.timer == nil {
+		s.timer = time.AfterFunc(after, s.fire)
 		return
 	}
-	p.timer.Reset(after)
+	s.timer.Reset(after)
 }
 
-func (p *pulse) beat() {
-	defer p.beats.Done()
-	p.mu.Lock()
-	p.armed = false
-	closed := p.closed
-	p.mu.Unlock()
+func (s *schedule) fire() {
+	defer s.calls.Done()
+	s.mu.Lock()
+	s.armed = false
+	closed := s.closed
+	s.mu.Unlock()
 	if !closed {
-		p.look()
+		s.look()
 	}
 }
 
 // close waits for a look in progress; no other follows.
-func (p *pulse) close() {
-	p.mu.Lock()
-	p.closed = true
-	if p.armed && p.timer.Stop() {
-		p.armed = false
-		p.beats.Done()
+func (s *schedule) close() {
+	s.mu.Lock()
+	s.closed = true
+	if s.armed && s.timer.Stop() {
+		s.armed = false
+		s.calls.Done()
 	}
-	p.mu.Unlock()
-	p.beats.Wait()
+	s.mu.Unlock()
+	s.calls.Wait()
 }
 
 // BoxState is what a Protector remembers of one box; the zero value is ready. The
 // Protector guards its fields.
 type BoxState struct {
 	running int // number of its commands that run
-	told    int // Protector.taken when a command of the box last ended
+	told    int // Protector.reverted when the box last got a report
 }
 
 // Watch is the Protector's view of one command.
 type Watch struct {
 	p     *Protector
-	ward  *BoxState
-	since int         // Protector.taken when the box last got a report; later changes are reported to the command
+	box   *BoxState
+	since int         // box.told when the command began; later changes are reported to it
 	lost  func(error) // ends the box of the command
 }
 
 // Begin is called before a command starts in a box. If no other command runs, what changed
-// in the meantime is a person's work, and becomes what is protected. The caller must call
+// since the last one is a person's work, and becomes what is protected. The caller must call
 // Watch.End. If the workspace cannot be protected any more while the command runs, lost is
 // called, in a goroutine of the protector.
-func (p *Protector) Begin(w *BoxState, lost func(error)) (*Watch, error) {
+func (p *Protector) Begin(box *BoxState, lost func(error)) (*Watch, error) {
 	if err := p.refresh(); err != nil {
 		return nil, err
 	}
@@ -111,27 +111,28 @@ func (p *Protector) Begin(w *BoxState, lost func(error)) (*Watch, error) {
 		}
 		if err := p.servers.begin(now, p.unseen); err != nil {
 			p.release()
-			return nil, fmt.Errorf("%w: keep that commands run in it: %w", errUnprotected, err)
+			return nil, fmt.Errorf("%w: record that commands run in it: %w", errUnprotected, err)
 		}
 	} else if err := p.again(false, false); err != nil {
 		return nil, err
 	}
-	if w.running == 0 {
-		w.told = p.taken - p.idle
+	if box.running == 0 {
+		box.told = p.reverted - p.idle // other boxes got the reports until then
 	}
-	w.running++
+	box.running++
 	p.running++
 	p.begun++
 	p.idle = 0
-	one := &Watch{p: p, ward: w, since: w.told, lost: lost}
+	one := &Watch{p: p, box: box, since: box.told, lost: lost}
 	p.watches = append(p.watches, one)
-	p.pulse.start(lookEvery)
+	p.schedule.start(lookEvery)
 	return one, nil
 }
 
 // End is called after a command and all its processes have ended, even if other commands
-// still run. It reverts what must not be, and returns what was reverted since the command
-// began, or since the last report to its box.
+// still run. It looks once more, and returns what was reverted since the last report to the
+// box. If no command of the box ran when this one began, that is what was reverted since the
+// last command of any box ended.
 func (w *Watch) End() ([]Reverted, error) {
 	p := w.p
 	p.mu.Lock()
@@ -139,12 +140,12 @@ func (w *Watch) End() ([]Reverted, error) {
 	err := p.again(p.running == 1, false)
 	told := p.since(w.since)
 	p.watches = slices.DeleteFunc(p.watches, func(other *Watch) bool { return other == w })
-	w.ward.running--
-	w.ward.told = p.taken
+	w.box.running--
+	w.box.told = p.reverted
 	if p.running--; p.running == 0 {
 		p.news, p.failed, p.ended = nil, 0, time.Now()
 		p.failing = err != nil
-		p.pulse.start(lookEvery)
+		p.schedule.start(lookEvery)
 	}
 	return told, err
 }
@@ -156,15 +157,15 @@ func (w *Watch) Reverted() []Reverted {
 	return w.p.since(w.since)
 }
 
-// since returns the changes that were reverted after the first n ones. p.mu is held.
+// since returns the reverted changes after the first n. p.mu is held.
 func (c *commands) since(n int) []Reverted {
-	return slices.Clone(c.news[max(0, len(c.news)-(c.taken-n)):])
+	return slices.Clone(c.news[max(0, len(c.news)-(c.reverted-n)):])
 }
 
-// beat looks and walks while commands run, and continues to walk after the last one.
-func (p *Protector) beat() {
+// lookAndWalk looks and walks while commands run, and continues to walk after the last one.
+func (p *Protector) lookAndWalk() {
 	if p.lookNow() {
-		_, _ = p.walkFor(walkStep) // what fails is tried again by the next look, which closes the boxes
+		_, _ = p.walkFor(walkStep) // the next look or walk tries again what failed
 		return
 	}
 	for p.walking() {
@@ -195,7 +196,7 @@ func (p *Protector) lookNow() bool {
 	} else if p.failed >= maxFailed {
 		p.failed, lost = 0, slices.Clone(p.watches)
 	}
-	p.pulse.start(max(lookEvery, lookShare*took))
+	p.schedule.start(max(lookEvery, lookShare*took))
 	p.mu.Unlock()
 	for _, w := range lost {
 		w.lost(err)
@@ -207,7 +208,7 @@ func (p *Protector) lookNow() bool {
 func (p *Protector) walking() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.running == 0 && !p.pulse.closed && p.unwalked()
+	return p.running == 0 && !p.schedule.closed && p.unwalked()
 }
 
 // unwalked reports whether there is something that no walk has seen. p.mu is held.
