@@ -37,7 +37,7 @@ type means struct {
 	lease  *workspace.Lease   // lease of an overlay workspace, or nil
 	calls  *workspace.Calls   // checkpoints of an overlay workspace, or nil
 	guard  *protect.Protector // protector of the workspace, or nil
-	ward   protect.BoxState   // guard's view of the box
+	state  protect.BoxState   // guard's view of the box
 
 	opened    closers.Stack
 	releasing sync.Once

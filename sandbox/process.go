@@ -120,7 +120,7 @@ func (j *Job) guard() error {
 		return nil
 	}
 	lost := func(err error) { j.box.life.fail(err.Error()) }
-	w, err := j.box.means.guard.Begin(&j.box.means.ward, lost)
+	w, err := j.box.means.guard.Begin(&j.box.means.state, lost)
 	if err != nil {
 		return &limit.Refusal{Message: "the workspace could not be checked for what a box may not change, so nothing runs in it", Err: err}
 	}

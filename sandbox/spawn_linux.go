@@ -47,9 +47,9 @@ var initCapabilities = []uintptr{
 // systemTrees are the host's programs. A link on the host is a link in the box.
 var systemTrees = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"}
 
-// systemFiles are the parts of /etc without which programs do not start or
-// cannot check a certificate. Everything else of the host's configuration
-// stays out.
+// systemFiles are patterns for the parts of the host's /etc that a box sees: what programs
+// need to start, to check a certificate, or to know names and formats. Everything else of
+// the host's configuration stays out.
 var systemFiles = []string{
 	"/etc/alternatives", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs",
 	"/etc/pki/ca-trust", "/etc/ld.so.cache", "/etc/localtime",
@@ -63,10 +63,10 @@ var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/d
 // (PR_SET_PDEATHSIG(2const), "parent thread"), and an init starts in the cgroups of that
 // thread.
 type spawner struct {
-	root   bool // whether it maps users of the host's private range
+	root   bool // whether inits run as users of the host's private range, and not as belljar's user
 	image  *image
 	null   *os.File // os.DevNull for inits
-	place  *os.File // os.DevNull, except while an init starts: then its connection; only the thread uses it
+	place  *os.File // os.DevNull, except while an init starts: then its connection, under a low number; only the thread uses it
 	work   chan func()
 	done   chan struct{}
 	opened closers.Stack
@@ -112,16 +112,15 @@ func (s *spawner) do(f func() error) error {
 	return <-result
 }
 
-// start starts the init of a box and gives it its user. It returns the
-// process and the connection, over which it waits for its script.
+// start starts the init of a box and gives it its user. It returns the process and the
+// connection, over which the init waits for its script.
 func (s *spawner) start(g *cgroup.Group, uid int) (*os.Process, *initconn.Conn, error) {
 	conn, theirs, err := initconn.Pair()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer theirs.Close()
-	defer runtime.KeepAlive(theirs)
-	calls, keep := s.begin()
+	calls, keep := s.initCalls()
 	defer runtime.KeepAlive(keep)
 	var process *os.Process
 	err = s.do(func() error {
@@ -153,15 +152,16 @@ func (s *spawner) start(g *cgroup.Group, uid int) (*os.Process, *initconn.Conn, 
 	return process, conn, nil
 }
 
-// begin returns the calls by which a new child becomes an init: it dies with its parent,
-// keeps through the exec the capabilities that building a box requires, and has the five
-// descriptors with which an init begins, its connection from s.place. The caller must keep
-// the values alive that the calls point at.
+// initCalls returns the calls by which a new child becomes an init. The init dies with the
+// spawner's thread, keeps through the exec the capabilities that building a box requires,
+// and has five descriptors: three of os.DevNull, its connection from s.place, and belljar's
+// program. The calls point at the values that are also returned, which the caller must keep
+// alive.
 //
 // The child shares belljar's table of descriptors until it has a copy of the beginning of
-// the table. A copy of the whole table would take long with thousands of boxes, and would
-// keep all descriptors open for as long as the init lives.
-func (s *spawner) begin() ([]boxinit.SpawnCall, []any) {
+// the table. A copy of the whole table would take long with thousands of boxes, and the
+// init's table would stay as long as that for its whole life.
+func (s *spawner) initCalls() (_ []boxinit.SpawnCall, keep []any) {
 	text := func(s string) *byte { return unsafe.SliceData(append([]byte(s), 0)) }
 	name, page, empty := text(boxinit.InitName), text(s.image.path), new(uintptr)
 	argv := []*byte{name, nil}
@@ -183,8 +183,8 @@ func (s *spawner) begin() ([]boxinit.SpawnCall, []any) {
 	for _, c := range initCapabilities {
 		calls = append(calls, boxinit.SpawnCall{unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, uint64(c)})
 	}
-	// The descriptors are moved out of each other's way first. Other descriptors
-	// with these numbers are lost to the child only, which needs none of them.
+	// The descriptors are moved out of each other's way first. What the child has under the
+	// numbers 0 to 4 is lost to the child only, which needs none of it.
 	for i, f := range files {
 		calls = append(calls, boxinit.SpawnCall{unix.SYS_DUP3, uint64(f), uint64(away + i), unix.O_CLOEXEC})
 	}
@@ -237,26 +237,26 @@ func sendScript(conn *initconn.Conn, script *boxinit.Script, files []int, patien
 	return nil // the first script has failed meanwhile: the answer of the init, which is read next, says why
 }
 
-// cwdScript is sourced by every shell of a box before it runs its text
-// (bash(1), BASH_ENV): when the shell ends by itself it reports its directory on
-// the descriptor that the init gave it. The text of the command stays untouched,
-// so its line numbers and errors are its own.
+// cwdScript is sourced by a bash of a box before it runs a text that may change the
+// directory (bash(1), BASH_ENV): when the shell ends by itself it reports its directory on
+// the descriptor that the init gave it. The text of the command stays untouched, so its line
+// numbers and errors are its own. ": bash" gives $_ the value that it has in a new shell.
 const (
 	cwdScript = "/etc/belljar.bash"
 	cwdText   = keepDir + tellDir + "unset BASH_ENV\n: bash\n"
 )
 
-// keepDir moves that descriptor, boxinit.DirFile, to the next number, where it is closed
-// for the programs that the shell executes: a program finds no descriptor that it did not
-// ask for. Bash has no command for that. But bash keeps what a redirection covers in a
-// copy, from 10 on, that is closed in this way, and so is a copy of the copy (bash:
-// redir.c, add_undo_redirect).
+// keepDir moves that descriptor, boxinit.DirFile, to the next number and makes it
+// close-on-exec: a program that the shell executes finds no descriptor that it did not ask
+// for. Bash has no command for that. But while a redirection of a group covers a descriptor,
+// bash keeps a copy of it, numbered from 10 on, that is close-on-exec, and so is a copy of
+// this copy (bash: redir.c, add_undo_redirect). tellDir makes the shell report its directory.
 const (
 	keepDir = "{ exec 62>&10; } 61>&-; exec 61>&-; "
 	tellDir = "trap '{ builtin pwd -P >&62; } 2>/dev/null' EXIT\n"
 )
 
-// explainStart returns an error that says what to do about a failed clone.
+// explainStart returns an error that says what to do about an init that did not start.
 func explainStart(err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EUSERS) || errors.Is(err, unix.EACCES) {
 		return &limit.Refusal{Message: "this host does not let belljar make a box; run \"belljar doctor\" to see what is missing", Err: err}
