@@ -10,20 +10,17 @@
 // The files, each calling those below it:
 //
 //	tools.go                        registers the tools
-//	analyze.go                      measures of source code
+//	*.go                            the other tools, whose files do not call each other
 //	background.go, bash.go          commands, left running or waited for
 //	changes.go, hint.go             what a command changed, and why it may have failed
 //	later.go                        how a command or a call becomes a task
-//	websearch.go                    searches
 //	browser.go, browseract.go       the browser that an agent uses: its steps, looks,
 //	browserlook.go, browserfile.go  files, seats, and its arguments
 //	browserseat.go, browserstep.go
 //	readdocs.go, readimage.go       pages and images
 //	readdocstext.go
-//	planmode.go, todo.go, ask.go    plans, todos, questions,
-//	callback.go, skills.go          callbacks and skills
-//	toolkit_template.go             the toolkit: templates of project files,
-//	toolkit.go                      and the names of its tools
+//	planmode.go                     plans
+//	toolkit.go                      the names of the tools of the toolkit
 //	aside.go                        what is added to the results of all tools
 //	prompts.go, files.go            prompts; the files of the workspace
 //	output.go, jobs.go              the resources of outputs and tasks
