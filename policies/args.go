@@ -7,11 +7,12 @@ import (
 	"belljar.dev/policies/cond"
 )
 
-// tool is a row of toolTable: a tool of this server, with its arguments for
-// conditions.
+// tool is a row of toolTable: a tool of this server, with the kinds of parts that its calls
+// can have, and its arguments for conditions.
 type tool struct {
-	name string
-	args []argument
+	name  string
+	parts []string
+	args  []argument
 }
 
 // argument is one argument of a tool. It is a struct because the compiler lays out a table

@@ -4,13 +4,13 @@ package policies
 
 import "belljar.dev/policies/cond"
 
-// toolTable is this server's tools by name, with their arguments for
-// conditions. All that this package knows of tools follows from it.
+// toolTable is this server's tools by name. All that this package knows of tools
+// follows from it.
 var toolTable = []tool{
-	{"AskUserQuestion", []argument{
+	{"AskUserQuestion", nil, []argument{
 		{"questions_json", cond.Text},
 	}},
-	{"BackgroundBash", []argument{
+	{"BackgroundBash", []string{aCommand, aPath}, []argument{
 		{"command", cond.Text},
 		{"cwd", cond.Text},
 		{"delay_ms", cond.Int},
@@ -19,7 +19,7 @@ var toolTable = []tool{
 		{"stdin", cond.Text},
 		{"timeout_ms", cond.Int},
 	}},
-	{"Bash", []argument{
+	{"Bash", []string{aCommand, aPath}, []argument{
 		{"changes", cond.Bool},
 		{"command", cond.Text},
 		{"cwd", cond.Text},
@@ -30,12 +30,12 @@ var toolTable = []tool{
 		{"stdin", cond.Text},
 		{"timeout", cond.Int},
 	}},
-	{"Browser", []argument{
+	{"Browser", nil, []argument{
 		{"steps", cond.Named},
 		{"tab", cond.Text},
 		{"then", cond.Text},
 	}},
-	{"BrowserLook", []argument{
+	{"BrowserLook", nil, []argument{
 		{"at", cond.Text},
 		{"find", cond.Text},
 		{"in", cond.Int},
@@ -44,23 +44,23 @@ var toolTable = []tool{
 		{"scope", cond.Text},
 		{"tab", cond.Text},
 	}},
-	{"InvokeSkill", []argument{
+	{"InvokeSkill", nil, []argument{
 		{"arguments", cond.Text},
 		{"skill_name", cond.Text},
 	}},
-	{"KillBgTask", []argument{
+	{"KillBgTask", nil, []argument{
 		{"grace_ms", cond.Int},
 		{"task_id", cond.Int},
 	}},
-	{"ListBgTasks", []argument{}},
-	{"PlanMode", []argument{
+	{"ListBgTasks", nil, []argument{}},
+	{"PlanMode", nil, []argument{
 		{"action", cond.Text},
 		{"commands", cond.Texts},
 		{"goal", cond.Text},
 		{"plan", cond.Text},
 		{"plan_file", cond.Text},
 	}},
-	{"ReadBgOutput", []argument{
+	{"ReadBgOutput", nil, []argument{
 		{"filter", cond.Text},
 		{"id", cond.Text},
 		{"offset", cond.Int},
@@ -68,7 +68,7 @@ var toolTable = []tool{
 		{"task_id", cond.Int},
 		{"wait_ms", cond.Int},
 	}},
-	{"ReadDocs", []argument{
+	{"ReadDocs", []string{aHost, aURL}, []argument{
 		{"format", cond.Text},
 		{"full_links", cond.Bool},
 		{"headers", cond.Named},
@@ -85,16 +85,16 @@ var toolTable = []tool{
 		{"wait_ms", cond.Int},
 		{"wait_until", cond.Text},
 	}},
-	{"ReadImage", []argument{
+	{"ReadImage", []string{aPath}, []argument{
 		{"file_path", cond.Text},
 		{"max_pixels", cond.Int},
 		{"region", cond.Text},
 	}},
-	{"SearchSkills", []argument{
+	{"SearchSkills", nil, []argument{
 		{"flags", cond.Text},
 		{"pattern", cond.Text},
 	}},
-	{"SetCallback", []argument{
+	{"SetCallback", nil, []argument{
 		{"action", cond.Text},
 		{"callback_id", cond.Int},
 		{"delay_seconds", cond.Int},
@@ -102,7 +102,7 @@ var toolTable = []tool{
 		{"repeat_count", cond.Int},
 		{"wait_ms", cond.Int},
 	}},
-	{"TaskManager", []argument{
+	{"TaskManager", nil, []argument{
 		{"action", cond.Text},
 		{"query", cond.Text},
 		{"status", cond.Text},
@@ -110,7 +110,7 @@ var toolTable = []tool{
 		{"task_id", cond.Int},
 		{"text", cond.Text},
 	}},
-	{"WebSearch", []argument{
+	{"WebSearch", nil, []argument{
 		{"allowed_domains", cond.Texts},
 		{"blocked_domains", cond.Texts},
 		{"category", cond.Text},
@@ -124,12 +124,12 @@ var toolTable = []tool{
 		{"time_range", cond.Text},
 		{"timeout_ms", cond.Int},
 	}},
-	{"analyze_code_churn", []argument{
+	{"analyze_code_churn", []string{aCommand, aPath}, []argument{
 		{"format", cond.Text},
 		{"period_days", cond.Any},
 		{"project_path", cond.Text},
 	}},
-	{"analyze_complexity", []argument{
+	{"analyze_complexity", []string{aCommand, aPath}, []argument{
 		{"format", cond.Text},
 		{"max_cognitive", cond.Any},
 		{"max_cyclomatic", cond.Any},
@@ -137,7 +137,7 @@ var toolTable = []tool{
 		{"toolchain", cond.Text},
 		{"top_files", cond.Any},
 	}},
-	{"analyze_comprehensive", []argument{
+	{"analyze_comprehensive", []string{aCommand, aPath}, []argument{
 		{"confidence_threshold", cond.Any},
 		{"exclude_patterns", cond.Texts},
 		{"executive_summary", cond.Bool},
@@ -152,7 +152,7 @@ var toolTable = []tool{
 		{"perf", cond.Bool},
 		{"project_path", cond.Text},
 	}},
-	{"analyze_deep_context", []argument{
+	{"analyze_deep_context", []string{aCommand, aPath}, []argument{
 		{"cache_strategy", cond.Text},
 		{"dag_type", cond.Text},
 		{"exclude_analyses", cond.Texts},
@@ -166,14 +166,14 @@ var toolTable = []tool{
 		{"period_days", cond.Any},
 		{"project_path", cond.Text},
 	}},
-	{"analyze_defect_probability", []argument{
+	{"analyze_defect_probability", []string{aCommand, aPath}, []argument{
 		{"explain", cond.Bool},
 		{"format", cond.Text},
 		{"min_confidence", cond.Any},
 		{"project_path", cond.Text},
 		{"sarif", cond.Bool},
 	}},
-	{"analyze_duplicates", []argument{
+	{"analyze_duplicates", []string{aCommand, aPath}, []argument{
 		{"detection_type", cond.Text},
 		{"format", cond.Text},
 		{"gpu", cond.Bool},
@@ -183,14 +183,14 @@ var toolTable = []tool{
 		{"snippet", cond.Text},
 		{"threshold", cond.Any},
 	}},
-	{"analyze_graph_metrics", []argument{
+	{"analyze_graph_metrics", []string{aCommand, aPath}, []argument{
 		{"format", cond.Text},
 		{"graphml", cond.Bool},
 		{"metrics", cond.Texts},
 		{"pagerank_seeds", cond.Texts},
 		{"project_path", cond.Text},
 	}},
-	{"analyze_name_similarity", []argument{
+	{"analyze_name_similarity", []string{aCommand, aPath}, []argument{
 		{"format", cond.Text},
 		{"phonetic", cond.Bool},
 		{"project_path", cond.Text},
@@ -198,15 +198,15 @@ var toolTable = []tool{
 		{"scope", cond.Text},
 		{"top_k", cond.Any},
 	}},
-	{"generate_template", []argument{
+	{"generate_template", nil, []argument{
 		{"parameters", cond.Any},
 		{"resource_uri", cond.Text},
 	}},
-	{"list_templates", []argument{
+	{"list_templates", nil, []argument{
 		{"category", cond.Text},
 		{"toolchain", cond.Text},
 	}},
-	{"quality_gate", []argument{
+	{"quality_gate", []string{aCommand, aPath}, []argument{
 		{"base", cond.Text},
 		{"complexity_threshold", cond.Any},
 		{"coverage_file", cond.Text},
@@ -217,16 +217,16 @@ var toolTable = []tool{
 		{"format", cond.Text},
 		{"project_path", cond.Text},
 	}},
-	{"scaffold_project", []argument{
+	{"scaffold_project", nil, []argument{
 		{"parameters", cond.Any},
 		{"templates", cond.Texts},
 		{"toolchain", cond.Text},
 	}},
-	{"search_templates", []argument{
+	{"search_templates", nil, []argument{
 		{"query", cond.Text},
 		{"toolchain", cond.Text},
 	}},
-	{"validate_template", []argument{
+	{"validate_template", nil, []argument{
 		{"parameters", cond.Any},
 		{"resource_uri", cond.Text},
 	}},

@@ -4,36 +4,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
-
-// toolParts returns the kinds of parts in calls of a tool of belljar; false for other tools and
-// for Browser, whose parts are acts. The commands of an analysis are the programs that it starts
-// in its box.
-func toolParts(tool string) (kinds []string, known bool) {
-	switch tool {
-	case "Bash", "BackgroundBash", "analyze_code_churn", "analyze_complexity", "analyze_comprehensive",
-		"analyze_deep_context", "analyze_defect_probability", "analyze_duplicates", "analyze_graph_metrics",
-		"analyze_name_similarity", "quality_gate":
-		return []string{aCommand, aPath}, true
-	case "ReadImage":
-		return []string{aPath}, true
-	case "ReadDocs":
-		return []string{aURL, aHost}, true
-	case "AskUserQuestion", "BrowserLook", "InvokeSkill", "KillBgTask", "ListBgTasks", "PlanMode", "ReadBgOutput",
-		"SearchSkills", "SetCallback", "TaskManager", "WebSearch", "generate_template", "list_templates",
-		"scaffold_project", "search_templates", "validate_template":
-		return nil, true
-	}
-	return nil, false
-}
-
-// whoHasParts is a hint that says what toolParts contains.
-const whoHasParts = "Bash, BackgroundBash and the tools that analyze a project have commands and paths, ReadImage has a path, and ReadDocs a URL"
 
 // partKeys are the keys of match that speak about only one kind of part.
 var partKeys = []struct{ key, kind string }{{"command", aCommand}, {"path", aPath}, {"url", aURL}, {"host", aHost}}
+
+// whoHas is a hint that names the tools whose calls have a kind of part.
+func whoHas(kind string) string {
+	var names []string
+	for _, t := range toolTable {
+		if slices.Contains(t.parts, kind) {
+			names = append(names, t.name)
+		}
+	}
+	return "tools whose calls have a " + kind + ": " + strings.Join(names, ", ")
+}
 
 // dead adds a finding if a rule can decide nothing, and reports whether it is so.
 func (l *linter) dead(i int) bool {
@@ -112,14 +97,17 @@ func (r *rule) same(s *rule) bool {
 func (l *linter) impossible(i int) bool {
 	r := &l.rules[i]
 	if kinds, ok := r.match.parts(); ok && r.match.typed() {
-		speaks := false
+		speaks, hints := false, []string{}
 		for _, k := range partKeys {
-			speaks = speaks || r.match.has(k.kind) && slices.Contains(kinds, k.kind)
+			if r.match.has(k.kind) {
+				speaks = speaks || slices.Contains(kinds, k.kind)
+				hints = append(hints, whoHas(k.kind))
+			}
 		}
 		if !speaks {
 			l.add(i, l.at(i, -1, "match"), "impossible", LintError,
 				fmt.Sprintf("rule %s matches no call: its tools have no part of this kind", r.id),
-				whoHasParts+"; the keys command, path, url and host each judge their own kind",
+				strings.Join(append(hints, "the keys command, path, url and host each judge their own kind"), "; "),
 				"name the tool that has such a part, or remove the key for every call of the tool")
 			return true
 		}
@@ -163,36 +151,27 @@ func (l *linter) idle(i int) {
 	if !ok {
 		return
 	}
-	speaks, idle := false, []*yaml.Node{}
+	speaks := slices.ContainsFunc(kinds, r.match.has)
 	for _, k := range partKeys {
-		switch {
-		case !r.match.has(k.kind):
-		case slices.Contains(kinds, k.kind):
-			speaks = true
-		default:
-			idle = append(idle, l.at(i, -1, "match", k.key))
-		}
-	}
-	for _, at := range idle {
-		if speaks {
-			l.add(i, at, "idle-key", LintWarning,
+		if speaks && r.match.has(k.kind) && !slices.Contains(kinds, k.kind) {
+			l.add(i, l.at(i, -1, "match", k.key), "idle-key", LintWarning,
 				fmt.Sprintf("this key of rule %s fits no call of its tools", r.id),
-				whoHasParts, "remove it, or give it to a rule about the tool that has such a part")
+				whoHas(k.kind), "remove it, or give it to a rule about the tool that has such a part")
 		}
 	}
 }
 
 // parts returns the kinds of parts in calls of the match's tools. It returns false if they
-// are not known for one of the tools.
+// are not known for one of the tools, or are acts.
 func (m *match) parts() ([]string, bool) {
 	var kinds []string
 	for _, e := range m.tools {
 		for _, c := range e.choice {
-			of, known := toolParts(c)
-			if !known {
+			at := slices.IndexFunc(toolTable, func(t tool) bool { return t.name == c })
+			if at < 0 || c == ActTool {
 				return nil, false
 			}
-			kinds = append(kinds, of...)
+			kinds = append(kinds, toolTable[at].parts...)
 		}
 		if e.any {
 			return nil, false

@@ -18,12 +18,3 @@ func TestRiskyVariablesAreKnown(t *testing.T) {
 		}
 	}
 }
-
-// Lint knows the tools. The test does not compare the kinds of parts with the Facts of a tool.
-func TestLintKnowsThePartsOfEachTool(t *testing.T) {
-	for _, name := range KnownTools() {
-		if _, known := toolParts(name); !known && name != ActTool {
-			t.Errorf("toolParts in lint_dead.go lacks %s: add the kinds of parts that its Facts name, or none if they name none", name)
-		}
-	}
-}

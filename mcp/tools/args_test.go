@@ -11,19 +11,33 @@ import (
 
 	"belljar.dev/internal/golden"
 	"belljar.dev/mcp"
+	"belljar.dev/policies"
 )
 
 // A policy knows the tools of this server only: it suggests one of their names for a
-// misspelt name, and its conditions know the arguments of each tool. Package policies
-// cannot import the tools, so this test generates its table of them.
+// misspelt name, its conditions know the arguments of each tool, and lint knows what a call
+// can have for rules to look at. Package policies cannot import the tools, so this test
+// generates its table of them.
 func TestPoliciesKnowTheTools(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("// Code generated from the tools by go test ./mcp/tools -run TestPoliciesKnowTheTools -update; DO NOT EDIT.\n\n" +
 		"package policies\n\nimport \"belljar.dev/policies/cond\"\n\n" +
-		"// toolTable is this server's tools by name, with their arguments for\n// conditions. All that this package knows of tools follows from it.\n" +
+		"// toolTable is this server's tools by name. All that this package knows of tools\n// follows from it.\n" +
 		"var toolTable = []tool{\n")
-	for _, info := range allTools(t).Tools() {
-		fmt.Fprintf(&b, "{%q, []argument{\n", info.Name)
+	server, session, gate := denying(t)
+	of := toolkitTools(t)
+	for _, info := range server.Tools() {
+		all := parts(t, server, session, gate, info)
+		// An analysis is a tool of the toolkit that has a path. The programs that it starts in
+		// its box are judged as commands.
+		if slices.Contains(of, info.Name) && slices.Equal(all, []string{"aPath"}) {
+			all = []string{"aCommand", "aPath"}
+		}
+		kinds := "nil"
+		if len(all) > 0 {
+			kinds = "[]string{" + strings.Join(all, ", ") + "}"
+		}
+		fmt.Fprintf(&b, "{%q, %s, []argument{\n", info.Name, kinds)
 		for _, a := range arguments(t, info) {
 			fmt.Fprintf(&b, "{%q, cond.%s},\n", a[0], a[1])
 		}
@@ -35,6 +49,38 @@ func TestPoliciesKnowTheTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.File(t, "../../policies/args_tools.go", string(code))
+}
+
+// parts returns the constants of package policies for the kinds of parts that rules find in
+// the facts of a tool's calls. The calls have each text argument in turn. The acts of a
+// browser are no such kind.
+func parts(t *testing.T, server *mcp.Server, session *mcp.Session, gate *witness, info mcp.ToolInfo) []string {
+	t.Helper()
+	var schema inputSchema
+	if err := json.Unmarshal(info.InputSchema, &schema); err != nil {
+		t.Fatal(err)
+	}
+	gate.facts = nil
+	for _, place := range append(schema.texts(info.Name), "") {
+		args, err := json.Marshal(schema.with(info.Name, place, canaries[0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := server.Call(t.Context(), session, info.Name, args); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(gate.facts) == 0 && info.Name != policies.ActTool {
+		t.Errorf("%s: no call came to the gate", info.Name)
+	}
+	found := make(map[string]bool)
+	for _, f := range gate.facts {
+		found["aCommand"] = found["aCommand"] || f.Command != ""
+		found["aPath"] = found["aPath"] || len(f.Paths) > 0
+		found["aURL"] = found["aURL"] || len(f.URLs) > 0
+		found["aHost"] = found["aHost"] || len(f.URLs)+len(f.Hosts) > 0
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(found)), func(kind string) bool { return !found[kind] })
 }
 
 // arguments returns the arguments of a tool in the order of their names, each with the

@@ -126,10 +126,9 @@ func (s inputSchema) with(at, place, text string) any {
 	return 1
 }
 
-// Rules judge the facts of a call. An argument that names a file or a host and is not in
-// the facts would pass every rule about it. So the facts must show each string argument, or
-// the table unseen must contain it with a reason.
-func TestFactsShowEveryArgument(t *testing.T) {
+// denying returns a server with all tools, whose gate denies every call, and a session of it.
+func denying(t *testing.T) (*mcp.Server, *mcp.Session, *witness) {
+	t.Helper()
 	policy, err := policies.Parse("p.yaml", []byte("version: 1\ndefaults: {decision: deny, profile: p}\nprofiles: {p: {}}\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -140,11 +139,19 @@ func TestFactsShowEveryArgument(t *testing.T) {
 		t.Fatal(err)
 	}
 	Add(server, Backends{Toolkit: true, Browsers: &Browsers{Acts: policies.ActKinds()}})
-	plain, err := server.Open(t.Context())
+	session, err := server.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(plain.Close)
+	t.Cleanup(session.Close)
+	return server, session, denies
+}
+
+// Rules judge the facts of a call. An argument that names a file or a host and is not in
+// the facts would pass every rule about it. So the facts must show each string argument, or
+// the table unseen must contain it with a reason.
+func TestFactsShowEveryArgument(t *testing.T) {
+	server, plain, denies := denying(t)
 	surfs := &witness{}
 	surfer := newSurfer(t, surfing, func(c *mcp.Config) { surfs.Gate, c.Gate = c.Gate, surfs })
 	open, _ := surfer.session(t)
