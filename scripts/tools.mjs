@@ -14,6 +14,10 @@ import { certificate, dot, engine, greet, put } from "./agents/standin.mjs";
 
 const [belljar, dir] = process.argv.slice(2);
 const text = (result) => result.content.map((c) => c.text ?? "").join("\n");
+// Calls of each tool, which the tests of mcp/tools write.
+const cases = JSON.parse(readFileSync(new URL("testdata/tools.json", import.meta.url)));
+// What a text must fit: a pattern, or a part of the text.
+const pattern = (want) => (want instanceof RegExp ? want : new RegExp(want.replace(/[^\w\s]/g, "\\$&")));
 
 // The stand-ins, for engines are asked by https only. What is slow never answers.
 certificate(dir);
@@ -97,11 +101,11 @@ class Run {
     return this.client.callTool({ name, arguments: args }, options);
   }
 
-  // What works, with a pattern of its text.
+  // What works, with a pattern or a part of its text.
   async works(name, args, want, check) {
     const result = await this.call(name, args);
     assert.equal(result.isError ?? false, false, `${name} ${JSON.stringify(args)}: ${text(result)}`);
-    assert.match(text(result), want, `${name} ${JSON.stringify(args).slice(0, 99)}: ${text(result)}`);
+    assert.match(text(result), pattern(want), `${name} ${JSON.stringify(args).slice(0, 99)}: ${text(result)}`);
     check?.(result.structuredContent, result);
     count(name, "works");
     return result.structuredContent;
@@ -111,7 +115,7 @@ class Run {
   async refuses(name, args, want) {
     const result = await this.call(name, args);
     assert.equal(result.isError, true, `${name} ${JSON.stringify(args)}: ${text(result)}`);
-    assert.match(text(result), want, `${name} ${JSON.stringify(args).slice(0, 99)}: ${text(result)}`);
+    assert.match(text(result), pattern(want), `${name} ${JSON.stringify(args).slice(0, 99)}: ${text(result)}`);
     count(name, "refuses");
   }
 
@@ -142,9 +146,16 @@ class Run {
     return (await this.client.readResource({ uri })).contents[0].text;
   }
 
+  // What needs nothing of the session.
+  async simple() {
+    for (const c of cases.filter((c) => this.tools.includes(c.tool))) {
+      await this.refuses(c.tool, JSON.parse(c.refuses), c.answer);
+      if (c.works) await this.works(c.tool, JSON.parse(c.works), c.says);
+    }
+  }
+
   async shells() {
     await this.works("Bash", { command: "echo hi; exit 3" }, /^hi\n\[belljar exit=3 /, (s) => assert.equal(s.exit_code, 3));
-    await this.refuses("Bash", { command: "" }, /command/);
     await this.refuses("Bash", { command: "true", timeuot: 1 }, /"timeuot" is not known; did you mean "timeout"\?/);
     // It writes all the time, for no other command of its box sees it run.
     const slow = { command: "while :; do date +%N >/workspace/up; sleep 0.05; done" };
@@ -156,10 +167,8 @@ class Run {
     const { task_id } = await this.works("BackgroundBash", { command: "echo one; sleep 4244" }, /task/);
     await this.refuses("BackgroundBash", { command: "sleep 1 &" }, /&/);
     await this.works("ListBgTasks", {}, new RegExp(`task ${task_id}\\] running`));
-    await this.refuses("ListBgTasks", { all: true }, /"all" is not known; the tool takes no arguments/);
     await this.works("ReadBgOutput", { task_id, wait_ms: 2000 }, /one|running/);
     await this.refuses("ReadBgOutput", { task_id: 4711 }, /4711/);
-    await this.refuses("ReadBgOutput", {}, /task_id/);
     const asking = this.call("ReadBgOutput", { task_id }); // both calls are under way
     await this.cancels("ReadBgOutput", { task_id, wait_ms: 60000 }, () => asking);
     await this.works("KillBgTask", { task_id, grace_ms: 0 }, /killed/);
@@ -172,11 +181,9 @@ class Run {
     await this.refuses("ReadImage", { file_path: "/workspace/none.png" }, /none\.png/);
     await this.refuses("ReadImage", { file_path: "/workspace/src/main.go" }, /image/);
     await this.works("ReadDocs", { url: `https://${place}/page`, render: "never" }, /# Head/);
-    await this.refuses("ReadDocs", { url: "nonsense" }, /it has no scheme and host/);
     await this.refuses("ReadDocs", { url: "http://127.0.0.1:1/" }, /BLOCKED|not allowed|refused/);
     await this.cancels("ReadDocs", { url: `https://${place}/slow?${this.era}`, render: "never" }, this.reached);
     await this.works("WebSearch", { query: `owls ${this.name}`, engines: ["standin"], timeout_ms: 9000 }, /About owls[^]*1\/1 engines answered/);
-    await this.refuses("WebSearch", { query: "" }, /query/);
     await this.refuses("WebSearch", { query: "owls", engines: ["gogle"] }, /no such engine "gogle"/);
     await this.cancels("WebSearch", { query: "slow", engines: ["standin"], timeout_ms: 9000 }, this.reached);
   }
@@ -193,7 +200,6 @@ class Run {
     count("resources/updated", "works");
     const { step_id } = await this.works("TaskManager", { action: "add", text: "Tag" }, /^Added step/);
     await this.works("TaskManager", { action: "complete", step_id }, /^Completed step/);
-    await this.refuses("TaskManager", { action: "finish" }, /want create, add, complete, list, pending or switch/);
     await this.refuses("TaskManager", { action: "switch", task_id: 4711 }, /4711/);
     assert.match(await this.read("todo://list"), /Release/);
     count("resources/read", "works");
@@ -222,7 +228,6 @@ class Run {
     await this.works("AskUserQuestion", { questions_json }, /B/, (s) => assert.deepEqual(s.answers_by_id, { which: "B" }));
     this.answers.push({ action: "decline" });
     await this.works("AskUserQuestion", { questions_json: questions_json.replace("Which", "Whom") }, /./, (s) => assert.equal(s.outcome, "decline"));
-    await this.refuses("AskUserQuestion", { questions_json: '{"questions":[]}' }, /question/);
     assert.equal(this.answers.length, 0, "somebody was not asked");
     const when = { questions_json: questions_json.replace("Which", "When") };
     if (this.era === "legacy") {
@@ -235,11 +240,8 @@ class Run {
       count("AskUserQuestion", "cancels");
     }
 
-    await this.works("InvokeSkill", { skill_name: "greet", arguments: "the owl" }, /Say hello to the owl\./);
     await this.refuses("InvokeSkill", { skill_name: "broken" }, /broken/);
     await this.refuses("InvokeSkill", { skill_name: "../greet" }, /no such skill/);
-    await this.works("SearchSkills", { pattern: "GREETS", flags: "-i" }, /greet/);
-    await this.refuses("SearchSkills", { pattern: "(", flags: "-E" }, /regular expression|missing/);
 
     const close = await this.watch("callback://pending");
     await this.works("SetCallback", { message: `look at ${this.name}`, delay_seconds: 1, repeat_count: 1 }, /^Callback scheduled: fires every 1s, repeats 1 times?\.\nIts callback_id is \d\.$/);
@@ -289,7 +291,7 @@ class Run {
 
   async all(name) {
     this.name = name;
-    for (const part of ["shells", "pages", "work", "talk", "completions"]) {
+    for (const part of ["simple", "shells", "pages", "work", "talk", "completions"]) {
       try {
         await this[part]();
       } catch (err) {

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -40,13 +41,34 @@ defaults: {decision: allow, profile: p}
 profiles: {p: {fs: {system: true, workspace: rw}, net: {mode: proxy, allow: ["*.example"]}, browser: {walls: sandboxed, act: true}}}
 `
 
-// badInputs contains arguments that a tool refuses, by tool.
-var badInputs = make(map[string][]string)
+// toolCase contains what the tests of all tools need to know of one tool.
+type toolCase struct {
+	hints       string   // hints that the tool must have, or none
+	works, says string   // arguments that work in a new session, and a part of the answer
+	refuses     []string // arguments that the tool refuses
+	unseen      reasons  // string arguments that no fact shows
+}
 
-// badInput adds arguments that a tool refuses. The test file of a tool calls it from a
-// variable of the package.
-func badInput(tool string, args ...string) struct{} { //nolint:unparam // a variable needs a value
-	badInputs[tool] = append(badInputs[tool], args...)
+// reasons contains arguments by the reason why no rule has to see them.
+type reasons map[string][]string
+
+// Reasons for arguments of several tools.
+const (
+	fewWords     = "the tool takes a few words, and refuses all others"
+	peopleRead   = "people read it, and no program does"
+	isKept       = "belljar keeps it, or finds by it what it keeps, for the same tenant"
+	choosesShown = "it chooses among what the call shows in any case"
+	ofSkills     = "the skills are those of the operator's directories; this is the name of one, or what is put into its text"
+)
+
+// toolCases contains the case of each tool, by its name. All tools of the toolkit have the
+// case "toolkit", and tests of their own.
+var toolCases = make(map[string]toolCase)
+
+// addCase adds the case of a tool. The test file of the tool calls it from a variable of the
+// package.
+func addCase(tool string, c toolCase) struct{} { //nolint:unparam // a variable needs a value
+	toolCases[tool] = c
 	return struct{}{}
 }
 
@@ -135,6 +157,7 @@ func (w *whole) furnish(workspace string) {
 	outside := w.t.TempDir()
 	for name, text := range map[string]string{
 		workspace + "/.claude/skills/good/SKILL.md":   "---\nname: good\ndescription: Is good.\n---\nBe good.\n",
+		workspace + "/.claude/skills/greet/SKILL.md":  "---\nname: greet\ndescription: Greets somebody.\n---\nSay hello to $ARGUMENTS.\n",
 		workspace + "/.claude/skills/open/SKILL.md":   "---\nname: open\n",
 		workspace + "/.claude/skills/nobody/SKILL.md": "Nothing stands before this.\n",
 		workspace + "/.claude/skills/nodesc/SKILL.md": "---\nname: nodesc\n---\nx\n",
@@ -195,12 +218,13 @@ var callIDs = regexp.MustCompile(`c-[A-Z2-7]{8}`)
 
 // TestBadInput checks the answer of each tool to invalid input: what was wrong, that
 // nothing was done, and what to do instead. No data is lost. The session is in plan mode,
-// so that it has more to lose. G2: if nobody can be asked, a question ends immediately.
+// so that it has more to lose. G2: if nobody can be asked, a question ends immediately. The
+// session of the other tenant has nothing yet, and makes the calls that work.
 func TestBadInput(t *testing.T) {
 	w := newWhole(t)
 	before := w.kept()
 	var b strings.Builder
-	say := func(server *mcp.Server, s *mcp.Session, tool, args string) {
+	say := func(server *mcp.Server, s *mcp.Session, tool, args string) string {
 		t.Helper()
 		r := w.call(server, s, tool, args)
 		mark := ""
@@ -210,42 +234,34 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("%s %s: was taken: %s", tool, args, words(r))
 		}
 		fmt.Fprintf(&b, "> %s %.120s%s\n%s\n\n", tool, args, mark, callIDs.ReplaceAllString(words(r), "c-XXXXXXXX"))
+		return words(r)
 	}
-	long := strings.Repeat("x", 3000)
-	of := toolkitTools(t) // the tools of the toolkit have tests of their own
-	untried := slices.DeleteFunc(policies.KnownTools(), func(name string) bool { return slices.Contains(of, name) })
-	for _, tool := range []struct {
-		name string
-		args []string
-	}{
-		{"AskUserQuestion", []string{`{}`, `{"questions_json":{"questions":[]}}`, `{"questions_json":"no"}`, `{"questions_json":"{\"questions\":[]}"}`, `{"questions_json":"[{\"text\":\"Which?\",\"options\":[\"A\",\"B\"]}]"}`}},
-		{"BackgroundBash", []string{`{}`, `{"command":" "}`, `{"command":"sleep 1 &"}`, `{"command":"true","timeout_ms":0}`, `{"command":"true","delay_ms":10001}`, `{"command":"true","cwd":"/none"}`, `{"command":"true","env":{"A=B":"x"}}`, `{"command":"true","notify":"x"}`}},
-		{"Bash", []string{`{}`, `{"command":""}`, `{"command":7}`, `{"command":"true","timeout":0}`, `{"command":"true","max_output_bytes":1000000}`, `{"command":"true","on_timeout":"wait"}`, `{"command":"true","cwd":"/none"}`, `{"command":"a\u0000b"}`, `{"command":"true","comand":"x"}`, `{"command":"true","command":"false"}`, `[]`}},
-		{"Browser", []string{`{}`, `{"steps":[]}`, `{"steps":{"do":"back"}}`, `{"steps":[{"do":"clik","ref":1}]}`, `{"steps":[{"do":"click"}]}`, `{"steps":[{"do":"click","ref":1,"xy":[1,2]}]}`, `{"steps":[{"do":"back","ref":1}]}`, `{"steps":[{"do":"open","url":"file:///etc/passwd"}]}`, `{"steps":[{"do":"save","download":"d1","path":"a.pdf"}]}`, `{"steps":[{"do":"press","text":"Ctrl-a"}]}`, `{"steps":[{"do":"click","ref":1}]}`, `{"steps":[{"do":"back"}],"then":"all"}`, `{"do":"back"}`}},
-		{"BrowserLook", []string{`{}`, `{"at":"screen"}`, `{"scope":"half"}`, `{"in":"4"}`, `{"max_chars":100}`, `{"url":"https://a.example/"}`}},
-		{"InvokeSkill", []string{`{}`, `{"skill_name":"none"}`, `{"skill_name":"open"}`, `{"skill_name":"nobody"}`, `{"skill_name":"nodesc"}`, `{"skill_name":"leads-out"}`, `{"skill_name":"loop"}`, `{"skill_name":"../good"}`, `{"skill_name":"user:good"}`}},
-		{"KillBgTask", []string{`{}`, `{"task_id":9}`, `{"task_id":-1}`, `{"task_id":"1"}`, `{"task_id":1.5}`, `{"task_id":1,"grace_ms":99999}`}},
-		{"ListBgTasks", []string{`{"status":"running"}`, `"x"`}},
-		{"PlanMode", []string{`{}`, `{"action":"begin"}`, `{"action":"enter"}`, `{"action":"exit","plan":"x","plan_file":"../../x"}`, `{"action":"exit","plan_file":"none.md"}`, `{"action":"exit","plan":7}`}},
-		{"ReadBgOutput", []string{`{}`, `{"task_id":9}`, `{"id":"ap-none"}`, `{"task_id":1,"id":"ap-none"}`, `{"task_id":1,"wait_ms":60001}`, `{"task_id":1,"filter":"("}`, `{"task_id":1,"tail_lines":-1}`, `{"task_id":1,"offset":-1}`}},
-		{"ReadDocs", []string{`{}`, `{"url":""}`, `{"url":"example.org"}`, `{"url":"file:///etc/passwd"}`, `{"url":"http://a.example/","format":"pdf"}`, `{"url":"http://a.example/","wait_ms":60001}`, `{"url":"http://a.example/","offset":-1}`, `{"url":"http://a.example/","render":"maybe"}`, `{"url":"http://a.example/"}`}},
-		{"ReadImage", []string{`{}`, `{"file_path":""}`, `{"file_path":"plot.png"}`, `{"file_path":"/workspace/none.png"}`, `{"file_path":"/workspace/text.png"}`, `{"file_path":"/workspace"}`, `{"file_path":"/workspace/text.png","region":"1,2,3"}`, `{"file_path":"/workspace/text.png","max_pixels":0}`}},
-		{"SearchSkills", []string{`{"pattern":"(","flags":"-E"}`, `{"pattern":"x","flags":"-v"}`, `{"query":"x"}`}},
-		{"SetCallback", []string{`{"action":"unset"}`, `{"message":"x"}`, `{"delay_seconds":60}`, `{"message":"x","delay_seconds":3601}`, `{"message":"` + long + `","delay_seconds":60}`, `{"message":"x","delay_seconds":60,"callback_id":0}`, `{"message":"x","delay_seconds":60,"callback_id":8}`, `{"message":"x","delay_seconds":60,"repeat_count":0}`, `{"action":"cancel","callback_id":7}`, `{"action":"wait","wait_ms":-1}`}},
-		{"TaskManager", []string{`{}`, `{"action":"finish"}`, `{"action":"create"}`, `{"action":"create","text":"` + long + `"}`, `{"action":"add","text":""}`, `{"action":"add","text":"x","task_id":9}`, `{"action":"complete","step_id":9}`, `{"action":"complete","task_id":0}`, `{"action":"complete","status":"done"}`, `{"action":"switch"}`, `{"action":"switch","task_id":9}`, `{"action":"list","task":1}`}},
-		{"WebSearch", []string{`{}`, `{"query":""}`, `{"query":"x","max_results":51}`, `{"query":"x","engines":["gogle"]}`, `{"query":"x","category":"images"}`, `{"query":"x","time_range":"decade"}`, `{"query":"x","allowed_domains":["a b"]}`, `{"query":"x","page":11}`, `{"query":"x","limit":5}`, `{"query":"x"}`}},
-	} {
-		badInput(tool.name, tool.args...)
-	}
-	for _, tool := range slices.Sorted(maps.Keys(badInputs)) {
-		untried = slices.DeleteFunc(untried, func(name string) bool { return name == tool })
-		for _, args := range badInputs[tool] {
-			say(w.own, w.first, tool, args)
+	of := toolkitTools(t)
+	for _, tool := range policies.KnownTools() {
+		if len(toolCases[tool].refuses) == 0 && !slices.Contains(of, tool) {
+			t.Errorf("no bad input is tried of %s: call addCase in its test file", tool)
 		}
 	}
-	if len(untried) > 0 {
-		t.Errorf("no bad input is tried of %q", untried)
+	var calls []string // for scripts/tools.mjs
+	for _, tool := range slices.Sorted(maps.Keys(toolCases)) {
+		c := toolCases[tool]
+		for i, args := range c.refuses {
+			if answer := say(w.own, w.first, tool, args); i == 0 {
+				line, err := json.Marshal(map[string]string{"tool": tool, "refuses": args, "answer": answer, "works": c.works, "says": c.says})
+				if err != nil {
+					t.Fatal(err)
+				}
+				calls = append(calls, string(line))
+			}
+		}
+		if c.works == "" {
+			continue
+		}
+		if r := w.call(w.foreign, w.stranger, tool, c.works); r.IsError || !strings.Contains(words(r), c.says) {
+			t.Errorf("%s %s: got %s, want a result with %q", tool, c.works, words(r), c.says)
+		}
 	}
+	golden.File(t, "../../scripts/testdata/tools.json", "[\n"+strings.Join(calls, ",\n")+"\n]\n")
 	b.WriteString("--- ids of another session ---\n\n")
 	say(w.own, w.second, "ReadBgOutput", `{"task_id":1}`)
 	say(w.own, w.second, "KillBgTask", `{"task_id":1}`)

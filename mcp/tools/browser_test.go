@@ -17,6 +17,18 @@ import (
 	"belljar.dev/policies"
 )
 
+var _ = addCase("Browser", toolCase{
+	hints:   "Destructive OpenWorld",
+	refuses: []string{`{}`, `{"steps":[]}`, `{"steps":{"do":"back"}}`, `{"steps":[{"do":"clik","ref":1}]}`, `{"steps":[{"do":"click"}]}`, `{"steps":[{"do":"click","ref":1,"xy":[1,2]}]}`, `{"steps":[{"do":"back","ref":1}]}`, `{"steps":[{"do":"open","url":"file:///etc/passwd"}]}`, `{"steps":[{"do":"save","download":"d1","path":"a.pdf"}]}`, `{"steps":[{"do":"press","text":"Ctrl-a"}]}`, `{"steps":[{"do":"click","ref":1}]}`, `{"steps":[{"do":"back"}],"then":"all"}`, `{"do":"back"}`},
+	unseen:  reasons{"it has a meaning on the page or in the browser alone; the act says what would happen": {"tab", "steps[].text", "steps[].download", "steps[].button"}},
+})
+
+var _ = addCase("BrowserLook", toolCase{
+	hints:   "ReadOnly OpenWorld",
+	refuses: []string{`{}`, `{"at":"screen"}`, `{"scope":"half"}`, `{"in":"4"}`, `{"max_chars":100}`, `{"url":"https://a.example/"}`},
+	unseen:  reasons{choosesShown: {"find", "tab"}},
+})
+
 // callID matches the ids of calls in a text.
 var callID = regexp.MustCompile(`\bc-[0-9A-Za-z]{6,}\b`)
 

@@ -20,6 +20,27 @@ import (
 	"belljar.dev/policies"
 )
 
+var _ = addCase("SetCallback", toolCase{
+	hints: "none",
+	works: `{"action":"list"}`, says: "No active callbacks.",
+	refuses: []string{`{"action":"unset"}`, `{"message":"x"}`, `{"delay_seconds":60}`, `{"message":"x","delay_seconds":3601}`, `{"message":"` + strings.Repeat("x", 3000) + `","delay_seconds":60}`, `{"message":"x","delay_seconds":60,"callback_id":0}`, `{"message":"x","delay_seconds":60,"callback_id":8}`, `{"message":"x","delay_seconds":60,"repeat_count":0}`, `{"action":"cancel","callback_id":7}`, `{"action":"wait","wait_ms":-1}`},
+	unseen:  reasons{fewWords: {"action"}, isKept: {"message"}},
+})
+
+var _ = addCase("InvokeSkill", toolCase{
+	hints: "ReadOnly Idempotent",
+	works: `{"skill_name":"greet","arguments":"the owl"}`, says: "Say hello to the owl.",
+	refuses: []string{`{}`, `{"skill_name":"none"}`, `{"skill_name":"open"}`, `{"skill_name":"nobody"}`, `{"skill_name":"nodesc"}`, `{"skill_name":"leads-out"}`, `{"skill_name":"loop"}`, `{"skill_name":"../good"}`, `{"skill_name":"user:good"}`},
+	unseen:  reasons{ofSkills: {"arguments", "skill_name"}},
+})
+
+var _ = addCase("SearchSkills", toolCase{
+	hints: "ReadOnly Idempotent",
+	works: `{"pattern":"GREETS","flags":"-i"}`, says: "greet",
+	refuses: []string{`{"pattern":"(","flags":"-E"}`, `{"pattern":"x","flags":"-v"}`, `{"query":"x"}`},
+	unseen:  reasons{fewWords: {"flags"}, ofSkills: {"pattern"}},
+})
+
 // beside adds the messages of an Aside to results.
 type beside struct{ aside *Aside }
 

@@ -12,42 +12,6 @@ import (
 	"belljar.dev/policies"
 )
 
-// unseen lists the string arguments that no fact shows, with the reason why no rule has to
-// see them. Each is TOOL.ARGUMENT, or toolkit.ARGUMENT for all tools of the toolkit.
-var unseen = []struct {
-	why  string
-	args []string
-}{
-	{"the tool takes a few words, and refuses all others", []string{
-		"Bash.on_timeout", "PlanMode.action", "ReadDocs.format", "ReadDocs.render", "ReadDocs.wait_until", "ReadImage.region",
-		"SearchSkills.flags", "SetCallback.action", "TaskManager.action", "TaskManager.status",
-		"WebSearch.category", "WebSearch.engines[]", "WebSearch.safesearch", "WebSearch.time_range",
-		"toolkit.cache_strategy", "toolkit.category", "toolkit.dag_type", "toolkit.detection_type", "toolkit.exclude_analyses[]",
-		"toolkit.format", "toolkit.include_analyses[]", "toolkit.metrics[]", "toolkit.scope", "toolkit.toolchain",
-	}},
-	{"people read it, and no program does", []string{"Bash.description", "BackgroundBash.description", "AskUserQuestion.questions_json"}},
-	{"belljar keeps it, or finds by it what it keeps, for the same tenant", []string{
-		"PlanMode.goal", "PlanMode.plan", "PlanMode.plan_file", "ReadBgOutput.id", "SetCallback.message", "TaskManager.query", "TaskManager.text",
-	}},
-	{"a person approves it; each command that it approves is judged when it comes", []string{"PlanMode.commands[]"}},
-	{"the skills are those of the operator's directories; this is the name of one, or what is put into its text", []string{
-		"InvokeSkill.arguments", "InvokeSkill.skill_name", "SearchSkills.pattern",
-	}},
-	{"it chooses among what the call shows in any case", []string{
-		"BrowserLook.find", "BrowserLook.tab", "ReadBgOutput.filter", "ReadDocs.selector", "toolkit.pagerank_seeds[]", "toolkit.query", "toolkit.snippet",
-	}},
-	{"each file that it chooses is judged before it is read", []string{"toolkit.include_patterns[]", "toolkit.exclude_patterns[]"}},
-	{"a revision of the project's own repository, and nothing that git could take for a path or an option", []string{"toolkit.base"}},
-	{"templates are part of the program, and no file is written", []string{"toolkit.parameters", "toolkit.resource_uri", "toolkit.templates[]"}},
-	{"engines get it, and the grant says which of these can be reached", []string{
-		"WebSearch.allowed_domains[]", "WebSearch.blocked_domains[]", "WebSearch.language", "WebSearch.query", "WebSearch.region",
-	}},
-	{"the host of the URL gets it; the grant names the headers that may be sent", []string{"ReadDocs.headers[].name", "ReadDocs.headers[].value"}},
-	{"it has a meaning on the page or in the browser alone; the act says what would happen", []string{
-		"Browser.tab", "Browser.steps[].text", "Browser.steps[].download", "Browser.steps[].button",
-	}},
-}
-
 // actSteps contains steps of Browser that have an argument which the facts show.
 var actSteps = map[string]string{
 	"Browser.steps[].url":    `{"do":"open","url":%q}`,
@@ -149,7 +113,7 @@ func denying(t *testing.T) (*mcp.Server, *mcp.Session, *witness) {
 
 // Rules judge the facts of a call. An argument that names a file or a host and is not in
 // the facts would pass every rule about it. So the facts must show each string argument, or
-// the table unseen must contain it with a reason.
+// the case of the tool must excuse it with a reason.
 func TestFactsShowEveryArgument(t *testing.T) {
 	server, plain, denies := denying(t)
 	surfs := &witness{}
@@ -157,9 +121,11 @@ func TestFactsShowEveryArgument(t *testing.T) {
 	open, _ := surfer.session(t)
 
 	excused, used := make(map[string]string), make(map[string]bool)
-	for _, u := range unseen {
-		for _, arg := range u.args {
-			excused[arg] = u.why
+	for tool, c := range toolCases {
+		for why, args := range c.unseen {
+			for _, arg := range args {
+				excused[tool+"."+arg] = why
+			}
 		}
 	}
 	toolkit := toolkitTools(t)
@@ -209,13 +175,13 @@ func TestFactsShowEveryArgument(t *testing.T) {
 			case asked == 0:
 				t.Errorf("%s: no call with it came to the gate", place)
 			case unshown != "":
-				t.Errorf("%s: the facts of a call with %s do not have it, so no rule about paths or hosts sees it; add it to Facts, or to unseen with the reason", place, unshown)
+				t.Errorf("%s: the facts of a call with %s do not have it, so no rule about paths or hosts sees it; add it to Facts, or to unseen in the case of the tool with the reason", place, unshown)
 			}
 		}
 	}
 	for arg := range excused {
 		if !used[arg] {
-			t.Errorf("unseen has %s, which no tool takes", arg)
+			t.Errorf("a case excuses %s, which no tool takes", arg)
 		}
 	}
 }

@@ -21,6 +21,16 @@ import (
 	"belljar.dev/policies"
 )
 
+var _ = addCase("ReadDocs", toolCase{
+	hints:   "ReadOnly OpenWorld",
+	refuses: []string{`{}`, `{"url":""}`, `{"url":"example.org"}`, `{"url":"file:///etc/passwd"}`, `{"url":"http://a.example/","format":"pdf"}`, `{"url":"http://a.example/","wait_ms":60001}`, `{"url":"http://a.example/","offset":-1}`, `{"url":"http://a.example/","render":"maybe"}`, `{"url":"http://a.example/"}`},
+	unseen: reasons{
+		fewWords:     {"format", "render", "wait_until"},
+		choosesShown: {"selector"},
+		"the host of the URL gets it; the grant names the headers that may be sent": {"headers[].name", "headers[].value"},
+	},
+})
+
 // library is a server with ReadDocs and a network of its own.
 type library struct {
 	*fetchtest.Net

@@ -15,6 +15,12 @@ import (
 	"belljar.dev/browser/picture"
 )
 
+var _ = addCase("ReadImage", toolCase{
+	hints:   "ReadOnly",
+	refuses: []string{`{}`, `{"file_path":""}`, `{"file_path":"plot.png"}`, `{"file_path":"/workspace/none.png"}`, `{"file_path":"/workspace/text.png"}`, `{"file_path":"/workspace"}`, `{"file_path":"/workspace/text.png","region":"1,2,3"}`, `{"file_path":"/workspace/text.png","max_pixels":0}`},
+	unseen:  reasons{fewWords: {"region"}},
+})
+
 const imagesPolicy = `
 version: 1
 defaults: {profile: %PROFILE%}

@@ -24,6 +24,36 @@ import (
 	"belljar.dev/sandbox"
 )
 
+var _ = addCase("BackgroundBash", toolCase{
+	hints:   "Destructive",
+	refuses: []string{`{}`, `{"command":" "}`, `{"command":"sleep 1 &"}`, `{"command":"true","timeout_ms":0}`, `{"command":"true","delay_ms":10001}`, `{"command":"true","cwd":"/none"}`, `{"command":"true","env":{"A=B":"x"}}`, `{"command":"true","notify":"x"}`},
+	unseen:  reasons{peopleRead: {"description"}},
+})
+
+var _ = addCase("Bash", toolCase{
+	hints: "Destructive",
+	works: `{"command":"printf 'a\\n\"b\" \\377'; exit 3"}`, says: "exit=3",
+	refuses: []string{`{}`, `{"command":""}`, `{"command":7}`, `{"command":"true","timeout":0}`, `{"command":"true","max_output_bytes":1000000}`, `{"command":"true","on_timeout":"wait"}`, `{"command":"true","cwd":"/none"}`, `{"command":"a\u0000b"}`, `{"command":"true","comand":"x"}`, `{"command":"true","command":"false"}`, `[]`},
+	unseen:  reasons{fewWords: {"on_timeout"}, peopleRead: {"description"}},
+})
+
+var _ = addCase("KillBgTask", toolCase{
+	hints:   "Destructive Idempotent",
+	refuses: []string{`{}`, `{"task_id":9}`, `{"task_id":-1}`, `{"task_id":"1"}`, `{"task_id":1.5}`, `{"task_id":1,"grace_ms":99999}`},
+})
+
+var _ = addCase("ListBgTasks", toolCase{
+	hints: "ReadOnly Idempotent",
+	works: `{}`, says: "No background",
+	refuses: []string{`{"status":"running"}`, `"x"`},
+})
+
+var _ = addCase("ReadBgOutput", toolCase{
+	hints:   "ReadOnly",
+	refuses: []string{`{}`, `{"task_id":9}`, `{"id":"ap-none"}`, `{"task_id":1,"id":"ap-none"}`, `{"task_id":1,"wait_ms":60001}`, `{"task_id":1,"filter":"("}`, `{"task_id":1,"tail_lines":-1}`, `{"task_id":1,"offset":-1}`},
+	unseen:  reasons{isKept: {"id"}, choosesShown: {"filter"}},
+})
+
 func TestMain(m *testing.M) {
 	sandbox.Init()
 	testenv.Main(m)

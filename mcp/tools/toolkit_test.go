@@ -10,6 +10,17 @@ import (
 	"belljar.dev/mcp"
 )
 
+var _ = addCase("toolkit", toolCase{
+	hints: "ReadOnly Idempotent",
+	unseen: reasons{
+		fewWords:     {"cache_strategy", "category", "dag_type", "detection_type", "exclude_analyses[]", "format", "include_analyses[]", "metrics[]", "scope", "toolchain"},
+		choosesShown: {"pagerank_seeds[]", "query", "snippet"},
+		"each file that it chooses is judged before it is read":                                               {"include_patterns[]", "exclude_patterns[]"},
+		"a revision of the project's own repository, and nothing that git could take for a path or an option": {"base"},
+		"templates are part of the program, and no file is written":                                           {"parameters", "resource_uri", "templates[]"},
+	},
+})
+
 // toolkitTools returns the names of the tools that a server has only if the toolkit is on.
 func toolkitTools(t testing.TB) []string {
 	t.Helper()

@@ -96,24 +96,14 @@ func (f *front) call(modern, throughSDK bool, tool, args string) (answer any, pl
 func TestHTTPAnswersAsTheSDK(t *testing.T) {
 	w := newWhole(t)
 	f := newFront(t, w.own.Handler())
-	working := map[string]string{
-		"Bash":         `{"command":"printf 'a\\n\"b\" \\377'; exit 3"}`,
-		"ListBgTasks":  `{}`,
-		"ReadBgOutput": `{"task_id":99}`,
-		"TaskManager":  `{"action":"list"}`,
-		"PlanMode":     `{"action":"status"}`,
-		"SetCallback":  `{"action":"list"}`,
-		"SearchSkills": `{"pattern":"good"}`,
-		"InvokeSkill":  `{"skill_name":"good"}`,
-		"ReadImage":    `{"file_path":"/workspace/text.png"}`,
-		"ReadDocs":     `{"url":"http://a.test/"}`,
-	}
 	calls, plain := 0, 0
 	for _, tool := range policies.KnownTools() {
-		for _, args := range []string{`{}`, `{"nonsense":1}`, `[]`, working[tool]} {
-			if args == "" {
-				continue
-			}
+		c := toolCases[tool]
+		all := append([]string{`{}`, `{"nonsense":1}`, `[]`}, c.refuses[max(0, len(c.refuses)-1):]...)
+		if c.works != "" {
+			all = append(all, c.works)
+		}
+		for _, args := range all {
 			for _, modern := range []bool{false, true} {
 				own, direct := f.call(modern, false, tool, args)
 				through, _ := f.call(modern, true, tool, args)

@@ -22,6 +22,15 @@ import (
 	"belljar.dev/search/searchtest"
 )
 
+var _ = addCase("WebSearch", toolCase{
+	hints:   "ReadOnly OpenWorld",
+	refuses: []string{`{}`, `{"query":""}`, `{"query":"x","max_results":51}`, `{"query":"x","engines":["gogle"]}`, `{"query":"x","category":"images"}`, `{"query":"x","time_range":"decade"}`, `{"query":"x","allowed_domains":["a b"]}`, `{"query":"x","page":11}`, `{"query":"x","limit":5}`, `{"query":"x"}`},
+	unseen: reasons{
+		fewWords: {"category", "engines[]", "safesearch", "time_range"},
+		"engines get it, and the grant says which of these can be reached": {"allowed_domains[]", "blocked_domains[]", "language", "query", "region"},
+	},
+})
+
 // engines is a server with WebSearch whose engines are mocks.
 type engines struct {
 	server *mcp.Server

@@ -22,6 +22,26 @@ import (
 	"belljar.dev/policies"
 )
 
+var _ = addCase("AskUserQuestion", toolCase{
+	hints:   "none",
+	refuses: []string{`{}`, `{"questions_json":{"questions":[]}}`, `{"questions_json":"no"}`, `{"questions_json":"{\"questions\":[]}"}`, `{"questions_json":"[{\"text\":\"Which?\",\"options\":[\"A\",\"B\"]}]"}`},
+	unseen:  reasons{peopleRead: {"questions_json"}},
+})
+
+var _ = addCase("PlanMode", toolCase{
+	hints: "none",
+	works: `{"action":"status"}`, says: "Plan mode: INACTIVE",
+	refuses: []string{`{}`, `{"action":"begin"}`, `{"action":"enter"}`, `{"action":"exit","plan":"x","plan_file":"../../x"}`, `{"action":"exit","plan_file":"none.md"}`, `{"action":"exit","plan":7}`},
+	unseen:  reasons{fewWords: {"action"}, isKept: {"goal", "plan", "plan_file"}, "a person approves it; each command that it approves is judged when it comes": {"commands[]"}},
+})
+
+var _ = addCase("TaskManager", toolCase{
+	hints: "none",
+	works: `{"action":"list"}`, says: "No tasks. create makes one.",
+	refuses: []string{`{}`, `{"action":"finish"}`, `{"action":"create"}`, `{"action":"create","text":"` + strings.Repeat("x", 3000) + `"}`, `{"action":"add","text":""}`, `{"action":"add","text":"x","task_id":9}`, `{"action":"complete","step_id":9}`, `{"action":"complete","task_id":0}`, `{"action":"complete","status":"done"}`, `{"action":"switch"}`, `{"action":"switch","task_id":9}`, `{"action":"list","task":1}`},
+	unseen:  reasons{fewWords: {"action", "status"}, isKept: {"query", "text"}},
+})
+
 // desk contains waiting questions. The test sets the ways in which people can be asked.
 type desk struct {
 	*question.Desk
