@@ -78,6 +78,9 @@ func TestRulesOfBundledPoliciesAreDocumented(t *testing.T) {
 					named = append(named, "`"+r.ID+"`")
 				}
 			}
+			if named == nil && name == policies.DefaultName {
+				t.Errorf("no rule of default.yaml names %s: allow it or deny it", tool)
+			}
 			if named == nil {
 				named = []string{"no rule: " + p.Defaults.Decision}
 			}

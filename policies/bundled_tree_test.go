@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"go/format"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,4 +62,22 @@ func writeNode(b *strings.Builder, n *yaml.Node) {
 		b.WriteString("}")
 	}
 	b.WriteString("}")
+}
+
+// The bundled policies allow the same tools that touch only the session's own things.
+// default.yaml lists them, and -update writes its list into the others, without the tools that
+// another rule of the policy names. A tool whose calls have parts needs rules about these.
+func TestBundledPoliciesHaveTheSameSessionTools(t *testing.T) {
+	list := regexp.MustCompile(`(id: session-tools\n    match: {tool: \[)(.*)\]`)
+	all := strings.Split(list.FindStringSubmatch(BundledText(DefaultName))[2], ", ")
+	for _, row := range toolTable {
+		if len(row.parts) > 0 && slices.Contains(all, row.name) {
+			t.Errorf("calls of %s have a %s: give the tool a rule of its own in each bundled policy", row.name, strings.Join(row.parts, " and a "))
+		}
+	}
+	for _, name := range Bundled() {
+		others, _, _ := strings.Cut(list.ReplaceAllString(BundledText(name), ""), testsMark)
+		own := slices.DeleteFunc(slices.Clone(all), func(tool string) bool { return regexp.MustCompile(`tool: .*\b` + tool + `\b`).MatchString(others) })
+		golden.File(t, name+".yaml", list.ReplaceAllString(BundledText(name), "${1}"+strings.Join(own, ", ")+"]"))
+	}
 }
