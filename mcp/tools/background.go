@@ -92,11 +92,12 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 	if err != nil {
 		return s.blocked(ctx, call.Session.ID(), err)
 	}
-	if r := s.moved(ctx, call, box, in.Facts()); r != nil {
+	facts := in.Facts()
+	if r := s.moved(ctx, call, box, facts); r != nil {
 		return r, nil
 	}
 	notice = sh.introduce(notice)
-	cmd := sh.command(call, in.Facts(), in.Cwd, plan.timeout)
+	cmd := sh.command(call, facts, in.Cwd, plan.timeout)
 	cmd.Background = true
 	started, err := box.Start(ctx, cmd)
 	if err != nil {

@@ -197,10 +197,11 @@ func (s *shells) bash(ctx context.Context, call mcp.Call, in bashInput) (*mcp.Re
 		return s.blocked(ctx, call.Session.ID(), err)
 	}
 	notice = sh.introduce(notice)
-	if r := s.moved(ctx, call, box, in.Facts()); r != nil {
+	facts := in.Facts()
+	if r := s.moved(ctx, call, box, facts); r != nil {
 		return r, nil
 	}
-	cmd := sh.command(call, in.Facts(), in.Cwd, plan.limit)
+	cmd := sh.command(call, facts, in.Cwd, plan.limit)
 	watch := watching(box, in.Changes)
 	running := call.Phase(mcp.PhaseRun)
 	started, err := box.Start(ctx, cmd)
