@@ -9,6 +9,7 @@ import (
 
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
+	"belljar.dev/sandbox/limit"
 )
 
 const (
@@ -40,18 +41,18 @@ func (in backgroundInput) Facts() policies.Facts {
 
 // backgroundOutput is the structured result of BackgroundBash.
 type backgroundOutput struct {
-	TaskID     int64             `json:"task_id" jsonschema:"for ReadBgOutput and KillBgTask"`
-	Status     string            `json:"status" jsonschema:"running, exited, killed, timed_out, oom or lost"`
-	ExitCode   *int              `json:"exit_code,omitempty" jsonschema:"absent while the command runs"`
-	DurationMS int64             `json:"duration_ms"`
-	Output     string            `json:"output" jsonschema:"what was written so far"`
-	OutputURI  string            `json:"output_uri" jsonschema:"resource with the full output; takes ?offset=&length="`
-	Cwd        string            `json:"cwd" jsonschema:"directory the command started in"`
-	Limits     map[string]string `json:"limits" jsonschema:"how well this host enforces each limit: enforced, partly, watchdog or none"`
-	Notice     string            `json:"notice,omitempty"`
-	Reverted   []string          `json:"reverted,omitempty" jsonschema:"changes to protected paths of the workspace that were taken back"`
-	Blocked    []string          `json:"blocked,omitempty" jsonschema:"network access that was refused while the task ran, and why"`
-	Stopped    []string          `json:"stopped,omitempty" jsonschema:"programs that the policy did not let start, and why"`
+	TaskID     int64              `json:"task_id" jsonschema:"for ReadBgOutput and KillBgTask"`
+	Status     string             `json:"status" jsonschema:"running, exited, killed, timed_out, oom or lost"`
+	ExitCode   *int               `json:"exit_code,omitempty" jsonschema:"absent while the command runs"`
+	DurationMS int64              `json:"duration_ms"`
+	Output     string             `json:"output" jsonschema:"what was written so far"`
+	OutputURI  string             `json:"output_uri" jsonschema:"resource with the full output; takes ?offset=&length="`
+	Cwd        string             `json:"cwd" jsonschema:"directory the command started in"`
+	Limits     limit.Enforcements `json:"limits" jsonschema:"how well this host enforces each limit: enforced, partly, watchdog or none"`
+	Notice     string             `json:"notice,omitempty"`
+	Reverted   []string           `json:"reverted,omitempty" jsonschema:"changes to protected paths of the workspace that were taken back"`
+	Blocked    []string           `json:"blocked,omitempty" jsonschema:"network access that was refused while the task ran, and why"`
+	Stopped    []string           `json:"stopped,omitempty" jsonschema:"programs that the policy did not let start, and why"`
 
 	starts starts
 }
@@ -133,7 +134,7 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 		Output:     part.text,
 		OutputURI:  outputURI(bg.Output),
 		Cwd:        cmd.Dir,
-		Limits:     held(box.Limits()),
+		Limits:     box.Limits(),
 		Notice:     notice,
 		Reverted:   state.reverted,
 		Blocked:    state.blocked,

@@ -89,15 +89,15 @@ type bashOutput struct {
 
 // commandEnd describes how a command ended, or that it still runs.
 type commandEnd struct {
-	Status          string            `json:"status" jsonschema:"exited, timed_out, oom, killed, or running if it went to the background"`
-	ExitCode        *int              `json:"exit_code,omitempty" jsonschema:"absent while the command runs"`
-	Signal          string            `json:"signal,omitempty" jsonschema:"the signal that ended the command, such as SIGKILL"`
-	TimedOut        bool              `json:"timed_out"`
-	OOM             bool              `json:"oom"`
-	DurationMS      int64             `json:"duration_ms"`
-	CPUMS           int64             `json:"cpu_ms"`
-	PeakMemoryBytes int64             `json:"peak_memory_bytes"`
-	Limits          map[string]string `json:"limits" jsonschema:"how well this host enforces each limit: enforced, partly, watchdog or none"`
+	Status          string             `json:"status" jsonschema:"exited, timed_out, oom, killed, or running if it went to the background"`
+	ExitCode        *int               `json:"exit_code,omitempty" jsonschema:"absent while the command runs"`
+	Signal          string             `json:"signal,omitempty" jsonschema:"the signal that ended the command, such as SIGKILL"`
+	TimedOut        bool               `json:"timed_out"`
+	OOM             bool               `json:"oom"`
+	DurationMS      int64              `json:"duration_ms"`
+	CPUMS           int64              `json:"cpu_ms"`
+	PeakMemoryBytes int64              `json:"peak_memory_bytes"`
+	Limits          limit.Enforcements `json:"limits" jsonschema:"how well this host enforces each limit: enforced, partly, watchdog or none"`
 }
 
 // commandText contains the output of a command.
@@ -458,7 +458,7 @@ func endOf(end ending, box *sandbox.Box) commandEnd {
 		DurationMS:      milliseconds(r.Wall),
 		CPUMS:           milliseconds(r.Usage.CPU),
 		PeakMemoryBytes: r.Usage.PeakMemory,
-		Limits:          held(box.Limits()),
+		Limits:          box.Limits(),
 	}
 }
 
@@ -534,13 +534,4 @@ func firstRefusal(r sandbox.Result, call mcp.Call) *policies.Refusal {
 	first := r.Blocked[0].Block().Refusal()
 	first.CallID = call.ID
 	return &first
-}
-
-// held returns how each limit of a box is enforced, by the JSON names of the limits.
-func held(limits limit.Enforcements) map[string]string {
-	names := make(map[string]string, len(limits))
-	for name, how := range limits {
-		names[string(name)] = string(how)
-	}
-	return names
 }

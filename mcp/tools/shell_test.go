@@ -22,6 +22,7 @@ import (
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
 	"belljar.dev/sandbox"
+	"belljar.dev/sandbox/limit"
 )
 
 var _ = addCase("BackgroundBash", toolCase{
@@ -194,12 +195,8 @@ func TestBash(t *testing.T) {
 	if out.Status != "exited" || out.ExitCode == nil || *out.ExitCode != 3 || out.Stdout != "out\n" || out.Stderr != "err\n" {
 		t.Errorf("got %+v, want exit code 3 and both streams", out)
 	}
-	want := map[string]string{"disk": "enforced"} // this profile's storage is in memory
-	for limit, how := range b.supervisor.Limits() {
-		if limit != policies.LimitDisk {
-			want[string(limit)] = string(how)
-		}
-	}
+	want := b.supervisor.Limits()
+	want[policies.LimitDisk] = limit.Enforced // this profile's storage is in memory
 	if diff := cmp.Diff(want, out.Limits); diff != "" {
 		t.Errorf("the limits are not as this host holds them (-want +got):\n%s", diff)
 	}
