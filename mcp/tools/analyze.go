@@ -215,7 +215,7 @@ func shownAnswer(job *sandbox.Job, answer *toolkit.Answer, ended sandbox.Result,
 	} else {
 		t.body(valid([]byte(answer.Text)))
 	}
-	pairs := []string{"duration_ms", fmt.Sprint(milliseconds(ended.Wall))}
+	pairs := []string{"duration_ms", fmt.Sprint(ended.Wall.Milliseconds())}
 	if answer.Whole {
 		pairs = append(pairs, "output_bytes", fmt.Sprint(o.Size()), "output", uri(o))
 	}

@@ -48,7 +48,7 @@ func (s *shells) readApproval(ctx context.Context, call mcp.Call, id string, wai
 		}
 	}
 	out := &approvalOutput{
-		ID: a.ID, State: a.State, Tool: a.Tool, By: a.By, Note: a.Note, Scope: a.Scope, LeftMS: milliseconds(a.Left),
+		ID: a.ID, State: a.State, Tool: a.Tool, By: a.By, Note: a.Note, Scope: a.Scope, LeftMS: a.Left.Milliseconds(),
 		Repeat: a.State == mcp.ApprovalApproved, Waiting: a.State == mcp.ApprovalPending,
 	}
 	if !out.Repeat && !out.Waiting {

@@ -455,8 +455,8 @@ func endOf(end ending, box *sandbox.Box) commandEnd {
 		Signal:          signalName(r.Signal),
 		TimedOut:        end.timedOut,
 		OOM:             r.Status == sandbox.OOM,
-		DurationMS:      milliseconds(r.Wall),
-		CPUMS:           milliseconds(r.Usage.CPU),
+		DurationMS:      r.Wall.Milliseconds(),
+		CPUMS:           r.Usage.CPU.Milliseconds(),
 		PeakMemoryBytes: r.Usage.PeakMemory,
 		Limits:          box.Limits(),
 	}
@@ -466,8 +466,8 @@ func endOf(end ending, box *sandbox.Box) commandEnd {
 func (out *bashOutput) tellRunning(t *text, cmd *sandbox.Job, end ending) {
 	usage := cmd.Usage()
 	out.Status = sandbox.Running.String()
-	out.DurationMS = milliseconds(time.Since(cmd.Started()))
-	out.CPUMS, out.PeakMemoryBytes = milliseconds(usage.CPU), usage.PeakMemory
+	out.DurationMS = time.Since(cmd.Started()).Milliseconds()
+	out.CPUMS, out.PeakMemoryBytes = usage.CPU.Milliseconds(), usage.PeakMemory
 	t.line("[still running after %s; it continues as background task %d, for at most %s in all: ReadBgOutput shows the rest, KillBgTask ends it]", end.after, out.TaskID, end.most)
 }
 

@@ -49,7 +49,7 @@ type armedOutput struct {
 }
 
 func armedOut(c callback.Callback, now time.Time) armedOutput {
-	return armedOutput{c.Slot, c.Message, int64(c.Delay / time.Second), c.Left, max(0, milliseconds(c.Due.Sub(now)))}
+	return armedOutput{c.Slot, c.Message, int64(c.Delay / time.Second), c.Left, max(0, c.Due.Sub(now).Milliseconds())}
 }
 
 func armedOuts(all []callback.Callback, now time.Time) []armedOutput {

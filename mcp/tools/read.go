@@ -156,7 +156,7 @@ func readResult(bg task, now state, p part, skipped, lost int64) *mcp.Result {
 		Signal:       now.signal,
 		TimedOut:     now.is(sandbox.TimedOut),
 		OOM:          now.is(sandbox.OOM),
-		DurationMS:   milliseconds(now.runtime),
+		DurationMS:   now.runtime.Milliseconds(),
 		Output:       p.text,
 		NextOffset:   p.next,
 		SkippedBytes: skipped,

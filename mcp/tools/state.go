@@ -57,7 +57,7 @@ func (s state) pairs(id int64) []string {
 	if s.signal != "" {
 		p = append(p, "signal", s.signal)
 	}
-	return append(p, "duration_ms", strconv.FormatInt(milliseconds(s.runtime), 10))
+	return append(p, "duration_ms", strconv.FormatInt(s.runtime.Milliseconds(), 10))
 }
 
 // outcome returns the result of a command that is done.

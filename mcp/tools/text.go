@@ -160,9 +160,6 @@ func signalName(s syscall.Signal) string {
 	return "SIG" + strconv.Itoa(int(s))
 }
 
-// milliseconds returns d in the unit of the tools' results.
-func milliseconds(d time.Duration) int64 { return d.Milliseconds() }
-
 // within converts a number of milliseconds. If got is nil, it returns the default, at most
 // the limit.
 func within(name string, got *int64, normal, low, high time.Duration, above string) (time.Duration, error) {

@@ -146,9 +146,9 @@ func (t *searches) search(ctx context.Context, call mcp.Call, in searchInput) (*
 // progressOf returns a line of progress about one engine's answer.
 func progressOf(p search.Progress) string {
 	if p.Outcome == engine.OK {
-		return fmt.Sprintf("%s: %d results after %d ms", p.Engine, p.Results, milliseconds(p.Took))
+		return fmt.Sprintf("%s: %d results after %d ms", p.Engine, p.Results, p.Took.Milliseconds())
 	}
-	return fmt.Sprintf("%s: %s after %d ms", p.Engine, p.Outcome, milliseconds(p.Took))
+	return fmt.Sprintf("%s: %s after %d ms", p.Engine, p.Outcome, p.Took.Milliseconds())
 }
 
 // unanswered returns the result of a search without a report. The fan's errors do not
@@ -172,7 +172,7 @@ func (t *searches) unanswered(ctx context.Context, call mcp.Call, err error) (*m
 	}
 	if none, ok := errors.AsType[*search.UnavailableError](err); ok {
 		out := outputOf(none.Report)
-		out.Unavailable, out.RetryMS = true, milliseconds(none.RetryAfter)
+		out.Unavailable, out.RetryMS = true, none.RetryAfter.Milliseconds()
 		return &mcp.Result{Content: []mcp.Content{{Text: "SEARCH_UNAVAILABLE: " + none.Error()}}, Structured: out, IsError: true}, nil
 	}
 	if errors.Is(err, search.ErrBusy) || errors.Is(err, search.ErrClosed) {
@@ -186,7 +186,7 @@ func (t *searches) unanswered(ctx context.Context, call mcp.Call, err error) (*m
 func outputOf(r *search.Report) searchOutput {
 	out := searchOutput{
 		Results: []searchResult{}, Engines: []searchEngine{}, Suggestion: r.Suggestion, Status: r.Status(),
-		TookMS: milliseconds(r.Took), Partial: r.Partial, Cached: r.Cached, Stale: r.Stale, AgeMS: milliseconds(r.Age),
+		TookMS: r.Took.Milliseconds(), Partial: r.Partial, Cached: r.Cached, Stale: r.Stale, AgeMS: r.Age.Milliseconds(),
 	}
 	for _, x := range r.Results {
 		one := searchResult{Title: x.Title, URL: x.URL, Snippet: x.Snippet, Engines: []searchSource{}}
@@ -203,8 +203,8 @@ func outputOf(r *search.Report) searchOutput {
 	}
 	for _, a := range r.Engines {
 		out.Engines = append(out.Engines, searchEngine{
-			Name: a.Engine, Outcome: a.Outcome.String(), Results: a.Results, TookMS: milliseconds(a.Took),
-			RetryMS: milliseconds(a.RetryAfter), Detail: a.Detail, Reserve: a.Reserve, Lane: a.Lane,
+			Name: a.Engine, Outcome: a.Outcome.String(), Results: a.Results, TookMS: a.Took.Milliseconds(),
+			RetryMS: a.RetryAfter.Milliseconds(), Detail: a.Detail, Reserve: a.Reserve, Lane: a.Lane,
 		})
 	}
 	return out
