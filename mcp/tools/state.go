@@ -27,9 +27,12 @@ type state struct {
 // is reports whether the job ended with a status.
 func (s state) is(status sandbox.Status) bool { return string(s.status) == status.String() }
 
-// tell adds the sandbox's own actions that the agent should know.
+// tell adds what happened to the job and is not in its output: that it was lost or ended by
+// a person, and the sandbox's own actions.
 func (s state) tell(t *text) {
-	s.tellLost(t)
+	if s.status == job.Lost {
+		t.line("[lost: the task ended with its session, its box or its server]")
+	}
 	if s.by != "" {
 		t.line("%s", bracket(s.by+" ended this task, with all it had started"))
 	}
@@ -38,13 +41,6 @@ func (s state) tell(t *text) {
 	}
 	for _, b := range s.blocked {
 		t.line("%s", bracket(b))
-	}
-}
-
-// tellLost explains what a lost job means.
-func (s state) tellLost(t *text) {
-	if s.status == job.Lost {
-		t.line("[lost: the task ended with its session, its box or its server]")
 	}
 }
 
