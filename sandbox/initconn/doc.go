@@ -27,7 +27,6 @@
 //
 // The files, each calling those below it:
 //
-//	glance.go    a glance, and its end
-//	strategy.go  what the strategies have in common
+//	strategy.go  the strategies
 //	conn.go      the connection
 package initconn
