@@ -61,15 +61,6 @@ func (g *callGate) hides(ctx context.Context, session *Session, t *tool) bool {
 // has the form that the client wants. After an error, the caller must report the answer as
 // lost to call.out.
 func (g *callGate) call(ctx context.Context, session *Session, call toolCall) (*Result, error) {
-	res, err := g.answer(ctx, session, call)
-	if err != nil {
-		return nil, err
-	}
-	return res.shown(call.structured, call.input == nil)
-}
-
-// answer does what call does, and returns a result that always has its structured part.
-func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) (*Result, error) {
 	t, ok := g.find(ctx, session, call.name)
 	if !ok {
 		return nil, g.tools.unknown(session.tenant, call.name, func(t *tool) bool { return g.hides(ctx, session, t) })
@@ -92,7 +83,10 @@ func (g *callGate) answer(ctx context.Context, session *Session, call toolCall) 
 	served.began(c, sent)
 	res, d, err := g.decodeAndRun(ctx, t, c, call.args)
 	g.report(ctx, Traced{Call: c, Decision: d, Result: res, Err: err, Start: started, Parent: call.parent})
-	return g.finalResult(ctx, c, call, d, res, err)
+	if res, err = g.finalResult(ctx, c, call, d, res, err); err != nil {
+		return nil, err
+	}
+	return res.shown(call.structured, call.input == nil)
 }
 
 // newCall returns what is known of a call before it is decoded.
