@@ -21,7 +21,7 @@ const triesToUse = 3
 func (g *callGate) decide(ctx context.Context, c Call, f *policies.Facts) (d policies.Decision, a *Approval, refusal *policies.Refusal, leave func()) {
 	none, by := func() {}, time.Time{}
 	for range triesToUse {
-		judged := c.trace.phase(PhaseDecide)
+		judged := c.Phase(PhaseDecide)
 		d = c.from.bind(g.judge(c.Session, *f))
 		judged()
 		if d.Verdict != policies.Ask || g.cfg.Approver == nil {

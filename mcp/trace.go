@@ -154,7 +154,7 @@ func (s *Served) parentOf(parent TraceParent) TraceParent {
 	return TraceParent{TraceID: s.span.trace, SpanID: s.span.id, Sampled: from.TraceID == "" || from.Sampled, State: from.State, Local: true}
 }
 
-// trace gathers the phases of a call. A nil trace gathers none.
+// trace gathers the phases of a call.
 type trace struct {
 	mu     sync.Mutex
 	phases []Phase // guarded by mu
@@ -178,10 +178,7 @@ func newID(n int) string {
 // Phase begins a phase of the call, and returns the function that ends it. If the call is
 // not traced it does nothing.
 func (c Call) Phase(name string) (end func()) {
-	return c.trace.phase(name)
-}
-
-func (t *trace) phase(name string) (end func()) {
+	t := c.trace
 	if t == nil {
 		return func() {}
 	}
