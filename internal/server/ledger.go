@@ -41,14 +41,6 @@ type placed struct {
 	place string // name of the place in a fleet; empty outside a fleet
 }
 
-// Decided records a decision, see ledger.decided.
-func (l placed) Decided(ctx context.Context, d mcp.Decided) error {
-	return l.decided(ctx, l.place, d)
-}
-
-// Finished records the outcome of a call that Decided has recorded.
-func (l placed) Finished(f mcp.Finished) { l.finished(l.place, f) }
-
 // openLedger opens the audit log of the policy. Even if the policy asks for no log, a
 // server keeps one if it can: it may be the only evidence.
 func (s *Server) openLedger(ctx context.Context) error {
@@ -168,14 +160,14 @@ func (l *ledger) commit(ctx context.Context, r audit.Record) error {
 	return l.log.Commit(ctx, r)
 }
 
-// decided writes the record of a decision. It waits for the disk if the policy requires the
+// Decided writes the record of a decision. It waits for the disk if the policy requires the
 // record, or if the call could send out data that cannot be taken back.
-func (l *ledger) decided(ctx context.Context, place string, d mcp.Decided) error {
+func (l placed) Decided(ctx context.Context, d mcp.Decided) error {
 	if leftOut(d.Decision) {
 		return nil
 	}
 	r := l.decision(d)
-	r.Place = place
+	r.Place = l.place
 	// A question to a person is recorded before anybody can answer yes.
 	risky := d.Decision.Verdict == policies.Ask || d.Decision.Verdict == policies.Allow && (d.Decision.Grant.Network() != policies.NetworkNone || d.Approval != nil)
 	required := l.log.Required() || d.Decision.Grant.AuditRequired()
@@ -237,14 +229,14 @@ func (l *ledger) decision(d mcp.Decided) audit.Decision {
 	return r
 }
 
-// finished records the outcome of a call, after decided.
-func (l *ledger) finished(place string, f mcp.Finished) {
+// Finished records the outcome of a call that Decided has recorded.
+func (l placed) Finished(f mcp.Finished) {
 	if leftOut(f.Decision) {
 		return
 	}
 	o := audit.Outcome{
 		Level:  keep(f.Decision),
-		CallID: f.Call.ID, Tenant: f.Call.Session.Tenant(), Place: place, Session: control.ShortID(f.Call.Session.ID()), Tool: f.Call.Tool,
+		CallID: f.Call.ID, Tenant: f.Call.Session.Tenant(), Place: l.place, Session: control.ShortID(f.Call.Session.ID()), Tool: f.Call.Tool,
 		Failed: f.Err != nil || f.Result.IsError, DurMS: f.Took.Milliseconds(),
 	}
 	if f.Err != nil {

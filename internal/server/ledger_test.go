@@ -75,7 +75,7 @@ func TestLedgerWaits(t *testing.T) {
 	for _, tt := range [][2]string{{"required: true", "box"}, {"level: meta", "net"}, {"level: request", "held"}} {
 		text, profile := tt[0], tt[1]
 		l, p := newLedger(t, text)
-		if err := l.decided(t.Context(), "", decided(p, profile)); err != nil {
+		if err := (placed{ledger: l}).Decided(t.Context(), decided(p, profile)); err != nil {
 			t.Fatal(err)
 		}
 		if got := written(t, l); got != "decision" {
@@ -84,7 +84,7 @@ func TestLedgerWaits(t *testing.T) {
 		if err := l.close(); err != nil {
 			t.Fatal(err)
 		}
-		err := l.decided(t.Context(), "", decided(p, profile))
+		err := placed{ledger: l}.Decided(t.Context(), decided(p, profile))
 		if required := text != "level: meta"; errors.Is(err, audit.ErrClosed) != required {
 			t.Errorf("%s: a log that cannot be written: got %v", text, err)
 		}
@@ -96,7 +96,7 @@ func TestLedgerWaitsForQuestions(t *testing.T) {
 	l, p := newLedger(t, "level: request")
 	d := decided(p, "box")
 	d.Decision.Verdict = policies.Ask
-	if err := l.decided(t.Context(), "", d); err != nil {
+	if err := (placed{ledger: l}).Decided(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	if got := written(t, l); got != "decision" {
@@ -111,10 +111,10 @@ func TestLedgerLevels(t *testing.T) {
 		f := policies.Facts{Tenant: "local", Session: "s-1", Tool: tool, Args: map[string]any{"text": "said to " + tool}}
 		d := p.Decide(f)
 		call := mcp.Call{ID: "c-" + tool, Tool: tool, Session: &mcp.Session{}}
-		if err := l.decided(t.Context(), "", mcp.Decided{Call: call, Facts: f, Decision: d}); err != nil {
+		if err := (placed{ledger: l}).Decided(t.Context(), mcp.Decided{Call: call, Facts: f, Decision: d}); err != nil {
 			t.Fatal(err)
 		}
-		l.finished("", mcp.Finished{Call: call, Decision: d, Result: mcp.Text("answer")})
+		placed{ledger: l}.Finished(mcp.Finished{Call: call, Decision: d, Result: mcp.Text("answer")})
 	}
 	if err := l.close(); err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func TestLedgerHasAnnotationsOfUpstreams(t *testing.T) {
 // No record contains the whole ID of a session.
 func TestLedgerKeepsSessionsClosed(t *testing.T) {
 	l, p := newLedger(t, "level: full")
-	if err := l.decided(t.Context(), "", decided(p, "net")); err != nil {
+	if err := (placed{ledger: l}).Decided(t.Context(), decided(p, "net")); err != nil {
 		t.Fatal(err)
 	}
 	l.ran("c-1", policies.Decision{}, sandbox.Result{}, errors.New("no box"), time.Second)

@@ -246,6 +246,6 @@ func (p *place) decide(ctx context.Context, f policies.Facts) (policies.Decision
 	if p.server.audit == nil {
 		return d, id, nil
 	}
-	err := p.server.audit.decided(ctx, p.id, mcp.Decided{Call: mcp.Call{ID: id}, Facts: f, Decision: d, Took: time.Since(started)})
+	err := placed{p.server.audit, p.id}.Decided(ctx, mcp.Decided{Call: mcp.Call{ID: id}, Facts: f, Decision: d, Took: time.Since(started)})
 	return d, id, err
 }
