@@ -39,7 +39,7 @@
 //	hooks.go, skills.go
 //	callcounts.go                  the numbers of calls that the console shows
 //	host.go                        what the server uses of the machine outside of boxes
-//	gate.go, mode.go               the policy in force
+//	gate.go                        the policy in force, and the mode of the workspace
 //	login.go, meters.go            checking who clients are; counting
 //	reel.go, recording.go          recording calls
 //	ledger.go
