@@ -208,7 +208,7 @@ func (a *analyses) unanswered(call mcp.Call, ended sandbox.Result, err error) *m
 func shownAnswer(job *sandbox.Job, answer *toolkit.Answer, ended sandbox.Result, notice string, out any) *mcp.Result {
 	o := job.Output()
 	var t text
-	t.line("%s", bracket(notice))
+	t.note(notice)
 	var content []mcp.Content
 	if answer.Document { // a document is for a program, so no other text is added to it
 		content = append(content, mcp.Content{Text: valid([]byte(answer.Text))})

@@ -142,7 +142,7 @@ func (s *shells) background(ctx context.Context, call mcp.Call, in backgroundInp
 	}
 	out.Stopped = out.starts.stopped
 	var t text
-	t.line("%s", bracket(notice))
+	t.note(notice)
 	t.body(part.text)
 	state.tell(&t)
 	out.starts.tell(&t)
@@ -196,7 +196,7 @@ func (s *shells) list(ctx context.Context, call mcp.Call, _ noInput) (*mcp.Resul
 	if len(out.Tasks) == 0 {
 		t.line("No background processes found.")
 	}
-	t.line("%s", bracket(strings.TrimSpace(forgotten(gone))))
+	t.note(strings.TrimSpace(forgotten(gone)))
 	return &mcp.Result{
 		Content:    []mcp.Content{{Text: t.status("tasks", strconv.Itoa(len(out.Tasks)))}},
 		Structured: out,

@@ -434,7 +434,7 @@ func (sh *shell) answer(call mcp.Call, box *sandbox.Box, cmd *sandbox.Job, end e
 		out.Refusal.CallID = call.ID
 	}
 	var t text
-	t.line("%s", bracket(notice))
+	t.note(notice)
 	t.body(shorten(both, o))
 	if end.job != 0 {
 		out.tellRunning(&t, cmd, end)
@@ -476,8 +476,8 @@ func (out *bashOutput) tellEnded(t *text, g policies.Grant, end ending, timeout 
 	code := end.result.Code
 	out.ExitCode = &code
 	out.Hint = hint(g, end.result, out.Stderr+out.Stdout)
-	t.line("%s", bracket(out.Hint))
-	t.line("%s", bracket(epitaph(end, g.Limits(), timeout)))
+	t.note(out.Hint)
+	t.note(epitaph(end, g.Limits(), timeout))
 	state{reverted: out.Reverted, blocked: out.Blocked}.tell(t)
 	if out.OutputBytes == 0 && end.result.Status == sandbox.Exited {
 		t.line("(no output)")

@@ -55,7 +55,7 @@ func (w *watched) keep(ctx context.Context, box *sandbox.Box, in bashInput) {
 // tell adds the changes and the checkpoint to a result.
 func (w *watched) tell(out *bashOutput, t *text) {
 	out.Checkpoint, out.CheckpointNote = w.checkpoint, w.note
-	t.line("%s", bracket(w.note))
+	t.note(w.note)
 	if !w.asked {
 		return
 	}
@@ -66,16 +66,16 @@ func (w *watched) tell(out *bashOutput, t *text) {
 		}
 	}
 	if out.ChangesNote = w.why; w.why != "" {
-		t.line("%s", bracket(w.why))
+		t.note(w.why)
 		return
 	}
 	for _, c := range out.Changes {
-		t.line("%s", bracket(c.Kind+" "+strconv.Quote(c.Path)))
+		t.note(c.Kind + " " + strconv.Quote(c.Path))
 	}
 	if out.ChangesMore > 0 {
-		t.line("%s", bracket(fmt.Sprintf("and %d more changes", out.ChangesMore)))
+		t.note(fmt.Sprintf("and %d more changes", out.ChangesMore))
 	}
 	if len(out.Changes) == 0 {
-		t.line("%s", bracket("no file of the workspace changed"))
+		t.note("no file of the workspace changed")
 	}
 }

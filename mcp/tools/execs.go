@@ -43,6 +43,6 @@ func (s starts) add(u mcp.Usage) mcp.Usage {
 // tell adds the refusals to a result.
 func (s starts) tell(t *text) {
 	for _, line := range s.stopped {
-		t.line("%s", bracket(line))
+		t.note(line)
 	}
 }

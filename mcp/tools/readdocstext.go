@@ -114,18 +114,18 @@ func (t *docs) shown(res *reader.Result, part page.Part, cut string) *mcp.Result
 	}
 	tellWay(&x, res)
 	for _, note := range out.Notes {
-		x.line("%s", bracket(note))
+		x.note(note)
 	}
 	if res.Partial != "" {
-		x.line("%s", bracket("this is only a part of the page: "+res.Partial))
+		x.note("this is only a part of the page: " + res.Partial)
 		if cut != "" {
-			x.line("%s", bracket(cut))
+			x.note(cut)
 		}
 	}
 	x.body(page.Untrusted(words.b.String(), res.URL))
-	x.line("%s", bracket(part.More()))
+	x.note(part.More())
 	if part.Next >= part.Total && p.Truncated {
-		x.line("%s", bracket("the page is longer than the most that is read; this is the end of what was read"))
+		x.note("the page is longer than the most that is read; this is the end of what was read")
 	}
 	content := []mcp.Content{{Text: x.status(
 		"status", strconv.Itoa(res.Status), "rendered", res.Rendered, "extraction", string(p.Extraction),
@@ -144,13 +144,13 @@ func tellWay(x *text, res *reader.Result) {
 		if step.Status != 0 {
 			how = strconv.Itoa(step.Status)
 		}
-		x.line("%s", bracket(fmt.Sprintf("redirected (%s) to %s", how, strconv.Quote(policies.Clip(step.To, 500)))))
+		x.note(fmt.Sprintf("redirected (%s) to %s", how, strconv.Quote(policies.Clip(step.To, 500))))
 	}
 	if res.Rendered == reader.Chrome {
-		x.line("%s", bracket("rendered in a browser: "+res.Why))
+		x.note("rendered in a browser: " + res.Why)
 	}
 	if age := ageOf(res, time.Now()); age > time.Minute {
-		x.line("%s", bracket(fmt.Sprintf("from the cache, fetched %v ago", age)))
+		x.note(fmt.Sprintf("from the cache, fetched %v ago", age))
 	}
 }
 
@@ -230,7 +230,7 @@ func failedRead(message, instead string, way []fetch.Redirect) *mcp.Result {
 	var x text
 	x.line("%s. %s", strings.ToUpper(message[:1])+message[1:], nothingFetched)
 	for _, step := range way {
-		x.line("%s", bracket("redirected to "+strconv.Quote(policies.Clip(step.To, 500))))
+		x.note("redirected to " + strconv.Quote(policies.Clip(step.To, 500)))
 	}
 	if instead != "" {
 		x.line("Instead: %s.", strings.TrimSuffix(instead, "."))

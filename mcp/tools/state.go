@@ -34,13 +34,13 @@ func (s state) tell(t *text) {
 		t.line("[lost: the task ended with its session, its box or its server]")
 	}
 	if s.by != "" {
-		t.line("%s", bracket(s.by+" ended this task, with all it had started"))
+		t.note(s.by + " ended this task, with all it had started")
 	}
 	for _, r := range s.reverted {
-		t.line("%s", bracket("sandbox: "+r))
+		t.note("sandbox: " + r)
 	}
 	for _, b := range s.blocked {
-		t.line("%s", bracket(b))
+		t.note(b)
 	}
 }
 

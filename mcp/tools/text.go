@@ -32,6 +32,14 @@ func (t *text) line(format string, args ...any) {
 	}
 }
 
+// note adds a line of belljar's own, which has brackets in contrast to a command's; an empty
+// one adds nothing.
+func (t *text) note(s string) {
+	if s != "" {
+		t.b.WriteString("[" + s + "]\n")
+	}
+}
+
 // body adds the output of a command, and a line break at its end if it has none.
 func (t *text) body(s string) {
 	t.b.WriteString(s)
@@ -49,14 +57,6 @@ func (t *text) status(pairs ...string) string {
 	}
 	t.b.WriteByte(']')
 	return t.b.String()
-}
-
-// bracket marks a line as belljar's own, in contrast to a command's.
-func bracket(s string) string {
-	if s == "" {
-		return ""
-	}
-	return "[" + s + "]"
 }
 
 // plain matches the values that need no quotes in a status line.
