@@ -48,15 +48,14 @@ func (s *Server) readCall(session *Session, m *wire.Message) (c *directCall, ok 
 		return nil, false
 	}
 	c, ok = new(directCall), true
-	var name, meta []byte
+	var name []byte
 	wire.Members(m.Params, func(member, value []byte) bool {
 		switch string(member) {
 		case "name":
 			name = value
 		case "arguments":
 			c.args = value
-		case "_meta":
-			meta = value
+		case "_meta": // m.Meta
 		case "requestState":
 			c.state = wire.Text(value)
 			ok = m.Era() == wire.Modern && c.state != ""
@@ -78,7 +77,7 @@ func (s *Server) readCall(session *Session, m *wire.Message) (c *directCall, ok 
 	case s.cfg.Suite != nil:
 		return nil, false // the name may be that of a tool of the suite
 	}
-	return c, c.readMeta(meta, m, session.structures() || s.cfg.Structured)
+	return c, c.readMeta(m, session.structures() || s.cfg.Structured)
 }
 
 // readMethod reads the call of a tool as a method. It returns false for any other request.
@@ -88,7 +87,7 @@ func (ts *toolset) readMethod(m *wire.Message, patience time.Duration) (*directC
 		return nil, false
 	}
 	c := &directCall{toolCall: toolCall{name: t.info.Name, args: arguments(m.Params), patience: patience, bare: true}, tool: t.info.Name}
-	if !c.readMeta(m.Meta, m, true) {
+	if !c.readMeta(m, true) {
 		return nil, false
 	}
 	c.structured = true
@@ -101,13 +100,13 @@ func (ts *toolset) readMethod(m *wire.Message, patience time.Duration) (*directC
 
 // readMeta reads the _meta of a call. structured is true if the session wants structured
 // results.
-func (c *directCall) readMeta(meta []byte, m *wire.Message, structured bool) (ok bool) {
+func (c *directCall) readMeta(m *wire.Message, structured bool) (ok bool) {
 	c.structured = structured
-	if meta == nil {
+	if m.Meta == nil {
 		return m.Era() == wire.Legacy
 	}
 	var parent, state, client, capabilities, asked []byte
-	wire.Members(meta, func(member, value []byte) bool {
+	wire.Members(m.Meta, func(member, value []byte) bool {
 		switch string(member) {
 		case "progressToken":
 			c.token = value
@@ -131,7 +130,7 @@ func (c *directCall) readMeta(meta []byte, m *wire.Message, structured bool) (ok
 			return false
 		}
 	}
-	c.depth = wire.Depth(meta)
+	c.depth = wire.Depth(m.Meta)
 	if parent != nil {
 		c.parent = readTraceParent(wire.Text(parent), wire.Text(state))
 	}
@@ -144,7 +143,7 @@ func (c *directCall) readMeta(meta []byte, m *wire.Message, structured bool) (ok
 		c.structured = true
 	}
 	if m.Era() == wire.Legacy {
-		return wire.IsObject(meta)
+		return wire.IsObject(m.Meta)
 	}
 	c.input = &input{
 		shows: capabilities != nil && showsForms(capabilities), opens: opensAddresses(capabilities),
