@@ -72,11 +72,11 @@ func idOf(session *mcp.Session, g policies.Grant) string {
 	return session.ID()
 }
 
-// firstServing returns the oldest shell whose box can serve a call, or nil; the caller
-// holds mu.
+// firstServing returns the oldest shell whose box can serve a call with grant g, or nil. The
+// box checks this again when it starts the command. The caller holds mu.
 func (s *shells) firstServing(id string, g policies.Grant) *shell {
 	for _, sh := range s.open[id] {
-		if sh.serves(g) {
+		if sh.granted().Covers(g) {
 			return sh
 		}
 	}
@@ -174,10 +174,6 @@ func (sh *shell) granted() policies.Grant {
 	defer sh.mu.Unlock()
 	return sh.grant
 }
-
-// serves reports whether a call with grant g may run in the shell's box. The box checks
-// this again when it starts the command.
-func (sh *shell) serves(g policies.Grant) bool { return sh.granted().Covers(g) }
 
 // enter returns the shell's box for a call with grant g. It opens a box if none is open; an
 // open box itself checks whether it covers g. If the session's earlier box was lost, notice
