@@ -69,7 +69,7 @@ func encode(from string, kind Kind, r *redactor, rec any) ([]byte, error) {
 }
 
 // bodies are buffers that wait for the next record.
-var bodies = sync.Pool{New: func() any { return new(body) }}
+var bodies sync.Pool
 
 // body is the JSON text of a record while it is written, field by field.
 type body struct {
