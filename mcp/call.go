@@ -65,6 +65,11 @@ func (g *callGate) call(ctx context.Context, session *Session, call toolCall) (*
 	if !ok {
 		return nil, g.tools.unknown(session.tenant, call.name, func(t *tool) bool { return g.hides(ctx, session, t) })
 	}
+	if call.input != nil {
+		if err := g.sealer.open(call.input, session, t.info.Name, call.args); err != nil {
+			return nil, err
+		}
+	}
 	sent, served := call.parent, servedIn(ctx) // the span of the request needs the parent that its client sent
 	call.parent = served.parentOf(sent)
 	c := g.newCall(ctx, session, t, call)

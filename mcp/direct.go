@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"belljar.dev/mcp/wire"
 )
 
@@ -31,11 +29,8 @@ import (
 // are parts of the message's bytes.
 type directCall struct {
 	toolCall
-	tool    string               // the tool's own name, also if the call has an alias
-	token   []byte               // progressToken as the client wrote it; nil if it is left out
-	level   string               // lowest level of log messages that a modern client wants; empty if it wants none
-	state   string               // requestState, which the client sends with answers to questions of an earlier call
-	answers sdk.InputResponseMap // inputResponses of the request
+	token []byte // progressToken as the client wrote it; nil if it is left out
+	level string // lowest level of log messages that a modern client wants; empty if it wants none
 }
 
 // readCall reads a tools/call or a tool called as a method. It returns false if the go-sdk
@@ -48,7 +43,7 @@ func (s *Server) readCall(session *Session, m *wire.Message) (c *directCall, ok 
 		return nil, false
 	}
 	c, ok = new(directCall), true
-	var name []byte
+	var name, state, answers []byte
 	wire.Members(m.Params, func(member, value []byte) bool {
 		switch string(member) {
 		case "name":
@@ -57,10 +52,11 @@ func (s *Server) readCall(session *Session, m *wire.Message) (c *directCall, ok 
 			c.args = value
 		case "_meta": // m.Meta
 		case "requestState":
-			c.state = wire.Text(value)
-			ok = m.Era() == wire.Modern && c.state != ""
+			state = value
+			ok = m.Era() == wire.Modern && wire.Text(value) != ""
 		case "inputResponses":
-			ok = m.Era() == wire.Modern && json.Unmarshal(value, &c.answers) == nil
+			answers = value
+			ok = m.Era() == wire.Modern
 		default:
 			ok = false
 		}
@@ -70,14 +66,19 @@ func (s *Server) readCall(session *Session, m *wire.Message) (c *directCall, ok 
 		return nil, false
 	}
 	c.name, c.patience = wire.Unquote(name), s.cfg.Patience
-	t, known := s.tools.find(session.tenant, c.name)
-	switch {
-	case known:
-		c.tool = t.info.Name
-	case s.cfg.Suite != nil:
-		return nil, false // the name may be that of a tool of the suite
+	if s.cfg.Suite != nil {
+		if _, known := s.tools.find(session.tenant, c.name); !known {
+			return nil, false // the name may be that of a tool of the suite
+		}
 	}
-	return c, c.readMeta(m, session.structures() || s.cfg.Structured)
+	if !c.readMeta(m, session.structures() || s.cfg.Structured) {
+		return nil, false
+	}
+	if c.input != nil {
+		c.input.state = wire.Text(state)
+		ok = answers == nil || json.Unmarshal(answers, &c.input.answers) == nil
+	}
+	return c, ok
 }
 
 // readMethod reads the call of a tool as a method. It returns false for any other request.
@@ -86,7 +87,7 @@ func (ts *toolset) readMethod(m *wire.Message, patience time.Duration) (*directC
 	if !ok {
 		return nil, false
 	}
-	c := &directCall{toolCall: toolCall{name: t.info.Name, args: arguments(m.Params), patience: patience, bare: true}, tool: t.info.Name}
+	c := &directCall{toolCall: toolCall{name: t.info.Name, args: arguments(m.Params), patience: patience, bare: true}}
 	if !c.readMeta(m, true) {
 		return nil, false
 	}
@@ -204,11 +205,6 @@ func (s *Server) callFrame(ctx context.Context, session *Session, m *wire.Messag
 		if to, ok := ctx.Value(outletKey{}).(outlet); ok {
 			c.logs = logsOf(session, to, in == wire.Modern, c.level)
 			c.progress = progressTo(session, to, c.token)
-		}
-		if c.input != nil {
-			if err := s.sealer.bring(c.input, Call{Session: session, Tool: c.tool}, c.args, c.state, c.answers); err != nil {
-				return nil, err
-			}
 		}
 		res, err := s.gate.call(ctx, session, c.toolCall)
 		switch {

@@ -118,8 +118,8 @@
 //   - resources and prompts: the families and sources, their lists and pages
 //     (resource.go, listing.go, prompt.go)
 //   - callGate: the gate around a call: decode, decide, ask, record, run, redact
-//     (call.go, granted.go, ask.go, audit.go, around.go, redact.go, trace.go)
-//   - sealer: the states that modern clients carry from one call to the next (input.go)
+//     (call.go, granted.go, ask.go, audit.go, around.go, redact.go, trace.go). Its sealer
+//     proves the states that modern clients carry from one call to the next (input.go)
 //   - sessionTable and webSessions: the open sessions, and those over HTTP (sessions.go,
 //     tenant.go, http_session.go, http_legacy.go, http_sse.go, http_socket.go)
 //   - Tickets: logins of pages for one WebSocket each (ticket.go, http_ticket.go)

@@ -39,7 +39,10 @@ type input struct {
 	opens   bool   // the client lets its person open addresses
 	samples bool   // the client has a model that can be asked
 	client  string // name and version
-	brought map[string]FormAnswer
+
+	state   string                // requestState as the client sent it, with answers to questions of an earlier call; empty without one
+	answers sdk.InputResponseMap  // inputResponses of the request
+	brought map[string]FormAnswer // the answers, once the state has proved that they are for this call
 
 	mu    sync.Mutex
 	wants map[string]Form // guarded by mu: by the question's ID
@@ -125,14 +128,14 @@ func (k *sealer) needsOf(c Call, args json.RawMessage, forms map[string]Form) *n
 	if err != nil {
 		text = nil // does not happen: texts and a number can be marshalled
 	}
-	state := base64.RawURLEncoding.EncodeToString(text) + "." + base64.RawURLEncoding.EncodeToString(k.seal(c, args, text))
+	state := base64.RawURLEncoding.EncodeToString(text) + "." + base64.RawURLEncoding.EncodeToString(k.seal(c.Session, c.Tool, args, text))
 	return &needs{forms: forms, state: state}
 }
 
 // seal returns a MAC that binds a state to the caller and to the content of the call.
-func (k *sealer) seal(c Call, args json.RawMessage, text []byte) []byte {
+func (k *sealer) seal(session *Session, tool string, args json.RawMessage, text []byte) []byte {
 	mac := hmac.New(sha256.New, k.key)
-	for _, part := range [][]byte{[]byte(c.Session.tenant), []byte(c.Session.principal), []byte(c.Tool), canonicalJSON(args), text} {
+	for _, part := range [][]byte{[]byte(session.tenant), []byte(session.principal), []byte(tool), canonicalJSON(args), text} {
 		sum := sha256.Sum256(part)
 		mac.Write(sum[:])
 	}
@@ -155,20 +158,19 @@ func canonicalJSON(args json.RawMessage) []byte {
 	return text
 }
 
-// bring stores the answers that came with a call. It returns an error if they cannot be
-// accepted.
-func (k *sealer) bring(in *input, c Call, args json.RawMessage, state string, answers sdk.InputResponseMap) error {
-	if state == "" && len(answers) == 0 {
+// open accepts the answers that came with a call of a tool, or returns an error.
+func (k *sealer) open(in *input, session *Session, tool string, args json.RawMessage) error {
+	if in.state == "" && len(in.answers) == 0 {
 		return nil
 	}
 	foreign := wire.Errorf(wire.InvalidParams, "requestState: this server did not issue it for this call, or it is too old; make the call again without requestState")
-	payload, sum, _ := strings.Cut(state, ".")
+	payload, sum, _ := strings.Cut(in.state, ".")
 	text, err := base64.RawURLEncoding.DecodeString(payload)
-	if err != nil || len(state) > maxState || len(answers) > maxAnswers {
+	if err != nil || len(in.state) > maxState || len(in.answers) > maxAnswers {
 		return foreign
 	}
 	mac, err := base64.RawURLEncoding.DecodeString(sum)
-	if err != nil || !hmac.Equal(mac, k.seal(c, args, text)) {
+	if err != nil || !hmac.Equal(mac, k.seal(session, tool, args, text)) {
 		return foreign
 	}
 	var trip roundTrip
@@ -181,7 +183,7 @@ func (k *sealer) bring(in *input, c Call, args json.RawMessage, state string, an
 	}
 	in.brought = make(map[string]FormAnswer)
 	for _, id := range trip.IDs {
-		switch a := answers[id].(type) {
+		switch a := in.answers[id].(type) {
 		case *sdk.ElicitResult:
 			in.brought[id] = FormAnswer{Action: a.Action, Content: a.Content, Took: took}
 		case *sdk.CreateMessageWithToolsResult:
@@ -195,13 +197,12 @@ func (k *sealer) bring(in *input, c Call, args json.RawMessage, state string, an
 	return nil
 }
 
-// inputFor returns the input of a modern call that the sdk has read; nil for a legacy call.
-// tool is the tool's own name.
-func (k *sealer) inputFor(session *Session, req *sdk.CallToolRequest, tool string) (*input, error) {
+// inputOf returns the input of a modern call that the sdk has read; nil for a legacy call.
+func inputOf(req *sdk.CallToolRequest) *input {
 	if eraOf(req) != wire.Modern {
-		return nil, nil //nolint:nilnil // a legacy call has no input
+		return nil
 	}
-	in := &input{}
+	in := &input{state: req.Params.RequestState, answers: req.Params.InputResponses}
 	if who := req.ClientInfo(); who != nil {
 		in.client = strings.TrimSpace(who.Name + " " + who.Version)
 	}
@@ -212,8 +213,7 @@ func (k *sealer) inputFor(session *Session, req *sdk.CallToolRequest, tool strin
 	if can := req.ClientCapabilities(); can != nil {
 		in.samples = can.Sampling != nil
 	}
-	c := Call{Session: session, Tool: tool}
-	return in, k.bring(in, c, req.Params.Arguments, req.Params.RequestState, req.Params.InputResponses)
+	return in
 }
 
 // showsForms reports whether the capabilities of a modern client declare that it shows

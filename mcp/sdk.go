@@ -261,7 +261,7 @@ func (a *adapter) call(ctx context.Context, req *sdk.CallToolRequest) (_ *sdk.Ca
 	if behind, ok := ctx.Value(stubKey{}).(string); ok && name == stubTool {
 		name = behind
 	}
-	c := toolCall{name: name, args: req.Params.Arguments, patience: s.cfg.Patience, structured: s.cfg.structures(session, meta)}
+	c := toolCall{name: name, args: req.Params.Arguments, patience: s.cfg.Patience, structured: s.cfg.structures(session, meta), input: inputOf(req)}
 	if depth, ok := meta[wire.DepthKey].(float64); ok {
 		c.depth = int(depth)
 	}
@@ -272,12 +272,6 @@ func (a *adapter) call(ctx context.Context, req *sdk.CallToolRequest) (_ *sdk.Ca
 	if parent, ok := meta["traceparent"].(string); ok {
 		state, _ := meta["tracestate"].(string)
 		c.parent = readTraceParent(parent, state)
-	}
-	if t, known := s.tools.find(session.tenant, name); known {
-		name = t.info.Name // the state of a round trip is bound to the name
-	}
-	if c.input, err = s.sealer.inputFor(session, req, name); err != nil {
-		return nil, err
 	}
 	// the client cancelled the call meanwhile, or gets the answer later
 	if c.out = session.receipts.in(req.Extra); c.out == nil {

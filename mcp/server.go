@@ -101,7 +101,6 @@ type Server struct {
 	resources     *resources
 	prompts       *prompts
 	gate          *callGate
-	sealer        *sealer
 	subscriptions *subscriptions
 	deferrals     *deferrals
 	sessions      *sessionTable
@@ -139,8 +138,7 @@ func New(cfg Config) (*Server, error) {
 	s.sessions = newSessionTable(&cfg)
 	s.tools = newToolset(cfg.Gate, s.sessions.tenants)
 	s.tools.news = &announcer{enter: s.sessions.enter, leave: s.sessions.wg.Done, announce: s.tools.announceChange}
-	s.sealer = newSealer(cfg.Key)
-	s.gate = &callGate{cfg: &cfg, tools: s.tools, sealer: s.sealer, meter: newMeter(time.Now)}
+	s.gate = &callGate{cfg: &cfg, tools: s.tools, sealer: newSealer(cfg.Key), meter: newMeter(time.Now)}
 	s.resources = &resources{cfg: &cfg, gate: s.gate, byTemplate: make(map[string]*Resource)}
 	s.prompts = &prompts{cfg: &cfg, gate: s.gate}
 	s.deferrals = newDeferrals(&cfg, s.sessions)
