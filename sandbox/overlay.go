@@ -25,10 +25,10 @@ import (
 // it (package workspace), so nothing of the workspace has to be protected.
 //
 // The init mounts the overlayfs with its own rights, as an ordinary user in a user
-// namespace. The overlayfs then keeps its marks in user attributes (userxattr), and follows
-// no marks that a box could have planted in the workspace itself. The layers are attached
-// at fixed names in a place of the old root, so no path of the host is part of a mount
-// option, in which a comma or colon would have a meaning.
+// namespace. The overlayfs then keeps its marks in user extended attributes (userxattr),
+// and follows no marks that a box could have planted in the workspace itself. The layers
+// are attached at fixed names in a place of the old root, so no path of the host is part of
+// a mount option, in which a comma or colon would have a meaning.
 
 // WorkspacesDir is the directory of overlay workspaces, below Config.State.
 const WorkspacesDir = "workspaces"

@@ -22,7 +22,7 @@ const (
 	Modified Kind = "modified" // its content or its type changed
 	Deleted  Kind = "deleted"
 	Mode     Kind = "mode"  // only its permissions changed
-	Attr     Kind = "attr"  // only its user attributes changed (xattr(7))
+	Attr     Kind = "attr"  // only its user extended attributes changed (xattr(7))
 	Touched  Kind = "times" // only the modification time differs (mtime)
 )
 
