@@ -276,6 +276,19 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// The place of nesting that only the parser sees is where the parser has read to, not the
+// end of the text.
+func TestPlaceOfNesting(t *testing.T) {
+	before := strings.Repeat("true\n", 1000)
+	for _, nesting := range []string{"if ", "time "} {
+		_, err := shell.Analyze(before + strings.Repeat(nesting, 8000))
+		var e *shell.Error
+		if !errors.As(err, &e) || e.Kind != shell.TooDeep || e.Offset <= len(before) || e.Offset > len(before)+4096 {
+			t.Errorf("%q: got %v, want TooDeep soon after byte %d", nesting, err, len(before))
+		}
+	}
+}
+
 func TestParses(t *testing.T) {
 	for text, want := range map[string]bool{
 		"":                        true,

@@ -37,7 +37,7 @@ func parse(pool *sync.Pool, text string) ([]*syntax.Stmt, *Error) {
 		case err == nil:
 			stmts = append(stmts, stmt)
 		case errors.Is(err, errDeep):
-			fault = deep(len(text))
+			fault = deep(p.src.at) // the place is in the last kilobyte before this
 		default:
 			fault = syntaxError(err)
 		}
