@@ -23,8 +23,9 @@ import (
 // which are known by their inodes, and the files that give rights away are written to the
 // state directory, where no box can write.
 
-// maxSearched bounds the directories that are searched for a home that is not
-// where it was.
+// maxSearched bounds the directories that are listed to find homes that are not where they
+// were. A box chooses how many directories there are, and nobody can work in the workspace
+// during the search. With more directories, a home that was not found may still be there.
 const maxSearched = 1 << 20
 
 // record is what one server leaves for the next.
@@ -84,7 +85,7 @@ func (k *knowledge) load() error {
 		return nil
 	}
 	k.unsaved = true
-	return k.search(missing)
+	return k.search(missing, maxSearched)
 }
 
 // recall makes the directory at a path a home, if it is the one of an entry, and reports
@@ -112,10 +113,12 @@ func (k *knowledge) entryAt(at string, e recordEntry) *home {
 	return &home{path: at, id: id, dir: dir}
 }
 
-// search looks through the workspace for homes that are not where they were. A home that is
-// not found was removed.
-func (k *knowledge) search(missing map[uint64]recordEntry) error {
-	queue := []string{"."}
+// search lists the directories of the workspace, at most the number most of them, to find
+// homes that are not where they were. If it has listed all, a home that it has not found was
+// removed; otherwise search fails.
+func (k *knowledge) search(missing map[uint64]recordEntry, most int) error {
+	queue := []string{"."} // directories that were or will be listed
+	whole := true          // whether queue has room for all directories
 	for n := 0; n < len(queue) && len(missing) > 0; n++ {
 		at := queue[n]
 		queue[n] = "" // frees the path
@@ -131,15 +134,19 @@ func (k *knowledge) search(missing map[uint64]recordEntry) error {
 			if want, ok := missing[e.ino]; ok && k.recall(here, want) {
 				delete(missing, e.ino)
 			}
-			queue = append(queue, here)
-			return len(queue) < maxSearched
+			if len(queue) < most {
+				queue = append(queue, here)
+			} else {
+				whole = false
+			}
+			return len(missing) > 0
 		})
 		dir.Close()
 		if err != nil {
 			return fmt.Errorf("look for repositories that were moved: %s: %w", at, err)
 		}
 	}
-	if len(queue) >= maxSearched && len(missing) > 0 {
+	if !whole && len(missing) > 0 {
 		var names []string
 		for _, e := range missing {
 			names = append(names, fmt.Sprintf("%q", plain(e.Path)))
@@ -148,7 +155,7 @@ func (k *knowledge) search(missing map[uint64]recordEntry) error {
 		if len(names) > maxTold {
 			names = append(names[:maxTold], fmt.Sprintf("and %d others", len(names)-maxTold))
 		}
-		return fmt.Errorf("these repositories are not where they were, and were not found among %d directories: %s; put them back, or remove %s if a person moved or removed them", maxSearched, strings.Join(names, ", "), k.record)
+		return fmt.Errorf("these repositories are not where they were, and were not found in %d directories, and the workspace has more: %s; put them back, or remove %s if a person moved or removed them", most, strings.Join(names, ", "), k.record)
 	}
 	return nil
 }

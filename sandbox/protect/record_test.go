@@ -1,6 +1,7 @@
 package protect
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -95,6 +96,58 @@ func TestAKilledServerLeavesDoubt(t *testing.T) {
 			p.walkAll(t)
 			if left := runningMarks(t, record); len(left) > 0 {
 				t.Errorf("after the last command: %q", left)
+			}
+		})
+	}
+}
+
+// A search for homes that are not where they were lists no more directories than its bound.
+// If there are more, and it has not found all homes, it fails.
+func TestTheSearchForHomesIsBounded(t *testing.T) {
+	const most = 8 // the workspace, and the first seven directories in it
+	for _, tt := range []struct {
+		name, at string // at is where the home is now; empty if it was removed
+		dirs     int    // directories in the workspace
+		found    bool
+		fails    bool
+	}{
+		{name: "removed, and all were listed", dirs: most - 1},
+		{name: "removed, and one more directory", dirs: most, fails: true},
+		{name: "in a directory that is listed", dirs: most - 1, at: "d/home", found: true},
+		{name: "in the last one that is listed", dirs: 3 * most, at: "last/home", found: true},
+		{name: "beneath those that are listed", dirs: 3 * most, at: "first/a/b/home", fails: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			top := t.TempDir()
+			for i := range tt.dirs {
+				must(t, os.Mkdir(fmt.Sprintf("%s/%02d", top, i), 0o755))
+			}
+			root := openForTest(t, top)
+			// The order of a directory is the file system's.
+			var order []string
+			must(t, eachEntry(root, func(e dirent) bool { order = append(order, e.name); return true }))
+			names := map[string]string{"first": order[0], "d": order[0], "last": order[min(most-1, len(order))-1]}
+			first, rest, _ := strings.Cut(tt.at, "/")
+			at := filepath.Join(names[first], rest)
+			home := filepath.Join(top, at)
+			if tt.at == "" {
+				home = t.TempDir()
+			}
+			must(t, os.MkdirAll(home, 0o755))
+			id, err := birthOf(openForTest(t, home))
+			must(t, err)
+			k := &knowledge{workdir: workdir{root: root}, record: "the record"}
+			defer func() {
+				for _, h := range k.homes {
+					h.dir.Close()
+				}
+			}()
+			err = k.search(map[uint64]recordEntry{id.ino: {Path: "was", Ino: id.ino, Born: id.born}}, most)
+			if tt.fails != (err != nil) || err != nil && !strings.Contains(err.Error(), `in 8 directories, and the workspace has more: "was"`) {
+				t.Errorf("got %v, want an error that names the home: %v", err, tt.fails)
+			}
+			if found := len(k.homes) == 1 && k.homes[0].path == at; found != tt.found {
+				t.Errorf("found: got %v, want %v", found, tt.found)
 			}
 		})
 	}
