@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -102,6 +103,29 @@ func TestOverlayKeepsTheWorkspace(t *testing.T) {
 	}
 	if r, out := shell(t, b, "cat changed sub/dir/file; ls removed 2>&1"); r.Code == 0 || !strings.HasPrefix(out, "new\nx\n") {
 		t.Errorf("the second box: %d, %q", r.Code, out)
+	}
+}
+
+// A command is a use of the set, so that prune keeps the set also if belljar is killed and
+// the box never closed.
+func TestCommandsUseTheSet(t *testing.T) {
+	s, dir, state := overlaid(t)
+	b, err := s.Open(t.Context(), "box", overlayGrant(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := workspace.Open(filepath.Join(state, sandbox.WorkspacesDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	id, past := sandbox.SetID("box", dir), time.Now().Add(-800*time.Hour)
+	if err := os.Chtimes(filepath.Join(state, sandbox.WorkspacesDir, "sets", id, "set.json"), past, past); err != nil {
+		t.Fatal(err)
+	}
+	shell(t, b, "echo x >file")
+	if info, err := store.Info(id); err != nil || time.Since(info.Used) > time.Hour {
+		t.Errorf("used %s ago, %v", time.Since(info.Used), err)
 	}
 }
 

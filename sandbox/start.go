@@ -58,6 +58,9 @@ func (b *Box) Start(ctx context.Context, c Cmd) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	if b.means.lease != nil {
+		b.means.lease.NoteUse()
+	}
 	if c.Shell != "" && b.means.shell == shellPath {
 		b.warmSoon(j)
 	}

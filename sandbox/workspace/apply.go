@@ -321,6 +321,7 @@ func (a *applying) conclude() error {
 // finish removes the journal, and begins the set anew if all of it was applied and
 // no box works in it.
 func (a *applying) finish(all bool) error {
+	a.noteUse() // the set is not written if a part of it stays
 	done := all && len(a.report.Skipped)+len(a.report.Conflicts) == 0
 	if done && !a.diff.Live {
 		if err := a.alone(); err != nil {

@@ -125,6 +125,7 @@ func (s *Store) fork(id, fork string) error {
 		return err
 	}
 	if !changed {
+		h.noteUse() // otherwise part writes the set
 		return s.enter(fork, &m, records)
 	}
 	return h.part(fork, &m, records)

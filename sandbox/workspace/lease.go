@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-
-	"golang.org/x/sys/unix"
 )
 
 // Lease is the right to mount a set. The set is live until the lease is closed. The caller
@@ -115,7 +113,7 @@ func (l *Lease) open(tenant, base string, fresh bool) error {
 		l.Frozen = append(l.Frozen, dir)
 	}
 	l.throwAll()
-	h.touch()
+	h.noteUse()
 	return nil
 }
 
@@ -139,7 +137,7 @@ func (l *Lease) Close() error {
 			err = l.keepCalls()
 		}
 		l.held.see()
-		l.held.touch()
+		l.held.noteUse()
 		l.tidy()
 		m := &l.held.meta
 		if len(m.Layers) == 0 && len(m.Checkpoints) == 0 && l.held.unchanged() {
@@ -165,9 +163,15 @@ func (l *Lease) tidy() {
 	_ = removeTree(dir, "work") // name that the kernel gives this directory
 }
 
-// touch records the present time as the last use of the set.
-func (h *held) touch() {
-	_ = unix.UtimesNanoAt(int(h.dir.Fd()), metaName, nil, 0) // if this fails, the set only looks older than it is
+// NoteUse records that the box uses the set now. Close does so too, but a box whose
+// program is killed does not close its lease. NoteUse has no effect once the lease is
+// closed.
+func (l *Lease) NoteUse() {
+	select {
+	case <-l.gone:
+	default:
+		l.held.noteUse()
+	}
 }
 
 // unchanged reports whether the set has no changes and no checkpoints. It reads the

@@ -68,6 +68,76 @@ func TestPrune(t *testing.T) {
 	}
 }
 
+// TestUse checks that the time of a set's last use changes with each operation that Info.Used
+// names, also if the operation does not write the set, and with no other.
+func TestUse(t *testing.T) {
+	apply := func(opts Options) func(s *Store, l *Lease) error {
+		return func(s *Store, _ *Lease) error {
+			opts.Protected, opts.Live = true, true
+			_, err := s.Apply(t.Context(), "set", opts)
+			return err
+		}
+	}
+	fork := func(s *Store, _ *Lease) error { return s.Fork("set", "fork") }
+	checkpoint := func(s *Store, _ *Lease) error { return s.Checkpoint("set", "name") }
+	for _, tt := range []struct {
+		name        string
+		empty, live bool
+		do          func(s *Store, l *Lease) error
+		unused      bool
+	}{
+		{name: "fork", do: fork},
+		{name: "fork of an empty set", do: fork, empty: true},
+		{name: "fork beside a box", do: fork, live: true},
+		{name: "fork of an empty set beside a box", do: fork, empty: true, live: true},
+		{name: "checkpoint", do: checkpoint},
+		{name: "checkpoint beside a box", do: checkpoint, live: true},
+		{name: "checkpoint of an empty set", do: checkpoint, empty: true},
+		{name: "apply", do: apply(Options{})},
+		{name: "apply of a part", do: apply(Options{Paths: []string{"a"}})},
+		{name: "apply of an empty set", do: apply(Options{}), empty: true},
+		{name: "apply beside a box", do: apply(Options{}), live: true},
+		{name: "a command of a box", live: true, do: func(_ *Store, l *Lease) error { l.NoteUse(); return nil }},
+		{name: "the end of a box", live: true, do: func(_ *Store, l *Lease) error { return l.Close() }},
+		{name: "the beginning of a box", do: func(s *Store, _ *Lease) error {
+			h, err := s.hold("set")
+			must(t, err)
+			defer h.close()
+			l, err := s.Use("set", "", h.meta.Base, Protect{})
+			must(t, err)
+			l.drop() // as if its program was killed
+			return nil
+		}},
+		{name: "apply that only says what it would do", do: apply(Options{DryRun: true}), unused: true},
+		{name: "diff", unused: true, do: func(s *Store, _ *Lease) error { _, err := s.Changes(t.Context(), "set"); return err }},
+		{name: "list", unused: true, do: func(s *Store, _ *Lease) error { _, err := s.List(); return err }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, base := store(t)
+			must(t, s.Create("set", base, Protect{}))
+			if !tt.empty {
+				put(t, top(t, s, "set")+"/a", "a")
+				put(t, top(t, s, "set")+"/b", "b")
+			}
+			var l *Lease
+			if tt.live {
+				var err error
+				l, err = s.Use("set", "", base, Protect{})
+				must(t, err)
+				defer l.Close()
+			}
+			past := time.Now().Add(-800 * time.Hour)
+			must(t, os.Chtimes(filepath.Join(s.path, setsDir, "set", metaName), past, past))
+			must(t, tt.do(s, l))
+			info, err := s.Info("set")
+			must(t, err)
+			if unused := time.Since(info.Used) > time.Hour; unused != tt.unused {
+				t.Errorf("used %s ago, want it unused: %v", time.Since(info.Used), tt.unused)
+			}
+		})
+	}
+}
+
 func TestFullStoreNamesPrune(t *testing.T) {
 	s, base := store(t)
 	for i := range maxSets {

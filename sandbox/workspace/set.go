@@ -162,6 +162,11 @@ func (h *held) read() error {
 // write replaces set.json.
 func (h *held) write() error { return writeJSON(h.dir, metaName, &h.meta) }
 
+// noteUse records the present time as the last use of the set.
+func (h *held) noteUse() {
+	_ = unix.UtimesNanoAt(int(h.dir.Fd()), metaName, nil, 0) // if this fails, the set only looks older than it is
+}
+
 func (h *held) has(name string) bool {
 	var st unix.Stat_t
 	return unix.Fstatat(int(h.dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
