@@ -160,6 +160,11 @@ func (o *open) begin(how int) error {
 	if err := o.busy(how); err != nil {
 		return err
 	}
+	return o.load()
+}
+
+// load opens the base and the layers of a busy set, and reads its records.
+func (o *open) load() error {
 	l, err := tryLock(o.dir, liveName, unix.LOCK_SH)
 	if err != nil {
 		return err
@@ -180,11 +185,16 @@ func (o *open) begin(how int) error {
 }
 
 func (o *open) close() {
+	o.shut()
+	o.held.close()
+}
+
+// shut closes the base and the layers.
+func (o *open) shut() {
 	o.layers.close()
 	if o.base != nil {
 		o.base.Close()
 	}
-	o.held.close()
 }
 
 // walk is one comparison.

@@ -275,17 +275,22 @@ func (s *Store) discard(id string, mine *lock) error {
 		return err
 	}
 	h.locks = append(h.locks, busy)
+	return h.discard()
+}
+
+// discard removes a busy set in which no box works.
+func (h *held) discard() error {
 	if h.has(journalName) && h.read() == nil {
 		h.tidyUp()
 	}
 	if err := h.alone(); err != nil {
 		return err
 	}
-	if err := s.trash(setsDir, id); err != nil {
+	if err := h.store.trash(setsDir, h.id); err != nil {
 		return err
 	}
-	s.collect()
-	s.sweep()
+	h.store.collect()
+	h.store.sweep()
 	return nil
 }
 

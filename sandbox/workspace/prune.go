@@ -72,38 +72,51 @@ func (s *Store) prune(ctx context.Context, id string, opts PruneOptions) (bool, 
 	if err != nil || live {
 		return false, err
 	}
-	st, err := statAt(h.dir, metaName)
-	if err != nil || st == nil {
+	if old, err := h.unused(opts.Unused); err != nil || !old {
 		return false, err
 	}
-	if time.Since(time.Unix(st.Mtim.Unix())) < opts.Unused {
-		return false, nil
+	// From now on nothing else uses the set. What used it until now may have changed it, so it
+	// is judged once more.
+	if err := h.busy(unix.LOCK_EX); err != nil {
+		return false, err
+	}
+	if old, err := h.unused(opts.Unused); err != nil || !old {
+		return false, err
 	}
 	if h.has(journalName) {
 		return false, errors.New("an apply of it was interrupted; run that again, or discard the set")
 	}
 	if opts.Empty {
-		if none, err := s.nothing(ctx, id); err != nil || !none {
+		if none, err := h.nothing(ctx); err != nil || !none {
 			return false, err
 		}
 	}
 	if opts.DryRun {
 		return true, nil
 	}
-	err = s.discard(id, h.locks[0])
+	err = h.discard()
 	return err == nil, err
 }
 
-// nothing reports whether a set has no changes and no checkpoints.
-func (s *Store) nothing(ctx context.Context, id string) (bool, error) {
-	o, err := s.look(id, unix.LOCK_SH)
-	if err != nil {
+// unused reports whether the last use of the set was at least so long ago.
+func (h *held) unused(long time.Duration) (bool, error) {
+	st, err := statAt(h.dir, metaName)
+	if err != nil || st == nil {
 		return false, err
 	}
-	defer o.close()
-	if len(o.meta.Checkpoints) > 0 {
+	return time.Since(time.Unix(st.Mtim.Unix())) >= long, nil
+}
+
+// nothing reports whether the set has no changes and no checkpoints. The set is busy.
+func (h *held) nothing(ctx context.Context) (bool, error) {
+	if len(h.meta.Checkpoints) > 0 {
 		return false, nil
 	}
-	err = o.compare(ctx)
+	o := &open{held: h}
+	defer o.shut()
+	if err := o.load(); err != nil {
+		return false, err
+	}
+	err := o.compare(ctx)
 	return err == nil && len(o.diff.Changes) == 0, err
 }

@@ -6,10 +6,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 func TestPrune(t *testing.T) {
@@ -134,6 +137,36 @@ func TestUse(t *testing.T) {
 			if unused := time.Since(info.Used) > time.Hour; unused != tt.unused {
 				t.Errorf("used %s ago, want it unused: %v", time.Since(info.Used), tt.unused)
 			}
+		})
+	}
+}
+
+// TestPruneSeesTheLastUse checks that prune keeps a set that another program uses while prune
+// waits for that program.
+func TestPruneSeesTheLastUse(t *testing.T) {
+	for name, opts := range map[string]PruneOptions{"unused": {Unused: 720 * time.Hour}, "empty": {Empty: true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, base := store(t)
+				must(t, s.Create("set", base, Protect{}))
+				past := time.Now().Add(-800 * time.Hour)
+				must(t, os.Chtimes(filepath.Join(s.path, setsDir, "set", metaName), past, past))
+				h, err := s.hold("set")
+				must(t, err)
+				defer h.close()
+				must(t, h.busy(unix.LOCK_EX))
+				var pruned []Pruned
+				var wg sync.WaitGroup
+				wg.Go(func() { pruned, err = s.Prune(t.Context(), opts) })
+				synctest.Wait() // Prune waits for the lock
+				h.meta.Checkpoints = append(h.meta.Checkpoints, checkpoint{Name: "mine", Time: time.Now()})
+				must(t, h.write())
+				h.unlock()
+				wg.Wait()
+				if err != nil || len(pruned) > 0 {
+					t.Errorf("got %+v, %v", pruned, err)
+				}
+			})
 		})
 	}
 }
