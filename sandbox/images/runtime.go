@@ -11,7 +11,7 @@ import (
 type Runtime struct {
 	Env  []string `json:"env,omitempty"`  // "NAME=value"
 	User string   `json:"user,omitempty"` // the user that its maker intended; a box has one user
-	Dir  string   `json:"dir,omitempty"`  // working directory of commands, absolute
+	Dir  string   `json:"dir,omitempty"`  // working directory of commands, absolute; empty for none, or the root
 }
 
 // Bounds of the environment of an image.
@@ -35,7 +35,10 @@ func (r *Runtime) check() error {
 		return fmt.Errorf("its environment has %d variables of %d bytes, at most %d of %d are allowed", len(r.Env), total, maxEnv, maxEnvBytes)
 	case len(r.User) > 256 || strings.ContainsFunc(r.User, func(c rune) bool { return c < ' ' || c == 0x7f }):
 		return fmt.Errorf("its user %.80q is not a name", r.User)
-	case r.Dir == "":
+	case strings.Trim(r.Dir, "/") == "":
+		// To docker an image without a working directory is one whose commands start in its
+		// root. Some of its builders write that root into each such image.
+		r.Dir = ""
 		return nil
 	}
 	_, err := entryPath(strings.TrimPrefix(r.Dir, "/"))

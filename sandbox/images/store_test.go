@@ -190,6 +190,10 @@ func TestRuntime(t *testing.T) {
 	if want := "drwxr-xr-x srv/app\n"; !strings.Contains(treeOf(t, s, "runtime"), want) {
 		t.Errorf("the working directory was not made")
 	}
+	r = imported(t, s, "root", images.Source{Path: imagetest.Layout(t, imagetest.Runtime{WorkingDir: "/"}, layer)})
+	if r.Runtime.Dir != "" {
+		t.Errorf("the working directory / became %q", r.Runtime.Dir)
+	}
 	for name, bad := range map[string]imagetest.Runtime{
 		"no name":   {Env: []string{"=x"}},
 		"no value":  {Env: []string{"x"}},
