@@ -72,6 +72,10 @@ func (b *Box) ID() string { return b.id }
 // Grant returns the grant that the box was opened with.
 func (b *Box) Grant() policies.Grant { return b.grant }
 
+// StartDir returns the directory in which a command starts that names none. It is the
+// image's, if the box has an image with one, and no workspace.
+func (b *Box) StartDir() string { return startDir(b.grant, b.means.runtime()) }
+
 // Path returns the list of directories in which the box's commands look for programs: the
 // PATH that belljar, the image or the profile sets.
 func (b *Box) Path() string {

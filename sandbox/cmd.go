@@ -175,15 +175,10 @@ func (c *Cmd) request(b *Box, id uint64) *boxinit.Request {
 
 // dir returns the directory in which the command starts.
 func (c *Cmd) dir(b *Box) string {
-	switch {
-	case c.Dir != "":
+	if c.Dir != "" {
 		return c.Dir
-	case b.grant.Workspace() != policies.AccessNone:
-		return WorkspaceDir
-	case b.means.image != nil && b.means.image.Runtime.Dir != "":
-		return b.means.image.Runtime.Dir
 	}
-	return "/tmp"
+	return startDir(b.grant, b.means.runtime())
 }
 
 // merge returns base with the extra variables. They replace those of the same

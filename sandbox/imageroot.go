@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -48,6 +50,53 @@ func (s *Supervisor) useImage(g policies.Grant) (*images.Tree, error) {
 			"image %q is on a file system that is mounted noexec, so nothing in it would run; the operator can choose another directory by --state", name), Err: err}
 	}
 	return tree, nil
+}
+
+// runtimeOf returns the Runtime of the image that a grant names. It is empty if the grant
+// names none, or one that cannot be used.
+func (s *Supervisor) runtimeOf(g policies.Grant) images.Runtime {
+	if g.Workspace() != policies.AccessNone {
+		return images.Runtime{} // and no image has to be opened
+	}
+	tree, err := s.useImage(g)
+	if err != nil || tree == nil {
+		return images.Runtime{} // the opening of a box reports the error
+	}
+	_ = tree.Close() // it was only read
+	return tree.Runtime
+}
+
+// runtime returns the Runtime of the box's image. It is empty if the box has none.
+func (m *means) runtime() images.Runtime {
+	if m.image == nil {
+		return images.Runtime{}
+	}
+	return m.image.Runtime
+}
+
+// startDir returns the directory in which a command starts that names none. The directory
+// of an image is not used if it is hidden by a mount: nobody makes it there.
+func startDir(g policies.Grant, image images.Runtime) string {
+	switch {
+	case g.Workspace() != policies.AccessNone:
+		return WorkspaceDir
+	case image.Dir != "" && !hides(g, image.Dir):
+		return image.Dir
+	}
+	return "/tmp"
+}
+
+// hides reports whether a box with that grant and an image mounts something over a directory
+// above dir.
+func hides(g policies.Grant, dir string) bool {
+	above := []string{"/dev", "/proc", "/var/tmp", storageRoot}
+	for _, s := range storageDirs {
+		above = append(above, s.target)
+	}
+	for _, m := range g.Mounts() {
+		above = append(above, m.Target)
+	}
+	return slices.ContainsFunc(above, func(mount string) bool { return strings.HasPrefix(dir, mount+"/") })
 }
 
 // shellOf returns the shell for scripts in a box with that image: bash, or otherwise the sh

@@ -81,6 +81,37 @@ func TestImage(t *testing.T) {
 	}
 }
 
+// Without a workspace, commands start in the directory that the image names, unless a mount
+// of the box or of the profile hides it.
+func TestImageStartDir(t *testing.T) {
+	const home = "/home/agent"
+	layers, mounted := [][]byte{imagetest.Tar(t, imagetest.HostRoot(t, "bash")...)}, t.TempDir()
+	for _, tt := range []struct{ dir, profile, want string }{
+		{"", "fs: {image: test}", "/tmp"},
+		{"/srv/app", "fs: {image: test}", "/srv/app"},
+		{"/srv/app", "fs: {image: test, workspace: rw}", "/workspace"},
+		{"/", "fs: {image: test}", "/tmp"},
+		{"/opt", "fs: {image: test, read: [" + mounted + ":/opt/x]}", "/opt"},
+		{"/opt/x/y", "fs: {image: test, read: [" + mounted + ":/opt/x]}", "/tmp"},
+		{"/run/app", "fs: {image: test}", "/tmp"},
+		{"/var/tmp/app", "fs: {image: test}", "/tmp"},
+		{home, "fs: {image: test}", home},
+		{home + "/app", "fs: {image: test}", "/tmp"},
+	} {
+		s, _ := imageWorld(t, imagetest.Runtime{WorkingDir: tt.dir}, layers...)
+		g := policytest.GrantProfile(t, tt.profile)
+		before := s.Home().StartDir(g)
+		b, err := s.Open(t.Context(), "box", g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, out := shell(t, b, "pwd")
+		if before != tt.want || b.StartDir() != tt.want || r.Code != 0 || out != tt.want+"\n" {
+			t.Errorf("%s of %q: %q before the box, %q in it, and pwd %q; want %q", tt.profile, tt.dir, before, b.StartDir(), out, tt.want)
+		}
+	}
+}
+
 // The host's own directories must not be visible.
 func TestImageHidesHost(t *testing.T) {
 	s, store := imageWorld(t, imagetest.Runtime{}, layersOf(t, "bash", "ls", "cat")...)

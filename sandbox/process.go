@@ -15,7 +15,7 @@ import (
 )
 
 // startCold starts a command in a new process.
-func (b *Box) startCold(c *Cmd) (*Job, error) {
+func startCold(b *Box, c *Cmd) (*Job, error) {
 	j := newJob(b)
 	b.table.mu.Lock()
 	err := b.table.enter(c, j)

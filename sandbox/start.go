@@ -74,6 +74,6 @@ type starter func(*Box, *Cmd) (*Job, error)
 // starters are the ways to start a command, the cheapest first. raw is a plain fork and
 // exec of the same program.
 var starters = []starter{
-	(*Box).startWarm, // by a bash that waits for a script: 0.3 of raw; not for every script
-	(*Box).startCold, // by a new process of the init: 1.0 to 1.1 of raw; for every command
+	startWarm, // by a bash that waits for a script: 0.3 of raw; not for every script
+	startCold, // by a new process of the init: 1.0 to 1.1 of raw; for every command
 }

@@ -167,7 +167,7 @@ func (w *warmShell) start() error {
 
 // startWarm gives the command to the warm shell. Without a warm shell, or if the shell has
 // ended, startWarm runs nothing and returns neither a job nor an error.
-func (b *Box) startWarm(c *Cmd) (*Job, error) {
+func startWarm(b *Box, c *Cmd) (*Job, error) {
 	if !c.warms() {
 		return nil, nil //nolint:nilnil // documented
 	}

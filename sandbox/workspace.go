@@ -170,6 +170,12 @@ func (w *Workspace) Regrant(ctx context.Context, p *policies.Policy) {
 	}
 }
 
+// StartDir returns what Box.StartDir would return for a box with this grant that was opened
+// now.
+func (w *Workspace) StartDir(g policies.Grant) string {
+	return startDir(g, w.sup.runtimeOf(g))
+}
+
 // Prepare makes what all boxes need: control groups, filters of system calls, and the
 // process and the threads that start boxes. Open calls Prepare first, so a caller needs it
 // only to get an error before the first box, or to open the first box sooner. Prepare may

@@ -78,5 +78,14 @@ type Reel interface {
 // created for it.
 func (b Backends) Kept() bool { return b.Made == nil || b.Made() }
 
+// home returns the directory where the first command of a box with grant g starts. A server
+// without a sandbox opens no box.
+func (b Backends) home(g policies.Grant) string {
+	if b.Sandbox == nil {
+		return sandbox.WorkspaceDir
+	}
+	return b.Sandbox.StartDir(g)
+}
+
 // owner returns the owner of the data that a session keeps.
 func owner(s *mcp.Session) store.Owner { return store.Owner{Tenant: s.Tenant(), Session: s.ID()} }

@@ -373,7 +373,7 @@ func (sh *shell) notStarted(ctx context.Context, cwd string, err error) (*mcp.Re
 		if dir, gone := sh.lost(err); gone {
 			return mcp.Refused(policies.Block{
 				Reason: fmt.Sprintf("the working directory %s, where the last command ended, cannot be used any more, and the command may not be meant for another directory", dir),
-				Ran:    nothingRan, Instead: fmt.Sprintf("Instead: call again; the command then starts in %s.", home(sh.granted())),
+				Ran:    nothingRan, Instead: fmt.Sprintf("Instead: call again; the command then starts in %s.", sh.home(sh.granted())),
 			}.Refusal()), nil
 		}
 	}

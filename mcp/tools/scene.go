@@ -49,11 +49,14 @@ var systemPath = []string{"/usr", "/bin", "/sbin", "/lib"}
 // before an approval is used.
 func (s *shells) Survey(ctx context.Context, c mcp.Call, f policies.Facts) *policies.Scene {
 	var box *sandbox.Box
-	alive, dir := false, home(c.Grant)
+	alive, dir := false, ""
 	if sh := s.serving(c.Session, c.Grant); sh != nil {
 		if box, alive = sh.current(); alive {
 			dir = sh.workdir(c.Grant, "")
 		}
+	}
+	if !alive {
+		dir = s.backends.home(c.Grant)
 	}
 	if cwd, _ := f.Args["cwd"].(string); path.IsAbs(cwd) {
 		dir = path.Clean(cwd)

@@ -11,6 +11,9 @@ import (
 
 	"belljar.dev/mcp"
 	"belljar.dev/policies"
+	"belljar.dev/sandbox"
+	boximages "belljar.dev/sandbox/images"
+	"belljar.dev/sandbox/images/imagetest"
 )
 
 // consents is an Approver that approves everything. It calls use when an approval is used.
@@ -225,6 +228,37 @@ rules: [{id: scripts, match: {command: ["bash **", "tool", "pwd"]}, decision: as
 		}
 		if doubts := strings.Join(s.Doubts, "|"); !slices.Equal(files, c.files) || !strings.Contains(doubts, c.doubt) || c.doubt == "" && doubts != "" {
 			t.Errorf("%v: shown are %v, doubts %q", c.args, files, doubts)
+		}
+	}
+}
+
+// Without a workspace, commands start in the working directory of the image. A person who is
+// asked sees that directory, before the box is open and after that.
+func TestAnImageSaysWhereCommandsStart(t *testing.T) {
+	person := &consents{use: func() {}}
+	b := boxes(t, `
+version: 1
+defaults: {decision: allow, profile: p}
+profiles: {p: {fs: {image: test}}}
+rules: [{id: asked, match: {command: ["pwd -P", "pwd -L"]}, decision: ask}]
+`, func(cfg *mcp.Config) { cfg.Approver = person })
+	store, err := boximages.Open(boximages.Config{Dir: filepath.Join(b.state, sandbox.ImagesDir)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	layout := imagetest.Layout(t, imagetest.Runtime{WorkingDir: "/srv/app"}, imagetest.Tar(t, imagetest.HostRoot(t, "bash")...))
+	if _, err := store.Import(t.Context(), "test", boximages.Source{Path: layout}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ command, want string }{
+		{"pwd -P", "/srv/app"}, {"pwd", "/srv/app"}, {"pwd -L", "/srv/app"}, {"cd /tmp", ""}, {"pwd -P", "/tmp"},
+	} {
+		person.asked = nil
+		if r := b.call("Bash", map[string]any{"command": tt.command}); r.IsError || !strings.HasPrefix(words(r), tt.want) {
+			t.Errorf("%s: got %s, want %s", tt.command, words(r), tt.want)
+		}
+		if len(person.asked) > 0 && person.asked[0].Scene.Dir != tt.want {
+			t.Errorf("%s: the person saw %s, want %s", tt.command, person.asked[0].Scene.Dir, tt.want)
 		}
 	}
 }

@@ -280,7 +280,7 @@ func (sh *shell) workdir(g policies.Grant, cwd string) string {
 	dir := sh.dir
 	sh.mu.Unlock()
 	if dir == "" {
-		dir = home(g)
+		dir = sh.home(g)
 	}
 	switch {
 	case cwd == "":
@@ -291,12 +291,13 @@ func (sh *shell) workdir(g policies.Grant, cwd string) string {
 	return path.Join(dir, cwd)
 }
 
-// home returns the directory where the first command of a box starts.
-func home(g policies.Grant) string {
-	if g.Workspace() == policies.AccessNone {
-		return "/tmp"
+// home returns the directory where the first command of the box starts; without a box, of
+// one that would be opened now with grant g.
+func (sh *shell) home(g policies.Grant) string {
+	if box, ok := sh.current(); ok {
+		return box.StartDir()
 	}
-	return sandbox.WorkspaceDir
+	return sh.backends.home(g)
 }
 
 // move keeps the directory where a command ended, for the next command.
