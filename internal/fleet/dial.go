@@ -48,37 +48,24 @@ func (w *Worker) connect(ctx context.Context, f front) {
 
 // link connects to a front, and returns why the link has ended.
 func (w *Worker) link(ctx context.Context, f front) error {
-	dialing, cancel := context.WithTimeout(ctx, helloWait)
-	defer cancel()
-	raw, err := new(net.Dialer).DialContext(dialing, "tcp", f.address)
+	says := hello{Name: w.cfg.Name, Process: w.process, Link: w.dialled.Add(1), Fronts: len(w.fronts), Version: w.cfg.Version, Protocol: helloProtocol}
+	c, said, err := w.open(ctx, f.address, f.host, says, nil)
 	if err != nil {
-		return fmt.Errorf("connect: %w", err)
-	}
-	over := tls.Client(newSocket(raw), w.files.client(f.host))
-	c := newConn(over)
-	defer c.Close()
-	if err := over.HandshakeContext(dialing); err != nil {
-		return fmt.Errorf("connect: %w", err)
-	}
-	if over.ConnectionState().NegotiatedProtocol != protocol {
-		return errors.New("this is not the address of --link of a front")
-	}
-	other := &peer{chain: over.ConnectionState().PeerCertificates, usage: x509.ExtKeyUsageServerAuth}
-	if err := w.greet(c); err != nil {
 		return err
 	}
-	w.mu.Lock()
-	w.running[c] = struct{}{}
-	w.mu.Unlock()
-	defer func() {
-		w.mu.Lock()
-		delete(w.running, c)
-		w.mu.Unlock()
-	}()
-	c.tail.begin(0, c.probe)
+	defer w.forget(c)
+	over := c.Conn.(*tls.Conn)
+	other := &peer{chain: over.ConnectionState().PeerCertificates, usage: x509.ExtKeyUsageServerAuth}
 	w.cfg.Log.Info("a front is linked", "front", f.address)
 	if !w.links.give(ctx, c) {
 		return ctx.Err()
+	}
+	if said.Bulk {
+		var bulk sync.WaitGroup
+		defer bulk.Wait()
+		defer c.Close()
+		says.Bulk = true
+		bulk.Go(func() { w.bulk(ctx, c, f.host, says) })
 	}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -96,23 +83,96 @@ func (w *Worker) link(ctx context.Context, f front) error {
 	}
 }
 
+// bulkEvery is how often a worker tries to make the bulk connection of a link.
+const bulkEvery = time.Minute
+
+// bulk makes the bulk connection of a long link. TCP delivers in order, so everything behind a
+// lost packet waits for a round trip: with a connection of its own for what is large, small
+// messages wait for fewer packets. When one of the two connections ends, bulk ends the other,
+// so a link ends as a whole. It returns when the link has ended.
+func (w *Worker) bulk(ctx context.Context, first *conn, host string, says hello) {
+	tick := time.NewTicker(bulkEvery)
+	defer tick.Stop()
+	for {
+		if first.long() || w.cfg.far {
+			b, _, err := w.open(ctx, first.RemoteAddr().String(), host, says, first)
+			if err == nil {
+				defer w.forget(b)
+				defer first.Close()
+				if w.links.give(ctx, b) {
+					select {
+					case <-b.lost:
+					case <-first.lost:
+					case <-ctx.Done():
+					}
+				}
+				return
+			}
+			w.cfg.Log.Debug("a long link has no connection for large messages; the worker tries again", "front", first.RemoteAddr().String(), "err", err)
+		}
+		select {
+		case <-tick.C:
+		case <-first.lost:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// open makes a connection of a link: the bulk connection of first, or the first one if first is
+// nil. The caller passes it to forget.
+func (w *Worker) open(ctx context.Context, address, host string, says hello, first *conn) (c *conn, said welcome, err error) {
+	ctx, cancel := context.WithTimeout(ctx, helloWait)
+	defer cancel()
+	raw, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, said, fmt.Errorf("connect: %w", err)
+	}
+	over := tls.Client(newSocket(raw), w.files.client(host))
+	c = newConn(over)
+	c.first = first
+	if err = over.HandshakeContext(ctx); err != nil {
+		err = fmt.Errorf("connect: %w", err)
+	} else if over.ConnectionState().NegotiatedProtocol != protocol {
+		err = errors.New("this is not the address of --link of a front")
+	} else {
+		said, err = c.greet(says)
+	}
+	if err != nil {
+		c.Close()
+		return nil, said, err
+	}
+	w.mu.Lock()
+	w.running[c] = struct{}{}
+	w.mu.Unlock()
+	c.tail.begin(0, c.probe)
+	return c, said, nil
+}
+
+// forget closes a connection of a link.
+func (w *Worker) forget(c *conn) {
+	w.mu.Lock()
+	delete(w.running, c)
+	w.mu.Unlock()
+	c.Close()
+}
+
 // greet sends the worker's name and version, and returns an error if the front refuses the
-// worker.
-func (w *Worker) greet(c *conn) error {
+// connection.
+func (c *conn) greet(says hello) (said welcome, err error) {
 	_ = c.SetDeadline(time.Now().Add(helloWait))
 	defer func() { _ = c.SetDeadline(time.Time{}) }()
-	err := send(c, hello{Name: w.cfg.Name, Process: w.process, Fronts: len(w.fronts), Version: w.cfg.Version, Protocol: helloProtocol})
-	var said welcome
-	if err == nil {
+	if err = send(c, says); err == nil {
 		err = receive(c, &said)
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("greet the front, which may not know the certificate of --link-cert: %w", err)
+		return said, fmt.Errorf("greet the front, which may not know the certificate of --link-cert: %w", err)
 	case said.Refused != "":
-		return fmt.Errorf("the front refuses this worker: %.500s", said.Refused)
+		return said, fmt.Errorf("the front refuses this worker: %.500s", said.Refused)
 	}
-	return nil
+	return said, nil
 }
 
 // sendState writes the state of the worker to a front, one line for each change, until the

@@ -17,6 +17,9 @@
 //  5. A client that disconnects resets its stream, which cancels the request. A link that
 //     ends cancels nothing: the channel of [Detached] is closed before the contexts of its
 //     requests end.
+//  6. If the other end is far away, the worker makes a second connection, the bulk
+//     connection of the link. Requests of more than 64 KiB and large parts of answers go
+//     over it. When one of the two connections ends, the link ends.
 //
 // A place belongs to the worker that has its directory. A place that no worker has is
 // claimed first, see package claims; then the worker makes it.
@@ -40,12 +43,14 @@
 //	give.go                the policy of the fleet for a worker that has an older one
 //	witness.go             sends checkpoints of one worker to others, which keep them
 //	rendezvous.go          the choice of a worker, the same at all fronts
-//	worker.go, dial.go     the end of a link at a worker
+//	worker.go, dial.go     the end of a link at a worker, and its connections
 //	workerpolicy.go        a policy of the fleet at a worker
 //	workeraudit.go         the checkpoints of other workers at a worker
 //	steps.go               the steps of a move at a worker
 //	pace.go                bounds of the stream of a place
-//	link.go                the connection of a link, and its hello
+//	linked.go              the link of one worker, at a front
+//	parts.go               answers whose large parts go over the bulk connection
+//	link.go                a connection of a link, and its hello
 //	tailprobe.go           a small frame after the last one of a message
 //	interleave.go          frames of several answers, in turn
 //	socket_linux.go        the TCP connection below TLS

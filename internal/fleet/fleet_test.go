@@ -44,6 +44,7 @@ type rig struct {
 	answers func(w http.ResponseWriter, req *http.Request, next http.HandlerFunc)
 	invalid *atomic.Bool // whether callers of streams without a handler are not valid any more
 
+	far    bool              // whether the links of workers have bulk connections
 	movers map[string]*mover // movers of the workers, by name
 	times  moveTimes         // times of the workers
 }
@@ -141,7 +142,10 @@ type mill struct {
 func (r *rig) worker(name string, files Credentials, h http.HandlerFunc, places ...string) *mill {
 	r.t.Helper()
 	m := r.unlinked(name, files, h, places...)
-	r.until("a link of "+name, func() bool { l := r.front.roster.named(name); return l != nil && l.Process == m.process })
+	r.until("a link of "+name, func() bool {
+		l := r.front.roster.named(name)
+		return l != nil && l.Process == m.process && (!r.far || l.bulk.Load() != nil)
+	})
 	return m
 }
 
@@ -187,7 +191,7 @@ func (r *rig) unlinkedOf(name string, files Credentials, h http.HandlerFunc, b *
 			m.places[p] = true
 			return nil
 		},
-		Audit: m.book.audit(), Mover: r.movers[name].mover(), times: r.times,
+		Audit: m.book.audit(), Mover: r.movers[name].mover(), times: r.times, far: r.far,
 	}
 	if r.configure != nil {
 		r.configure(&cfg)
@@ -279,10 +283,13 @@ func TestForward(t *testing.T) {
 // The front answers in place of a lost worker: with a message of its own if nothing was
 // sent yet or after the whole events of a stream, and by closing the connection if a part
 // of an answer was sent. An answer that the client already has is not sent twice.
-func TestAnswerForLostWorker(t *testing.T) {
+func TestAnswerForLostWorker(t *testing.T) { nearAndFar(t, answerForLostWorker) }
+
+func answerForLostWorker(t *testing.T, far bool) {
 	begun := make(chan string, 1)
 	var m *mill
 	r := newRig(t, nil)
+	r.far = far
 	m = r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, req *http.Request) {
 		body, _ := io.ReadAll(req.Body)
 		flush := func() { _ = http.NewResponseController(w).Flush() }
@@ -345,13 +352,16 @@ func TestAnswerForLostWorker(t *testing.T) {
 
 // A client that disconnects cancels its request. A front that disconnects does not: the
 // worker's request is detached first.
-func TestCancelAgainstLoss(t *testing.T) {
+func TestCancelAgainstLoss(t *testing.T) { nearAndFar(t, cancelAgainstLoss) }
+
+func cancelAgainstLoss(t *testing.T, far bool) {
 	type end struct {
 		err      error
 		detached bool
 	}
 	begun, ends := make(chan struct{}, 1), make(chan end, 1)
 	r := newRig(t, nil)
+	r.far = far
 	r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(_ http.ResponseWriter, req *http.Request) {
 		begun <- struct{}{}
 		<-req.Context().Done()
@@ -384,8 +394,11 @@ func TestCancelAgainstLoss(t *testing.T) {
 }
 
 // A worker that drains accepts no further requests: a new call waits for its next process.
-func TestDrain(t *testing.T) {
+func TestDrain(t *testing.T) { nearAndFar(t, drain) }
+
+func drain(t *testing.T, far bool) {
 	r := newRig(t, nil)
+	r.far = far
 	files := r.cert("w1", WorkerDNS("w1"))
 	begun, through := make(chan struct{}, 1), make(chan struct{})
 	m := r.worker("w1", files, func(w http.ResponseWriter, _ *http.Request) {
@@ -425,8 +438,11 @@ func TestDrain(t *testing.T) {
 
 // When the time for draining is over, the remaining requests of a worker continue without
 // their callers.
-func TestDrainDetaches(t *testing.T) {
+func TestDrainDetaches(t *testing.T) { nearAndFar(t, drainDetaches) }
+
+func drainDetaches(t *testing.T, far bool) {
 	r := newRig(t, nil)
+	r.far = far
 	begun := make(chan struct{}, 1)
 	m := r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, req *http.Request) {
 		begun <- struct{}{}

@@ -11,7 +11,9 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -396,7 +398,8 @@ func (f *Front) forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if f.roster.ended(l) {
 		return nil, false
 	}
-	if l.client.Available() == 0 { // RoundTrip would wait until another request ends
+	way := l.way(len(body) > maxPart)
+	if way.client.Available() == 0 { // RoundTrip would wait until another request ends
 		refuse(w, "the worker of this place has too many requests; nothing of this request was run")
 		return nil, true
 	}
@@ -407,8 +410,8 @@ func (f *Front) forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 			l.running.Add(-1)
 		}
 	}()
-	req, sent := outgoing(ctx, r, fl, l, body)
-	res, err := l.client.RoundTrip(req)
+	req, sent := outgoing(ctx, r, fl, way, body)
+	res, err := way.client.RoundTrip(req)
 	if err != nil {
 		switch {
 		case ctx.Err() != nil && r.Context().Err() == nil: // the front has ended it: see Recheck and Drain
@@ -429,6 +432,9 @@ func (f *Front) forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		}
 		return nil, false
 	}
+	if number := res.Header.Get(partsHeader); number != "" {
+		l.join(ctx, res, number)
+	}
 	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind == "text/event-stream" {
 		copyHeaders(w.Header(), res.Header)
 		w.WriteHeader(res.StatusCode)
@@ -438,6 +444,32 @@ func (f *Front) forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	defer res.Body.Close()
 	f.answer(w, res, fl, l)
 	return nil, true
+}
+
+// join replaces the body of an answer in parts.
+func (l *link) join(ctx context.Context, res *http.Response, number string) {
+	res.Body = &joined{here: res.Body, ask: func() (io.ReadCloser, error) { return l.parts(ctx, number) }}
+	var err error
+	if res.ContentLength, err = strconv.ParseInt(res.Header.Get(lengthHeader), 10, 64); err != nil {
+		res.ContentLength = -1
+	}
+}
+
+// parts requests the large parts of an answer.
+func (l *link) parts(ctx context.Context, number string) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://worker"+partsPath+"/"+url.PathEscape(number), nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := l.way(true).client.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode != http.StatusOK {
+		res.Body.Close()
+		return nil, fmt.Errorf("the large parts of an answer: %s", res.Status)
+	}
+	return res.Body, nil
 }
 
 // source is the body of a request to a worker. It records whether any of it was read:
@@ -480,6 +512,9 @@ func outgoing(ctx context.Context, r *http.Request, fl *flight, l *link, body []
 	copyHeaders(req.Header, r.Header)
 	req.Header.Set(PlaceHeader, fl.Place)
 	req.Header.Set(CallerHeader, fl.Caller)
+	if l.bulk.Load() != nil {
+		req.Header.Set(partsHeader, "1")
+	}
 	if len(body) == 0 {
 		req.Body = http.NoBody
 		from.read.Store(r.Method != http.MethodGet)

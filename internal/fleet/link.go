@@ -62,6 +62,8 @@ const (
 type hello struct {
 	Name     string `json:"name"`
 	Process  string `json:"process"`           // random text, different for each process
+	Link     uint64 `json:"link,omitempty"`    // number of the link, different for each link of the process
+	Bulk     bool   `json:"bulk,omitempty"`    // whether this is the bulk connection of that link
 	Fronts   int    `json:"fronts"`            // number of fronts to which the worker connects
 	Version  string `json:"version,omitempty"` // version of the program
 	Protocol int    `json:"protocol"`
@@ -70,18 +72,21 @@ type hello struct {
 // welcome is the answer of a front.
 type welcome struct {
 	Refused string `json:"refused,omitempty"` // why the front refuses the link; empty if it accepts it
+	Bulk    bool   `json:"bulk,omitempty"`    // whether the link may get a bulk connection
 }
 
 // helloProtocol is the version of the protocol on a link.
 const helloProtocol = 1
 
-// conn is the connection of a link. If the connection breaks, conn records the end of the
+// conn is a connection of a link. If the connection breaks, conn records the end of the
 // link before its reader or writer gets the error.
 type conn struct {
 	net.Conn
 
 	turns turns     // at a worker, the order of its answers; at a front, only whether the link is slow
 	tail  tailProbe // shows the loss of the last packet
+	first *conn     // at a worker, the first connection of the link whose bulk connection this is; nil for a first connection
+	rests rests     // at a worker, answers in parts
 
 	endOnce    sync.Once
 	lost       chan struct{} // closed when the link has ended

@@ -16,7 +16,6 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"belljar.dev/internal/pause"
@@ -34,27 +33,6 @@ const (
 // maxSkew is by how much the clock of a worker that gets new places may be wrong, because a
 // clock decides what has expired.
 const maxSkew = time.Minute
-
-// link is the link of one worker.
-type link struct {
-	hello
-	*conn
-
-	client  *http.ClientConn
-	since   time.Time
-	peer    *peer
-	running atomic.Int64 // number of requests that run
-	sent    atomic.Int64 // number of requests of clients that were sent
-
-	places  map[string]bool // guarded by roster.mu, like the fields below
-	moves   []Marked
-	digest  string // digest of the policy in force at the worker
-	number  uint64 // number of the worker's policy, if it is one of the fleet
-	refused string // why the worker refuses the policy of the fleet
-	drains  bool
-	skew    time.Duration
-	signed  Signed // newest checkpoint of its audit log
-}
 
 // roster contains the workers that are linked to a front. Its methods are safe for
 // concurrent use.
@@ -115,6 +93,10 @@ func (r *roster) serve(ctx context.Context, l net.Listener) error {
 				raw.Close()
 				return
 			}
+			if over.first != nil {
+				useBulk(ctx, r.log, over)
+				return
+			}
 			r.use(ctx, over)
 		}) {
 			r.shaking.release(from, 1)
@@ -171,7 +153,8 @@ func (r *roster) watch() {
 	}
 }
 
-// shake makes the handshake of a connection, and reads the hello.
+// shake makes the handshake of a connection, and reads the hello. It returns a bulk connection
+// as a link with the field first.
 func (r *roster) shake(ctx context.Context, raw net.Conn, cfg *tls.Config) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
@@ -192,19 +175,36 @@ func (r *roster) shake(ctx context.Context, raw net.Conn, cfg *tls.Config) (*lin
 		why = fmt.Sprintf("it speaks version %d of the link, and this front %d; install one version of belljar everywhere", l.Protocol, helloProtocol)
 	case !IsWorkerName(l.Name) || leaf.VerifyHostname(l.Name+workerDomain) != nil:
 		why = fmt.Sprintf("its certificate is not for the worker %.63q: that needs the DNS name %.63s%s; `belljar fleet cert` makes one", l.Name, l.Name, workerDomain)
+	case l.Bulk:
+		l.first, why = firstOf(r, l)
 	default:
 		why = r.admit(l)
 	}
-	if err := send(over, welcome{Refused: why}); err != nil {
+	if err := send(over, welcome{Refused: why, Bulk: why == ""}); err != nil {
 		r.drop(l)
 		return nil, err
 	}
-	if why != "" {
+	if why != "" && !l.Bulk {
 		r.log.Warn("a worker is refused", "worker", printableName(l.Name), "from", raw.RemoteAddr().String(), "why", why)
+	}
+	if why != "" {
 		return nil, errors.New(why)
 	}
 	_ = raw.SetDeadline(time.Time{})
 	return l, nil
+}
+
+// firstOf returns the link of a bulk connection, or why the connection is refused. It must have
+// the certificate of that link, because only the link's is checked later.
+func firstOf(r *roster, b *link) (first *link, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range []*link{r.links[b.Name], r.coming[b.Name]} {
+		if l != nil && l.Process == b.Process && l.Link == b.Link && l.bulk.Load() == nil && l.peer.chain[0].Equal(b.peer.chain[0]) {
+			return l, ""
+		}
+	}
+	return nil, "it has no link that needs this connection"
 }
 
 // printableName returns a name that a worker has sent, or "?" if it is not a valid name.
@@ -248,41 +248,11 @@ func (r *roster) expect(l *link) (before *link, why string) {
 	return before, ""
 }
 
-// alive reports whether a worker still answers.
-func (l *link) alive() bool {
-	select {
-	case <-l.lost:
-		return false
-	default:
-	}
-	// The pings of the connection find this out: if the worker is lost, the link ends soon
-	// after the longest time that they take.
-	wait := time.NewTimer(pingAfter + pingWait + 100*time.Millisecond)
-	defer wait.Stop()
-	select {
-	case <-l.lost:
-		return false
-	case <-wait.C:
-		return true
-	}
-}
-
 // use handles a link until it ends.
 func (r *roster) use(ctx context.Context, l *link) {
 	defer l.Close()
-	var protocols http.Protocols
-	protocols.SetUnencryptedHTTP2(true) // the connection below already uses TLS
-	t := &http.Transport{
-		Protocols: &protocols, MaxResponseHeaderBytes: maxHeader, DisableCompression: true,
-		DialContext: func(context.Context, string, string) (net.Conn, error) { return l.conn, nil },
-		HTTP2: &http.HTTP2Config{
-			SendPingTimeout: pingAfter, PingTimeout: pingWait, WriteByteTimeout: writeWait, StrictMaxConcurrentRequests: true,
-			MaxReceiveBufferPerConnection: maxUnread, MaxReceiveBufferPerStream: maxBuffer,
-		},
-	}
-	l.tail.begin(prefaceSize, l.probe)
-	var err error
-	if l.client, err = t.NewClientConn(ctx, "http", "worker:80"); err != nil {
+	err := l.begin(ctx)
+	if err != nil {
 		r.log.Debug("a link cannot be used", "worker", l.Name, "err", err)
 		r.drop(l)
 		return
@@ -469,14 +439,6 @@ func (r *roster) named(worker string) *link {
 	defer r.mu.Unlock()
 	return r.links[worker]
 }
-
-// maxSent is how many requests of clients are sent over one link: a connection has numbers
-// for 1<<30 streams (RFC 9113, 5.1.1). After that the worker must connect again.
-const maxSent = 1 << 29
-
-// over reports whether a link has ended. Its requests may notice this before its connection
-// is closed.
-func (l *link) over() bool { return closed(l.lost) || l.client.Err() != nil }
 
 // ended reports whether a link has ended, and then removes it, so that requests wait for
 // the next link of the worker. The worker may connect again immediately.

@@ -74,8 +74,11 @@ func (r *rig) noFlights() {
 // A stream that lasts continues after the handler has returned. It ends like any other
 // stream: with its last event, with its client, with its worker, with an incomplete answer,
 // and with its front.
-func TestStreamWithoutAHandler(t *testing.T) {
+func TestStreamWithoutAHandler(t *testing.T) { nearAndFar(t, streamWithoutAHandler) }
+
+func streamWithoutAHandler(t *testing.T, far bool) {
 	r := newRig(t, nil)
+	r.far = far
 	returned, sent := r.hijacked()
 	next, gone := make(chan string), make(chan struct{}, 1)
 	r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, req *http.Request) {

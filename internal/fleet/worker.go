@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -48,6 +49,7 @@ type WorkerConfig struct {
 	Log   *slog.Logger
 
 	times moveTimes // zero means the usual times
+	far   bool      // whether each link counts as long
 }
 
 // Worker answers the requests that fronts send it. Its methods are safe for concurrent use.
@@ -59,6 +61,7 @@ type Worker struct {
 	files   *certificates
 	server  *http.Server
 	links   *listener
+	dialled atomic.Uint64 // number of links that it has tried to make
 
 	flights *inflight[*http.Request] // requests of clients, and a front's requests about places: claims and steps of moves
 
@@ -185,7 +188,7 @@ func (w *Worker) serve(rw http.ResponseWriter, r *http.Request) {
 	w.serving.Add(1)
 	defer w.serving.Done()
 	c := linkOf(r.Context())
-	if r.URL.Path == statePath {
+	if r.URL.Path == statePath && c.first == nil {
 		if !c.asked.CompareAndSwap(false, true) {
 			rw.WriteHeader(http.StatusTooManyRequests) // each request costs a list of all places
 			return
@@ -194,7 +197,18 @@ func (w *Worker) serve(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	inTurn := &interleaved{ResponseWriter: rw, turns: &c.turns}
-	w.serveInTurn(inTurn, r)
+	_, ofClient := r.Header[PlaceHeader]
+	number, large := strings.CutPrefix(r.URL.Path, partsPath+"/")
+	switch {
+	case c.first == nil && r.Header.Get(partsHeader) != "":
+		parts := &parted{ResponseWriter: inTurn, request: r, link: c}
+		defer parts.finish()
+		w.serveInTurn(parts, r)
+	case c.first != nil && large && !ofClient:
+		c.first.rests.answerParts(inTurn, number)
+	default:
+		w.serveInTurn(inTurn, r)
+	}
 	inTurn.finish()
 }
 

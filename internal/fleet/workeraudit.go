@@ -121,7 +121,7 @@ func (w *Worker) WaitAcknowledged(ctx context.Context) {
 		w.mu.Lock()
 		all, acknowledged := true, w.acknowledged
 		for c := range w.running {
-			all = all && (c.acknowledged == newest || closed(c.lost))
+			all = all && (c.acknowledged == newest || c.first != nil || closed(c.lost))
 		}
 		w.mu.Unlock()
 		if all {

@@ -1,0 +1,387 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"belljar.dev/internal/testenv"
+)
+
+// nearAndFar runs a test with links without a bulk connection, and with links that have one.
+func nearAndFar(t *testing.T, test func(t *testing.T, far bool)) {
+	t.Helper()
+	t.Run("near", func(t *testing.T) { test(t, false) })
+	t.Run("far", func(t *testing.T) { test(t, true) })
+}
+
+// farRig returns a rig whose links have bulk connections.
+func farRig(t testing.TB) *rig {
+	t.Helper()
+	r := newRig(t, nil)
+	r.far = true
+	return r
+}
+
+// deed is what a handler does with its answer: it writes a part, or flushes if there is none.
+type deed []byte
+
+// An answer arrives as on a link without a bulk connection, whatever its handler writes and
+// flushes.
+func TestAnswersInParts(t *testing.T) {
+	n, random := testenv.Cases(t, 100)
+	var script struct {
+		header http.Header
+		status int
+		deeds  []deed
+	}
+	handler := func(w http.ResponseWriter, _ *http.Request) {
+		for name, values := range script.header {
+			w.Header()[name] = values
+		}
+		if script.status != 0 {
+			w.WriteHeader(script.status)
+		}
+		for _, d := range script.deeds {
+			if len(d) == 0 {
+				_ = http.NewResponseController(w).Flush()
+				continue
+			}
+			_, _ = w.Write(d)
+		}
+	}
+	near, far := newRig(t, nil), farRig(t)
+	near.worker("w1", near.cert("w1", WorkerDNS("w1")), handler, "p")
+	m := far.worker("w1", far.cert("w1", WorkerDNS("w1")), handler, "p")
+	ask := func(r *rig, method string) (int, http.Header, string, error) {
+		req, err := http.NewRequest(method, r.http.URL+"/p/mcp", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return 0, nil, "", err
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		res.Header.Del("Date")
+		return res.StatusCode, res.Header, string(text), err
+	}
+	sizes := []int{0, 0, 1, 100, maxPart - 1, maxPart, maxPart + 1, 3 * maxPart, 2 * maxBuffered}
+	for range n {
+		script.header, script.status, script.deeds = http.Header{}, []int{0, 0, 200, 201, 404}[random.IntN(5)], nil
+		total := 0
+		for range random.IntN(5) {
+			size := sizes[random.IntN(len(sizes))]
+			script.deeds = append(script.deeds, bytes.Repeat([]byte{'a' + byte(random.IntN(26))}, size))
+			total += size
+		}
+		if kind := []string{"", "application/json", "text/event-stream"}[random.IntN(3)]; kind != "" {
+			script.header.Set("Content-Type", kind)
+		}
+		if random.IntN(3) == 0 {
+			script.header.Set("Content-Length", strconv.Itoa(total))
+		}
+		method := []string{http.MethodPost, http.MethodGet, http.MethodHead}[random.IntN(3)]
+		status, header, text, err := ask(far, method)
+		wantStatus, wantHeader, want, wantErr := ask(near, method)
+		if err != nil || wantErr != nil || status != wantStatus || text != want {
+			t.Fatalf("%s %+v: got %d with %d bytes, %v; want %d with %d bytes, %v", method, script.header, status, len(text), err, wantStatus, len(want), wantErr)
+		}
+		for _, name := range []string{"Content-Type", "Content-Length"} {
+			if got := header.Get(name); got != wantHeader.Get(name) {
+				t.Fatalf("%s %+v of %d bytes: got %s %q, want %q", method, script.header, total, name, got, wantHeader.Get(name))
+			}
+		}
+		for name := range header {
+			if strings.HasPrefix(name, headerPrefix) {
+				t.Fatalf("a client gets the header %s", name)
+			}
+		}
+	}
+	if c := onlyLink(t, m.Worker); c.rests.last == 0 || len(c.rests.all) > 0 {
+		t.Errorf("%d answers were in parts, and %d of them still are", c.rests.last, len(c.rests.all))
+	}
+	for _, r := range []*rig{near, far} {
+		r.until("end of the room for answers", func() bool { return r.front.answers.taken() == 0 })
+	}
+}
+
+// Large messages go over the bulk connection, in both directions, and no others.
+func TestLargeMessagesHaveAConnection(t *testing.T) {
+	var bulk atomic.Bool // whether the last request arrived over a bulk connection
+	large := strings.Repeat("x", maxPart+1)
+	r := farRig(t)
+	m := r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, req *http.Request) {
+		bulk.Store(linkOf(req.Context()).first != nil)
+		body, _ := io.ReadAll(req.Body)
+		w.Header().Set("Content-Type", "text/plain")
+		_, _ = io.WriteString(w, "answer")
+		if strings.Contains(string(body), "large") {
+			_, _ = io.WriteString(w, large)
+		}
+	}, "p")
+	b := bulkOf(t, m.Worker)
+	used := func() uint64 { i := b.socket().info(); return i.Bytes_acked + i.Bytes_received }
+	for _, tt := range []struct {
+		what, body, want string
+		over, used       bool // whether the request goes over the bulk connection, and whether anything large does
+	}{
+		{"small", `{}`, "answer", false, false},
+		{"a large answer", `{"method":"large"}`, "answer" + large, false, true},
+		{"a large request", large, "answer", true, true},
+	} {
+		before := used()
+		status, text, err := r.ask("p", tt.body)
+		if err != nil || status != http.StatusOK || text != tt.want || bulk.Load() != tt.over {
+			t.Errorf("%s: %d with %d bytes, %v, over the bulk connection %t; want %d bytes, %t", tt.what, status, len(text), err, bulk.Load(), len(tt.want), tt.over)
+		}
+		if n := used() - before; (n > maxPart/2) != tt.used {
+			t.Errorf("%s: %d bytes went over the bulk connection", tt.what, n)
+		}
+	}
+}
+
+// bulkOf returns the bulk connection of a worker that has one.
+func bulkOf(t *testing.T, w *Worker) *conn {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := range w.running {
+		if c.first != nil {
+			return c
+		}
+	}
+	t.Fatal("the worker has no bulk connection")
+	panic("not reached")
+}
+
+// When one connection of a link ends, so does the other, at both ends, and the worker makes both
+// again.
+func TestLinkEndsAsAWhole(t *testing.T) {
+	for name, end := range map[string]func(l *link, first, bulk *conn) io.Closer{
+		"first, at the front":  func(l *link, _, _ *conn) io.Closer { return l },
+		"bulk, at the front":   func(l *link, _, _ *conn) io.Closer { return l.bulk.Load() },
+		"first, at the worker": func(_ *link, first, _ *conn) io.Closer { return first },
+		"bulk, at the worker":  func(_ *link, _, bulk *conn) io.Closer { return bulk },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := farRig(t)
+			m := r.worker("w1", r.cert("w1", WorkerDNS("w1")), echo("w1"), "p")
+			l, first, bulk := r.front.roster.named("w1"), onlyLink(t, m.Worker), bulkOf(t, m.Worker)
+			b := l.bulk.Load()
+			end(l, first, bulk).Close()
+			for _, c := range []*conn{l.conn, b.conn, first, bulk} {
+				await(t, c.lost, "end of a connection")
+				await(t, c.detached, "detached requests")
+			}
+			r.until("a link", func() bool {
+				now := r.front.roster.named("w1")
+				return now != nil && now != l && now.bulk.Load() != nil
+			})
+			r.says("p", 200, "w1")
+		})
+	}
+}
+
+// A front accepts one bulk connection of a link, from the worker of that link, and refuses any
+// other without harm to the link.
+func TestStrangeBulkConnections(t *testing.T) {
+	r := newRig(t, nil) // so its worker makes no bulk connection
+	files := r.cert("w1", WorkerDNS("w1"))
+	m := r.worker("w1", files, echo("w1"), "p")
+	l := r.front.roster.named("w1")
+	right := hello{Name: "w1", Process: m.process, Link: l.Link, Bulk: true, Protocol: helloProtocol}
+	for name, tt := range map[string]struct {
+		files  Credentials
+		change func(*hello)
+	}{
+		"another name":                    {r.cert("w2", WorkerDNS("w2")), func(h *hello) { h.Name = "w2" }},
+		"another process":                 {files, func(h *hello) { h.Process = "another" }},
+		"another link":                    {files, func(h *hello) { h.Link++ }},
+		"another certificate":             {r.cert("again", WorkerDNS("w1")), func(*hello) {}},
+		"a certificate of another worker": {r.cert("w3", WorkerDNS("w3")), func(*hello) {}},
+	} {
+		says := right
+		tt.change(&says)
+		if _, said := r.raw(tt.files, says); said.Refused == "" {
+			t.Errorf("%s: it is accepted", name)
+		}
+	}
+	if l.bulk.Load() != nil {
+		t.Fatal("the link has a bulk connection")
+	}
+	c, said := r.raw(files, right)
+	if said.Refused != "" {
+		t.Fatal(said.Refused)
+	}
+	r.until("a bulk connection", func() bool { return l.bulk.Load() != nil })
+	if _, said := r.raw(files, right); said.Refused == "" {
+		t.Error("a second bulk connection is accepted")
+	}
+	r.says("p", 200, "w1")
+	if r.front.roster.named("w1") != l {
+		t.Error("the link has ended")
+	}
+	c.Close()
+	await(t, l.lost, "end of the link without its bulk connection")
+}
+
+// A worker has no bulk connection if its front does not know of them, and none of a short link.
+func TestLinksWithoutABulkConnection(t *testing.T) {
+	r := newRig(t, nil)
+	m := r.worker("w1", r.cert("w1", WorkerDNS("w1")), echo("w1"), "p")
+	r.says("p", 200, "w1")
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.running) != 1 {
+		t.Errorf("a link of one machine has %d connections", len(m.running))
+	}
+}
+
+// An answer in parts that breaks the rules is an error, and takes neither memory nor time.
+func TestHostileParts(t *testing.T) {
+	refused := errors.New("refused")
+	for name, tt := range map[string]struct {
+		here, there string
+		ask         error
+		want        string
+		err         error // nil for any
+	}{
+		"none":                     {here: "", want: "", err: io.EOF},
+		"one here":                 {here: "\x00\x00\x00\x02ab", want: "ab", err: io.EOF},
+		"one there":                {here: "\x80\x00\x00\x02", there: "abcd", want: "ab", err: io.EOF},
+		"in turn":                  {here: "\x80\x00\x00\x02\x00\x00\x00\x01-\x80\x00\x00\x02", there: "abcd", want: "ab-cd", err: io.EOF},
+		"an empty one":             {here: "\x00\x00\x00\x00"},
+		"an empty one there":       {here: "\x80\x00\x00\x00"},
+		"half of a size":           {here: "\x00\x00", err: io.ErrUnexpectedEOF},
+		"a short one":              {here: "\x00\x00\x00\x03ab", want: "ab", err: io.ErrUnexpectedEOF},
+		"a short one there":        {here: "\xff\xff\xff\xff", there: "ab", want: "ab", err: io.ErrUnexpectedEOF},
+		"one there, which is away": {here: "\x80\x00\x00\x02", ask: refused, err: refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			j := &joined{here: io.NopCloser(strings.NewReader(tt.here)), ask: func() (io.ReadCloser, error) {
+				asked++
+				if tt.ask != nil {
+					return nil, tt.ask
+				}
+				return io.NopCloser(strings.NewReader(tt.there)), nil
+			}}
+			var got []byte
+			var err error
+			for p := make([]byte, 100); err == nil; {
+				var n int
+				n, err = j.Read(p)
+				got = append(got, p[:n]...)
+			}
+			if string(got) != tt.want || tt.err != nil && !errors.Is(err, tt.err) || tt.err == nil && errors.Is(err, io.EOF) {
+				t.Errorf("got %q, %v; want %q, %v", got, err, tt.want, tt.err)
+			}
+			if asked > 1 {
+				t.Errorf("the large parts are requested %d times", asked)
+			}
+			if err := j.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A front serves a worker whose answers in parts are wrong, or say that they are of any length:
+// their clients do not get what looks like a whole answer.
+func TestHostileAnswersInParts(t *testing.T) {
+	r := farRig(t)
+	r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		for name, value := range map[string]string{
+			"parts": partsHeader + ": 99", "a path": partsHeader + ": ../state", "length": "Content-Length: 9223372036854775807",
+		} {
+			if strings.Contains(string(body), `"`+name+`"`) {
+				name, value, _ = strings.Cut(value, ": ")
+				w.Header().Set(name, value)
+			}
+		}
+		w.WriteHeader(http.StatusOK)
+		_, _ = io.WriteString(w, "\x80\x00\x00\x01") // without a type, so this end adds nothing
+	}, "p")
+	for _, method := range []string{"parts", "a path", "length"} {
+		if status, text, err := r.ask("p", `{"id":1,"method":"`+method+`"}`); err == nil {
+			t.Errorf("%s: got %d %q, want no whole answer", method, status, text)
+		}
+	}
+	if n := r.front.answers.taken(); n != 0 {
+		t.Errorf("%d bytes are taken by answers that have ended", n)
+	}
+	r.says("p", 200, "")
+}
+
+// A worker gives up the large parts of an answer that its front does not request: at the
+// deadline of the write, or when the request ends.
+func TestPartsThatAreNotRequested(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	for name, end := range map[string]func(w *parted){
+		"deadline": func(w *parted) {
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
+		},
+		"request": func(*parted) { cancel() },
+	} {
+		link := newConn(nil)
+		w := &parted{ResponseWriter: &deadlines{httptest.NewRecorder()}, request: httptest.NewRequestWithContext(ctx, http.MethodPost, "/", nil), link: link}
+		w.Header().Set("Content-Type", "text/plain")
+		end(w)
+		if n, err := w.Write(make([]byte, maxPart+1)); n != 0 || err == nil {
+			t.Errorf("%s: %d bytes are written, %v", name, n, err)
+		}
+		w.finish()
+		late := httptest.NewRecorder()
+		if link.rests.answerParts(late, "1"); late.Code != http.StatusNotFound {
+			t.Errorf("%s: a late request: %d", name, late.Code)
+		}
+	}
+}
+
+// deadlines is a response with deadlines that nobody keeps.
+type deadlines struct{ *httptest.ResponseRecorder }
+
+func (deadlines) SetWriteDeadline(time.Time) error { return nil }
+
+// A client cannot request the large parts of the answer of another one.
+func TestPartsAreNotForClients(t *testing.T) {
+	r := farRig(t)
+	m := r.worker("w1", r.cert("w1", WorkerDNS("w1")), echo("w1"), "p")
+	first := newConn(nil)
+	bulk := newConn(nil)
+	bulk.first = first
+	one := first.rests.add()
+	close(one.over)
+	ask := func(c *conn, place string) int {
+		req := httptest.NewRequest(http.MethodGet, partsPath+"/1", nil)
+		if place != "" {
+			req.Header.Set(PlaceHeader, place)
+		}
+		got := httptest.NewRecorder()
+		m.serve(got, req.WithContext(context.WithValue(req.Context(), connKey{}, c)))
+		return got.Code
+	}
+	ask(bulk, "p")
+	ask(bulk, "unknown")
+	ask(first, "")
+	if len(first.rests.all) != 1 {
+		t.Error("a client has taken the large parts of an answer")
+	}
+	if status := ask(bulk, ""); status != http.StatusOK || len(first.rests.all) != 0 {
+		t.Errorf("the front does not get them: %d", status)
+	}
+	if status := ask(bulk, ""); status != http.StatusNotFound {
+		t.Errorf("a second request for them: %d", status)
+	}
+}
