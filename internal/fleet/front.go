@@ -448,11 +448,12 @@ func (f *Front) forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 
 // join replaces the body of an answer in parts.
 func (l *link) join(ctx context.Context, res *http.Response, number string) {
-	res.Body = &joined{here: res.Body, ask: func() (io.ReadCloser, error) { return l.parts(ctx, number) }}
-	var err error
-	if res.ContentLength, err = strconv.ParseInt(res.Header.Get(lengthHeader), 10, 64); err != nil {
-		res.ContentLength = -1
+	length, err := strconv.ParseInt(res.Header.Get(lengthHeader), 10, 64)
+	if err != nil || length < 0 {
+		length = -1
 	}
+	res.ContentLength = length
+	res.Body = &joined{here: res.Body, length: length, ask: func() (io.ReadCloser, error) { return l.parts(ctx, number) }}
 }
 
 // parts requests the large parts of an answer.

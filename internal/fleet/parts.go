@@ -205,16 +205,36 @@ func (w *parted) finish() {
 
 // joined is the body of an answer in parts at a front.
 type joined struct {
-	here io.ReadCloser
-	ask  func() (io.ReadCloser, error) // requests the large parts
+	here   io.ReadCloser
+	ask    func() (io.ReadCloser, error) // requests the large parts
+	length int64                         // number of bytes of the answer that were not read; negative if it is not known
 
 	there io.ReadCloser // large parts; nil before the first
 	large bool          // whether the part is there
 	left  int           // number of bytes of the part that were not read
+	err   error         // what Read returns from now on; nil before the first error
 }
 
-// Read reads the parts in order.
+// Read reads the parts in order. As in net/http, an answer that is longer or shorter than its
+// Content-Length is an error: the client must not take it for the whole.
 func (j *joined) Read(p []byte) (n int, err error) {
+	if j.err != nil {
+		return 0, j.err
+	}
+	n, err = j.read(p)
+	switch known := j.length >= 0; {
+	case known && int64(n) > j.length:
+		n, err = int(j.length), errors.New("an answer is longer than its Content-Length")
+	case known && j.length > int64(n) && errors.Is(err, io.EOF):
+		err = io.ErrUnexpectedEOF
+	}
+	j.length -= int64(n)
+	j.err = err
+	return n, err
+}
+
+// read reads from one part.
+func (j *joined) read(p []byte) (n int, err error) {
 	if j.left == 0 {
 		if err = j.next(); err != nil {
 			return 0, err

@@ -153,15 +153,20 @@ func TestLargeMessagesHaveAConnection(t *testing.T) {
 // bulkOf returns the bulk connection of a worker that has one.
 func bulkOf(t *testing.T, w *Worker) *conn {
 	t.Helper()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for c := range w.running {
-		if c.first != nil {
-			return c
+	var bulk *conn
+	if !testenv.Until(10*time.Second*testenv.Patience(t), func() bool { // the front may have it first
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for c := range w.running {
+			if c.first != nil {
+				bulk = c
+			}
 		}
+		return bulk != nil
+	}) {
+		t.Fatal("the worker has no bulk connection")
 	}
-	t.Fatal("the worker has no bulk connection")
-	panic("not reached")
+	return bulk
 }
 
 // When one connection of a link ends, so does the other, at both ends, and the worker makes both
@@ -252,6 +257,7 @@ func TestHostileParts(t *testing.T) {
 	refused := errors.New("refused")
 	for name, tt := range map[string]struct {
 		here, there string
+		length      int64 // zero means that it is not known
 		ask         error
 		want        string
 		err         error // nil for any
@@ -266,10 +272,17 @@ func TestHostileParts(t *testing.T) {
 		"a short one":              {here: "\x00\x00\x00\x03ab", want: "ab", err: io.ErrUnexpectedEOF},
 		"a short one there":        {here: "\xff\xff\xff\xff", there: "ab", want: "ab", err: io.ErrUnexpectedEOF},
 		"one there, which is away": {here: "\x80\x00\x00\x02", ask: refused, err: refused},
+		"as long as they say":      {here: "\x00\x00\x00\x02ab", length: 2, want: "ab", err: io.EOF},
+		"shorter than they say":    {here: "\x00\x00\x00\x02ab", length: 3, want: "ab", err: io.ErrUnexpectedEOF},
+		"none of those they say":   {here: "", length: 1, err: io.ErrUnexpectedEOF},
+		"longer than they say":     {here: "\x00\x00\x00\x02ab\x80\x00\x00\x02", there: "cd", length: 3, want: "abc"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
-			j := &joined{here: io.NopCloser(strings.NewReader(tt.here)), ask: func() (io.ReadCloser, error) {
+			if tt.length == 0 {
+				tt.length = -1
+			}
+			j := &joined{length: tt.length, here: io.NopCloser(strings.NewReader(tt.here)), ask: func() (io.ReadCloser, error) {
 				asked++
 				if tt.ask != nil {
 					return nil, tt.ask
@@ -288,6 +301,9 @@ func TestHostileParts(t *testing.T) {
 			}
 			if asked > 1 {
 				t.Errorf("the large parts are requested %d times", asked)
+			}
+			if n, again := j.Read(make([]byte, 1)); n != 0 || !errors.Is(again, err) {
+				t.Errorf("after %v: got %d bytes, %v", err, n, again)
 			}
 			if err := j.Close(); err != nil {
 				t.Error(err)
@@ -383,5 +399,28 @@ func TestPartsAreNotForClients(t *testing.T) {
 	}
 	if status := ask(bulk, ""); status != http.StatusNotFound {
 		t.Errorf("a second request for them: %d", status)
+	}
+}
+
+// An answer that does not have its Content-Length does not look whole to a client, as on a link
+// without a bulk connection.
+func TestAnswersOfAnotherLength(t *testing.T) { nearAndFar(t, answersOfAnotherLength) }
+
+func answersOfAnotherLength(t *testing.T, far bool) {
+	var declared, size atomic.Int64
+	r := newRig(t, nil)
+	r.far = far
+	r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.FormatInt(declared.Load(), 10))
+		_, _ = w.Write(make([]byte, size.Load()))
+	}, "p")
+	const large = 2 * maxBuffered
+	for _, tt := range []struct{ declared, size int64 }{{maxPart + 2, 0}, {maxPart + 2, 1}, {maxPart + 2, maxPart + 1}, {maxPart + 1, maxPart + 2}, {large, large - 1}} {
+		declared.Store(tt.declared)
+		size.Store(tt.size)
+		if status, text, err := r.ask("p", `{"id":1}`); err == nil {
+			t.Errorf("%+v: got %d with %d bytes, want no whole answer", tt, status, len(text))
+		}
 	}
 }
