@@ -453,7 +453,7 @@ func (l *link) join(ctx context.Context, res *http.Response, number string) {
 		length = -1
 	}
 	res.ContentLength = length
-	res.Body = &joined{here: res.Body, length: length, ask: func() (io.ReadCloser, error) { return l.parts(ctx, number) }}
+	res.Body = &joined{here: res.Body, length: length, ask: func() (io.ReadCloser, error) { return l.parts(ctx, number) }, failed: l.endWhole}
 }
 
 // parts requests the large parts of an answer.

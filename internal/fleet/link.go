@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -136,9 +137,24 @@ func (c *conn) Close() error {
 	return err
 }
 
+// hangUp is Close without a farewell to the other end, so it does not wait, and nothing more is
+// sent.
+func (c *conn) hangUp() {
+	c.end()
+	raw := c.Conn
+	if over, ok := raw.(*tls.Conn); ok {
+		raw = over.NetConn()
+	}
+	raw.Close()
+}
+
 // end records that the link has ended. It detaches the requests first: if lost is closed,
-// detached is closed too.
+// detached is closed too. The end of a bulk connection detaches those of its link as well,
+// because writing large parts of their answers fails from now on.
 func (c *conn) end() {
+	if c.first != nil {
+		c.first.detach()
+	}
 	c.detach()
 	c.endOnce.Do(func() { close(c.lost) })
 }

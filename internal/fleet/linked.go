@@ -68,6 +68,19 @@ func (l *link) over() bool {
 	return closed(l.lost) || l.client.Err() != nil || b != nil && b.over()
 }
 
+// endWhole closes both connections of a link that has ended. The end of one of them is an error
+// for an answer in parts, whose front then resets its request on the other one. That must not
+// arrive at the worker, where it would cancel the request.
+func (l *link) endWhole() {
+	if !l.over() {
+		return
+	}
+	l.hangUp()
+	if b := l.bulk.Load(); b != nil {
+		b.hangUp()
+	}
+}
+
 // alive reports whether a worker still answers.
 func (l *link) alive() bool {
 	select {
@@ -95,6 +108,7 @@ func useBulk(ctx context.Context, log *slog.Logger, b *link) {
 		return
 	}
 	defer b.client.Close()
+	defer b.Close() // first, because client.Close resets its streams, which would cancel requests
 	if !b.first.bulk.CompareAndSwap(nil, b) {
 		return
 	}

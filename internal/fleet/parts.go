@@ -207,6 +207,7 @@ func (w *parted) finish() {
 type joined struct {
 	here   io.ReadCloser
 	ask    func() (io.ReadCloser, error) // requests the large parts
+	failed func()                        // called before Read returns an error that is not io.EOF
 	length int64                         // number of bytes of the answer that were not read; negative if it is not known
 
 	there io.ReadCloser // large parts; nil before the first
@@ -229,6 +230,9 @@ func (j *joined) Read(p []byte) (n int, err error) {
 		err = io.ErrUnexpectedEOF
 	}
 	j.length -= int64(n)
+	if err != nil && !errors.Is(err, io.EOF) {
+		j.failed()
+	}
 	j.err = err
 	return n, err
 }

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -278,11 +280,11 @@ func TestHostileParts(t *testing.T) {
 		"longer than they say":     {here: "\x00\x00\x00\x02ab\x80\x00\x00\x02", there: "cd", length: 3, want: "abc"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			asked := 0
+			asked, failed := 0, 0
 			if tt.length == 0 {
 				tt.length = -1
 			}
-			j := &joined{length: tt.length, here: io.NopCloser(strings.NewReader(tt.here)), ask: func() (io.ReadCloser, error) {
+			j := &joined{length: tt.length, failed: func() { failed++ }, here: io.NopCloser(strings.NewReader(tt.here)), ask: func() (io.ReadCloser, error) {
 				asked++
 				if tt.ask != nil {
 					return nil, tt.ask
@@ -304,6 +306,9 @@ func TestHostileParts(t *testing.T) {
 			}
 			if n, again := j.Read(make([]byte, 1)); n != 0 || !errors.Is(again, err) {
 				t.Errorf("after %v: got %d bytes, %v", err, n, again)
+			}
+			if want := !errors.Is(err, io.EOF); (failed == 1) != want || failed > 1 {
+				t.Errorf("%d calls of failed after %v", failed, err)
 			}
 			if err := j.Close(); err != nil {
 				t.Error(err)
@@ -422,5 +427,73 @@ func answersOfAnotherLength(t *testing.T, far bool) {
 		if status, text, err := r.ask("p", `{"id":1}`); err == nil {
 			t.Errorf("%+v: got %d with %d bytes, want no whole answer", tt, status, len(text))
 		}
+	}
+}
+
+// The requests of a link continue without their callers before a handler can see that the bulk
+// connection has ended: neither a failed write nor the end of the context may cancel a call.
+func TestBulkEndDetachesFirst(t *testing.T) {
+	r := farRig(t)
+	writes, cancelled := make(chan struct{}), make(chan bool, 1)
+	m := r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		begun := sync.OnceFunc(func() { close(writes) })
+		for {
+			if _, err := w.Write(bytes.Repeat([]byte("x"), maxPart+1)); err != nil {
+				cancelled <- !closed(Detached(req.Context()))
+				return
+			}
+			begun()
+		}
+	}, "p")
+	var asking sync.WaitGroup
+	asking.Go(func() { _, _, _ = r.ask("p", `{"id":1}`) })
+	await(t, writes, "a large part")
+	bulkOf(t, m.Worker).Close()
+	if <-cancelled {
+		t.Error("a write fails before the request is detached")
+	}
+	asking.Wait()
+}
+
+// A front resets nothing on the other connection of a link that has ended, because that would
+// cancel a request at the worker.
+func TestLinkThatEndedIsClosedBeforeAnError(t *testing.T) {
+	for _, bulkEnds := range []bool{false, true} {
+		front := func() (l *link, worker net.Conn) {
+			one, other := net.Pipe()
+			l = &link{conn: newConn(one)}
+			t.Cleanup(func() { l.Close() })
+			return l, other
+		}
+		l, worker := front()
+		b, bulkWorker := front()
+		var reading sync.WaitGroup
+		for _, c := range []net.Conn{worker, bulkWorker} {
+			reading.Go(func() { _, _ = io.Copy(io.Discard, c) })
+		}
+		for _, one := range []*link{l, b} {
+			if err := one.begin(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.bulk.Store(b)
+		res := &http.Response{Header: http.Header{}, Body: io.NopCloser(strings.NewReader("\x00"))} // half of a size
+		l.join(t.Context(), res, "1")
+		body := res.Body
+		first, second := l.conn, b.conn
+		if bulkEnds {
+			first, second = second, first
+		}
+		first.end()
+		if _, err := body.Read(make([]byte, 1)); err == nil {
+			t.Error("no error")
+		}
+		if _, err := second.Conn.Write([]byte{0}); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("bulk connection ends: %t: the other connection is open: %v", bulkEnds, err)
+		}
+		first.Close()
+		second.Close()
+		reading.Wait()
 	}
 }
