@@ -64,8 +64,10 @@ func (w *Worker) link(ctx context.Context, f front) error {
 		var bulk sync.WaitGroup
 		defer bulk.Wait()
 		defer c.Close()
+		both, end := context.WithCancel(ctx)
+		defer end() // the bulk connection may still be waiting for the front
 		says.Bulk = true
-		bulk.Go(func() { w.bulk(ctx, c, f.host, says) })
+		bulk.Go(func() { w.bulk(both, c, f.host, says) })
 	}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -137,7 +139,7 @@ func (w *Worker) open(ctx context.Context, address, host string, says hello, fir
 	} else if over.ConnectionState().NegotiatedProtocol != protocol {
 		err = errors.New("this is not the address of --link of a front")
 	} else {
-		said, err = c.greet(says)
+		said, err = c.greet(ctx, says)
 	}
 	if err != nil {
 		c.Close()
@@ -160,11 +162,13 @@ func (w *Worker) forget(c *conn) {
 
 // greet sends the worker's name and version, and returns an error if the front refuses the
 // connection.
-func (c *conn) greet(says hello) (said welcome, err error) {
-	_ = c.SetDeadline(time.Now().Add(helloWait))
-	defer func() { _ = c.SetDeadline(time.Time{}) }()
+func (c *conn) greet(ctx context.Context, says hello) (said welcome, err error) {
+	defer context.AfterFunc(ctx, c.hangUp)()
 	if err = send(c, says); err == nil {
 		err = receive(c, &said)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err()
 	}
 	switch {
 	case err != nil:

@@ -497,3 +497,42 @@ func TestLinkThatEndedIsClosedBeforeAnError(t *testing.T) {
 		reading.Wait()
 	}
 }
+
+// A link that ends is made again immediately, also while the worker waits for a bulk connection.
+func TestReconnectWithoutTheBulkConnection(t *testing.T) {
+	r := newRig(t, nil)
+	way, err := net.Listen("tcp", "127.0.0.1:0") // forwards the first connection, and nothing of the second
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer way.Close()
+	r.configure = func(c *WorkerConfig) { c.Fronts, c.far = []string{"https://" + way.Addr().String()}, true }
+	r.unlinked("w1", r.cert("w1", WorkerDNS("w1")), echo("w1"), "p")
+	accept := func() net.Conn {
+		c, err := way.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	first := accept()
+	front, err := net.Dial("tcp", r.link.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var copying sync.WaitGroup
+	copying.Go(func() { _, _ = io.Copy(first, front) })
+	copying.Go(func() { _, _ = io.Copy(front, first) })
+	bulk := accept()
+	began := time.Now()
+	first.Close()
+	front.Close()
+	again := accept()
+	if took := time.Since(began); took > helloWait/2 {
+		t.Errorf("the worker connects again after %v", took)
+	}
+	for _, c := range []net.Conn{bulk, again} {
+		c.Close()
+	}
+	copying.Wait()
+}
