@@ -66,7 +66,7 @@ func (w *Worker) link(ctx context.Context, f front) error {
 		defer c.Close()
 		both, end := context.WithCancel(ctx)
 		defer end() // the bulk connection may still be waiting for the front
-		says.Bulk = true
+		says.Bulk, says.Protocol = true, bulkProtocol
 		bulk.Go(func() { w.bulk(both, c, f.host, says) })
 	}
 	tick := time.NewTicker(lookEvery)

@@ -76,8 +76,13 @@ type welcome struct {
 	Bulk    bool   `json:"bulk,omitempty"`    // whether the link may get a bulk connection
 }
 
-// helloProtocol is the version of the protocol on a link.
-const helloProtocol = 1
+// helloProtocol is the version of the protocol on a link. bulkProtocol is that of a bulk
+// connection: a front that does not know of them must refuse it. Otherwise it would take the
+// connection for a link, if the address of a front leads to another one.
+const (
+	helloProtocol = 1
+	bulkProtocol  = 2
+)
 
 // conn is a connection of a link. If the connection breaks, conn records the end of the
 // link before its reader or writer gets the error.

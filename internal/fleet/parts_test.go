@@ -206,7 +206,7 @@ func TestStrangeBulkConnections(t *testing.T) {
 	files := r.cert("w1", WorkerDNS("w1"))
 	m := r.worker("w1", files, echo("w1"), "p")
 	l := r.front.roster.named("w1")
-	right := hello{Name: "w1", Process: m.process, Link: l.Link, Bulk: true, Protocol: helloProtocol}
+	right := hello{Name: "w1", Process: m.process, Link: l.Link, Bulk: true, Protocol: bulkProtocol}
 	for name, tt := range map[string]struct {
 		files  Credentials
 		change func(*hello)
@@ -535,4 +535,22 @@ func TestReconnectWithoutTheBulkConnection(t *testing.T) {
 		c.Close()
 	}
 	copying.Wait()
+}
+
+// A front without bulk connections must not take one for a link: it knows only helloProtocol.
+func TestBulkConnectionsAreNotLinks(t *testing.T) {
+	r := newRig(t, nil)
+	files := r.cert("w1", WorkerDNS("w1"))
+	m := r.worker("w1", files, echo("w1"), "p")
+	says := hello{Name: "w1", Process: m.process, Link: r.front.roster.named("w1").Link}
+	for _, tt := range []struct {
+		bulk     bool
+		protocol int
+	}{{true, helloProtocol}, {false, bulkProtocol}} {
+		says.Bulk, says.Protocol = tt.bulk, tt.protocol
+		if _, said := r.raw(files, says); said.Refused == "" {
+			t.Errorf("%+v: it is accepted", tt)
+		}
+	}
+	r.says("p", 200, "w1")
 }

@@ -169,10 +169,13 @@ func (r *roster) shake(ctx context.Context, raw net.Conn, cfg *tls.Config) (*lin
 	}
 	l.peer = &peer{chain: over.ConnectionState().PeerCertificates, usage: x509.ExtKeyUsageClientAuth}
 	leaf := l.peer.chain[0]
-	why := ""
+	why, speaks := "", helloProtocol
+	if l.Bulk {
+		speaks = bulkProtocol
+	}
 	switch {
-	case l.Protocol != helloProtocol:
-		why = fmt.Sprintf("it speaks version %d of the link, and this front %d; install one version of belljar everywhere", l.Protocol, helloProtocol)
+	case l.Protocol != speaks:
+		why = fmt.Sprintf("it speaks version %d of the link, and this front %d; install one version of belljar everywhere", l.Protocol, speaks)
 	case !IsWorkerName(l.Name) || leaf.VerifyHostname(l.Name+workerDomain) != nil:
 		why = fmt.Sprintf("its certificate is not for the worker %.63q: that needs the DNS name %.63s%s; `belljar fleet cert` makes one", l.Name, l.Name, workerDomain)
 	case l.Bulk:
