@@ -57,7 +57,7 @@ func (w *Worker) link(ctx context.Context, f front) error {
 	over := c.Conn.(*tls.Conn)
 	other := &peer{chain: over.ConnectionState().PeerCertificates, usage: x509.ExtKeyUsageServerAuth}
 	w.cfg.Log.Info("a front is linked", "front", f.address)
-	if !w.links.give(ctx, c) {
+	if !w.ends[0].conns.give(ctx, c) {
 		return ctx.Err()
 	}
 	if said.Bulk {
@@ -101,7 +101,7 @@ func (w *Worker) bulk(ctx context.Context, first *conn, host string, says hello)
 			if err == nil {
 				defer w.forget(b)
 				defer first.Close()
-				if w.links.give(ctx, b) {
+				if w.ends[1].conns.give(ctx, b) {
 					select {
 					case <-b.lost:
 					case <-first.lost:

@@ -201,7 +201,9 @@ func (r *rig) unlinkedOf(name string, files Credentials, h http.HandlerFunc, b *
 		r.t.Fatal(err)
 	}
 	if answers := r.answers; answers != nil {
-		m.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { answers(w, req, m.Worker.serve) })
+		for _, e := range m.ends {
+			e.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { answers(w, req, m.Worker.serve) })
+		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan error, 1)

@@ -35,10 +35,14 @@ const (
 	claimPath = "/link/claim"
 )
 
-// Times of a link. An end that does not answer for pingAfter + pingWait counts as lost.
+// Times of a link. An end that does not answer for pingAfter + pingWait counts as lost. The bulk
+// connection only shows that it has ended by itself: if the other end is lost, the first one shows
+// it sooner. On a link whose queue is full, an idle connection loses a ping and its repetition too
+// often for pingWait, and nothing else is sent on it that would show the loss to the kernel.
 const (
 	pingAfter = 500 * time.Millisecond // time of silence before a ping
 	pingWait  = time.Second
+	bulkWait  = 5 * time.Second // pingWait of a bulk connection
 	helloWait = 5 * time.Second // time for the handshake and the hello
 	writeWait = 10 * time.Second
 )
@@ -142,8 +146,7 @@ func (c *conn) Close() error {
 	return err
 }
 
-// hangUp is Close without a farewell to the other end, so it does not wait, and nothing more is
-// sent.
+// hangUp is Close without the close_notify of TLS: it does not wait, and sends nothing more.
 func (c *conn) hangUp() {
 	c.end()
 	raw := c.Conn

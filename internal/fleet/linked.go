@@ -36,11 +36,15 @@ type link struct {
 func (l *link) begin(ctx context.Context) (err error) {
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true) // the connection below already uses TLS
+	wait := pingWait
+	if l.first != nil {
+		wait = bulkWait
+	}
 	t := &http.Transport{
 		Protocols: &protocols, MaxResponseHeaderBytes: maxHeader, DisableCompression: true,
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return l.conn, nil },
 		HTTP2: &http.HTTP2Config{
-			SendPingTimeout: pingAfter, PingTimeout: pingWait, WriteByteTimeout: writeWait, StrictMaxConcurrentRequests: true,
+			SendPingTimeout: pingAfter, PingTimeout: wait, WriteByteTimeout: writeWait, StrictMaxConcurrentRequests: true,
 			MaxReceiveBufferPerConnection: maxUnread, MaxReceiveBufferPerStream: maxBuffer,
 		},
 	}

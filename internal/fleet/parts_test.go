@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -280,7 +281,7 @@ func TestHostileParts(t *testing.T) {
 		"longer than they say":     {here: "\x00\x00\x00\x02ab\x80\x00\x00\x02", there: "cd", length: 3, want: "abc"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			asked, failed := 0, 0
+			asked, failed, open := 0, 0, 0
 			if tt.length == 0 {
 				tt.length = -1
 			}
@@ -289,8 +290,10 @@ func TestHostileParts(t *testing.T) {
 				if tt.ask != nil {
 					return nil, tt.ask
 				}
-				return io.NopCloser(strings.NewReader(tt.there)), nil
+				return &closes{strings.NewReader(tt.there), &open}, nil
 			}}
+			open = 1
+			j.here = &closes{j.here, &open}
 			var got []byte
 			var err error
 			for p := make([]byte, 100); err == nil; {
@@ -310,11 +313,25 @@ func TestHostileParts(t *testing.T) {
 			if want := !errors.Is(err, io.EOF); (failed == 1) != want || failed > 1 {
 				t.Errorf("%d calls of failed after %v", failed, err)
 			}
-			if err := j.Close(); err != nil {
-				t.Error(err)
+			if tt.ask == nil {
+				open += asked
+			}
+			if err := j.Close(); err != nil || open != 0 {
+				t.Errorf("%v, and %d bodies are open", err, open)
 			}
 		})
 	}
+}
+
+// closes is a body that counts its end.
+type closes struct {
+	io.Reader
+	open *int // number of bodies that are open
+}
+
+func (c *closes) Close() error {
+	*c.open--
+	return nil
 }
 
 // A front serves a worker whose answers in parts are wrong, or say that they are of any length:
@@ -334,6 +351,7 @@ func TestHostileAnswersInParts(t *testing.T) {
 		w.WriteHeader(http.StatusOK)
 		_, _ = io.WriteString(w, "\x80\x00\x00\x01") // without a type, so this end adds nothing
 	}, "p")
+	r.http.Config.ErrorLog = slog.NewLogLogger(slog.NewTextHandler(r.log, nil), slog.LevelError)
 	for _, method := range []string{"parts", "a path", "length"} {
 		if status, text, err := r.ask("p", `{"id":1,"method":"`+method+`"}`); err == nil {
 			t.Errorf("%s: got %d %q, want no whole answer", method, status, text)
@@ -341,6 +359,9 @@ func TestHostileAnswersInParts(t *testing.T) {
 	}
 	if n := r.front.answers.taken(); n != 0 {
 		t.Errorf("%d bytes are taken by answers that have ended", n)
+	}
+	if text := r.log.String(); strings.Contains(text, "panic") {
+		t.Error(text)
 	}
 	r.says("p", 200, "")
 }
@@ -498,43 +519,129 @@ func TestLinkThatEndedIsClosedBeforeAnError(t *testing.T) {
 	}
 }
 
+// relay forwards the two connections of a link, one after the other.
+type relay struct {
+	t       *testing.T
+	accepts net.Listener
+	to      string
+	copying sync.WaitGroup
+}
+
+// relayed returns a relay to the front of a rig, for its next worker.
+func (r *rig) relayed(t *testing.T) *relay {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	r.configure = func(c *WorkerConfig) { c.Fronts, c.far = []string{"https://" + l.Addr().String()}, true }
+	return &relay{t: t, accepts: l, to: r.link.Addr().String()}
+}
+
+// accept returns the next connection of the worker.
+func (r *relay) accept() net.Conn {
+	r.t.Helper()
+	c, err := r.accepts.Accept()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return c
+}
+
+// forward forwards a connection of the worker. Nothing is forwarded while hold is locked.
+func (r *relay) forward(worker net.Conn, hold *sync.Mutex) (end func()) {
+	r.t.Helper()
+	front, err := net.Dial("tcp", r.to)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for from, to := range map[net.Conn]net.Conn{worker: front, front: worker} {
+		r.copying.Go(func() {
+			for part := make([]byte, 64<<10); ; {
+				n, err := from.Read(part)
+				hold.Lock()
+				_, _ = to.Write(part[:n])
+				hold.Unlock()
+				if err != nil {
+					to.Close()
+					return
+				}
+			}
+		})
+	}
+	return func() {
+		worker.Close()
+		front.Close()
+	}
+}
+
 // A link that ends is made again immediately, also while the worker waits for a bulk connection.
 func TestReconnectWithoutTheBulkConnection(t *testing.T) {
 	r := newRig(t, nil)
-	way, err := net.Listen("tcp", "127.0.0.1:0") // forwards the first connection, and nothing of the second
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer way.Close()
-	r.configure = func(c *WorkerConfig) { c.Fronts, c.far = []string{"https://" + way.Addr().String()}, true }
+	way := r.relayed(t)
 	r.unlinked("w1", r.cert("w1", WorkerDNS("w1")), echo("w1"), "p")
-	accept := func() net.Conn {
-		c, err := way.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	first := accept()
-	front, err := net.Dial("tcp", r.link.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var copying sync.WaitGroup
-	copying.Go(func() { _, _ = io.Copy(first, front) })
-	copying.Go(func() { _, _ = io.Copy(front, first) })
-	bulk := accept()
+	end := way.forward(way.accept(), new(sync.Mutex))
+	bulk := way.accept() // not forwarded
 	began := time.Now()
-	first.Close()
-	front.Close()
-	again := accept()
+	end()
+	again := way.accept()
 	if took := time.Since(began); took > helloWait/2 {
 		t.Errorf("the worker connects again after %v", took)
 	}
-	for _, c := range []net.Conn{bulk, again} {
-		c.Close()
+	bulk.Close()
+	again.Close()
+	way.copying.Wait()
+}
+
+// A worker does not wait for the welcome of a front whose link has ended.
+func TestGreetEndsWithItsContext(t *testing.T) {
+	worker, front := net.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		_ = receive(front, new(hello))
+		cancel()
+		_, _ = io.Copy(io.Discard, front)
+	})
+	if _, err := newConn(worker).greet(ctx, hello{}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
-	copying.Wait()
+	front.Close()
+	reading.Wait()
+}
+
+// A link with a bulk connection that loses its pings for a time does not end.
+func TestSilentBulkConnection(t *testing.T) {
+	r := newRig(t, nil)
+	way := r.relayed(t)
+	m := r.unlinked("w1", r.cert("w1", WorkerDNS("w1")), echo("w1"), "p")
+	end := way.forward(way.accept(), new(sync.Mutex))
+	var hold sync.Mutex
+	endBulk := way.forward(way.accept(), &hold)
+	r.until("a bulk connection", func() bool {
+		l := r.front.roster.named("w1")
+		return l != nil && l.bulk.Load() != nil
+	})
+	l, bulk := r.front.roster.named("w1"), bulkOf(t, m.Worker)
+	hold.Lock()
+	silent := time.NewTimer(pingAfter + 2*pingWait)
+	for _, lost := range []<-chan struct{}{l.lost, l.bulk.Load().lost, bulk.lost} {
+		select {
+		case <-lost:
+			t.Error("the link has ended")
+		case <-silent.C:
+			silent.Reset(0)
+		}
+	}
+	hold.Unlock()
+	if status, _, err := r.ask("p", strings.Repeat("x", maxPart+1)); err != nil || status != http.StatusOK {
+		t.Errorf("a large request: %d, %v", status, err)
+	}
+	end()
+	endBulk()
+	way.accept().Close()
+	way.copying.Wait()
 }
 
 // A front without bulk connections must not take one for a link: it knows only helloProtocol.

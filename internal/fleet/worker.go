@@ -59,8 +59,7 @@ type Worker struct {
 	process string
 	fronts  []front
 	files   *certificates
-	server  *http.Server
-	links   *listener
+	ends    [2]*end       // answer requests: on the first connections of links, and on their bulk connections
 	dialled atomic.Uint64 // number of links that it has tried to make
 
 	flights *inflight[*http.Request] // requests of clients, and a front's requests about places: claims and steps of moves
@@ -86,7 +85,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	}
 	w := &Worker{
 		cfg: cfg, times: cmp.Or(cfg.times, usualMoves), process: rand.Text(), flights: newInflight[*http.Request](), running: make(map[*conn]struct{}),
-		news: make(chan struct{}), acknowledged: make(chan struct{}), links: newListener(),
+		news: make(chan struct{}), acknowledged: make(chan struct{}),
 	}
 	for _, text := range cfg.Fronts {
 		u, err := url.Parse(text)
@@ -102,20 +101,33 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	if w.files, err = cfg.Credentials.open(); err != nil {
 		return nil, err
 	}
+	for i, wait := range []time.Duration{pingWait, bulkWait} {
+		w.ends[i] = &end{server: w.newServer(wait), conns: newListener()}
+	}
+	return w, nil
+}
+
+// end answers the requests on connections of one kind.
+type end struct {
+	server *http.Server
+	conns  *listener
+}
+
+// newServer returns a server for connections whose pings wait for a time.
+func (w *Worker) newServer(wait time.Duration) *http.Server {
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true) // the connection below already uses TLS
-	w.server = &http.Server{
+	return &http.Server{
 		Handler: http.HandlerFunc(w.serve), Protocols: &protocols, MaxHeaderBytes: maxHeader, ReadHeaderTimeout: helloWait,
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: maxStreams, SendPingTimeout: pingAfter, PingTimeout: pingWait, WriteByteTimeout: writeWait,
+			MaxConcurrentStreams: maxStreams, SendPingTimeout: pingAfter, PingTimeout: wait, WriteByteTimeout: writeWait,
 			MaxReceiveBufferPerConnection: maxUnreadBodies, MaxReceiveBufferPerStream: maxBuffer,
 		},
-		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
+		ErrorLog: slog.NewLogLogger(w.cfg.Log.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, c)
 		},
 	}
-	return w, nil
 }
 
 // Run connects to all fronts, again and again when a link ends, until ctx ends. Then it
@@ -125,15 +137,23 @@ func (w *Worker) Run(ctx context.Context) error {
 	for _, f := range w.fronts {
 		running.Go(func() { w.connect(ctx, f) })
 	}
-	ended := make(chan error, 1)
-	running.Go(func() { ended <- w.server.Serve(w.links) })
+	ended := make(chan error, len(w.ends))
+	for _, e := range w.ends {
+		running.Go(func() { ended <- e.server.Serve(e.conns) })
+	}
 	<-ctx.Done()
-	w.links.Close()
+	for _, e := range w.ends {
+		e.conns.Close()
+	}
 	running.Wait() // each of them closes its link
-	_ = w.server.Close()
+	for _, e := range w.ends {
+		_ = e.server.Close()
+	}
 	w.serving.Wait()
-	if err := <-ended; !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve the links: %w", err)
+	for range w.ends {
+		if err := <-ended; !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve the links: %w", err)
+		}
 	}
 	return nil
 }
