@@ -661,3 +661,27 @@ func TestBulkConnectionsAreNotLinks(t *testing.T) {
 	}
 	r.says("p", 200, "w1")
 }
+
+// An answer in parts whose handler panics does not look whole, and nothing waits for it.
+func TestPanicEndsAnAnswerInParts(t *testing.T) {
+	r := farRig(t)
+	var size atomic.Int64
+	m := r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		_, _ = w.Write(make([]byte, size.Load()))
+		panic(http.ErrAbortHandler)
+	}, "p")
+	for _, n := range []int64{1, maxPart + 1} {
+		size.Store(n)
+		// before the headers are sent, the front only sees that the request has failed
+		if status, text, err := r.ask("p", `{"id":1}`); err == nil && !strings.Contains(text, "lost") {
+			t.Errorf("%d bytes: got %d with %d bytes, want no whole answer", n, status, len(text))
+		}
+		rests := &onlyLink(t, m.Worker).rests
+		r.until("end of the answer", func() bool {
+			rests.mu.Lock()
+			defer rests.mu.Unlock()
+			return len(rests.all) == 0
+		})
+	}
+}
