@@ -56,12 +56,11 @@ test:
 	@GO="$(GO)" scripts/test
 
 # As root: once more as an ordinary user, in the rooms for which that makes a difference. Those that
-# take longest begin first. Left out is what takes long and has little to do with the user: a soak,
-# fleets and clients in which only belljar's own connections and policies are tried, programs that
-# speak through the door, and the command line of the probes, which TestEscape of sandbox tries as
-# this user. AS_USER_SKIP= leaves out nothing.
+# take longest begin first. Left out are tests that take long and in which the user makes no
+# difference: they try connections and policies of belljar's own, or programs that speak through the
+# door. TestEscape of sandbox tries the probes as this user. AS_USER_SKIP= leaves out nothing.
 AS_USER      := cmd/belljar sandbox internal/server mcp/tools sandbox/protect sandbox/images internal/control internal/config sandbox/cgroup
-AS_USER_SKIP ?= ^TestScripts$$/^probe$$|^(TestSoak|TestFleetPolic.*|TestFleetBadLink|TestServerSwapsUnderLoad|TestDoctorOfServers|TestAskOfSeveralServers|TestClients.*)$$
+AS_USER_SKIP ?= ^TestScripts$$/^probe$$|^(TestSoak|TestFleetPolicy|TestFleetPolicies|TestFleetPolicyUnwanted|TestFleetPolicyOfFronts|TestFleetBadLink|TestServerSwapsUnderLoad|TestDoctorOfServers|TestAskOfSeveralServers|TestClients|TestClientsIntercepted|TestClientsUseTheToolkit)$$
 .PHONY: test-user
 test-user:
 	@scripts/need setpriv

@@ -57,9 +57,9 @@ func (g *callGate) hides(ctx context.Context, session *Session, t *tool) bool {
 	return missing(g.cfg.Auth, g.cfg.callerOf(ctx), t.info.Name, "") != nil || g.tools.hides(session, t)
 }
 
-// call runs one tools/call of any transport: find, decode, gate, run, answer. The result
-// has the form that the client wants. After an error, the caller must report the answer as
-// lost to call.out.
+// call runs one tools/call of any transport: find, verify the answers that the client
+// brought, decode, gate, run, answer. The result has the form that the client wants. After
+// an error, the caller must report the answer as lost to call.out.
 func (g *callGate) call(ctx context.Context, session *Session, call toolCall) (*Result, error) {
 	t, ok := g.find(ctx, session, call.name)
 	if !ok {

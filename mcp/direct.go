@@ -43,17 +43,18 @@ func (s *Server) readCall(session *Session, m *wire.Message) (c *directCall, ok 
 		return nil, false
 	}
 	c, ok = new(directCall), true
-	var name, state, answers []byte
+	var name, answers []byte
+	state := ""
 	wire.Members(m.Params, func(member, value []byte) bool {
 		switch string(member) {
 		case "name":
 			name = value
 		case "arguments":
 			c.args = value
-		case "_meta": // m.Meta
+		case "_meta": // readMeta reads m.Meta
 		case "requestState":
-			state = value
-			ok = m.Era() == wire.Modern && wire.Text(value) != ""
+			state = wire.Text(value)
+			ok = m.Era() == wire.Modern && state != ""
 		case "inputResponses":
 			answers = value
 			ok = m.Era() == wire.Modern
@@ -75,7 +76,7 @@ func (s *Server) readCall(session *Session, m *wire.Message) (c *directCall, ok 
 		return nil, false
 	}
 	if c.input != nil {
-		c.input.state = wire.Text(state)
+		c.input.state = state
 		ok = answers == nil || json.Unmarshal(answers, &c.input.answers) == nil
 	}
 	return c, ok
@@ -100,7 +101,7 @@ func (ts *toolset) readMethod(m *wire.Message, patience time.Duration) (*directC
 }
 
 // readMeta reads the _meta of a call. structured is true if the session wants structured
-// results.
+// results. It returns false if the go-sdk must read the call.
 func (c *directCall) readMeta(m *wire.Message, structured bool) (ok bool) {
 	c.structured = structured
 	if m.Meta == nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // tool is a row of toolTable: a tool of this server, with the kinds of parts that its calls
-// can have, and its arguments for conditions.
+// can have, and its arguments for conditions. Browser has no kinds here: its parts are acts.
 type tool struct {
 	name  string
 	parts []string

@@ -200,6 +200,9 @@ func TestFleetBadLink(t *testing.T) {
 	if !testenv.Until(patience, func() bool { return g.links(0) > linked }) {
 		t.Fatalf("the worker is not linked again\n%s", g.log("w1"))
 	}
+	if !testenv.Until(patience, func() bool { return strings.Contains(g.log("front1"), "a link has its bulk connection") }) {
+		t.Fatalf("a long link has no bulk connection\n%s", g.log("w1"))
+	}
 	size := 32 << 10 // in bytes; JSON writes each byte as six
 	if os.Getenv("BELLJAR_TEST_CLUSTER") != "" {
 		size = 128 << 10

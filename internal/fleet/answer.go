@@ -18,7 +18,7 @@ const maxBuffered = 256 << 10
 func (f *Front) answer(w http.ResponseWriter, res *http.Response, fl *flight, l *link) {
 	size := int64(maxBuffered) // for an answer of unknown length
 	if res.ContentLength >= 0 {
-		size = min(res.ContentLength, maxBuffered-1) + 1 // one byte more shows that the answer is complete
+		size = min(res.ContentLength, maxBuffered-1) + 1 // one byte more shows that the answer is complete; ContentLength+1 may overflow
 	}
 	if !f.answers.acquire(fl.Tenant, size) { // without room the answer is not buffered, and is cut if the worker is lost
 		size = 0

@@ -49,7 +49,7 @@ func (w *Worker) connect(ctx context.Context, f front) {
 // link connects to a front, and returns why the link has ended.
 func (w *Worker) link(ctx context.Context, f front) error {
 	says := hello{Name: w.cfg.Name, Process: w.process, Link: w.dialled.Add(1), Fronts: len(w.fronts), Version: w.cfg.Version, Protocol: helloProtocol}
-	c, said, err := w.open(ctx, f.address, f.host, says, nil)
+	c, said, err := w.dial(ctx, f.address, f.host, says, nil)
 	if err != nil {
 		return err
 	}
@@ -57,17 +57,16 @@ func (w *Worker) link(ctx context.Context, f front) error {
 	over := c.Conn.(*tls.Conn)
 	other := &peer{chain: over.ConnectionState().PeerCertificates, usage: x509.ExtKeyUsageServerAuth}
 	w.cfg.Log.Info("a front is linked", "front", f.address)
-	if !w.ends[0].conns.give(ctx, c) {
+	if !w.servers[firstConns].conns.give(ctx, c) {
 		return ctx.Err()
 	}
 	if said.Bulk {
-		var bulk sync.WaitGroup
-		defer bulk.Wait()
-		defer c.Close()
-		both, end := context.WithCancel(ctx)
-		defer end() // the bulk connection may still be waiting for the front
+		var running sync.WaitGroup
+		defer running.Wait()
+		linked, cancel := context.WithCancel(ctx)
+		defer cancel()
 		says.Bulk, says.Protocol = true, bulkProtocol
-		bulk.Go(func() { w.bulk(both, c, f.host, says) })
+		running.Go(func() { w.bulk(linked, c, f.host, says) })
 	}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -90,41 +89,42 @@ const bulkEvery = time.Minute
 
 // bulk makes the bulk connection of a long link. TCP delivers in order, so everything behind a
 // lost packet waits for a round trip: with a connection of its own for what is large, small
-// messages wait for fewer packets. When one of the two connections ends, bulk ends the other,
-// so a link ends as a whole. It returns when the link has ended.
+// messages wait for fewer packets. If the bulk connection ends, bulk ends the first one, so a
+// link ends as a whole. It returns when ctx ends, which is when the first connection ends.
 func (w *Worker) bulk(ctx context.Context, first *conn, host string, says hello) {
 	tick := time.NewTicker(bulkEvery)
 	defer tick.Stop()
+	said := ""
 	for {
 		if first.long() || w.cfg.far {
-			b, _, err := w.open(ctx, first.RemoteAddr().String(), host, says, first)
+			b, _, err := w.dial(ctx, first.RemoteAddr().String(), host, says, first)
 			if err == nil {
 				defer w.forget(b)
 				defer first.Close()
-				if w.ends[1].conns.give(ctx, b) {
+				if w.servers[bulkConns].conns.give(ctx, b) {
 					select {
 					case <-b.lost:
-					case <-first.lost:
 					case <-ctx.Done():
 					}
 				}
 				return
 			}
-			w.cfg.Log.Debug("a long link has no connection for large messages; the worker tries again", "front", first.RemoteAddr().String(), "err", err)
+			if why := err.Error(); why != said && ctx.Err() == nil {
+				w.cfg.Log.Warn("a long link has no bulk connection; the worker tries again each minute", "front", first.RemoteAddr().String(), "err", err)
+				said = why
+			}
 		}
 		select {
 		case <-tick.C:
-		case <-first.lost:
-			return
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// open makes a connection of a link: the bulk connection of first, or the first one if first is
+// dial makes a connection of a link: the bulk connection of first, or the first one if first is
 // nil. The caller passes it to forget.
-func (w *Worker) open(ctx context.Context, address, host string, says hello, first *conn) (c *conn, said welcome, err error) {
+func (w *Worker) dial(ctx context.Context, address, host string, says hello, first *conn) (c *conn, said welcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
 	raw, err := new(net.Dialer).DialContext(ctx, "tcp", address)
@@ -152,7 +152,7 @@ func (w *Worker) open(ctx context.Context, address, host string, says hello, fir
 	return c, said, nil
 }
 
-// forget closes a connection of a link.
+// forget closes a connection of a link, and removes it from running.
 func (w *Worker) forget(c *conn) {
 	w.mu.Lock()
 	delete(w.running, c)
@@ -160,8 +160,8 @@ func (w *Worker) forget(c *conn) {
 	c.Close()
 }
 
-// greet sends the worker's name and version, and returns an error if the front refuses the
-// connection.
+// greet sends the hello, and returns the welcome. It returns an error if the front refuses the
+// connection, or if ctx ends.
 func (c *conn) greet(ctx context.Context, says hello) (said welcome, err error) {
 	defer context.AfterFunc(ctx, c.hangUp)()
 	if err = send(c, says); err == nil {
@@ -174,7 +174,7 @@ func (c *conn) greet(ctx context.Context, says hello) (said welcome, err error) 
 	case err != nil:
 		return said, fmt.Errorf("greet the front, which may not know the certificate of --link-cert: %w", err)
 	case said.Refused != "":
-		return said, fmt.Errorf("the front refuses this worker: %.500s", said.Refused)
+		return said, fmt.Errorf("the front refuses the connection: %.500s", said.Refused)
 	}
 	return said, nil
 }

@@ -8,7 +8,8 @@
 //  1. The worker connects to the front. Both present certificates of the fleet's authority
 //     (TLS 1.3). Without a certificate, no byte of a connection is read after the handshake.
 //  2. The worker sends one line, its hello: its name, which its certificate must cover, and
-//     a number of this process. The front sends one line back, which may be a refusal.
+//     a random text of this process, and the number of the link. The front sends one line
+//     back, which may be a refusal.
 //  3. From now on the connection is HTTP/2, and the worker is its server. The front requests
 //     the worker's state, a stream that lasts as long as the link: the places that the
 //     worker has, and whether it drains.
@@ -17,9 +18,11 @@
 //  5. A client that disconnects resets its stream, which cancels the request. A link that
 //     ends cancels nothing: the channel of [Detached] is closed before the contexts of its
 //     requests end.
-//  6. If the other end is far away, the worker makes a second connection, the bulk
-//     connection of the link. Requests of more than 64 KiB and large parts of answers go
-//     over it. When one of the two connections ends, the link ends.
+//  6. If the front is far away (see conn.long), the worker makes a second connection to the
+//     same address, the bulk connection of the link. Over it go requests of clients of more
+//     than 64 KiB, the streams of moves, and each write of more than 64 KiB of an answer to a
+//     client. All else goes over the first connection. When one of the two ends, both ends
+//     close the other.
 //
 // A place belongs to the worker that has its directory. A place that no worker has is
 // claimed first, see package claims; then the worker makes it.
@@ -48,9 +51,9 @@
 //	workeraudit.go         the checkpoints of other workers at a worker
 //	steps.go               the steps of a move at a worker
 //	pace.go                bounds of the stream of a place
-//	linked.go              the link of one worker, at a front
+//	link.go                the link of one worker, at a front
 //	parts.go               answers whose large parts go over the bulk connection
-//	link.go                a connection of a link, and its hello
+//	conn.go                a connection of a link, and its hello
 //	tailprobe.go           a small frame after the last one of a message
 //	interleave.go          frames of several answers, in turn
 //	socket_linux.go        the TCP connection below TLS

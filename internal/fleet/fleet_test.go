@@ -201,8 +201,8 @@ func (r *rig) unlinkedOf(name string, files Credentials, h http.HandlerFunc, b *
 		r.t.Fatal(err)
 	}
 	if answers := r.answers; answers != nil {
-		for _, e := range m.ends {
-			e.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { answers(w, req, m.Worker.serve) })
+		for i := range m.servers {
+			m.servers[i].Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { answers(w, req, m.Worker.serve) })
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())

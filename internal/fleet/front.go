@@ -398,8 +398,8 @@ func (f *Front) forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if f.roster.ended(l) {
 		return nil, false
 	}
-	way := l.way(len(body) > maxPart)
-	if way.client.Available() == 0 { // RoundTrip would wait until another request ends
+	via := l.via(len(body) > maxPart)
+	if via.client.Available() == 0 { // RoundTrip would wait until another request ends
 		refuse(w, "the worker of this place has too many requests; nothing of this request was run")
 		return nil, true
 	}
@@ -410,8 +410,8 @@ func (f *Front) forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 			l.running.Add(-1)
 		}
 	}()
-	req, sent := outgoing(ctx, r, fl, way, body)
-	res, err := way.client.RoundTrip(req)
+	req, sent := outgoing(ctx, r, fl, via, body)
+	res, err := via.client.RoundTrip(req)
 	if err != nil {
 		switch {
 		case ctx.Err() != nil && r.Context().Err() == nil: // the front has ended it: see Recheck and Drain
@@ -453,7 +453,7 @@ func (l *link) join(ctx context.Context, res *http.Response, number string) {
 		length = -1
 	}
 	res.ContentLength = length
-	res.Body = &joined{here: res.Body, length: length, ask: func() (io.ReadCloser, error) { return l.parts(ctx, number) }, failed: l.endWhole}
+	res.Body = &joined{first: res.Body, length: length, request: func() (io.ReadCloser, error) { return l.parts(ctx, number) }, fail: l.endWhole}
 }
 
 // parts requests the large parts of an answer.
@@ -462,7 +462,7 @@ func (l *link) parts(ctx context.Context, number string) (io.ReadCloser, error) 
 	if err != nil {
 		return nil, err
 	}
-	res, err := l.way(true).client.RoundTrip(req)
+	res, err := l.via(true).client.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
@@ -513,7 +513,7 @@ func outgoing(ctx context.Context, r *http.Request, fl *flight, l *link, body []
 	copyHeaders(req.Header, r.Header)
 	req.Header.Set(PlaceHeader, fl.Place)
 	req.Header.Set(CallerHeader, fl.Caller)
-	if l.bulk.Load() != nil {
+	if l.bulk.Load() != nil { // nil for a bulk connection: answers over it are not in parts
 		req.Header.Set(partsHeader, "1")
 	}
 	if len(body) == 0 {

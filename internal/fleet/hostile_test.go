@@ -394,6 +394,13 @@ func TestHostileFront(t *testing.T) {
 // acceptLink accepts a link of a worker, as a front does.
 func (r *rig) acceptLink(l net.Listener, files *certificates) net.Conn {
 	r.t.Helper()
+	c, _ := r.acceptHello(l, files, welcome{})
+	return c
+}
+
+// acceptHello accepts a connection of a worker with a welcome, and returns its hello too.
+func (r *rig) acceptHello(l net.Listener, files *certificates, says welcome) (net.Conn, hello) {
+	r.t.Helper()
 	raw, err := l.Accept()
 	if err != nil {
 		r.t.Fatal(err)
@@ -405,10 +412,10 @@ func (r *rig) acceptLink(l net.Listener, files *certificates) net.Conn {
 	if err := receive(c, &said); err != nil {
 		r.t.Fatal(err)
 	}
-	if err := send(c, welcome{}); err != nil {
+	if err := send(c, says); err != nil {
 		r.t.Fatal(err)
 	}
-	return c
+	return c, said
 }
 
 // overLink returns a request as it arrives over a link.

@@ -2,231 +2,125 @@ package fleet
 
 import (
 	"context"
-	"crypto/tls"
-	"encoding/json"
-	"errors"
-	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// protocol is the name of the link in the handshake of TLS (ALPN).
-const protocol = "belljar-link/1"
+// link is the link of one worker at a front, or a bulk connection. Of a bulk connection, only
+// of, hello, conn, client and peer are used.
+type link struct {
+	hello
+	*conn
 
-// Headers of a request on a link. A front removes every header that begins with
-// headerPrefix from the requests of clients and from the answers of workers.
-const (
-	headerPrefix = "Belljar-"
-	PlaceHeader  = "Belljar-Place"     // place of the request
-	CallerHeader = "Belljar-Caller"    // caller, in a form that the handlers at both ends agree on
-	notBegun     = "Belljar-Not-Begun" // see MarkNotStarted
-)
+	of      *link                // the link whose bulk connection this is; nil for a link
+	bulk    atomic.Pointer[link] // bulk connection; nil without one
+	client  *http.ClientConn
+	since   time.Time
+	peer    *peer
+	running atomic.Int64 // number of requests that run
+	sent    atomic.Int64 // number of requests of clients that were sent
 
-// MarkNotStarted marks a refusal of a worker that is stopping: no part of the request was
-// run, so the front may send it to the next process of the worker.
-func MarkNotStarted(answer http.Header) { answer.Set(notBegun, "1") }
-
-// Paths of requests that a front sends over a link on its own behalf, not for a client.
-const (
-	statePath = "/link/state"
-	claimPath = "/link/claim"
-)
-
-// Times of a link. An end that does not answer for pingAfter + pingWait counts as lost. The bulk
-// connection only shows that it has ended by itself: if the other end is lost, the first one shows
-// it sooner. On a link whose queue is full, an idle connection loses a ping and its repetition too
-// often for pingWait, and nothing else is sent on it that would show the loss to the kernel.
-const (
-	pingAfter = 500 * time.Millisecond // time of silence before a ping
-	pingWait  = time.Second
-	bulkWait  = 5 * time.Second // pingWait of a bulk connection
-	helloWait = 5 * time.Second // time for the handshake and the hello
-	writeWait = 10 * time.Second
-)
-
-// Bounds of a link.
-const (
-	maxHello   = 4 << 10
-	maxStreams = 8192      // number of requests at the same time
-	maxHeader  = 64 << 10  // size of the headers of one request or answer, in bytes
-	maxBuffer  = 256 << 10 // unread bytes of one stream
-
-	// maxUnread bounds the unread bytes in all streams of a link. It has room for all
-	// requests that one tenant may have, so a client that does not read its answers does
-	// not stop the answers of other tenants.
-	maxUnread = maxFlights / tenantPart * maxBuffer
-	// maxUnreadBodies bounds the unread bytes of request bodies on a link. It has room for
-	// all bytes that a front buffers.
-	maxUnreadBodies = maxBodies
-)
-
-// hello is the first message of a worker.
-type hello struct {
-	Name     string `json:"name"`
-	Process  string `json:"process"`           // random text, different for each process
-	Link     uint64 `json:"link,omitempty"`    // number of the link, different for each link of the process
-	Bulk     bool   `json:"bulk,omitempty"`    // whether this is the bulk connection of that link
-	Fronts   int    `json:"fronts"`            // number of fronts to which the worker connects
-	Version  string `json:"version,omitempty"` // version of the program
-	Protocol int    `json:"protocol"`
+	places  map[string]bool // guarded by roster.mu, like the fields below
+	moves   []Marked
+	digest  string // digest of the policy in force at the worker
+	number  uint64 // number of the worker's policy, if it is one of the fleet
+	refused string // why the worker refuses the policy of the fleet
+	drains  bool
+	skew    time.Duration
+	signed  Signed // newest checkpoint of its audit log
 }
 
-// welcome is the answer of a front.
-type welcome struct {
-	Refused string `json:"refused,omitempty"` // why the front refuses the link; empty if it accepts it
-	Bulk    bool   `json:"bulk,omitempty"`    // whether the link may get a bulk connection
+// startHTTP2 begins HTTP/2 on a connection.
+func (l *link) startHTTP2(ctx context.Context) (err error) {
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true) // the connection below already uses TLS
+	wait := pingWait
+	if l.of != nil {
+		wait = bulkWait
+	}
+	t := &http.Transport{
+		Protocols: &protocols, MaxResponseHeaderBytes: maxHeader, DisableCompression: true,
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return l.conn, nil },
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: pingAfter, PingTimeout: wait, WriteByteTimeout: writeWait, StrictMaxConcurrentRequests: true,
+			MaxReceiveBufferPerConnection: maxUnread, MaxReceiveBufferPerStream: maxBuffer,
+		},
+	}
+	l.tail.begin(prefaceSize, l.probe)
+	l.client, err = t.NewClientConn(ctx, "http", "worker:80")
+	return err
 }
 
-// helloProtocol is the version of the protocol on a link. bulkProtocol is that of a bulk
-// connection: a front that does not know of them must refuse it. Otherwise it would take the
-// connection for a link, if the address of a front leads to another one.
-const (
-	helloProtocol = 1
-	bulkProtocol  = 2
-)
-
-// conn is a connection of a link. If the connection breaks, conn records the end of the
-// link before its reader or writer gets the error.
-type conn struct {
-	net.Conn
-
-	turns turns     // at a worker, the order of its answers; at a front, only whether the link is slow
-	tail  tailProbe // shows the loss of the last packet
-	first *conn     // at a worker, the first connection of the link whose bulk connection this is; nil for a first connection
-	rests rests     // at a worker, answers in parts
-
-	endOnce    sync.Once
-	lost       chan struct{} // closed when the link has ended
-	detachOnce sync.Once
-	detached   chan struct{} // closed when its requests are to continue without their callers
-
-	asked        atomic.Bool // whether the front has requested the state of the worker
-	acknowledged Signed      // guarded by Worker.mu: newest checkpoint that the front has
-}
-
-func newConn(c net.Conn) *conn {
-	l := &conn{Conn: c, lost: make(chan struct{}), detached: make(chan struct{})}
-	l.tail.late = l.late
+// via returns the connection for a message of a link: the bulk connection for a large one.
+func (l *link) via(large bool) *link {
+	if b := l.bulk.Load(); large && b != nil {
+		return b
+	}
 	return l
 }
 
-// Read reads from the other end.
-func (c *conn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if err != nil {
-		c.end()
-	}
-	return n, err
+// maxSent is how many requests of clients are sent over one link: a connection has numbers
+// for 1<<30 streams (RFC 9113, 5.1.1). After that the worker must connect again.
+const maxSent = 1 << 29
+
+// over reports whether a link has ended. Its requests may notice this before its connection
+// is closed.
+func (l *link) over() bool {
+	b := l.bulk.Load()
+	return closed(l.lost) || l.client.Err() != nil || b != nil && b.over()
 }
 
-// Write writes to the other end.
-func (c *conn) Write(p []byte) (int, error) {
-	c.tail.mu.Lock()
-	defer c.tail.mu.Unlock()
-	began := time.Now()
-	n, err := c.Conn.Write(p)
-	c.tail.wrote(p[:n])
-	if len(p) > maxUrgent { // less does not wait for room, so it shows nothing
-		c.turns.wrote(time.Since(began))
+// endWhole closes both connections if one of them has ended. The caller is about to return an
+// error from the body of an answer in parts, and then resets the request on the other connection.
+// The reset must not reach the worker, where it would cancel the request.
+func (l *link) endWhole() {
+	if !l.over() {
+		return
 	}
-	if err != nil {
-		c.end()
+	l.hangUp()
+	if b := l.bulk.Load(); b != nil {
+		b.hangUp()
 	}
-	return n, err
 }
 
-// Close ends the link. It may be called several times.
-func (c *conn) Close() error {
-	c.end()
-	err := c.Conn.Close()
-	c.tail.end()
-	return err
-}
-
-// hangUp is Close without the close_notify of TLS: it does not wait, and sends nothing more.
-func (c *conn) hangUp() {
-	c.end()
-	raw := c.Conn
-	if over, ok := raw.(*tls.Conn); ok {
-		raw = over.NetConn()
-	}
-	raw.Close()
-}
-
-// end records that the link has ended. It detaches the requests first: if lost is closed,
-// detached is closed too. The end of a bulk connection detaches those of its link as well,
-// because writing large parts of their answers fails from now on.
-func (c *conn) end() {
-	if c.first != nil {
-		c.first.detach()
-	}
-	c.detach()
-	c.endOnce.Do(func() { close(c.lost) })
-}
-
-// detach makes the requests of the link continue without their callers.
-func (c *conn) detach() { c.detachOnce.Do(func() { close(c.detached) }) }
-
-// closed reports whether a channel is closed.
-func closed(c <-chan struct{}) bool {
+// alive reports whether a worker still answers.
+func (l *link) alive() bool {
 	select {
-	case <-c:
-		return true
-	default:
+	case <-l.lost:
 		return false
+	default:
+	}
+	// The pings of the connection find this out: if the worker is lost, the link ends soon
+	// after the longest time that they take.
+	wait := time.NewTimer(pingAfter + pingWait + 100*time.Millisecond)
+	defer wait.Stop()
+	select {
+	case <-l.lost:
+		return false
+	case <-wait.C:
+		return true
 	}
 }
 
-// connKey is the key of the connection in the context of a request on a link.
-type connKey struct{}
-
-// linkOf returns the link over which a request arrived; nil if it did not arrive over a link.
-func linkOf(ctx context.Context) *conn {
-	c, _ := ctx.Value(connKey{}).(*conn)
-	return c
-}
-
-// Detached returns a channel that is closed when a request that arrived over a link must
-// continue without its caller: the link has ended, or the worker is stopping and does not
-// wait for its requests any longer. After that, the end of the request's context does not
-// mean that the caller gave up. The channel is nil for a request that did not arrive over a
-// link.
-func Detached(ctx context.Context) <-chan struct{} {
-	if c := linkOf(ctx); c != nil {
-		return c.detached
+// useBulk handles a bulk connection until it ends or its link ends, and then ends both.
+func useBulk(ctx context.Context, log *slog.Logger, b *link) {
+	if err := b.startHTTP2(ctx); err != nil {
+		log.Warn("a bulk connection cannot be used", "worker", b.Name, "err", err)
+		b.Close()
+		return
 	}
-	return nil
-}
-
-// send writes one line of the hello or the welcome, before the link uses HTTP/2.
-func send(c net.Conn, v any) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
+	defer b.client.Close()
+	defer b.Close() // before client.Close, which resets its streams: that would cancel requests
+	if !b.of.bulk.CompareAndSwap(nil, b) {
+		return
 	}
-	_, err = c.Write(append(text, '\n'))
-	return err
-}
-
-// receive reads one line, and no byte after it.
-func receive(c net.Conn, v any) error {
-	line := make([]byte, 0, 256)
-	var one [1]byte
-	for len(line) < maxHello {
-		if _, err := c.Read(one[:]); err != nil {
-			return err
-		}
-		if one[0] == '\n' {
-			// without DisallowUnknownFields: a newer version may send more fields
-			if err := json.Unmarshal(line, v); err != nil {
-				return fmt.Errorf("the first line of a link: %w", err)
-			}
-			return nil
-		}
-		line = append(line, one[0])
+	log.Info("a link has its bulk connection", "worker", b.Name)
+	defer b.of.Close()
+	select {
+	case <-b.lost:
+	case <-b.of.lost:
 	}
-	return errors.New("the first line of a link is too long")
 }

@@ -11,102 +11,107 @@ import (
 	"time"
 )
 
-// The large parts of an answer in parts go over the bulk connection, see [Worker.bulk]. Its body on the first connection is a sequence of parts. Each begins with
-// its size in 4 bytes (big-endian). If the highest bit is set, the part is elsewhere: the
-// front requests partsPath/N over the bulk connection, where N is the number of the answer,
-// and reads all such parts of this answer from there.
+// An answer in parts. Its body on the first connection is a sequence of parts. Each part begins
+// with its size in 4 bytes (big-endian). A part of at most maxPart bytes follows its size. For a
+// larger part the highest bit of the size is set, and its bytes are not here: the front requests
+// partsPath/N over the bulk connection, once, where N is the number of the answer. The answer to
+// that has the bytes of all large parts, in order and without sizes.
 const (
 	partsPath    = "/link/parts"
 	partsHeader  = "Belljar-Parts"  // in a request: the front reads such answers; in an answer: its number
 	lengthHeader = "Belljar-Length" // Content-Length of an answer in parts
 
-	partHead  = 4
-	elsewhere = 1 << 31
+	partHead = 4
+	inBulk   = 1 << 31 // the bit of a large part
 )
 
-// maxPart is the largest size of a write, in bytes, that goes over the first connection. The
-// first large part of an answer takes a round trip more, and most outputs of commands are not
-// so large.
+// maxPart is the size in bytes of the largest body of a client's request, and of the largest
+// single write of an answer, that goes over the first connection of a link with two. The first
+// large part of an answer takes a round trip more. An answer that is written in smaller pieces
+// stays on the first connection.
 const maxPart = 64 << 10
 
-// parted is an answer in parts at a worker. Its finish must be called after the last write.
+// parted is an answer at a worker to a front that can read answers in parts. Its WriteHeader
+// decides whether it is in parts. Its finish must be called after the last write.
 type parted struct {
 	http.ResponseWriter // of the first connection
 	request             *http.Request
 	link                *conn
 
-	begun    bool      // whether the headers were written
-	place    *rest     // nil if the answer is not in parts
-	large    *answerer // writes to the bulk connection; nil before the first large part
-	deadline time.Time // of writes; zero means no deadline
+	wroteHeader bool
+	bulk        *bulkAnswer // nil if the answer is not in parts
+	writer      *bulkWriter // writes to the bulk connection; nil before the first large part
+	deadline    time.Time   // of writes; zero means no deadline
 }
 
-// answerer is the answer to the request for the large parts of another answer.
-type answerer struct {
+// bulkWriter writes the answer to the request for the large parts of another answer.
+type bulkWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 }
 
-// rest is what one answer in parts shares with the answer to the request for its large
+// bulkAnswer is what an answer in parts shares with the answer to the request for its large
 // parts.
-type rest struct {
-	number uint64
-	asked  chan *answerer // receives one value at most; has room for it
-	over   chan struct{}  // closed when nothing more is written
+type bulkAnswer struct {
+	number    uint64
+	requested chan *bulkWriter // receives one value at most; has room for it
+	done      chan struct{}    // closed when nothing more is written
 }
 
-// rests are the answers in parts of a link by their numbers. Its zero value is empty.
-type rests struct {
-	mu   sync.Mutex
-	last uint64           // guarded by mu
-	all  map[uint64]*rest // guarded by mu: those that were not requested yet
+// bulkAnswers are the answers in parts of a link by their numbers. Its zero value is empty.
+type bulkAnswers struct {
+	mu      sync.Mutex
+	last    uint64                 // guarded by mu
+	waiting map[uint64]*bulkAnswer // guarded by mu: those whose large parts were not requested yet
 }
 
 // add returns a new number.
-func (r *rests) add() *rest {
+func (r *bulkAnswers) add() *bulkAnswer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.all == nil {
-		r.all = make(map[uint64]*rest)
+	if r.waiting == nil {
+		r.waiting = make(map[uint64]*bulkAnswer)
 	}
 	r.last++
-	one := &rest{number: r.last, asked: make(chan *answerer, 1), over: make(chan struct{})}
-	r.all[one.number] = one
+	one := &bulkAnswer{number: r.last, requested: make(chan *bulkWriter, 1), done: make(chan struct{})}
+	r.waiting[one.number] = one
 	return one
 }
 
 // take removes a number. It returns nil if there is no such answer.
-func (r *rests) take(number uint64) *rest {
+func (r *bulkAnswers) take(number uint64) *bulkAnswer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	one := r.all[number]
-	delete(r.all, number)
+	one := r.waiting[number]
+	delete(r.waiting, number)
 	return one
 }
 
 // answerParts answers the request for the large parts of an answer of the link.
-func (r *rests) answerParts(rw http.ResponseWriter, number string) {
-	n, err := strconv.ParseUint(number, 10, 64)
-	one := r.take(n)
-	if err != nil || one == nil {
+func (r *bulkAnswers) answerParts(rw http.ResponseWriter, number string) {
+	var one *bulkAnswer
+	if n, err := strconv.ParseUint(number, 10, 64); err == nil {
+		one = r.take(n)
+	}
+	if one == nil {
 		rw.WriteHeader(http.StatusNotFound)
 		return
 	}
-	one.asked <- &answerer{rw, http.NewResponseController(rw)}
-	<-one.over
+	one.requested <- &bulkWriter{rw, http.NewResponseController(rw)}
+	<-one.done // nothing may be written to rw after this returns
 }
 
 // WriteHeader decides whether the answer is in parts, and sends the headers.
 func (w *parted) WriteHeader(status int) {
 	h := w.Header()
-	if status >= http.StatusOK && !w.begun {
-		w.begun = true
+	if status >= http.StatusOK && !w.wroteHeader {
+		w.wroteHeader = true
 		length, err := strconv.ParseInt(h.Get("Content-Length"), 10, 64)
 		short := err == nil && length <= maxPart
-		// net/http takes a missing type from the first bytes of the body
+		// without a type, net/http would guess it from the size of the first part
 		if status == http.StatusOK && w.request.Method != http.MethodHead && h.Get("Content-Type") != "" && !short {
-			w.place = w.link.rests.add()
-			h.Set(partsHeader, strconv.FormatUint(w.place.number, 10))
+			w.bulk = w.link.bulkAnswers.add()
+			h.Set(partsHeader, strconv.FormatUint(w.bulk.number, 10))
 			if err == nil {
 				h.Set(lengthHeader, strconv.FormatInt(length, 10))
 			}
@@ -118,18 +123,18 @@ func (w *parted) WriteHeader(status int) {
 
 // Write writes one part.
 func (w *parted) Write(p []byte) (int, error) {
-	if !w.begun {
+	if !w.wroteHeader {
 		w.WriteHeader(http.StatusOK)
 	}
-	if w.place == nil || len(p) == 0 {
+	if w.bulk == nil || len(p) == 0 {
 		return w.ResponseWriter.Write(p)
 	}
-	size := uint32(len(p)) //nolint:gosec // below
-	if len(p) >= elsewhere {
-		return 0, fmt.Errorf("write %d bytes of an answer at once: want fewer than %d", len(p), elsewhere)
+	if len(p) >= inBulk {
+		return 0, fmt.Errorf("write %d bytes of an answer at once: want fewer than %d", len(p), inBulk)
 	}
+	size := uint32(len(p)) //nolint:gosec // fewer than inBulk
 	if len(p) > maxPart {
-		size |= elsewhere
+		size |= inBulk
 	}
 	var head [partHead]byte
 	binary.BigEndian.PutUint32(head[:], size)
@@ -145,16 +150,19 @@ func (w *parted) Write(p []byte) (int, error) {
 	if err := w.wait(); err != nil {
 		return 0, err
 	}
-	n, err := w.large.Write(p)
+	n, err := w.writer.Write(p)
 	if err != nil {
 		return n, err
 	}
-	return n, w.large.control.Flush()
+	return n, w.writer.control.Flush()
 }
+
+// errNotRequested is the error of a write whose deadline has passed.
+var errNotRequested = errors.New("the front does not request the large parts of an answer")
 
 // wait waits until the front requests the large parts, at most until the deadline.
 func (w *parted) wait() error {
-	if w.large != nil {
+	if w.writer != nil {
 		return nil
 	}
 	var late <-chan time.Time
@@ -164,18 +172,18 @@ func (w *parted) wait() error {
 		late = timer.C
 	}
 	select {
-	case w.large = <-w.place.asked:
-		return w.large.control.SetWriteDeadline(w.deadline)
+	case w.writer = <-w.bulk.requested:
+		return w.writer.control.SetWriteDeadline(w.deadline)
 	case <-w.request.Context().Done():
 		return w.request.Context().Err()
 	case <-late:
-		return errors.New("the front does not request the large parts of an answer")
+		return errNotRequested
 	}
 }
 
 // FlushError is for http.ResponseController.
 func (w *parted) FlushError() error {
-	if !w.begun {
+	if !w.wroteHeader {
 		w.WriteHeader(http.StatusOK)
 	}
 	return http.NewResponseController(w.ResponseWriter).Flush()
@@ -184,8 +192,8 @@ func (w *parted) FlushError() error {
 // SetWriteDeadline is for http.ResponseController.
 func (w *parted) SetWriteDeadline(t time.Time) error {
 	w.deadline = t
-	if w.large != nil {
-		if err := w.large.control.SetWriteDeadline(t); err != nil {
+	if w.writer != nil {
+		if err := w.writer.control.SetWriteDeadline(t); err != nil {
 			return err
 		}
 	}
@@ -195,25 +203,25 @@ func (w *parted) SetWriteDeadline(t time.Time) error {
 // Unwrap is for http.ResponseController.
 func (w *parted) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// finish ends the answer.
+// finish lets the answer with the large parts end.
 func (w *parted) finish() {
-	if w.place != nil {
-		w.link.rests.take(w.place.number)
-		close(w.place.over)
+	if w.bulk != nil {
+		w.link.bulkAnswers.take(w.bulk.number)
+		close(w.bulk.done)
 	}
 }
 
 // joined is the body of an answer in parts at a front.
 type joined struct {
-	here   io.ReadCloser
-	ask    func() (io.ReadCloser, error) // requests the large parts
-	failed func()                        // called before Read returns an error that is not io.EOF
-	length int64                         // number of bytes of the answer that were not read; negative if it is not known
+	first   io.ReadCloser
+	request func() (io.ReadCloser, error) // requests the large parts
+	fail    func()                        // called before Read returns an error that is not io.EOF
+	length  int64                         // number of bytes of the answer that were not read; negative if it is not known
 
-	there io.ReadCloser // large parts; nil before the first
-	large bool          // whether the part is there
-	left  int           // number of bytes of the part that were not read
-	err   error         // what Read returns from now on; nil before the first error
+	bulk   io.ReadCloser // large parts; nil before the first
+	inBulk bool          // whether the part is in bulk
+	left   int           // number of bytes of the part that were not read
+	err    error         // what Read returns from now on; nil before the first error
 }
 
 // Read reads the parts in order. As in net/http, an answer that is longer or shorter than its
@@ -231,7 +239,7 @@ func (j *joined) Read(p []byte) (n int, err error) {
 	}
 	j.length -= int64(n)
 	if err != nil && !errors.Is(err, io.EOF) {
-		j.failed()
+		j.fail()
 	}
 	j.err = err
 	return n, err
@@ -244,9 +252,9 @@ func (j *joined) read(p []byte) (n int, err error) {
 			return 0, err
 		}
 	}
-	from := j.here
-	if j.large {
-		from = j.there
+	from := j.first
+	if j.inBulk {
+		from = j.bulk
 	}
 	n, err = from.Read(p[:min(len(p), j.left)])
 	j.left -= n
@@ -262,26 +270,26 @@ func (j *joined) read(p []byte) (n int, err error) {
 // next begins the next part. It returns io.EOF after the last part.
 func (j *joined) next() error {
 	var head [partHead]byte
-	if _, err := io.ReadFull(j.here, head[:]); err != nil {
+	if _, err := io.ReadFull(j.first, head[:]); err != nil {
 		return err
 	}
 	size := binary.BigEndian.Uint32(head[:])
-	j.large, j.left = size&elsewhere != 0, int(size&^elsewhere)
+	j.inBulk, j.left = size&inBulk != 0, int(size&^inBulk)
 	if j.left == 0 {
 		return errors.New("a part of an answer is empty")
 	}
-	if !j.large || j.there != nil {
+	if !j.inBulk || j.bulk != nil {
 		return nil
 	}
 	var err error
-	j.there, err = j.ask()
+	j.bulk, err = j.request()
 	return err
 }
 
 // Close ends both requests.
 func (j *joined) Close() error {
-	if j.there != nil {
-		j.there.Close()
+	if j.bulk != nil {
+		j.bulk.Close()
 	}
-	return j.here.Close()
+	return j.first.Close()
 }

@@ -41,19 +41,21 @@ type deed []byte
 // flushes.
 func TestAnswersInParts(t *testing.T) {
 	n, random := testenv.Cases(t, 100)
-	var script struct {
+	type script struct {
 		header http.Header
 		status int
 		deeds  []deed
 	}
+	var now atomic.Pointer[script]
 	handler := func(w http.ResponseWriter, _ *http.Request) {
-		for name, values := range script.header {
+		one := now.Load()
+		for name, values := range one.header {
 			w.Header()[name] = values
 		}
-		if script.status != 0 {
-			w.WriteHeader(script.status)
+		if one.status != 0 {
+			w.WriteHeader(one.status)
 		}
-		for _, d := range script.deeds {
+		for _, d := range one.deeds {
 			if len(d) == 0 {
 				_ = http.NewResponseController(w).Flush()
 				continue
@@ -80,7 +82,7 @@ func TestAnswersInParts(t *testing.T) {
 	}
 	sizes := []int{0, 0, 1, 100, maxPart - 1, maxPart, maxPart + 1, 3 * maxPart, 2 * maxBuffered}
 	for range n {
-		script.header, script.status, script.deeds = http.Header{}, []int{0, 0, 200, 201, 404}[random.IntN(5)], nil
+		script := &script{header: http.Header{}, status: []int{0, 0, 200, 201, 404}[random.IntN(5)]}
 		total := 0
 		for range random.IntN(5) {
 			size := sizes[random.IntN(len(sizes))]
@@ -94,6 +96,7 @@ func TestAnswersInParts(t *testing.T) {
 			script.header.Set("Content-Length", strconv.Itoa(total))
 		}
 		method := []string{http.MethodPost, http.MethodGet, http.MethodHead}[random.IntN(3)]
+		now.Store(script)
 		status, header, text, err := ask(far, method)
 		wantStatus, wantHeader, want, wantErr := ask(near, method)
 		if err != nil || wantErr != nil || status != wantStatus || text != want {
@@ -110,9 +113,12 @@ func TestAnswersInParts(t *testing.T) {
 			}
 		}
 	}
-	if c := onlyLink(t, m.Worker); c.rests.last == 0 || len(c.rests.all) > 0 {
-		t.Errorf("%d answers were in parts, and %d of them still are", c.rests.last, len(c.rests.all))
+	all := &onlyLink(t, m.Worker).bulkAnswers
+	all.mu.Lock()
+	if all.last == 0 || len(all.waiting) > 0 {
+		t.Errorf("%d answers were in parts, and %d of them still are", all.last, len(all.waiting))
 	}
+	all.mu.Unlock()
 	for _, r := range []*rig{near, far} {
 		r.until("end of the room for answers", func() bool { return r.front.answers.taken() == 0 })
 	}
@@ -124,7 +130,7 @@ func TestLargeMessagesHaveAConnection(t *testing.T) {
 	large := strings.Repeat("x", maxPart+1)
 	r := farRig(t)
 	m := r.worker("w1", r.cert("w1", WorkerDNS("w1")), func(w http.ResponseWriter, req *http.Request) {
-		bulk.Store(linkOf(req.Context()).first != nil)
+		bulk.Store(connOf(req.Context()).first != nil)
 		body, _ := io.ReadAll(req.Body)
 		w.Header().Set("Content-Type", "text/plain")
 		_, _ = io.WriteString(w, "answer")
@@ -243,15 +249,35 @@ func TestStrangeBulkConnections(t *testing.T) {
 	await(t, l.lost, "end of the link without its bulk connection")
 }
 
-// A worker has no bulk connection if its front does not know of them, and none of a short link.
+// A worker makes no bulk connection if the front is near, or does not know of them.
 func TestLinksWithoutABulkConnection(t *testing.T) {
-	r := newRig(t, nil)
-	m := r.worker("w1", r.cert("w1", WorkerDNS("w1")), echo("w1"), "p")
-	r.says("p", 200, "w1")
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.running) != 1 {
-		t.Errorf("a link of one machine has %d connections", len(m.running))
+	for name, tt := range map[string]struct{ far, knows bool }{"near": {false, true}, "an earlier version": {true, false}} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nil)
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			front, err := r.cert("other", "", "127.0.0.1").open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.configure = func(c *WorkerConfig) { c.Fronts, c.far = []string{"https://" + l.Addr().String()}, tt.far }
+			m := r.unlinked("w1", r.cert("w1", WorkerDNS("w1")), echo("w1"), "p")
+			for range 2 { // the second is a link again
+				c, said := r.acceptHello(l, front, welcome{Bulk: tt.knows})
+				if said.Bulk {
+					t.Fatal("the worker makes a bulk connection")
+				}
+				write(c, preface+noSettings+frame(frameHeaders, endHeaders|endStream, 1, "\x82\x86\x84"+field("belljar-place", "p")), 1)
+				if err := frames(c, func(kind, _ byte, _ int) bool { return kind == frameHeaders }); err != nil {
+					t.Fatal(err)
+				}
+				c.Close()
+			}
+			l.Close()
+			m.stop()
+		})
 	}
 }
 
@@ -285,15 +311,16 @@ func TestHostileParts(t *testing.T) {
 			if tt.length == 0 {
 				tt.length = -1
 			}
-			j := &joined{length: tt.length, failed: func() { failed++ }, here: io.NopCloser(strings.NewReader(tt.here)), ask: func() (io.ReadCloser, error) {
+			j := &joined{length: tt.length, fail: func() { failed++ }, first: io.NopCloser(strings.NewReader(tt.here)), request: func() (io.ReadCloser, error) {
 				asked++
 				if tt.ask != nil {
 					return nil, tt.ask
 				}
-				return &closes{strings.NewReader(tt.there), &open}, nil
+				open++
+				return &counted{strings.NewReader(tt.there), &open}, nil
 			}}
-			open = 1
-			j.here = &closes{j.here, &open}
+			open++
+			j.first = &counted{j.first, &open}
 			var got []byte
 			var err error
 			for p := make([]byte, 100); err == nil; {
@@ -313,9 +340,6 @@ func TestHostileParts(t *testing.T) {
 			if want := !errors.Is(err, io.EOF); (failed == 1) != want || failed > 1 {
 				t.Errorf("%d calls of failed after %v", failed, err)
 			}
-			if tt.ask == nil {
-				open += asked
-			}
 			if err := j.Close(); err != nil || open != 0 {
 				t.Errorf("%v, and %d bodies are open", err, open)
 			}
@@ -323,13 +347,13 @@ func TestHostileParts(t *testing.T) {
 	}
 }
 
-// closes is a body that counts its end.
-type closes struct {
+// counted is a body that counts its end.
+type counted struct {
 	io.Reader
 	open *int // number of bodies that are open
 }
 
-func (c *closes) Close() error {
+func (c *counted) Close() error {
 	*c.open--
 	return nil
 }
@@ -369,23 +393,31 @@ func TestHostileAnswersInParts(t *testing.T) {
 // A worker gives up the large parts of an answer that its front does not request: at the
 // deadline of the write, or when the request ends.
 func TestPartsThatAreNotRequested(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	for name, end := range map[string]func(w *parted){
-		"deadline": func(w *parted) {
-			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
-		},
-		"request": func(*parted) { cancel() },
+	for name, tt := range map[string]struct {
+		wait time.Duration // until the deadline of the write; zero means that there is none
+		want error
+	}{
+		"deadline": {10 * time.Millisecond, errNotRequested},
+		"request":  {0, context.Canceled},
 	} {
+		ctx, cancel := context.WithCancel(t.Context())
 		link := newConn(nil)
 		w := &parted{ResponseWriter: &deadlines{httptest.NewRecorder()}, request: httptest.NewRequestWithContext(ctx, http.MethodPost, "/", nil), link: link}
 		w.Header().Set("Content-Type", "text/plain")
-		end(w)
-		if n, err := w.Write(make([]byte, maxPart+1)); n != 0 || err == nil {
-			t.Errorf("%s: %d bytes are written, %v", name, n, err)
+		if tt.wait > 0 {
+			if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(tt.wait)); err != nil {
+				t.Error(err)
+			}
+		} else {
+			cancel()
 		}
+		if n, err := w.Write(make([]byte, maxPart+1)); n != 0 || !errors.Is(err, tt.want) {
+			t.Errorf("%s: %d bytes are written, %v; want %v", name, n, err, tt.want)
+		}
+		cancel()
 		w.finish()
 		late := httptest.NewRecorder()
-		if link.rests.answerParts(late, "1"); late.Code != http.StatusNotFound {
+		if link.bulkAnswers.answerParts(late, "1"); late.Code != http.StatusNotFound {
 			t.Errorf("%s: a late request: %d", name, late.Code)
 		}
 	}
@@ -403,8 +435,8 @@ func TestPartsAreNotForClients(t *testing.T) {
 	first := newConn(nil)
 	bulk := newConn(nil)
 	bulk.first = first
-	one := first.rests.add()
-	close(one.over)
+	one := first.bulkAnswers.add()
+	close(one.done)
 	ask := func(c *conn, place string) int {
 		req := httptest.NewRequest(http.MethodGet, partsPath+"/1", nil)
 		if place != "" {
@@ -417,10 +449,10 @@ func TestPartsAreNotForClients(t *testing.T) {
 	ask(bulk, "p")
 	ask(bulk, "unknown")
 	ask(first, "")
-	if len(first.rests.all) != 1 {
+	if len(first.bulkAnswers.waiting) != 1 {
 		t.Error("a client has taken the large parts of an answer")
 	}
-	if status := ask(bulk, ""); status != http.StatusOK || len(first.rests.all) != 0 {
+	if status := ask(bulk, ""); status != http.StatusOK || len(first.bulkAnswers.waiting) != 0 {
 		t.Errorf("the front does not get them: %d", status)
 	}
 	if status := ask(bulk, ""); status != http.StatusNotFound {
@@ -494,7 +526,7 @@ func TestLinkThatEndedIsClosedBeforeAnError(t *testing.T) {
 			reading.Go(func() { _, _ = io.Copy(io.Discard, c) })
 		}
 		for _, one := range []*link{l, b} {
-			if err := one.begin(t.Context()); err != nil {
+			if err := one.startHTTP2(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -626,13 +658,12 @@ func TestSilentBulkConnection(t *testing.T) {
 	l, bulk := r.front.roster.named("w1"), bulkOf(t, m.Worker)
 	hold.Lock()
 	silent := time.NewTimer(pingAfter + 2*pingWait)
-	for _, lost := range []<-chan struct{}{l.lost, l.bulk.Load().lost, bulk.lost} {
-		select {
-		case <-lost:
-			t.Error("the link has ended")
-		case <-silent.C:
-			silent.Reset(0)
-		}
+	select { // real time: the connections are those of the kernel
+	case <-l.lost:
+	case <-silent.C:
+	}
+	if closed(l.lost) || closed(l.bulk.Load().lost) || closed(bulk.lost) {
+		t.Error("the link has ended")
 	}
 	hold.Unlock()
 	if status, _, err := r.ask("p", strings.Repeat("x", maxPart+1)); err != nil || status != http.StatusOK {
@@ -677,11 +708,28 @@ func TestPanicEndsAnAnswerInParts(t *testing.T) {
 		if status, text, err := r.ask("p", `{"id":1}`); err == nil && !strings.Contains(text, "lost") {
 			t.Errorf("%d bytes: got %d with %d bytes, want no whole answer", n, status, len(text))
 		}
-		rests := &onlyLink(t, m.Worker).rests
+		all := &onlyLink(t, m.Worker).bulkAnswers
 		r.until("end of the answer", func() bool {
-			rests.mu.Lock()
-			defer rests.mu.Unlock()
-			return len(rests.all) == 0
+			all.mu.Lock()
+			defer all.mu.Unlock()
+			return len(all.waiting) == 0
 		})
+	}
+}
+
+// After the end of a bulk connection, nothing more is written to the first one: a detached
+// request may return, and its answer must not look whole.
+func TestNothingIsWrittenAfterTheEnd(t *testing.T) {
+	worker, front := net.Pipe()
+	defer front.Close()
+	first, bulk := newConn(worker), newConn(nil)
+	defer first.Close()
+	bulk.first = first
+	bulk.end()
+	if !closed(first.lost) || !closed(first.detached) {
+		t.Error("the first connection has not ended")
+	}
+	if n, err := first.Write([]byte("x")); n != 0 || !errors.Is(err, net.ErrClosed) {
+		t.Errorf("%d bytes are written, %v", n, err)
 	}
 }

@@ -89,11 +89,11 @@ func (r *roster) serve(ctx context.Context, l net.Listener) error {
 			over, err := r.shake(ctx, raw, cfg)
 			r.shaking.release(from, 1)
 			if err != nil {
-				r.log.Debug("a connection to the port of links is not of a worker", "from", raw.RemoteAddr().String(), "err", err)
+				r.log.Debug("a connection to the port of links is refused", "from", raw.RemoteAddr().String(), "err", err)
 				raw.Close()
 				return
 			}
-			if over.first != nil {
+			if over.of != nil {
 				useBulk(ctx, r.log, over)
 				return
 			}
@@ -154,7 +154,7 @@ func (r *roster) watch() {
 }
 
 // shake makes the handshake of a connection, and reads the hello. It returns a bulk connection
-// as a link with the field first.
+// as a link with the field of.
 func (r *roster) shake(ctx context.Context, raw net.Conn, cfg *tls.Config) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
@@ -169,17 +169,17 @@ func (r *roster) shake(ctx context.Context, raw net.Conn, cfg *tls.Config) (*lin
 	}
 	l.peer = &peer{chain: over.ConnectionState().PeerCertificates, usage: x509.ExtKeyUsageClientAuth}
 	leaf := l.peer.chain[0]
-	why, speaks := "", helloProtocol
+	why, want := "", helloProtocol
 	if l.Bulk {
-		speaks = bulkProtocol
+		want = bulkProtocol
 	}
 	switch {
-	case l.Protocol != speaks:
-		why = fmt.Sprintf("it speaks version %d of the link, and this front %d; install one version of belljar everywhere", l.Protocol, speaks)
+	case l.Protocol != want:
+		why = fmt.Sprintf("it speaks version %d of the link, and this front %d; install one version of belljar everywhere", l.Protocol, want)
 	case !IsWorkerName(l.Name) || leaf.VerifyHostname(l.Name+workerDomain) != nil:
 		why = fmt.Sprintf("its certificate is not for the worker %.63q: that needs the DNS name %.63s%s; `belljar fleet cert` makes one", l.Name, l.Name, workerDomain)
 	case l.Bulk:
-		l.first, why = firstOf(r, l)
+		l.of, why = linkOf(r, l)
 	default:
 		why = r.admit(l)
 	}
@@ -187,7 +187,7 @@ func (r *roster) shake(ctx context.Context, raw net.Conn, cfg *tls.Config) (*lin
 		r.drop(l)
 		return nil, err
 	}
-	if why != "" && !l.Bulk {
+	if why != "" && !l.Bulk { // a worker tries again each minute
 		r.log.Warn("a worker is refused", "worker", printableName(l.Name), "from", raw.RemoteAddr().String(), "why", why)
 	}
 	if why != "" {
@@ -197,9 +197,9 @@ func (r *roster) shake(ctx context.Context, raw net.Conn, cfg *tls.Config) (*lin
 	return l, nil
 }
 
-// firstOf returns the link of a bulk connection, or why the connection is refused. It must have
-// the certificate of that link, because only the link's is checked later.
-func firstOf(r *roster, b *link) (first *link, why string) {
+// linkOf returns the link of a bulk connection, or why the connection is refused. It must have
+// the certificate of that link, because watch checks only the link's.
+func linkOf(r *roster, b *link) (l *link, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, l := range []*link{r.links[b.Name], r.coming[b.Name]} {
@@ -254,7 +254,7 @@ func (r *roster) expect(l *link) (before *link, why string) {
 // use handles a link until it ends.
 func (r *roster) use(ctx context.Context, l *link) {
 	defer l.Close()
-	err := l.begin(ctx)
+	err := l.startHTTP2(ctx)
 	if err != nil {
 		r.log.Debug("a link cannot be used", "worker", l.Name, "err", err)
 		r.drop(l)

@@ -185,8 +185,7 @@ func (l *link) do(ctx context.Context, s Step, m Marked) (looked Looked, err err
 	return looked, nil
 }
 
-// step makes a worker take a step, which reads or writes a stream unless the body is
-// [http.NoBody]. The caller closes the body of the answer.
+// step makes a worker take a step. The caller closes the body of the answer.
 func (l *link) step(ctx context.Context, s Step, m Marked, body io.Reader) (*http.Response, error) {
 	header, err := json.Marshal(m)
 	if err != nil {
@@ -197,7 +196,7 @@ func (l *link) step(ctx context.Context, s Step, m Marked, body io.Reader) (*htt
 		return nil, err
 	}
 	req.Header.Set(moveHeader, string(header))
-	res, err := l.way(body != http.NoBody).client.RoundTrip(req)
+	res, err := l.via(s == StepPack || s == StepReceive).client.RoundTrip(req)
 	if err != nil {
 		return nil, fmt.Errorf("worker %s: %w", l.Name, err)
 	}

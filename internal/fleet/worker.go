@@ -59,13 +59,13 @@ type Worker struct {
 	process string
 	fronts  []front
 	files   *certificates
-	ends    [2]*end       // answer requests: on the first connections of links, and on their bulk connections
+	servers [2]connServer // of first connections, and of bulk connections, because PingTimeout belongs to a server
 	dialled atomic.Uint64 // number of links that it has tried to make
 
 	flights *inflight[*http.Request] // requests of clients, and a front's requests about places: claims and steps of moves
 
 	mu           sync.Mutex
-	running      map[*conn]struct{} // guarded by mu: open links
+	running      map[*conn]struct{} // guarded by mu: open connections of links
 	drains       bool               // guarded by mu
 	news         chan struct{}      // guarded by mu: closed when the state of the worker has changed
 	acknowledged chan struct{}      // guarded by mu: closed when a front has confirmed a checkpoint
@@ -102,18 +102,25 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 		return nil, err
 	}
 	for i, wait := range []time.Duration{pingWait, bulkWait} {
-		w.ends[i] = &end{server: w.newServer(wait), conns: newListener()}
+		w.servers[i] = connServer{w.newServer(wait), newListener()}
 	}
 	return w, nil
 }
 
-// end answers the requests on connections of one kind.
-type end struct {
-	server *http.Server
-	conns  *listener
+// connServer answers the requests on connections of one kind.
+type connServer struct {
+	*http.Server
+
+	conns *listener
 }
 
-// newServer returns a server for connections whose pings wait for a time.
+// Indexes of Worker.servers.
+const (
+	firstConns = iota
+	bulkConns
+)
+
+// newServer returns a server for connections whose pings wait for at most wait.
 func (w *Worker) newServer(wait time.Duration) *http.Server {
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true) // the connection below already uses TLS
@@ -137,20 +144,20 @@ func (w *Worker) Run(ctx context.Context) error {
 	for _, f := range w.fronts {
 		running.Go(func() { w.connect(ctx, f) })
 	}
-	ended := make(chan error, len(w.ends))
-	for _, e := range w.ends {
-		running.Go(func() { ended <- e.server.Serve(e.conns) })
+	ended := make(chan error, len(w.servers))
+	for _, s := range w.servers {
+		running.Go(func() { ended <- s.Serve(s.conns) })
 	}
 	<-ctx.Done()
-	for _, e := range w.ends {
-		e.conns.Close()
+	for _, s := range w.servers {
+		s.conns.Close()
 	}
 	running.Wait() // each of them closes its link
-	for _, e := range w.ends {
-		_ = e.server.Close()
+	for _, s := range w.servers {
+		_ = s.Close()
 	}
 	w.serving.Wait()
-	for range w.ends {
+	for range w.servers {
 		if err := <-ended; !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve the links: %w", err)
 		}
@@ -207,7 +214,7 @@ const lastAnswers = 2 * time.Second
 func (w *Worker) serve(rw http.ResponseWriter, r *http.Request) {
 	w.serving.Add(1)
 	defer w.serving.Done()
-	c := linkOf(r.Context())
+	c := connOf(r.Context())
 	if r.URL.Path == statePath && c.first == nil {
 		if !c.asked.CompareAndSwap(false, true) {
 			rw.WriteHeader(http.StatusTooManyRequests) // each request costs a list of all places
@@ -218,14 +225,14 @@ func (w *Worker) serve(rw http.ResponseWriter, r *http.Request) {
 	}
 	inTurn := &interleaved{ResponseWriter: rw, turns: &c.turns}
 	_, ofClient := r.Header[PlaceHeader]
-	number, large := strings.CutPrefix(r.URL.Path, partsPath+"/")
+	number, forParts := strings.CutPrefix(r.URL.Path, partsPath+"/")
 	switch {
 	case c.first == nil && r.Header.Get(partsHeader) != "":
 		parts := &parted{ResponseWriter: inTurn, request: r, link: c}
 		defer parts.finish()
 		w.serveInTurn(parts, r)
-	case c.first != nil && large && !ofClient:
-		c.first.rests.answerParts(inTurn, number)
+	case c.first != nil && forParts && !ofClient:
+		c.first.bulkAnswers.answerParts(inTurn, number)
 	default:
 		w.serveInTurn(inTurn, r)
 	}

@@ -104,7 +104,7 @@ func (w *Worker) acknowledge(rw http.ResponseWriter, r *http.Request) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	linkOf(r.Context()).acknowledged = s
+	connOf(r.Context()).acknowledged = s
 	close(w.acknowledged)
 	w.acknowledged = make(chan struct{})
 	rw.WriteHeader(http.StatusNoContent)

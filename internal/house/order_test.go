@@ -26,8 +26,8 @@ var climbs = map[string]int{"browser/page": 1, "mcp": 1, "policies/shell": 4, "s
 // rest stands in a list for all files that it does not name. No two of these call each other.
 const rest = "*.go"
 
-// A package of many files lists all of them in its comment, in such an order that calls go
-// down the list. A reader of the list never has to turn back.
+// A package of many files lists them in its comment, in such an order that calls go down the
+// list; *.go stands for those that it does not name. A reader of the list never has to turn back.
 func TestCallsRunDownTheListOfFiles(t *testing.T) {
 	files := make(map[string][]string) // names of the files by directory
 	for _, name := range sources(t) {

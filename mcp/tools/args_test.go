@@ -52,8 +52,8 @@ func TestPoliciesKnowTheTools(t *testing.T) {
 }
 
 // parts returns the constants of package policies for the kinds of parts that rules find in
-// the facts of a tool's calls. The calls have each text argument in turn. The acts of a
-// browser are no such kind.
+// the facts of a tool's calls. The calls have each text argument in turn, once a path and once a
+// URL. Acts of a browser are left out.
 func parts(t *testing.T, server *mcp.Server, session *mcp.Session, gate *witness, info mcp.ToolInfo) []string {
 	t.Helper()
 	var schema inputSchema
@@ -62,12 +62,14 @@ func parts(t *testing.T, server *mcp.Server, session *mcp.Session, gate *witness
 	}
 	gate.facts = nil
 	for _, place := range append(schema.texts(info.Name), "") {
-		args, err := json.Marshal(schema.with(info.Name, place, canaries[0]))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := server.Call(t.Context(), session, info.Name, args); err != nil {
-			t.Fatal(err)
+		for _, canary := range canaries {
+			args, err := json.Marshal(schema.with(info.Name, place, canary))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := server.Call(t.Context(), session, info.Name, args); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	if len(gate.facts) == 0 && info.Name != policies.ActTool {
@@ -75,12 +77,15 @@ func parts(t *testing.T, server *mcp.Server, session *mcp.Session, gate *witness
 	}
 	found := make(map[string]bool)
 	for _, f := range gate.facts {
-		found["aCommand"] = found["aCommand"] || f.Command != ""
-		found["aPath"] = found["aPath"] || len(f.Paths) > 0
-		found["aURL"] = found["aURL"] || len(f.URLs) > 0
-		found["aHost"] = found["aHost"] || len(f.URLs)+len(f.Hosts) > 0
+		for kind, has := range map[string]bool{
+			"aCommand": f.Command != "", "aPath": len(f.Paths) > 0, "aURL": len(f.URLs) > 0, "aHost": len(f.URLs)+len(f.Hosts) > 0,
+		} {
+			if has {
+				found[kind] = true
+			}
+		}
 	}
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(found)), func(kind string) bool { return !found[kind] })
+	return slices.Sorted(maps.Keys(found))
 }
 
 // arguments returns the arguments of a tool in the order of their names, each with the

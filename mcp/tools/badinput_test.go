@@ -68,6 +68,9 @@ var toolCases = make(map[string]toolCase)
 // addCase adds the case of a tool. The test file of the tool calls it from a variable of the
 // package.
 func addCase(tool string, c toolCase) struct{} { //nolint:unparam // a variable needs a value
+	if _, twice := toolCases[tool]; twice {
+		panic(tool + " has two cases")
+	}
 	toolCases[tool] = c
 	return struct{}{}
 }

@@ -312,7 +312,7 @@ func (sh *shell) move(dir string) {
 
 // lost reports whether a command could not start because its directory cannot be used any
 // more, and returns that directory. It forgets the directory, so the next command starts in
-// home. The failed command must not run there: a command that is right in one directory may
+// home. The failed command must not run in home: a command that is right in one directory may
 // destroy another.
 func (sh *shell) lost(err error) (dir string, gone bool) {
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, fs.ErrPermission) {

@@ -15,7 +15,7 @@ type Strategy interface {
 	hear(c *Conn, deal Handler, heard func() bool)
 }
 
-// The strategies without a parameter; the third is Glance.
+// The strategies without a parameter. Glance has one.
 var (
 	// Listen leaves the answer to the goroutine that listens.
 	Listen Strategy = listen{}
