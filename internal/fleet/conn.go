@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -156,7 +155,7 @@ func (c *conn) Close() error {
 func (c *conn) hangUp() {
 	c.end()
 	raw := c.Conn
-	if over, ok := raw.(*tls.Conn); ok {
+	if over := c.overTLS(); over != nil {
 		raw = over.NetConn()
 	}
 	raw.Close()

@@ -54,8 +54,7 @@ func (w *Worker) link(ctx context.Context, f front) error {
 		return err
 	}
 	defer w.forget(c)
-	over := c.Conn.(*tls.Conn)
-	other := &peer{chain: over.ConnectionState().PeerCertificates, usage: x509.ExtKeyUsageServerAuth}
+	other := &peer{chain: c.overTLS().ConnectionState().PeerCertificates, usage: x509.ExtKeyUsageServerAuth}
 	w.cfg.Log.Info("a front is linked", "front", f.address)
 	if !w.servers[firstConns].conns.give(ctx, c) {
 		return ctx.Err()
@@ -99,14 +98,14 @@ func (w *Worker) bulk(ctx context.Context, first *conn, host string, says hello)
 		if first.long() || w.cfg.far {
 			b, _, err := w.dial(ctx, first.RemoteAddr().String(), host, says, first)
 			if err == nil {
-				defer w.forget(b)
-				defer first.Close()
 				if w.servers[bulkConns].conns.give(ctx, b) {
 					select {
 					case <-b.lost:
 					case <-ctx.Done():
 					}
 				}
+				first.Close()
+				w.forget(b)
 				return
 			}
 			if why := err.Error(); why != said && ctx.Err() == nil {

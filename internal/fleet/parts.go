@@ -132,7 +132,7 @@ func (w *parted) Write(p []byte) (int, error) {
 	if len(p) >= inBulk {
 		return 0, fmt.Errorf("write %d bytes of an answer at once: want fewer than %d", len(p), inBulk)
 	}
-	size := uint32(len(p)) //nolint:gosec // fewer than inBulk
+	size := uint32(len(p))
 	if len(p) > maxPart {
 		size |= inBulk
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -49,9 +50,7 @@ func TestAnswersInParts(t *testing.T) {
 	var now atomic.Pointer[script]
 	handler := func(w http.ResponseWriter, _ *http.Request) {
 		one := now.Load()
-		for name, values := range one.header {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), one.header)
 		if one.status != 0 {
 			w.WriteHeader(one.status)
 		}

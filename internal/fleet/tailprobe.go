@@ -72,10 +72,16 @@ func (c *conn) probe() {
 // late reports whether the link is long and the other end has not acknowledged everything.
 func (c *conn) late() bool { return c.long() && c.socket().owes() }
 
+// overTLS returns the connection of TLS; nil if conn is over something else.
+func (c *conn) overTLS() *tls.Conn {
+	over, _ := c.Conn.(*tls.Conn)
+	return over
+}
+
 // socket returns the socket below TLS; nil if TLS is over something else.
 func (c *conn) socket() *socket {
-	over, ok := c.Conn.(*tls.Conn)
-	if !ok {
+	over := c.overTLS()
+	if over == nil {
 		return nil
 	}
 	s, _ := over.NetConn().(*socket)
