@@ -112,6 +112,9 @@ func (s *process) resident(t testing.TB) int64 {
 func TestFlood(t *testing.T) {
 	testenv.Need(t, testenv.UserNamespaces, testenv.Bash)
 	const flood = 20_000
+	// With this, mainly what the server keeps counts. On a busy machine, belljar's own GOGC lets
+	// four times as much garbage grow.
+	t.Setenv("GOGC", "100")
 	s := serveAtWork(t)
 	idle := s.resident(t)
 	var wg sync.WaitGroup
@@ -155,8 +158,8 @@ func TestFlood(t *testing.T) {
 	if refused < flood-2000 {
 		t.Errorf("%d of %d were refused; 128 run and 1024 wait", refused, flood)
 	}
-	if grown := most - idle; grown > 64<<20 {
-		t.Errorf("%d MiB above idle, want at most 64", grown>>20)
+	if grown := most - idle; grown > 40<<20 {
+		t.Errorf("%d MiB above idle, want at most 40", grown>>20)
 	}
 	t.Logf("idle %d MiB, at most %d MiB", idle>>20, most>>20)
 }
