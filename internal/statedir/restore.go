@@ -21,9 +21,9 @@ import (
 
 // Bounds of an archive. Archives of Backup are far below them.
 const (
-	maxFiles = 1_000_000
-	maxBytes = 64 << 30
-	maxNote  = 4096 // most bytes of a manifest or an ending
+	maxEntries = 1_000_000 // files and directories
+	maxBytes   = 64 << 30
+	maxNote    = 4096 // most bytes of a manifest or an ending
 )
 
 // ErrThere is the error for a state directory that is not empty and must not be replaced.
@@ -59,7 +59,7 @@ func Restore(ctx context.Context, dir string, r io.Reader, replace bool) (_ Summ
 		return Summary{}, "", err
 	}
 	defer os.RemoveAll(fresh) // does nothing after the move
-	sum, err := unpack(ctx, fresh, r)
+	sum, err := unpack(ctx, fresh, r, maxEntries)
 	if err != nil {
 		return Summary{}, "", fmt.Errorf("read the backup: %w", err)
 	}
@@ -111,9 +111,9 @@ func check(ctx context.Context, dir string) error {
 }
 
 // unpack reads an archive into an empty directory. The archive may come from anywhere: each
-// of its names is in a saved part, each entry is a directory or file of this user, and no
-// entry has permissions for other users.
-func unpack(ctx context.Context, dir string, r io.Reader) (Summary, error) {
+// of its names is in a saved part, each entry is a directory or file of this user, no entry
+// has permissions for other users, and there are at most as many entries as most says.
+func unpack(ctx context.Context, dir string, r io.Reader, most int) (Summary, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return Summary{}, err
@@ -124,7 +124,7 @@ func unpack(ctx context.Context, dir string, r io.Reader) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	for {
+	for entries := 1; ; entries++ {
 		h, err := in.Next()
 		if err != nil {
 			return Summary{}, whole(err)
@@ -140,19 +140,18 @@ func unpack(ctx context.Context, dir string, r io.Reader) (Summary, error) {
 		if !filepath.IsLocal(h.Name) || !saved(top) {
 			return Summary{}, fmt.Errorf("entry %.200q is not part of a state", h.Name)
 		}
-		sum.Files++
-		sum.Bytes += max(h.Size, 0)
-		if sum.Files > maxFiles || sum.Bytes > maxBytes {
-			return Summary{}, fmt.Errorf("it has more than %d files or %d bytes", maxFiles, int64(maxBytes))
+		if entries > most || h.Size > maxBytes-sum.Bytes {
+			return Summary{}, fmt.Errorf("it has more than %d files and directories or %d bytes", most, int64(maxBytes))
 		}
 		mode := fs.FileMode(h.Mode) & 0o700
 		switch h.Typeflag {
 		case tar.TypeDir:
-			sum.Files--
 			if err := root.Mkdir(name, mode|0o700); err != nil {
 				return Summary{}, err
 			}
 		case tar.TypeReg:
+			sum.Files++
+			sum.Bytes += h.Size
 			if err := writeFile(root, name, mode|0o400, in); err != nil {
 				return Summary{}, whole(err)
 			}

@@ -332,6 +332,20 @@ func TestRestoreNarrowsModes(t *testing.T) {
 	}
 }
 
+// Directories count as entries too: an archive of directories alone is bounded.
+func TestRestoreBoundsEntries(t *testing.T) {
+	directory := func(name string) tar.Header {
+		return tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: 0o700}
+	}
+	for most, want := range map[int]string{2: "more than 2 files and directories", 3: ""} {
+		archive := archiveOf(t, version, directory("plans/"), directory("plans/a/"), directory("plans/b/"))
+		_, err := unpack(t.Context(), t.TempDir(), archive, most)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("at most %d entries: got %v, want %q", most, err, want)
+		}
+	}
+}
+
 func TestPrune(t *testing.T) {
 	dir := filled(t)
 	write(t, dir, "audit/casts/old.cast", "old")
