@@ -64,7 +64,7 @@ func (l *Layer) Clipped(g Grant) Grant {
 // the clip, so that a policy that is read later cannot give it back to a box that
 // is open (Policy.Regrant).
 func (g Grant) clipped(c clip) Grant {
-	if g.IsZero() {
+	if g.IsZero() || c == (clip{}) {
 		return g
 	}
 	g.clip = g.clip.and(c)
