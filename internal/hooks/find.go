@@ -180,8 +180,8 @@ func openScript(dir *os.File, name string) (*os.File, error) {
 	return nil, err
 }
 
-// script returns the present text of a hook. For a hook on the host, the file and its
-// directories must not be writable by other users.
+// script returns the present text of a hook. For a hook on the host, the file, the directory
+// of its event and the folder must not be writable by other users.
 func (h Hook) script() (string, error) {
 	root, err := h.folder.open()
 	if err != nil {
@@ -231,11 +231,16 @@ func onlyOurs(f *os.File) error {
 	return nil
 }
 
+// listing is an open directory.
+type listing interface {
+	Readdirnames(n int) ([]string, error)
+}
+
 // names returns the entries of a directory, sorted. It is an error if their number exceeds
 // most.
-func names(dir *os.File, most int) ([]string, error) {
+func names(dir listing, most int) ([]string, error) {
 	all, err := dir.Readdirnames(most + 1)
-	if err != nil && len(all) == 0 && !errors.Is(err, io.EOF) {
+	if err != nil && !errors.Is(err, io.EOF) { // names without the rest could lack a hook that refuses
 		return nil, err
 	}
 	if len(all) > most {

@@ -113,6 +113,19 @@ func TestOutcomes(t *testing.T) {
 	golden.Equal(t, "outcomes.golden", got.String())
 }
 
+// half is a directory that can only be read in part.
+type half struct{}
+
+func (half) Readdirnames(int) ([]string, error) { return []string{"log.py"}, unix.EIO }
+
+// TestHalfADirectory checks that a folder that can only be read in part is an error: the
+// hook that refuses may be in the other part.
+func TestHalfADirectory(t *testing.T) {
+	if all, err := names(half{}, maxHooks); err == nil {
+		t.Errorf("got %v, want an error", all)
+	}
+}
+
 // TestWhatAHookIsGiven checks that a hook gets the documented JSON, arguments and
 // variables, for each language that is installed here.
 func TestWhatAHookIsGiven(t *testing.T) {
