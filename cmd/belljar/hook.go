@@ -192,6 +192,12 @@ func ranInfos(all []hooks.Ran, off []hooks.Hook) []ranInfo {
 	return infos
 }
 
+// Bounds of what is shown of a hook, in characters. No file has a longer name.
+const (
+	maxHookName = 255
+	maxHookLine = 5000
+)
+
 func (t *hookTool) list(c *cobra.Command) error {
 	srv, err := t.setup.open(c.Context(), c.ErrOrStderr())
 	if err != nil {
@@ -227,7 +233,8 @@ func (t *hookTool) list(c *cobra.Command) error {
 		if info.Why != "" && info.Runs != "off" {
 			file += " - CANNOT RUN: " + info.Why
 		}
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\n", info.Event, info.Name, info.Runs, waited, file)
+		// An agent names the files of a folder in its workspace.
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\n", info.Event, policies.Clip(info.Name, maxHookName), info.Runs, waited, policies.Clip(file, maxHookLine))
 	}
 	if outside > 0 {
 		fmt.Fprintf(tab, "\nWARNING: hooks with \"host\" under RUNS run outside any box, with your rights on this machine: %d in all.\n", outside)
@@ -286,7 +293,7 @@ func notRun(event string, all []hooks.Ran, off []hooks.Hook) string {
 	}
 	var b strings.Builder
 	for _, h := range off {
-		fmt.Fprintf(&b, "%s: off, since its name begins with %q; rename it to turn it on\n", h.Path, filepath.Base(h.Path)[:1])
+		fmt.Fprintf(&b, "%s: off, since its name begins with %q; rename it to turn it on\n", policies.Clip(h.Path, maxHookLine), filepath.Base(h.Path)[:1])
 	}
 	return b.String()
 }
@@ -312,7 +319,7 @@ func (t *hookTool) test(c *cobra.Command, args []string) error {
 	var b strings.Builder
 	b.WriteString(notRun(args[0], all, off))
 	for _, r := range all {
-		fmt.Fprintf(&b, "%s: %s (%s)\n", r.Hook.Path, cameOf(r), r.Took.Round(time.Millisecond))
+		fmt.Fprintf(&b, "%s: %s (%s)\n", policies.Clip(r.Hook.Path, maxHookLine), cameOf(r), r.Took.Round(time.Millisecond))
 		for _, out := range [][2]string{{"stdout", r.Stdout}, {"stderr", r.Stderr}} {
 			for line := range strings.Lines(out[1]) {
 				fmt.Fprintf(&b, "  %s: %q\n", out[0], strings.TrimSuffix(line, "\n"))
@@ -340,7 +347,7 @@ func (t *hookTool) emit(c *cobra.Command, args []string) error {
 		return failure(err)
 	}
 	for _, r := range all {
-		if _, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s\n", r.Hook.Name, cameOf(r)); err != nil {
+		if _, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s\n", policies.Clip(r.Hook.Name, maxHookName), cameOf(r)); err != nil {
 			return failure(err)
 		}
 	}
@@ -350,19 +357,20 @@ func (t *hookTool) emit(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// cameOf returns the result of a hook in words.
+// cameOf returns the result of a hook in words, as one line.
 func cameOf(r hooks.Ran) string {
+	text := "continues"
 	switch {
 	case r.Failure != "" && r.Hook.Sync:
-		return "refuses, since it failed: " + r.Failure
+		text = "refuses, since it failed: " + r.Failure
 	case r.Failure != "":
-		return "failed: " + r.Failure
+		text = "failed: " + r.Failure
 	case r.Denied && r.Hook.Sync:
-		return "refuses: " + r.Reason
+		text = "refuses: " + r.Reason
 	case r.Denied:
-		return "would refuse, but is not waited for: " + r.Reason
+		text = "would refuse, but is not waited for: " + r.Reason
 	case r.Note != "":
-		return "continues, with the note: " + r.Note
+		text = "continues, with the note: " + r.Note
 	}
-	return "continues"
+	return policies.Clip(text, maxHookLine)
 }

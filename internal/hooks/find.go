@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"belljar.dev/internal/printable"
 )
 
 // Folder is a directory of hooks. It contains a directory for each event.
@@ -119,7 +121,7 @@ func (f Folder) findIn(root *os.File, event string) ([]Hook, error) {
 		}
 		h.interpreter = interpreters[path.Ext(name)]
 		if h.interpreter == nil {
-			h.Why = fmt.Sprintf("no program is known that runs %s files; the extensions are %s", path.Ext(name), extensions)
+			h.Why = fmt.Sprintf("no program is known that runs %s files; the extensions are %s", printable.Line(path.Ext(name), 20), extensions)
 		} else if file, err := openScript(dir, name); err != nil {
 			h.Why = err.Error()
 		} else {

@@ -76,6 +76,7 @@ func TestOutcomes(t *testing.T) {
 		{"says something that is no JSON", "echo looks fine"},
 		{"allows", `echo '{"decision": "allow"}'`},
 		{"notes", `echo '{"note": "run the tests\nafterwards"}'`},
+		{"notes what a terminal would not show", `echo '{"note": "run \u202eall\u009b2J of\u200b them"}'`},
 		{"denies", `echo '{"decision": "deny", "reason": "not on a Friday"}'`},
 		{"denies by status", "echo 'not on a Friday' >&2; exit 2"},
 		{"denies without a word", "exit 2"},

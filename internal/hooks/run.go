@@ -9,6 +9,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"belljar.dev/internal/printable"
 )
 
 // Command describes a run of a hook. Argv contains an interpreter and the text of the hook,
@@ -162,16 +164,6 @@ func (f *flood) Write(p []byte) (int, error) {
 
 func (f *flood) text() string { return strings.ToValidUTF8(f.b.String(), "\ufffd") }
 
-// plain returns a text as one line, without control characters.
-func plain(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.TrimSpace(s))
-	if len(s) > 500 {
-		s = strings.ToValidUTF8(s[:500], "") + "..."
-	}
-	return s
-}
+// plain returns a text as one line, without characters that control or reorder what shows
+// it.
+func plain(s string) string { return printable.Line(strings.TrimSpace(s), 500) }
