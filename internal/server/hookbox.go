@@ -61,16 +61,19 @@ func (b *boxRunner) Run(ctx context.Context, c hooks.Command) (code int, err err
 	if err != nil {
 		return 0, err
 	}
+	limit := grant.Limits().Wall
 	result, err = box.Run(ctx, sandbox.Cmd{
 		// Not in /workspace: an interpreter takes modules from its working directory, and
 		// the agent could have put a module there that answers instead of the hook.
-		Grant: grant, Argv: c.Argv, Dir: "/tmp", Environ: env, Stdin: c.Stdin, Timeout: min(c.Timeout, grant.Limits().Wall), Out: c.Out, Err: c.Err,
+		Grant: grant, Argv: c.Argv, Dir: "/tmp", Environ: env, Stdin: c.Stdin, Timeout: min(c.Timeout, limit), Out: c.Out, Err: c.Err,
 	})
 	switch {
 	case err != nil:
 		return 0, err
 	case ctx.Err() != nil:
 		return 0, ctx.Err()
+	case result.Status == sandbox.TimedOut && limit < c.Timeout:
+		return 0, fmt.Errorf("it did not end within %s, the time limit of its profile, and was stopped", limit)
 	case result.Status == sandbox.TimedOut:
 		return 0, context.DeadlineExceeded
 	case result.Status != sandbox.Exited:

@@ -36,7 +36,7 @@ func (p *place) openHooks(ctx context.Context) error {
 	timeout := hooks.DefaultTimeout
 	if text := os.Getenv("HOOKS_TIMEOUT"); text != "" {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || time.Duration(n)*time.Second > hooks.MaxTimeout {
+		if err != nil || n < 1 || n > int(hooks.MaxTimeout/time.Second) {
 			return fmt.Errorf("HOOKS_TIMEOUT=%s: want seconds, 1 to %d", text, hooks.MaxTimeout/time.Second)
 		}
 		timeout = time.Duration(n) * time.Second
