@@ -54,12 +54,19 @@ func (q Question) read(words []string) (a Answer, err error) {
 	return a, nil
 }
 
-// label returns the label of the option that a word means. The word is the label in any
-// case, or the number of the option.
+// label returns the label of the option that a word means. The word is the label, the label
+// in another case, or the number of the option. A label may be a number too, and two labels
+// may differ only in their case: a form sends whole labels, so these come first.
 func (q Question) label(word string) string {
-	for i, o := range q.Options {
-		if strings.EqualFold(o.Label, word) || word == fmt.Sprint(i+1) {
-			return o.Label
+	for _, means := range []func(label string, n int) bool{
+		func(label string, _ int) bool { return label == word },
+		func(label string, _ int) bool { return strings.EqualFold(label, word) },
+		func(_ string, n int) bool { return word == fmt.Sprint(n) },
+	} {
+		for i, o := range q.Options {
+			if means(o.Label, i+1) {
+				return o.Label
+			}
 		}
 	}
 	if q.Kind == YesNo {

@@ -131,13 +131,19 @@ func Parse(text string) (Sheet, error) {
 		s.Questions = append(s.Questions, q)
 	}
 	s.Life = DefaultLife
-	for name, ms := range map[string]*int64{"afkTimeoutMs": raw.AFKTimeoutMS, "autoResolutionMs": raw.AutoResolutionMS, "timeout_ms": raw.TimeoutMS} {
-		if ms == nil || *ms == 0 {
+	// If several are given, the last of them counts, so that a sheet that is put again is
+	// equal to the one before.
+	for _, given := range []struct {
+		name string
+		ms   *int64
+	}{{"timeout_ms", raw.TimeoutMS}, {"autoResolutionMs", raw.AutoResolutionMS}, {"afkTimeoutMs", raw.AFKTimeoutMS}} {
+		if given.ms == nil || *given.ms == 0 {
 			continue
 		}
-		if s.Life = time.Duration(*ms) * time.Millisecond; *ms < leastLife.Milliseconds() || *ms > mostLife.Milliseconds() {
-			return Sheet{}, fmt.Errorf("%s is %d, and a question can wait for %d to %d milliseconds", name, *ms, leastLife.Milliseconds(), mostLife.Milliseconds())
+		if *given.ms < leastLife.Milliseconds() || *given.ms > mostLife.Milliseconds() {
+			return Sheet{}, fmt.Errorf("%s is %d, and a question can wait for %d to %d milliseconds", given.name, *given.ms, leastLife.Milliseconds(), mostLife.Milliseconds())
 		}
+		s.Life = time.Duration(*given.ms) * time.Millisecond
 	}
 	return s, nil
 }

@@ -76,6 +76,27 @@ func TestTheFirstAnswerHolds(t *testing.T) {
 	}
 }
 
+// TestLabelsBeforeNumbers checks that a label means its own option, also if it is the number
+// of another one, or another one differs only in its case. Forms send labels.
+func TestLabelsBeforeNumbers(t *testing.T) {
+	s := sheet(t, `[{"text":"How many?","options":["3","1","2","x","X"]}]`)
+	for word, want := range map[string]string{"3": "3", "1": "1", "2": "2", "x": "x", "X": "X", "4": "x", "5": "X"} {
+		if got, err := s.Read(map[string][]string{"q1": {word}}); err != nil || got["q1"].String() != want {
+			t.Errorf("%q: got %q, %v, want %q", word, got["q1"], err, want)
+		}
+	}
+}
+
+// TestSeveralTimes checks that a call with several times for a question is read in one way.
+// An equal sheet that is put again joins the first.
+func TestSeveralTimes(t *testing.T) {
+	for range 50 {
+		if s := sheet(t, `{"questions":[{"text":"?"}],"afkTimeoutMs":60000,"autoResolutionMs":70000,"timeout_ms":80000}`); s.Life != time.Minute {
+			t.Fatalf("it waits for %s, want afkTimeoutMs", s.Life)
+		}
+	}
+}
+
 func TestNobodyAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := store.New("")
