@@ -27,8 +27,9 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// stop contains the signals that end the program. All commands except `run` end in order on
-// them: running work is drained or killed.
+// stop contains the signals that end the program. Commands that open boxes or change
+// something in several steps end in order on them: running work is drained or killed. `run`
+// passes them on to its command.
 var stop = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
 
 // run is main without the exit of the process: it returns the exit status.
@@ -68,6 +69,9 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	defer func() { _ = said.Flush() }() // an error here cannot be reported any more
 	if stdout.closed.Load() {
 		return exitClosedPipe
+	}
+	if lost := stdout.failed.Load(); err == nil && lost != nil { // a part of the output is missing
+		err = failure(fmt.Errorf("print: %w", *lost))
 	}
 	if err == nil {
 		return exitOK
