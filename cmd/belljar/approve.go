@@ -97,16 +97,21 @@ func (a *approving) show(c *cobra.Command, id string) error {
 	return failure(printApproval(c.OutOrStdout(), one))
 }
 
-// get returns an approval, and the server that must be asked about it.
+// get returns an approval, and the server that must be asked about it. It looks among the
+// live approvals first: in the list of all, newer ones that have ended could leave no room
+// for one that waits.
 func (a *approving) get(ctx context.Context, id string) (one approval.Approval, at *control.Client, err error) {
-	found, err := a.open(ctx, true)
-	if err != nil {
-		return one, nil, err
+	for _, all := range []bool{false, true} {
+		found, err := a.open(ctx, all)
+		if err != nil {
+			return one, nil, err
+		}
+		if at, err = found.of(id); err == nil {
+			err = at.Ask(ctx, http.MethodGet, "/approvals/"+id, nil, &one)
+			return one, at, failure(err)
+		}
 	}
-	if at, err = found.of(id); err != nil {
-		return one, nil, err
-	}
-	return one, at, failure(at.Ask(ctx, http.MethodGet, "/approvals/"+id, nil, &one))
+	return one, nil, unknownApproval(id)
 }
 
 func (a *approving) answer(c *cobra.Command, id string, yes bool) error {

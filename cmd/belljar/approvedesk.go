@@ -38,7 +38,12 @@ func (d desks) of(id string) (*control.Client, error) {
 			return at.Client, nil
 		}
 	}
-	return nil, failure(fmt.Errorf("approve: approval %q does not exist; `belljar approve list --all` lists those that do", policies.Clip(id, 64)))
+	return nil, unknownApproval(id)
+}
+
+// unknownApproval returns the error for an id that no approval has.
+func unknownApproval(id string) error {
+	return failure(fmt.Errorf("approve: approval %q does not exist; `belljar approve list --all` lists those that do", policies.Clip(id, 64)))
 }
 
 // printApproval prints a question with everything that a person needs for the answer.
@@ -71,7 +76,8 @@ func printApproval(out io.Writer, a approval.Approval) error {
 
 // say sends an answer.
 func say(ctx context.Context, at *control.Client, id string, said control.Answer) (one approval.Approval, err error) {
-	return one, at.Ask(ctx, http.MethodPost, "/approvals/"+id+"/answer", said, &one)
+	err = at.Ask(ctx, http.MethodPost, "/approvals/"+id+"/answer", said, &one)
+	return one, err
 }
 
 // outcomeLine returns a line, for the person, about the effect of an answer.

@@ -93,14 +93,10 @@ func (a *questioning) list(c *cobra.Command) error {
 
 // answer uses the answers on the command line, or asks a person.
 func (a *questioning) answer(c *cobra.Command, args []string) error {
-	found, err := a.open(c.Context(), true)
-	if err != nil {
-		return err
-	}
 	if len(args) == 0 {
-		return a.each(c, found)
+		return a.each(c)
 	}
-	one, at, err := a.get(c.Context(), found, args[0])
+	one, at, err := a.get(c.Context(), args[0])
 	if err != nil {
 		return err
 	}
@@ -126,7 +122,11 @@ func (a *questioning) answer(c *cobra.Command, args []string) error {
 }
 
 // each asks about every question that waits.
-func (a *questioning) each(c *cobra.Command, found []control.From[[]question.Asked]) error {
+func (a *questioning) each(c *cobra.Command) error {
+	found, err := a.open(c.Context(), false)
+	if err != nil {
+		return err
+	}
 	lines := bufio.NewReader(c.InOrStdin())
 	waited := false
 	for _, brief := range slices.Backward(found[0].Said) { // the oldest first, since it has the least time left
@@ -134,7 +134,7 @@ func (a *questioning) each(c *cobra.Command, found []control.From[[]question.Ask
 			continue
 		}
 		waited = true
-		one, at, err := a.get(c.Context(), found, brief.ID)
+		one, at, err := a.get(c.Context(), brief.ID)
 		if err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ func (a *questioning) each(c *cobra.Command, found []control.From[[]question.Ask
 	if waited {
 		return nil
 	}
-	_, err := fmt.Fprintln(c.OutOrStdout(), "No question waits for an answer.")
+	_, err = fmt.Fprintln(c.OutOrStdout(), "No question waits for an answer.")
 	return failure(err)
 }
 
@@ -172,12 +172,19 @@ func (a *questioning) ask(c *cobra.Command, lines *bufio.Reader, one question.As
 }
 
 // get returns a whole question, and a server that accepts the answer. Any server of the
-// same state directory accepts it, and the server whose agent waits is notified.
-func (a *questioning) get(ctx context.Context, found []control.From[[]question.Asked], id string) (one question.Asked, at *control.Client, err error) {
-	for _, seen := range found {
-		for _, brief := range seen.Said {
-			if brief.ID == id {
-				return one, seen.Client, failure(seen.Client.Ask(ctx, http.MethodGet, "/questions/"+id, nil, &one))
+// same state directory accepts it, and the server whose agent waits is notified. get looks
+// among the questions that wait first: in the list of all, newer ones that have ended could
+// leave no room for one that waits.
+func (a *questioning) get(ctx context.Context, id string) (one question.Asked, at *control.Client, err error) {
+	for _, all := range []bool{false, true} {
+		found, err := a.open(ctx, all)
+		if err != nil {
+			return one, nil, err
+		}
+		for _, seen := range found {
+			if slices.ContainsFunc(seen.Said, func(brief question.Asked) bool { return brief.ID == id }) {
+				err = seen.Client.Ask(ctx, http.MethodGet, "/questions/"+id, nil, &one)
+				return one, seen.Client, failure(err)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"belljar.dev/internal/control"
 	"belljar.dev/internal/people/approval"
 	"belljar.dev/internal/people/question"
+	"belljar.dev/policies"
 )
 
 // handle adds the routes for `belljar approve` and `belljar ask`. place is the workspace of
@@ -18,7 +19,7 @@ func (w *ways) handle(mux *http.ServeMux, place string) {
 	handleDesk(mux, "/questions", asked, w.question, briefly)
 	handleDesk(mux, "/approvals", w.listApprovals, w.approval, func(list []approval.Approval) any {
 		for i := range list {
-			list[i] = list[i].Brief()
+			list[i] = listed(list[i])
 		}
 		return control.Approvals{Place: place, Places: w.places.workspaces(), All: list}
 	})
@@ -83,6 +84,24 @@ func (w *ways) settle(ctx context.Context, id string, does question.Reply) (ques
 		return question.Asked{}, err
 	}
 	return at.questions.Answer(ctx, id, does)
+}
+
+// maxListedLine is the most characters of a line of an approval in a list. A list has up to
+// 200 approvals with six lines each, and JSON may need six bytes for a character.
+const maxListedLine = 100
+
+// listed returns an approval with lines that are cut, so that a list of approvals fits into
+// an answer.
+func listed(a approval.Approval) approval.Approval {
+	a = a.Brief()
+	for _, lines := range []*[]string{&a.Shown.Commands, &a.Shown.Args} {
+		cut := make([]string, len(*lines)) // the lines belong to the desk
+		for i, line := range *lines {
+			cut[i] = policies.Clip(line, maxListedLine)
+		}
+		*lines = cut
+	}
+	return a
 }
 
 // briefly removes the answers and options from a list of questions, and cuts their texts,
