@@ -127,8 +127,12 @@ func valuesOf(c *cobra.Command, name, flag string) (values, cobra.ShellCompDirec
 		return bundledPolicies, files
 	case "profile":
 		return profiles, neither
-	case "tenant", "as":
+	case "tenant":
 		return tenants, neither
+	case "as":
+		if group == "policy" { // for `workspace apply`, it is a digest
+			return tenants, neither
+		}
 	case "tool":
 		return fixed(policies.KnownTools()...), neither
 	case "verdict":
@@ -138,6 +142,9 @@ func valuesOf(c *cobra.Command, name, flag string) (values, cobra.ShellCompDirec
 	case "workspace-mode":
 		return fixed("bind", "overlay", "none"), neither
 	case "format":
+		if group == "toolkit" {
+			return fixed("summary", "detailed", "json", "sarif", "junit", "markdown"), neither
+		}
 		return fixed("markdown", "text", "html"), neither
 	case "render":
 		return fixed("auto", "always", "never"), neither
@@ -187,6 +194,8 @@ func valuesOf(c *cobra.Command, name, flag string) (values, cobra.ShellCompDirec
 		switch group {
 		case "ask":
 			return questions, neither
+		case "browser":
+			return browsers, neither
 		case "session":
 			return openSessions, neither
 		case "token":
@@ -293,6 +302,14 @@ func openSessions(ctx context.Context, c *cobra.Command, _ []string) (ids []stri
 	found, _ := operatedBy(c).sessions(ctx)
 	for _, s := range flat(found) {
 		ids = append(ids, s.ID+"\t"+s.Tenant+" "+s.Client)
+	}
+	return ids
+}
+
+func browsers(ctx context.Context, c *cobra.Command, _ []string) (ids []string) {
+	found, _ := findBrowsers(ctx, flagText(c, stateName), func(control.Browser) bool { return true })
+	for _, w := range found {
+		ids = append(ids, w.ID+"\t"+w.Tenant+" "+w.State)
 	}
 	return ids
 }
