@@ -55,8 +55,14 @@ func (l logging) logger(errs io.Writer, service bool) (*slog.Logger, error) {
 
 // withShortIDs cuts the ids of sessions and of their boxes, whichever package logs them.
 func withShortIDs(_ []string, a slog.Attr) slog.Attr {
-	if (a.Key == "session" || a.Key == "box") && a.Value.Kind() == slog.KindString {
+	if a.Value.Kind() != slog.KindString {
+		return a
+	}
+	switch a.Key {
+	case "session":
 		a.Value = slog.StringValue(control.ShortID(a.Value.String()))
+	case "box":
+		a.Value = slog.StringValue(control.ShortBox(a.Value.String()))
 	}
 	return a
 }

@@ -19,8 +19,13 @@ func TestLogCutsIDs(t *testing.T) {
 			t.Fatal(err)
 		}
 		log.With("session", id).Warn("w", "box", id+"-p")
-		if got := out.String(); strings.Contains(got, id) || strings.Count(got, control.ShortID(id)) != 2 {
-			t.Errorf("%s: got %s, want %s twice", format, got, control.ShortID(id))
+		if got := out.String(); strings.Contains(got, id) || strings.Count(got, control.ShortID(id)) != 2 || !strings.Contains(got, control.ShortID(id)+"-p") {
+			t.Errorf("%s: got %s, want %s twice, once with -p", format, got, control.ShortID(id))
+		}
+		out.Reset()
+		log.Warn("w", "box", "upstream-ABCDEFGH")
+		if got := out.String(); !strings.Contains(got, "upstream-ABCDEFGH") {
+			t.Errorf("%s: got %s, want the whole id of a box that belongs to no session", format, got)
 		}
 	}
 }
