@@ -63,10 +63,10 @@ time was up; 125 if belljar could not run it.`,
 				return &statusError{code: exitRun, err: fmt.Errorf("run: %w", err)}
 			}
 			code, left, err := runInBox(c, &s, profile, set, maps, args)
+			left.tell(c.ErrOrStderr())
 			if err != nil {
 				return &statusError{code: exitRun, err: fmt.Errorf("run %s: %w", args[0], err)}
 			}
-			left.tell(c.ErrOrStderr())
 			if code != exitOK {
 				return &statusError{code: code}
 			}
