@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"belljar.dev/internal/config"
 	"belljar.dev/internal/control"
 	"belljar.dev/internal/fleet"
 	"belljar.dev/policies"
@@ -92,19 +92,12 @@ func judged(a fleet.Audited) workerLog {
 
 // verifyFleet makes all workers of the fronts of a state directory verify their logs.
 func verifyFleet(ctx context.Context, out io.Writer, state string, asJSON bool) error {
-	dir, err := config.KnownState(state)
-	if err != nil {
-		return failure(err)
-	}
-	fronts, err := control.Clients(dir)
-	if err == nil && len(fronts) == 0 {
-		return failure(fmt.Errorf("verify audit logs: %s", noFront))
-	}
+	asked, err := fronts(ctx, state)
 	if err != nil {
 		return failure(fmt.Errorf("verify audit logs: %w", err))
 	}
 	all := []workerLog{}
-	for _, one := range fronts {
+	for _, one := range asked {
 		var found []fleet.Audited
 		if err := one.Patient(fleetWait).Ask(ctx, http.MethodPost, "/fleet/audit", nil, &found); err != nil {
 			return failure(fmt.Errorf("verify audit logs: %w", err))
@@ -121,10 +114,14 @@ func verifyFleet(ctx context.Context, out io.Writer, state string, asJSON bool) 
 	if err != nil {
 		return failure(err)
 	}
-	if status := statusOfLogs(all); status != exitOK {
+	switch status := statusOfLogs(all); status {
+	case exitOK:
+		return nil
+	case exitFailed:
+		return failure(errors.New("verify audit logs: a log is WRONG; standard output says which, and why"))
+	default:
 		return &statusError{code: status}
 	}
-	return nil
 }
 
 // statusOfLogs returns the exit status for the logs of a fleet.

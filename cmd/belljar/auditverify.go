@@ -44,9 +44,10 @@ answer). --witness does the same for one log, without a front: it names the dire
 of the log of another worker, or of a copy.
 
 Exit status: 0 the log is as it was written; 1 it is not, or cannot be read,
-and the last line of standard error says where and why; 2 the command line
-is not valid; 3 nothing is wrong, and something is unknown: with --fleet a line
-is UNKNOWN, with --witness some witnesses contradict what others say.`,
+and the last line of standard error says where and why (with --fleet, standard
+output does); 2 the command line is not valid; 3 nothing is wrong, and something
+is unknown: with --fleet a line is UNKNOWN, with --witness some witnesses
+contradict what others say.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, cancel := signal.NotifyContext(c.Context(), stop...)
 			defer cancel()

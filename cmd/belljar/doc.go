@@ -44,7 +44,7 @@
 //	  approve.go, approvewatch.go   approve
 //	  approvedesk.go, seen.go
 //	  fleet.go, place.go            fleet, place
-//	  fleetpolicy.go, fleetinfo.go
+//	  fleetpolicy.go
 //	  tenant.go, session.go         tenant; session and job
 //	  token.go, state.go            token; state
 //
@@ -77,6 +77,7 @@
 //	  setup.go, logging.go          flags of what opens a server
 //	  servehttp.go
 //	  workspace_mode.go
+//	  fleetinfo.go                  what fronts know
 //	  commandline.go, values.go     arguments, flags and help
 //	  help.go
 //	  screen.go, pipe.go            a terminal; a reader that goes away

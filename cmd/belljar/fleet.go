@@ -13,8 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"belljar.dev/internal/config"
-	"belljar.dev/internal/control"
 	"belljar.dev/internal/fleet"
 	"belljar.dev/internal/fleet/pki"
 	"belljar.dev/policies"
@@ -168,7 +166,7 @@ func (o *fleetOptions) doctor(c *cobra.Command) error {
 		}
 	}
 	if len(wrong) > 0 {
-		return &statusError{code: exitFailed}
+		return failure(errors.New("fleet doctor: see what is WRONG and how to fix it"))
 	}
 	_, err = fmt.Fprintln(c.OutOrStdout(), "ok       every worker is linked, and every place is on one worker")
 	return failure(err)
@@ -227,15 +225,8 @@ func faultsOf(i fleet.Info, now time.Time) (all []string) {
 }
 
 func (o *fleetOptions) forget(c *cobra.Command, place string) error {
-	dir, err := config.KnownState(o.state)
-	if err != nil {
-		return failure(err)
-	}
-	fronts, err := control.Clients(dir)
-	if err == nil && len(fronts) == 0 {
-		return failure(errors.New("fleet forget: no front of yours runs here; name its state directory with --state"))
-	}
-	for _, one := range fronts {
+	all, err := fronts(c.Context(), o.state)
+	for _, one := range all { // none after an error
 		var said string
 		err = errors.Join(err, one.Ask(c.Context(), http.MethodPost, "/fleet/forget?place="+url.QueryEscape(place), nil, &said))
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"belljar.dev/internal/config"
 	"belljar.dev/internal/control"
 	"belljar.dev/internal/fleet"
 	"belljar.dev/policies"
@@ -69,21 +68,15 @@ that is linked has another one than the front.
 const fleetPolicyName = "fleet-policy"
 
 // front returns the client of the only front of the state directory.
-func (o *fleetOptions) front() (*control.Client, error) {
-	dir, err := config.KnownState(o.state)
-	if err != nil {
-		return nil, err
-	}
-	fronts, err := control.Clients(dir)
+func (o *fleetOptions) front(ctx context.Context) (*control.Client, error) {
+	all, err := fronts(ctx, o.state)
 	switch {
 	case err != nil:
 		return nil, err
-	case len(fronts) == 0:
-		return nil, fmt.Errorf("%s", noFront)
-	case len(fronts) > 1:
-		return nil, fmt.Errorf("%d servers of yours run with this state directory; name that of one front with --state", len(fronts))
+	case len(all) > 1:
+		return nil, fmt.Errorf("%d servers of yours run with this state directory; name that of one front with --state", len(all))
 	}
-	return fronts[0], nil
+	return all[0], nil
 }
 
 func (o *fleetOptions) put(c *cobra.Command, name string) error {
@@ -91,7 +84,7 @@ func (o *fleetOptions) put(c *cobra.Command, name string) error {
 	if err != nil {
 		return failure(fmt.Errorf("fleet policy put: %w", err))
 	}
-	front, err := o.front()
+	front, err := o.front(c.Context())
 	if err != nil {
 		return failure(fmt.Errorf("fleet policy put: %w", err))
 	}
@@ -144,7 +137,7 @@ func (o *fleetOptions) settled(ctx context.Context, number uint64) (all []fleet.
 }
 
 func (o *fleetOptions) get(c *cobra.Command) error {
-	front, err := o.front()
+	front, err := o.front(c.Context())
 	if err != nil {
 		return failure(fmt.Errorf("fleet policy get: %w", err))
 	}

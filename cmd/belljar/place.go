@@ -17,7 +17,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"belljar.dev/internal/config"
 	"belljar.dev/internal/control"
 	"belljar.dev/internal/diskfile"
 	"belljar.dev/internal/fleet"
@@ -197,24 +196,18 @@ func (o *placeOptions) bring(ctx context.Context, f *control.Client, args []stri
 	if err := f.Stream(ctx, path, bufio.NewReaderSize(in, 256<<10), &out); err != nil {
 		return now, err
 	}
-	return now, json.Unmarshal(out.Bytes(), &now)
+	err = json.Unmarshal(out.Bytes(), &now)
+	return now, err
 }
 
 // front returns the client of this machine's front. A state directory cannot have several
 // fronts.
 func (o *placeOptions) front(ctx context.Context, command string) (*control.Client, error) {
-	dir, err := config.KnownState(o.state)
+	all, err := fronts(ctx, o.state)
 	if err != nil {
-		return nil, failure(err)
+		return nil, failure(fmt.Errorf("%s: %w", command, err))
 	}
-	found, err := control.Each[[]fleet.Info](ctx, dir, "/fleet")
-	if err != nil {
-		return nil, failure(fmt.Errorf("%s: no front answers: %w", command, err))
-	}
-	if len(found) == 0 {
-		return nil, failure(fmt.Errorf("%s: %s", command, noFront))
-	}
-	return found[0].Client, nil
+	return all[0], nil
 }
 
 // maxPlaceList is the largest number of bytes of a list of places.
@@ -325,7 +318,7 @@ func (o *placeOptions) moveAll(c *cobra.Command, f *control.Client, all []string
 		}
 	}
 	if stayed && len(failed) == 0 {
-		return &statusError{code: exitFailed}
+		return failure(errors.New("place move: not every place has moved; the lines above say why"))
 	}
 	return failure(errors.Join(failed...))
 }
