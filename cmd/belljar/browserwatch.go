@@ -120,6 +120,9 @@ is taken while nobody watches.
 			if to == "" {
 				return usage("--to names the file for the picture")
 			}
+			if err := replaceable(to); err != nil {
+				return failure(err)
+			}
 			ctx, end := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 			defer end()
 			w, err := findBrowser(ctx, state, args[0])

@@ -69,8 +69,21 @@ func tamed(text string) string {
 	return b.String()
 }
 
+// replaceable returns an error if a name stands for something else than a file. A rename
+// would put a file into its place, also into that of a device such as /dev/null.
+func replaceable(name string) error {
+	info, err := os.Stat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("write %s: it is not a regular file", name)
+	}
+	return nil // what os.Stat could not find out, the write reports
+}
+
 // replace replaces a file that a viewer may have open.
 func replace(name string, data []byte) error {
+	if err := replaceable(name); err != nil {
+		return err
+	}
 	f, err := os.CreateTemp(filepath.Dir(name), ".belljar-*")
 	if err != nil {
 		return err
