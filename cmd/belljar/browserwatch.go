@@ -173,9 +173,12 @@ func watch(ctx context.Context, c *cobra.Command, w watched, state, to string, o
 	}
 }
 
+// holdVerb is the name of the command that stops the acts in a browser.
+const holdVerb = "hold"
+
 func browserHoldCommand() *cobra.Command {
-	return holdCommand("hold", "stop what an agent does in its browser", `hold has belljar refuse all further steps of the agent in a browser, and waits until the
-one that is under way has ended. The agent is notified that a person has stopped it. It can
+	return holdCommand(holdVerb, "stop what an agent does in its browser", `hold has belljar refuse all further steps of the agent in a browser, and waits until the
+one that is under way has ended, at most ten seconds. The agent is notified that a person has stopped it. It can
 look; the page itself keeps running. `+"`belljar browser release`"+` lets the agent continue. Both are in the
 audit log.
 `, "held")
@@ -197,7 +200,7 @@ func holdCommand(verb, short, long, done string) *cobra.Command {
 			}
 			var now control.Browser
 			if err := w.ask(c.Context(), http.MethodPost, verb, &now); err != nil {
-				return err
+				return stillHeld(c.Context(), state, verb, w, err)
 			}
 			fmt.Fprintf(c.OutOrStdout(), "%s %s\n", now.ID, done)
 			return nil
@@ -205,4 +208,14 @@ func holdCommand(verb, short, long, done string) *cobra.Command {
 	}
 	c.Flags().StringVar(&state, stateName, "", "state `directory` of the servers (default: $XDG_STATE_HOME/belljar)")
 	return c
+}
+
+// stillHeld returns the error of a command about a browser. A hold stops the acts even if
+// the step that was under way takes longer than a command waits: then the error says so.
+func stillHeld(ctx context.Context, state, verb string, w watched, err error) error {
+	now, lost := findBrowser(ctx, state, w.ID)
+	if verb != holdVerb || lost != nil || now.HeldSince.IsZero() {
+		return err
+	}
+	return failure(fmt.Errorf("the acts in %s are stopped, but the step that was under way may not have ended: %w", w.ID, err))
 }
