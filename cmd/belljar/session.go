@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -211,6 +212,7 @@ func (o *operating) endSessions(c *cobra.Command, args []string) error {
 		}
 	}
 	ended := []control.Session{}
+	var failed error // what was ended is printed all the same
 	for _, at := range found {
 		want := control.End{Note: o.note}
 		for _, s := range at.Said {
@@ -222,21 +224,19 @@ func (o *operating) endSessions(c *cobra.Command, args []string) error {
 			continue
 		}
 		var done []control.Session
-		if err := at.Client.Ask(c.Context(), http.MethodPost, "/sessions/end", want, &done); err != nil {
-			return failure(err)
-		}
+		failed = errors.Join(failed, at.Client.Ask(c.Context(), http.MethodPost, "/sessions/end", want, &done))
 		ended = append(ended, done...)
 	}
 	if o.asJSON {
-		return printJSON(c.OutOrStdout(), ended)
+		return errors.Join(printJSON(c.OutOrStdout(), ended), failure(failed))
 	}
 	for _, s := range ended {
 		fmt.Fprintf(c.OutOrStdout(), "%s of tenant %s: ended, with its box and its background tasks. The agent is notified.\n", s.ID, s.Tenant)
 	}
-	if len(ended) == 0 {
+	if len(ended) == 0 && failed == nil {
 		fmt.Fprintln(c.OutOrStdout(), "No session is open.")
 	}
-	return nil
+	return failure(failed)
 }
 
 func (o *operating) endJobs(c *cobra.Command, args []string) error {
@@ -269,6 +269,7 @@ func (o *operating) endJobs(c *cobra.Command, args []string) error {
 		ids = append(ids, id)
 	}
 	ended := []control.Job{}
+	var failed error // what was ended is printed all the same
 	for _, at := range found {
 		want := map[string][]int64{} // ids of tasks, by session
 		for _, j := range at.Said {
@@ -278,20 +279,18 @@ func (o *operating) endJobs(c *cobra.Command, args []string) error {
 		}
 		for session, tasks := range want {
 			var done []control.Job
-			if err := at.Client.Ask(c.Context(), http.MethodPost, "/jobs/end", control.End{Session: session, Tasks: tasks}, &done); err != nil {
-				return failure(err)
-			}
+			failed = errors.Join(failed, at.Client.Ask(c.Context(), http.MethodPost, "/jobs/end", control.End{Session: session, Tasks: tasks}, &done))
 			ended = append(ended, done...)
 		}
 	}
 	if o.asJSON {
-		return printJSON(c.OutOrStdout(), ended)
+		return errors.Join(printJSON(c.OutOrStdout(), ended), failure(failed))
 	}
 	for _, j := range ended {
 		fmt.Fprintf(c.OutOrStdout(), "task %d of session %s, tenant %s: ended, with all it had started. The agent is notified.\n", j.ID, j.Session, j.Tenant)
 	}
-	if len(ended) == 0 {
+	if len(ended) == 0 && failed == nil {
 		fmt.Fprintln(c.OutOrStdout(), "No background task runs.")
 	}
-	return nil
+	return failure(failed)
 }
