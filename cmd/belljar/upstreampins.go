@@ -245,7 +245,10 @@ func (p *pinning) export(c *cobra.Command, args []string) error {
 				return fmt.Errorf("upstream pins export: %w", err)
 			}
 			_, err = f.Write(pin.Format(pins))
-			return errors.Join(err, f.Close())
+			if err = errors.Join(err, f.Close()); err != nil {
+				return fmt.Errorf("upstream pins export: %w", errors.Join(err, os.Remove(name)))
+			}
+			return nil
 		}
 		_, err = c.OutOrStdout().Write(pin.Format(pins))
 		return err
