@@ -94,9 +94,9 @@ func printFindings(out io.Writer, found []webcheck.Finding, ok, asJSON bool) err
 	}
 	w := newTable(out)
 	for _, f := range found {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Verdict, f.Check, f.Detail)
+		fmt.Fprintf(w, "%s\t%s\t%s\n", f.Verdict, f.Check, cell(f.Detail)) // the server chooses some of its words
 		if f.Fix != "" {
-			fmt.Fprintf(w, "\t\t  fix: %s\n", f.Fix)
+			fmt.Fprintf(w, "\t\t  fix: %s\n", cell(f.Fix))
 		}
 	}
 	return failure(w.Flush())

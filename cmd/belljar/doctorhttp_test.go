@@ -200,3 +200,13 @@ func TestDoctorOfServers(t *testing.T) {
 func follows(check, other string) bool {
 	return check == "login" && other == "wrong token"
 }
+
+// TestFindingIsOneLine checks that words of a server that doctor looks at add no line to the
+// findings.
+func TestFindingIsOneLine(t *testing.T) {
+	var out strings.Builder
+	found := []webcheck.Finding{{Check: "TLS", Verdict: webcheck.Wrong, Detail: "a\nok\tlogin\tall is well\x1b[2J"}}
+	if err := printFindings(&out, found, false, false); err != nil || out.String() != "WRONG  TLS  a ok login all is well [2J\n" {
+		t.Errorf("got %q, %v", out.String(), err)
+	}
+}
