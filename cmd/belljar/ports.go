@@ -192,6 +192,8 @@ func choose(boxes []control.Box, id string, port uint16) (control.Box, error) {
 		}
 	}
 	switch {
+	case id != "" && len(named) > 1:
+		return control.Box{}, fmt.Errorf("%d boxes have ids that begin with %q", len(named), control.ShortBox(id))
 	case len(has) == 1:
 		return has[0], nil
 	case len(has) > 1:
