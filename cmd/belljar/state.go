@@ -148,7 +148,7 @@ func backUp(ctx context.Context, dir, name string, out io.Writer) (sum statedir.
 	if err != nil {
 		return sum, err
 	}
-	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+	if config.Inside(config.RealPath(path), config.RealPath(dir)) {
 		return sum, fmt.Errorf("%s lies in the state directory; name a file elsewhere, best on another disk", name)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
