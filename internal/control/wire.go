@@ -40,7 +40,7 @@ type Browser struct {
 	ID        string    `json:"id"`
 	Tenant    string    `json:"tenant"`
 	Profile   string    `json:"profile"`
-	State     string    `json:"state"` // live or parked
+	State     string    `json:"state"` // live, frozen or parked
 	Tabs      int       `json:"tabs"`
 	Memory    int64     `json:"memory,omitempty"`  // memory of its box in bytes
 	HeldBy    string    `json:"held_by,omitempty"` // name of the person who has stopped its actions
@@ -69,7 +69,8 @@ type Session struct {
 	Jobs int `json:"jobs"` // number of background tasks that run
 }
 
-// Job describes a running background task for the other commands.
+// Job describes a background task for the other commands and for the console, which also
+// shows tasks that have ended.
 type Job struct {
 	Server int `json:"server"` // process id of the server
 	tools.JobInfo
@@ -176,7 +177,7 @@ func HostPort(s string) (netip.AddrPort, error) {
 	return at, nil
 }
 
-// ParseScope parses the scope of a yes: empty, "session", or a duration.
+// ParseScope parses the scope of a yes: "once" or empty, "session", or a duration.
 func ParseScope(text string) (approval.Scope, time.Duration, error) {
 	switch text {
 	case "", string(approval.Once):

@@ -30,7 +30,7 @@ type Kind[Q any] struct {
 	Ends    string // assignments and condition of an UPDATE that ends the questions whose time is over at ?1
 
 	MostWaiting int // most waiting questions of one tenant
-	MostKept    int // most questions in all, including those that have ended
+	MostKept    int // most questions in all, except that those that are live are never removed
 	MostListed  int
 }
 

@@ -27,9 +27,9 @@ func Rune(r rune) bool {
 // that the only space that it accepts is U+0020.
 func InLine(r rune) bool { return r == ' ' || Rune(r) && !unicode.IsSpace(r) }
 
-// Line returns a text as one line; most is the largest number of its characters. A
-// character that does not show as itself becomes a space, and … replaces the text that is
-// cut.
+// Line returns a text as one line; most is the largest number of its characters that are
+// kept. A character that does not show as itself becomes a space, and … stands for the text
+// that is cut.
 func Line(text string, most int) string {
 	var b strings.Builder
 	n := 0
