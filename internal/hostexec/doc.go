@@ -24,5 +24,5 @@
 // For the last, a program has a cgroup of its own. Without one, root gives it a
 // pid namespace. An ordinary user without a cgroup has neither: there the
 // program's process group is killed, and a process that left the group by
-// setsid(2) stays.
+// setsid(2) stays. Before Linux 6.9, only the program itself is killed there.
 package hostexec
