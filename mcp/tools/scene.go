@@ -34,7 +34,7 @@ import (
 // Bounds of one scene.
 const (
 	maxSceneFiles = 32       // files that are shown and bound
-	maxSceneBytes = 64 << 20 // bytes that are read of all these files
+	maxSceneBytes = 64 << 20 // bytes that are read of all files together
 	maxSceneLinks = 1000     // directories before .. that are checked for links
 	maxSceneNames = 4096     // names of files that are looked for; a PATH may have any number of directories
 	maxName       = 255      // bytes of a file's name (NAME_MAX)
@@ -292,17 +292,28 @@ func (l *looking) file(ctx context.Context, name, as string) {
 		l.doubt(name, fmt.Sprintf("is a file too, and is not shown, since at most %d files are", maxSceneFiles))
 		return
 	}
-	h := sha256.New()
-	n, err := io.Copy(h, io.LimitReader(f, l.left+1))
+	const unread, large = "cannot be read, so what it contains is not shown", "is too large to be read, so what it contains is not shown"
+	info, err := f.Stat()
 	switch {
 	case err != nil || ctx.Err() != nil:
-		l.doubt(name, "cannot be read, so what it contains is not shown")
+		l.doubt(name, unread)
 		return
-	case n > l.left:
-		l.doubt(name, "is too large to be read, so what it contains is not shown")
+	case info.Size() > l.left: // none of it is read: a command may name thousands of such files
+		l.doubt(name, large)
 		return
 	}
-	l.left -= n
+	h := sha256.New()
+	n, err := io.Copy(h, io.LimitReader(f, l.left+1))
+	over := n > l.left // it has grown since
+	l.left -= min(n, l.left)
+	switch {
+	case err != nil || ctx.Err() != nil:
+		l.doubt(name, unread)
+		return
+	case over:
+		l.doubt(name, large)
+		return
+	}
 	l.scene.Files = append(l.scene.Files, policies.SceneFile{Path: name, As: as, Size: n, Digest: hex.EncodeToString(h.Sum(nil))})
 }
 

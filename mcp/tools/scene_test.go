@@ -2,10 +2,12 @@ package tools
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -260,5 +262,42 @@ rules: [{id: asked, match: {command: ["pwd -P", "pwd -L"]}, decision: ask}]
 		if len(person.asked) > 0 && person.asked[0].Scene.Dir != tt.want {
 			t.Errorf("%s: the person saw %s, want %s", tt.command, person.asked[0].Scene.Dir, tt.want)
 		}
+	}
+}
+
+// A command may name thousands of files, and nothing is read of those that are too large.
+func TestLargeFilesAreNotRead(t *testing.T) {
+	big := filepath.Join(t.TempDir(), "big")
+	if err := os.WriteFile(big, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(big, maxSceneBytes+1); err != nil {
+		t.Fatal(err)
+	}
+	l := looking{scene: &policies.Scene{}, left: maxSceneBytes, seen: make(map[string]bool), links: make(map[string]bool)}
+	var all []*os.File // share the offset with the files that are looked at
+	l.open = func(string) (*os.File, error) {
+		f, err := os.Open(big)
+		if err != nil {
+			return nil, err
+		}
+		fd, err := syscall.Dup(int(f.Fd()))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, os.NewFile(uintptr(fd), big))
+		return f, nil
+	}
+	for _, name := range []string{"/workspace/a", "/workspace/b"} {
+		l.file(t.Context(), name, "")
+	}
+	if len(all) != 2 || len(l.scene.Files) > 0 || len(l.scene.Doubts) != 2 || !strings.Contains(l.scene.Doubts[1], "too large") {
+		t.Errorf("%d files were opened; the scene is %+v", len(all), l.scene)
+	}
+	for _, f := range all {
+		if at, err := f.Seek(0, io.SeekCurrent); err != nil || at != 0 {
+			t.Errorf("%d bytes of a large file were read, want none; %v", at, err)
+		}
+		f.Close()
 	}
 }
