@@ -136,7 +136,7 @@ type File struct {
 	Name string
 	Type string // media type that the server named; not to be trusted
 	Size int64
-	// Content has Size bytes and no more. The receiver closes it.
+	// Content has Size bytes and no more. The caller of Do closes it.
 	Content io.ReadCloser
 }
 

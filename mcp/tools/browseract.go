@@ -161,6 +161,7 @@ func (r *run) step(ctx context.Context, call mcp.Call, s browserStep, unseen boo
 		if step.File, err = r.b.upload(ctx, call, step.Path, acting.Limits.Uploads); err != nil {
 			return err
 		}
+		defer step.File.Content.Close()
 	}
 	o, err := c.Do(ctx, p, step)
 	if act.ReasonOf(err) == act.ReasonChanged { // report what the step would do now

@@ -1,12 +1,14 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -51,17 +53,21 @@ const saveTime = time.Minute
 // The script that writes a file, which runs as the box's user. It enters the directory
 // first and compares its real name, so that no link leads elsewhere, and stays in it. dd
 // creates a file that does not exist (open(2), O_EXCL, O_NOFOLLOW). An existing file is
-// overwritten by renaming a new file to its name.
+// overwritten by renaming a new file to its name. A file that cannot be written to its end
+// is removed.
 const (
-	saveInto = `umask 022; d=$1 f=$2
+	exitExists = 5 // the path exists
+	exitUnfit  = 6 // the file was created, could not be written to its end, and was removed
+	saveInto   = `umask 022; d=$1 f=$2
 [ "$d" = /workspace/downloads ] && mkdir -p -- "$d"
 cd -P -- "$d" 2>/dev/null || { echo "the directory $d does not exist" >&2; exit 3; }
 [ "$(pwd -P)" = "$d" ] || { echo "the path of the directory $d contains a symbolic link" >&2; exit 4; }
 `
 	saveNew = `[ ! -e "./$f" ] && [ ! -L "./$f" ] || { echo "the file already exists" >&2; exit 5; }
-exec dd of="./$f" conv=excl oflag=nofollow bs=64k status=none`
+dd if=/dev/null of="./$f" conv=excl oflag=nofollow status=none || exit 5
+{ dd of="./$f" conv=nocreat oflag=nofollow bs=64k status=none && [ "$(stat -c %s -- "./$f")" = "$4" ]; } || { rm -f -- "./$f"; exit 6; }`
 	saveOver = `[ ! -L "./$f" ] && { [ ! -e "./$f" ] || [ -f "./$f" ]; } || { echo "the path exists and is not a regular file" >&2; exit 5; }
-t=".$3.part"; dd of="./$t" conv=excl oflag=nofollow bs=64k status=none && mv -T -- "./$t" "./$f" || { rm -f -- "./$t"; exit 6; }`
+t=".$3.part"; dd of="./$t" conv=excl oflag=nofollow bs=64k status=none && [ "$(stat -c %s -- "./$t")" = "$4" ] && mv -T -- "./$t" "./$f" || { rm -f -- "./$t"; exit 6; }`
 )
 
 // save writes a file of the browser to a place where commands see it. A command in the
@@ -84,14 +90,13 @@ func (b *browsers) save(ctx context.Context, call mcp.Call, name string, over bo
 	}
 	said := bounded{left: 1000}
 	r, err := box.Run(ctx, sandbox.Cmd{
-		Grant: call.Grant, Argv: []string{"bash", "-c", script, "save", dir, base, strings.TrimPrefix(call.ID, "c-")}, Dir: "/",
+		Grant: call.Grant, Argv: []string{"bash", "-c", script, "save", dir, base, strings.TrimPrefix(call.ID, "c-"), strconv.FormatInt(f.Size, 10)}, Dir: "/",
 		In: io.LimitReader(f.Content, f.Size), Out: io.Discard, Err: &said, Timeout: min(saveTime, call.Grant.Limits().Wall),
 	})
+	shown, why := policies.Clip(fmt.Sprintf("%q", name), 300), policies.Clip(strings.TrimSpace(valid(said.text)), 300)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w; nothing was written; call Bash to see the reason", err)
-	case r.Code != 0:
-		return fmt.Errorf("%s: %s; nothing was written; name another path, or set clear to true to overwrite a file", policies.Clip(fmt.Sprintf("%q", name), 300), policies.Clip(strings.TrimSpace(valid(said.text)), 300))
 	case len(r.Reverted) > 0:
 		var paths []string
 		for _, one := range r.Reverted {
@@ -99,6 +104,14 @@ func (b *browsers) save(ctx context.Context, call mcp.Call, name string, over bo
 		}
 		slices.Sort(paths)
 		return fmt.Errorf("%s is a protected path, and what was written there was taken back; name another path", policies.Clip(strings.Join(paths, ", "), 300))
+	case r.Status != sandbox.Exited:
+		return fmt.Errorf("%s: the write was ended (%s), and a part of the file may be there; look with Bash (ls -la), and remove it", shown, r.Status)
+	case r.Code == exitExists && !over:
+		return fmt.Errorf("%s: %s; nothing was written; name another path, or set clear to true to overwrite a file", shown, why)
+	case r.Code == exitUnfit:
+		return fmt.Errorf("%s: %s; the file could not be written to its end, and no part of it was kept; see with Bash (df) whether there is room", shown, cmp.Or(why, "fewer bytes came than the file has"))
+	case r.Code != 0:
+		return fmt.Errorf("%s: %s; nothing was written; name another path", shown, why)
 	}
 	return nil
 }

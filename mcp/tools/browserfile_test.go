@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -31,6 +32,8 @@ type carrier struct {
 	shown string   // name of the field on the page
 	// beforeRead is called before the content of an upload is read; it may be nil.
 	beforeRead func()
+	last       *act.File // file of the last upload
+	short      bool      // a download has fewer bytes than its size says
 }
 
 func (c *carrier) Prepare(_ context.Context, _ string, s act.Step) (*act.Prepared, error) {
@@ -53,12 +56,16 @@ func (c *carrier) Do(_ context.Context, _ *act.Prepared, s act.Step) (*act.Outco
 			c.beforeRead()
 		}
 		text, err := io.ReadAll(s.File.Content)
-		_ = s.File.Content.Close()
+		c.last = s.File
 		c.given = append(c.given, s.File.Name+": "+string(text))
 		return &act.Outcome{Tab: "t1", Line: "gave a file"}, err
 	}
 	if s.Do == act.DoSave {
-		return &act.Outcome{Tab: "t1", File: &act.File{Name: "a", Size: 8, Content: io.NopCloser(strings.NewReader("new text and more"))}}, nil
+		text := "new text and more"
+		if c.short {
+			text = "new"
+		}
+		return &act.Outcome{Tab: "t1", File: &act.File{Name: "a", Size: 8, Content: io.NopCloser(strings.NewReader(text))}}, nil
 	}
 	return &act.Outcome{Tab: "t1", Line: "open"}, nil
 }
@@ -108,6 +115,9 @@ func TestBrowserUploadsWhatCommandsRead(t *testing.T) {
 		if got := use(`{"do":"upload","ref":1,"path":"` + path + `"}`); len(c.given) != 1 || c.given[0] != want {
 			t.Errorf("%s: the page got %q; %s", path, c.given, got)
 		}
+		if err := c.last.Content.Close(); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("%s: the file is still open after the step: %v", path, err)
+		}
 	}
 	c.given = nil
 	c.beforeRead = func() {
@@ -154,6 +164,22 @@ func TestBrowserSavesWhereCommandsWrite(t *testing.T) {
 		if got := use(`{"do":"save","download":"d1",` + step + `}`); !strings.Contains(got, "saved ") || read(name) != "new text" { // the 8 bytes of act.File.Size
 			t.Errorf("%s: %q; %s", step, read(name), got)
 		}
+	}
+}
+
+// Of a file that cannot be written to its end, no part stays, and an existing file stays as
+// it was.
+func TestBrowserKeepsNoPartOfAFile(t *testing.T) {
+	b, c, use := openCarrier(t, carrying)
+	b.run("echo old > old")
+	c.short = true
+	for _, step := range []string{`"path":"/workspace/new"`, `"path":"/workspace/new","clear":true`, `"path":"/workspace/old","clear":true`} {
+		if got := use(`{"do":"save","download":"d1",` + step + `}`); strings.Contains(got, "saved ") || !strings.Contains(got, "no part of it was kept") {
+			t.Errorf("%s: %s", step, got)
+		}
+	}
+	if text, _ := b.run("ls -A; cat old"); !strings.HasPrefix(text, "old\nold\n") {
+		t.Errorf("the workspace has %s", text)
 	}
 }
 
