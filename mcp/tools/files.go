@@ -51,8 +51,12 @@ for f in .* *; do
   if [ -d "$f" ]; then printf '%%s/\0' "$f"; elif [ -e "$f" ] || [ -L "$f" ]; then printf '%%s\0' "$f"; fi
 done`, pathVariable, exitNone, sandbox.WorkspaceDir, exitOutside, fileMost+1, exitOdd)
 
-// findScript prints the names that contain a text, each followed by a NUL.
-var findScript = fmt.Sprintf(`find . -name .git -prune -o -iname "*$%s*" -print0 | head -c %d`, pathVariable, 64<<10)
+// findMost is how many bytes of names a search prints.
+const findMost = 64 << 10
+
+// findScript prints the names that contain a text, each followed by a NUL. After findMost
+// bytes it stops, if necessary within a name.
+var findScript = fmt.Sprintf(`find . -name .git -prune -o -iname "*$%s*" -print0 | head -c %d`, pathVariable, findMost)
 
 // files are the files of the workspace, as the box of the calling session sees them.
 type files struct{ shells *shells }
@@ -181,6 +185,7 @@ func (f *files) find(ctx context.Context, call mcp.Call, query string) ([]mcp.En
 	if err != nil || code != 0 {
 		return nil, err
 	}
+	text = text[:bytes.LastIndexByte(text, 0)+1] // the script may have cut the last name
 	var found []mcp.Entry
 	for name := range strings.SplitSeq(string(text), "\x00") {
 		if name = strings.TrimPrefix(name, "./"); name == "" || name == "." || !utf8.ValidString(name) {

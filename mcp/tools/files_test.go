@@ -109,6 +109,23 @@ rules:
 	}
 }
 
+// The search of a large workspace stops at a bound, and finds no file whose name was cut
+// there.
+func TestASearchFindsWholeNames(t *testing.T) {
+	b := boxes(t, "")
+	b.run(`for i in {1..400}; do : > "needle-$i-$(printf 'x%.0s' {1..200})-end"; done`)
+	sh := b.shells.all(b.session)[0]
+	found, err := (&files{b.shells}).find(t.Context(), mcp.Call{Session: b.session, Grant: sh.granted()}, "needle")
+	if err != nil || len(found) < 200 || len(found) >= 400 {
+		t.Fatalf("found %d files, %v; want some of 400", len(found), err)
+	}
+	for _, e := range found {
+		if !strings.HasSuffix(e.Name, "-end") {
+			t.Errorf("found %s, which does not exist", e.Name)
+		}
+	}
+}
+
 // TestFilePathsAreCompleted checks that completions follow the policy, stay beneath the
 // workspace, and are bounded.
 func TestFilePathsAreCompleted(t *testing.T) {
