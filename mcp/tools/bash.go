@@ -137,6 +137,18 @@ type bashPlan struct {
 	lines      int
 }
 
+// ran returns how long a command ran until a timer ended it. task reports that the command
+// was a background task by then.
+func (p bashPlan) ran(end ending, task bool) time.Duration {
+	switch {
+	case end.crowded:
+		return p.timeout
+	case task:
+		return p.task
+	}
+	return p.limit
+}
+
 // check refuses invalid arguments, before anything runs.
 func (in bashInput) check(g policies.Grant) (bashPlan, error) {
 	var p bashPlan
@@ -160,7 +172,7 @@ func (in bashInput) check(g policies.Grant) (bashPlan, error) {
 		p.background, p.limit, p.task = true, g.Limits().Wall, g.Limits().Background
 		p.timeout = min(p.timeout, max(p.limit-lead, p.limit/2))
 	default:
-		return p, fmt.Errorf("on_timeout: got %q, want kill or background", in.OnTimeout)
+		return p, fmt.Errorf("on_timeout: got %q, want kill or background", policies.Clip(in.OnTimeout, 40))
 	}
 	return p, nil
 }
@@ -178,7 +190,7 @@ func checkCommand(command string, env map[string]string, stdin string) error {
 	}
 	for name, value := range env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
-			return fmt.Errorf("env: %q is not a valid variable: want a name that is not empty and has no '=', and no NUL in name or value", name)
+			return fmt.Errorf("env: %q is not a valid variable: want a name that is not empty and has no '=', and no NUL in name or value", clip(name, 80))
 		}
 	}
 	return nil
@@ -243,6 +255,9 @@ func (sh *shell) settle(ctx context.Context, call mcp.Call, it *command, end end
 	var err error
 	switch {
 	case ctx.Err() != nil:
+		if end.job != 0 { // it went to the background just before, and the caller gets no task_id to end it with
+			it.cmd.Kill(0)
+		}
 		return nil, interrupted(ctx, it.cmd, plan)
 	case end.job == 0:
 		sh.move(end.result.Dir)
@@ -439,7 +454,7 @@ func (sh *shell) answer(call mcp.Call, box *sandbox.Box, cmd *sandbox.Job, end e
 	if end.job != 0 {
 		out.tellRunning(&t, cmd, end)
 	} else {
-		out.tellEnded(&t, box.Grant(), end, plan.timeout)
+		out.tellEnded(&t, box.Grant(), end, plan.ran(end, cmd.ID() != 0))
 	}
 	out.starts.tell(&t)
 	watch.tell(&out, &t)
@@ -468,16 +483,16 @@ func (out *bashOutput) tellRunning(t *text, cmd *sandbox.Job, end ending) {
 	out.Status = sandbox.Running.String()
 	out.DurationMS = time.Since(cmd.Started()).Milliseconds()
 	out.CPUMS, out.PeakMemoryBytes = usage.CPU.Milliseconds(), usage.PeakMemory
-	t.line("[still running after %s; it continues as background task %d, for at most %s in all: ReadBgOutput shows the rest, KillBgTask ends it]", end.after, out.TaskID, end.most)
+	t.line("[still running after %s; it continues as background task %d, for at most %s in all: ReadBgOutput shows the rest, KillBgTask ends it]", end.after.Round(time.Millisecond), out.TaskID, end.most)
 }
 
-// tellEnded adds how a command has ended.
-func (out *bashOutput) tellEnded(t *text, g policies.Grant, end ending, timeout time.Duration) {
+// tellEnded adds how a command has ended. ran is how long it ran, if a timer ended it.
+func (out *bashOutput) tellEnded(t *text, g policies.Grant, end ending, ran time.Duration) {
 	code := end.result.Code
 	out.ExitCode = &code
 	out.Hint = hint(g, end.result, out.Stderr+out.Stdout)
 	t.note(out.Hint)
-	t.note(epitaph(end, g.Limits(), timeout))
+	t.note(epitaph(end, g.Limits(), ran))
 	state{reverted: out.Reverted, blocked: out.Blocked}.tell(t)
 	if out.OutputBytes == 0 && end.result.Status == sandbox.Exited {
 		t.line("(no output)")
@@ -511,13 +526,14 @@ func (out *bashOutput) pairs(end ending) []string {
 	return pairs
 }
 
-// epitaph returns what ended a command; empty if it ended by itself.
-func epitaph(end ending, limits policies.Limits, timeout time.Duration) string {
+// epitaph returns what ended a command; empty if it ended by itself. ran is how long it ran,
+// if a timer ended it.
+func epitaph(end ending, limits policies.Limits, ran time.Duration) string {
 	switch {
 	case end.crowded:
-		return fmt.Sprintf("still running after %s and stopped with all it had started: it could not go to the background, where %d tasks are running; end one with KillBgTask", timeout, limits.Jobs)
+		return fmt.Sprintf("still running after %s and stopped with all it had started: it could not go to the background, where %d tasks are running; end one with KillBgTask", ran, limits.Jobs)
 	case end.timedOut:
-		return fmt.Sprintf("still running after %s and stopped with all it had started; a larger timeout (at most %d) or BackgroundBash gives it more time", timeout, limits.Wall.Milliseconds())
+		return fmt.Sprintf("still running after %s and stopped with all it had started; a larger timeout (at most %d) or BackgroundBash gives it more time", ran, limits.Wall.Milliseconds())
 	case end.result.Status == sandbox.OOM:
 		return fmt.Sprintf("stopped with all it had started: memory is limited to %d MiB; run less at the same time, or in smaller pieces", limits.Memory>>20)
 	case end.result.Status == sandbox.Killed:

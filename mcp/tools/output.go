@@ -33,17 +33,18 @@ func parseOutput(from string) (span, error) {
 		return s, fmt.Errorf("%q is not an output: want output://ID?offset=BYTES&length=BYTES", clip(from, commandShown))
 	}
 	s.id = u.Host
+	shown := clip(s.id, commandShown)
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return s, fmt.Errorf("query of %s: %w", s.id, err)
+		return s, fmt.Errorf("query of output://%s: it cannot be read: want offset=BYTES&length=BYTES", shown)
 	}
 	for name, values := range query {
 		n, err := strconv.ParseInt(values[0], 10, 64)
 		switch {
 		case name != "offset" && name != "length":
-			return s, fmt.Errorf("query of output://%s: %q is not known, want offset and length", s.id, name)
+			return s, fmt.Errorf("query of output://%s: %q is not known, want offset and length", shown, clip(name, commandShown))
 		case err != nil || n < 0 || len(values) > 1 || name == "length" && n == 0:
-			return s, fmt.Errorf("query of output://%s: %s=%q is not a number of bytes", s.id, name, values[0])
+			return s, fmt.Errorf("query of output://%s: %s=%q is not a number of bytes", shown, name, clip(values[0], commandShown))
 		case name == "offset":
 			s.offset = n
 		default:
@@ -124,7 +125,7 @@ func (s *shells) outputOf(ctx context.Context, session *mcp.Session, id string) 
 	}
 	// The error is the same for an output of another session, so that it does not reveal
 	// whether the id exists.
-	return nil, nil, fmt.Errorf("output://%s: %w: only the output of this session's background tasks and last 64 commands can be read", id, mcp.ErrNotFound)
+	return nil, nil, fmt.Errorf("output://%s: %w: only the output of this session's background tasks and last 64 commands can be read", clip(id, commandShown), mcp.ErrNotFound)
 }
 
 // read returns the bytes of the span. They end between two characters, so that the next

@@ -18,7 +18,7 @@ import (
 const (
 	readWaitMost = time.Minute
 	tailMost     = 10_000
-	filterMost   = 1000     // most characters of a filter's pattern
+	filterMost   = 1000     // most bytes of a filter's pattern
 	lineMost     = 16 << 10 // bytes; a longer line is read in pieces of this size
 	readPiece    = 64 << 10
 )
@@ -87,7 +87,7 @@ func (in readInput) check() (r reading, wait time.Duration, err error) {
 	case in.Offset != nil && *in.Offset < 0:
 		return r, 0, fmt.Errorf("offset: got %d, want 0 or more bytes", *in.Offset)
 	case len(in.Filter) > filterMost:
-		return r, 0, fmt.Errorf("filter: got %d characters, want at most %d", len(in.Filter), filterMost)
+		return r, 0, fmt.Errorf("filter: got %d bytes, want at most %d", len(in.Filter), filterMost)
 	case in.Filter != "":
 		if r.filter, err = regexp.Compile(in.Filter); err != nil {
 			return r, 0, fmt.Errorf("filter: %w; the syntax is RE2, which has no look-around and no back-references", err)

@@ -247,6 +247,32 @@ func TestBashRefuses(t *testing.T) {
 	}
 }
 
+// A command whose call is cancelled just after the command went to the background is ended:
+// nobody gets its number.
+func TestACancelledCallLeavesNoTask(t *testing.T) {
+	b := boxes(t, "")
+	b.run("true")
+	sh := b.shells.all(b.session)[0]
+	box, _ := sh.current()
+	cmd, err := box.Start(t.Context(), sandbox.Cmd{Grant: sh.granted(), Shell: "sleep 1000", Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Promote(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	task, err := sh.settle(ctx, mcp.Call{Session: b.session}, &command{sh: sh, session: b.session, cmd: cmd}, ending{job: cmd.ID()}, bashPlan{show: outputShown})
+	if task != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, %v", task, err)
+	}
+	if got := cmd.Status(); got == sandbox.Running {
+		t.Error("the command still runs")
+		cmd.Kill(0)
+	}
+}
+
 func TestBashDirectoryGone(t *testing.T) {
 	b := boxes(t, "")
 	b.run("mkdir gone; cd gone")
@@ -500,7 +526,7 @@ func TestReadBgOutputRefuses(t *testing.T) {
 		{map[string]any{"tail_lines": -1}, "tail_lines: got -1"},
 		{map[string]any{"offset": -1}, "offset: got -1"},
 		{map[string]any{"filter": "("}, "missing closing )"},
-		{map[string]any{"filter": strings.Repeat("a", 2000)}, "filter: got 2000 characters"},
+		{map[string]any{"filter": strings.Repeat("a", 2000)}, "filter: got 2000 bytes"},
 	} {
 		c.args["task_id"] = 1
 		if r := b.call("ReadBgOutput", c.args); !r.IsError || !strings.Contains(words(r), c.want) {
