@@ -246,6 +246,9 @@ func (s *shells) kill(ctx context.Context, call mcp.Call, in killInput) (*mcp.Re
 		return unknown, err
 	}
 	already := bg.look().ended
+	if bg.live == nil && !already {
+		return mcp.Failed("task_id: task %d runs in another process of belljar, and only that process can end it. Nothing was killed. Ask the person you work for to end it.", bg.ID), nil
+	}
 	if bg.live != nil {
 		bg.live.cmd.Kill(grace)
 		<-bg.live.over

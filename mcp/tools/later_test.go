@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"belljar.dev/internal/job"
 	"belljar.dev/mcp"
 )
 
@@ -231,6 +232,20 @@ func TestOnTimeoutBackgroundOfATask(t *testing.T) {
 	}
 	if m := c.call("KillBgTask", map[string]any{"task_id": 1, "grace_ms": 0}); !strings.Contains(m.raw, `"status":"killed"`) {
 		t.Errorf("KillBgTask: %s", m.raw)
+	}
+}
+
+// A task whose command runs in another process is not killed, and KillBgTask does not say
+// that it was.
+func TestATaskOfAnotherProcessIsNotKilled(t *testing.T) {
+	b := boxes(t, "")
+	kept, err := b.jobs.Open(t.Context(), owner(b.session), job.Job{Tool: "Bash", Command: "sleep 1000", Started: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := b.call("KillBgTask", map[string]any{"task_id": kept.ID})
+	if text := words(r); !r.IsError || !strings.Contains(text, "Nothing was killed") {
+		t.Errorf("got %s", text)
 	}
 }
 
